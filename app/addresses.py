@@ -13,7 +13,7 @@ from contextlib import suppress
 
 
 def is_local(host: str) -> bool:
-    """Whether a host in an address means the computer that opens it. Names aren't looked up."""
+    """Whether a host in an address means the computer that opens it."""
     try:
         address = ipaddress.ip_address(host)
     except ValueError:

@@ -16,10 +16,7 @@ REQUEST_ID: ContextVar[str] = ContextVar("request_id", default="-")
 
 
 def request_thread(work: Callable[..., object], *arguments: object, name: str | None = None) -> threading.Thread:
-    """A daemon thread, not started yet, that calls `work(*arguments)` and may outlive the request that began it.
-
-    It has a copy of the caller's context variables, so it speaks the request's language and logs the request's id.
-    """
+    """A daemon thread, not started yet, that calls `work(*arguments)` and may outlive the request that began it."""
     return threading.Thread(target=copy_context().run, args=(work, *arguments), name=name, daemon=True)
 
 
@@ -35,11 +32,7 @@ class LogFormatter(logging.Formatter):
         super().__init__("%(asctime)s %(levelname)s %(request_id)s %(message)s", "%Y-%m-%dT%H:%M:%SZ")
 
     def format(self, record: logging.LogRecord) -> str:
-        """The line of a record, with the id of the request that this thread or task works for, or "-".
-
-        Trailing white space of the message is dropped, and so is a traceback that another formatter has left in the
-        record, since it may quote answers; both in the record itself.
-        """
+        """The line of a record, with the id of the request that this thread or task works for, or "-"."""
         record.request_id, record.exc_text = REQUEST_ID.get(), None
         record.msg = record.msg.rstrip() if isinstance(record.msg, str) else record.msg
         return super().format(record)
@@ -50,12 +43,7 @@ class LogFormatter(logging.Formatter):
 
 
 def trace_of(error: BaseException) -> str:
-    """The traceback of an exception, ending in its class and the `_facts` about it in place of its message.
-
-    Above it, in the same form, are the exception that led to it (its cause, or else the one being handled when it was
-    raised, unless that is suppressed), then the members of an exception group. No message or note of any of them is
-    shown.
-    """
+    """The traceback of an exception, ending in its class and the `_facts` about it in place of its message."""
     cause = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
     before = f"{trace_of(cause)}\n\nwhich led to\n\n" if cause else ""
     if isinstance(error, BaseExceptionGroup):
@@ -66,10 +54,6 @@ def trace_of(error: BaseException) -> str:
 
 
 def _facts(error: BaseException) -> str:
-    """What an error says without values, as ": A; B", or "" if nothing: SQLite's name of the error or PostgreSQL's
-    SQLSTATE, the name of the constraint, the SQL statement with placeholders, and the system's message (`strerror`),
-    each if the error itself, not one that it wraps, has it.
-    """
     diagnosis = getattr(error, "diag", None)
     facts = (
         getattr(error, "sqlite_errorname", None) or getattr(error, "sqlstate", None),

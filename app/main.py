@@ -55,18 +55,7 @@ def create_app(
     clock: Clock = utc_now,
     closing_interval_s: float = INTERVAL_S,
 ) -> FastAPI:
-    """The whole app, its services made and every page registered; settings from the environment if none are given.
-
-    A service that is not given is the one that `attention-shapes serve` uses: the shipped worksheets, in every language
-    that pages have (a `library` that is given is the English one, and the only one), the exit tickets, and a runner and
-    a printer with child processes of their own. Mail is sent only if `settings` has both `smtp` and `address`. `clock`
-    tells the time by which activities open and close, sessions end and rows expire; `closing_interval_s` is how often
-    the app looks for activities that have ended.
-
-    Opens the database, and migrates it if need be; threads start with the app, in its lifespan, which closes everything
-    at the end. Raises WorksheetError for a worksheet that cannot be read, pydantic's ValidationError for a bad setting
-    of the environment, and what opening the database and the secret key raises.
-    """
+    """The whole app, its services made and every page registered; settings from the environment if none are given."""
     settings = settings or Settings()
     metrics.join()
     libraries = {ENGLISH: library} if library else load_libraries()
@@ -100,11 +89,6 @@ def create_app(
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
-        """Start what works in the background: closing of activities, housekeeping, jobs, and measuring of queues.
-
-        Also sets this process's thread switch interval to SWITCH_INTERVAL_S, which stays. At the end, close these and
-        all other services, also those that were given, the store last.
-        """
         sys.setswitchinterval(SWITCH_INTERVAL_S)
         services.closing.start()
         services.housekeeper.start()
@@ -144,10 +128,8 @@ def create_app(
 
 
 def job_services(settings: Settings, store: Store, heads: HeadRunner, runner: Runner) -> Services:
-    """The services that jobs need, for a process that is the `runner`, whatever `settings.runners` says.
-
-    It does all jobs itself. The operator's fonts are read from the data folder, and nothing is written there. There is
-    no mail. Raises WorksheetError for a worksheet that cannot be read.
+    """The services that jobs need, for a process that is the `runner`, whatever `settings.runners` says. Raises
+    WorksheetError for a worksheet that cannot be read.
     """
     tickets = load_tickets(PROJECT / "worksheets")
     printer = HandoutPrinter(settings.data_dir, tickets)
@@ -162,7 +144,7 @@ def load_libraries() -> dict[str, Library]:
 
 def job_kinds(services: Services) -> Mapping[JobKind, tuple[Work, JobLimits]]:
     """By kind ("handout", "run", "head"), the work that does a job with these services, and the limits of how many
-    there may be; the same for servers and runners.
+    there may be.
     """
     return {
         "handout": (partial(make_handout, services), HANDOUT_LIMITS),
@@ -172,11 +154,8 @@ def job_kinds(services: Services) -> Mapping[JobKind, tuple[Work, JobLimits]]:
 
 
 def find_routers() -> list[APIRouter]:
-    """The `router` of every module of app/web, at any depth, that has one, so that a page is registered by being there;
-    all modules are imported.
-
-    Those of app/web/student come first, since a class sends the most requests, and a request is compared with one route
-    after another; otherwise they are in the order of the modules' full names. No address matches routes of two modules.
+    """The `router` of every module of app/web, at any depth, that has one, so that a page is registered by being
+    there.
     """
     names = sorted(
         (module.name for module in pkgutil.walk_packages(web.__path__, "app.web.")),

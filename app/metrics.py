@@ -21,7 +21,6 @@ class Meters:
     """Every number that is kept."""
 
     def __init__(self) -> None:
-        """Register the numbers with prometheus_client, which allows that once in a process."""
         from prometheus_client import Counter, Gauge, Histogram  # not at the top: most servers run without it
 
         self.requests = Counter("shapes_requests", "Requests answered.", ("method", "route", "status"))
@@ -43,10 +42,8 @@ _meters: Meters | None = None
 
 
 def switch_on(folder: Path) -> None:
-    """Keep numbers in this process and, by an environment variable, in those that it starts from now on.
-
-    They are in files in `folder`, which is created if missing, for its owner only, and emptied, so that numbers start
-    from 0; a file that cannot be deleted stays, without an error. Raises OSError if the folder cannot be made.
+    """Keep numbers in this process and, by an environment variable, in those that it starts from now on. Raises
+    OSError if the folder cannot be made.
     """
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True, mode=0o700, exist_ok=True)  # a file system of its own can be emptied, but not removed
@@ -74,11 +71,7 @@ def count_failure(kind: str) -> None:
 
 @contextmanager
 def timed_job(kind: str) -> Iterator[None]:
-    """Measure the time of the `with` as a job of that kind, if numbers are kept; otherwise do nothing.
-
-    Its outcome is "done" or, if an exception leaves the `with`, also that of a job that was stopped, "failed"; the
-    exception is passed on.
-    """
+    """Measure the time of the `with` as a job of that kind, if numbers are kept; otherwise do nothing."""
     began, outcome = perf_counter(), "failed"
     try:
         yield
@@ -90,9 +83,7 @@ def timed_job(kind: str) -> Iterator[None]:
 
 def serve_metrics(address: str) -> None:
     """Serve the numbers of all processes at an address such as "127.0.0.1:9100" or "[::1]:9100", from a thread.
-
-    `switch_on` must have been called, or KeyError is raised. Raises OSError if the port is taken, ValueError for an
-    address without a port number. Of processes that have ended, queue lengths are left out, and counts and times kept.
+    Raises OSError if the port is taken, ValueError for an address without a port number.
     """
     import psutil
     from prometheus_client import CollectorRegistry, start_http_server
@@ -104,9 +95,6 @@ def serve_metrics(address: str) -> None:
         """The numbers of all processes, without the queues of workers that have ended."""
 
         def collect(self) -> Any:
-            """Delete the files of queue lengths of processes that are gone, then return the metrics in all other files,
-            added up; counts and times of processes that are gone are among them.
-            """
             for path in folder.glob("gauge_live*_*.db"):
                 if not psutil.pid_exists(int(path.stem.rpartition("_")[2])):
                     path.unlink(missing_ok=True)

@@ -26,10 +26,8 @@ _SAME_MARKS = str.maketrans({"’": "'", "‘": "'", "ʼ": "'", "‐": "-", **di
 
 
 class RosterEntry(NamedTuple):
-    """A student as a class list gives them.
-
-    By `number_title`, the title of the number's column, and `canvas_id`, Canvas's own ID, another gradebook finds the
-    student again. A `doubtful` entry may be a title or a summary.
+    """A student as a class list gives them. By `number_title`, the title of the number's column, and `canvas_id`,
+    Canvas's own ID, another gradebook finds the student again.
     """
 
     name: str
@@ -40,18 +38,13 @@ class RosterEntry(NamedTuple):
 
 
 def normal_form(form: Literal["NFC", "NFD", "NFKC", "NFKD"], text: str) -> str:
-    """Return a text in one of Unicode's normal forms, with at most MAX_MARKS combining marks in a row.
-
-    Marks in a row are sorted by insertion, so the time for a run of them grows with the square of its length. Unicode's
-    stream-safe format allows 30, which is more than any language writes.
-    """
+    """Return a text in one of Unicode's normal forms, with at most MAX_MARKS combining marks in a row."""
     if len(text) > MAX_MARKS and not text.isascii():
         text = "".join(_limit_marks(text))
     return unicodedata.normalize(form, text)
 
 
 def _limit_marks(text: str) -> Iterator[str]:
-    """Yield the characters of a text, but of combining marks that follow one another only the first MAX_MARKS."""
     marks = 0
     for char in text:
         marks = marks + 1 if _is_mark(char) else 0
@@ -61,7 +54,6 @@ def _limit_marks(text: str) -> Iterator[str]:
 
 @lru_cache(4096)
 def _is_mark(char: str) -> bool:
-    """Tell whether a character is decomposed into combining marks alone; some that are not in a class of marks are."""
     return unicodedata.combining(unicodedata.normalize("NFKD", char)[0]) > 0
 
 
@@ -73,12 +65,7 @@ def without_unseen(text: str) -> str:
 
 
 def clean_line(text: str, longest: int | None = None) -> str:
-    """Return a text as it is kept: on one line, composed (NFC), and with nothing in it that cannot be seen.
-
-    Each run of white space becomes one space, or nothing at the ends. Characters that cannot be printed or seen are
-    dropped, but for the JOINERS inside a word, and so are combining marks after MAX_MARKS in a row. The result is cut
-    to `longest` characters, unless that is None, and only the first LOOKED_AT times as many of `text` are looked at.
-    """
+    """Return a text as it is kept: on one line, composed (NFC), and with nothing in it that cannot be seen."""
     if longest is not None:
         text = text[: LOOKED_AT * longest]
     if not text.isascii():
@@ -92,19 +79,14 @@ def clean_line(text: str, longest: int | None = None) -> str:
 
 @lru_cache(20_000)  # who joins is compared with everybody on the roster
 def name_key(name: str) -> str:
-    """Return what names are compared by: two with the same key are the same name, however they were typed.
-
-    Upper and lower case, composed and decomposed accents, full-width letters, straight and curly apostrophes, joiners
-    and runs of spaces make no difference. Accents do: Zoe is not Zoë.
-    """
+    """Return what names are compared by: two with the same key are the same name, however they were typed."""
     folded = normal_form("NFKC", clean_line(name)).casefold()
     return " ".join(normal_form("NFKC", folded).translate(_SAME_MARKS).split())
 
 
 def distinct_names(people: Sequence[tuple[str, str | None]]) -> list[str]:
-    """Return the names of people given by name and number, in order: with the number where several have the same name.
-
-    The same name is one with the same `name_key`. Somebody without a number gets the name alone.
+    """Return the names of people given by name and number, in order: with the number where several have the same
+    name.
 
     Example:
         distinct_names([("Alex Smith", "1020"), ("Alex Smith", "1044"), ("Kim Lee", "17")])

@@ -31,11 +31,8 @@ def secret_path(folder: Path, named_file: str = "") -> Path:
 
 
 def read_or_make_secret(folder: Path, named_file: str = "") -> bytes:
-    """The secret in the file of `secret_path`.
-
-    In the data folder, the first process to ask for it makes it, of random bytes; processes that start at the same time
-    all get the same one. A `named_file` is never made: it raises OSError if it is missing, as does a file or folder
-    that cannot be read or written. Raises SecretFileError, with the path, for a file that has not SECRET_BYTES bytes.
+    """The secret in the file of `secret_path`. Raises SecretFileError, with the path, for a file that has not
+    SECRET_BYTES bytes.
     """
     path = secret_path(folder, named_file)
     if not named_file and not path.exists():
@@ -47,10 +44,6 @@ def read_or_make_secret(folder: Path, named_file: str = "") -> bytes:
 
 
 def _make_secret(path: Path) -> None:
-    """Write a new random secret to a file that only its owner can read, complete from the moment it has its name.
-
-    The folder is made if missing, and a file that exists by then is left alone. Raises OSError.
-    """
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     try:
         handle, unfinished = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
@@ -78,9 +71,8 @@ class UnsealError(ValueError):
 
 
 class SecretKey:
-    """What is done with the secret: resume codes are hashed, and values sealed and opened again.
-
-    `mark` is a short public name of the key. What was made with the key begins with it.
+    """What is done with the secret: resume codes are hashed, and values sealed and opened again. `mark` is a short
+    public name of the key.
     """
 
     def __init__(self, secret: bytes) -> None:
@@ -97,9 +89,8 @@ class SecretKey:
         return base64.urlsafe_b64encode(hmac.digest(self._derive("sign"), text.encode(), "sha256")).decode().rstrip("=")
 
     def seal(self, value: Any) -> str:
-        """Encrypt a value that JSON can hold into a text, the key's mark, a dot and Base64; never the same text twice.
-
-        It is padded to a multiple of SEALED_BLOCK bytes, so that its length says little.
+        """Encrypt a value that JSON can hold into a text, the key's mark, a dot and Base64; never the same text
+        twice.
         """
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # not at the top: most commands seal nothing
 
@@ -110,9 +101,7 @@ class SecretKey:
         return f"{self.mark}.{base64.b64encode(nonce + sealed).decode()}"
 
     def unseal(self, sealed: str) -> Any:
-        """The value that was sealed; raises UnsealError for one sealed with another key, which has another mark before
-        the dot, and for any other text that `seal` has not made.
-        """
+        """The value that was sealed."""
         from cryptography.exceptions import InvalidTag
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
@@ -126,5 +115,4 @@ class SecretKey:
             raise UnsealError from None
 
     def _derive(self, purpose: str) -> bytes:
-        """A key of its own for each purpose."""
         return hmac.new(self._secret, purpose.encode(), hashlib.sha256).digest()

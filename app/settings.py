@@ -145,11 +145,6 @@ class Settings(BaseSettings):
     @field_validator("runners")
     @classmethod
     def _check_runners(cls, runners: bool, others: ValidationInfo) -> bool:
-        """Refuse `runners` without PostgreSQL: an SQLite file is for the processes of one machine, which do the jobs.
-
-        If it is true, `database_url` must not be empty, refused by its own check, or one of SQLite; false is always
-        accepted.
-        """
         url = others.data.get("database_url", "")
         if runners and (not url or url.startswith("sqlite")):
             raise ValueError(_("needs PostgreSQL: set DATABASE_URL to a postgresql:// address, or leave runners out"))
@@ -158,7 +153,6 @@ class Settings(BaseSettings):
     @field_validator("host")
     @classmethod
     def _check_host(cls, host: str) -> str:
-        """Refuse "", at which a socket listens to every machine."""
         if host.strip():
             return host
         raise ValueError(_("must be an address such as 127.0.0.1, or 0.0.0.0 to accept other machines"))
@@ -166,12 +160,6 @@ class Settings(BaseSettings):
     @field_validator("proxies")
     @classmethod
     def _check_proxies(cls, proxies: str) -> str:
-        """Accept IP addresses and networks, separated by commas; refuse names, "" and "*", which would let every client
-        say who it is.
-
-        Spaces around them and a network with host bits, such as 10.0.0.7/24, are accepted. The text is returned as it
-        was typed. Raises ValueError, which names the first that is refused.
-        """
         for proxy in proxies.split(","):
             try:
                 ip_network(proxy.strip(), strict=False)
@@ -183,10 +171,6 @@ class Settings(BaseSettings):
     @field_validator("secret_key_file")
     @classmethod
     def _check_secret_key_file(cls, file: str) -> str:
-        """Accept "" and a file that can be read; what is in the file is not checked here.
-
-        A file that is missing is refused rather than made: a key that each machine made for itself would be of no use.
-        """
         if not file or (os.access(file, os.R_OK) and Path(file).is_file()):
             return file
         raise ValueError(_("must be a file that this process can read, not “{file}”").format(file=file[-60:]))
@@ -194,10 +178,6 @@ class Settings(BaseSettings):
     @field_validator("weights")
     @classmethod
     def _check_weights(cls, folders: str) -> str:
-        """Accept folders that exist and can be read, separated by colons (os.pathsep), and return the text unchanged.
-
-        Empty names are skipped, so "" is accepted. Raises ValueError, which names the first folder that cannot be used.
-        """
         for folder in filter(None, folders.split(os.pathsep)):
             if not (os.access(folder, os.R_OK) and Path(folder).is_dir()):
                 problem = _("must be folders that this process can read, not “{folder}”")
@@ -207,7 +187,6 @@ class Settings(BaseSettings):
     @field_validator("metrics")
     @classmethod
     def _check_metrics(cls, address: str) -> str:
-        """Accept "", or host:port with a port up to 65535; the host is not looked at."""
         if not address or (re.fullmatch(r"\S+:\d{1,5}", address) and int(address.rpartition(":")[2]) <= 65535):
             return address
         raise ValueError(_("must be an address and a port such as 127.0.0.1:9100"))
@@ -215,7 +194,6 @@ class Settings(BaseSettings):
     @field_validator("smtp")
     @classmethod
     def _check_mail_server(cls, url: str) -> str:
-        """Accept a URL that read_server can read, or ""."""
         if url:
             read_server(url)
         return url
@@ -223,7 +201,6 @@ class Settings(BaseSettings):
     @field_validator("smtp_from")
     @classmethod
     def _check_sender(cls, sender: str, others: ValidationInfo) -> str:
-        """Accept a mailbox with or without a name, and "" where there is no mail server; else raise as read_sender."""
         if sender or others.data.get("smtp"):
             read_sender(sender)
         return sender
@@ -231,7 +208,6 @@ class Settings(BaseSettings):
     @field_validator("address")
     @classmethod
     def _check_address(cls, address: str) -> str:
-        """Accept "" or an http(s) URL without query, and drop slashes at its end."""
         if not address or re.fullmatch(r"https?://[^\s/?#]+(/[^\s?#]*)?", address):
             return address.rstrip("/")
         raise ValueError(_("must begin with https:// or http:// and contain no question mark"))
@@ -239,7 +215,6 @@ class Settings(BaseSettings):
     @field_validator("data_dir", mode="before")
     @classmethod
     def _check_data_dir(cls, folder: object) -> object:
-        """Refuse "", which as a path is the current folder: whoever wants that writes a dot."""
         if isinstance(folder, str) and not folder.strip():
             raise ValueError(_("must name a folder, such as /var/lib/attention-shapes"))
         return folder
@@ -247,12 +222,6 @@ class Settings(BaseSettings):
     @field_validator("database_url")
     @classmethod
     def _check_database(cls, url: str) -> str:
-        """Accept "", URLs of PostgreSQL, and URLs of SQLite that name a file, since one in memory keeps nothing; raise
-        ValueError for any other.
-
-        The schemes are postgres, postgresql, postgresql+psycopg and sqlite. The URL is returned as it was typed;
-        nothing is opened.
-        """
         if not url:
             return url
         if url.partition("://")[0] not in ("postgres", "postgresql", "postgresql+psycopg", "sqlite"):
@@ -283,10 +252,8 @@ class Settings(BaseSettings):
 
     @property
     def database(self) -> str:
-        """The URL of the database as SQLAlchemy takes it: `database_url`, with postgres:// and postgresql:// replaced
-        by postgresql+psycopg://.
-
-        If that is "", it is the SQLite file attention-shapes.sqlite3 in `data_dir`.
+        """The URL of the database as SQLAlchemy takes it: `database_url`, with postgres:// and postgresql://
+        replaced by postgresql+psycopg://.
         """
         if not self.database_url:
             return f"sqlite:///{self.data_dir / 'attention-shapes.sqlite3'}"

@@ -1,13 +1,7 @@
 """Translation of everything but sheets: `gettext` and `ngettext` give a sentence in the language that is spoken now.
-
-A request is answered in the language that its browser asks for (app/web/shared/request_guard.py), and so is the work
-that it starts in other threads and processes. Whatever no request has started speaks English. Every package may import
-this module; it imports only the standard library. Sentences on sheets are in worksheets/wording/. docs/translation.md
-says how a language is added.
-
-    from app.translation import gettext as _
-
-    raise PrintError(_("{count} sheets are too many: print at most 300.").format(count=count))
+A request is answered in the language that its browser asks for (app/web/shared/request_guard.py), and so is the
+work that it starts in other threads and processes. Whatever no request has started speaks English. Every package
+may import this module; it imports only the standard library.
 """
 
 from __future__ import annotations
@@ -31,7 +25,7 @@ _language: ContextVar[str] = ContextVar("language", default=ENGLISH)
 
 @cache
 def catalogues_by_language() -> Mapping[str, catalogues.NullTranslations]:
-    """The catalogue of each language: empty for English, then the compiled ones in LOCALES by name. Read once."""
+    """The catalogue of each language: empty for English, then the compiled ones in LOCALES by name."""
     names = sorted(file.parent.parent.name for file in LOCALES.glob(f"*/LC_MESSAGES/{DOMAIN}.mo"))
     compiled = {name: catalogues.translation(DOMAIN, LOCALES, [name]) for name in names}
     return {ENGLISH: catalogues.NullTranslations(), **compiled}
@@ -53,10 +47,8 @@ def speak(language: str) -> None:
 
 
 def in_language(language: str, work: Callable[..., T], *arguments: Any, **options: Any) -> T:
-    """Call `work` while a language is spoken, and return its result; afterwards, also if it raises, the one before is
-    spoken again.
-
-    For work of a request that another process does. In a language that has no translations, everything is in English.
+    """Call `work` while a language is spoken, and return its result; afterwards, also if it raises, the one before
+    is spoken again.
     """
     token = _language.set(language)
     try:
@@ -66,13 +58,8 @@ def in_language(language: str, work: Callable[..., T], *arguments: Any, **option
 
 
 def preferred_language(accepted: str) -> str:
-    """The language that a header Accept-Language prefers of those there are; English where it names none of them, even
-    if it refuses English.
-
-    The highest weight wins (q, 1 where it is missing), of equal ones the first in the header. A language with q=0 is
-    refused. Regions, case and "*" are ignored: "de-CH" asks for "de", and the first mention of a language counts.
-
-    preferred_language("fr, de-CH;q=0.9, en;q=0.8")    # "de" where there are English and German
+    """The language that a header Accept-Language prefers of those there are; English where it names none of them,
+    even if it refuses English.
     """
     if len(languages()) == 1:
         return ENGLISH
@@ -88,35 +75,23 @@ def _catalogue() -> catalogues.NullTranslations:
 
 
 def gettext(message: str) -> str:
-    """A sentence in the language that is spoken now, or as it is where no translation is known.
-
-    `message` is a constant, so that it can be extracted; what varies is a named placeholder, filled afterwards with
-    `.format(name=...)`.
-    """
+    """A sentence in the language that is spoken now, or as it is where no translation is known."""
     return _catalogue().gettext(message)
 
 
 def ngettext(singular: str, plural: str, number: int) -> str:
-    """The form of a sentence that goes with a number.
-
-    ngettext("{count} byte", "{count} bytes", 1)    # "{count} byte"
-    """
+    """The form of a sentence that goes with a number."""
     return _catalogue().ngettext(singular, plural, number)
 
 
 def N_(message: str) -> str:
-    """A message in a constant of a module, as it is: marked to be extracted, and translated by gettext when it is said.
-
-    TITLES = {"head": N_("one head")}
-    print(_(TITLES["head"]))
+    """A message in a constant of a module, as it is: marked to be extracted, and translated by gettext when it is
+    said.
     """
     return message
 
 
 def alternatives(items: Iterable[str]) -> str:
-    """Items one of which is meant, as a phrase; empty for none.
-
-    alternatives(["d_model", "H·d_h", "V"])    # "d_model or H·d_h or V"
-    """
+    """Items one of which is meant, as a phrase; empty for none."""
     joined = gettext("{first} or {second}")
     return reduce(lambda first, second: joined.format(first=first, second=second) if first else second, items, "")

@@ -49,9 +49,8 @@ FOR_SCALE = (
 
 @dataclass(frozen=True)
 class Load:
-    """Wall time of some work, and the share of one core that this program and the server used meanwhile.
-
-    `database` is the share that PostgreSQL used; 0 with SQLite, which is in the server.
+    """Wall time of some work, and the share of one core that this program and the server used meanwhile. `database`
+    is the share that PostgreSQL used; 0 with SQLite, which is in the server.
     """
 
     seconds: float
@@ -80,7 +79,6 @@ async def measure_load(server: Site, work: Callable[[], Awaitable[None]]) -> Loa
 
 @contextmanager
 def _server(postgres_url: str | None, name: str, workers: int) -> Iterator[Server]:
-    """A server on an empty database: a file of SQLite's, or a new database on that PostgreSQL server."""
     if postgres_url is None:
         with running_server("", workers) as server:
             yield server
@@ -92,13 +90,11 @@ def _server(postgres_url: str | None, name: str, workers: int) -> Iterator[Serve
 def _class(
     server: Site, size: int, title: str = "Lesson", policies: Policies = AFTER_HAND_IN
 ) -> tuple[Lesson, Timings, list[ClassStudent]]:
-    """A new lesson on the server and its students, none of whom has joined yet."""
     lesson, timings = open_lesson(server, title, policies), Timings()
     return lesson, timings, [ClassStudent(lesson, number, timings) for number in range(size)]
 
 
 def _losses(lesson: Lesson, students: Sequence[ClassStudent]) -> str:
-    """Whether everything acknowledged is in the database, with the first loss if not."""
     losses = list(find_losses(lesson, students))
     acknowledged = sum(len(student.acknowledged) for student in students)
     result = "none lost or doubled" if not losses else f"{len(losses)} WRONG, such as {losses[0]}"
@@ -119,7 +115,6 @@ def report_lesson(server: Server, class_size: int) -> Iterator[str]:
 
 
 def _lesson_lines(lesson: Lesson, timings: Timings, students: Sequence[ClassStudent], target_s: float) -> Iterator[str]:
-    """Times by kind of request, the slowest kind's p95 against `target_s`, errors and losses."""
     yield f"  {'':10} {'requests':>9} {'median':>9} {'p95':>9} {'slowest':>9}"
     for kind, seconds in timings.seconds.items():
         ordered = sorted(seconds)
@@ -133,11 +128,7 @@ def _lesson_lines(lesson: Lesson, timings: Timings, students: Sequence[ClassStud
 
 
 def report_campus(campus: Campus, class_size: int) -> Iterator[str]:
-    """The same minute on a campus, while others of the class and visitors ask for runs and a large handout is made.
-
-    Those who ask for runs are no part of the times. Processor time is by part: web servers, runners, database,
-    balancer.
-    """
+    """The same minute on a campus, while others of the class and visitors ask for runs and a large handout is made."""
     policies = replace(AFTER_HAND_IN, run="before")
     lesson, timings, students = _class(campus, class_size, policies=policies)
     asking = [ClassStudent(lesson, class_size + number, Timings()) for number in range(CAMPUS_RUNS)]
@@ -161,7 +152,6 @@ def report_campus(campus: Campus, class_size: int) -> Iterator[str]:
     balancers = [process for process in psutil.Process().children() if process.name() == "caddy"]
 
     def used() -> dict[str, float]:
-        """The processor time that each part has used so far."""
         return {
             "web servers": sum(each.cpu_seconds() for each in campus.web_servers),
             "runners": sum(each.cpu_seconds() for each in campus.runners),
@@ -187,9 +177,8 @@ def report_campus(campus: Campus, class_size: int) -> Iterator[str]:
 
 
 def report_runner(campus: Campus) -> Iterator[str]:
-    """A class whose students all ask the campus's one runner for a head at once: its device, times, memory and losses.
-
-    Memory is that of the runner's processes; on an NVIDIA GPU, also all that is in use there, by others too.
+    """A class whose students all ask the campus's one runner for a head at once: its device, times, memory and
+    losses.
     """
     lesson = open_lesson(campus, policies=Policies(run="before"), tokens=RUNNER_TOKENS)
     students = [ClassStudent(lesson, number, Timings()) for number in range(RUNNER_STUDENTS)]
@@ -278,7 +267,6 @@ def report_rate(server: Server, class_size: int) -> Iterator[str]:
 
 
 async def _give_other_work(lesson: Lesson) -> str:
-    """Ask for a handout of many sheets and for runs, as an instructor and visitors do; the address of the handout."""
     teacher = HttpClient(lesson.server.url, {"attention_shapes_teacher": lesson.session})
     names = "\n".join(f"Student {number}" for number in range(BUSY_SHEETS))
     printing = await teacher.post("/handout/class", {"worksheet": WORKSHEET, "names": names})
@@ -291,13 +279,11 @@ async def _give_other_work(lesson: Lesson) -> str:
 
 
 async def _is_printing(lesson: Lesson, address: str) -> bool:
-    """Whether the handout is not ready yet."""
     teacher = HttpClient(lesson.server.url, {"attention_shapes_teacher": lesson.session})
     return "<progress" in (await teacher.get(address, script=True)).text
 
 
 async def _cancel(lesson: Lesson, address: str) -> None:
-    """Cancel a handout, and wait until it has ended."""
     teacher = HttpClient(lesson.server.url, {"attention_shapes_teacher": lesson.session})
     await teacher.post(f"{address}/cancel", {})
     while await _is_printing(lesson, address):
@@ -305,10 +291,7 @@ async def _cancel(lesson: Lesson, address: str) -> None:
 
 
 def report_busy(server: Server, class_size: int) -> Iterator[str]:
-    """Saves at one rate while a large handout is made and heads are run, and alone before and after.
-
-    Both before and after, since the sheets fill up meanwhile, and a fuller sheet takes longer to draw.
-    """
+    """Saves at one rate while a large handout is made and heads are run, and alone before and after."""
     lesson, timings, students = _class(server, class_size)
 
     async def save() -> list[float]:
@@ -351,11 +334,6 @@ def report_heads(server: Server, _class_size: int) -> Iterator[str]:
 def _report_asked_at_once(
     server: Server, what: str, joining: Sequence[ClassStudent], asking: Sequence[Callable[[], Awaitable[list[str]]]]
 ) -> Iterator[str]:
-    """What those who ask are shown, from the first page to the last, once those who are `joining` have joined.
-
-    Another class saves, opens its sheet and is watched until everybody is served: how fast its pages come, and the
-    memory of all processes, child processes among them.
-    """
     lesson, timings, students = _class(server, STUDENTS_MEANWHILE)
     shown, memory = list[list[str]](), list[int]()
 
@@ -400,7 +378,6 @@ def _report_asked_at_once(
 
 
 async def _head_of_visitor(server: Server, number: int) -> list[str]:
-    """Ask for the head that the form proposes, over a sentence of one's own, from 127.0.1.`number`; watch it."""
     client = HttpClient(server.url, own_address=f"127.0.1.{number + 1}")
     form = hidden_fields(await client.get("/heads"))
     sentence = f"Number {number} sat on the mat because it was tired."
@@ -413,7 +390,6 @@ async def _head_of_visitor(server: Server, number: int) -> list[str]:
 
 
 async def _open_pages(lesson: Lesson, students: Sequence[ClassStudent], timings: Timings) -> None:
-    """Open the sheet anew PAGES_MEANWHILE times a second, students in turn, until cancelled."""
     browsers = [HttpClient(lesson.server.url, student.client.cookies) for student in students]
     for turn in itertools.count():
         begin = time.perf_counter()
@@ -425,14 +401,12 @@ async def _open_pages(lesson: Lesson, students: Sequence[ClassStudent], timings:
 
 
 async def _watch_memory(server: Command | Site, memory: list[int]) -> None:
-    """Add the bytes in use to `memory` twice a second, until cancelled."""
     while True:
         memory.append(server.memory_bytes())
         await asyncio.sleep(0.5)
 
 
 async def _watch_gpu_memory(device: str, memory: list[int]) -> None:
-    """Add the bytes in use on an NVIDIA GPU, such as "cuda:0", to `memory` five times a second, until cancelled."""
     number = device.partition(":")[2] or "0"
     query = ("nvidia-smi", f"--id={number}", "--query-gpu=memory.used", "--format=csv,noheader,nounits")
     while True:
@@ -497,7 +471,6 @@ def main() -> None:
 
 
 def _print_reports(database: str, postgres_url: str | None, arguments: argparse.Namespace) -> None:
-    """Print the reports that were asked for, each on a server and a database of its own."""
     print(f"\n{database}, workers: {arguments.workers}")
     for name, report in REPORTS.items():
         if not arguments.reports or name in arguments.reports:

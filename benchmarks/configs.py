@@ -17,10 +17,7 @@ ROUNDS = 21
 
 
 def report() -> Iterator[str]:
-    """The fastest and slowest of sixteen models, then three of them against building the model with transformers.
-
-    transformers builds on the meta device, without memory, and its modules are loaded before.
-    """
+    """The fastest and slowest of sixteen models, then three of them against building the model with transformers."""
     records = json.loads((PROJECT / "tests" / "data" / "transformers_shapes.json").read_text(encoding="utf-8"))
     ours = {record["name"]: _median_ms(lambda r=record: _answer_everything(r["config"])) for record in records}  # type: ignore[misc]
     slowest = max(ours, key=lambda name: ours[name])
@@ -32,14 +29,12 @@ def report() -> Iterator[str]:
 
 
 def _answer_everything(config: dict[str, Any]) -> None:
-    """Read a config, and compute its shapes and its parameters."""
     architecture = build_architecture(config)
     shapes(architecture, 100)
     parameters_json(architecture)
 
 
 def _median_ms(work: Callable[[], None]) -> float:
-    """The median time of some work in milliseconds."""
     times = []
     for _ in range(ROUNDS):
         start = time.perf_counter()
@@ -49,7 +44,6 @@ def _median_ms(work: Callable[[], None]) -> float:
 
 
 def _build_ms(config: dict[str, Any], class_name: str) -> float:
-    """Milliseconds to build the whole model once, without memory for its parameters."""
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
     os.environ.setdefault("TRANSFORMERS_VERBOSITY", "critical")
     import torch

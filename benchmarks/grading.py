@@ -36,7 +36,6 @@ def report() -> Iterator[str]:
 
 
 def _one_sheet(variant: Variant) -> Iterator[str]:
-    """The median time to grade a correct sheet, one of products, an unreadable one, and three with mistakes."""
     right = {box: variant.typed(variant.blanks_by_name[box], number) for box, number in variant.key.items()}
     sheets = {
         "right numbers": right,
@@ -54,10 +53,6 @@ def _one_sheet(variant: Variant) -> Iterator[str]:
 
 
 def _class(library: Library) -> Iterator[tuple[Variant, Answers]]:
-    """SHEETS sheets with their answers, worksheets answered in numbers in turn, a seed for each student.
-
-    In turn all are correct, show one misconception, show two, or are guessed.
-    """
     chance = random.Random("a class")  # noqa: S311 - simulated students
     worksheets = [key for key, sheet in library.worksheets.items() if sheet.answers == "numbers"]
     kinds = (_right, _one_misconception, _two_misconceptions, _guess)
@@ -79,7 +74,6 @@ def _one_misconception(sheet: SimulatedSheet, chance: random.Random) -> FilledSh
 
 
 def _two_misconceptions(sheet: SimulatedSheet, chance: random.Random) -> FilledSheet:
-    """With one misconception where no two can be told apart."""
     return chance.choice(sheet.pairs)[1] if sheet.pairs else _one_misconception(sheet, chance)
 
 

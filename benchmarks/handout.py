@@ -38,7 +38,6 @@ def report() -> Iterator[str]:
 
 
 def _peak_memory_mb() -> float:
-    """The most memory this process has used so far, in MB."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
@@ -48,7 +47,6 @@ def _make_pdf(renderer: TypstRenderer, options: HandoutOptions, names: tuple[str
 
 
 def _one_sheet_s() -> float:
-    """The median time for a PDF of one sheet with a warm renderer, another sheet each time."""
     library, renderer = load_library(PROJECT / "worksheets"), TypstRenderer()
     times = []
     for tokens in range(20, 41):  # another sheet each time, so that nothing is taken from the last
@@ -60,7 +58,6 @@ def _one_sheet_s() -> float:
 
 
 def _many_versions() -> tuple[float, int, int, float]:
-    """For 200 versions with keys: seconds, pages, bytes, and peak memory in MB."""
     from pikepdf import Pdf
 
     renderer = TypstRenderer()
@@ -75,7 +72,6 @@ def _many_versions() -> tuple[float, int, int, float]:
 
 
 def _class_list() -> tuple[float, int, float]:
-    """For a class of 2,000 with exit tickets on the backs: seconds, bytes, and peak memory in MB."""
     start = time.perf_counter()
     names = tuple(f"Student {at}" for at in range(2000))
     pdf = _make_pdf(TypstRenderer(), HandoutOptions(worksheet="head-of-a-model", variants=True, back="classic"), names)
@@ -83,7 +79,6 @@ def _class_list() -> tuple[float, int, float]:
 
 
 def _others(one: float, many: float) -> Iterator[str]:
-    """One sheet and 200 through each other program, without tags, misconceptions and codes, and the ratio to ours."""
     library = load_library(PROJECT / "worksheets")
     sheets = plan_sheets(library, MANY)
     programs: dict[str, Callable[[Path, list[HandoutSheet]], list[str]] | None] = {
@@ -102,7 +97,6 @@ def _others(one: float, many: float) -> Iterator[str]:
 
 
 def _seconds(command: Callable[[Path, list[HandoutSheet]], list[str]], sheets: list[HandoutSheet]) -> float:
-    """Wall time of the command that `command` writes files for and returns, without writing them."""
     with tempfile.TemporaryDirectory() as folder:
         arguments = command(Path(folder), sheets)
         start = time.perf_counter()
@@ -111,13 +105,11 @@ def _seconds(command: Callable[[Path, list[HandoutSheet]], list[str]], sheets: l
 
 
 def _rows(sheet: HandoutSheet, filled: bool) -> list[tuple[str, ...]]:
-    """Name and blanks of each row of a sheet, with the right numbers or empty."""
     variant = sheet.variant
     return [(row.name, *(str(variant.answer(p)) if filled else "" for p in row.blanks)) for row in variant.rows]
 
 
 def _write_latex(folder: Path, sheets: list[HandoutSheet]) -> list[str]:
-    """Write the sheets, then their keys, as LaTeX into the folder; the command that makes the PDF."""
     pages = []
     for filled in (False, True):
         for sheet in sheets:
@@ -131,7 +123,6 @@ def _write_latex(folder: Path, sheets: list[HandoutSheet]) -> list[str]:
 
 
 def _write_web_page(folder: Path, sheets: list[HandoutSheet]) -> list[str]:
-    """Write the sheets, then their keys, as HTML into the folder; the command that makes the PDF."""
     pages = []
     for filled in (False, True):
         for sheet in sheets:

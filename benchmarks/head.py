@@ -72,11 +72,7 @@ def report(layer: bool = False) -> Iterator[str]:
 
 
 def report_gpu(device: str = "cuda", sizes: tuple[int, ...] = GPU_TOKENS) -> Iterator[str]:
-    """Yield the lines to print for a GPU in bfloat16: times, and the share of what its memory's speed allows.
-
-    The limit is the time in which the GPU copies as many bytes as `bytes_moved` counts. One line says so if there is no
-    GPU; a number of tokens whose tensors do not fit three times into its free memory is left out.
-    """
+    """Yield the lines to print for a GPU in bfloat16: times, and the share of what its memory's speed allows."""
     if device == "cuda" and not torch.cuda.is_available():
         yield "no GPU here: nothing was measured"
         return
@@ -135,10 +131,7 @@ def measure(architecture: Architecture, tokens: int, device: str, dtype: str, ro
 
 
 def by_hand(given: dict[str, Any], cos: Any, sin: Any) -> tuple[Any, ...]:
-    """One head as a careful person writes it, q to output; returns every tensor, since a notebook keeps them all.
-
-    `given` holds X (N, d), W_Q and W_K (d, d_h), W_V (d, d_v) and W_O (d_v, d), in this order; cos, sin: (N, d_h/2).
-    """
+    """One head as a careful person writes it, q to output; returns every tensor, since a notebook keeps them all."""
     x, w_q, w_k, w_v, w_o = given.values()
     q, k, v = x @ w_q, x @ w_k, x @ w_v
     q, k = _rotate(q, cos, sin), _rotate(k, cos, sin)
@@ -167,7 +160,6 @@ def copied_bytes_per_second(device: str, size: int) -> float:
 
 
 def _rotate(x: Any, cos: Any, sin: Any) -> Any:
-    """RoPE for x (N, d_h): its left and right halves rotated against each other; cos, sin: (N, d_h/2)."""
     left, right = x.chunk(2, dim=-1)
     return torch.cat((left * cos - right * sin, right * cos + left * sin), dim=-1)
 
@@ -183,7 +175,6 @@ def _over_by_hand(measured: Measured) -> str:
 
 
 def _bytes_by_hand(given: dict[str, Any], tables: tuple[Any, Any], device: str) -> int | None:
-    """Peak bytes of the version by hand, plus those of its inputs, as ours makes them itself; None if not counted."""
     start = start_memory_count(device)
     tensors = by_hand(given, *tables)
     took = peak_bytes_since(device, start)
@@ -192,7 +183,6 @@ def _bytes_by_hand(given: dict[str, Any], tables: tuple[Any, Any], device: str) 
 
 
 def _milliseconds(work: Callable[[], object], device: str) -> float:
-    """Wall time of some work, the GPU waited for, without the time to free its result."""
     start_memory_count(device)  # all versions begin with the allocator's spare memory given back
     if device == "cuda":
         torch.cuda.synchronize()
@@ -206,7 +196,6 @@ def _milliseconds(work: Callable[[], object], device: str) -> float:
 
 
 def _layer_row(tokens: int) -> str:
-    """One line: the median time of a whole 32-head layer of the transformers library on the CPU."""
     llama = importlib.import_module("transformers.models.llama.modeling_llama")
     config = llama.LlamaConfig(**{**LLAMA_7B, "num_hidden_layers": 1}, attn_implementation="eager")
     layer, x = llama.LlamaAttention(config, layer_idx=0).eval(), torch.randn(1, tokens, config.hidden_size)

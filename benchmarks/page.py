@@ -26,7 +26,6 @@ def report() -> Iterator[str]:
 
 @contextmanager
 def _server() -> Iterator[Server]:
-    """A server with a temporary folder, yielded as soon as it prints its URL."""
     with tempfile.TemporaryDirectory() as folder:
         server = Server(Path(folder))
         server.start()
@@ -37,7 +36,6 @@ def _server() -> Iterator[Server]:
 
 
 def _first_page_seconds() -> float:
-    """Wall time from starting the process to having the first page."""
     start = time.perf_counter()
     with _server() as server:
         httpx.get(f"{server.url}/sheet").raise_for_status()
@@ -45,7 +43,6 @@ def _first_page_seconds() -> float:
 
 
 def _sizes(url: str) -> Iterator[str]:
-    """A line for each file that a new browser takes to show a sheet and the start page, and one for their sum."""
     with running_browser() as browser:
         for address in ("/sheet", "/"):
             context = browser.new_context(base_url=url)

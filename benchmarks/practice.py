@@ -41,7 +41,6 @@ def report(beginners: int = BEGINNERS, runs: int = RUNS) -> Iterator[str]:
 
 
 def _boxes(place: str, boxes: Sequence[int]) -> str:
-    """Median and most of the boxes to a place."""
     return f"boxes to {place:15} median {statistics.median(boxes):6.0f}   most {max(boxes):6}"
 
 
@@ -62,10 +61,7 @@ def boxes_to_top(library: Library, beginner: Beginner) -> int:
 
 
 def sheets_too_early(library: Library, seed: int) -> int:
-    """How many sheets of one run are of a level whose prerequisites were not passed.
-
-    At random, sheets are right, show a misconception or are skipped, levels are chosen, open or not, and tested.
-    """
+    """How many sheets of one run are of a level whose prerequisites were not passed."""
     chance = random.Random(seed)  # noqa: S311 - so that it can be repeated
     record, early = PracticeRecord(seed // RUNS_OF_A_START), 0
     before = {spec.key: set(spec.after) for spec in LEVELS}

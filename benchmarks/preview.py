@@ -36,7 +36,6 @@ def report() -> Iterator[str]:
 
 
 def _teacher_session(server: Server) -> str:
-    """The session token of a new teacher."""
     store = Store(server.database, server.folder)
     session = store.people.open_session(add_teacher(store, "preview@example.org", "Ada"))
     store.close()
@@ -44,7 +43,6 @@ def _teacher_session(server: Server) -> str:
 
 
 def _preview_seconds(client: httpx.Client, topic: str, number: int) -> float:
-    """The wall time of one preview, of another sheet for each number."""
     form = {
         "topic": topic, "model": MODEL, "tokens": str(50 + number), "title": f"Sheet {number}", "view": "wrong",
         "notation": "classic", "answers": "numbers", "tokens_are": "rows", "show_drawing": "yes",

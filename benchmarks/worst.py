@@ -109,7 +109,6 @@ def kinds(library: Library) -> Iterator[Kind]:
 
 
 def _of_authors(library: Library, chance: random.Random) -> Iterator[Kind]:
-    """Formulas, Markdown, worksheets and tickets."""
     llama, mixture = library.variant("llama-7b"), library.variant("letters-experts-mixtral-8x7b")
     formulas = [*_texts(SIGNS, MAX_FORMULA, chance), *_symbols(mixture, chance), "(" + "+".join("NdHGVL") + ")^9"]
     for variant in (llama, mixture):
@@ -152,7 +151,6 @@ def _of_authors(library: Library, chance: random.Random) -> Iterator[Kind]:
 
 
 def _files(library: Library, chance: random.Random) -> Iterator[Kind]:
-    """Files of settings, their versions, class lists and configs."""
     pieces = (
         "k{}=1\n",
         "[t{}]\n",
@@ -197,12 +195,10 @@ def _files(library: Library, chance: random.Random) -> Iterator[Kind]:
 
 
 def _counted(text: str) -> object:
-    """Read a config, and count the parameters of its model."""
     return parameters_json(read_config(text))
 
 
 def _configs(stated: Mapping[str, Any]) -> Iterator[str]:
-    """Configs with the largest numbers, the longest lists, and very many or deep fields."""
     for name, value in stated.items():
         if isinstance(value, int) and not isinstance(value, bool):
             yield from (json.dumps({**stated, name: number}) for number in (10_000, 10_000_000, 1))
@@ -214,7 +210,6 @@ def _configs(stated: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _texts(pieces: Iterable[str], length: int, chance: random.Random, count: int = RANDOM_TEXTS) -> list[str]:
-    """Texts of a length: each piece again and again, and random ones of a few pieces."""
     known = tuple(pieces)
     texts = [piece * length for piece in known]
     for _ in range(count):
@@ -225,7 +220,6 @@ def _texts(pieces: Iterable[str], length: int, chance: random.Random, count: int
 
 
 def _symbols(variant: Variant, chance: random.Random) -> list[str]:
-    """Answers in symbols: long sums and products, powers of sums, and what is right but for a zero, on this sheet."""
     reader = variant.reader
     names = reader.written_symbols
     sizes = {name: variant.problem.sizes[reader.symbol_by_name[name]] for name in names}
@@ -245,8 +239,6 @@ def _symbols(variant: Variant, chance: random.Random) -> list[str]:
 
 
 def _filled(variant: Variant, *, drawn: bool = True) -> Callable[[str], object]:
-    """What a check does with one text in every box: it grades, writes the longest hint, and draws."""
-
     def check(text: str) -> object:
         report = grade(variant, dict.fromkeys(variant.blanks_by_name, text))
         hint = write_hint(variant, report, 3)

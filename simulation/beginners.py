@@ -33,11 +33,7 @@ class PracticeStep:
 
 
 def typed_texts(variant: Variant, sizes: Mapping[str, int]) -> dict[str, str]:
-    """The texts of these sizes, and of patterns by their numbers; on a sheet in letters those that come to a size.
-
-    They are the box's own letters, else those of another box; else a side is a share of d, as 4·d is, and a count a
-    share of the right one.
-    """
+    """The texts of these sizes, and of patterns by their numbers; on a sheet in letters those that come to a size."""
     if variant.worksheet.answers != "letters":
         return {box: variant.typed(variant.blanks_by_name[box], size) for box, size in sizes.items()}
     truth = right_sheet(variant)
@@ -55,11 +51,7 @@ def typed_texts(variant: Variant, sizes: Mapping[str, int]) -> dict[str, str]:
 
 
 def writable_sheets(variant: Variant) -> list[tuple[str, FilledSheet]]:
-    """The sheet filled in by each misconception that shows on it.
-
-    On a sheet in letters only by those that are named there as `typed_texts` writes them: a count is marked by its
-    formula, and these students know no more than its number.
-    """
+    """The sheet filled in by each misconception that shows on it."""
     sheets = misconception_sheets(variant)
     if variant.worksheet.answers != "letters":
         return list(sheets)
@@ -78,7 +70,6 @@ class Beginner:
     told: set[str] = field(init=False, default_factory=set)
 
     def __post_init__(self) -> None:
-        """Choose what the student gets wrong at first."""
         self.chance = random.Random(self.seed)  # noqa: S311 - so that it can be repeated
         shown = [misconception.key for misconception in MISCONCEPTIONS if misconception.predictions]
         self.holds = set() if self.careful else set(self.chance.sample(shown, MISCONCEPTIONS_HELD))

@@ -53,10 +53,7 @@ def _launch(playwright: Playwright, arguments: list[str]) -> Browser:
 
 
 def load(page: Page, address: str) -> dict[str, int]:
-    """Open an address and wait until the page asks for nothing more; the bytes of each file it took, as sent.
-
-    Headers are counted. Files are in the order in which they came, by their whole URL.
-    """
+    """Open an address and wait until the page asks for nothing more; the bytes of each file it took, as sent."""
     session = page.context.new_cdp_session(page)
     session.send("Network.enable")
     urls, sizes = dict[str, str](), dict[str, int]()

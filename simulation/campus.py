@@ -26,9 +26,8 @@ from simulation.server import LOOK_S, Command, Server
 
 @dataclass(frozen=True)
 class Campus:
-    """Web servers and runners with data folders of their own, and the balancer's URL.
-
-    Any of the servers may answer any request; any runner may do any job.
+    """Web servers and runners with data folders of their own, and the balancer's URL. Any of the servers may answer
+    any request; any runner may do any job.
     """
 
     url: str
@@ -92,10 +91,7 @@ def runner_command(folder: Path, database_url: str, *options: str, before: str =
 def running_campus(
     database_url: str, web_servers: int = 2, runners: int = 2, before_runners: str = "", options: Sequence[str] = ()
 ) -> Iterator[Campus]:
-    """Start a campus on an empty database of PostgreSQL, yield it once it answers, and kill it at the end.
-
-    `before_runners` is Python that changes something in each runner first; `options` are those of each.
-    """
+    """Start a campus on an empty database of PostgreSQL, yield it once it answers, and kill it at the end."""
     with tempfile.TemporaryDirectory(prefix="campus-", ignore_cleanup_errors=True) as name:
         folder, port = Path(name), _free_port()
         url = f"http://127.0.0.1:{port}"
@@ -126,7 +122,6 @@ def _free_port() -> int:
 
 @contextmanager
 def _balancer(folder: Path, port: int, web_servers: Sequence[Server]) -> Iterator[None]:
-    """Run Caddy with the project's Caddyfile at this port, in front of these web servers."""
     own = {
         "SHAPES_DOMAIN": f"http://127.0.0.1:{port}",
         "SHAPES_WEBS": " ".join(f"127.0.0.1:{server.port}" for server in web_servers),
@@ -145,7 +140,6 @@ def _balancer(folder: Path, port: int, web_servers: Sequence[Server]) -> Iterato
 
 
 def _answers(port: int) -> bool:
-    """Whether something listens at a port of this machine."""
     with suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
         return True
     return False

@@ -83,19 +83,13 @@ class ClassStudent:
         self.handed_in = self.sent[number]
 
     async def run_head(self) -> list[str]:
-        """Ask for a run of the sheet with the answers so far; what is shown until its end, as `watch_run` has it.
-
-        Asks again where no page comes, or that of an error of the server.
-        """
+        """Ask for a run of the sheet with the answers so far; what is shown until its end, as `watch_run` has it."""
         path, form = f"{self.lesson.sheet_path}/run", {**self.form, **self.answers}
         async with self._other_tab() as tab:
             return await watch_run(tab, await self._insist(lambda: tab.post(path, form, script=True)))
 
     async def print_sheets(self, names: Sequence[str]) -> HttpResponse:
-        """Ask for a large handout with a sheet for each name; the PDF, or the page that says why there is none.
-
-        Asks again where no page comes, or that of an error of the server.
-        """
+        """Ask for a large handout with a sheet for each name; the PDF, or the page that says why there is none."""
         form = {"worksheet": WORKSHEET, "names": "\n".join(names)}
         async with self._other_tab() as tab:
             address = (await self._insist(lambda: tab.post("/handout/class", form))).headers["location"]
@@ -106,7 +100,6 @@ class ClassStudent:
 
     @asynccontextmanager
     async def _other_tab(self) -> AsyncIterator[HttpClient]:
-        """A connection of its own with the same cookies, since saves go on meanwhile."""
         tab = HttpClient(self.lesson.server.url, self.client.cookies)
         try:
             yield tab
@@ -114,7 +107,6 @@ class ClassStudent:
             await tab.wait_closed()
 
     async def _insist(self, ask: Callable[[], Awaitable[HttpResponse]]) -> HttpResponse:
-        """The first answer that is no error of the server, asked for again and again as a patient person does."""
         while True:
             with suppress(OSError):
                 if (answer := await ask()).status < 500:
@@ -122,7 +114,6 @@ class ClassStudent:
             await asyncio.sleep(self.first_retry_s)
 
     def _type(self) -> int:
-        """Change the answer of the next box, in turn, and return the number of the change, from 1."""
         box = self.boxes[len(self.sent) % len(self.boxes)]
         truth = str(self.lesson.variant.key[box])
         self.answers[box] = truth if self._chance.random() < 2 / 3 else str(self._chance.randrange(10_000))
@@ -133,7 +124,6 @@ class ClassStudent:
         return number
 
     async def _send_until_taken(self, kind: str, path: str, answers: Mapping[str, str]) -> None:
-        """Send the form again after longer and longer waits until the server answers with 200."""
         form, wait = {**self.form, **answers}, self.first_retry_s
         while True:
             try:
@@ -146,10 +136,6 @@ class ClassStudent:
             wait = min(2 * wait, self.longest_retry_s)
 
     async def _request(self, kind: str, method: str, path: str, form: dict[str, str] | None = None) -> HttpResponse:
-        """Send one request and record its time; a status that is no success is counted as an error and returned.
-
-        Raises OSError, counted too, if no response comes.
-        """
         begin = time.perf_counter()
         script = kind in ("save", "hand in")
         try:
@@ -173,11 +159,7 @@ def hidden_fields(page: HttpResponse) -> dict[str, str]:
 
 
 async def watch_run(client: HttpClient, page: HttpResponse) -> list[str]:
-    """What was shown from this page on, which is opened again as often as it says until the run is done.
-
-    That is "served" beside the result, "in the queue, with its place", "running", or the text of any other page. Where
-    no page comes, or only that of an error of the server, it is asked for again, as the page's script does.
-    """
+    """What was shown from this page on, which is opened again as often as it says until the run is done."""
     states = [_state_of_run(page.text)]
     while states[-1] in ("in the queue, with its place", "running"):
         address, waits = re.search(r'hx-get="([^"]+)"', page.text), re.search(r"every (\d+)ms", page.text)
@@ -192,7 +174,6 @@ async def watch_run(client: HttpClient, page: HttpResponse) -> list[str]:
 
 
 def _state_of_run(text: str) -> str:
-    """What a page of a run shows, in a few words; the text itself if it is nothing of that."""
     if 'class="compared"' in text or 'id="stages"' in text:
         return "served"
     if 'class="progress"' not in text and 'id="progress"' not in text:
@@ -216,12 +197,7 @@ async def watch_live_view(lesson: Lesson, timings: Timings) -> None:
 
 
 def find_losses(lesson: Lesson, students: Iterable[ClassStudent]) -> Iterator[str]:
-    """Compare the database with what students remember: a sentence for everything lost, changed or doubled.
-
-    The stored draft must have the newest acknowledged change or a newer one that was sent, with exactly the texts that
-    all boxes had then. A student who handed in must have one attempt with the texts
-    handed in; the others must have none. Each sentence begins with the student's name.
-    """
+    """Compare the database with what students remember: a sentence for everything lost, changed or doubled."""
     store = Store(lesson.server.database, lesson.server.folder)
     course = store.courses.find(lesson.activity.course_id)
     assert course is not None

@@ -35,10 +35,8 @@ class HttpResponse:
 
 
 class HttpClient:
-    """One connection to one server, opened by the first request, and the cookies that came over it.
-
-    Every request raises OSError (TimeoutError after RESPONSE_TIMEOUT_S) if no whole response comes. Redirects are not
-    followed. With `own_address` the connection comes from there, such as 127.0.1.7 on the same machine.
+    """One connection to one server, opened by the first request, and the cookies that came over it. Every request
+    raises OSError (TimeoutError after RESPONSE_TIMEOUT_S) if no whole response comes.
     """
 
     def __init__(self, url: str, cookies: Mapping[str, str] | None = None, own_address: str = "") -> None:
@@ -73,7 +71,6 @@ class HttpClient:
                 await writer.wait_closed()
 
     def _head(self, method: str, path: str, script: bool) -> bytes:
-        """The request line and headers, each with its line end, without the empty line after them."""
         lines = [f"{method} {path} HTTP/1.1", f"host: {self._host}:{self._port}", "accept-encoding: gzip"]
         if script:
             lines.append("hx-request: true")
@@ -82,7 +79,6 @@ class HttpClient:
         return ("\r\n".join(lines) + "\r\n").encode()
 
     async def _request(self, request: bytes) -> HttpResponse:
-        """Send bytes and read the response; close the connection and raise OSError if that fails midway."""
         try:
             async with asyncio.timeout(RESPONSE_TIMEOUT_S):
                 return await self._send_and_read(request)
@@ -93,7 +89,6 @@ class HttpClient:
             raise
 
     async def _send_and_read(self, request: bytes) -> HttpResponse:
-        """Read status, headers and body; keep new cookies, and close if the server says so."""
         head = await self._send_and_read_head(request)
         assert self._streams is not None
         status_line, *lines = head.decode("latin-1").split("\r\n")
@@ -110,11 +105,6 @@ class HttpClient:
         return HttpResponse(int(status_line.split(" ")[1]), headers, body)
 
     async def _send_and_read_head(self, request: bytes) -> bytes:
-        """Send, and read up to the empty line after the headers.
-
-        If the kept connection turns out to have been closed by the server, open a new one and send again, as browsers
-        do; but not once part of a response has come.
-        """
         streams = self._streams
         if streams and not streams[0].at_eof():
             try:

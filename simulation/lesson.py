@@ -38,11 +38,7 @@ def open_lesson(
     worksheet: str = WORKSHEET,
     tokens: int | None = None,
 ) -> Lesson:
-    """Put a teacher, a course and an open activity with one sheet and an exit ticket into the server's database.
-
-    The sheet has as many tokens as the worksheet says, or `tokens`.
-    The database must hold no other lesson with this title, since the teacher's e-mail is made from it.
-    """
+    """Put a teacher, a course and an open activity with one sheet and an exit ticket into the server's database."""
     library, tickets = load_library(PROJECT / "worksheets"), load_tickets(PROJECT / "worksheets")
     store = Store(server.database, server.folder)
     teacher = add_teacher(store, f"{title.lower().replace(' ', '-')}@example.org", title)

@@ -45,7 +45,6 @@ def with_slip(sheet: FilledSheet, blank: str, chance: random.Random) -> FilledSh
 
 
 def _slips(digits: str, chance: random.Random) -> list[int]:
-    """Six slips at one random digit: thrice the same wrong digit, then left out, doubled, and swapped with the next."""
     at = chance.randrange(len(digits))
     before, digit, after = digits[:at], digits[at], digits[at + 1 :]
     mistyped = [before + chance.choice([c for c in "123456789" if c != digit]) + after] * 3

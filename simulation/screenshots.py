@@ -57,10 +57,8 @@ class Lesson:
 
 @dataclass(frozen=True)
 class Picture:
-    """One picture: so many pixels of a page, as high as its window, `density` of the picture for each.
-
-    What sticks to the edges of a window is therefore in the picture. `show` opens the page and gets it ready; what it
-    returns is the picture's left upper corner on the page.
+    """One picture: so many pixels of a page, as high as its window, `density` of the picture for each. What sticks
+    to the edges of a window is therefore in the picture.
     """
 
     folder: Path
@@ -77,14 +75,12 @@ class Picture:
 
 
 def _show_half_filled(page: Page, _lesson: Lesson) -> Corner:
-    """A sheet that is being filled in, from the table's head on: five matrices typed, the sixth waiting."""
     _fill(page, HALF_FILLED)
     page.focus('input[name="scores.columns"]')
     return _corner(page, "#boxes", margin=(28, 8))
 
 
 def _show_mismatch(page: Page, _lesson: Lesson) -> Corner:
-    """The drawing of keys as wide as the input, which queries can't be multiplied by."""
     _fill(page, MISMATCHED)
     page.focus('input[name="scores.rows"]')
     above_or_below = page.locator("figcaption, #figures figure:not(:last-of-type)")  # of which a part would be seen
@@ -93,13 +89,11 @@ def _show_mismatch(page: Page, _lesson: Lesson) -> Corner:
 
 
 def _show_live(page: Page, lesson: Lesson) -> Corner:
-    """The presenter view of a class at work."""
     _open(page, f"/activities/{lesson.activity_id}/present?view=progress")
     return 0, 0
 
 
 def _show_handout(page: Page, _lesson: Lesson) -> Corner:
-    """The first half-sheet of a handout."""
     _open(page, "/handout")
     page.locator(".sheets img").first.evaluate("image => image.decode()")
     return _corner(page, ".sheets", margin=(16, 0))
@@ -114,13 +108,11 @@ PICTURES = (
 
 
 def _open(page: Page, address: str) -> None:
-    """Open a page and wait until it is set in its own typefaces."""
     page.goto(address)
     page.locator("html:not([data-arriving])").wait_for()
 
 
 def _fill(page: Page, answers: Mapping[str, tuple[str, str]]) -> None:
-    """Open the sheet, type rows and columns of each matrix, and wait until they are saved and drawn."""
     _open(page, "/sheet")
     for key, shape in answers.items():
         for axis, text in zip(("rows", "columns"), shape, strict=True):
@@ -131,7 +123,6 @@ def _fill(page: Page, answers: Mapping[str, tuple[str, str]]) -> None:
 
 
 def _corner(page: Page, selector: str, margin: Corner) -> Corner:
-    """A point on the page so far to the left of the first element that the selector finds, and so far above it."""
     box = page.locator(selector).first.bounding_box()
     assert box
     return round(box["x"]) - margin[0], round(box["y"] + page.evaluate("scrollY")) - margin[1]
@@ -139,7 +130,6 @@ def _corner(page: Page, selector: str, margin: Corner) -> Corner:
 
 @contextmanager
 def _taught_lesson(server: Server) -> Iterator[Lesson]:
-    """Put the sample course into the server's database."""
     worksheets, store = PROJECT / "worksheets", Store(server.database, server.folder)
     teacher = add_teacher(store, "ada@example.org", "Ada")
     course = add_sample_course(load_library(worksheets), load_tickets(worksheets), store, teacher)
@@ -169,7 +159,6 @@ def take(picture: Picture, scheme: Scheme, browser: Browser, server: Server, les
 
 
 def _as_webp(png: bytes) -> bytes:
-    """The picture as WebP: without loss where that is small enough, else as well as MAX_BYTES allow."""
     image = Image.open(io.BytesIO(png)).convert("RGB")
     webp = _encode(image, quality=100, lossless=True)
     for quality in QUALITIES:

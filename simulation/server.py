@@ -62,10 +62,7 @@ def cpu_seconds(main: psutil.Process) -> float:
 
 class Command:
     """A command of the app, with its data in one folder, as processes that can be killed, paused and started again.
-
-    Without a `database_url` its database is the SQLite file in the folder. `program` is Python that runs in place of
-    the command and must end with it, for a test that changes something first; once it has begun, it prints what has a
-    match of the pattern `begins`. `settings` are those of the app by their names in lower case.
+    Without a `database_url` its database is the SQLite file in the folder.
     """
 
     def __init__(self, program: str, begins: str, folder: Path, database_url: str = "", **settings: str) -> None:
@@ -92,7 +89,7 @@ class Command:
         return os.pread(file, os.fstat(file).st_size, 0).decode()
 
     def start(self) -> re.Match[str]:
-        """Start it, and wait until it has begun; the match of what it printed. Fails if it ends before."""
+        """Start it, and wait until it has begun; the match of what it printed."""
         own = {f"ATTENTION_SHAPES_{name.upper()}": value for name, value in self._settings.items()}
         folder = {"ATTENTION_SHAPES_DATA_DIR": str(self.folder), "DATABASE_URL": self.database_url}
         self._output = tempfile.TemporaryFile()  # noqa: SIM115 - `kill` and `terminate` close it
@@ -164,7 +161,6 @@ class Command:
         return psutil.Process(self._process.pid)
 
     def _wait(self) -> int:
-        """Wait until the main process has ended, and return its exit status."""
         assert self._process is not None
         assert self._output is not None
         status = self._process.wait()

@@ -85,10 +85,8 @@ class SimulatedSheet:
 
     @cached_property
     def distinguishable(self) -> list[MisconceptionSheet]:
-        """A sheet for each way of holding a misconception that this sheet, as the catalogue says, can tell from others.
-
-        A way that looks like a slip of a digit is left out, and so is one in which another misconception of a pair that
-        cannot be told apart fills in the sheet as well.
+        """A sheet for each way of holding a misconception that this sheet, as the catalogue says, can tell from
+        others.
         """
         pairs = cannot_tell_apart(self.variant.problem)
         hidden = {key for key, other in pairs if other is None}
@@ -103,7 +101,6 @@ class SimulatedSheet:
         ]
 
     def _looks_like_a_slip(self, sheet: FilledSheet) -> bool:
-        """Whether one blank alone is wrong, by a digit."""
         key = self.variant.problem.answers
         return is_single_slip(key, {blank: n for blank, n in self._values(sheet).items() if n != key[blank]})
 
@@ -118,12 +115,7 @@ class SimulatedSheet:
 
     @cached_property
     def pairs(self) -> list[tuple[frozenset[str], FilledSheet]]:
-        """Every fair sheet of a student who holds two misconceptions, with the keys of the two.
-
-        Both must be distinguishable when held alone. A sheet is fair if both show on it (see `_combine`), if neither
-        only repeats what follows from the other, and if no single misconception and no other two fill it in alike,
-        since nobody could tell who wrote it.
-        """
+        """Every fair sheet of a student who holds two misconceptions, with the keys of the two."""
         combined = [
             (frozenset((first[0], second[0])), sheet)
             for first, second in combinations(self.distinguishable, 2)
@@ -138,23 +130,14 @@ class SimulatedSheet:
         return [(keys, sheet) for keys, sheet in combined if writers[tuple(sheet.values())] == {keys}]
 
     def _follows(self, alone: FilledSheet, sheet: FilledSheet) -> bool:
-        """Whether all that a misconception changes when held alone follows from the other answers of the sheet."""
         changed = {blank for blank, n in alone.items() if n != self.right[blank]}
         return changed <= {str(blank) for blank in self._following(sheet)}
 
     def _following(self, sheet: FilledSheet) -> list[Blank]:
-        """The blanks that are wrong by the key and right given the other answers of the sheet."""
         counted = follow_through(self.variant.problem, self._values(sheet))
         return [blank for blank, repeated in counted.items() if repeated is None]
 
     def _combine(self, first: MisconceptionSheet, second: MisconceptionSheet) -> list[FilledSheet]:
-        """Every way in which a student may fill in the sheet who holds both misconceptions; empty if only one shows.
-
-        A misconception about how matrices lie transposes what the other predicts; both show if the result differs
-        from what each predicts alone, and a matrix that each changes is wrong. Any other two show if each changes a
-        blank that the other leaves right. In those they write what they write when held alone. In a blank that both
-        change stands what the one says, what the other says, or a count worked out with both (see `_worked_out`).
-        """
         in_parameters = self.variant.worksheet.topic in ("layer-parameters", "head-parameters")
         transposes = TRANSPOSES_PARAMETERS if in_parameters else TRANSPOSES_ACTIVATIONS
         for (key, sheet), (_, other_sheet) in permutations((first, second)):
@@ -174,15 +157,9 @@ class SimulatedSheet:
         return [sheet for at, sheet in enumerate(sheets) if sheet not in sheets[:at]]
 
     def _wrong_tensors(self, sheet: FilledSheet) -> set[str]:
-        """The tensors with a wrong number on the sheet."""
         return {blank.partition(".")[0] for blank, n in sheet.items() if n != self.right[blank]}
 
     def _worked_out(self, blank: str, first: int, second: int) -> int:
-        """What two misconceptions that each change a count make of it together.
-
-        In a parameter count, which is a sum, their errors are added; in another count, a product, their factors are
-        multiplied. For rows and columns, and where that is no whole number, it is the second's number.
-        """
         if first == second or not blank.endswith(".count"):
             return second
         if self.variant.worksheet.topic == "parameter-count":
@@ -212,11 +189,7 @@ class SimulatedSheet:
         return tally
 
     def random_tally(self, chance: random.Random) -> Tally:
-        """Diagnoses of sheets drawn at random.
-
-        For each misconception one slip in a blank that it leaves right; up to PAIRS_PER_SEED sheets with two
-        misconceptions; a slip in each typed blank of the right sheet; GUESSES_PER_SEED guessed sheets.
-        """
+        """Diagnoses of sheets drawn at random."""
         tally, typed = Tally(), typed_boxes(self.variant)
         for key, sheet in self.distinguishable:
             for blank in sample_up_to(chance, [blank for blank in typed if sheet[blank] == self.right[blank]], 1):
@@ -253,10 +226,7 @@ def transposed(sheet: FilledSheet, prefixes: tuple[str, ...]) -> FilledSheet:
 
 
 def simulate_class(library: Library, worksheet: str, seeds: range) -> Tally:
-    """The diagnoses of a whole class on one worksheet: for each seed its variant, filled in by everyone.
-
-    Sizes may be the same for several seeds; such a sheet is counted once for each.
-    """
+    """The diagnoses of a whole class on one worksheet: for each seed its variant, filled in by everyone."""
     sheets, tally = dict[str, SimulatedSheet](), Tally()
     for seed in seeds:
         variant = with_tokens_as_rows(library.seeded(worksheet, seed))

@@ -52,9 +52,8 @@ EXPIRING_TABLES = (
 
 @dataclass(frozen=True)
 class Measured:
-    """The server at one moment: main memory, size of the database file, rows of each table.
-
-    Of drafts and attempts those of practice.
+    """The server at one moment: main memory, size of the database file, rows of each table. Of drafts and attempts
+    those of practice.
     """
 
     memory: int
@@ -151,12 +150,10 @@ def soak(visits_per_hour: int, hours: int = HOURS) -> Iterator[str | SoakResult]
 
 
 def _browser(app: FastAPI, session: str = "") -> TestClient:
-    """A browser that follows no redirect; with a session, in which a teacher is signed in."""
     return TestClient(app, cookies={TEACHER_COOKIE: session} if session else {}, follow_redirects=False)
 
 
 def _pass_hour(browser: TestClient, staff: TestClient, visits: int, hour: int) -> None:
-    """One hour's requests: visitors who practise, import and print, and a teacher who looks at a course."""
     for visit in range(visits):
         browser.cookies.clear()
         tokens = str(20 + (hour * visits + visit) % 150)
@@ -177,7 +174,6 @@ def _pass_hour(browser: TestClient, staff: TestClient, visits: int, hour: int) -
 
 
 def _grow_older(services: Services, clock: _Clock, age: timedelta) -> Measured:
-    """Let the time pass for database and files, tidy up as the app does, and measure."""
     clock.ahead += age
     folder = services.settings.data_dir
     for path in (folder / "turns").glob("*"):

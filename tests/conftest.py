@@ -61,10 +61,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Where processes share the tests, files that need a browser come first, then those that wait for servers.
-
-    So none of them is alone at the end.
-    """
+    """Where processes share the tests, files that need a browser come first, then those that wait for servers."""
     if is_slow_run(config):  # tests of generated examples are repeated, with more of them
         for item in items:
             if is_hypothesis_test(getattr(item, "obj", None)):
@@ -124,10 +121,7 @@ def tables_in_a_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def new_postgres_database(postgres_engine: sa.Engine) -> str:
-    """The address of a database on our server with nothing in its tables: the same one for all tests, emptied.
-
-    A test that changes the tables needs `bare_database_url`.
-    """
+    """The address of a database on our server with nothing in its tables: the same one for all tests, emptied."""
     with postgres_engine.connect() as connection:
         connection.exec_driver_sql(
             "SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_activity"
@@ -164,10 +158,7 @@ def shipped_or_read(folder: Path, language: str) -> Library:
 
 @pytest.fixture(scope="session", autouse=True)
 def quick_passwords() -> Iterator[None]:
-    """Argon2 with the least memory and work: a hash as the app makes it takes as long as a hundred requests.
-
-    tests/web/shared/test_passwords.py proves how the app makes it.
-    """
+    """Argon2 with the least memory and work: a hash as the app makes it takes as long as a hundred requests."""
     with pytest.MonkeyPatch.context() as patch:
         quick = PasswordHash((Argon2Hasher(time_cost=1, memory_cost=8, parallelism=1),))
         patch.setattr(PasswordHash, "recommended", lambda: quick)
@@ -176,10 +167,7 @@ def quick_passwords() -> Iterator[None]:
 
 @pytest.fixture(scope="session", autouse=True)
 def patient_databases() -> Iterator[None]:
-    """Databases that may take a minute for what takes them milliseconds, as on a busy machine it sometimes does.
-
-    SQLite doesn't flush each commit of a test's own process: no test cuts its power.
-    """
+    """Databases that may take a minute for what takes them milliseconds, as on a busy machine it sometimes does."""
     usual = database._set_up_sqlite
 
     def set_up(connection: Any, record: object) -> None:

@@ -37,7 +37,6 @@ def main() -> None:
 
 
 def _hard_requests() -> list[str]:
-    """Every text of a hundred in each field of each form, address, header and cookie; what took too long or broke."""
     passwords.SLOW_VERIFY_S = 0
     with tempfile.TemporaryDirectory() as folder:
         requests = HardRequests(fuzzed_app(Path(folder)), every_text=True)

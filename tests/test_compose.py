@@ -60,7 +60,6 @@ def settings_of(compose: Any, tmp_path: Path) -> Callable[[str], Settings]:
 
 
 def test_compose_sets_what_there_is_to_set(settings_of: Callable[[str], Settings]) -> None:
-    """Each variable is that of a setting and is taken by it; all work with the same database, runners do the jobs."""
     for service in (*WEBS, *RUNNERS):
         settings = settings_of(service)
         assert settings.database == "postgresql+psycopg://shapes:secret@db:5432/shapes"
@@ -74,7 +73,6 @@ def test_compose_sets_what_there_is_to_set(settings_of: Callable[[str], Settings
 
 
 def test_compose_has_no_secret_and_no_start_without_one() -> None:
-    """What is asked of the environment has no default where it is a secret or a name, and stands in docs/campus.md."""
     text = (PROJECT / "compose.yaml").read_text(encoding="utf-8")
     asked = dict(re.findall(r"\$\{(\w+):([?-])", text))
     assert {name for name, kind in asked.items() if kind == "?"} == {"SHAPES_DOMAIN", "POSTGRES_PASSWORD"}
@@ -85,7 +83,6 @@ def test_compose_has_no_secret_and_no_start_without_one() -> None:
 
 
 def test_the_parts_of_compose_find_each_other(compose: Any) -> None:
-    """Volumes are declared, whoever is waited for can be healthy, the proxy goes where the image listens."""
     services, dockerfile = compose["services"], (PROJECT / "Dockerfile").read_text(encoding="utf-8")
     named = {volume.partition(":")[0] for service in services.values() for volume in service["volumes"]}
     assert {name for name in named if not name.startswith(".")} == set(compose["volumes"])
@@ -108,7 +105,6 @@ def test_the_parts_of_compose_find_each_other(compose: Any) -> None:
 
 
 def test_no_part_of_compose_may_take_the_machine(compose: Any) -> None:
-    """Each has a limit of memory, no rights, and writes where it must; nothing writes to the weights."""
     for service in compose["services"].values():
         assert "mem_limit" in service
         assert "no-new-privileges:true" in service["security_opt"]
@@ -117,7 +113,6 @@ def test_no_part_of_compose_may_take_the_machine(compose: Any) -> None:
 
 
 def test_compose_starts_what_the_terminal_has(compose: Any) -> None:
-    """The runner of each device has options that the command takes; it needs a build of torch, a web server none."""
     services = compose["services"]
     assert services["web1"]["build"]["args"] == {"LIBRARIES": "pages"}
     assert "args" not in services["runner"]["build"]
@@ -153,7 +148,6 @@ def needed_by(names: Iterable[str]) -> set[str]:
 
 
 def test_every_dependency_is_locked_with_its_hashes() -> None:
-    """And whatever it needs on this machine, in one version, however it is installed."""
     pyproject = tomllib.loads((PROJECT / "pyproject.toml").read_text("utf-8"))
     groups = {
         name: [line for line in lines if isinstance(line, str)]
@@ -174,7 +168,6 @@ def test_every_dependency_is_locked_with_its_hashes() -> None:
 
 
 def test_make_and_the_image_install_the_same_and_nothing_without_a_hash() -> None:
-    """Only the app itself has no hash, and it brings nothing along."""
     made = subprocess.run(
         ["make", "--always-make", "--dry-run", "TORCH=cpu", "install"],
         cwd=PROJECT, capture_output=True, text=True, check=True,
@@ -191,10 +184,6 @@ def test_make_and_the_image_install_the_same_and_nothing_without_a_hash() -> Non
 
 
 def test_the_image_has_what_it_starts() -> None:
-    """Its command is one of the project's scripts with a verb of the terminal, and all it copies is there.
-
-    It has torch without CUDA by itself: a build of gigabytes is for a server with a GPU.
-    """
     dockerfile = (PROJECT / "Dockerfile").read_text(encoding="utf-8")
     script, verb = re.findall(r'"([\w-]+)"', re.findall(r"^CMD (.*)$", dockerfile, re.MULTILINE)[-1])
     scripts = tomllib.loads((PROJECT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["scripts"]

@@ -18,14 +18,12 @@ LINK = re.compile(r"\]\(([^)\s]+)\)|(?:src|srcset|href)=\"([^\"]+)\"")
 
 
 def _heading_ids(page: Path) -> set[str]:
-    """The ids that GitHub gives the headings of a page: lower case, hyphens for spaces, no other signs."""
     headings = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_links_within_the_repository_lead_somewhere(page: Path) -> None:
-    """Each file exists, and a heading that is named is on its page."""
     for match in LINK.finditer(page.read_text(encoding="utf-8")):
         link = match[1] or match[2]
         if "://" in link:
@@ -44,7 +42,6 @@ def test_the_readme_is_short() -> None:
 
 
 def test_make_knows_every_target_that_the_docs_name() -> None:
-    """Such as make serve."""
     makefile = (PROJECT / "Makefile").read_text(encoding="utf-8")
     targets = set(re.findall(r"^([\w-]+):", makefile, re.MULTILINE))
     for page in PAGES:
@@ -53,7 +50,6 @@ def test_make_knows_every_target_that_the_docs_name() -> None:
 
 
 def test_every_picture_is_there_in_light_and_in_dark_and_small() -> None:
-    """What make screenshots writes is what the two folders hold, each as large as it is meant to be."""
     taken = {picture.path(scheme) for picture in PICTURES for scheme in SCHEMES}
     assert taken == {*SITE.glob("*"), *README.glob("*")}
     assert all(path.stat().st_size <= MAX_BYTES for path in taken)
@@ -64,7 +60,6 @@ def test_every_picture_is_there_in_light_and_in_dark_and_small() -> None:
 
 
 def test_pages_name_only_pictures_that_are_there() -> None:
-    """Wherever a page names one for light, it names the same for dark."""
     for page in [*PAGES, *TEMPLATES]:
         named = re.findall(r"pictures/([\w-]+)-(light|dark)\.webp", page.read_text(encoding="utf-8"))
         names = {name for name, _scheme in named}

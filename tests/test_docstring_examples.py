@@ -19,5 +19,4 @@ def modules_with_examples() -> list[str]:
 
 @pytest.mark.parametrize("name", modules_with_examples())
 def test_the_examples_of_a_module_are_true(name: str) -> None:
-    """The listing of a finished head program in app.forward.program is one of them."""
     assert doctest.testmod(importlib.import_module(name)).failed == 0

@@ -131,26 +131,22 @@ def web_modules_without_http() -> set[str]:
 
 
 def test_packages_import_only_what_lies_below_them() -> None:
-    """In functions and under TYPE_CHECKING, too."""
     assert set(MAY_IMPORT) == {package_of(name) for name in import_graph()} - {"", *SHARED}
     assert all(import_graph()[f"app.{module}"] == set() for module in SHARED)
     assert forbidden_imports() == set()
 
 
 def test_no_module_imports_itself_by_way_of_others() -> None:
-    """There is no import cycle in app/, also none hidden in a function or under TYPE_CHECKING."""
     assert modules_in_cycles() == set()
 
 
 def test_page_modules_never_import_each_other() -> None:
-    """What two pages share stands in a module without a router."""
     pages = page_modules()
     assert pages >= {"app.web.practice.sheet_page", "app.web.runs.run_page", "app.web.api.v1", "app.web.api.health"}
     assert {(name, other) for name in pages for other in import_graph()[name] & pages} == set()
 
 
 def test_the_core_loads_nothing_but_the_standard_library_and_pydantic() -> None:
-    """Importing every module of the core in a fresh interpreter loads no torch, no web framework, no database."""
     result = subprocess.run(
         [sys.executable, "-c", LOAD_THE_CORE], cwd=PROJECT, capture_output=True, text=True, check=True
     )
@@ -168,12 +164,10 @@ def test_the_core_loads_nothing_but_the_standard_library_and_pydantic() -> None:
     ids=["torch", "numpy", "transformers"],
 )
 def test_torch_is_imported_only_where_a_head_is_run(library: str, modules: set[str]) -> None:
-    """Everything else is quick to start and needs no gigabyte of memory."""
     assert {name for name in app_modules() if imports_from(name, {library})} <= modules
 
 
 def test_only_the_forward_pass_evaluates_text() -> None:
-    """No other module calls eval, exec or compile."""
     callers = {
         name
         for name, tree in app_modules().items()
@@ -186,7 +180,6 @@ def test_only_the_forward_pass_evaluates_text() -> None:
 
 
 def test_the_time_is_passed_in() -> None:
-    """Only the two defaults of a clock name the machine's, and a backup, which is written from the terminal."""
     clock = "app.store.queries.utc_now"
     users = {name for name in app_modules() if clock in imported_names(name)}
     assert users == {"app.main", "app.store.store", "app.store.backup"}
@@ -208,7 +201,6 @@ def imports_in(folder: str) -> Iterator[tuple[Path, str]]:
 
 
 def test_tests_and_benchmarks_do_not_import_each_other() -> None:
-    """What both need is in simulation/, which imports neither; and nothing in app/ imports any of them."""
     forbidden = {"tests": {"benchmarks"}, "benchmarks": {"tests"}, "simulation": {"tests", "benchmarks"},
                  "app": {"tests", "benchmarks", "simulation"}}  # fmt: skip
     for folder, others in forbidden.items():
@@ -217,7 +209,6 @@ def test_tests_and_benchmarks_do_not_import_each_other() -> None:
 
 
 def test_no_test_file_imports_another() -> None:
-    """What several test files need is in tests/helpers, or is a fixture of conftest.py."""
     for path, line in imports_in("tests"):
         itself = path.stem in line  # in the program that a child process is given
         assert itself or not re.match(r"(from|import) tests\b.*\b(test_|conftest)", line), path
@@ -227,14 +218,12 @@ def test_no_test_file_imports_another() -> None:
 
 
 def test_app_web_holds_http_and_nothing_below_it_does() -> None:
-    """A module of app/web outside web/shared handles requests; only web, main and cli know a web framework."""
     assert web_modules_without_http() == set()
     below = [name for name in app_modules() if package_of(name) not in ("web", "main", "cli")]
     assert [name for name in below if imports_from(name, HTTP_FRAMEWORKS)] == []
 
 
 def test_only_its_row_knows_a_family() -> None:
-    """What differs between families is a field of their rows: no other module has a family's name as a text."""
     named = {
         (name, node.value)
         for name, tree in app_modules().items()
@@ -246,10 +235,6 @@ def test_only_its_row_knows_a_family() -> None:
 
 
 def test_only_its_module_knows_a_topic() -> None:
-    """What is particular to a topic is in its module; only the rows of the catalogue say which topics they are about.
-
-    Topics of one word are left out: experts, costs and growth are also other things.
-    """
     keys = {key for key in TOPICS if "-" in key}
     named = {
         (name, node.value)
@@ -265,14 +250,10 @@ def test_only_its_module_knows_a_topic() -> None:
 
 
 def test_no_two_public_classes_share_a_name() -> None:
-    """A search for a class finds one."""
     assert duplicates(public_classes()) == set()
 
 
 def test_no_public_constant_is_defined_twice() -> None:
-    """A constant's name says what it limits, so that the same name never means two things; each topic has a TOPIC, and
-    each group of misconceptions a GROUP.
-    """
     assert duplicates(public_constants()) == {"TOPIC", "GROUP"}
 
 
@@ -281,7 +262,6 @@ def test_no_public_constant_is_defined_twice() -> None:
 
 @pytest.mark.parametrize("page", sorted((PROJECT / "app" / "web").rglob("*_page.py")), ids=lambda path: path.stem)
 def test_a_page_its_template_and_its_test_share_a_name(page: Path) -> None:
-    """web/student/join_page.py has templates/student/join.html and tests/web/student/test_join_page.py."""
     folder, name = page.parent.name, page.stem.removesuffix("_page")
     assert (PROJECT / "tests" / "web" / folder / f"test_{page.stem}.py").exists()
     template = (PROJECT / "templates" / folder / f"{name}.html").exists()
@@ -300,7 +280,6 @@ def rules() -> list[str]:
 
 
 def test_a_rule_has_a_test_of_its_name() -> None:
-    """app/classes/regrade.py has tests/classes/test_regrade.py; tables and values without a decision need none."""
     split = [module.split(".") for module in rules()]
     tests = [PROJECT / "tests" / Path(*folders) / f"test_{name}.py" for _app, *folders, name in split]
     assert [test for test in tests if not test.exists()] == []
@@ -315,7 +294,6 @@ def rooms() -> dict[str, str]:
 
 
 def test_a_page_lies_where_its_address_suggests() -> None:
-    """In the folder that ARCHITECTURE.md gives for the whole address, or else for its first word; no row is unused."""
     by_address, used = rooms(), set[str]()
     for route in (route for router in find_routers() for route in router.routes if isinstance(route, Route)):
         address = re.sub(r"{.*?}", "*", route.path)
@@ -327,7 +305,6 @@ def test_a_page_lies_where_its_address_suggests() -> None:
 
 
 def test_the_architecture_names_no_missing_file_or_table() -> None:
-    """Every file that it names with a folder exists; so does each module in its table of addresses, and each table."""
     text = (PROJECT / "ARCHITECTURE.md").read_text()
     section = text.partition("## Where is the page?")[2].partition("## Words")[0]
     named = re.findall(r"`((?:app|templates|tests|docs)/[a-z0-9_/]+(?:\.[a-z]+|/))`", text)

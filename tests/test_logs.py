@@ -31,7 +31,6 @@ def logged(error: BaseException) -> str:
 
 
 def test_a_line_has_time_level_request_and_message() -> None:
-    """In UTC."""
     REQUEST_ID.set("5f0c2a9b71d4")
     line = LogFormatter().format(logging.LogRecord("attention_shapes", logging.WARNING, __file__, 1, "slow", (), None))
     REQUEST_ID.set("-")
@@ -49,7 +48,6 @@ def test_a_line_has_time_level_request_and_message() -> None:
 def test_what_fails_after_a_request_has_its_id(
     client: TestClient, runner: FakeRunner, monkeypatch: pytest.MonkeyPatch, path: str, form: dict[str, str]
 ) -> None:
-    """Runs and large handouts are made in threads of their own."""
     lines = SimpleQueue[str]()
 
     class Queued(logging.Handler):
@@ -66,7 +64,6 @@ def test_what_fails_after_a_request_has_its_id(
 
 
 def test_a_traceback_says_where_and_quotes_no_value() -> None:
-    """An exception quotes what was typed as easily as a key; so do those that led to it."""
     try:
         try:
             int("4711 secret")
@@ -80,7 +77,6 @@ def test_a_traceback_says_where_and_quotes_no_value() -> None:
 
 
 def test_an_error_of_the_database_has_its_code_and_statement_without_values(store: Store) -> None:
-    """PostgreSQL would add the values of the key that is there twice."""
     at = utc_now()
     with store.engine.begin() as connection:
         course = connection.execute(
@@ -99,7 +95,6 @@ def test_an_error_of_the_database_has_its_code_and_statement_without_values(stor
 def test_every_answer_has_an_id_and_a_bug_leaves_a_line_with_it(
     new_app: FastAPI, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Pages, static files and refusals; the line of a bug has the route, the page the id."""
     browser = School(new_app).browser()
     answers = [browser.get(address) for address in ("/", "/static/icon.svg", "/nope", "/healthz")]
     answers.append(browser.post("/sheet/save", headers={"sec-fetch-site": "cross-site"}))
@@ -119,7 +114,6 @@ def test_every_answer_has_an_id_and_a_bug_leaves_a_line_with_it(
 def test_slow_requests_and_on_request_all_have_a_line_without_tokens(
     data_dir: Path, options: dict[str, Any], level: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Numbers of objects are filled in; codes and keys, which open something, and queries are not."""
     caplog.set_level(logging.INFO, "attention_shapes")
     with TestClient(create_app(Settings(data_dir=data_dir, database_url="", **options))) as client:
         for address in ("/links/very-secret", "/join/ABCDEF?name=Kim", "/class/12/1"):

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 
 def test_a_visit_starts_no_child_and_loads_no_torch(tmp_path: Path) -> None:
-    """The app with its real runner serves a page, and the runner has no child yet."""
     app = make_app(Settings(data_dir=tmp_path, database_url=""))
     with TestClient(app) as opened:
         assert opened.get("/sheet").status_code == 200
@@ -31,7 +30,6 @@ def test_a_visit_starts_no_child_and_loads_no_torch(tmp_path: Path) -> None:
 
 
 def test_no_address_matches_routes_of_two_pages() -> None:
-    """So that it doesn't matter in which order the pages are found; within a page, the first route wins."""
     routes = [route for router in find_routers() for route in router.routes if isinstance(route, Route)]
     for route in routes:
         address = re.sub(r"{[^}]*}", "abcdef", re.sub(r"{[^}]*:int}", "7", route.path))
@@ -42,7 +40,6 @@ def test_no_address_matches_routes_of_two_pages() -> None:
 
 
 def test_answers_survive_a_restart_of_the_server(tmp_path: Path) -> None:
-    """A second app on the same folder shows what was typed at the first, to the same browser."""
     settings = Settings(data_dir=tmp_path, database_url="")
     with TestClient(make_app(settings)) as first:
         first.post("/sheet/save", data={**LLAMA_FORM, "queries.rows": "77"})
@@ -52,7 +49,6 @@ def test_answers_survive_a_restart_of_the_server(tmp_path: Path) -> None:
 
 
 def test_many_browsers_are_served_at_once(client: TestClient) -> None:
-    """Eight threads check and save at the same time; each gets its own marks."""
     results: list[Any] = []
 
     def work(number: int) -> None:
@@ -68,7 +64,6 @@ def test_many_browsers_are_served_at_once(client: TestClient) -> None:
 
 
 def test_the_app_runs_on_postgresql_too(new_postgres_database: str, tmp_path: Path, runner: FakeRunner) -> None:
-    """Saved, checked and run on a real PostgreSQL, as several workers would be."""
     app = make_app(Settings(data_dir=tmp_path / "data", database_url=new_postgres_database), runner)
     with TestClient(app, raise_server_exceptions=False) as client:
         client.post("/sheet/save", data={**LLAMA_FORM, "queries.rows": "a\x00b"})

@@ -51,8 +51,6 @@ def server(folder: Path, workers: int) -> Iterator[tuple[str, str]]:
 
 
 def test_numbers_may_have_a_file_system_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As in compose.yaml, where two web servers share a data folder. It can't be removed; what is in it can."""
-
     def refuse(*_arguments: object, **_options: object) -> None:
         raise OSError
 
@@ -69,7 +67,6 @@ def test_numbers_may_have_a_file_system_of_their_own(tmp_path: Path, monkeypatch
 @pytest.mark.slow
 @pytest.mark.parametrize("workers", [1, 2])
 def test_requests_saves_and_times_are_counted(tmp_path: Path, workers: int) -> None:
-    """By route, whichever worker answered; tokens, names and answers are in none of the lines."""
     with server(tmp_path, workers) as (pages, numbers):
         for _ in range(12):
             httpx.get(f"{pages}/join/SECRET?name=Kim", timeout=60)
@@ -85,7 +82,6 @@ def test_requests_saves_and_times_are_counted(tmp_path: Path, workers: int) -> N
 
 
 def test_without_the_setting_nothing_is_kept(tmp_path: Path) -> None:
-    """Neither numbers nor a hook on the database."""
     store = Store(f"sqlite:///{tmp_path}/s.sqlite3", tmp_path)
     assert metrics.meters() is None
     assert "do_commit" not in vars(store.single_engine.dialect)

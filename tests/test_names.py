@@ -52,7 +52,6 @@ def test_a_line_is_cleaned(typed: str, kept: str) -> None:
     ],
 )
 def test_names_are_the_same_however_they_are_typed(one: str, other: str) -> None:
-    """Case, composition, joiners, width and the kind of apostrophe make no difference."""
     assert name_key(one) == name_key(other)
 
 
@@ -62,7 +61,6 @@ def test_different_names_stay_different() -> None:
 
 
 def test_what_cannot_be_seen_makes_no_name() -> None:
-    """Nor does it tell a name from another that looks the same; only joiners inside a word stay in what is kept."""
     assert [ascii(char) for char in UNSEEN if clean_line(char) or clean_line(f" {char}{char} ")] == []
     kept = {char for char in UNSEEN if clean_line(f"Kim{char} Le{char}e") != "Kim Lee"}
     assert kept == set(JOINERS)
@@ -71,7 +69,6 @@ def test_what_cannot_be_seen_makes_no_name() -> None:
 
 @given(st.text() | st.text("Aé \u0301" + JOINERS + "\u3164\u034f\ufe0f\u2800"))
 def test_a_clean_line_stays_as_it_is_and_has_the_key_of_what_was_typed(typed: str) -> None:
-    """Cleaning twice is cleaning once, and nothing that cannot be printed or seen is left but joiners."""
     line = clean_line(typed)
     assert clean_line(line) == line
     assert all(char in JOINERS or (char.isprintable() and char not in UNSEEN) for char in line)
@@ -80,14 +77,12 @@ def test_a_clean_line_stays_as_it_is_and_has_the_key_of_what_was_typed(typed: st
 
 @pytest.mark.parametrize("marks", ["\u0301\u0316", "\u0316\u0f73\uff9e", "\u0f73\u0f75"])
 def test_a_run_of_combining_marks_takes_no_time(marks: str) -> None:
-    """Each mark is sorted past those before it: 40,000 of them took seconds. Some marks are not classed as marks."""
     run = "a" + "".join(mark * 20_000 for mark in marks)
     for clean in (clean_line, name_key, lambda text: clean_line(text, 60), lambda text: normal_form("NFKD", text)):
         assert processor_time_s(partial(clean, run)) < 0.5
 
 
 def test_as_many_marks_as_any_language_writes_are_kept() -> None:
-    """A letter with MAX_MARKS marks stays as it is, in a line of any length; one more is left out."""
     letter = "a" + "\u0316" * MAX_MARKS
     assert clean_line(f"{letter} {letter}") == f"{letter} {letter}"
     assert clean_line(f"{letter}\u0316 b") == f"{letter} b"

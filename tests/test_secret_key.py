@@ -43,8 +43,6 @@ def open_to_others(folder: Path) -> dict[str, str]:
 
 
 def test_a_folder_without_room_for_the_key_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rather than a file with a random name that nobody has heard of."""
-
     def fail(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device", str(tmp_path / ".secret.key.xyz"))
 
@@ -55,7 +53,6 @@ def test_a_folder_without_room_for_the_key_is_named(tmp_path: Path, monkeypatch:
 
 
 def test_data_that_are_gone_are_missed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A key without a database, or with an empty file in its place, gets a line; a new folder does not."""
     settings = Settings(data_dir=tmp_path, database_url="")
     _warn_of_lost_data(settings)
     assert capsys.readouterr().out == ""
@@ -68,7 +65,6 @@ def test_data_that_are_gone_are_missed(tmp_path: Path, capsys: pytest.CaptureFix
 
 
 def test_processes_that_start_together_make_one_secret(tmp_path: Path) -> None:
-    """Four of them in an empty folder print the same 32 bytes, and leave one file behind, for its owner alone."""
     started = [
         subprocess.Popen([sys.executable, "-c", MAKE, str(tmp_path)], cwd=PROJECT, stdout=subprocess.PIPE, text=True)
         for _ in range(4)
@@ -81,7 +77,6 @@ def test_processes_that_start_together_make_one_secret(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("umask")
 def test_only_its_owner_can_read_the_data_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What was left open is closed at the start; so is what a running server writes, its log included."""
     folder = tmp_path / "data"
     (folder / "hub").mkdir(parents=True)
     (folder / "hub" / "config").write_text("{}")
@@ -102,7 +97,6 @@ def test_only_its_owner_can_read_the_data_folder(tmp_path: Path, monkeypatch: py
 
 
 def test_a_copy_of_the_database_gives_no_resume_code_away(store: Store, tmp_path: Path) -> None:
-    """No hash of the code itself is stored, and with another key the right code finds nobody."""
     teacher = store.people.add_teacher(ADA, "Ada")
     assert teacher
     course = store.courses.add("Course", "UTC", teacher)
@@ -121,11 +115,6 @@ def test_a_copy_of_the_database_gives_no_resume_code_away(store: Store, tmp_path
 def test_a_machine_with_another_key_does_not_serve_the_same_database(
     new_postgres_database: str, tmp_path: Path
 ) -> None:
-    """While one serves it, whether its connections are busy or idle; commands and processes that have ended are none.
-
-    A key that is named in the settings is nobody else's, and none is made beside it.
-    """
-
     def web(folder: Path, key_file: str = "") -> Store:
         return Store(new_postgres_database, folder, key_file=key_file, role="web")
 
@@ -156,7 +145,6 @@ def wait_until(is_so: Callable[[], bool]) -> None:
 def test_a_damaged_secret_stops_the_start_with_a_sentence(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """It is neither replaced nor used."""
     monkeypatch.setenv("ATTENTION_SHAPES_DATA_DIR", str(tmp_path))
     (tmp_path / SECRET_FILE).write_bytes(b"short")
     with pytest.raises(SystemExit, match="2"):
@@ -169,7 +157,6 @@ def test_a_damaged_secret_stops_the_start_with_a_sentence(
 def test_a_backup_names_the_key_file_in_use(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The one that the settings name, or the one in the data folder."""
     monkeypatch.setenv("ATTENTION_SHAPES_DATA_DIR", str(tmp_path / "data"))
     monkeypatch.delenv("DATABASE_URL", raising=False)
     cli.main(["teacher", "add", ADA])
@@ -186,7 +173,6 @@ def test_a_backup_names_the_key_file_in_use(
 
 @pytest.mark.parametrize("value", ["", "ticket", {"question": "Ωλ – 語" * 3000}, {"a": "x" * 20_000}])
 def test_what_is_sealed_comes_back_and_its_length_tells_nothing(tmp_path: Path, value: object) -> None:
-    """Only as much as in how many whole blocks it fits; another key, or a changed letter, opens nothing."""
     key = SecretKey(read_or_make_secret(tmp_path / "one"))
     sealed = key.seal(value)
     assert key.unseal(sealed) == value

@@ -35,7 +35,6 @@ from app.store import Store
 def test_a_value_that_cannot_be_meant_is_refused(
     monkeypatch: pytest.MonkeyPatch, name: str, value: str, advice: str
 ) -> None:
-    """An empty host would listen to every machine, an empty folder be the current one: a sentence says what to set."""
     monkeypatch.setenv(name, value)
     with pytest.raises(InputError, match=f"^{name}: .*{advice}"):
         read_settings()
@@ -45,7 +44,6 @@ def test_a_value_that_cannot_be_meant_is_refused(
     ("name", "nearest"), [("ATTENTION_SHAPES_PRACTISE", "PRACTICE"), ("attention_shapes_worker", "WORKERS")]
 )
 def test_a_misspelt_variable_is_refused(monkeypatch: pytest.MonkeyPatch, name: str, nearest: str) -> None:
-    """A server for exams would be open to visitors without a word; the nearest name is given."""
     monkeypatch.setenv(name, "false")
     with pytest.raises(InputError, match=f"^{name} .* ATTENTION_SHAPES_{nearest}"):
         read_settings()
@@ -60,7 +58,6 @@ def test_a_server_for_exams_says_that_practice_is_closed(
 
 
 def test_an_empty_database_url_means_sqlite(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """In the data folder, as without the variable; a SQLite file elsewhere can be named."""
     monkeypatch.setenv("ATTENTION_SHAPES_DATA_DIR", str(tmp_path))
     for url, file in (("", "attention-shapes.sqlite3"), (f"sqlite:///{tmp_path}/other", "other")):
         monkeypatch.setenv("DATABASE_URL", url)
@@ -68,7 +65,6 @@ def test_an_empty_database_url_means_sqlite(monkeypatch: pytest.MonkeyPatch, tmp
 
 
 def test_several_machines_need_a_database_that_they_can_share(store: Store, tmp_path: Path) -> None:
-    """SQLite is refused, and so are more processes on all of them than PostgreSQL has connections for."""
     is_sqlite = store.engine.dialect.name == "sqlite"
     settings = Settings(data_dir=tmp_path, workers=4, machines=1 if is_sqlite else 5)
     _check_campus(settings, store)

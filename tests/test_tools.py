@@ -58,7 +58,6 @@ def test_without_rights_playwright_fetches_the_browser(tmp_path: Path) -> None:
 
 
 def test_one_line_says_what_could_not_be_installed(tmp_path: Path) -> None:
-    """Before the first test, as make stops at the status."""
     status, problems, calls = look(tmp_path, "all", {".venv/bin/playwright": ""})
     assert status == 2
     assert problems.count("\n") == 1

@@ -28,7 +28,6 @@ def forms(message: Message) -> tuple[str, ...]:
 
 
 def test_every_sentence_of_a_template_is_marked() -> None:
-    """No visible text and no title, label or placeholder stands outside a translation call."""
     texts = {name: unmarked_texts((PROJECT / "templates" / name).read_text(encoding="utf-8")) for name in TEMPLATES}
     assert {name: found for name, found in texts.items() if found} == {}
 
@@ -58,10 +57,7 @@ def unmarked_constants(node: ast.AST) -> Iterator[str]:
 
 
 def test_every_refusal_is_marked() -> None:
-    """The sentence of an error that people read is in a translation call, or in the wording of sheets.
-
-    Whether it is raised where it is made or not.
-    """
+    """The sentence of an error that people read is in a translation call, or in the wording of sheets."""
     nodes = [(module, node) for module, tree in app_modules().items() for node in ast.walk(tree)]
     errors = {node.name for _module, node in nodes if isinstance(node, ast.ClassDef) and node.name.endswith("Error")}
     shown = (errors | {"HTTPException"}) - INTERNAL_ERRORS - TORCH_ERRORS
@@ -72,10 +68,7 @@ def test_every_refusal_is_marked() -> None:
 
 
 def unmarked_phrases(tree: ast.AST) -> Iterator[str]:
-    """The texts of a module that read as a phrase, or as a part of one, and are in no translation call.
-
-    Docstrings, lines of the log and errors for programmers are no such texts.
-    """
+    """The texts of a module that read as a phrase, or as a part of one, and are in no translation call."""
     for field in ast.iter_child_nodes(tree):
         called = ast.unparse(field.func) if isinstance(field, ast.Call) else ""
         not_said = {"ValueError", "KeyError", "PydanticCustomError", "log.error", "log.exception", "log.warning"}
@@ -89,7 +82,6 @@ def unmarked_phrases(tree: ast.AST) -> Iterator[str]:
 
 
 def test_no_phrase_is_put_together_in_english() -> None:
-    """What models, topics, sheets, grades and the terminal say is whole sentences that can be translated."""
     spoken = {m: tree for m, tree in app_modules().items() if m.split(".")[1:2] and m.split(".")[1] in SPOKEN}
     spoken["app.figures.captions"] = app_modules()["app.figures.captions"]
     # Rows of misconceptions name topics, which spaces separate; what is said about them is in the wording.
@@ -111,12 +103,10 @@ def test_no_phrase_is_put_together_in_english() -> None:
     ],
 )
 def test_what_counts_as_a_phrase(source: str, found: list[str]) -> None:
-    """Words for people, and not keys, labels or docstrings."""
     assert [*unmarked_phrases(ast.parse(source))] == found
 
 
 def test_the_translation_call_is_not_overwritten() -> None:
-    """In a function that assigns to `_`, as in `a, _, b = …`, nothing could be translated."""
     functions = [
         (module, function)
         for module, tree in app_modules().items()
@@ -131,8 +121,6 @@ def test_the_translation_call_is_not_overwritten() -> None:
 
 
 def test_nothing_is_translated_when_a_module_is_loaded() -> None:
-    """Then nobody knows who will read it: a constant is marked with N_, and translated when it is said."""
-
     def loaded(node: ast.AST) -> Iterator[ast.AST]:
         for child in ast.iter_child_nodes(node):
             if not isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
@@ -144,7 +132,6 @@ def test_nothing_is_translated_when_a_module_is_loaded() -> None:
 
 
 def _loops(function: ast.AST) -> set[int]:
-    """The names that a comprehension binds, which end with it."""
     targets = [node.target for node in ast.walk(function) if isinstance(node, ast.comprehension)]
     return {id(name) for target in targets for name in ast.walk(target)}
 
@@ -170,7 +157,7 @@ def test_what_counts_as_unmarked(source: str, found: list[str]) -> None:
 
 
 def test_messages_are_sound_formats() -> None:
-    """Templates fill %(name)s and write a per cent sign as %%; Python fills {name}. Placeholders always have names."""
+    """Templates fill %(name)s and write a per cent sign as %%; Python fills {name}."""
     assert len(extracted_messages()) > 1000
     for message in extracted_messages():
         for form in forms(message) if message.id else ():
@@ -190,7 +177,6 @@ class _AnyName(dict[str, int]):
 
 
 def test_no_list_is_joined_in_english() -> None:
-    """Where one is meant of several, `alternatives` says so."""
     conjunctions = {
         (module, node.value)
         for module, tree in app_modules().items()
@@ -201,14 +187,12 @@ def test_no_list_is_joined_in_english() -> None:
 
 
 def test_alternatives_are_joined_by_the_language(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A message has their order and the word between them."""
     assert [alternatives(["d", "V", "H"][:count]) for count in range(4)] == ["", "d", "d or V", "d or V or H"]
     monkeypatch.setattr(translation, "gettext", {"{first} or {second}": "{second}なり{first}"}.__getitem__)
     assert alternatives(["d", "V"]) == "Vなりd"
 
 
 def test_a_message_without_translation_is_said_in_english() -> None:
-    """The number chooses the form."""
     assert gettext("No such sheet.") == "No such sheet."
     assert [ngettext("{count} byte", "{count} bytes", number) for number in (0, 1, 2)] == [
         "{count} bytes",
@@ -218,6 +202,5 @@ def test_a_message_without_translation_is_said_in_english() -> None:
 
 
 def test_templates_escape_what_fills_a_message() -> None:
-    """A message may hold HTML, a name that somebody typed may not."""
     template = template_environment().from_string("{% trans name='<i>' %}<b>{{ name }}</b>{% endtrans %}")
     assert template.render() == "<b>&lt;i&gt;</b>"

@@ -32,17 +32,8 @@ class PoliciesError(ValueError):
 
 @checked_dataclass(frozen=True, config=ConfigDict(strict=True))
 class Policies:
-    """The rules of an activity; a value that is not allowed raises pydantic's ValidationError.
-
-    `variants`: everybody has the same numbers, or each student their own. `feedback`: when marks are shown.
-    `max_attempts`: on each sheet, 0 allows any number. `follow_share`: the score of a blank that is right given the
-    student's own earlier answers. `run`: whether a head may be run before the first attempt, or only once the
-    marks of an attempt may be seen, since a run shows the answers. `examples`: where students get hints, they can also
-    see a sheet like theirs with other numbers, worked out. `exam`: exam conditions, under which nothing on the sheet
-    helps a student before the activity is closed. `late_minutes`: how long after the closing time work is still
-    accepted, marked as late. `names_listed`: whoever has the join code can read the names on the roster that nobody has
-    claimed. `auto_submit`: whether what is typed on a sheet when the activity has ended becomes an attempt, handed
-    in or not.
+    """The rules of an activity; a value that is not allowed raises pydantic's ValidationError. `variants`: everybody
+    has the same numbers, or each student their own.
     """
 
     variants: Variants = "same"
@@ -60,21 +51,14 @@ class Policies:
 
     @classmethod
     def checked(cls, **values: Any) -> Policies:
-        """The policies with these values, and defaults for the rest; unknown names are ignored.
-
-        Raises PoliciesError with the name of the first field, in the order of the class, whose value has another type
-        ("1" is not a number, and nothing is converted), is not one of the choices or is out of range.
-        """
+        """The policies with these values, and defaults for the rest; unknown names are ignored."""
         try:
             return cls(**values)
         except ValidationError as error:
             raise PoliciesError(str(error.errors()[0]["loc"][0])) from None
 
     def gives_help(self, phase: Phase) -> bool:
-        """Whether students see drawings, nudges and diagnoses, get hints and may run a head.
-
-        Always, except under exam conditions, where it is in phase "closed" only.
-        """
+        """Whether students see drawings, nudges and diagnoses, get hints and may run a head."""
         return not self.exam or phase == "closed"
 
     @property
@@ -83,11 +67,7 @@ class Policies:
         return self.feedback == "immediate" and not self.max_attempts
 
     def marks_visible(self, phase: Phase, handed_in: bool) -> bool:
-        """Whether a student may see the marks of an attempt of theirs; `handed_in` says whether that attempt was.
-
-        "immediate" feedback: always. "after_hand_in": if it was handed in, or the activity is closed. "after_close":
-        only when the activity is closed.
-        """
+        """Whether a student may see the marks of an attempt of theirs; `handed_in` says whether that attempt was."""
         if self.feedback == "after_hand_in" and handed_in:
             return True
         return self.feedback == "immediate" or phase == "closed"
@@ -124,22 +104,16 @@ class UndoableClose:
     closes_before: datetime | None
 
     def can_be_undone(self, activity: Activity, at: datetime) -> bool:
-        """Whether Close can still be undone at `at`.
-
-        It can until the time that the press set, and for at least UNDO_TIME; but not once the closing time was changed
-        in another way.
-        """
+        """Whether Close can still be undone at `at`."""
         still_set = self.closes_at == activity.plan.closes_at
         return still_set and at < max(self.closes_at, self.pressed_at + UNDO_TIME)
 
 
 @dataclass(frozen=True)
 class Activity:
-    """An activity with its newest revision: `revision` is the number of it, `content` what it holds.
-
-    `extra_minutes` are those of the student it was read for, 0 where it was read for nobody; `longest_extra` is the
-    most that anybody has. `answers_shown_at` is set once it was opened again after students could see the answers,
-    `auto_submitted_at` once it has ended and the drafts have been auto-submitted.
+    """An activity with its newest revision: `revision` is the number of it, `content` what it holds. `extra_minutes`
+    are those of the student it was read for, 0 where it was read for nobody; `longest_extra` is the most that
+    anybody has.
     """
 
     id: int
@@ -166,32 +140,19 @@ class Activity:
 
     @property
     def ends_at(self) -> datetime | None:
-        """When nobody can hand anything in any more; None without a closing time.
-
-        That is GRACE after the closing time; unless the course is archived, the longest extra time that a student has
-        and the late window come before it.
-        """
+        """When nobody can hand anything in any more; None without a closing time."""
         minutes = 0 if self.is_archived else self.longest_extra + self.policies.late_minutes
         return self.plan.closes_at and self.plan.closes_at + timedelta(minutes=minutes) + GRACE
 
     @property
     def writable_until(self) -> datetime | None:
-        """The end of the late window after the student's closing time; None without a closing time.
-
-        In an archived course it is the closing time, without extra time and late window.
-        """
+        """The end of the late window after the student's closing time; None without a closing time."""
         if self.is_archived:
             return self.plan.closes_at
         return self.closes_at and self.closes_at + timedelta(minutes=self.policies.late_minutes)
 
     def phase(self, at: datetime) -> Phase:
-        """The phase at a time: "draft" in the state "draft", whatever the times.
-
-        Otherwise "waiting" until `opens_at`, "open" until the student's closing time (for ever if there is none),
-        "closing" until `ends_at` and, if the policies auto-submit drafts, until that has been done, and "closed" from
-        then on. After the closing time, `opens_at` no longer matters. In an archived course, the closing time has no
-        extra time. Answers, and marks that wait for the end, are shown in "closed" only.
-        """
+        """The phase at a time: "draft" in the state "draft", whatever the times."""
         opens_at = self.plan.opens_at
         closes_at = self.plan.closes_at if self.is_archived else self.closes_at
         if self.state == "draft":
@@ -211,28 +172,17 @@ class Activity:
         return self._is_open_for(GRACE, at)
 
     def is_late(self, at: datetime) -> bool:
-        """Whether an attempt made at that time counts as late.
-
-        It does from GRACE after the student's closing time on, and always in an activity that was opened again after
-        its answers had been shown.
-        """
+        """Whether an attempt made at that time counts as late."""
         after_closing = self.closes_at is not None and at >= self.closes_at + GRACE
         return after_closing or (self.answers_shown_at is not None and at >= self.answers_shown_at)
 
     def auto_submit_due(self, at: datetime) -> bool:
-        """Whether auto-submitting is due at that time: from SETTLING_TIME after `ends_at` until it has been done.
-
-        Never for a draft or without an end. It is due even if the policies submit no drafts.
-        """
+        """Whether auto-submitting is due at that time: from SETTLING_TIME after `ends_at` until it has been done."""
         if self.state == "draft" or self.ends_at is None or self._is_auto_submitted(at):
             return False
         return at >= self.ends_at + SETTLING_TIME
 
     def _is_auto_submitted(self, at: datetime) -> bool:
-        """Whether drafts have been auto-submitted by that time.
-
-        A later time, noted by a clock that was ahead, does not count: drafts may have changed since.
-        """
         return self.auto_submitted_at is not None and self.auto_submitted_at <= at
 
     def seconds_left(self, at: datetime) -> int:
@@ -245,11 +195,8 @@ class Activity:
         return self.phase(at) == "open" and 0 < self.seconds_left(at) <= UNDO_TIME.total_seconds()
 
     def changed(self, at: datetime, **changes: Any) -> Activity:
-        """A copy of the activity with the given fields replaced from `at` on, and what follows for drafts and answers.
-
-        `auto_submitted_at` becomes None, so that drafts are submitted again, if `ends_at` or the policy `auto_submit`
-        changes. If this reopens the activity (`is_reopened_as`), `answers_shown_at` becomes `at`, unless it is set
-        already: what students do from then on is late. Nothing is checked or stored.
+        """A copy of the activity with the given fields replaced from `at` on, and what follows for drafts and
+        answers.
         """
         after = replace(self, **changes)
         moved = (self.ends_at, self.policies.auto_submit) != (after.ends_at, after.policies.auto_submit)
@@ -257,15 +204,7 @@ class Activity:
         return replace(after, answers_shown_at=self.answers_shown_at or at) if self.is_reopened_as(after, at) else after
 
     def close_pressed(self, at: datetime, minutes: int, last: UndoableClose | None) -> UndoableClose | None:
-        """The press of Close at `at`, for the caller to store: its closing time and what Undo brings back. None changes
-        nothing.
-
-        An open activity closes in `minutes`, but not before UNDO_TIME has passed, even if that is later than its
-        closing time was; one in phase "waiting" closes at once. The result is None in the phases "draft", "closing" and
-        "closed", and with 0 `minutes` if the closing time (without extra time) comes by then anyway. Undo brings back
-        the present opening and closing times, or those that `last`, the press before (None if it cannot be undone),
-        would have brought back, if that was less than UNDO_TIME ago.
-        """
+        """The press of Close at `at`, for the caller to store: its closing time and what Undo brings back."""
         phase, closes_at = self.phase(at), self.plan.closes_at
         if phase not in ("waiting", "open"):
             return None
@@ -277,15 +216,11 @@ class Activity:
         return UndoableClose(at, new, self.plan.opens_at, closes_at)
 
     def is_reopened_as(self, after: Activity, at: datetime) -> bool:
-        """Whether changing the activity to `after` reopens it: its phase at `at` is "closed", and would no longer be.
-
-        An `after` whose drafts are due to be auto-submitted does not count: it will be closed as soon as that is done.
+        """Whether changing the activity to `after` reopens it: its phase at `at` is "closed", and would no longer
+        be.
         """
         return self.phase(at) == "closed" and not after.auto_submit_due(at) and after.phase(at) != "closed"
 
     def _is_open_for(self, longer: timedelta, at: datetime) -> bool:
-        """Whether its phase at `at` is "open" or "closing", and the student's late window ended less than `longer` ago,
-        if at all.
-        """
         end = self.writable_until
         return self.phase(at) in ("open", "closing") and (end is None or at < end + longer)

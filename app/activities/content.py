@@ -33,10 +33,7 @@ class FrozenWorksheet:
 
     @property
     def chosen(self) -> Mapping[str, Any]:
-        """What the teacher chose in place of the worksheet's own: its `model` by key, its `tokens`, and the `title`.
-
-        Empty where nothing was chosen.
-        """
+        """What the teacher chose in place of the worksheet's own: its `model` by key, its `tokens`, and the `title`."""
         return dict(self.worksheet.get("chosen") or {})
 
     @property
@@ -51,13 +48,7 @@ class FrozenWorksheet:
 
     @cached_property
     def sheet_key(self) -> str:
-        """What drafts and attempts are stored under: it changes exactly when the questions change.
-
-        "llama-7b@9c1f0a52b6de" is the worksheet's key, cut to 100 characters, and the first 12 hex digits of a SHA-256
-        of the values of _QUESTION_FIELDS (null where one is missing) and of those of _RARE_QUESTION_FIELDS that are not
-        empty, so that a worksheet without these keeps its key when another such field is introduced. Titles and the
-        like don't count.
-        """
+        """What drafts and attempts are stored under: it changes exactly when the questions change."""
         values = [self.worksheet.get(name) for name in _QUESTION_FIELDS]
         values += [value for name in _RARE_QUESTION_FIELDS if (value := self.worksheet.get(name))]
         questions = json.dumps(values, sort_keys=True, default=list)
@@ -101,11 +92,7 @@ class Snapshot:
 
 @dataclass(frozen=True)
 class Content:
-    """What students see: worksheets in order and an exit ticket, either of which may be missing.
-
-    `wording` is the hash of its wording, `models` those of the models that its sheets may have, by their keys: the
-    snapshots of these texts are stored with it. `snapshots` are the texts that a new content brings with it.
-    """
+    """What students see: worksheets in order and an exit ticket, either of which may be missing."""
 
     items: tuple[FrozenWorksheet, ...]
     ticket: FrozenTicket | None
@@ -124,11 +111,7 @@ class Content:
         return hashlib.sha256(json.dumps(self.as_json(), default=list).encode()).hexdigest()
 
     def as_json(self) -> dict[str, Any]:
-        """The content as JSON values: "items", "ticket", "wording" and "models", without its `snapshots`.
-
-        "items" is a list of the worksheets' fields in their order, "ticket" the ticket's, None if there is none;
-        "wording" is a hash, and "models" has hashes by model key.
-        """
+        """The content as JSON values: "items", "ticket", "wording" and "models", without its `snapshots`."""
         return {
             "items": [dict(item.worksheet) for item in self.items],
             "ticket": dict(self.ticket.ticket) if self.ticket else None,
@@ -138,10 +121,7 @@ class Content:
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Content:
-        """The content that `as_json` turned into JSON values, without snapshots; "models" is empty if it is missing.
-
-        Any other missing name is a KeyError.
-        """
+        """The content that `as_json` turned into JSON values, without snapshots; "models" is empty if it is missing."""
         return cls(
             tuple(FrozenWorksheet(worksheet) for worksheet in stored["items"]),
             FrozenTicket(stored["ticket"]) if stored["ticket"] else None,
@@ -151,11 +131,7 @@ class Content:
 
 
 def questions_asked(revisions: Mapping[int, Content]) -> dict[tuple[str, str], str]:
-    """The text of every open question on the worksheets of these revisions, by sheet key and `question_name`.
-
-    `revisions` are by number. The text is that of the newest revision that asks the question; the questions of the
-    newest revision come first. Exit tickets are left out.
-    """
+    """The text of every open question on the worksheets of these revisions, by sheet key and `question_name`."""
     asked = dict[tuple[str, str], str]()
     for _number, content in sorted(revisions.items(), reverse=True):
         for item in content.items:

@@ -10,12 +10,7 @@ from app.activities.activity import Activity, Phase, Policies
 
 @dataclass(frozen=True)
 class Rules:
-    """The rules of a sheet at one moment.
-
-    `accepts`: whether work that arrives at that moment counts. `is_writable`: whether a page shown at that moment can
-    be typed in, which ends a little earlier. `is_late`: whether an attempt made at that moment counts as late.
-    `in_practice`: a hint checks first, and the answers are shown whenever someone wants them after an attempt.
-    """
+    """The rules of a sheet at one moment. `accepts`: whether work that arrives at that moment counts."""
 
     policies: Policies
     phase: Phase
@@ -27,7 +22,7 @@ class Rules:
     @classmethod
     def of(cls, activity: Activity, at: datetime) -> Rules:
         """The rules of an activity at the time `at`, for the student whose extra time it has: its policies and its
-        phase, and whether it accepts work, can be typed in and counts attempts as late. They are never `in_practice`.
+        phase, and whether it accepts work, can be typed in and counts attempts as late.
         """
         return cls(
             activity.policies,
@@ -61,18 +56,12 @@ class Rules:
 
     @property
     def shows_marks_of_checks(self) -> bool:
-        """Whether a student sees marks without handing in.
-
-        Until then a drawing names no sizes and has no colours: a name would say that a number is one of the model's.
-        """
+        """Whether a student sees marks without handing in."""
         return self.marks_visible(handed_in=False)
 
     @property
     def shows_mismatches(self) -> bool:
-        """Whether a drawing says which sides do not fit: if the policies give hints, and once answers are shown.
-
-        Next to a side that is right, that tells the other one, as hints do.
-        """
+        """Whether a drawing says which sides do not fit: if the policies give hints, and once answers are shown."""
         return self.policies.hints or self.shows_answers
 
     @property
@@ -99,10 +88,7 @@ class Rules:
         return not self.is_writable or self.attempts_left(attempts) == 0
 
     def can_hand_in(self, attempts: int, *, handed_in: bool) -> bool:
-        """Whether the page of a sheet can hand it in: while it is writable, for the first time always.
-
-        `handed_in` says whether it has been handed in before; then only if an attempt is left.
-        """
+        """Whether the page of a sheet can hand it in: while it is writable, for the first time always."""
         return self.is_writable and not (handed_in and self.attempts_left(attempts) == 0)
 
 

@@ -31,9 +31,8 @@ class VariantSizes:
 @dataclass(frozen=True)
 class ClassSheetKey:
     """One sheet of one student in an activity: the sheet with number `sheet_number`, from 1, of that revision.
-
-    Drafts and attempts are stored under `sheet_key` (see FrozenWorksheet), which survives revisions that leave the
-    questions as they are.
+    Drafts and attempts are stored under `sheet_key` (see FrozenWorksheet), which survives revisions that leave
+    the questions as they are.
     """
 
     student_id: int
@@ -45,9 +44,8 @@ class ClassSheetKey:
 
 @dataclass(frozen=True)
 class PracticeSheetKey:
-    """One sheet of practice of one visitor, under which drafts and attempts are stored.
-
-    `sheet_key` names worksheet, model and lengths: 'llama-7b/llama-7b/100'.
+    """One sheet of practice of one visitor, under which drafts and attempts are stored. `sheet_key` names worksheet,
+    model and lengths: 'llama-7b/llama-7b/100'.
     """
 
     visitor_id: int
@@ -59,9 +57,8 @@ SheetKey = ClassSheetKey | PracticeSheetKey
 
 @dataclass(frozen=True)
 class Draft:
-    """What is typed on a sheet, as it is stored; `version` counts the saves that changed it, `variant` never changes.
-
-    `tab_versions` has the highest number that was taken from each tab.
+    """What is typed on a sheet, as it is stored; `version` counts the saves that changed it, `variant` never
+    changes. `tab_versions` has the highest number that was taken from each tab.
     """
 
     answers: Answers
@@ -83,10 +80,8 @@ class StudentDraft:
 
 @dataclass(frozen=True)
 class UnfinishedWork:
-    """A draft, and the attempts on the same sheet: how many there are, and the id and answers of the last one.
-
-    The id is 0, and `last_answers` and `last_at` are None, before the first attempt. `handed_in_on_time`: the student
-    has handed one in, not late; none that was auto-submitted at closing.
+    """A draft, and the attempts on the same sheet: how many there are, and the id and answers of the last one. The
+    id is 0, and `last_answers` and `last_at` are None, before the first attempt.
     """
 
     draft: StudentDraft
@@ -107,10 +102,7 @@ class UnfinishedWork:
 
     @property
     def has_news(self) -> bool:
-        """Whether the draft was saved after the last attempt and holds other answers; True without an attempt.
-
-        Boxes that are empty or blank count as missing, and space around a text does not matter.
-        """
+        """Whether the draft was saved after the last attempt and holds other answers; True without an attempt."""
         if self.last_answers is None or self.last_at is None:
             return True
         return self.draft.saved_at > self.last_at and _typed(self.draft.answers) != _typed(self.last_answers)
@@ -128,9 +120,8 @@ class Graded:
 
 @dataclass(frozen=True)
 class NewAttempt:
-    """An attempt to be stored, with its marks; one whose `client_id` its student has used before is not stored again.
-
-    In practice there is no such id (""), and every attempt is stored.
+    """An attempt to be stored, with its marks; one whose `client_id` its student has used before is not stored
+    again. In practice there is no such id (""), and every attempt is stored.
     """
 
     answers: Answers
@@ -142,10 +133,7 @@ class NewAttempt:
     auto_submitted: bool = False
 
     def stored(self, key: SheetKey, attempt_id: int, at: datetime) -> Attempt:
-        """The attempt as stored under `key`, with this id, created at `at`, and `marked_by` the key's own sheet key.
-
-        For a key of practice, its student, activity, revision and sheet number are 0.
-        """
+        """The attempt as stored under `key`, with this id, created at `at`, and `marked_by` the key's own sheet key."""
         owner = key if isinstance(key, ClassSheetKey) else ClassSheetKey(0, 0, 0, 0, key.sheet_key)
         return Attempt(
             attempt_id,
@@ -164,14 +152,9 @@ class NewAttempt:
 
 @dataclass(frozen=True)
 class Attempt:
-    """One check of a sheet, stored for good; a submission if it was handed in.
-
-    In practice `student_id`, `activity_id`, `revision` and `sheet_number` are 0, `client_id` is "", and only the score
-    of the marks is stored.
-
-    `marked_by` is the sheet key (`FrozenWorksheet.sheet_key`) of the worksheet definition that gave the stored marks:
-    the attempt's own `sheet_key` until a regrade marks it by a corrected definition. `auto_submitted`: it was a draft
-    when the activity closed. `late`: it was made in the late window, or after answers had been shown.
+    """One check of a sheet, stored for good; a submission if it was handed in. In practice `student_id`,
+    `activity_id`, `revision` and `sheet_number` are 0, `client_id` is "", and only the score of the marks is
+    stored.
     """
 
     id: int
@@ -234,7 +217,6 @@ class WorkChangedError(Exception):
 
 
 def _typed(answers: Answers) -> dict[str, str]:
-    """The texts that are not blank, without space around them."""
     return {blank: text.strip() for blank, text in answers.items() if text.strip()}
 
 
@@ -242,13 +224,6 @@ def merged_draft(
     stored: Draft | None, answers: Answers, edits: Mapping[str, Edit] | None, sizes: VariantSizes
 ) -> Draft | None:
     """A stored draft with what a tab sent merged into it, one version higher; None if no edit is new.
-
-    A box in `edits` gets its text from `answers`, even an unchanged one, unless an edit of the same tab with that
-    number or a higher one was merged already: then the request was sent twice, or overtaken on its way. Other texts are
-    ignored. Between two tabs, the save that arrives last wins. Only the MAX_TABS tabs that saved last are remembered.
-    If `edits` is None, as for a form sent without script, every text in `answers` counts, and the result is never None.
-    The first draft of a sheet gets `sizes` as its variant, and empty boxes where nothing was edited; a stored one keeps
-    its variant.
 
     Example:
         stored = Draft({"keys.rows": "1", "keys.columns": "2"}, 4, sizes, {"tab1": 3})

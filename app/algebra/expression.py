@@ -36,7 +36,6 @@ class ExpressionError(ValueError):
     """A text that is no expression, a symbol without a size, a division by a sum, or a size that isn't whole."""
 
     def __init__(self, problem: str, pattern: str, sizes: Sizes | None = None) -> None:
-        """The message is `problem` in 'pattern', and then the sizes if any are given: (sizes given: G=2, N=9)."""
         self.pattern = pattern
         self.sizes = dict(sizes or {})
         known = f" (sizes given: {', '.join(f'{k}={v}' for k, v in self.sizes.items())})" if sizes else ""
@@ -61,11 +60,7 @@ class Formula:
     @staticmethod
     @cache
     def parse(text: str) -> Formula:
-        """Read an expression, which may begin with floor( or ceil(; raises ExpressionError if it cannot be read.
-
-        Such a beginning rounds the whole expression down or up, whatever its bracket encloses: "floor(N/2) + 1" is N/2
-        + 1, rounded down. Anywhere else, or with a space before it or its bracket, it cannot be read. Cached by text.
-        """
+        """Read an expression, which may begin with floor( or ceil(; raises ExpressionError if it cannot be read."""
         for name, rounded in _ROUNDING.items():
             if text.startswith(f"{name}("):
                 return Formula(Expression.parse(text.removeprefix(name)), rounded)
@@ -73,9 +68,7 @@ class Formula:
 
     def number(self, sizes: Sizes) -> int | None:
         """The whole number that the formula comes to, rounded up or down if `rounded` is; None if it divides by 0.
-
-        Also None if the number isn't whole and `rounded` is "never". The number may be 0 or negative. Raises
-        ExpressionError naming the symbols without a size.
+        Raises ExpressionError naming the symbols without a size.
         """
         try:
             value = self.expression.value(sizes)
@@ -85,10 +78,8 @@ class Formula:
 
 
 class Term(NamedTuple):
-    """One product of an expression, such as 2·d·d/H: `factor` times `symbols`, divided by `divisors`.
-
-    Both are in alphabetical order, with a symbol repeated as often as it is multiplied or divided by. The factor is a
-    fraction where a number takes part of a byte.
+    """One product of an expression, such as 2·d·d/H: `factor` times `symbols`, divided by `divisors`. Both are in
+    alphabetical order, with a symbol repeated as often as it is multiplied or divided by.
     """
 
     factor: int | Fraction
@@ -102,9 +93,8 @@ class Term(NamedTuple):
 
 @dataclass(frozen=True)
 class Expression:
-    """A sum of terms, in one order and with like terms added up, so that expressions of one meaning are equal.
-
-    Zero is one term with factor 0.
+    """A sum of terms, in one order and with like terms added up, so that expressions of one meaning are equal. Zero
+    is one term with factor 0.
     """
 
     terms: tuple[Term, ...]
@@ -113,9 +103,8 @@ class Expression:
     @cache
     def parse(text: str) -> Expression:
         """Read arithmetic with symbols and whole numbers: 'N', 'G*d_h', '2*N + 1', 'N*k/E', '(G - H)*d', 'd^2'.
-
-        The result is multiplied out, with like terms added up. Every product has its sign: not '2d'. Raises
-        ExpressionError for anything else, for a division by 0, and DividedBySumError, a subclass, for one by a sum.
+        Raises ExpressionError for anything else, for a division by 0, and DividedBySumError, a subclass, for one
+        by a sum.
         """
         try:
             return ExpressionParser(_tokens(text), _atom).value()
@@ -139,17 +128,12 @@ class Expression:
 
     @cached_property
     def _only_symbol(self) -> str | None:
-        """The symbol, if the expression is a single symbol and nothing else; else None."""
         term = self.terms[0]
         alone = len(self.terms) == len(term.symbols) == term.factor == 1 and not term.divisors
         return term.symbols[0] if alone else None
 
     def size(self, sizes: Mapping[str, int], rounded: Rounding = "never") -> int:
-        """The whole number that this expression comes to, rounded "up" or "down" as `rounded` says.
-
-        Raises ExpressionError naming the symbols without a size, or for a number that isn't whole if `rounded` is
-        "never"; and ZeroDivisionError for a divisor of size 0.
-        """
+        """The whole number that this expression comes to, rounded "up" or "down" as `rounded` says."""
         try:
             if self._only_symbol:
                 return sizes[self._only_symbol]
@@ -161,9 +145,8 @@ class Expression:
         return _rounded(number, rounded)
 
     def value(self, sizes: Sizes) -> Fraction:
-        """The exact number that this expression comes to.
-
-        Raises ExpressionError naming the symbols without a size, and ZeroDivisionError for a divisor of size 0.
+        """The exact number that this expression comes to. Raises ExpressionError naming the symbols without a size,
+        and ZeroDivisionError for a divisor of size 0.
         """
         try:
             return Fraction(self._evaluate(sizes))
@@ -171,9 +154,8 @@ class Expression:
             raise self._without_size(sizes) from None
 
     def substitute(self, meanings: Mapping[str, Expression]) -> Expression:
-        """The same expression with each symbol of `meanings` replaced by what it means.
-
-        Meanings are not substituted in again. Raises DividedBySumError if a divisor means a sum.
+        """The same expression with each symbol of `meanings` replaced by what it means. Raises DividedBySumError if
+        a divisor means a sum.
 
         Example: N*d with d = H*d_h -> H*N*d_h
         """
@@ -183,9 +165,6 @@ class Expression:
 
     def fold(self, product: Expression, symbol: str) -> Expression:
         """The same expression with `symbol` written for each whole occurrence of a product of symbols.
-
-        `product` must be a single term, else ValueError; its factor and divisors are ignored. Divisors of this
-        expression stay.
 
         Example: 2*H*N*d_h with the product H*d_h as d -> 2*N*d
         """
@@ -208,7 +187,6 @@ class Expression:
         return Expression(_collect([_multiply(a, b) for a in self.terms for b in _expression(other).terms]))
 
     def __truediv__(self, other: Operand) -> Expression:
-        """Divide by a single term; raises DividedBySumError for a sum and ZeroDivisionError for zero."""
         divisor = _expression(other)
         if len(divisor.terms) != 1:
             raise DividedBySumError("cannot divide by a sum", str(divisor))
@@ -225,11 +203,6 @@ class Expression:
         return " + ".join(map(str, self.terms))
 
     def _evaluate(self, sizes: Sizes) -> int | Fraction:
-        """The exact number that this expression comes to: an int if no term has a divisor and no factor or size is a
-        fraction.
-
-        Raises KeyError for a symbol without a size, and ZeroDivisionError for a divisor of size 0.
-        """
         total: int | Fraction = 0
         for product, symbols, divisors in self.terms:
             for symbol in symbols:
@@ -253,12 +226,6 @@ def _expression(operand: Operand) -> Expression:
 
 
 def _tokens(text: str) -> list[str]:
-    """The symbols, numbers, signs and brackets of a text, in order and without spaces: 'G*d_h' -> ['G', '*', 'd_h'].
-
-    A symbol is an ASCII letter followed by letters or underscores. An empty text has no tokens. The grammar is not
-    checked, but ExpressionError is raised for any other character than + - * / ^ ( ), and where a sign is missing after
-    a factor: '2d', 'd2', '2 3', 'd(N + 1)', '(N)(d)'.
-    """
     tokens, position, end = list[str](), 0, len(text.rstrip())
     while position < end:
         match = _TOKEN.match(text, position)
@@ -273,17 +240,12 @@ def _tokens(text: str) -> list[str]:
 
 
 def _atom(token: str) -> Expression | None:
-    """The meaning of a number or symbol; None for a sign."""
     if token.isdigit():
         return Expression.number(int(token))
     return Expression.symbol(token) if token[0].isalpha() else None
 
 
 def _multiply(a: Term, b: Term) -> Term:
-    """The product of two terms as one term: factors multiplied, and symbols and divisors each sorted, capitals first.
-
-    Each divisor cancels one equal symbol: d/H times H is d, d/H/H times H is d/H.
-    """
     if not a.divisors and not b.divisors:
         return Term(a.factor * b.factor, tuple(sorted(a.symbols + b.symbols)))
     symbols, divisors = sorted(a.symbols + b.symbols), sorted(a.divisors + b.divisors)
@@ -295,11 +257,6 @@ def _multiply(a: Term, b: Term) -> Term:
 
 
 def _collect(terms: Iterable[Term]) -> tuple[Term, ...]:
-    """The terms with like ones added up and zeros left out, in one order; Term(0) alone if none is left.
-
-    Like terms have the same symbols and the same divisors. The order is alphabetical by symbols and then by divisors,
-    capitals first; terms without symbols come last, a plain number before its quotients: G*d_h + N + d + 1 + 1/N.
-    """
     collected: dict[tuple[tuple[str, ...], tuple[str, ...]], Term] = {}
     for term in terms:
         key = (term.symbols, term.divisors)
@@ -312,11 +269,6 @@ def _collect(terms: Iterable[Term]) -> tuple[Term, ...]:
 
 
 def _substitute(term: Term, meanings: Mapping[str, Expression]) -> Expression:
-    """One term with its symbols and divisors replaced by what they mean; those without a meaning stay.
-
-    A meaning may be a sum, so the result is an expression, multiplied out. Raises DividedBySumError if a divisor means
-    a sum, and ZeroDivisionError if it means 0.
-    """
     symbols, divisors = (tuple(s for s in names if s not in meanings) for names in (term.symbols, term.divisors))
     product = Expression((Term(term.factor, symbols, divisors),))
     for symbol in term.symbols:
@@ -329,11 +281,6 @@ def _substitute(term: Term, meanings: Mapping[str, Expression]) -> Expression:
 
 
 def _fold(term: Term, product: tuple[str, ...], symbol: str) -> Term:
-    """One term in which `symbol` replaces all symbols of `product` together, as often as the term includes them all.
-
-    The factor and the divisors stay, and the symbols are sorted again; nothing changes if one symbol of the product is
-    missing. Example: 2·H·H·N·d_h with the product ("H", "d_h") as "d" -> 2·H·N·d
-    """
     symbols = list(term.symbols)
     while all(symbols.count(part) >= product.count(part) for part in product):
         for part in product:

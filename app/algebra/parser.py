@@ -1,11 +1,7 @@
-"""Parses typed arithmetic: sums, products, quotients and brackets of numbers or of symbols.
-
-Nothing is evaluated as code. A text is cut into tokens, and an ExpressionParser reads these by recursive descent:
-
-    sum     = product { ("+" | "-") product }
-    product = factor { ("*" | "/" | nothing, before a name or bracket) factor }
-    factor  = ("-" | "+") factor | power
-    power   = ("(" sum ")" | number or name) [ "^" whole number ]
+"""Parses typed arithmetic: sums, products, quotients and brackets of numbers or of symbols. Nothing is evaluated as
+code. A text is cut into tokens, and an ExpressionParser reads these by recursive descent: sum = product { ("+" |
+"-") product } product = factor { ("*" | "/" | nothing, before a name or bracket) factor } factor = ("-" | "+")
+factor | power power = ("(" sum ")" | number or name) [ "^" whole number ]
 
 >>> from fractions import Fraction
 >>> def number(token: str) -> Fraction | None:
@@ -38,10 +34,7 @@ Value = TypeVar("Value", bound=Any)
 
 @dataclass(frozen=True)
 class Unreadable:
-    """Why a text is no size: a key into the wording's sentences, and the part of the text that is meant, if any.
-
-    `symbols` are those that could stand in its place: "T, d, h, d_h" for a letter that the sheet doesn't have.
-    """
+    """Why a text is no size: a key into the wording's sentences, and the part of the text that is meant, if any."""
 
     reason: str
     detail: str = ""
@@ -57,11 +50,6 @@ class CannotReadError(Exception):
 
 def normalize_signs(text: str) -> str:
     """The text with digits, operators and spaces of every script in one spelling: 0-9, * / - ^, single spaces.
-
-    Spaces and line breaks at the ends are dropped, others become one space. Raised digits and ** become powers with ^:
-    2²³ is 2^23. Everything else is in Unicode's NFKC form, so that full-width letters become plain. A digit that is
-    special in another way, such as ½, ₂ or ①, raises CannotReadError("special-digit") with the first such character as
-    its detail.
 
     Example: "４０９６² ÷  32" -> "4096^2 / 32"
     """
@@ -79,12 +67,7 @@ def printable(character: str) -> str:
 
 
 class ExpressionParser(Generic[Value]):
-    """Parses a list of tokens by the grammar above into one value.
-
-    `atom` gives the value of a number or name, and None for any other token; `check` gets every intermediate value and
-    returns it, or raises where it is too large. Each method below reads one rule of the grammar from the current token
-    on and moves past it. All raise CannotReadError for tokens that do not follow the grammar.
-    """
+    """Parses a list of tokens by the grammar above into one value."""
 
     def __init__(
         self,
@@ -95,12 +78,7 @@ class ExpressionParser(Generic[Value]):
         self.tokens, self.atom, self.check, self.position, self.depth = tokens, atom, check, 0, 0
 
     def value(self) -> Value:
-        """The value of all tokens; raises CannotReadError if they are no sum, or if any are left over.
-
-        Its reasons are "division-by-zero", "two-numbers" where a number is left over, as in "3 4", "incomplete" where
-        something is missing or another token is left over, and those of `product` and `power`. Whatever `check` raises
-        also comes out, as do other errors of the values' arithmetic.
-        """
+        """The value of all tokens; raises CannotReadError if they are no sum, or if any are left over."""
         try:
             value = self.sum()
         except ZeroDivisionError:
@@ -119,21 +97,15 @@ class ExpressionParser(Generic[Value]):
         return self.tokens[self.position - 1]
 
     def sum(self) -> Value:
-        """Read products with + or - between them from the current token on, and add or subtract from left to right.
-
-        `check` gets the value after each addition or subtraction, and may raise. Stops at any other token.
-        """
+        """Read products with + or - between them from the current token on, and add or subtract from left to right."""
         value = self.product()
         while self.peek() in ("+", "-"):
             value = self.check(value + self.product() if self.take() == "+" else value - self.product())
         return value
 
     def product(self) -> Value:
-        """Read factors with * or / or nothing between them from the current token on; multiply or divide left to right.
-
-        So 8/2*4 is 16. A name or bracket right after a factor is multiplied, as in 2d; but not right after a divisor,
-        where it could be read in two ways: d/2h raises CannotReadError("divisor"). A division by 0 raises
-        ZeroDivisionError. `check` gets the value after each factor but the first, and may raise.
+        """Read factors with * or / or nothing between them from the current token on; multiply or divide left to
+        right.
         """
         value, divided = self.factor(), False
         while self.peek() in ("*", "/") or self._at_name_or_bracket():
@@ -147,7 +119,6 @@ class ExpressionParser(Generic[Value]):
         return value
 
     def _at_name_or_bracket(self) -> bool:
-        """Whether the current token is a name or "(", which may follow a factor without a sign."""
         return self.peek() == "(" or self.peek()[:1].isalpha()
 
     def factor(self) -> Value:
@@ -160,13 +131,7 @@ class ExpressionParser(Generic[Value]):
         return negative
 
     def power(self) -> Value:
-        """Read a sum in brackets, or else a number or name by `atom`; then ^ with a whole number, if there is one.
-
-        Raises CannotReadError("incomplete") for anything else, for no token, and for a bracket that is not closed;
-        "too-long" for more than MAX_DEPTH brackets within brackets; "exponent" for a ^ without a whole number from 1 to
-        MAX_EXPONENT, and for a second ^. `check` gets the value of the number or name and every intermediate value, so
-        a power that is too large is never worked out.
-        """
+        """Read a sum in brackets, or else a number or name by `atom`; then ^ with a whole number, if there is one."""
         if self.peek() == "(":
             base: Value = self._bracket()
         else:
@@ -187,11 +152,6 @@ class ExpressionParser(Generic[Value]):
         return value
 
     def _bracket(self) -> Value:
-        """The sum in the brackets that open at the current token; moves past the closing one.
-
-        Raises CannotReadError("too-long") for more than MAX_DEPTH brackets within brackets, and "incomplete" if it
-        isn't closed.
-        """
         self.take()
         self.depth += 1
         if self.depth > MAX_DEPTH:

@@ -1,8 +1,7 @@
-"""The bank of bugs: one row each, with the wrong form of one line of a program, and the line to be filled in instead.
-
-A repair is written as the right line with its blanks in guillemets: «H*d_h» is a size, «-1» a dimension, and
-«view|reshape» a word to choose, the first of which is right. Filled with these, it must be the program's line, or do
-the same. A row is checked when this module is imported.
+"""The bank of bugs: one row each, with the wrong form of one line of a program, and the line to be filled in
+instead. A repair is written as the right line with its blanks in guillemets: «H*d_h» is a size, «-1» a dimension,
+and «view|reshape» a word to choose, the first of which is right. Filled with these, it must be the program's
+line, or do the same. A row is checked when this module is imported.
 
 >>> BUGS["keys-not-transposed"].repair.parts
 ('S = Q @ K.transpose(', ', ', ') / d_h**0.5')
@@ -47,12 +46,8 @@ class RepairForm:
 
     @staticmethod
     def parse(text: str) -> RepairForm:
-        """Read a line with its blanks filled in correctly: "Q.«view|reshape»(«H*d_h», «-1»)".
-
-        A blank with "|" is a choice of words, the first of which is right; one with a whole number, which may be
-        negative, is a "dimension"; any other is a "size". `parts` are the texts around the blanks, one more than there
-        are blanks and "" where there is none; `example` has one text for each blank: the first word of a choice, else
-        what it contains. Raises ExpressionError for a size that can't be read as an expression.
+        """Read a line with its blanks filled in correctly: "Q.«view|reshape»(«H*d_h», «-1»)". Raises ExpressionError
+        for a size that can't be read as an expression.
         """
         pieces, blanks = _BLANK.split(text), list[RepairBlank]()
         for right in pieces[1::2]:
@@ -72,15 +67,7 @@ class RepairForm:
 
 @dataclass(frozen=True)
 class Bug:
-    """One bug: the line of a program that it changes, what is there instead, and what would repair it.
-
-    `line` is the key of the line, `wrong` its code with the bug, `repaired` the text of its RepairForm; a row without
-    a line is a program with nothing wrong. `loud` says whether a program with it raises: a model where it doesn't is
-    refused. `beliefs` are keys of BELIEFS.
-
-    A row that was frozen brings its program, and the keys and lines of the other bugs of this program, as they were:
-    None means those of today.
-    """
+    """One bug: the line of a program that it changes, what is there instead, and what would repair it."""
 
     key: str
     program_key: str
@@ -93,11 +80,6 @@ class Bug:
     frozen_others: tuple[tuple[str, str], ...] | None = None
 
     def __post_init__(self) -> None:
-        """Raise BankError for an unknown program, line or belief, or lines that can't be read; not for a frozen row.
-
-        So for a wrong line that is the right one, and for a repair without blanks. Of a row without a line only the
-        program is checked.
-        """
         if self.frozen_program:
             return  # it was checked when it was frozen, and what it names may be gone since
         if self.program_key not in PROGRAMS:
@@ -127,11 +109,7 @@ class Bug:
 
     @property
     def others(self) -> tuple[tuple[str, str], ...]:
-        """Key and key of the wrong line of every other bug of the same program, in the order of the bank.
-
-        The second is "" for a program with nothing wrong, which is listed too. A frozen bug returns those frozen with
-        it.
-        """
+        """Key and key of the wrong line of every other bug of the same program, in the order of the bank."""
         if self.frozen_others is not None:
             return self.frozen_others
         of_program = (bug for bug in BUGS.values() if bug.program_key == self.program_key and bug.key != self.key)
@@ -363,7 +341,6 @@ _ROWS = (
 
 
 def _by_key(rows: Sequence[Bug]) -> Mapping[str, Bug]:
-    """Map each row's key to the row, in the order given; raises BankError if two rows have the same key."""
     by_key = {bug.key: bug for bug in rows}
     for bug in rows:
         if by_key[bug.key] is not bug:
@@ -375,10 +352,7 @@ BUGS = _by_key(_ROWS)
 
 
 def freeze_bug(bug: Bug) -> str:
-    """A bug with all that a sheet takes from the bank, as JSON; `frozen_bug` reads it back.
-
-    The same row and program always give the same text.
-    """
+    """A bug with all that a sheet takes from the bank, as JSON; `frozen_bug` reads it back."""
     return _as_json(replace(bug, frozen_program=bug.program, frozen_others=bug.others))
 
 
@@ -389,10 +363,7 @@ def _as_json(bug: Bug) -> str:
 
 @lru_cache(256)
 def frozen_bug(text: str) -> Bug:
-    """The bug that `freeze_bug` wrote as this text, with its program and its other bugs as they were then.
-
-    The bank of today is not consulted, and the row is not checked. The same text gives the same object.
-    """
+    """The bug that `freeze_bug` wrote as this text, with its program and its other bugs as they were then."""
     values = json.loads(text)
     values.pop("misconception", None)  # of a bug that was frozen when bugs had one
     program = values.pop("frozen_program")

@@ -1,6 +1,5 @@
-"""A bug in the program of one model: code, message or witness, shapes, and whether a repair works.
-
-Nothing here needs torch. Shapes and messages follow from the model's sizes; numbers are computed on small tensors.
+"""A bug in the program of one model: code, message or witness, shapes, and whether a repair works. Nothing here
+needs torch. Shapes and messages follow from the model's sizes; numbers are computed on small tensors.
 
 >>> from app.bugs.bank import BUGS
 >>> from app.models.read_config import read_config
@@ -48,13 +47,8 @@ class TracedShape:
 
 @dataclass(frozen=True)
 class BugCase:
-    """A bug in the program of one model, with everything that a sheet asks and shows.
-
-    `inputs` are the shapes of what the code is given, with what its repair needs. Lines are counted from 1:
-    `wrong_line` is 0 if nothing is wrong, and `raises_at` if nothing is raised; then `error`, the exception's name, and
-    `message` are "". `clash` are the two sizes of the message, None if it has none. `reasons` are keys of
-    sentences, the right one first. A silent bug has a witness, a loud one none; where nothing is wrong there is
-    neither, and no repair.
+    """A bug in the program of one model, with everything that a sheet asks and shows. `inputs` are the shapes of
+    what the code is given, with what its repair needs.
     """
 
     bug: Bug
@@ -75,13 +69,7 @@ class BugCase:
     _architecture: Architecture = field(repr=False)
 
     def repair_works(self, filled: Sequence[str | Expression | int]) -> bool:
-        """Whether the program computes the right output with the wrong line's blanks filled in like this, in order.
-
-        A size may be an int, an Expression or text, in this model's numbers or in symbols; a dimension must come to a
-        whole number without symbols; a word must be one of those its blank offers. False for anything else, for another
-        number of fillings than blanks, and if nothing is wrong. No typed text is run as code: variables with the values
-        of sizes and dimensions take the place of their blanks.
-        """
+        """Whether the program computes the right output with the wrong line's blanks filled in like this, in order."""
         if self.repair is None or len(filled) != len(self.repair.blanks):
             return False
         texts, values = list[str](), dict[str, int | Expression]()
@@ -99,12 +87,6 @@ class BugCase:
         return self._computes_the_same(self.repair.filled_with(texts), values)
 
     def _computes_the_same(self, line: str, values: Mapping[str, int | Expression]) -> bool:
-        """Whether the program with this line in place of the wrong one gives the right output.
-
-        `values` are those of the variables blank_0, blank_1, … in the line. First the program must run on shapes in the
-        model's sizes, where each value must be a whole number, and give an output of the right shape. Then it must give
-        the right numbers on small tensors, in at least one of the ways of `_small_values` to carry over the values.
-        """
         lines = (*self.lines[: self.wrong_line - 1], line, *self.lines[self.wrong_line :])
         in_model = {name: _whole(value, self.sizes) for name, value in values.items()}
         if None in in_model.values():
@@ -123,13 +105,6 @@ class BugCase:
     def _small_values(
         self, values: Mapping[str, int | Expression], small: Mapping[str, int]
     ) -> Iterator[dict[str, int]]:
-        """Yield the values of the blanks on small tensors, one dict for each combination of readings of the numbers.
-
-        An expression is worked out with the sizes `small`. A number in a size blank is read as each size, product of
-        sizes or H/G that equals it in this model, shortest first, and last as itself; a number in any other blank only
-        as itself. Readings that come to the same number count once. At most _MOST_WAYS are yielded, none if an
-        expression comes to no whole number, and one empty dict if there are no values.
-        """
         kinds = {f"blank_{at}": blank.kind for at, blank in enumerate(self.repair.blanks)} if self.repair else {}
         by_number = written_as(tuple(self.sizes.items()))
         ways = list[list[int]]()
@@ -145,12 +120,6 @@ class BugCase:
 
 
 def _size(text: str | Expression | int) -> int | Expression | None:
-    """What was filled in as a size: an int if it has no symbols, otherwise an Expression.
-
-    Arithmetic without symbols is worked out: "2*3" gives 6. None for text that can't be read, a division by zero, and a
-    number without symbols that is a fraction or exceeds _MOST_SIZE in amount. An expression with symbols is not checked
-    further.
-    """
     if isinstance(text, int):
         return text if abs(text) <= _MOST_SIZE else None
     try:
@@ -164,11 +133,6 @@ def _size(text: str | Expression | int) -> int | Expression | None:
 
 
 def _whole(value: int | Expression, sizes: Mapping[str, int]) -> int | None:
-    """The whole number a value comes to: an int is returned unchecked, an expression is worked out with `sizes`.
-
-    None for an expression with a symbol that has no size, a division by zero, a fraction, or an amount above
-    _MOST_SIZE.
-    """
     if isinstance(value, int):
         return value
     try:
@@ -185,12 +149,6 @@ def _shapes(
     lines: Sequence[str],
     named: Mapping[str, Any] | None = None,
 ) -> CodeRun:
-    """Run the lines on tensors without numbers, in the model's sizes; a TensorError is in the CodeRun, not raised.
-
-    The variables are the sizes and all inputs and parameters of the program. If `named` is None, each length and size
-    also carries its expression in symbols. Otherwise they are plain ints, and the names in `named` are further
-    variables, which override the others. Raises CodeError where `run` does.
-    """
     lengths: Callable[[int, Expression], int] = SymbolicLength if named is None else lambda size, _expression: size
     symbols = {symbol: lengths(size, Expression.symbol(symbol)) for symbol, size in sizes.items()}
     given = {
@@ -222,13 +180,8 @@ def _laboratory(
 
 
 def bug_case(bug: Bug, architecture: Architecture, tokens: int, batch: int) -> BugCase:
-    """A bug in the program of a model that reads `batch` inputs of `tokens` tokens; in a decode step, they are cached.
-
-    A bug without a line is a program with nothing wrong. Only a silent bug gets a witness, and only the inputs that
-    some line uses are listed. BugError, with a reason and often another number of tokens or inputs to choose, is raised
-    in this order: the program doesn't compute what the model does; the model can't take these numbers, or sizes are
-    equal that must differ; the model's program lacks the wrong line; a loud bug raises nothing, or any other program
-    raises; a silent bug changes no number of the output.
+    """A bug in the program of a model that reads `batch` inputs of `tokens` tokens; in a decode step, they are
+    cached.
     """
     program = bug.program
     _check_model(program, architecture, tokens, batch)
@@ -268,14 +221,6 @@ def bug_case(bug: Bug, architecture: Architecture, tokens: int, batch: int) -> B
 
 
 def _check_model(program: CodeProgram, architecture: Architecture, tokens: int, batch: int) -> None:
-    """Raise BugError if the model's attention, biases and norms aside, computes something else than the program.
-
-    Refused are latent attention, d_v ≠ d_h, scores not divided by √d_h, disentangled positions, a model that is no
-    encoder-decoder for a program with two texts, one without a KV cache for a decode step, and for a program with RoPE
-    a model whose rotation is missing, rotates only part of d_h or pairs adjacent features. So are more tokens than the
-    first layer's window or chunk covers (the new token of a decode step counts), except with two texts; that error
-    proposes the largest number within it that is possible, if any is.
-    """
     name = architecture.name
     if architecture.has_latent_attention or architecture.d_v != architecture.d_h:
         raise BugError(_("{model} makes keys and values from a latent, unlike this code.").format(model=name))
@@ -298,7 +243,6 @@ def _check_model(program: CodeProgram, architecture: Architecture, tokens: int, 
 
 
 def _check_outcome(bug: Bug, architecture: Architecture, result: CodeRun) -> None:
-    """Raise BugError if a loud bug raises nothing, or if a silent bug or a program with nothing wrong raises."""
     if bug.line and bug.loud and not result.raised_at:
         reason = _("With the sizes of {model}, this bug raises nothing: choose another model.")
         raise BugError(reason.format(model=architecture.name))
@@ -310,11 +254,6 @@ def _check_outcome(bug: Bug, architecture: Architecture, result: CodeRun) -> Non
 def _witness(
     program: CodeProgram, architecture: Architecture, sizes: Mapping[str, int], wrong: Sequence[str]
 ) -> Witness:
-    """The first probe that shows how the lines `wrong` differ from the right ones on small tensors, or else "formula".
-
-    The lines must raise nothing. Raises BugError if they change no number of the output by more than the tolerance of
-    `differ`.
-    """
     laboratory = laboratory_for(program, architecture, sizes)
     if not differ(laboratory.made(laboratory.run(wrong), program.output), laboratory.expected):
         reason = _("In {model}, this line computes the same as the right one: choose another model.")
@@ -323,13 +262,6 @@ def _witness(
 
 
 def _trace(program: CodeProgram, keys: Sequence[str], result: CodeRun, wrong_line: int) -> tuple[TracedShape, ...]:
-    """The shape, in symbols, after each line in the program's `traced` and after the wrong line, in order of lines.
-
-    Each comes with the number of its line, from 1, and its variable, the first if the line assigns several. Lines from
-    the one that raises on are left out. Only the last TRACED_LINES are returned; if the wrong line would be cut off, it
-    replaces the first of them. `keys` has the key of each line of the program; `wrong_line` counts from 1 and is 0 for
-    none.
-    """
     made = {
         number: next(iter(names.items()))
         for number, names in enumerate(result.made, 1)
@@ -342,10 +274,6 @@ def _trace(program: CodeProgram, keys: Sequence[str], result: CodeRun, wrong_lin
 
 
 def _repair(bug: Bug, architecture: Architecture) -> RepairForm:
-    """The bug's repair form, with H for each G in its parts and example if no key/value head is shared (G = H).
-
-    The words to choose from are left as they are.
-    """
     parts, example = (
         tuple(for_model(text, architecture) for text in texts) for texts in (bug.repair.parts, bug.repair.example)
     )
@@ -353,9 +281,5 @@ def _repair(bug: Bug, architecture: Architecture) -> RepairForm:
 
 
 def _reasons(bug: Bug, keys: Sequence[str]) -> tuple[str, ...]:
-    """The bug's key, then those of its beliefs, then those of bugs in other lines that this program has.
-
-    At most REASONS_ASKED in all. `keys` are those of the program's lines.
-    """
     others = [key for key, line in bug.others if line in keys and line != bug.line]
     return (bug.key, *[*bug.beliefs, *others][: REASONS_ASKED - 1])

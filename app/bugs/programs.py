@@ -36,11 +36,7 @@ class CodeLine:
 
 @dataclass(frozen=True, eq=False)
 class CodeProgram:
-    """A right program: the shapes of what it is given, in symbols, and its lines. Each equals only itself.
-
-    `traced` are the lines whose shapes are worth asking for. `scores`, `weights` and `output` are the keys of the lines
-    that make these, "" if none does; a probe looks there. With `stored`, a parameter is out × in.
-    """
+    """A right program: the shapes of what it is given, in symbols, and its lines. Each equals only itself."""
 
     key: str
     given: Mapping[str, str]
@@ -61,10 +57,7 @@ class CodeProgram:
         return tuple(replace(line, code=for_model(line.code, architecture)) for line in lines)
 
     def inputs_for(self, architecture: Architecture, used: str) -> tuple[tuple[str, Shape], ...]:
-        """The shapes of the inputs and parameters whose names are words of the text `used`, in the order of `given`.
-
-        They are in symbols, with H for G as in `lines_for`.
-        """
+        """The shapes of the inputs and parameters whose names are words of the text `used`, in the order of `given`."""
         words = set(re.findall(r"\w+", used))
         texts = {name: for_model(text, architecture) for name, text in self.given.items() if name in words}
         return tuple((name, tuple(map(Expression.parse, text.split(",")))) for name, text in texts.items())

@@ -50,7 +50,6 @@ class CodeError(ValueError):
 @dataclass(frozen=True)
 class CodeRun:
     """What a program has made: the variables of each line by name, all of them in the end, and the error, if any.
-
     `raised_at` counts lines from 1; it is 0 if none raised.
     """
 
@@ -61,13 +60,7 @@ class CodeRun:
 
 
 def run(lines: Sequence[str], given: Mapping[str, Value]) -> CodeRun:
-    """Run the lines one after the other and stop at the first TensorError, which the CodeRun contains with its line.
-
-    `given` maps the names of inputs, parameters and sizes to their values; it isn't changed. Unpacking too few or too
-    many values counts as a TensorError named "ValueError". Raises CodeError for a line that is not one assignment, or
-    that uses an unknown name or anything else outside the programs' vocabulary; lines that are not reached are not
-    checked.
-    """
+    """Run the lines one after the other and stop at the first TensorError, which the CodeRun contains with its line."""
     variables, made = dict(given), list[Mapping[str, CodeTensor]]()
     for number, line in enumerate(lines, 1):
         statement = parsed(line)
@@ -89,10 +82,7 @@ def run(lines: Sequence[str], given: Mapping[str, Value]) -> CodeRun:
 
 @lru_cache(4096)
 def parsed(line: str) -> ast.Assign:
-    """The syntax tree of a line; raises CodeError unless it is a single assignment with one "=" (a, b = c is one).
-
-    An augmented or annotated assignment, several statements and a syntax error are refused too.
-    """
+    """The syntax tree of a line; raises CodeError unless it is a single assignment with one "=" (a, b = c is one)."""
     try:
         [statement] = ast.parse(line).body
     except (SyntaxError, ValueError) as error:
@@ -108,13 +98,6 @@ def _names(target: ast.expr) -> list[str]:
 
 
 def _evaluate(node: ast.expr, variables: Mapping[str, Value]) -> Value:
-    """The value of an expression, its names looked up in `variables`; raises TensorError where torch would raise.
-
-    Supported are numbers, strings, None, …, tuples, lists (which become tuples), indexing, the operators of _OPERATORS
-    and _SIGNS, single comparisons, ATTRIBUTES, and calls of METHODS, float, torch.cat and
-    F.scaled_dot_product_attention. An unsupported operator raises KeyError; anything else unsupported, as well as an
-    unknown name, raises CodeError.
-    """
     match node:
         case ast.Constant(value=int() | float() | str() | None | EllipsisType() as value):
             return value
@@ -147,7 +130,6 @@ def _evaluate(node: ast.expr, variables: Mapping[str, Value]) -> Value:
 
 
 def _index(node: ast.expr, variables: Mapping[str, Value]) -> Value:
-    """One index from the brackets: a slice, with None for each part left out, or the value of any other expression."""
     if not isinstance(node, ast.Slice):
         return _evaluate(node, variables)
     parts = (node.lower, node.upper, node.step)

@@ -20,9 +20,8 @@ _TRIES = 200  # how many numbers above and below are tried for a proposal
 
 
 class BugError(ValueError):
-    """A bug that cannot be shown with this model and these numbers; one sentence that says why.
-
-    `tokens` and `batch` are a proposal with which it could, None where no other number would do.
+    """A bug that cannot be shown with this model and these numbers; one sentence that says why. `tokens` and `batch`
+    are a proposal with which it could, None where no other number would do.
     """
 
     def __init__(self, reason: str, tokens: int | None = None, batch: int | None = None) -> None:
@@ -32,11 +31,8 @@ class BugError(ValueError):
 
 
 def sizes_of(program: CodeProgram, architecture: Architecture, tokens: int, batch: int) -> dict[str, int]:
-    """Map each symbol of the program, and no other, to its size: B is `batch`, N is `tokens`, the rest is the model's.
-
-    If the program decodes or has two texts, the decoder's H, G, d_h and d are used. In a program with two texts, M is
-    the number of tokens that the decoder reads: the first number that is neither another of these sizes nor H·d_h, from
-    ⌊2N/3⌋ + 1 or half the decoder's positions on, whichever is smaller, and at least 2.
+    """Map each symbol of the program, and no other, to its size: B is `batch`, N is `tokens`, the rest is the
+    model's.
     """
     of_decoder = program.two_texts or program.decodes
     model = architecture.decoder_sizes if of_decoder else architecture.all_sizes
@@ -50,12 +46,8 @@ def sizes_of(program: CodeProgram, architecture: Architecture, tokens: int, batc
 
 
 def check_sizes(program: CodeProgram, architecture: Architecture, tokens: int, batch: int) -> None:
-    """Raise BugError unless the model can read this many tokens, B is at least MIN_BATCH, and no two sizes are equal.
-
-    They are checked in this order; B only if the program has it, and MIN_BATCH + 1 is proposed if it is too small.
-    `_equal_sizes` says which sizes are compared. If B is one of two equal sizes, the error proposes the next larger
-    batch that leaves none equal, up to 49 more; otherwise the nearest number of tokens, up to 199 away, that passes
-    these checks. If there is none in reach, the error proposes nothing.
+    """Raise BugError unless the model can read this many tokens, B is at least MIN_BATCH, and no two sizes are
+    equal.
     """
     _check_positions(program, architecture, tokens)
     if "B" in program.symbols and batch < MIN_BATCH:
@@ -83,21 +75,14 @@ def with_proposal(reason: str, tokens: int | None) -> str:
 
 
 def first_possible(program: CodeProgram, architecture: Architecture, lengths: Iterable[int], batch: int) -> int | None:
-    """The first of these numbers of tokens that the model can read and that leaves no two sizes equal; None if none is.
-
-    Which sizes are compared is said at `_equal_sizes`.
+    """The first of these numbers of tokens that the model can read and that leaves no two sizes equal; None if none
+    is.
     """
     possible = (n for n in lengths if not _equal_sizes(program, architecture, n, batch))
     return next((n for n in possible if _fits(program, architecture, n)), None)
 
 
 def _check_positions(program: CodeProgram, architecture: Architecture, tokens: int) -> None:
-    """Raise BugError for fewer than two tokens, with 5 proposed, or for more than the model can read.
-
-    In a decode step the new token needs a position too, in the decoder if there is one; one less than its positions is
-    proposed. For other programs, a model that reads one fixed number of tokens refuses any other, and that number is
-    proposed; for any other model nothing is.
-    """
     if tokens < 2:
         raise BugError(_("With one token, most bugs change nothing. Choose 5 tokens."), tokens=5)
     if program.decodes:
@@ -113,7 +98,6 @@ def _check_positions(program: CodeProgram, architecture: Architecture, tokens: i
 
 
 def _fits(program: CodeProgram, architecture: Architecture, tokens: int) -> bool:
-    """Whether `_check_positions` accepts this many tokens."""
     try:
         _check_positions(program, architecture, tokens)
     except BugError:
@@ -122,10 +106,6 @@ def _fits(program: CodeProgram, architecture: Architecture, tokens: int) -> bool
 
 
 def _around(tokens: int) -> Iterator[int]:
-    """Yield the numbers around `tokens`, without it: one above, one below, two above, and so on up to 199 away.
-
-    Numbers below 2 are left out: `_around(3)` yields 4, 2, 5, 6, 7 and so on.
-    """
     for step in range(1, _TRIES):
         yield tokens + step
         if tokens - step >= 2:
@@ -135,12 +115,6 @@ def _around(tokens: int) -> Iterator[int]:
 def _equal_sizes(
     program: CodeProgram, architecture: Architecture, tokens: int, batch: int
 ) -> tuple[str, str, int] | None:
-    """The names of the first two sizes that should differ but are equal, and that size; None if all differ.
-
-    Every pair is compared, in this order, of the program's symbols; in a program with G, also of H·d_h and G·d_h; in a
-    decode step, also of N + 1; with RoPE, also of d_h/2. Not compared are G and G·d_h if G = H, and H·d_h or G·d_h if
-    it equals d or d_h.
-    """
     sizes = sizes_of(program, architecture, tokens, batch)
     named = [(symbol, size) for symbol, size in sizes.items() if symbol != "G" or size < sizes["H"]]
     if "G" in sizes:
@@ -158,11 +132,7 @@ def _equal_sizes(
 
 
 def small_sizes(sizes: Mapping[str, int]) -> dict[str, int]:
-    """Map each of these symbols to a fixed small size; sizes that are always compared stay different.
-
-    Three relations carry over: d = H·d_h, G = H and G = 1 < H; in the last two, H is 4. With any other G, or none, H is
-    8; G is then 2.
-    """
+    """Map each of these symbols to a fixed small size; sizes that are always compared stay different."""
     small = {"B": 3, "N": 6, "M": 9, "d_h": 10, "H": 4, "G": 4, "d": 11 if "H" in sizes else 80}
     if sizes.get("G") == 1 < sizes["H"]:
         small["G"] = 1
@@ -175,10 +145,8 @@ def small_sizes(sizes: Mapping[str, int]) -> dict[str, int]:
 
 @lru_cache(256)
 def written_as(sizes: tuple[tuple[str, int], ...]) -> Mapping[int, tuple[Expression, ...]]:
-    """Map each number to all the ways in which to write it: a size, a product of up to four different symbols, or H/G.
-
-    Ways with fewer symbols come first, then those in the order of `sizes`; H/G, rounded down, comes last. A number that
-    can't be written in any way is not a key.
+    """Map each number to all the ways in which to write it: a size, a product of up to four different symbols, or
+    H/G.
     """
     ways = dict[int, list[Expression]]()
     for count in range(1, 5):

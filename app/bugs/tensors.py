@@ -1,6 +1,5 @@
-"""A tensor with the methods of torch that the programs use: shapes and strides, and numbers where there are any.
-
-It has torch's rules and its error messages, so that the message on a sheet and the marks of a repair need no torch.
+"""A tensor with the methods of torch that the programs use: shapes and strides, and numbers where there are any. It
+has torch's rules and its error messages, so that the message on a sheet and the marks of a repair need no torch.
 Without numbers it costs nothing to have the sizes of a real model. tests/bugs/ compares it with torch.
 
 >>> q = CodeTensor.of_shape((3, 10, 896))
@@ -92,10 +91,8 @@ def numbers_in(shape: Sequence[int]) -> int:
 
 @dataclass(frozen=True, eq=False)
 class CodeTensor:
-    """A shape, the distance in memory from one index of each dimension to the next, and the numbers, if there are any.
-
-    The numbers are an array of numpy in the order of the shape, whatever the strides: these only decide what `view`
-    refuses.
+    """A shape, the distance in memory from one index of each dimension to the next, and the numbers, if there are
+    any.
     """
 
     shape: Shape
@@ -134,9 +131,8 @@ class CodeTensor:
         return self.permute(*order)
 
     def permute(self, *order: int) -> CodeTensor:
-        """A view with the dimensions in this order, where −1 is the last.
-
-        Raises TensorError, in torch's words, unless each dimension is named exactly once.
+        """A view with the dimensions in this order, where −1 is the last. Raises TensorError, in torch's words,
+        unless each dimension is named exactly once.
         """
         if len(order) != self.dim:
             raise TensorError(
@@ -154,7 +150,6 @@ class CodeTensor:
 
     def view(self, *shape: int) -> CodeTensor:
         """A view in another shape, with the numbers in the same order; a length of −1 is inferred from the others.
-
         Raises TensorError, in torch's words, if the lengths don't fit, or if a view can't have this shape without
         copying.
         """
@@ -174,11 +169,6 @@ class CodeTensor:
         return self._arranged(lengths, strides, lambda x: x.reshape(lengths))
 
     def _inferred(self, shape: Sequence[int]) -> Shape:
-        """The lengths of a view, with a −1 replaced by the length that is left for it.
-
-        Raises TensorError, in torch's words, for a length below −1, for a second −1, if the product isn't the number of
-        elements, and with a −1 if the product of the others is 0 or doesn't divide it.
-        """
         total, product = numbers_in(self.shape), 1
         for length in shape:
             if length < -1:
@@ -202,12 +192,6 @@ class CodeTensor:
         return self[(*[slice(None)] * at, None)]
 
     def __getitem__(self, index: Index) -> CodeTensor:
-        """Slices of the first dimensions, a new dimension for None, and all that is left for an ellipsis.
-
-        A whole number takes one entry of its dimension, which disappears. Dimensions without an index stay as they are.
-        A length keeps its symbols if all of it is taken, or if it is the end of the slice. Raises TensorError, an
-        IndexError in torch, for more indices than dimensions, and for a whole number that is out of range.
-        """
         taken = sum(isinstance(part, int | slice) for part in index)
         if taken > self.dim:
             raise TensorError(f"too many indices for tensor of dimension {self.dim}", name="IndexError")
@@ -238,11 +222,8 @@ class CodeTensor:
         return self._arranged([*shape, *self.shape[at:]], [*strides, *self.strides[at:]], lambda x: x[index])
 
     def split(self, lengths: int | Sequence[int], dim: int = 0) -> tuple[CodeTensor, ...]:
-        """Parts along `dim`: of these lengths, or all of one length, with a shorter last part where it doesn't divide.
-
-        Raises TensorError, in torch's words, for a dimension that doesn't exist, a negative length in a sequence, a
-        sequence that doesn't add up, and a single length below 1; also if a single length would give more than
-        MAX_PARTS parts. A single length of a dimension of length 0 gives no parts, and so does an empty sequence.
+        """Parts along `dim`: of these lengths, or all of one length, with a shorter last part where it doesn't
+        divide.
         """
         at = place(dim, self.dim)
         length = self.shape[at]
@@ -266,7 +247,6 @@ class CodeTensor:
         return tuple(self._parts(lengths, at))
 
     def _parts(self, lengths: Sequence[int], at: int) -> Iterator[CodeTensor]:
-        """Yield the parts of these lengths along dimension `at`, one after the other, with the strides of the whole."""
         start = 0
         for length in lengths:
             index = (*[slice(None)] * at, slice(start, start + length))
@@ -275,10 +255,9 @@ class CodeTensor:
             start += length
 
     def chunk(self, parts: int, dim: int = 0) -> tuple[CodeTensor, ...]:
-        """Parts along `dim`, all of the length divided by `parts` and rounded up; the last may be shorter.
-
-        There can be fewer than `parts`: a length of 5 in 4 gives parts of 2, 2 and 1. Raises TensorError for `parts`
-        below 1, a dimension that doesn't exist or has length 0, and more than MAX_PARTS parts.
+        """Parts along `dim`, all of the length divided by `parts` and rounded up; the last may be shorter. Raises
+        TensorError for `parts` below 1, a dimension that doesn't exist or has length 0, and more than MAX_PARTS
+        parts.
         """
         if parts < 1:
             raise TensorError("chunk expects `chunks` to be greater than 0, got: " + str(parts))
@@ -288,11 +267,7 @@ class CodeTensor:
     # Copies
 
     def repeat(self, *times: int) -> CodeTensor:
-        """A copy: the whole tensor tiled this many times along each dimension; extra counts add dimensions in front.
-
-        Counts are matched to dimensions from the last on. Raises TensorError, in torch's words, for fewer counts than
-        dimensions or for a negative one, and for more than MAX_NUMBERS numbers.
-        """
+        """A copy: the whole tensor tiled this many times along each dimension; extra counts add dimensions in front."""
         if len(times) < self.dim:
             raise TensorError(
                 "Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor"
@@ -304,10 +279,8 @@ class CodeTensor:
         return self._made(lengths, lambda: _numpy().tile(self._array, times))
 
     def repeat_interleave(self, times: int, dim: int) -> CodeTensor:
-        """A copy with each slice of a dimension `times` times in a row: a, a, b, b, not a, b, a, b.
-
-        Zero times gives length 0. Raises TensorError for a negative number, a dimension that doesn't exist, or more
-        than MAX_NUMBERS numbers.
+        """A copy with each slice of a dimension `times` times in a row: a, a, b, b, not a, b, a, b. Raises
+        TensorError for a negative number, a dimension that doesn't exist, or more than MAX_NUMBERS numbers.
         """
         at = place(dim, self.dim)
         if times < 0:
@@ -318,12 +291,7 @@ class CodeTensor:
     # Arithmetic
 
     def __matmul__(self, other: CodeTensor) -> CodeTensor:
-        """The product of the last two dimensions; those before them are broadcast.
-
-        Raises TensorError for vectors, which no program here multiplies, and where lengths don't meet. As in torch, the
-        message is that of one product if the right side is a matrix, and the left one is, too, or lies in memory like
-        one; otherwise it is that of a product in batches.
-        """
+        """The product of the last two dimensions; those before them are broadcast."""
         a, b = self.shape, other.shape
         if min(len(a), len(b)) < 2:
             raise TensorError("products of vectors are not needed here")
@@ -347,16 +315,9 @@ class CodeTensor:
         return self._made(shape, lambda: self._array @ other._array)
 
     def _leading_dimensions_fold(self) -> bool:
-        """Whether all dimensions but the last lie in memory like one, so that torch multiplies by a single matrix."""
         return all(self.strides[at] == self.strides[at + 1] * self.shape[at + 1] for at in range(self.dim - 2))
 
     def _elementwise(self, operation: Callable[[Any, Any], Any], other: CodeTensor | float) -> CodeTensor:
-        """The operation on this tensor and another, their shapes broadcast, or on each number of it and a plain number.
-
-        Numbers are worked out only if this tensor has them; then the other must too. The result's dimensions lie in
-        memory in the order of the first of the two that has as many dimensions. Raises TensorError if the shapes can't
-        be broadcast.
-        """
         if not isinstance(other, CodeTensor):
             return self._made(self.shape, lambda: operation(self._array, other), self)
         shape = broadcast(self.shape, other.shape)
@@ -377,7 +338,6 @@ class CodeTensor:
 
     def softmax(self, dim: int) -> CodeTensor:
         """The softmax along one dimension: numbers from 0 to 1 that sum to 1, or NaN where all along it are −∞.
-
         Raises TensorError for a dimension that doesn't exist.
         """
         at = place(dim, self.dim)
@@ -404,18 +364,11 @@ class CodeTensor:
     def _arranged(
         self, shape: Sequence[int], strides: Sequence[int], arrange: Callable[[NDArray[Any]], NDArray[Any]]
     ) -> CodeTensor:
-        """A tensor with this shape and these strides; its numbers, if any, are those of this one through `arrange`."""
         return CodeTensor(tuple(shape), tuple(strides), None if self.numbers is None else arrange(self.numbers))
 
     def _made(
         self, shape: Sequence[int], make: Callable[[], NDArray[Any]], like: CodeTensor | None = None
     ) -> CodeTensor:
-        """A new tensor of this shape; its numbers are what `make` returns, which is called only if this tensor has any.
-
-        Its dimensions lie in memory in the order of those of `like`, if `like` has equally many, otherwise in their
-        usual order, the last one innermost. Raises TensorError instead of calling `make` if there would be more than
-        MAX_NUMBERS numbers; shapes alone have no limit.
-        """
         strides = contiguous_strides(shape)
         if like is not None and like.dim == len(shape):
             strides = strides_in_order_of(like.strides, shape)
@@ -427,12 +380,7 @@ class CodeTensor:
 
 
 def cat(tensors: Sequence[CodeTensor], dim: int = 0) -> CodeTensor:
-    """The tensors joined one after the other along dimension `dim`, which may count from the end.
-
-    The result has numbers if the first tensor has. Raises TensorError, in torch's words, if there is no such dimension,
-    or if a tensor has another number of dimensions than the first or differs from it in the length of another
-    dimension; also for more than MAX_NUMBERS numbers. There must be at least one tensor.
-    """
+    """The tensors joined one after the other along dimension `dim`, which may count from the end."""
     first = tensors[0]
     at = place(dim, first.dim)
     for number, each in enumerate(tensors):
@@ -458,12 +406,8 @@ def scaled_dot_product_attention(
     *,
     is_causal: bool = False,
 ) -> CodeTensor:
-    """softmax(query · keyᵀ / √d_h) · value, where d_h is the last length of `query`.
-
-    `attn_mask` is true where a key may be seen; a score that is hidden becomes −∞, and a query that sees no key gets
-    NaN. `is_causal` lets query i see the keys up to i, both counted from the first, so a single query sees only the
-    first key; it is ignored if there is a mask. Raises TensorError for lengths that don't fit, and for a mask that
-    doesn't broadcast to the shape of the scores.
+    """softmax(query · keyᵀ / √d_h) · value, where d_h is the last length of `query`. Raises TensorError for lengths
+    that don't fit, and for a mask that doesn't broadcast to the shape of the scores.
     """
     scores: CodeTensor = query @ key.mT
     if attn_mask is not None and (shape := broadcast(scores.shape, attn_mask.shape)) != scores.shape:
@@ -478,14 +422,12 @@ def scaled_dot_product_attention(
 
 
 def _written(lengths: Sequence[int]) -> str:
-    """Lengths as torch writes them in a message: "[3, 10]"."""
     return f"[{', '.join(str(int(length)) for length in lengths)}]"
 
 
 def place(dim: int, dimensions: int) -> int:
-    """The dimension that is meant, counted from 0: −1 is the last.
-
-    Raises TensorError, named "IndexError" as in torch, if there is no such dimension.
+    """The dimension that is meant, counted from 0: −1 is the last. Raises TensorError, named "IndexError" as in
+    torch, if there is no such dimension.
     """
     if not -dimensions <= dim < dimensions:
         raise TensorError(
@@ -496,9 +438,8 @@ def place(dim: int, dimensions: int) -> int:
 
 
 def broadcast(a: Shape, b: Shape) -> Shape:
-    """The shape that both fit: from the last dimension on, equal lengths, or one of them 1 or missing.
-
-    Raises TensorError, in torch's words, for the last dimension in which they don't fit.
+    """The shape that both fit: from the last dimension on, equal lengths, or one of them 1 or missing. Raises
+    TensorError, in torch's words, for the last dimension in which they don't fit.
 
     >>> broadcast((10, 10), (3, 14, 10, 1))
     (3, 14, 10, 10)
@@ -525,11 +466,7 @@ def contiguous_strides(shape: Sequence[int]) -> Shape:
 
 
 def strides_in_order_of(strides: Sequence[int], shape: Sequence[int]) -> Shape:
-    """Strides without gaps for a tensor of this shape that keeps the order that its dimensions have in memory.
-
-    The dimension with the largest of the given `strides` becomes the outermost; of equal ones the first does. One
-    stride is returned for each dimension, in the order of `shape`.
-    """
+    """Strides without gaps for a tensor of this shape that keeps the order that its dimensions have in memory."""
     order = sorted(range(len(shape)), key=lambda at: -strides[at])
     dense = contiguous_strides([shape[at] for at in order])
     by_place = dict(zip(order, dense, strict=True))
@@ -537,10 +474,8 @@ def strides_in_order_of(strides: Sequence[int], shape: Sequence[int]) -> Shape:
 
 
 def viewed_strides(old_shape: Sequence[int], old_strides: Sequence[int], shape: Sequence[int]) -> Shape | None:
-    """Strides with which a view has this shape; None if the numbers would have to be copied, or don't fill the shape.
-
-    It follows computeStride in ATen, torch's library of tensors. If the old shape has a length of 0, or no dimensions,
-    the new one gets the strides of contiguous memory, without a check that it fits.
+    """Strides with which a view has this shape; None if the numbers would have to be copied, or don't fill the
+    shape.
     """
     if not old_shape or 0 in old_shape:
         return contiguous_strides(shape)
@@ -562,7 +497,6 @@ def viewed_strides(old_shape: Sequence[int], old_strides: Sequence[int], shape: 
 
 
 def _numpy() -> Any:
-    """The library numpy, loaded when the first numbers are made: it takes a tenth of a second and 20 MB."""
     import numpy
 
     return numpy

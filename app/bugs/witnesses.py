@@ -25,22 +25,7 @@ _TOLERANCE = 1e-9
 
 @dataclass(frozen=True)
 class Witness:
-    """What a probe shows: numbers in rows and columns, and the same cells of the right program.
-
-    - row-sums: the sums of the rows of the first head's weights, to two decimals, for each input (row) and query
-      (column); not a number where the weights are none.
-    - last-token: for each input (row) and token (column), 1 where its output changes when the last token of the first
-      input does.
-    - first-query-head, first-key-head: one cell a query head, 1 where its weights change when the first head of W_Q,
-      or of W_K, does.
-    - new-token: one cell an input, 1 where its output changes when the new token of the first input does.
-    - spread: one cell, the standard deviation of the scores, for queries and keys whose numbers have one of about 1.
-    - shift: for each query (row) and key (column) of the first head, 1 where the score changes when the sentence
-      begins one place later.
-    - formula: for each input (row) and token (column), 1 where the output is not what the formula says.
-
-    `sizes` are those of the small tensors.
-    """
+    """What a probe shows: numbers in rows and columns, and the same cells of the right program."""
 
     probe: Probe
     cells: Grid
@@ -51,14 +36,7 @@ class Witness:
 def given_numbers(
     program: CodeProgram, inputs: Sequence[tuple[str, tuple[int, ...]]], shift: int = 0
 ) -> dict[str, CodeTensor]:
-    """A tensor by name for each input and parameter, in its given shape and with the same numbers at every call.
-
-    `position` counts from `shift` on, and `cos` and `sin` are those of its angles. `mask` is true where a key may be
-    seen, from itself backwards. `padding` is true for padded tokens: none in the first input of a batch, the last one
-    in the second, the last two in the third. Everything else is drawn from a standard normal distribution, seeded by
-    the name; a parameter, whose name begins with W, is divided by the root of its input width: its last length if the
-    program stores weights as PyTorch does, else its first.
-    """
+    """A tensor by name for each input and parameter, in its given shape and with the same numbers at every call."""
     import numpy as np
 
     given = dict[str, CodeTensor]()
@@ -86,15 +64,13 @@ def differ(a: Any, b: Any) -> bool:
 
 
 class Laboratory:
-    """Runs lines of a program on the same small tensors again and again, with something changed each time.
-
-    `lines` are the right ones, `inputs` the shapes of what they are given, in symbols that have `sizes`.
+    """Runs lines of a program on the same small tensors again and again, with something changed each time. `lines`
+    are the right ones, `inputs` the shapes of what they are given, in symbols that have `sizes`.
     """
 
     def __init__(
         self, program: CodeProgram, lines: Sequence[CodeLine], inputs: Sequence[tuple[str, Shape]], sizes: Sizes
     ) -> None:
-        """Make the tensors that the lines are given, with the numbers of `given_numbers`; nothing is run yet."""
         self.program = program
         self.keys = tuple(line.key for line in lines)
         self.right = tuple(line.code for line in lines)
@@ -103,11 +79,7 @@ class Laboratory:
         self.given = given_numbers(program, self.inputs)
 
     def run(self, lines: Sequence[str], **changed: CodeTensor | int) -> CodeRun:
-        """Run the lines on the small tensors; `changed` replaces inputs, parameters or sizes, or adds variables.
-
-        A TensorError is in the CodeRun, not raised, but CodeError is; divisions by zero and the like give inf or NaN
-        without a warning.
-        """
+        """Run the lines on the small tensors; `changed` replaces inputs, parameters or sizes, or adds variables."""
         import numpy as np
 
         with np.errstate(all="ignore"):  # a repair may divide by zero
@@ -137,13 +109,7 @@ class Laboratory:
 
 
 def witness_of(laboratory: Laboratory, wrong: Sequence[str]) -> Witness:
-    """The first probe whose cells differ between the lines `wrong` and the right ones, in the order of _PROBES.
-
-    The witness has the cells of both. `wrong` must raise nothing and differ in a line. A probe that gives None for
-    either program is skipped. "spread" is tried only if the line of the scores is the first wrong one, and skipped if
-    it changes by less than a fifth of the right value. If no probe differs, the witness is "formula": 1 for each input
-    (row) and token (column) whose output differs from the right one, and 0 expected everywhere.
-    """
+    """The first probe whose cells differ between the lines `wrong` and the right ones, in the order of _PROBES."""
     wrong_line = next(key for key, a, b in zip(laboratory.keys, laboratory.right, wrong, strict=True) if a != b)
     for probe, cells_of in _PROBES.items():
         if probe == "spread" and wrong_line != laboratory.program.scores:
@@ -161,25 +127,17 @@ def witness_of(laboratory: Laboratory, wrong: Sequence[str]) -> Witness:
 
 
 def healthy_witness(laboratory: Laboratory) -> Witness:
-    """What the first probe that gives cells shows of a right program, which is also what is expected of it.
-
-    Without it, the lack of a witness would tell that nothing is wrong.
-    """
+    """What the first probe that gives cells shows of a right program, which is also what is expected of it."""
     shown = ((probe, cells_of(laboratory, laboratory.right)) for probe, cells_of in _PROBES.items())
     probe, cells = next((probe, cells) for probe, cells in shown if cells)
     return Witness(probe, cells, cells, laboratory.sizes)
 
 
 def _where_changed(rows: Any) -> Grid:
-    """1 for each number above _TOLERANCE, or not a number; 0 for the others."""
     return tuple(tuple(float(not each <= _TOLERANCE) for each in row) for row in rows)
 
 
 def _row_sums(laboratory: Laboratory, lines: Sequence[str]) -> Grid | None:
-    """The sum of each row of the first head's attention weights, to two decimals: a row of cells per input.
-
-    A column is a query. A program without a batch has one row. None for a program without weights.
-    """
     if not laboratory.program.weights:
         return None
     weights = laboratory.made(laboratory.run(lines), laboratory.program.weights)
@@ -188,10 +146,6 @@ def _row_sums(laboratory: Laboratory, lines: Sequence[str]) -> Grid | None:
 
 
 def _last_token(laboratory: Laboratory, lines: Sequence[str]) -> Grid | None:
-    """Which rows of O change with the last token of the first input: 1 or 0, a row per input and a column per token.
-
-    None if the program decodes, has two texts, or its output isn't O. A program without a batch has one row.
-    """
     if laboratory.program.decodes or laboratory.program.two_texts or laboratory.program.output != "O":
         return None
     has_batch = "B" in laboratory.sizes
@@ -201,17 +155,7 @@ def _last_token(laboratory: Laboratory, lines: Sequence[str]) -> Grid | None:
 
 
 def _first_head(parameter: str) -> Callable[[Laboratory, Sequence[str]], Grid | None]:
-    """Make the probe that changes the first d_h rows of a parameter; its only row has a cell per query head.
-
-    A cell is 1 if the head's attention weights change in any input, else 0. The probe gives None for a program without
-    H, this parameter or weights.
-    """
-
     def changed_heads(laboratory: Laboratory, lines: Sequence[str]) -> Grid | None:
-        """Which query heads' attention weights change with the first d_h rows of the parameter: one row of 1 or 0.
-
-        None for a program without H, this parameter or weights.
-        """
         if "H" not in laboratory.sizes or parameter not in laboratory.given or not laboratory.program.weights:
             return None
         first = laboratory.changed(parameter, (slice(0, laboratory.sizes["d_h"]),))
@@ -222,10 +166,6 @@ def _first_head(parameter: str) -> Callable[[Laboratory, Sequence[str]], Grid | 
 
 
 def _new_token(laboratory: Laboratory, lines: Sequence[str]) -> Grid | None:
-    """One row with a cell per input: 1 if its output changes with the first input's new token, else 0.
-
-    None if the program is no decode step.
-    """
     if not laboratory.program.decodes:
         return None
     change = laboratory.change(lines, laboratory.program.output, x=laboratory.changed("x", (0,)))
@@ -233,10 +173,6 @@ def _new_token(laboratory: Laboratory, lines: Sequence[str]) -> Grid | None:
 
 
 def _spread(laboratory: Laboratory, lines: Sequence[str]) -> Grid | None:
-    """A single cell: the standard deviation of all scores that these lines make, to two decimals.
-
-    None if the program decodes.
-    """
     if laboratory.program.decodes:
         return None
     scores = laboratory.made(laboratory.run(lines), laboratory.program.scores)
@@ -244,10 +180,6 @@ def _spread(laboratory: Laboratory, lines: Sequence[str]) -> Grid | None:
 
 
 def _shift(laboratory: Laboratory, lines: Sequence[str]) -> Grid | None:
-    """Which scores of the first input's first head change if all positions are one larger: 1 or 0.
-
-    A row is a query, a column a key. None for a program without RoPE.
-    """
     if "cos" not in laboratory.given:
         return None
     angles = [(name, shape) for name, shape in laboratory.inputs if name in ("cos", "sin")]

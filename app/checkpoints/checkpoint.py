@@ -65,10 +65,8 @@ class StoredTensor:
 
 @dataclass(frozen=True)
 class Token:
-    """A token: its id, the bytes that it stands for, and how a page shows it, with spaces and odd bytes made visible.
-
-    The bytes of one token need not be whole characters. `is_special` marks tokens that no text spells, such as
-    <|endoftext|>; their bytes are those of their name.
+    """A token: its id, the bytes that it stands for, and how a page shows it, with spaces and odd bytes made
+    visible. The bytes of one token need not be whole characters.
     """
 
     id: int
@@ -79,15 +77,8 @@ class Token:
 
 @dataclass(frozen=True)
 class StoredPart:
-    """One parameter of a head: the stored tensor that it is in, and what torch.narrow cuts out of that.
-
-    `variable` is its name in the program ("W_Q", "b_K"). `dim`, `start` and `length` are what is this head's; the whole
-    tensor is 0, 0, shape[0]. With `is_turned`, it is stored as out × in and used as its transpose. `note` has words,
-    separated by spaces, for what else there is to know:
-        permuted   the rows of each head are stored in another order (GGUF)
-        fused      the tensor holds queries, keys and values
-        shared     several query heads read this key or value head
-        plus-one   1 is added to the stored numbers (norms of Gemma)
+    """One parameter of a head: the stored tensor that it is in, and what torch.narrow cuts out of that. `variable`
+    is its name in the program ("W_Q", "b_K").
     """
 
     variable: str
@@ -101,11 +92,8 @@ class StoredPart:
 
 @dataclass(frozen=True)
 class HeadWeights:
-    """The parameters of one query head and of the key/value head that it reads, by the program's variable, in float32.
-
-    W_Q, W_K (d, d_h), W_V (d, d_v), W_O (d_v, d); if the model has them, the biases b_Q, b_K (d_h,), b_V (d_v,) and
-    b_O (d,), which the layer adds once, and the gains g_Q, g_K (d_h,) of the norms of queries and keys. g_X and b_X
-    (d,) are scale and bias of the norm whose result the head reads; without a bias there is no b_X.
+    """The parameters of one query head and of the key/value head that it reads, by the program's variable, in
+    float32.
     """
 
     parts: tuple[StoredPart, ...]
@@ -122,12 +110,8 @@ class NormWeights:
 
 @dataclass(frozen=True)
 class LayerWeights:
-    """Every parameter of a layer in float32; matrices in the orientation of x·W, heads side by side.
-
-    None for what the layer doesn't have. W_K and W_V have G heads. `attention_norm` comes before attention and
-    `mlp_norm` before the feed-forward block, `after_attention_norm` and `after_mlp_norm` after each, before the result
-    is added (Gemma 2). Without W_gate the block is act(x·W_up + b_up)·W_down + b_down, else
-    (act(x·W_gate + b_gate) ∘ (x·W_up + b_up))·W_down + b_down.
+    """Every parameter of a layer in float32; matrices in the orientation of x·W, heads side by side. None for what
+    the layer doesn't have.
     """
 
     W_Q: torch.Tensor  # (d, H·d_h)
@@ -171,10 +155,8 @@ class TensorFile(Protocol):
 
 
 class Checkpoint:
-    """An open file or folder of weights, from `app.checkpoints.sources.open_checkpoint`.
-
-    `name` is what people call it, `revision` changes whenever the files do. `config` is a config.json, for a GGUF file
-    the one that its metadata amounts to.
+    """An open file or folder of weights, from `app.checkpoints.sources.open_checkpoint`. `name` is what people call
+    it, `revision` changes whenever the files do.
     """
 
     def __init__(
@@ -190,11 +172,6 @@ class Checkpoint:
         permuted: Callable[[str], bool],
         tokenize: Callable[[str], tuple[Token, ...]],
     ) -> None:
-        """`names` gives the name in the file of a tensor of the layout ("layers.0.self_attn.q_proj.weight").
-
-        `permuted` says whether the rows of a tensor, by its name in the file, are permuted in each head. `tokenize` is
-        what `tokens` calls. The architecture's family must have a row in CHECKPOINT_RULES.
-        """
         self.name, self.revision, self.kind, self.config = name, revision, kind, config
         self.architecture = architecture
         self.is_quantized = file.is_quantized
@@ -229,11 +206,9 @@ class Checkpoint:
     # Tensors as they are stored
 
     def tensor(self, name: str, rows: slice = ALL, columns: slice = ALL) -> torch.Tensor:
-        """Rows and columns of a tensor by its name in the file, in float32, as stored (not transposed), all by default.
-
-        Where GGUF permutes the rows of a head, they are put back into their order first, and `rows` counts them in that
-        order; whole heads are read for it. `columns` is not used for a vector. Raises CheckpointError for a name that
-        the file doesn't have, and for a number format that can't be read.
+        """Rows and columns of a tensor by its name in the file, in float32, as stored (not transposed), all by
+        default. Raises CheckpointError for a name that the file doesn't have, and for a number format that can't
+        be read.
         """
         if name not in self._file.names:
             raise CheckpointError(_("{checkpoint} has no tensor “{name}”.").format(checkpoint=self.name, name=name))
@@ -251,14 +226,7 @@ class Checkpoint:
     # Tensors as they are used
 
     def layer_weights(self, layer: int) -> LayerWeights:
-        """Every parameter of one layer, counted from 0, by its role, in the form in which a run uses it.
-
-        In float32; matrices as x·W with their heads side by side, fused ones split, norms with their offset (Gemma's
-        1). None for what the model doesn't have. Norms are identified by their order: that before attention, then that
-        before the feed-forward block; with the placement "sandwich", one after each block follows it. Raises
-        CheckpointError for a layer that there isn't, and for a tensor that is missing, of another shape, or in a number
-        format that can't be read.
-        """
+        """Every parameter of one layer, counted from 0, by its role, in the form in which a run uses it."""
         specs = self._layer_specs(layer)
         optional = ("b_Q", "b_K", "b_V", "b_O", "g_Q", "g_K", "W_gate", "b_gate", "b_up", "b_down")
         tensors: dict[str, Any] = dict.fromkeys(optional)
@@ -274,12 +242,7 @@ class Checkpoint:
         )
 
     def head_weights(self, layer: int, head: int) -> HeadWeights:
-        """The parameters of one query head, of its key/value head and of the norm before them, and where they lie.
-
-        The parts are in the order of `_head_parts`; the tensors, by their variable ("W_Q"), are ready for x·W, with
-        Gemma's 1 added to the norm's. `layer` and `head` count from 0. Raises CheckpointError for a layer or a head
-        that there isn't, and for a tensor that is missing, of another shape, or in a number format that can't be read.
-        """
+        """The parameters of one query head, of its key/value head and of the norm before them, and where they lie."""
         if not 0 <= head < self.architecture.H:
             problem = _("{checkpoint} has heads 0 to {last} in each layer.")
             raise CheckpointError(problem.format(checkpoint=self.name, last=self.architecture.H - 1))
@@ -288,10 +251,8 @@ class Checkpoint:
 
     def embedding_rows(self, ids: Sequence[int]) -> torch.Tensor:
         """The rows (N, d) of the token embedding for these ids, in order, not yet multiplied by `embedding_factor`.
-
-        Each row is read once, and comes as often as its id. There must be at least one id, and each must be in the
-        vocabulary: neither is checked here. Raises CheckpointError if the table is missing, of another shape, or in a
-        number format that can't be read.
+        Raises CheckpointError if the table is missing, of another shape, or in a number format that can't be
+        read.
         """
         import torch
 
@@ -318,18 +279,13 @@ class Checkpoint:
         return self.tensor(self._stored(matrix, None).name, rows)
 
     def tokens(self, text: str) -> tuple[Token, ...]:
-        """The text's tokens, with the special tokens that the model's tokenizer adds.
-
-        Raises CheckpointError for a text that is empty or too long, and for a tokenizer that can't be read or isn't
-        known.
-        """
+        """The text's tokens, with the special tokens that the model's tokenizer adds."""
         return self._tokenize(text)
 
     def _outside(self, part: ModelPart) -> ParameterSpecs:
         return tuple(spec for spec in self.architecture.outside_parameters if spec.part == part)
 
     def _layer_specs(self, layer: int) -> ParameterSpecs:
-        """The layout's tensors of layer number `layer`, from 0; raises CheckpointError for a layer that there isn't."""
         last = self.architecture.L - 1
         if not 0 <= layer <= last:
             raise CheckpointError(_("{checkpoint} has layers 0 to {last}.").format(checkpoint=self.name, last=last))
@@ -340,11 +296,6 @@ class Checkpoint:
         raise AssertionError
 
     def _stored(self, spec: ParameterSpec, layer: int | None) -> StoredTensor:
-        """Name in the file, shape and dtype of a tensor of the layout.
-
-        `layer` counts from 0, and is None for a tensor outside the layers. Raises CheckpointError if the file has none
-        of that name, or one whose shape is not that which the config's sizes give.
-        """
         prefix = "" if layer is None else self.architecture.stacks[0].spec.name.format(i=layer)
         name = self._names(prefix + spec.name)
         if name not in self._file.names:
@@ -358,13 +309,6 @@ class Checkpoint:
         return stored
 
     def _head_parts(self, layer: int, head: int) -> Iterator[StoredPart]:
-        """Yield the parts of one head: matrices, biases, the gains of queries and keys, then the norm before them.
-
-        They are W_Q, W_K, W_V, W_O, b_Q, b_K, b_V, b_O, g_Q, g_K, g_X and b_X. Biases, gains and b_X come only if the
-        model has them. The parts are slices, save b_O, the gains and the norm, which are whole. The notes of matrices
-        and biases say "permuted", "fused", and, for K and V that several query heads read, "shared"; the norm's say
-        "plus-one" (see StoredPart). Raises CheckpointError as `_layer_specs` and `_stored` do.
-        """
         a, specs = self.architecture, self._layer_specs(layer)
         slices, is_shared = head_slices(a, head), a.query_heads_per_kv_head > 1
         biases = []
@@ -391,11 +335,6 @@ class Checkpoint:
         return StoredPart(variable, stored, 0, 0, stored.shape[0], is_turned=False, note=note)
 
     def _used(self, part: StoredPart) -> torch.Tensor:
-        """A part as the program uses it, cut out of its tensor, in float32.
-
-        1 is added if its note says "plus-one" (Gemma's norms). Last, a part that is stored as out × in ("turned") is
-        transposed for x·W.
-        """
         cut = slice(part.start, part.start + part.length)
         rows, columns = (cut, ALL) if part.dim == 0 else (ALL, cut)
         values = self.tensor(part.stored.name, rows, columns)
@@ -404,17 +343,10 @@ class Checkpoint:
         return values.T.contiguous() if part.is_turned else values
 
     def _read(self, spec: ParameterSpec, layer: int | None) -> torch.Tensor:
-        """A whole tensor of the layout in float32, matrices as x·W."""
         values = self.tensor(self._stored(spec, layer).name)
         return values.T.contiguous() if spec.kind == "matrix" and spec.stored_shape != spec.in_out_shape else values
 
     def _attention_tensors(self, layer: int, specs: ParameterSpecs) -> Iterator[tuple[str, torch.Tensor]]:
-        """Yield names and tensors: W_Q, b_Q, W_K, b_K, W_V, b_V, W_O, b_O, g_Q, g_K; only what the model has.
-
-        All are whole, with the heads side by side, matrices as x·W. A fused tensor is split into W_Q, W_K, W_V, and its
-        bias, after these three, into b_Q, b_K, b_V; each has the slices of its heads in order, a shared key/value head
-        once.
-        """
         import torch
 
         a = self.architecture
@@ -436,12 +368,6 @@ class Checkpoint:
                 yield f"g_{letter}", self._read(spec, layer)
 
     def _feed_forward_tensors(self, layer: int, specs: ParameterSpecs) -> dict[str, torch.Tensor]:
-        """W_gate, W_up and W_down of the feed-forward block, as x·W, and biases such as b_up, by name.
-
-        Without a gate there is no W_gate, and only the biases that the model has are there. The layout has the matrices
-        in this order. Where one tensor holds gate and up, the first half of its outputs, and of its bias, is the gate.
-        A bias has the name of its matrix.
-        """
         block = [spec for spec in specs if spec.part == ModelPart.FEED_FORWARD]
         *before, down = (spec.name.removesuffix("weight") for spec in block if spec.kind == "matrix")
         names = ["gate", "up"] if self.architecture.gated or len(before) == 2 else ["up"]
@@ -459,7 +385,6 @@ class Checkpoint:
         return tensors
 
     def _norm(self, specs: Sequence[ParameterSpec], layer: int | None) -> NormWeights:
-        """The norm of a scale and perhaps a bias."""
         scale, *bias = (self._read(spec, layer) for spec in specs)
         return NormWeights(scale + self._rule.norm_offset, bias[0] if bias else None)
 
@@ -474,13 +399,8 @@ class HeadSlice:
 
 
 def head_slices(architecture: Architecture, head: int) -> dict[str, HeadSlice]:
-    """What torch.narrow cuts out of the stored matrices for a query head: dim, start and length, by "Q", "K", "V" and
-    "O".
-
-    Q, K and V are cut along their outputs, O along its inputs, and `dim` is that axis as stored. K and V are of the
-    head's key/value head, which query heads of a group share, while the slices of Q and O of a group's heads lie side
-    by side. The slices are d_h long for Q and K, d_v for V and O; of a fused tensor, the starts count from its
-    beginning. `head` counts from 0 and is not checked.
+    """What torch.narrow cuts out of the stored matrices for a query head: dim, start and length, by "Q", "K", "V"
+    and "O".
     """
     a = architecture
     later = head % a.query_heads_per_kv_head
@@ -498,10 +418,6 @@ def head_slices(architecture: Architecture, head: int) -> dict[str, HeadSlice]:
 
 
 def _projections(specs: ParameterSpecs) -> Iterator[tuple[str, ParameterSpec, ParameterSpec | None]]:
-    """Yield (letters, matrix, bias) for the attention's matrices: "Q", "K", "V", "O", or "QKV", "O" if they are fused.
-
-    The bias is None for a matrix that has none.
-    """
     attention = [spec for spec in specs if spec.part == ModelPart.ATTENTION]
     matrices = [spec for spec in attention if spec.kind == "matrix"]
     for letters, matrix in zip(("QKV", "O") if matrices[0].fused else "QKVO", matrices, strict=True):
@@ -510,10 +426,6 @@ def _projections(specs: ParameterSpecs) -> Iterator[tuple[str, ParameterSpec, Pa
 
 
 def _norm_specs(specs: ParameterSpecs) -> list[list[ParameterSpec]]:
-    """The norms of a layer in the order of the layout, in which they are applied; each as its scale and any bias.
-
-    The gains of queries and keys are not among them.
-    """
     norms: list[list[ParameterSpec]] = []
     for spec in (spec for spec in specs if spec.part == ModelPart.NORMS):
         if spec.kind == "scale":
@@ -524,10 +436,6 @@ def _norm_specs(specs: ParameterSpecs) -> list[list[ParameterSpec]]:
 
 
 def _runs(numbers: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Yield (first, last + 1) of each run of consecutive numbers: [3, 4, 7] gives (3, 5), (7, 8); nothing for none.
-
-    The numbers must ascend, each being there once.
-    """
     first = 0
     for i, number in enumerate(numbers):
         if i + 1 == len(numbers) or numbers[i + 1] != number + 1:

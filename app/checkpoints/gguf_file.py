@@ -124,11 +124,7 @@ class _Damaged(Exception):
 
 
 def pieces_of(path: Path) -> tuple[Path, ...]:
-    """All pieces of a file whose first is `path`, by its name: m-00001-of-00002.gguf, m-00002-of-00002.gguf.
-
-    A file with any other name is its only piece; () for a later piece, which is nothing by itself, and for more than
-    MAX_GGUF_PIECES. Whether the files exist is not asked.
-    """
+    """All pieces of a file whose first is `path`, by its name: m-00001-of-00002.gguf, m-00002-of-00002.gguf."""
     name = _PIECE.fullmatch(path.name)
     if name is None:
         return (path,)
@@ -139,13 +135,7 @@ def pieces_of(path: Path) -> tuple[Path, ...]:
 
 
 def read_index(path: Path, *others: Path) -> GgufIndex:
-    """The header of a file, with the tensors of its other pieces, walked anew only if size or time changed.
-
-    The metadata is the first file's; of several pieces, "split.count" becomes 1 in it. A file without `others` is not
-    asked whether it is a piece. Raises CheckpointError if one is damaged, if they aren't all pieces in ascending order,
-    or if the first one's count of tensors isn't the number of different names in all, and OSError for a file that is
-    missing or can't be read.
-    """
+    """The header of a file, with the tensors of its other pieces, walked anew only if size or time changed."""
     first, *rest = (_read_index(each, each.stat().st_size, each.stat().st_mtime_ns) for each in (path, *others))
     if not rest:
         return first
@@ -159,7 +149,6 @@ def read_index(path: Path, *others: Path) -> GgufIndex:
 
 @functools.lru_cache(maxsize=32)
 def _read_index(path: Path, _size: int, _changed_at: int) -> GgufIndex:
-    """The header of one file, cached; size and time of the last change only decide whether it is walked anew."""
     try:
         with _mapped_header(path) as content:
             check_is_itself(path.name, content[:100])
@@ -169,7 +158,6 @@ def _read_index(path: Path, _size: int, _changed_at: int) -> GgufIndex:
 
 
 def _mapped_header(path: Path) -> mmap.mmap:
-    """A mapping of the file's first MAX_GGUF_HEADER_BYTES, or of all of it; raises ValueError for an empty file."""
     with path.open("rb") as file:
         length = min(path.stat().st_size, MAX_GGUF_HEADER_BYTES)
         return mmap.mmap(file.fileno(), length, access=mmap.ACCESS_READ)
@@ -186,13 +174,8 @@ class _Walk:
         self.content, self.at, self.items = content, at, 0
 
     def index(self, path: Path) -> GgufIndex:
-        """The index of the file at `path`: its metadata, and its tensors with offsets from the beginning of the file.
-
-        The header is walked from its first byte. Raises _Damaged for no GGUF file, a version other than 2 and 3, too
-        many keys or tensors, a key or a tensor's name that comes twice, or a "general.alignment" that is no power of
-        two up to 2^20; also as `value` and `_tensor` do, with struct.error for a header that ends early. The tensors
-        begin where the header ends, rounded up to the alignment, 32 if none is stated; whether they fit into the file
-        is not checked.
+        """The index of the file at `path`: its metadata, and its tensors with offsets from the beginning of the
+        file.
         """
         if self.content[:4] != _MAGIC:
             raise _Damaged
@@ -217,17 +200,11 @@ class _Walk:
         return GgufIndex(path, metadata, tensors)
 
     def _number(self, form: struct.Struct) -> Any:
-        """The scalar that comes next."""
         (number,) = form.unpack_from(self.content, self.at)
         self.at += form.size
         return number
 
     def _text(self) -> str:
-        """The text that comes next, a length and that many bytes of UTF-8.
-
-        Raises _Damaged for more than MAX_GGUF_TEXT_BYTES, or if it ends after what is mapped of the file, and
-        UnicodeDecodeError if it is no UTF-8.
-        """
         length = self._number(_LENGTH)
         if length > MAX_GGUF_TEXT_BYTES or self.at + length > len(self.content):
             raise _Damaged
@@ -235,10 +212,8 @@ class _Walk:
         return self.content[self.at - length : self.at].decode()
 
     def value(self, kind: int) -> Any:
-        """The text, number or bool of this type that comes next; for an array, its place, for `array_items`.
-
-        A float32 becomes the shortest decimal that rounds to it. Raises _Damaged for an unknown type, and as `_text`
-        and `_array` do, and struct.error at the end of the mapping.
+        """The text, number or bool of this type that comes next; for an array, its place, for `array_items`. Raises
+        _Damaged for an unknown type, and as `_text` and `_array` do, and struct.error at the end of the mapping.
         """
         if kind == _STRING:
             return self._text()
@@ -250,14 +225,6 @@ class _Walk:
         return _shortest(number) if kind == _FLOAT32 else number
 
     def _array(self) -> GgufArray:
-        """The type, count and place of the array that comes next, which is walked over but not read; the walk goes on
-        after it.
-
-        Raises _Damaged for items that are arrays or of an unknown type, for a text in it of more than
-        MAX_GGUF_TEXT_BYTES, and for more than MAX_GGUF_ITEMS in all arrays so far, and struct.error where a text's
-        length lies after the mapping. Numbers or a last text that would end after it are only noticed at what comes
-        next.
-        """
         item_type, count = self._number(_NUMBER), self._number(_LENGTH)
         self.items += count
         if self.items > MAX_GGUF_ITEMS or (item_type != _STRING and item_type not in _SCALARS):
@@ -276,12 +243,6 @@ class _Walk:
         return found
 
     def _tensor(self) -> tuple[str, tuple[int, ...], int, int]:
-        """Name, shape, ggml type and offset of the tensor that comes next.
-
-        The offset is in bytes from where the tensors begin. The file has the lengths of the axes in the reverse order
-        of the shape. Raises _Damaged for no axis or more than MAX_GGUF_AXES, and as `_text` does; type, lengths and
-        offset are not checked.
-        """
         name, axes = self._text(), self._number(_NUMBER)
         if not 1 <= axes <= MAX_GGUF_AXES:
             raise _Damaged
@@ -291,8 +252,7 @@ class _Walk:
 
 def array_items(index: GgufIndex, key: str) -> list[Any]:
     """All items of the array under a key of the metadata, read from the file now; [] for no such key or no array.
-
-    They are as `_Walk.value` has them. Raises what that and opening the file do, such as UnicodeDecodeError.
+    Raises what that and opening the file do, such as UnicodeDecodeError.
     """
     array = index.metadata.get(key)
     if not isinstance(array, GgufArray):
@@ -303,11 +263,6 @@ def array_items(index: GgufIndex, key: str) -> list[Any]:
 
 
 def _check_places(tensors: Mapping[str, GgufTensor], size: int) -> None:
-    """Raise _Damaged for a tensor that ends after `size` bytes or overlaps another; all are of one file.
-
-    Also for a tensor with an axis of length 0, of an unknown type, or whose rows aren't whole blocks of its type. Gaps
-    between tensors are allowed.
-    """
     end = 0
     for tensor in sorted(tensors.values(), key=lambda tensor: tensor.offset):
         if tensor.offset < end or 0 in tensor.shape:
@@ -321,7 +276,6 @@ def _check_places(tensors: Mapping[str, GgufTensor], size: int) -> None:
 
 
 def _block_of(kind: int) -> tuple[int, int]:
-    """Numbers in a block of a ggml type, and its bytes, (32, 18) for Q4_0; raises _Damaged for an unknown type."""
     from gguf.constants import GGML_QUANT_SIZES, GGMLQuantizationType
 
     try:
@@ -331,7 +285,6 @@ def _block_of(kind: int) -> tuple[int, int]:
 
 
 def _shortest(number: float) -> float:
-    """The shortest decimal number that is this one in float32: 1e-05 rather than 9.999999747378752e-06."""
     short = float(f"{number:.7g}")
     return short if struct.pack("<f", short) == struct.pack("<f", number) else number
 
@@ -340,10 +293,6 @@ class GgufFile:
     """The tensors of a GGUF file, read row by row from a mapping of it."""
 
     def __init__(self, index: GgufIndex) -> None:
-        """Map the file and its pieces; nothing is read yet.
-
-        Raises CheckpointError, with the file's name, for what `_check_places` refuses in a file.
-        """
         import numpy as np
         from gguf import GGMLQuantizationType
 
@@ -364,9 +313,7 @@ class GgufFile:
         return StoredTensor(name, tensor.shape, self._types[tensor.type].name)
 
     def read(self, name: str, rows: slice, columns: slice) -> torch.Tensor:
-        """A copy of these rows and columns of a matrix, or these rows of a vector, dequantized, in float32.
-
-        `columns` is not used for a vector. Whole rows are dequantized, since blocks of numbers lie along a row. Raises
+        """A copy of these rows and columns of a matrix, or these rows of a vector, dequantized, in float32. Raises
         CheckpointError for a type that can't be read, and KeyError for an unknown name.
         """
         import numpy as np
@@ -391,17 +338,7 @@ class GgufFile:
 
 
 def gguf_config(index: GgufIndex, file_name: str) -> dict[str, Any]:
-    """The config.json that the metadata amounts to: "model_type", and each field of _CONFIG_FIELDS that it states.
-
-    "num_key_value_heads" is the number of query heads by default, and "head_dim" the model's width divided by it,
-    rounded down. "vocab_size" is the number of rows of the token embedding, if there is one, and "tie_word_embeddings"
-    whether there is no output matrix. "rope_scaling" is there only if the file has a tensor of factors for RoPE. Values
-    are not checked beyond that.
-
-    Raises CheckpointError, which names `file_name`, for an architecture that is not in GGUF_FAMILIES, then for unknown
-    metadata other than "general.", "tokenizer.", "quantize." and "split.", then for what `_check_metadata` and
-    `_rope_scaling` refuse.
-    """
+    """The config.json that the metadata amounts to: "model_type", and each field of _CONFIG_FIELDS that it states."""
     if index.architecture not in GGUF_FAMILIES:
         problem = _("{file} has the architecture “{name}”; those that can be read here are {known}.")
         known = ", ".join(GGUF_FAMILIES)
@@ -427,14 +364,6 @@ def gguf_config(index: GgufIndex, file_name: str) -> dict[str, Any]:
 
 
 def _rope_scaling(index: GgufIndex, config: Mapping[str, Any], file_name: str) -> dict[str, Any]:
-    """The "rope_scaling" of LLaMA 3.1 and later, with the "rope_type" "llama3", from the factors in the file.
-
-    A factor divides the frequency of a pair. "factor" is the largest of them; the low and high frequency factors 1 and
-    4 and the original length 8192 are taken to be the same in all these models. Raises CheckpointError if there is not
-    one factor for each pair of the config's "head_dim", if the largest is below 1 or not below a million, or if a
-    factor differs by more than 1 part in 10,000 from the one that follows from these numbers and the config's
-    "rope_theta" (10,000 by default), which must be a float above 0.
-    """
     tensor, theta, width = index.tensors[ROPE_FACTORS], config.get("rope_theta", 10_000.0), config.get("head_dim")
     with tensor.path.open("rb") as file:
         file.seek(min(tensor.offset, tensor.path.stat().st_size))
@@ -454,13 +383,6 @@ def _rope_scaling(index: GgufIndex, config: Mapping[str, Any], file_name: str) -
 
 
 def _check_metadata(index: GgufIndex, config: Mapping[str, Any], file_name: str) -> None:
-    """Raise CheckpointError, with the first such key, for metadata that contradicts the config or asks for more than it
-    says.
-
-    Six entries are compared, and no others: "general.type" must be "model", "split.count" 1, and "rope.scaling.type"
-    "none"; the vocabulary must be as large as the config's, values and rotated dimensions as wide as its heads. Each
-    may be left out, and must be where the config lacks what it is compared with.
-    """
     prefix = f"{index.architecture}."
     same = {
         "general.type": "model",
@@ -476,7 +398,6 @@ def _check_metadata(index: GgufIndex, config: Mapping[str, Any], file_name: str)
 
 
 def _refuse(file_name: str, key: str, value: object) -> NoReturn:
-    """Raise the CheckpointError about a key of the metadata, with its value, or "a list" for an array."""
     problem = _("{file} states “{key}” as {value}, which can’t be run here.")
     shown = _("a list") if isinstance(value, GgufArray) else str(value)[:40]
     raise CheckpointError(problem.format(file=file_name, key=key[:80], value=shown))
@@ -484,8 +405,7 @@ def _refuse(file_name: str, key: str, value: object) -> NoReturn:
 
 def gguf_name(name: str) -> str:
     """llama.cpp's name of a tensor of the layout: "layers.0.self_attn.q_proj.weight" is "blk.0.attn_q.weight".
-
-    Outside the layers "norm.weight" is "output_norm.weight". Raises KeyError for a module that _MODULES lacks.
+    Raises KeyError for a module that _MODULES lacks.
     """
     module, _dot, kind = name.rpartition(".")
     block = ""
@@ -496,8 +416,7 @@ def gguf_name(name: str) -> str:
 
 
 def is_permuted(index: GgufIndex, name: str) -> bool:
-    """Whether the rows of this tensor are permuted in each head: in some families those of W_Q, W_K and their biases.
-
-    `name` is the one in the file.
+    """Whether the rows of this tensor are permuted in each head: in some families those of W_Q, W_K and their
+    biases.
     """
     return GGUF_FAMILIES[index.architecture] and name.endswith(_PERMUTED)

@@ -31,19 +31,7 @@ MAX_SMALL_BYTES = 60_000_000  # of each of these files
 def fetch_checkpoint(
     name: str, folder: Path, *, revision: str = "main", layer: int | None = None, report: Report | None = None
 ) -> Path:
-    """Fetch what running one layer needs, and return the folder of the commit, for `open_checkpoint`.
-
-    `folder` is the cache, in the Hub's own layout: what it holds already is not fetched again. While the hub can't be
-    reached (an error that it returns is not that), a commit that was fetched before is returned, whatever `layer` says:
-    the one that begins with `revision`, or for "main" the one changed last. Of shards, only those with tensors
-    outside the layers and of layers 0 to `layer` are fetched; all for None. The config is read first, so that a model
-    that can't be run costs no more than that. `report` is called with the bytes of weights so far and in all. The
-    variables HF_ENDPOINT and HF_TOKEN choose another hub and sign in to it; a saved login is not used.
-
-    Raises CheckpointError, with one sentence, for a name that is none on the Hub, a model that is missing or gated, an
-    error that the hub returns, a hub that can't be reached if no such commit is cached, a cache that can't be written,
-    and for what `_Fetch.all_files` refuses, such as a model that can't be run and a disk without room.
-    """
+    """Fetch what running one layer needs, and return the folder of the commit, for `open_checkpoint`."""
     from httpx2 import HTTPError  # of the library's client
     from huggingface_hub import HfApi, errors
 
@@ -78,10 +66,7 @@ class _Fetch:
         self.hub, self.name, self.commit, self.cache, self.sizes = hub, name, commit, cache, sizes
 
     def all_files(self, layer: int | None, report: Report | None) -> Path:
-        """Fetch the config, the other small files, then the weights; return the commit's folder.
-
-        The weights are those that layers 0 to `layer` need, or all for None.
-        """
+        """Fetch the config, the other small files, then the weights; return the commit's folder."""
         for file in (file for file in _SMALL if self.sizes.get(file, 0) > MAX_SMALL_BYTES):
             problem = _("{file} of “{name}” has more than {most:,} bytes.")
             raise CheckpointError(problem.format(file=file, name=self.name, most=MAX_SMALL_BYTES))
@@ -111,10 +96,8 @@ class _Fetch:
 
     def weight_files(self, folder: Path, layer: int | None) -> list[str]:
         """The names of the weight files that are needed, sorted: shards if the hub has an index, or the one file.
-
-        Needed are shards with tensors outside the layers or of layers 0 to `layer`; all for None. Shards that the hub
-        lacks are left out in silence. Raises CheckpointError if the hub has neither index nor model.safetensors, and
-        for a damaged index, which is read from `folder`.
+        Raises CheckpointError if the hub has neither index nor model.safetensors, and for a damaged index, which
+        is read from `folder`.
         """
         if _INDEX not in self.sizes:
             if _ONE_FILE not in self.sizes:
@@ -154,12 +137,6 @@ class _Bar:
 
 
 def _progress(total: int, report: Report | None) -> type[_Bar]:
-    """A class of progress bars that count together, in bytes, with `report(done of all bars, total)` at each step.
-
-    A bar counts what it starts with as its first step. More than the total is reported as the total. Without `report`,
-    nothing is called; whatever else the library calls of a bar does nothing.
-    """
-
     class Counted(_Bar):
         done = 0
 
@@ -189,15 +166,10 @@ def _progress(total: int, report: Report | None) -> type[_Bar]:
 
 
 def _number_of_layer(tensor: str) -> int:
-    """The layer that a tensor is in, by the first number in its name; -1 outside the layers."""
     return next((int(part) for part in tensor.split(".") if part.isdecimal() and len(part) < 6), -1)
 
 
 def _fetched_before(name: str, folder: Path, revision: str) -> Path | None:
-    """The folder of a model's commit in the cache `folder`: of those with a config, the one changed last, or None.
-
-    For any `revision` but "main", only commits that begin with it count: which one a branch or tag names is not known.
-    """
     snapshots = folder / f"models--{name.replace('/', '--')}" / "snapshots"
     commits = [path for path in snapshots.glob("*") if (path / _CONFIG).is_file()] if snapshots.is_dir() else []
     commits = [path for path in commits if revision == "main" or path.name.startswith(revision)]

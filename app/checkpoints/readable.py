@@ -21,13 +21,7 @@ from app.translation import gettext as _
 
 
 def readable_architecture(config: Mapping[str, Any], name: str) -> Architecture:
-    """The architecture of a config, called `name`; raises CheckpointError, with the name in it, if it can't be run.
-
-    In this order, it is refused for a model_type without a row in CHECKPOINT_RULES, for a field or a value that is not
-    known (the first of `_unknown`), for what `build_architecture` refuses, for an epsilon of the norms or a final logit
-    cap that is no number above zero, and for the first part of the model that no run here reproduces (`_not_run`).
-    Epsilon and cap may be left out.
-    """
+    """The architecture of a config, called `name`; raises CheckpointError, with the name in it, if it can't be run."""
     model_type = config.get("model_type")
     rule = CHECKPOINT_RULES.get(model_type) if isinstance(model_type, str) else None
     if rule is None:
@@ -49,12 +43,7 @@ def readable_architecture(config: Mapping[str, Any], name: str) -> Architecture:
 
 
 def check_tensor_names(architecture: Architecture, names: Collection[str], name_in_file: Callable[[str], str]) -> None:
-    """Raise CheckpointError if one of the model's tensors is not among the `names` of a file's tensors.
-
-    Outside the layers comes first, then layer by layer. If none is missing, raise it for the first name that is none of
-    the model's; the family's buffers, which a model computes, may be there, by the end of their name. `name_in_file`
-    gives the name in the file of a tensor of the layout. Shapes are not checked.
-    """
+    """Raise CheckpointError if one of the model's tensors is not among the `names` of a file's tensors."""
     [stack], buffers = architecture.stacks, CHECKPOINT_RULES[architecture.family].buffers
     layers = (run.parameters for run in stack.runs for _layer in range(run.count))
     in_layers = [stack.spec.name.format(i=i) + spec.name for i, specs in enumerate(layers) for spec in specs]
@@ -71,15 +60,6 @@ def check_tensor_names(architecture: Architecture, names: Collection[str], name_
 
 
 def _unknown(config: Mapping[str, Any], rule: CheckpointRule) -> Iterator[tuple[str, object]]:
-    """Yield (field, value) for what is unknown in a config, or has a value that can't be run; nothing if all can.
-
-    A field that is null counts as left out. A field that COMMON_FIXED or `rule` fixes may have that one value alone, of
-    the same type, unless it is a known field, too; the values of known fields are not looked at. After all fields come
-    an activation function that is not in ACTIVATIONS, then what is unknown in "rope_scaling" and "rope_parameters", if
-    they are objects, under names such as "rope_scaling.factor": a type that is not in ROPE_FIELDS, or else settings
-    that this type does not have and that are not null. The type is their "rope_type", else their "type", else
-    "default".
-    """
     fixed = {**COMMON_FIXED, **rule.fixed}
     known = {*COMMON_FIELDS.split(), *rule.fields.split()} | {rule.norm_eps[0], rule.activation[0]}
     for field, value in config.items():
@@ -104,11 +84,6 @@ def _unknown(config: Mapping[str, Any], rule: CheckpointRule) -> Iterator[tuple[
 
 
 def _not_run(architecture: Architecture) -> Iterator[str]:
-    """Yield the parts of a model that aren't run with real weights, as nouns for a sentence; nothing if it can run.
-
-    They are what the architecture calls not modelled, RoPE over an odd number of dimensions, attention in both
-    directions, and, for a class without an LM head, the name of that class.
-    """
     yield from architecture.not_modelled
     if architecture.rotary and architecture.rotary.width % 2:
         yield _("RoPE over an odd number of dimensions")

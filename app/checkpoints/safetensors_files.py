@@ -24,12 +24,7 @@ _READ = ("F64", "F32", "F16", "BF16")
 
 
 def header(path: Path) -> Mapping[str, StoredTensor]:
-    """The tensors of one file, by name; read anew only if the file has changed.
-
-    Raises CheckpointError if the file can't be read, such as one deleted meanwhile, or if its header is damaged or
-    larger than MAX_HEADER_BYTES. Whether the tensors fit into the file is for the library to check, before anything of
-    them is read.
-    """
+    """The tensors of one file, by name; read anew only if the file has changed."""
     try:
         status = path.stat()
         return _header(path, status.st_size, status.st_mtime_ns)
@@ -39,7 +34,6 @@ def header(path: Path) -> Mapping[str, StoredTensor]:
 
 @lru_cache(maxsize=64)
 def _header(path: Path, size: int, _changed_at: int) -> Mapping[str, StoredTensor]:
-    """Each tensor's name, shape and dtype, by name, from a file's header; cached until the file changes."""
     try:
         with path.open("rb") as file:
             check_is_itself(path.name, file.read(100))
@@ -55,11 +49,6 @@ def _header(path: Path, size: int, _changed_at: int) -> Mapping[str, StoredTenso
 
 
 def _entry(name: str, entry: Mapping[str, Any]) -> StoredTensor:
-    """Name, shape and dtype of one tensor of a header.
-
-    The lengths must be whole numbers from 0, and the dtype a text, known or not; other fields are not looked at. Raises
-    ValueError, KeyError or TypeError for any other entry.
-    """
     shape, dtype = tuple(entry["shape"]), entry["dtype"]
     if not isinstance(dtype, str) or not all(type(length) is int and length >= 0 for length in shape):
         raise ValueError
@@ -77,16 +66,13 @@ class SafetensorsFiles:
     is_quantized = False
 
     def __init__(self, files: Mapping[str, Path | str]) -> None:
-        """`files` has the file of each tensor, or the name of a file that is missing. Nothing is opened yet."""
         self.names = files.keys()
         self._files = files
         self._opened = cache(_open)
 
     def stored(self, name: str) -> StoredTensor:
-        """Name, shape and dtype of a tensor, from the header of its file.
-
-        Raises CheckpointError if that file is missing, damaged or lacks it, and KeyError for a name that isn't in
-        `names`.
+        """Name, shape and dtype of a tensor, from the header of its file. Raises CheckpointError if that file is
+        missing, damaged or lacks it, and KeyError for a name that isn't in `names`.
         """
         path = self._file(name)
         entry = header(path).get(name)
@@ -95,10 +81,8 @@ class SafetensorsFiles:
         return entry
 
     def read(self, name: str, rows: slice, columns: slice) -> torch.Tensor:
-        """Rows and columns of a tensor as a copy in float32; nothing else of it is read, but what the disk reads ahead.
-
-        `columns` is not used for a tensor of one axis. Raises CheckpointError for a number format that isn't known, a
-        file that is missing or damaged, and a tensor that it lacks.
+        """Rows and columns of a tensor as a copy in float32; nothing else of it is read, but what the disk reads
+        ahead.
         """
         import torch
         from safetensors import SafetensorError
@@ -116,7 +100,6 @@ class SafetensorsFiles:
         return wanted
 
     def _file(self, name: str) -> Path:
-        """The file of a tensor; raises CheckpointError if the folder lacks it, KeyError for an unknown tensor."""
         path = self._files[name]
         if isinstance(path, str):
             raise CheckpointError(_("The file {file}, which holds “{name}”, is missing.").format(file=path, name=name))
@@ -124,10 +107,6 @@ class SafetensorsFiles:
 
 
 def _open(path: Path) -> Any:
-    """The open file of the library; raises CheckpointError if it can't be read, or the library finds it damaged.
-
-    It is damaged if tensors overlap or don't fit into the file.
-    """
     from safetensors import SafetensorError, safe_open
 
     try:

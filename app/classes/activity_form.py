@@ -60,15 +60,7 @@ class ActivityTexts:
 
 
 def _text_parser(parse: Callable[[str], T], error_key: str) -> BeforeValidator:
-    """A validator that turns a text into `parse(text)`, and "" into None, without asking `parse`.
-
-    If `parse` raises ValueError or OverflowError, the field is refused with the sentence `error_key` of SENTENCES.
-    """
-
     def validate(text: str) -> T | None:
-        """The parsed text, or None for ""; a text that `parse` refuses raises pydantic's error with `error_key` as its
-        message.
-        """
         try:
             return parse(text) if text else None
         except (ValueError, OverflowError):
@@ -78,28 +70,22 @@ def _text_parser(parse: Callable[[str], T], error_key: str) -> BeforeValidator:
 
 
 def _whole_number(text: str) -> int:
-    """The number of a text of ASCII digits; raises ValueError for any other text."""
     if not (text.isascii() and text.isdigit()):
         raise ValueError(text)
     return int(text)
 
 
 def _is_yes(text: str) -> bool:
-    """Whether a box was ticked; every text but 'yes' means no."""
     return text == "yes"
 
 
 def _context(info: ValidationInfo) -> Mapping[str, Any]:
-    """What the validation needs to know besides the texts; see ActivityForm."""
     return cast(Mapping[str, Any], info.context)
 
 
 class ActivityForm(BaseModel):
-    """The form of an activity, validated from its texts.
-
-    The context of the validation holds the course's time zone (`zone`) and the keys that exist (`tickets`,
-    `worksheets`). A custom error's message is the key of the sentence about it in SENTENCES, where errors of other
-    kinds have the field's name. The first field with an error, in the order below, is the one reported.
+    """The form of an activity, validated from its texts. The context of the validation holds the course's time zone
+    (`zone`) and the keys that exist (`tickets`, `worksheets`).
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore")
@@ -128,11 +114,6 @@ class ActivityForm(BaseModel):
     @field_validator("opens", "closes")
     @classmethod
     def _as_utc(cls, time: datetime | None, info: ValidationInfo) -> datetime | None:
-        """The UTC moment at which the course's clocks show this time; None stays None.
-
-        A UTC offset typed with the time is ignored. Of a time that occurs twice, when clocks go back, the earlier
-        moment is taken. A time outside of the years FIRST_YEAR to LAST_YEAR is refused.
-        """
         if time and not FIRST_YEAR <= time.year <= LAST_YEAR:
             raise PydanticCustomError("sentence", "far-time")
         return time and time.replace(tzinfo=_context(info)["zone"]).astimezone(UTC)
@@ -140,9 +121,6 @@ class ActivityForm(BaseModel):
     @field_validator("closes")
     @classmethod
     def _check_closing_time(cls, closes: datetime | None, info: ValidationInfo) -> datetime | None:
-        """The closing time, unchanged; refused if it is not later than the opening time. It passes if either is
-        missing, or if the opening time was refused itself.
-        """
         opens = info.data.get("opens")
         if opens and closes and closes <= opens:
             raise PydanticCustomError("sentence", "closes-early")
@@ -151,7 +129,6 @@ class ActivityForm(BaseModel):
     @field_validator("ticket")
     @classmethod
     def _known_ticket(cls, ticket: str, info: ValidationInfo) -> str:
-        """The key of an exit ticket, or '' for none; a key that was not offered is refused."""
         if ticket and ticket not in _context(info)["tickets"]:
             raise PydanticCustomError("sentence", "no-such-ticket")
         return ticket
@@ -159,11 +136,6 @@ class ActivityForm(BaseModel):
     @field_validator("worksheet")
     @classmethod
     def _check_worksheets(cls, keys: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
-        """The keys of the chosen worksheets, unchanged.
-
-        Refused, in this order: no key and no valid exit ticket either, a key chosen twice, and a key that the library
-        lacks.
-        """
         if not keys and not info.data.get("ticket"):
             raise PydanticCustomError("sentence", "nothing-in-it")
         if len(keys) != len(set(keys)):
@@ -173,11 +145,7 @@ class ActivityForm(BaseModel):
         return keys
 
     def plan(self) -> Plan:
-        """The title, day, times and policies that the form sets, but not its worksheets and exit ticket.
-
-        No limit of attempts and no late window are stored as 0, and the follow-through share as a fraction: 50 per cent
-        as 0.5.
-        """
+        """The title, day, times and policies that the form sets, but not its worksheets and exit ticket."""
         policies = Policies(
             variants=self.variants,
             feedback=self.feedback,
@@ -221,9 +189,6 @@ FIELD_NAMES = tuple(name for name in ActivityForm.model_fields if name != "works
 def read_activity_form(offer: Offer, time_zone: str, texts: ActivityTexts) -> tuple[Plan, Content]:
     """The plan that the texts of a form describe, and the content that `offer` freezes for its worksheets and exit
     ticket.
-
-    Times are typed in `time_zone` and returned in UTC. Raises ActivityFormError about the first field, in the order of
-    ActivityForm, that cannot be used; a worksheet's model and tokens come last.
     """
     context = {"zone": ZoneInfo(time_zone), "tickets": offer.tickets, "worksheets": offer.library.worksheets}
     try:
@@ -234,13 +199,6 @@ def read_activity_form(offer: Offer, time_zone: str, texts: ActivityTexts) -> tu
 
 
 def _read_choice(library: Library, texts: WorksheetTexts) -> ChosenWorksheet:
-    """The worksheet, model and number of tokens that the texts choose, as typed: an empty model stays "", empty tokens
-    become None, and both stand for the worksheet's default.
-
-    Raises ActivityFormError about the field "sheet.KEY" if the library lacks the worksheet, if the worksheet cannot
-    have this model or number of tokens, if the model is too short for its range of tokens, or if the tokens are no
-    whole number.
-    """
     try:
         tokens = _whole_number(texts.tokens) if texts.tokens else None
         choice = ChosenWorksheet(texts.key, texts.model, tokens)
@@ -256,11 +214,6 @@ def _read_choice(library: Library, texts: WorksheetTexts) -> ChosenWorksheet:
 
 
 def _form_error(worksheets: Mapping[str, object], texts: ActivityTexts, error: Mapping[str, Any]) -> ActivityFormError:
-    """The ActivityFormError for one of pydantic's errors: the field's name, and a sentence about what to write.
-
-    The sentence is the one that the field's validator names, else the field's, else 'no-policy'. It can repeat the
-    typed text, and the first chosen key that is not among `worksheets`.
-    """
     field = str(error["loc"][0])
     sentence = SENTENCES.get(error["msg"] if error["type"] == "sentence" else field, SENTENCES["no-policy"])
     missing = next((key for key in texts.keys if key not in worksheets), "")
@@ -270,12 +223,7 @@ def _form_error(worksheets: Mapping[str, object], texts: ActivityTexts, error: M
 
 
 def texts_of(plan: Plan, content: Content, time_zone: str) -> ActivityTexts:
-    """The texts that show this plan and content in the form; `read_activity_form` reads them back.
-
-    Times are in `time_zone`, cut to the minute; the follow-through share is rounded to whole per cent. What is not set,
-    such as a time, a limit of attempts, a late window, an exit ticket, or a model or number of tokens that nobody
-    chose, is an empty text. Switches are "yes", or "" (`ticket_anonymous` and `names_listed`: "no").
-    """
+    """The texts that show this plan and content in the form; `read_activity_form` reads them back."""
     policies = plan.policies
     fields = {
         "title": plan.title,
@@ -298,10 +246,7 @@ def texts_of(plan: Plan, content: Content, time_zone: str) -> ActivityTexts:
 
 
 def merged_texts(typed: ActivityTexts, shown: ActivityTexts, stored: ActivityTexts) -> ActivityTexts:
-    """The texts to save: a field changed since it was `shown` as `typed`, any other as it is `stored` now.
-
-    The worksheets, with their models and tokens, count as one field.
-    """
+    """The texts to save: a field changed since it was `shown` as `typed`, any other as it is `stored` now."""
     fields = {name: stored.fields[name] if text == shown.fields[name] else text for name, text in typed.fields.items()}
     return ActivityTexts(fields, stored.worksheets if typed.worksheets == shown.worksheets else typed.worksheets)
 
@@ -313,5 +258,4 @@ def empty_texts(tickets: Sequence[str], time_zone: str) -> ActivityTexts:
 
 
 def _local(moment: datetime | None, time_zone: str) -> str:
-    """A moment as the course's clocks show it, for an input of type datetime-local: '2026-04-03T09:05'; '' for None."""
     return moment.astimezone(ZoneInfo(time_zone)).strftime("%Y-%m-%dT%H:%M") if moment else ""

@@ -101,11 +101,8 @@ class MisconceptionTotal:
 
 
 def activity_sheets(store: Store, activity: Activity) -> tuple[ActivitySheet, ...]:
-    """The sheets of an activity, numbered from 1: the newest revision's in order, then earlier ones that have attempts.
-
-    Sheets are compared by sheet key, so that a worksheet frozen with another definition is another sheet. An earlier
-    one is as in the revision of its first attempt, and left out if that revision is gone; the first attempts also
-    decide the order. Only those of the newest revision are `current`.
+    """The sheets of an activity, numbered from 1: the newest revision's in order, then earlier ones that have
+    attempts.
     """
     content = activity.content
     sheets = {item.sheet_key: (item, content, True) for item in content.items}
@@ -129,9 +126,6 @@ def activity_results(
 ) -> tuple[SheetResults, ...]:
     """Every sheet that `activity_sheets` lists, with all attempts on it by student id, each student's oldest first,
     handed in or not.
-
-    With `student`, only that student's attempts are there, but still every sheet. A sheet without attempts is never
-    left out; students without an attempt on a sheet are.
     """
     attempts = store.classwork.attempts_of_activity(activity.id, student_id=student.id if student else None)
     by_sheet = dict[str, list[Attempt]]()
@@ -152,11 +146,6 @@ def frozen_item(revisions: Mapping[int, Content], attempt: Attempt | AttemptedSh
 def _sheet_results(
     library: Library, store: Store, activity: Activity, sheet: ActivitySheet, attempts: Iterable[Attempt]
 ) -> SheetResults:
-    """The results of one sheet with these attempts on it, by student; each student's stay in the order given.
-
-    Library and variant are those of the revision that froze the sheet, with the activity's sizes, not those drawn for a
-    student.
-    """
     by_student = dict[int, list[Attempt]]()
     for attempt in attempts:
         by_student.setdefault(attempt.student_id, []).append(attempt)
@@ -173,11 +162,8 @@ def participants(store: Store, activity: Activity, course: Course) -> tuple[Stud
 
 
 def misconception_totals(words: MisconceptionWords, results: Sequence[SheetResults]) -> tuple[MisconceptionTotal, ...]:
-    """How many students showed each misconception in their first attempts on these sheets, and how many in their last.
-
-    A student counts at most once in each number, on however many sheets they showed it. A misconception that occurs
-    only in attempts between first and last, or in none, is left out. The most frequent at the last attempts comes
-    first, then at the first attempts, then by name.
+    """How many students showed each misconception in their first attempts on these sheets, and how many in their
+    last.
     """
     first, last = (dict(misconception_counts(_misconceptions_by_student(results, index))) for index in (0, -1))
     totals = [
@@ -187,11 +173,6 @@ def misconception_totals(words: MisconceptionWords, results: Sequence[SheetResul
 
 
 def _misconceptions_by_student(results: Sequence[SheetResults], attempt_index: int) -> list[list[str]]:
-    """The keys of each student's misconceptions, one list for each student with attempts, over all sheets and with
-    repeats.
-
-    They are those of the student's first (`attempt_index` 0) or last (-1) attempt on each sheet; a list can be empty.
-    """
     shown = dict[int, list[str]]()
     for sheet in results:
         for student_id, attempts in sheet.attempts.items():
@@ -200,12 +181,8 @@ def _misconceptions_by_student(results: Sequence[SheetResults], attempt_index: i
 
 
 def common_wrong_answers(store: Store, activity: Activity, results: SheetResults) -> dict[str, WrongAnswer]:
-    """The most common wrong answer of each row among students' first attempts, by the row's key, with how many gave it.
-
-    Only blanks marked "wrong" count, not follow-through, empty or unreadable ones; a row without any is left out.
-    Answers are equal if both the field ("rows", "columns") and the text agree, as `_wrong_answer_text` writes it. Of
-    equally common answers the first by field, then text, in alphabetical order is taken. If first attempts have
-    different sizes, numbers with a meaning are counted by that meaning, such as 'd_model'.
+    """The most common wrong answer of each row among students' first attempts, by the row's key, with how many gave
+    it.
     """
     worksheet = frozen_worksheet(results.item, activity.policies)
     library, all_sizes = results.library, {attempt.variant for attempt in results.first}
@@ -224,13 +201,6 @@ def common_wrong_answers(store: Store, activity: Activity, results: SheetResults
 
 
 def _wrong_answer_text(variant: Variant, blank: Blank, text: str, symbol_alone: bool) -> str:
-    """A typed answer as the results show it: '4096 (d_model)', or 'd_model' alone if `symbol_alone`.
-
-    What a number could be is found by `_meaning`; a number without a meaning is shown alone in either case. Numbers
-    from 10,000 have thousands separators. An answer typed in symbols, or one that is a text, such as a pattern, is
-    shown as it was typed, stripped. Of a choice, the label of the chosen option is shown. An empty or unreadable answer
-    gives ''.
-    """
     read = variant.read(blank, text)
     if not isinstance(read, Answer):
         return ""
@@ -247,12 +217,6 @@ def _wrong_answer_text(variant: Variant, blank: Blank, text: str, symbol_alone: 
 
 
 def _meaning(variant: Variant, blank: Blank, number: int) -> str:
-    """What a wrong number could be, as names joined by 'or'; '' if nothing fits.
-
-    Only the first of these that has any is used: symbols of this size that occur in the sheet's answers; misconceptions
-    that lead to this number in this box; any other symbols of this size. So 32,768 keys are eight times d, even in a
-    model whose context length is 32,768 too.
-    """
     asked = frozenset[str]().union(*(variant.expression(each).symbols for each in variant.blanks))
     symbols = [symbol for symbol, size in variant.sizes.items() if size == number]
     led_to = [e.misconception for e in expectations(variant.problem) if e.wrong_answers.get(blank) == number]
@@ -266,12 +230,8 @@ def _meaning(variant: Variant, blank: Blank, number: int) -> str:
 def report_as_stored(
     library: Library, store: Store, activity: Activity, item: FrozenWorksheet, frozen: Variant, attempt: Attempt
 ) -> tuple[Variant, Report]:
-    """The sheet that gave the stored marks of an attempt, and its report with these marks.
-
-    If the attempt was `marked_by` its frozen definition, or by one that is no longer stored, the sheet is `frozen`;
-    otherwise it is the definition that a regrade stored, with those rows of `frozen` that have marks. If the sheet
-    would now give other marks, the stored ones are kept, boxes without one are left out, and the report has no
-    diagnosis, mismatch, mistakes and losses. Raises WorksheetError if the model of a regrade's sheet no longer exists.
+    """The sheet that gave the stored marks of an attempt, and its report with these marks. Raises WorksheetError if
+    the model of a regrade's sheet no longer exists.
     """
     sheet, is_regraded = frozen, attempt.marked_by != item.sheet_key
     definition = store.regrades.definitions(activity.id).get(attempt.marked_by) if is_regraded else None

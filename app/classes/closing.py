@@ -1,9 +1,7 @@
-"""What happens when an activity has ended: everything that is typed on a sheet is auto-submitted as an attempt.
-
-A draft is auto-submitted if a box of it can be read or an open question is answered, the student has an attempt left,
-and it says something else than their last attempt; one that was typed late, only if they handed in nothing on time. It
-is graded as if it had been handed in. Every draft is auto-submitted once, whichever process dies or does the same at
-the same time: one is known by the attempt that it follows, and the activity is marked as done at the end.
+"""What happens when an activity has ended: everything that is typed on a sheet is auto-submitted as an attempt. A
+draft is auto-submitted if a box of it can be read or an open question is answered, the student has an attempt
+left, and it says something else than their last attempt; one that was typed late, only if they handed in nothing
+on time. It is graded as if it had been handed in.
 """
 
 from __future__ import annotations
@@ -38,7 +36,6 @@ class Closing:
     """Auto-submits the drafts of activities that have ended, in a thread of its own; no request waits for it."""
 
     def __init__(self, library: Library, store: Store, interval_s: float = INTERVAL_S) -> None:
-        """Set up a thread that `start` starts."""
         self._library, self._store, self._interval_s = library, store, interval_s
         self._turn = threading.Lock()  # grading a class takes seconds: one thread of a process is enough
         self._stopped = threading.Event()
@@ -59,10 +56,7 @@ class Closing:
 
     @property
     def is_stuck(self) -> bool:
-        """Whether the thread has ended by itself, or has not looked at all activities for STUCK_AFTER_S.
-
-        False before `start` and after `close`.
-        """
+        """Whether the thread has ended by itself, or has not looked at all activities for STUCK_AFTER_S."""
         if self._thread is None or self._stopped.is_set():
             return False
         return not self._thread.is_alive() or time.monotonic() - self._looked_at > STUCK_AFTER_S
@@ -73,11 +67,7 @@ class Closing:
         return tuple(sorted(self._retry_at))
 
     def settle(self, activity: Activity) -> None:
-        """Auto-submit the drafts of an activity if that is due (`auto_submit_due`), and mark it as done.
-
-        Returns at once if it is not due, or while another thread of this process does this for any activity. Errors are
-        the caller's.
-        """
+        """Auto-submit the drafts of an activity if that is due (`auto_submit_due`), and mark it as done."""
         if activity.auto_submit_due(self._store.now()) and self._turn.acquire(blocking=False):
             try:
                 self._auto_submit_all(activity)
@@ -85,9 +75,8 @@ class Closing:
                 self._turn.release()
 
     def settle_all(self) -> None:
-        """Settle every ended activity; one that fails is logged, counted, and left out until RETRY_AFTER_S have passed.
-
-        An error in finding the ended activities is raised.
+        """Settle every ended activity; one that fails is logged, counted, and left out until RETRY_AFTER_S have
+        passed.
         """
         ended = self._store.activities.ended()
         self._retry_at = {each: at for each, at in self._retry_at.items() if each in ended}
@@ -105,12 +94,6 @@ class Closing:
                 log.exception("the drafts of activity %s could not be auto-submitted; trying again", activity_id)
 
     def _run(self) -> None:
-        """Wait `interval_s`, call `settle_all`, and repeat until `close`, whatever fails; note the time of each
-        success.
-
-        A failure is counted, and logged unless it is one that `failure_of` knows, such as a database that is away:
-        those are logged elsewhere.
-        """
         while not self._stopped.wait(self._interval_s):
             try:
                 self.settle_all()
@@ -121,14 +104,6 @@ class Closing:
                     log.exception("looking for activities that have ended failed; trying again")
 
     def _auto_submit_all(self, activity: Activity) -> None:
-        """Auto-submit the drafts of an activity, mark it as auto-submitted, and mix its anonymous tickets if it is
-        closed then.
-
-        If the policies do not auto-submit, no draft is submitted, but the rest is done. Students are taken in batches
-        of STUDENTS_AT_A_TIME; the batches are in random order. If drafts changed while they were graded, their batch is
-        graded again; if the thread is being closed by then, or the activity is no longer due (opened again, deleted or
-        done elsewhere), it stops there: nothing is marked or mixed, but batches already stored stay.
-        """
         store = self._store
         ids = store.classwork.students_with_drafts(activity.id) if activity.policies.auto_submit else ()
         groups = list(batches(ids, STUDENTS_AT_A_TIME))
@@ -143,19 +118,12 @@ class Closing:
             store.exit_tickets.mix_closed(closed)
 
     def _is_due(self, activity: Activity) -> bool:
-        """Whether the drafts of an activity are still to be submitted; False if it is deleted.
-
-        Inside a transaction the activity stays locked, so that the answer holds until its end.
-        """
+        """Inside a transaction the activity stays locked, so that the answer holds until its end."""
         current = self._store.activities.locked(activity)
         return current is not None and current.auto_submit_due(self._store.now())
 
     def _auto_submit(self, activity: Activity, students: Sequence[int]) -> bool:
-        """Auto-submit the drafts of these students; True if none of their work changed while it was graded.
-
-        Otherwise False: the unchanged ones are stored all the same, in one transaction. False, too, if the activity is
-        no longer due; then nothing is stored.
-        """
+        """Otherwise False: the unchanged ones are stored all the same, in one transaction."""
         store = self._store
         before = store.classwork.unfinished_work(activity.id, students)
         graded = list(_graded(self._library, store, activity, before.values()))
@@ -170,13 +138,6 @@ class Closing:
 def _graded(
     library: Library, store: Store, activity: Activity, drafts: Iterable[UnfinishedWork]
 ) -> Iterator[tuple[UnfinishedWork, ClassSheetKey, NewAttempt]]:
-    """The drafts that are auto-submitted, each with the key under which its attempt is stored and the attempt.
-
-    Left out are drafts without news, those of sheets that no revision has, and those that `auto_submit` refuses; one
-    that cannot be graded is left out and logged. Each is graded by the newest revision that has its sheet, and is late
-    or not by when it was last saved, with the student's extra time. The attempt's client id depends only on the sheet
-    and the last attempt on it, so that submitting it twice adds nothing.
-    """
     extra = store.activities.extra_times(activity.id)
     sheets = {  # the newest revision that has the sheet, its number there from 1, and the revision's content
         item.sheet_key: (revision, number, content)
@@ -202,9 +163,5 @@ def _graded(
 
 
 def _client_id(key: ClassSheetKey, work: UnfinishedWork) -> str:
-    """An id that is the same for the same sheet and last attempt, and no other: 'auto-submit 17 4f9a…'.
-
-    So whoever submits the same draft again adds nothing.
-    """
     sheet = f"{key.activity_id} {key.sheet_key}"
     return f"auto-submit {work.last_id} {hashlib.sha256(sheet.encode()).hexdigest()[:24]}"

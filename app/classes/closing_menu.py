@@ -28,9 +28,6 @@ class ClosingMenu:
 def closing_menu(store: Store, activity: Activity, now: datetime, working: int) -> ClosingMenu:
     """The menu at `now`: the activity's phase, closing time and seconds left (rounded up, 0 without a closing time),
     whether it auto-submits, whether it can be closed, and whether the last press of Close can be undone.
-
-    It can be closed while it is open or waits to open, unless it closes within UNDO_TIME anyway. A press can be undone
-    if there is a closing time, and as long as `UndoableClose.can_be_undone`. `working` is only passed on.
     """
     phase, closes_at = activity.phase(now), activity.plan.closes_at
     return ClosingMenu(
@@ -45,11 +42,7 @@ def closing_menu(store: Store, activity: Activity, now: datetime, working: int) 
 
 
 def close_undoably(store: Store, activity: Activity, minutes: int = 0) -> bool:
-    """Close an activity in `minutes`, but at the earliest in UNDO_TIME; one that waits to open is closed at once.
-
-    For at least UNDO_TIME, and until it closes, that can be undone. False, and nothing changes, if the activity is
-    gone, is a draft, closing or closed, or, with 0 minutes, closes by then anyway.
-    """
+    """Close an activity in `minutes`, but at the earliest in UNDO_TIME; one that waits to open is closed at once."""
     with store.transaction():
         current = store.activities.locked(activity)
         press = current.close_pressed(store.now(), minutes, _last_press(store, current)) if current else None
@@ -61,12 +54,7 @@ def close_undoably(store: Store, activity: Activity, minutes: int = 0) -> bool:
 
 
 def undo_last_close(store: Store, activity: Activity) -> bool:
-    """Restore the opening and closing times from before the last press of Close, and forget the press.
-
-    After several presses, each within UNDO_TIME of the one before, they are those from before the first of these.
-    False, and no change, if the press can no longer be undone (`UndoableClose.can_be_undone`) or the activity is gone.
-    Nothing else has to be undone: until then no answers are shown, no draft is submitted, and no work is late.
-    """
+    """Restore the opening and closing times from before the last press of Close, and forget the press."""
     with store.transaction():
         current = store.activities.locked(activity)
         press = _last_press(store, current) if current else None
@@ -79,6 +67,5 @@ def undo_last_close(store: Store, activity: Activity) -> bool:
 
 
 def _last_press(store: Store, activity: Activity) -> UndoableClose | None:
-    """The last press of Close; None if it can no longer be undone."""
     press = store.activities.last_close(activity)
     return press if press and press.can_be_undone(activity, store.now()) else None

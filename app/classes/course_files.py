@@ -50,11 +50,7 @@ OVERRIDES_HEADER = ("activity", "student", "number", "points", "excused", "reaso
 
 @dataclass(frozen=True)
 class CourseFiles:
-    """The files of one course. `points` are those of each sheet, by the id of the activity.
-
-    The activities are given and the students are read once, so that all files fit together: the work of students who
-    join while an export is made is in the next export.
-    """
+    """The files of one course. `points` are those of each sheet, by the id of the activity."""
 
     store: Store
     course: Course
@@ -73,10 +69,7 @@ class CourseFiles:
 
     @cached_property
     def gradebook_columns(self) -> tuple[GradebookColumn, ...]:
-        """One column for each activity that has a worksheet and is no draft, in the order of the activities.
-
-        Scores and overrides of students who are not on the roster are left out.
-        """
+        """One column for each activity that has a worksheet and is no draft, in the order of the activities."""
         graded = [activity for activity in self.activities if activity.content.items and activity.state != "draft"]
         scores = self.store.grades.last_scores([activity.id for activity in graded])
         return gradebook_columns(
@@ -89,24 +82,19 @@ class CourseFiles:
 
     @property
     def _points_columns(self) -> list[PointsColumn]:
-        """The gradebook as other systems import it."""
         return [PointsColumn(each.title, each.points, each.scores, each.excused) for each in self.gradebook_columns]
 
     @cached_property
     def overrides(self) -> Sequence[GradeChange]:
-        """The points that teachers gave in place of those of the attempts, sorted by the ids of activity and student.
-
-        They include those of students who are no longer on the roster.
+        """The points that teachers gave in place of those of the attempts, sorted by the ids of activity and
+        student.
         """
         overrides = self.store.grades.overrides([activity.id for activity in self.activities])
         return sorted(overrides, key=lambda override: (override.activity_id, override.student_id))
 
     def answer_rows(self) -> Iterator[CsvRow]:
-        """Yield ANSWERS_HEADER, then one row for each box with a mark of each attempt: what was typed, "" if nothing,
-        and the mark, such as "wrong".
-
-        Attempts are those of `_described_attempts`, in that order; each row begins with their columns and the box's
-        name.
+        """Yield ANSWERS_HEADER, then one row for each box with a mark of each attempt: what was typed, "" if
+        nothing, and the mark, such as "wrong".
         """
         yield ANSWERS_HEADER
         for described, attempt in self._described_attempts():
@@ -120,11 +108,8 @@ class CourseFiles:
             yield (*described, attempt.score, attempt.out_of, ", ".join(attempt.misconceptions))
 
     def written_rows(self) -> Iterator[CsvRow]:
-        """Yield WRITTEN_HEADER, then a row for each open question of each attempt that is answered: the question, the
-        answer.
-
-        Blank answers are left out, and answers are stripped. The question has the latest wording that a revision of
-        this sheet gave it. Each row begins with the attempt's columns.
+        """Yield WRITTEN_HEADER, then a row for each open question of each attempt that is answered: the question,
+        the answer.
         """
         yield WRITTEN_HEADER
         activities, asked = {each.id: each for each in self.activities}, dict[int, Mapping[tuple[str, str], str]]()
@@ -137,12 +122,8 @@ class CourseFiles:
                     yield (*described, question, text)
 
     def ticket_rows(self) -> Iterator[CsvRow]:
-        """Yield TICKETS_HEADER, then one row for each exit-ticket answer, with its question in the latest wording, or
-        the question's key if no revision has it any more.
-
-        Rows are in the order of `activities`, and of `_ticket_answers_of` in each, which mixes waiting tickets of
-        closed ones: anonymous answers first, without name and number and in a random order. Hidden ones are there,
-        marked as hidden; those still held back, and those of students who are not on the roster, are left out.
+        """Yield TICKETS_HEADER, then one row for each exit-ticket answer, with its question in the latest wording,
+        or the question's key if no revision has it any more.
         """
         yield TICKETS_HEADER
         for activity in self.activities:
@@ -158,8 +139,8 @@ class CourseFiles:
                 )  # fmt: skip
 
     def student_rows(self) -> Iterator[CsvRow]:
-        """Yield STUDENTS_HEADER, then one row for each student on the roster, by name: name, number, whether they have
-        joined, and the three cells of `_practised`.
+        """Yield STUDENTS_HEADER, then one row for each student on the roster, by name: name, number, whether they
+        have joined, and the three cells of `_practised`.
         """
         yield STUDENTS_HEADER
         records = self.store.roster.practice_records(self.course)
@@ -168,13 +149,8 @@ class CourseFiles:
             yield (student.name, student.roster_key, student.joined_at is not None, *practised)
 
     def gradebook_rows(self) -> Iterator[CsvRow]:
-        """Yield a header, then for each student name, number, and the points on each worksheet of each activity, empty
-        without an attempt.
-
-        After an activity's worksheets come its points as they count, overrides included ("excused" for an excused
-        student), and the reason for an override. The last two columns are the total and the points it is out of, over
-        the activities that count for the student. Headings of worksheets and activities end with the points they are
-        out of, and a repeated one gets its count: "A (4)", "A (4) [2]".
+        """Yield a header, then for each student name, number, and the points on each worksheet of each activity,
+        empty without an attempt.
         """
         columns = self.gradebook_columns
         header = [_("student"), _("number")]
@@ -193,11 +169,7 @@ class CourseFiles:
             yield [*row, *total_score(student, columns)]
 
     def override_rows(self) -> Iterator[CsvRow]:
-        """Yield OVERRIDES_HEADER, then one row for each of `overrides`, by activity, then student id.
-
-        The time is in the course's time zone, to the second. Overrides of students who are no longer on the roster are
-        left out.
-        """
+        """Yield OVERRIDES_HEADER, then one row for each of `overrides`, by activity, then student id."""
         yield OVERRIDES_HEADER
         titles, zone = {each.id: each.plan.title for each in self.activities}, ZoneInfo(self.course.time_zone)
         for override in self.overrides:
@@ -215,12 +187,7 @@ class CourseFiles:
         return moodle_csv(tuple(self.students.values()), self._points_columns)
 
     def write_zip(self, file: IO[bytes]) -> None:
-        """Write everything about the course into one ZIP, except what grants access: join codes, tokens and hashes.
-
-        It holds README.txt, which says what each file is, the tables as CSV, the gradebook also for Canvas and for
-        Moodle, course.json, a JSON file for each activity, and the worksheets and exit tickets written in the course as
-        TOML files. Tables are written line by line, so that they need little memory. `file` is not closed.
-        """
+        """Write everything about the course into one ZIP, except what grants access: join codes, tokens and hashes."""
         tables = {"answers": self.answer_rows(), "attempts": self.attempt_rows(),
                   "written-answers": self.written_rows(), "exit-tickets": self.ticket_rows(),
                   "students": self.student_rows(), "gradebook": self.gradebook_rows(),
@@ -243,7 +210,6 @@ class CourseFiles:
                 archive.writestr(f"{folder}/{material.id}.toml", write_toml(material.content))
 
     def _course_json(self) -> dict[str, Any]:
-        """Return course.json: the course with its staff, students and activities."""
         staff = [{"name": m.name, "email": m.email, "role": m.role} for m in self.store.courses.staff(self.course)]
         students = [
             {
@@ -260,12 +226,6 @@ class CourseFiles:
         return {**asdict(self.course), "staff": staff, "students": students, "activities": activities}
 
     def _activity_json(self, activity: Activity) -> dict[str, Any]:
-        """Return activities/N.json: state, plan, when answers were shown, extra minutes by student, the content of each
-        revision by its number, and all that the students on the roster did.
-
-        That is attendance, drafts, attempts and exit-ticket answers, without the attempts' client ids and the tickets'
-        ids. The state is the phase at `now`. Anonymous tickets that are still held back are only counted.
-        """
         work = self.store.classwork
         attempts = [_fields_without("client_id", attempt) for attempt in self._attempts_of(activity)]
         tickets = [_fields_without("id", answer) for answer in self._ticket_answers_of(activity)]
@@ -283,16 +243,10 @@ class CourseFiles:
         }  # fmt: skip
 
     def _attempts_of(self, activity: Activity) -> list[Attempt]:
-        """Return the attempts of the students who were on the roster when it was read, the oldest first."""
         attempts = self.store.classwork.attempts_of_activity(activity.id)
         return [attempt for attempt in attempts if attempt.student_id in self.students]
 
     def _ticket_answers_of(self, activity: Activity) -> list[TicketAnswer]:
-        """Return the exit-ticket answers, anonymous ones first in a new random order, the others by student id.
-
-        If the activity is closed, tickets that wait are mixed in before. Left out are anonymous ones that are still
-        held back, and those of students who were not on the roster when it was read.
-        """
         self.store.exit_tickets.mix_closed(activity)
         answers = [
             answer
@@ -303,13 +257,6 @@ class CourseFiles:
         return sorted(answers, key=lambda answer: answer.student_id or 0)
 
     def _described_attempts(self) -> Iterator[tuple[CsvRow, Attempt]]:
-        """Yield each attempt with its columns of ATTEMPT_HEADER, by activity, then student's name, sheet and time.
-
-        Only students on the roster are included. A student's attempts on one worksheet, whatever its version, are
-        numbered from 1. An attempt "counts" if the gradebook counts it. Attempts on worksheets that the activity no
-        longer has come after a student's others. Times are in the course's time zone, to the second; the date is that
-        of the activity, and empty for one without a day.
-        """
         name_order = {student_id: index for index, student_id in enumerate(self.students)}
         zone = ZoneInfo(self.course.time_zone)
         for activity in self.activities:
@@ -339,16 +286,11 @@ def course_files(library: Library, store: Store, course: Course) -> CourseFiles:
 
 
 def _place(index_of: Callable[[str], int | None], attempt: Attempt) -> tuple[bool, int, str]:
-    """The sort key of an attempt's worksheet: its index in the activity; after these, removed worksheets by key."""
     index = index_of(attempt.sheet_key)
     return (True, 0, attempt.sheet_key.rpartition("@")[0]) if index is None else (False, index, "")
 
 
 def _practised(record: str | None) -> CsvRow:
-    """Level, number of sheets, and number of right sheets in a stored practice record; three empty cells for None.
-
-    The record must be valid. A sheet is right if its entry is a text (its code alone), not a list.
-    """
     if record is None:
         return (None, None, None)
     level, results = (json.loads(record)[place] for place in (2, 5))  # see write_record in app/practice/record.py
@@ -360,11 +302,6 @@ def _fields_without(name: str, row: TicketAnswer | Attempt) -> dict[str, Any]:
 
 
 def _json(value: Any) -> str:
-    """Return JSON, indented by 1, with letters of every script unescaped; times are ISO 8601, cut to the second.
-
-    Any other object that JSON has no form for is its `str`.
-    """
-
     def as_text(value: Any) -> str:
         return value.isoformat(timespec="seconds") if isinstance(value, datetime) else str(value)
 
@@ -372,9 +309,6 @@ def _json(value: Any) -> str:
 
 
 def _readme(course: Course) -> str:
-    """README.txt of the ZIP, in the present language: what each CSV, JSON and TOML file is, the course's title, its
-    time zone (JSON has UTC), when anonymous tickets are held back, and what is never exported.
-    """
     text = _("""\
 {course}
 exported from Attention Shapes. Times are in {zone} in the CSV files and in UTC in the JSON files.

@@ -22,10 +22,7 @@ _OBSOLETE_AREAS = ("Etc/", "SystemV/", "US/")
 
 
 def settings_problem(title: str, time_zone: str) -> str:
-    """The sentence about an empty title or, else, an unknown IANA time zone; "" if both can be used.
-
-    The names of time zones are compared exactly, and the title is not stripped.
-    """
+    """The sentence about an empty title or, else, an unknown IANA time zone; "" if both can be used."""
     if not title:
         return _("Enter a title.")
     if time_zone in available_timezones():
@@ -35,12 +32,8 @@ def settings_problem(title: str, time_zone: str) -> str:
 
 
 def copy_course(store: Store, course: Course, title: str, teacher: Teacher) -> Course:
-    """Add a course called `title` in the same time zone, with the same activities as drafts, in one transaction; return
-    it.
-
-    Activities in any state are copied, without their dates and times; students are not. The worksheets and exit tickets
-    of the course are copied, too, unless removed, and the copied activities and practice use these copies. Practice
-    that has nothing left is not copied. `teacher` is the only staff.
+    """Add a course called `title` in the same time zone, with the same activities as drafts, in one transaction;
+    return it.
     """
     with store.transaction():
         copy = store.courses.add(title, course.time_zone, teacher)
@@ -55,19 +48,13 @@ def copy_course(store: Store, course: Course, title: str, teacher: Teacher) -> C
 
 
 def duplicate_activity(store: Store, activity: Activity, course: Course, title: str) -> Activity:
-    """Add a draft with an activity's content and rules to a course, without date and times.
-
-    The title is cut to MAX_TITLE_LENGTH characters.
-    """
+    """Add a draft with an activity's content and rules to a course, without date and times."""
     plan = replace(activity.plan, title=title[:MAX_TITLE_LENGTH], day=None, opens_at=None, closes_at=None)
     return store.activities.add(course, plan, activity.content)
 
 
 def time_zone_names() -> tuple[str, ...]:
-    """The time zones to offer: UTC first, then those named as area and place, such as 'Europe/Berlin', by name.
-
-    Obsolete areas, such as "US/", are left out. Any name that the IANA database knows can be typed all the same.
-    """
+    """The time zones to offer: UTC first, then those named as area and place, such as 'Europe/Berlin', by name."""
     places = (name for name in available_timezones() if "/" in name and not name.startswith(_OBSOLETE_AREAS))
     return ("UTC", *sorted(places))
 
@@ -113,10 +100,8 @@ def practice_of(store: Store, course: Course) -> CoursePractice | None:
 
 
 def practising(store: Store, visitor: Visitor) -> Practising | None:
-    """The enrolment as which this browser practises for a course, what the course practises, and the student's record.
-
-    It is the latest enrolment in a course that has practice and is not archived; None without one. The record is None
-    before the first sheet.
+    """The enrolment as which this browser practises for a course, what the course practises, and the student's
+    record.
     """
     stored = store.roster.practising(visitor.id)
     if stored is None:
@@ -126,10 +111,7 @@ def practising(store: Store, visitor: Visitor) -> Practising | None:
 
 
 def practice_library(library: Library, store: Store, course: Course, practice: CoursePractice) -> Library:
-    """The library that a course practises with: the worksheets of its topics, and the course's worksheets it names.
-
-    Those that were removed, or that cannot be used any more, are left out.
-    """
+    """The library that a course practises with: the worksheets of its topics, and the course's worksheets it names."""
     if not practice.worksheets:
         return library.of_topics(practice.topics)
     materials = [material for material in course_worksheets(store, course) if material.key in practice.worksheets]

@@ -27,23 +27,19 @@ TEACHER = ("teacher@example.org", "Ada Example")
 
 
 class Demonstration:
-    """The databases of the demonstration, one for each day, in folders of `folder`; all processes share them.
-
-    A day begins at midnight UTC. `clock` tells the time, also to the courses.
+    """The databases of the demonstration, one for each day, in folders of `folder`; all processes share them. A day
+    begins at midnight UTC.
     """
 
     def __init__(self, folder: Path, library: Library, tickets: Mapping[str, Ticket], clock: Clock) -> None:
-        """Make and open nothing yet: `begin` does."""
         self._folder, self._library, self._tickets, self._clock = folder, library, tickets, clock
         self._lock = threading.Lock()
         self._day = ""
         self._store: Store | None = None
 
     def begin(self) -> Store:
-        """The store of today, opened; its database is made first if no process has made it yet, which takes a second or
-        two.
-
-        Threads and processes wait while another makes or opens it.
+        """The store of today, opened; its database is made first if no process has made it yet, which takes a second
+        or two.
         """
         with self._lock, MachineTurn(self._folder / "turn").taken(lambda: None):
             if not self._path().exists():
@@ -51,10 +47,7 @@ class Demonstration:
             return self._open()
 
     def current(self) -> Store | None:
-        """The store of today if its database exists and no other thread is opening or making it.
-
-        Otherwise the last one that was opened here, else None. It never waits, and never makes a database.
-        """
+        """The store of today if its database exists and no other thread is opening or making it."""
         if self._path().exists() and self._lock.acquire(blocking=False):
             try:
                 return self._open()
@@ -70,9 +63,6 @@ class Demonstration:
         return self._folder / f"{self._clock():%Y-%m-%d}" / FILE
 
     def _open(self) -> Store:
-        """Today's store, opened to be read only, unless it is open already; the store of an earlier day is let go, but
-        not closed.
-        """
         path = self._path()
         if self._store is None or self._day != path.parent.name:
             self._day, self._store = path.parent.name, Store(f"sqlite:///{path}", self._folder, clock=self._clock)
@@ -82,11 +72,6 @@ class Demonstration:
         return self._store
 
     def _make(self) -> None:
-        """Make the database of today, with the sample course, in the folder "new", emptied first, and rename that to
-        the day.
-
-        Databases from before yesterday are deleted; one that cannot be stays.
-        """
         day, new = self._path().parent, self._folder / "new"
         shutil.rmtree(new, ignore_errors=True)
         store = Store(f"sqlite:///{new / FILE}", self._folder, clock=self._clock)

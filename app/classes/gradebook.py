@@ -31,12 +31,7 @@ class SheetScores:
 
 @dataclass(frozen=True)
 class GradebookColumn:
-    """An activity in a gradebook: its points, and what each student has of them, by the student's id.
-
-    `scores` are those that count, with overrides; students who neither tried nor have an override are missing in it,
-    and so are students who are excused. `earned` are those of the attempts alone. Until the activity has closed
-    (`phase`), nobody counts as having missed it.
-    """
+    """An activity in a gradebook: its points, and what each student has of them, by the student's id."""
 
     title: str
     points: int
@@ -74,14 +69,7 @@ def gradebook_columns(
     attempts: Iterable[AttemptScore],
     overrides: Iterable[GradeChange] = (),
 ) -> tuple[GradebookColumn, ...]:
-    """The columns of activities, in their order: each student's last attempt on each sheet counts.
-
-    `points` are those of each sheet of an activity as it is now, by the activity's id, and must be there for every
-    activity. An attempt earns its share of them, score / out_of, since a student's variant may have more or fewer
-    boxes; a sheet not tried is worth 0. Scores are rounded to 2 decimals, an activity's only after adding; students
-    without an attempt have none. An override replaces the activity's score. Attempts and overrides of other activities
-    are ignored. The phases are those at `at`.
-    """
+    """The columns of activities, in their order: each student's last attempt on each sheet counts."""
     of_activity = defaultdict[int, list[AttemptScore]](list)
     for attempt in attempts:
         of_activity[attempt.activity_id].append(attempt)
@@ -101,12 +89,6 @@ def _column(
     attempts: Sequence[AttemptScore],
     overrides: Mapping[int, GradeChange],
 ) -> GradebookColumn:
-    """The column of one activity, from its attempts and its overrides by student; see `gradebook_columns`.
-
-    An attempt whose `out_of` is 0 earns 0. In `scores`, an override's points replace those earned, or, if they are None
-    (excused), remove them; the scores of the sheets and `earned` stay without overrides. Students with an
-    auto-submitted or late attempt are noted if that attempt counts. The phase of an archived activity is "closed".
-    """
     last = counted_attempts(activity, attempts)
     on_sheets: list[dict[int, float]] = [{} for _ in points]
     earned = dict[int, float]()
@@ -131,10 +113,7 @@ def _column(
 
 
 def counted_attempts(activity: Activity, attempts: Iterable[A]) -> dict[tuple[int, int], A]:
-    """The attempts that count: each student's last on each worksheet that the activity still has.
-
-    The keys are the student's id and the sheet's index from 0. The last is the one with the greatest id.
-    """
+    """The attempts that count: each student's last on each worksheet that the activity still has."""
     last: dict[tuple[int, int], A] = {}
     index_of = sheet_index(activity)
     for attempt in sorted(attempts, key=attrgetter("id")):
@@ -145,17 +124,12 @@ def counted_attempts(activity: Activity, attempts: Iterable[A]) -> dict[tuple[in
 
 
 def sheet_index(activity: Activity) -> Callable[[str], int | None]:
-    """A function from a sheet key to the index, from 0, of the sheet that attempts under that key count for.
-
-    An attempt on an earlier version of a worksheet counts for its present version, whatever its number. None if the
-    activity no longer has the worksheet.
-    """
+    """A function from a sheet key to the index, from 0, of the sheet that attempts under that key count for."""
     sheets = [item.sheet_key for item in activity.content.items]
     worksheets = [sheet.rpartition("@")[0] for sheet in sheets]
 
     @cache
     def index(sheet_key: str) -> int | None:
-        """The index of the sheet with this key, else of its worksheet (the key up to the last "@"), else None."""
         if sheet_key in sheets:
             return sheets.index(sheet_key)
         worksheet = sheet_key.rpartition("@")[0]
@@ -182,11 +156,8 @@ class GradebookLine:
 
 @dataclass(frozen=True)
 class GradebookOrder:
-    """How a gradebook is sorted and filtered.
-
-    `sort` is "name", the id of an activity as text, or "total", as which any other text counts. `descending` None is
-    the usual order: names from A, points from the highest. `show` are the students with something missing, changed or
-    excused, "" everybody; `words` are in the name or number.
+    """How a gradebook is sorted and filtered. `sort` is "name", the id of an activity as text, or "total", as which
+    any other text counts.
     """
 
     sort: str = "name"
@@ -202,13 +173,7 @@ class GradebookOrder:
 def gradebook_lines(
     students: Sequence[Student], columns: Sequence[GradebookColumn], order: GradebookOrder
 ) -> tuple[GradebookLine, ...]:
-    """The students who pass the filter and whose name or number contains each word of `words`, sorted by `order`.
-
-    A line has the student, the total over all `columns` that count for them, and the points it is out of; no points of
-    single activities. One word may be in the name and another in the number; case makes no difference. A `sort` that is
-    neither "name" nor the id of an activity in `columns` sorts by the total. Sorted by an activity, students without
-    points in it come last in either direction. Those with equal points are in the order of their names from A.
-    """
+    """The students who pass the filter and whose name or number contains each word of `words`, sorted by `order`."""
     words = name_key(order.words).split()
     included = [
         student
@@ -229,11 +194,6 @@ def gradebook_lines(
 
 
 def _is_shown(student: Student, columns: Sequence[GradebookColumn], show: GradebookFilter) -> bool:
-    """Whether the filter `show` keeps a student in the gradebook: all of them if it is "".
-
-    "missing", "excused" and "changed" keep students who, in any column, have something missing, are excused, or have an
-    override, which an excuse is, too.
-    """
     if show == "missing":
         return any(column.is_missing(student.id) for column in columns)
     if show == "excused":

@@ -18,9 +18,8 @@ NEAR = 0.85  # of the letters of two names, in order, that are the same
 
 @dataclass(frozen=True)
 class NameChoice:
-    """What a typed name means: a student who may join under it, or what else has to be asked or said.
-
-    All of it is empty for a name that nobody on the roster has.
+    """What a typed name means: a student who may join under it, or what else has to be asked or said. All of it is
+    empty for a name that nobody on the roster has.
     """
 
     student: Student | None = None
@@ -33,10 +32,6 @@ class NameChoice:
 def suggested_names(roster: Roster, course: Course, typed: str) -> tuple[str, ...]:
     """The names of students who have not joined in which a word begins with each word that was typed, sorted.
 
-    None before MIN_LETTERS letters are typed, and none if more than MAX_SUGGESTIONS match. So nobody sees the roster by
-    chance; whoever has the join code can still find out names by guessing how they begin. Commas count as spaces,
-    namesakes are one name, and case makes no difference.
-
     Example: on a roster with Kim Lee and Kim Fox, "kim l" and "lee k" suggest Kim Lee, and "kim" nobody.
     """
     words = name_key(typed).replace(",", " ").split()
@@ -47,16 +42,7 @@ def suggested_names(roster: Roster, course: Course, typed: str) -> tuple[str, ..
 
 
 def choose_name(roster: Roster, course: Course, name: str, number: str = "") -> NameChoice:
-    """Decide under which student of the course somebody joins who types this name, and perhaps a roster number.
-
-    Several namesakes: if any of them has a number, joined or not, only those whose number is `number` are left; if
-    nobody has it, `asks_number` is set. An empty `number` matches namesakes without a number. In all other cases,
-    `number` is ignored. Of the namesakes left, the first who has not joined is chosen, by id; `is_taken` is set if all
-    have joined.
-
-    No namesake: `suggestions` has the similar names (see `_near`) of students who have not joined, each once, or none
-    if there are more than MAX_SUGGESTIONS. `is_near` says whether any student has a similar name, joined or not.
-    """
+    """Decide under which student of the course somebody joins who types this name, and perhaps a roster number."""
     namesakes = roster.namesakes(course, name)
     if not namesakes:
         near = _near(roster.students(course), name)
@@ -71,14 +57,6 @@ def choose_name(roster: Roster, course: Course, name: str, number: str = "") -> 
 
 
 def _near(students: Sequence[Student], typed: str) -> list[Student]:
-    """The students, in their order, for whom a typed name may be meant: each word begins one of theirs, or it is spelt
-    almost the same.
-
-    Almost the same is a similarity of at least NEAR. Case, accents and commas make no difference. A text whose words
-    are all shorter than MIN_LETTERS_SENT matches nobody, and one that contains digits matches only names with the same
-    digits. Example: "Amara", "Ama Sam" and "Amra Sampel" match "Amara Sample", "Amir Sand" does not; "Group 1" does not
-    match "Group 2".
-    """
     text, number = _bare(typed.replace(",", " "))
     words = text.split()
     if max(map(len, words), default=0) < MIN_LETTERS_SENT:
@@ -86,9 +64,6 @@ def _near(students: Sequence[Student], typed: str) -> list[Student]:
     matcher = SequenceMatcher(b=text, autojunk=False)
 
     def is_near(student: Student) -> bool:
-        """Whether the typed name may be meant for this student; if it contains digits, never if the student's name has
-        other digits or none.
-        """
         name, its_number = _bare(student.name)
         if number and number != its_number:
             return False
@@ -104,5 +79,4 @@ def _near(students: Sequence[Student], typed: str) -> list[Student]:
 
 @lru_cache(maxsize=10_000)
 def _bare(name: str) -> tuple[str, str]:
-    """Two texts: the name in lower case without accents, and the digits in it."""
     return bare_name(name), "".join(filter(str.isdigit, name))

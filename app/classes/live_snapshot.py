@@ -46,7 +46,6 @@ Stage = Literal["nothing", "typing", "checked", "auto-submitted", "handed-in"]
 @dataclass(frozen=True)
 class LiveProgress:
     """How far one student is with one sheet: the stage, each row's state, and misconceptions, the diagnosis first.
-
     `choices` are the options chosen, as they are stored, by the row's key.
     """
 
@@ -73,10 +72,7 @@ class BarSegment(NamedTuple):
 
 @dataclass(frozen=True)
 class RowBar:
-    """One row of a sheet, and on how many of the sheets that were begun it is in each state.
-
-    `chosen` are the options of a choice that somebody has chosen, each with how many have, in the order of the sheet.
-    """
+    """One row of a sheet, and on how many of the sheets that were begun it is in each state."""
 
     row: Row
     right: int
@@ -87,11 +83,8 @@ class RowBar:
 
     @property
     def segments(self) -> tuple[BarSegment, ...]:
-        """The pieces of the bar from left to right: right, follow-through, wrong; those that nobody has are left out.
-
-        Positions and widths are in per cent of all students counted in the row, rounded to 2 decimals, so open ones
-        leave the end of the bar empty. The heights are 1, 0.7 and 0.4 of the bar, centred, so that nobody needs to tell
-        the colours apart.
+        """The pieces of the bar from left to right: right, follow-through, wrong; those that nobody has are left
+        out.
         """
         total, start, segments = max(self.right + self.follows + self.wrong + self.open, 1), 0.0, list[BarSegment]()
         heights: tuple[tuple[RowState, int, float], ...] = (
@@ -137,9 +130,8 @@ class SheetSnapshot:
 
 @dataclass(frozen=True)
 class LiveSnapshot:
-    """An activity at one moment: who came, how many exit tickets are in, and each of its sheets in order.
-
-    Two snapshots of an activity with the same `version` show the same, whichever process made them.
+    """An activity at one moment: who came, how many exit tickets are in, and each of its sheets in order. Two
+    snapshots of an activity with the same `version` show the same, whichever process made them.
     """
 
     version: str
@@ -163,7 +155,6 @@ class _CacheEntry:
 
 
 def _in_thread(work: Callable[[], None]) -> None:
-    """Do some work in a thread of its own, which does not keep the process alive."""
     request_thread(work, name="live snapshot").start()
 
 
@@ -179,13 +170,7 @@ class LiveSnapshots:
         self._entries: OrderedDict[int, _CacheEntry] = OrderedDict()
 
     def get(self, library: Library, store: Store, activity: Activity) -> LiveSnapshot:
-        """The snapshot of an activity: the cached one, or a new one if that has expired.
-
-        It expires SNAPSHOT_TTL_S after it was taken, or MIN_IDLE_FACTOR times as long as that took, if this is longer.
-        For MAX_STALE_S more it is still returned while the next one is taken in the background, so that a page that is
-        watched never waits. After that, and without a cached one, the caller takes it, whose errors are raised, or
-        waits while another does: only one is taken at a time.
-        """
+        """The snapshot of an activity: the cached one, or a new one if that has expired."""
         entry = self._cache_entry(activity.id)
         shown, now = entry.snapshot, self._clock()
         if shown is None or now > entry.expires_at + MAX_STALE_S:
@@ -196,9 +181,6 @@ class LiveSnapshots:
         return entry.snapshot or shown
 
     def _renew_quietly(self, library: Library, store: Store, activity: Activity, entry: _CacheEntry) -> None:
-        """Take a new snapshot; an error is logged as a warning and not raised, and makes the next request take it
-        itself.
-        """
         try:
             self._renew(library, store, activity, entry)
         except Exception as error:
@@ -206,11 +188,6 @@ class LiveSnapshots:
             entry.expires_at = float("-inf")
 
     def _renew(self, library: Library, store: Store, activity: Activity, entry: _CacheEntry) -> LiveSnapshot:
-        """Take a new snapshot and return it, unless the one in `entry` has not expired: then return that.
-
-        Waits while another thread takes one. The new one expires SNAPSHOT_TTL_S after it was taken, or MIN_IDLE_FACTOR
-        times as long as that took, if this is longer.
-        """
         with entry.lock:
             begin = self._clock()
             if entry.snapshot is None or begin >= entry.expires_at:
@@ -224,10 +201,6 @@ class LiveSnapshots:
         self._cache_entry(activity_id).expires_at = float("-inf")
 
     def _cache_entry(self, activity_id: int) -> _CacheEntry:
-        """The cache entry of an activity, an empty one the first time.
-
-        Beyond MAX_CACHED_ACTIVITIES, the entry that was used longest ago is dropped.
-        """
         with self._lock:
             entry = self._entries.setdefault(activity_id, _CacheEntry())
             self._entries.move_to_end(activity_id)
@@ -237,12 +210,6 @@ class LiveSnapshots:
 
 
 def _take_snapshot(library: Library, store: Store, activity: Activity, entry: _CacheEntry) -> LiveSnapshot:
-    """A new snapshot of an activity; reads and grades only what has changed since the last one, which `entry` holds.
-
-    It also updates `entry`. After a regrade every attempt is read again. The students are those who came, then others
-    who have work, even only on sheets of earlier revisions. On each sheet of the newest revision a student's last
-    attempt counts, else their draft; work on other sheets is left out.
-    """
     taken_at, attendance = store.now(), store.classwork.attendance(activity.id)
     regrade = store.live.last_regrade(activity.id)
     if regrade != entry.regrade:
@@ -274,12 +241,6 @@ def _snapshot_version(
     last: Mapping[StudentSheetKey, LastAttempt],
     drafts: Mapping[StudentSheetKey, int],
 ) -> str:
-    """Sixteen characters that change with anything that a snapshot shows of the students.
-
-    They are a hash of the revision, the last regrade, who came and handed in an exit ticket, each student's last
-    attempt on each sheet with whether any was handed in, and the versions of drafts, so that all processes agree on
-    them. `drafts` are those that count: of students without an attempt on that sheet.
-    """
     attempts = sorted((*whose, attempt.id, attempt.handed_in) for whose, attempt in last.items())
     typed = sorted((*whose, version) for whose, version in drafts.items())
     came = [(student.student_id, student.ticket_in) for student in attendance]
@@ -288,10 +249,6 @@ def _snapshot_version(
 
 
 def _read_attempts(store: Store, entry: _CacheEntry, attempt_ids: Collection[int]) -> None:
-    """Read the row states, misconceptions and choices of these attempts into the cache unless they are there.
-
-    All other attempts are dropped from it; an id that does not exist is skipped.
-    """
     marks = store.live.stored_marks([attempt_id for attempt_id in attempt_ids if attempt_id not in entry.attempts])
     for attempt_id, stored in marks.items():
         entry.attempts[attempt_id] = LiveProgress(
@@ -304,11 +261,6 @@ def _read_attempts(store: Store, entry: _CacheEntry, attempt_ids: Collection[int
 def _grade_drafts(
     library: Library, store: Store, activity: Activity, entry: _CacheEntry, versions: Mapping[StudentSheetKey, int]
 ) -> None:
-    """Grade into the cache each draft whose version in `versions` is not the cached one; drop those not in `versions`.
-
-    A draft that has gone meanwhile is skipped, and its cached progress stays. Texts for boxes that the sheet lacks are
-    ignored.
-    """
     changed = {whose for whose, version in versions.items() if entry.drafts.get(whose, (-1,))[0] != version}
     texts = store.live.draft_texts(activity.id, {student_id for student_id, _ in changed})
     worksheets = {item.sheet_key: frozen_worksheet(item, activity.policies) for item in activity.content.items}
@@ -326,11 +278,6 @@ def _grade_drafts(
 
 
 def _row_states(marks: Mapping[str, str]) -> dict[str, RowState]:
-    """The state of each row that has marks, by the row's key, from the kind of mark of each blank.
-
-    The row is "wrong" if any blank is wrong or unreadable, else "open" if any is empty, else "follows" if any is a
-    follow-through, else "right". Example: {'keys.rows': 'right', 'keys.columns': 'wrong'} gives {'keys': 'wrong'}.
-    """
     blanks = dict[str, list[str]]()
     for blank in marks:
         blanks.setdefault(blank.rpartition(".")[0], []).append(blank)
@@ -346,12 +293,6 @@ def _sheet_snapshot(
     student_ids: Sequence[int],
     last: Mapping[StudentSheetKey, LastAttempt],
 ) -> SheetSnapshot:
-    """The snapshot of sheet `sheet_number`, from 1, in the newest revision, counted from cached progress.
-
-    It has the progress of all `student_ids`; rows and misconceptions count those who have begun, which is who has an
-    attempt or a draft on it. Misconceptions come with the number of students, most frequent first. `last` are the last
-    attempts of the whole activity.
-    """
     sheet = activity.content.items[sheet_number - 1].sheet_key
     progress = {student_id: _sheet_progress(entry, (student_id, sheet), last) for student_id in student_ids}
     begun = [student for student in progress.values() if student.stage != "nothing"]
@@ -366,11 +307,6 @@ def _sheet_snapshot(
 def _sheet_progress(
     entry: _CacheEntry, key: StudentSheetKey, last: Mapping[StudentSheetKey, LastAttempt]
 ) -> LiveProgress:
-    """One student's progress on one sheet, from the cache: of the last attempt, else of the draft, else nothing.
-
-    The stage of an attempt is 'handed-in' if they handed in any attempt on the sheet, else 'auto-submitted' if any was,
-    else 'checked'; of a draft it is 'typing'.
-    """
     attempt = last.get(key)
     if attempt is None or attempt.id not in entry.attempts:
         return entry.drafts[key][1] if key in entry.drafts else LiveProgress()
@@ -380,16 +316,10 @@ def _sheet_progress(
 
 
 def _choices(answers: Mapping[str, str]) -> dict[str, str]:
-    """The options that were chosen, by the row's key."""
     return {box.removesuffix(".choice"): text for box, text in answers.items() if box.endswith(".choice") and text}
 
 
 def _row_bar(variant: Variant, row: Row, begun: Sequence[LiveProgress]) -> RowBar:
-    """One row with the number of `begun` sheets on which it is in each state; without a state it counts as open.
-
-    Of a choice or a pattern, also the label and number of each option that anybody chose, in the order of the options;
-    all patterns that are no option are one more, at the end. Unreadable choices are left out.
-    """
     states = [progress.rows.get(row.key, "open") for progress in begun]
     asked, chosen = variant.table.askable[row.key], Counter[int]()
     options = asked.options if isinstance(asked, OneOf) else ()

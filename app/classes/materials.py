@@ -35,10 +35,8 @@ READ_WORKSHEETS_REMEMBERED = 1000
 
 @dataclass(frozen=True)
 class OwnMaterials:
-    """The library and the exit tickets, with what teachers wrote.
-
-    `by_key` are the materials that can be used, by their keys in the library or the tickets. `unusable` says of each of
-    the others, by id, why it cannot: a model that it needs was removed, say.
+    """The library and the exit tickets, with what teachers wrote. `by_key` are the materials that can be used, by
+    their keys in the library or the tickets.
     """
 
     library: Library
@@ -62,12 +60,7 @@ def library_with_materials(library: Library, store: Store, materials: Iterable[M
 def with_materials(
     library: Library, tickets: Mapping[str, Ticket], store: Store, materials: Iterable[Material]
 ) -> OwnMaterials:
-    """The library and the tickets with these worksheets and exit tickets, and the imported models that they name.
-
-    Its `by_key` are the usable materials of both kinds; a ticket in `tickets` with the same key is replaced. Materials
-    whose settings are not valid here, or name a model whose config can no longer be read, are left out, and are in
-    `unusable`, by id, with the error's sentence.
-    """
+    """The library and the tickets with these worksheets and exit tickets, and the imported models that they name."""
     by_key, unusable, all_tickets = dict[str, Material](), dict[int, str](), dict(tickets)
     sheets, models = list[Worksheet](), dict[str, Model]()
     for material in materials:
@@ -86,10 +79,8 @@ def with_materials(
 
 
 def worksheet_of_material(library: Library, material: Material) -> Worksheet:
-    """The worksheet in a material, under the material's key; raises WorksheetError if its settings are not valid here.
-
-    The library must hold the models that it names: see `library_with_models_of`. Without its default model, the
-    sentence says to edit the worksheet.
+    """The worksheet in a material, under the material's key; raises WorksheetError if its settings are not valid
+    here.
     """
     models = tuple(library.models[key].config for key in models_named(material.content) if key in library.models)
     try:
@@ -113,15 +104,11 @@ class _Reading:
 
 @lru_cache(READ_WORKSHEETS_REMEMBERED)
 def _read(reading: _Reading) -> Worksheet:
-    """Read a worksheet; usable ones are cached, since each look at a list reads them all."""
     return read_settings(reading.key, json.loads(reading.content), reading.library.models, reading.library.wording)
 
 
 def library_with_models_of(library: Library, store: Store, content: Mapping[str, Any]) -> Library:
-    """The library with the imported models that a worksheet's settings name, the first MAX_NAMES names at most.
-
-    Models that are gone are left out; raises ConfigError for one whose stored config can no longer be read.
-    """
+    """The library with the imported models that a worksheet's settings name, the first MAX_NAMES names at most."""
     for key in models_named(content)[:MAX_NAMES]:
         library = library_with_model(library, store, key)
     return library
@@ -135,10 +122,7 @@ def ticket_of_material(material: Material) -> Ticket:
 def add_material(
     store: Store, kind: MaterialKind, owner: Course | Teacher, teacher: Teacher, settings: Mapping[str, Any]
 ) -> Material:
-    """Add a material of a course or a teacher, in one transaction with an entry in the audit log.
-
-    The settings are stored as they are, without a check.
-    """
+    """Add a material of a course or a teacher, in one transaction with an entry in the audit log."""
     with store.transaction():
         material = store.materials.add(kind, owner, teacher, settings)
         store.audit_log.record(teacher, AuditAction.MATERIAL_CREATED, material)
@@ -148,9 +132,8 @@ def add_material(
 def save_material(
     store: Store, material: Material, based_on: int, settings: Mapping[str, Any], teacher: Teacher
 ) -> MaterialSave:
-    """Save a material as `Materials.save` does; a new version gets an entry in the audit log in the same transaction.
-
-    There is no entry if the save was refused, or if the newest version has these settings already, whoever saved it.
+    """Save a material as `Materials.save` does; a new version gets an entry in the audit log in the same
+    transaction.
     """
     with store.transaction():
         save = store.materials.save(material, based_on, settings, teacher)
@@ -162,11 +145,8 @@ def save_material(
 def settings_to_copy(
     library: Library, worksheet: str, model: str = "", tokens: int | None = None, decoder_tokens: int | None = None
 ) -> dict[str, Any]:
-    """The settings of a worksheet of the library as shown with this model and these lengths, its defaults if not given.
-
-    With the worksheet's default model, only the lengths can differ from the worksheet. With another one, the copy is
-    about that model alone, has the sheet's title with it, and lacks rows that the model does not have. Raises
-    WorksheetError, TokensError and TopicError as `Library.variant` does.
+    """The settings of a worksheet of the library as shown with this model and these lengths, its defaults if not
+    given. Raises WorksheetError, TokensError and TopicError as `Library.variant` does.
     """
     variant = library.variant(worksheet, model or None, tokens, decoder_tokens)
     sheet, asked = variant.worksheet, variant.table.askable
@@ -189,8 +169,6 @@ def title_of_copy(title: str, taken: Collection[str]) -> str:
 def copy_materials(store: Store, course: Course, copy: Course, teacher: Teacher) -> dict[str, str]:
     """Copy the newest version of every worksheet and exit ticket of a course, removed ones left out, into another
     course.
-
-    Returns the new keys by the old ones. `teacher` is who made the copies; nothing is written to the audit log.
     """
     return {
         material.key: store.materials.add(material.kind, copy, teacher, material.content).key

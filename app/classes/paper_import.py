@@ -56,9 +56,8 @@ class WrongSheetError(ValueError):
 
 @dataclass(frozen=True)
 class ParsedLine:
-    """A line taken apart: whose it is, the sheet code in it ('' for none), and the answers as typed.
-
-    `picked_label` is what it begins with where the student was picked from a list, else empty.
+    """A line taken apart: whose it is, the sheet code in it ('' for none), and the answers as typed. `picked_label`
+    is what it begins with where the student was picked from a list, else empty.
     """
 
     student: Student
@@ -92,11 +91,7 @@ class ReadLine:
 
     @cached_property
     def attempt(self) -> NewAttempt:
-        """The line's answers, sizes and marks as a handed-in attempt without student or activity.
-
-        Its client id is made of the activity, the sheet key, sizes and answers alone, so students with equal papers
-        share it.
-        """
+        """The line's answers, sizes and marks as a handed-in attempt without student or activity."""
         variant = self.sheet.variant
         answers = dict(zip(variant.blanks_by_name, self.paper.texts, strict=True))
         marks = stored_marks(variant, self.paper.report)
@@ -145,11 +140,7 @@ class RejectedLine:
 
 @dataclass
 class PaperImport:
-    """The lines of one form, and what they belong to: an activity, its roster, and a sheet where no code names one.
-
-    `chosen` has the ids of the students that somebody picked from a list, in the order of the lines, by the label that
-    these lines begin with.
-    """
+    """The lines of one form, and what they belong to: an activity, its roster, and a sheet where no code names one."""
 
     library: Library
     store: Store
@@ -177,13 +168,7 @@ class PaperImport:
         return self.store.classwork.attempts_of_activity(self.activity.id)
 
     def read_lines(self, lines: Iterable[str]) -> tuple[tuple[ReadLine, ...], tuple[RejectedLine, ...]]:
-        """Every line that is clear, with its marks, and the rejected ones, each in their order; nothing is stored.
-
-        A clear line says what it replaces: the line above for the same student and sheet, else the student's last
-        attempt there. It is already stored if that student has the same answers on the same sheet and sizes stored from
-        paper, or in a line above. Sentences number the rejected lines from 1, since the form shows these first.
-        Rejected lines offer students to choose from, until there are MAX_CHOICES in all; the first one always does.
-        """
+        """Every line that is clear, with its marks, and the rejected ones, each in their order; nothing is stored."""
         read, rejected = list[ReadLine](), list[RejectedLine]()
         stored = {(attempt.student_id, attempt.client_id) for attempt in self.attempts}
         last = {(attempt.student_id, attempt.sheet_key): attempt for attempt in self.attempts}
@@ -209,19 +194,12 @@ class PaperImport:
         return tuple(read), tuple(rejected)
 
     def store_lines(self, lines: Sequence[ReadLine]) -> None:
-        """Store lines as handed-in attempts, all in one transaction; a line that was stored before is not added again.
-
-        A paper becomes the student's draft, too, unless they have typed something on the screen.
+        """Store lines as handed-in attempts, all in one transaction; a line that was stored before is not added
+        again.
         """
         self.store.classwork.hand_in_papers([(line.sheet.key, line.attempt) for line in lines])
 
     def _mark(self, line: str, line_number: int) -> tuple[ParsedLine, StudentSheet, MarkedPaper]:
-        """Read and grade one line; returns the parsed line, the student's sheet, and its marks. Blanks at the end of
-        the line may be missing.
-
-        Raises PaperLineError if the student or the sheet is not clear or there are no answers, and AnswersError for too
-        many answers or too long a line; their sentences call the line by `line_number`.
-        """
         parsed = self._parse_line(line, line_number)
         sheet = self._sheet_of(parsed, line_number)
         if not parsed.answers.split():
@@ -233,9 +211,6 @@ class PaperImport:
     def sheet_by_code(self, code: str) -> tuple[int, VariantSizes]:
         """The number, from 1, of the activity's sheet with this code, and the sizes that the code stands for;
         remembered.
-
-        Raises WrongSheetError if the code is of a worksheet that the activity lacks or has frozen in another version,
-        and WorksheetError if it is none of the library either.
         """
         if code in self._coded:
             return self._coded[code]
@@ -257,12 +232,6 @@ class PaperImport:
         return self._coded[code]
 
     def _sheet_of(self, parsed: ParsedLine, line_number: int) -> StudentSheet:
-        """The sheet that a line is about: of the line's code, else of the form's code, else number `sheet_number`.
-
-        With a code it has the code's sizes, and if these are not the student's, the code's model is kept in the
-        activity; without one it has those that the student has on the screen. Raises PaperLineError for a code that
-        names no sheet of this activity.
-        """
         number, sizes = self.sheet_number, None
         if code := parsed.code or self.code:
             try:
@@ -279,16 +248,6 @@ class PaperImport:
         return StudentSheet(sheet.key, sizes, variant_of(library, self.store, worksheet, sizes))
 
     def _parse_line(self, line: str, line_number: int) -> ParsedLine:
-        """Split a line into its student, sheet code and answers, at the first colon.
-
-        The text before the colon is the label: a name or number, perhaps followed by a sheet code. A line without a
-        label, or without a colon, is split by `_parse_without_colon`. The code is returned as typed and may name no
-        sheet of the activity, and the answers may be empty: neither is checked here.
-
-        A student whom the teacher picked for this label (`chosen`), if on the roster, comes first, and the pick is used
-        up. Otherwise the label has to match exactly one student. PaperLineError is raised if it matches nobody, with
-        the whole roster to choose from, or several, with those students.
-        """
         label, answers = split_name(line)
         label = clean_line(label)
         if not label:
@@ -310,11 +269,6 @@ class PaperImport:
         raise PaperLineError(sentence, label, students or self.roster.students)
 
     def _parse_without_colon(self, line: str, line_number: int) -> ParsedLine:
-        """Split a line that begins with a name or number, then has one answer for each blank of sheet `sheet_number`.
-
-        The longest beginning, of up to MAX_NAME_WORDS words, that means exactly one student and leaves the right number
-        of answers is taken, perhaps with a sheet code at its end. Raises PaperLineError if there is none.
-        """
         words = line.split()
         for count in range(min(MAX_NAME_WORDS, len(words)), 0, -1):
             students, code = self._find_students(" ".join(words[:count]))
@@ -324,21 +278,12 @@ class PaperImport:
         raise PaperLineError(problem.format(at=line_number))
 
     def _find_students(self, label: str) -> tuple[tuple[Student, ...], str]:
-        """Every student whom a label may mean, and the sheet code at its end, as typed ('' for none).
-
-        Only if nobody fits the whole label, and its last word can be read as a code, is that word the code, and the
-        rest the student, whom nobody may fit either.
-        """
         if students := self.roster.find(label):
             return students, ""
         name, _, code = label.rpartition(" ")
         return (self.roster.find(name), code) if name and read_code(code) else ((), "")
 
     def _picked(self, label: str) -> Student | None:
-        """The student picked for the next line with this label, which uses up the choice.
-
-        None without a choice, or for an id that is not on the roster.
-        """
         student_ids = self.chosen.get(label)
         return self.roster.by_id(student_ids.pop(0)) if student_ids else None
 
@@ -351,13 +296,11 @@ def students_handed_in(store: Store, activity: Activity, sheet_number: int) -> f
 
 
 def _replaced(variant: Variant, attempt: Attempt) -> ReplacedAttempt:
-    """An attempt as what a line replaces; answers to open questions are not counted."""
     answered = sum(bool(text.strip()) for text in box_texts(variant, attempt.answers).values())
     origin: Literal["screen", "paper"] = "paper" if attempt.client_id.startswith(PAPER) else "screen"
     return ReplacedAttempt(attempt.id, attempt.score, attempt.out_of, answered, origin)
 
 
 def _client_id(sheet: StudentSheet, answers: Mapping[str, str]) -> str:
-    """An id that depends on sheet, sizes and answers alone, so that one paper is one attempt however often entered."""
     whole = [sheet.key.activity_id, sheet.key.sheet_key, asdict(sheet.sizes), answers]
     return f"{PAPER}{hashlib.sha256(json.dumps(whole, sort_keys=True).encode()).hexdigest()[:40]}"

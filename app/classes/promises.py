@@ -41,8 +41,8 @@ def ticket_promise(activity: Activity) -> str:
 
 
 def rules_in_words(activity: Activity) -> tuple[str, ...]:
-    """The rules for handing in a sheet, as students read them: when marks are shown, then the number of attempts if it
-    is limited, auto-submission at closing and exam conditions if they apply.
+    """The rules for handing in a sheet, as students read them: when marks are shown, then the number of attempts if
+    it is limited, auto-submission at closing and exam conditions if they apply.
     """
     policies, rules = activity.policies, [_(_MARKS[activity.policies.feedback])]
     if most := policies.max_attempts:

@@ -73,11 +73,7 @@ class RegradePreview:
 
     @cached_property
     def fingerprint(self) -> str:
-        """32 characters that tell these changes from any others; the form sends them back to `Regrading.apply`.
-
-        They are a hash of each changed attempt's id and old score, and of its new marks, score, maximum and
-        misconceptions. Previews with the same changes have the same one, whatever their basis.
-        """
+        """32 characters that tell these changes from any others; the form sends them back to `Regrading.apply`."""
         text = repr([
             (change.attempt.id, change.attempt.score, sorted(change.new.graded.marks.items()), change.new.graded.score,
              change.new.graded.out_of, change.new.graded.misconceptions)
@@ -113,10 +109,7 @@ class Regrading:
         self._previews: OrderedDict[_State, tuple[float, RegradePreview]] = OrderedDict()  # with when each expires
 
     def preview(self, library: Library, store: Store, activity: Activity, basis: Basis = "frozen") -> RegradePreview:
-        """What marking every attempt again, with the present credit for follow-through, would change; cached.
-
-        `basis` says by which sheets: "frozen" as students had them, "library" as the library has them now.
-        """
+        """What marking every attempt again, with the present credit for follow-through, would change; cached."""
         return self._cached_preview(_state(library, store, activity, basis), library, store, activity)
 
     def apply(
@@ -128,11 +121,8 @@ class Regrading:
         fingerprint: str,
         basis: Basis = "frozen",
     ) -> RegradePreview | None:
-        """Make the changes of the preview with this fingerprint, and return it; the old marks are kept.
-
-        None, and nothing changes, if the activity is gone or a regrade would now change something else than that
-        preview said. The last check and the changes are one transaction with the activity locked and an entry in the
-        audit log. A preview without changes is returned as it is, and nothing is stored.
+        """Make the changes of the preview with this fingerprint, and return it; the old marks are kept. The last
+        check and the changes are one transaction with the activity locked and an entry in the audit log.
         """
         state = _state(library, store, activity, basis)
         preview = self._cached_preview(state, library, store, activity)
@@ -151,7 +141,6 @@ class Regrading:
         return preview
 
     def _cached_preview(self, state: _State, library: Library, store: Store, activity: Activity) -> RegradePreview:
-        """The cached preview of that state; where there is none, or it has expired, a new one, which is then cached."""
         with self._lock:
             expires_at, preview = self._previews.get(state, (0.0, None))
         if preview is None or self._clock() >= expires_at:
@@ -160,7 +149,6 @@ class Regrading:
         return preview
 
     def _cache_preview(self, state: _State, preview: RegradePreview) -> None:
-        """Cache a preview for PREVIEW_TTL_S; beyond MAX_CACHED_PREVIEWS, the one cached longest ago is dropped."""
         with self._lock:
             self._previews[state] = (self._clock() + PREVIEW_TTL_S, preview)
             self._previews.move_to_end(state)
@@ -169,9 +157,6 @@ class Regrading:
 
 
 def _state(library: Library, store: Store, activity: Activity, basis: Basis) -> _State:
-    """What a preview depends on, read now: the present worksheets, models and wording, the basis, the activity's
-    revision and follow-through share, its last regrade, and the id of each student's last attempt on each sheet.
-    """
     last = frozenset((whose, attempt.id) for whose, attempt in store.live.last_attempts(activity.id).items())
     regrade = store.live.last_regrade(activity.id)
     models = tuple((model.key, model.config) for model in library.models.values())
@@ -180,13 +165,6 @@ def _state(library: Library, store: Store, activity: Activity, basis: Basis) -> 
 
 
 def _compute_preview(library: Library, store: Store, activity: Activity, basis: Basis) -> RegradePreview:
-    """Grade every attempt of the activity again, by the sheets that `basis` says, and store nothing.
-
-    "frozen" means the sheets as their revisions froze them; any other basis, as the library defines them now
-    (`corrected_definition`), and then the preview also has these definitions. The changes are the attempts, oldest
-    first, that would get other marks, misconceptions, scores or maximum scores, and whether each counts. An attempt
-    whose frozen sheet is gone is in the number of attempts, but never a change.
-    """
     attempts = store.classwork.attempts_of_activity(activity.id)
     revisions = store.activities.revisions(activity)
     counted = {attempt.id for attempt in counted_attempts(activity, attempts).values()}

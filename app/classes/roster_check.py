@@ -18,10 +18,7 @@ _NOT_IN_NAMES = frozenset(":;=@#_|<>{}[]")
 
 @dataclass(frozen=True)
 class CheckedEntry:
-    """A row of a class list: new to the roster, known there, or odd, which a person has to look at.
-
-    `other` is the student on the roster who may be the same person: who has the number, or the only one with the name.
-    """
+    """A row of a class list: new to the roster, known there, or odd, which a person has to look at."""
 
     entry: RosterEntry
     kind: Literal["new", "known", "odd"]
@@ -73,7 +70,6 @@ def rename_and_record(store: Store, teacher: Teacher, student: Student, entry: R
 
 
 def _reason(entry: RosterEntry) -> Reason:
-    """Why an entry may not be a student at all."""
     if entry.doubtful:
         return "doubtful"
     is_name = any(map(str.isalpha, entry.name)) and not any(c.isdigit() or c in _NOT_IN_NAMES for c in entry.name)
@@ -81,5 +77,4 @@ def _reason(entry: RosterEntry) -> Reason:
 
 
 def _is_same_name(name: str, other: str) -> bool:
-    """Whether two names have the same words, in any order, with or without accents and commas."""
     return sorted(re.findall(r"\w+", bare_name(name))) == sorted(re.findall(r"\w+", bare_name(other)))

@@ -14,7 +14,6 @@ class RosterLookup:
     """A roster in which students are looked up as people write them: by number, full name, or part of a name."""
 
     def __init__(self, students: Sequence[Student]) -> None:
-        """Index the students by number, by name, also with the number that a handout adds to it, and by its words."""
         self.students = tuple(students)
         self._by_number, self._by_name = dict[str, list[Student]](), dict[str, list[Student]]()
         self._by_word = dict[str, set[Student]]()
@@ -31,10 +30,6 @@ class RosterLookup:
 
     def find(self, written: str) -> tuple[Student, ...]:
         """Every student who may be meant, in the order of the roster: none, exactly one, or several to choose from.
-
-        The first of these that matches anybody decides: the number; the full name, for namesakes also with the number
-        as `distinct_names` adds it; the name as 'Last, First'; and at last names that contain every word written, as
-        whole words in any order. Case and spaces make no difference; an empty text finds nobody.
 
         Example: on a roster with Kim Lee and Kim Fox, '1017' and 'lee, kim' find Kim Lee, and 'Kim' finds both.
         """
@@ -66,10 +61,7 @@ def named_apart(students: Sequence[Student]) -> tuple[Student, ...]:
 
 
 def sorted_by_likeness(student: Student, everybody: Sequence[Student]) -> list[Student]:
-    """All other students, those whose names share the most words with this one's first; equal ones keep their order.
-
-    Case and accents make no difference.
-    """
+    """All other students, those whose names share the most words with this one's first; equal ones keep their order."""
     words = set(bare_name(student.name).split())
     others = [other for other in everybody if other.id != student.id]
     return sorted(others, key=lambda other: -len(words.intersection(bare_name(other.name).split())))

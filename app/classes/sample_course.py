@@ -32,11 +32,8 @@ CAME_TODAY, ATTEMPTED_TODAY, TICKETS_YESTERDAY = 26, 18, 24  # students
 def add_sample_course(
     library: Library, tickets: Mapping[str, Ticket], store: Store, teacher: Teacher, actor: Actor | None = None
 ) -> Course:
-    """A course of simulated students with a closed lesson of yesterday and an open one of today.
-
-    A teacher who already has a sample course, archived or not, gets that one back, unchanged. A new one is stored in
-    one transaction with an entry in the audit log by `actor`, the teacher if None. The time zone is that of the
-    teacher's newest course, else UTC. Both lessons have the exit ticket "classic", if it is among `tickets`.
+    """A course of simulated students with a closed lesson of yesterday and an open one of today. A new one is stored
+    in one transaction with an entry in the audit log by `actor`, the teacher if None.
     """
     with store.transaction():
         store.people.lock(teacher)  # who presses the button twice gets one course
@@ -67,12 +64,6 @@ def add_sample_course(
 def _students_yesterday(
     library: Library, words: SampleCourseWording, activity: Activity, begin: datetime
 ) -> Iterator[SimulatedStudent]:
-    """What every student did yesterday: one in three handed in their first attempt on each sheet, the others a second
-    one, in which all is right.
-
-    The first attempt shows a misconception if the student holds one, which depends on the sheet. The first
-    TICKETS_YESTERDAY students wrote an exit ticket.
-    """
     for student in range(len(words.names)):
         attempts = list[SimulatedAttempt]()
         for number, worksheet in enumerate(SHEETS_YESTERDAY, start=1):
@@ -88,13 +79,6 @@ def _students_yesterday(
 
 
 def _students_today(library: Library, activity: Activity, begin: datetime) -> Iterator[SimulatedStudent]:
-    """What the first CAME_TODAY students did today, all on the first of SHEETS_TODAY; the others on the roster did not
-    come.
-
-    The first ATTEMPTED_TODAY have checked, and every other one of these, from the very first, handed in; the rest are
-    still typing, the later in the list the further, from two to nine tenths of the blanks, rounded down. Answers show
-    the student's misconception.
-    """
     variant = library.variant(SHEETS_TODAY[0])
     for student in range(CAME_TODAY):
         answers, arrived = _typed_answers(variant, student), begin + timedelta(seconds=4 * student)
@@ -109,10 +93,6 @@ def _students_today(library: Library, activity: Activity, begin: datetime) -> It
 
 
 def _typed_answers(variant: Variant, student: int | None) -> dict[str, str]:
-    """The text in each blank, by the blank's name: right, except where the misconception of `student` changes it.
-
-    Without a student (None), all are right.
-    """
     wrong = _misconception_answers(variant, student) if student is not None else {}
     return {
         box: variant.typed(blank, wrong.get(blank, variant.key[box])) for box, blank in variant.blanks_by_name.items()
@@ -120,11 +100,6 @@ def _typed_answers(variant: Variant, student: int | None) -> dict[str, str]:
 
 
 def _misconception_answers(variant: Variant, student: int) -> Mapping[Blank, int]:
-    """The wrong numbers that the student's misconception gives on this sheet, by blank; {} for a student without one.
-
-    HOLDERS says how many students hold the first misconception that shows on this sheet, the second, and so on; the
-    others hold none. Of several ways in which a misconception may show, the first is taken.
-    """
     shown = list({e.misconception: e.wrong_answers for e in reversed(expectations(variant.problem))}.values())[::-1]
     holders = [number for number, count in enumerate(HOLDERS) for _ in range(count)]
     place = 7 * student % STUDENTS  # so that neighbours on the roster hold different ones
@@ -136,13 +111,11 @@ def _misconception_answers(variant: Variant, student: int) -> Mapping[Blank, int
 def _attempt(
     variant: Variant, sheet_number: int, answers: Answers, at: datetime, *, handed_in: bool
 ) -> SimulatedAttempt:
-    """An attempt on sheet `sheet_number`, from 1, with the marks that the answers really get."""
     marks = stored_marks(variant, grade(variant, answers))
     return SimulatedAttempt(sheet_number, worksheet_sizes(variant.worksheet), answers, marks, at, handed_in)
 
 
 def _ticket_answers(texts: Mapping[str, Sequence[str]], student: int) -> dict[str, str]:
-    """Answers to two of the ticket's questions from the sample texts; which ones depends on the student."""
     keys = tuple(texts)
     chosen = {keys[student % len(keys)], keys[(student + 2) % len(keys)]}
     return {key: texts[key][student % len(texts[key])] for key in keys if key in chosen}

@@ -52,10 +52,7 @@ ActionResult = Literal[
 @dataclass(frozen=True)
 class SentSheet:
     """What a form with a sheet has sent: the text of every box and open question, and which of them are new there.
-
-    `edits` is None for a form that was sent without script: then every text counts. `request_id` is the same where a
-    request is sent again. `rules_changed`: the page told other rules than those of now. `asks_about_empty`: if boxes
-    are empty, the page wants to ask before it hands in.
+    `edits` is None for a form that was sent without script: then every text counts.
     """
 
     answers: Answers
@@ -66,10 +63,8 @@ class SentSheet:
 
 
 class WorkSoFar(Protocol):
-    """What was done on a sheet so far: what is typed, how many attempts there are, and the last one.
-
-    `sizes` are those of the sheet. `has_other_numbers`: the last attempt answers a sheet with other sizes, as one on
-    paper may, so that its marks are not for this one.
+    """What was done on a sheet so far: what is typed, how many attempts there are, and the last one. `sizes` are
+    those of the sheet.
     """
 
     @property
@@ -86,11 +81,8 @@ class WorkSoFar(Protocol):
 
 @dataclass(frozen=True)
 class Outcome:
-    """What an action comes to: its result, the texts in the boxes then, and what is to be stored.
-
-    `draft` takes the place of the draft that the work had, if what was sent changes it. `attempt` is added. The last
-    attempt gets the answers to open questions in `written`, and is then handed in if `hands_in_last`. `report` has the
-    marks of these texts, where they were graded.
+    """What an action comes to: its result, the texts in the boxes then, and what is to be stored. `draft` takes the
+    place of the draft that the work had, if what was sent changes it.
     """
 
     result: ActionResult
@@ -111,11 +103,7 @@ class SheetWork(WorkSoFar, Protocol):
     """The work on one sheet, wherever it is kept."""
 
     def kept(self, outcome: Outcome) -> Self:
-        """The work with this outcome, stored durably.
-
-        Raises WorkChangedError, and stores nothing, where another request has changed the draft that the outcome was
-        made from, or used the last attempt.
-        """
+        """The work with this outcome, stored durably."""
 
     def read_again(self) -> Self:
         """The work as it is stored now."""
@@ -128,8 +116,6 @@ Action = Callable[[Variant, WorkSoFar, Rules, SentSheet], Outcome]
 def perform(action: Action, variant: Variant, work: Work, rules: Rules, sent: SentSheet) -> tuple[Outcome, Work]:
     """Do an action and store its outcome; while another request has changed the work meanwhile, read it and do it
     again, however often.
-
-    Returns the outcome of the last try, and the work after it. Other errors of storing are raised.
     """
     while True:
         outcome = action(variant, work, rules, sent)
@@ -140,10 +126,7 @@ def perform(action: Action, variant: Variant, work: Work, rules: Rules, sent: Se
 
 
 def save(variant: Variant, work: WorkSoFar, rules: Rules, sent: SentSheet) -> Outcome:
-    """Save what was typed; once no attempt is left, answers to open questions also go to the last attempt.
-
-    The result is "saved", or "not-open", with nothing stored, if the activity accepts nothing.
-    """
+    """Save what was typed; once no attempt is left, answers to open questions also go to the last attempt."""
     if not rules.accepts:
         return _refused("not-open", work, sent)
     answers, draft = _merged(work, sent)
@@ -153,14 +136,7 @@ def save(variant: Variant, work: WorkSoFar, rules: Rules, sent: SentSheet) -> Ou
 
 
 def check(variant: Variant, work: WorkSoFar, rules: Rules, sent: SentSheet) -> Outcome:
-    """Mark the sheet as one more attempt; if no answer can be read, it is only saved, and costs no attempt.
-
-    The first of these that applies is the result: "not-open", if the activity accepts nothing; "new-rules", only saved,
-    if the rules have changed since the page was made; "marks-later", if the activity does not give marks at once;
-    "nothing-read", only saved; "no-attempts-left"; else "checked". With "not-open", "marks-later" and
-    "no-attempts-left" nothing is stored. A repeated request is "checked", even with no attempt left, but adds no
-    attempt.
-    """
+    """Mark the sheet as one more attempt; if no answer can be read, it is only saved, and costs no attempt."""
     if turned_back := _turned_back(work, rules, sent):
         return turned_back
     if not rules.can_check:
@@ -179,7 +155,7 @@ def check(variant: Variant, work: WorkSoFar, rules: Rules, sent: SentSheet) -> O
 
 def check_if_new(variant: Variant, work: WorkSoFar, rules: Rules, sent: SentSheet) -> Outcome:
     """In practice: check, but add no attempt if the answers, those to open questions included, are those of the last
-    one; the outcome is otherwise that of `check`, "checked" included.
+    one.
     """
     outcome = check(variant, work, rules, sent)
     if outcome.attempt and work.last and dict(work.last.answers) == dict(outcome.attempt.answers):
@@ -188,11 +164,7 @@ def check_if_new(variant: Variant, work: WorkSoFar, rules: Rules, sent: SentShee
 
 
 def hint(variant: Variant, work: WorkSoFar, rules: Rules, sent: SentSheet) -> Outcome:
-    """Save what was typed, and give a hint on the last attempt, at no cost; in practice, check first.
-
-    In practice the result is always "hint", whatever came of the check. In a class it is refused, and nothing is saved,
-    if the activity accepts nothing ("not-open") or `can_hint` is False ("no-hint").
-    """
+    """Save what was typed, and give a hint on the last attempt, at no cost; in practice, check first."""
     if rules.in_practice:
         return replace(check_if_new(variant, work, rules, sent), result="hint")
     if not rules.accepts:
@@ -208,10 +180,7 @@ def can_hint(variant: Variant, work: WorkSoFar, rules: Rules) -> bool:
 
 
 def may_see_example(variant: Variant, rules: Rules) -> bool:
-    """Whether a sheet like this one may be seen worked out; never of a sheet about a program with a bug.
-
-    It may once the answers are shown; before that, if the rules give examples and the worksheet shows hints.
-    """
+    """Whether a sheet like this one may be seen worked out; never of a sheet about a program with a bug."""
     gives_example = rules.shows_answers or (rules.gives_examples and variant.worksheet.show_hints)
     return gives_example and not variant.problem.case
 
@@ -223,11 +192,7 @@ def marks_visible(work: WorkSoFar, rules: Rules) -> bool:
 
 
 def may_run(work: WorkSoFar, rules: Rules) -> bool:
-    """Whether a student may run the head now.
-
-    A run shows the answers, so it needs an attempt whose marks are visible, unless the activity allows it before. Never
-    before the activity opens, or while its rules give no help.
-    """
+    """Whether a student may run the head now."""
     if rules.phase == "waiting" or not rules.gives_help:
         return False
     return rules.may_run_first or marks_visible(work, rules)
@@ -239,17 +204,7 @@ def show_answers(_variant: Variant, work: WorkSoFar, _rules: Rules, sent: SentSh
 
 
 def hand_in(variant: Variant, work: WorkSoFar, rules: Rules, sent: SentSheet) -> Outcome:
-    """Hand the sheet in.
-
-    The first of these that applies is the result: "not-open", with nothing stored, if the activity accepts nothing;
-    "new-rules", only saved, if the rules have changed since the page was made; "empty", only saved, if boxes are empty
-    and the page wants to ask about that; else "handed-in" or "no-attempts-left".
-
-    If the last attempt was not handed in and has the same texts in its boxes, it is handed in, with the present answers
-    to open questions; if this very request made it, it is handed in as it is. Otherwise a new attempt is made. If none
-    is left ("no-attempts-left"), the last one is handed in, and only answers to open questions are saved, in it and in
-    the draft.
-    """
+    """Hand the sheet in."""
     if turned_back := _turned_back(work, rules, sent):
         return turned_back
     answers, draft = _merged(work, sent)
@@ -271,13 +226,7 @@ def hand_in(variant: Variant, work: WorkSoFar, rules: Rules, sent: SentSheet) ->
 
 
 def auto_submit(variant: Variant, work: UnfinishedWork, rules: Rules) -> Outcome:
-    """What is typed when the activity ends, as a submission; `rules` are those of the moment it was saved.
-
-    The outcome is "auto-submitted", with an attempt that is handed in, or "nothing-to-submit" without one. Nothing is
-    submitted if the policies do not auto-submit, the work has no news since the last attempt, or no attempt is left; if
-    it was typed late and something was handed in on time; or if no box can be read and no open question is answered.
-    Nothing is stored here.
-    """
+    """What is typed when the activity ends, as a submission; `rules` are those of the moment it was saved."""
     answers, questions = work.draft.answers, [question_name(each.key) for each in variant.worksheet.questions]
     nothing = Outcome("nothing-to-submit", answers)
     if not rules.policies.auto_submit or not work.has_news or rules.attempts_left(work.attempts) == 0:
@@ -295,11 +244,7 @@ def auto_submit(variant: Variant, work: UnfinishedWork, rules: Rules) -> Outcome
 def graded_attempt(
     variant: Variant, answers: Answers, rules: Rules, report: Report, sizes: VariantSizes, request_id: str = ""
 ) -> NewAttempt:
-    """A new attempt with these answers and their marks; in practice, of the marks only the score.
-
-    Answers to open questions belong to it only in an activity. `sizes` are those of the sheet, which is `variant`.
-    `request_id` keeps one press of a button that is sent twice from making two attempts; practice has none.
-    """
+    """A new attempt with these answers and their marks; in practice, of the marks only the score."""
     if rules.in_practice:
         return NewAttempt(box_texts(variant, answers), sizes, Graded({}, (), report.score, report.out_of))
     return NewAttempt(answers, sizes, stored_marks(variant, report), request_id, late=rules.is_late)
@@ -310,16 +255,10 @@ def empty_boxes(variant: Variant, answers: Answers) -> int:
 
 
 def _refused(result: ActionResult, work: WorkSoFar, sent: SentSheet) -> Outcome:
-    """Nothing is stored, and what was typed stays in the boxes."""
     return Outcome(result, _merged(work, sent)[0])
 
 
 def _turned_back(work: WorkSoFar, rules: Rules, sent: SentSheet) -> Outcome | None:
-    """The outcome of a press that is not carried out: "not-open", if the activity accepts nothing, else "new-rules", if
-    its rules have changed since the page was made; None if neither.
-
-    Only with "new-rules" is what was typed saved.
-    """
     if not rules.accepts:
         return _refused("not-open", work, sent)
     if sent.rules_changed:
@@ -328,11 +267,6 @@ def _turned_back(work: WorkSoFar, rules: Rules, sent: SentSheet) -> Outcome | No
 
 
 def _merged(work: WorkSoFar, sent: SentSheet) -> tuple[Answers, Draft | None]:
-    """The texts of the sheet, and the draft that stores them; None if what was sent brings nothing new.
-
-    Every box that the page has not edited is as it is stored; the others are as sent. From a form without script, and
-    where nothing is stored, all are as sent. See `merged_draft`.
-    """
     draft = merged_draft(work.draft, sent.answers, sent.edits, work.sizes)
     current = draft or work.draft
     if work.draft is None or sent.edits is None or current is None:
@@ -341,20 +275,15 @@ def _merged(work: WorkSoFar, sent: SentSheet) -> tuple[Answers, Draft | None]:
 
 
 def _draft_for_attempt(work: WorkSoFar, sent: SentSheet, draft: Draft | None) -> Draft | None:
-    """The draft to store with an attempt, so that there is a row to lock.
-
-    It is `draft`, if that has something new; None, if nothing is new and a draft is stored; else one of all texts sent.
-    """
+    """The draft to store with an attempt, so that there is a row to lock."""
     return draft if draft or work.draft else merged_draft(None, sent.answers, None, work.sizes)
 
 
 def _written(variant: Variant, answers: Answers) -> Answers:
-    """The answers to the open questions of a sheet."""
     names = [question_name(question.key) for question in variant.worksheet.questions]
     return {name: answers.get(name, "") for name in names}
 
 
 def _questions_of(sent: SentSheet, written: Answers) -> SentSheet:
-    """What was sent for the questions in `written` alone, as if the form had nothing else."""
     edits = None if sent.edits is None else {name: edit for name, edit in sent.edits.items() if name in written}
     return replace(sent, answers={name: sent.answers.get(name, "") for name in written}, edits=edits)

@@ -66,10 +66,7 @@ class StoredWork:
         return self._with(self.store.classwork.work(self.key))
 
     def kept(self, outcome: Outcome) -> Self:
-        """The work after storing an outcome in one transaction, unchanged if it has nothing to store.
-
-        With an attempt, that is added, and `written` and `hands_in_last` are ignored. Otherwise the draft is saved, and
-        the last attempt, if there is one, gets the answers in `written` and is handed in if `hands_in_last`. Raises
+        """The work after storing an outcome in one transaction, unchanged if it has nothing to store. Raises
         WorkChangedError, and stores nothing, if another request has changed the work meanwhile.
         """
         classwork, draft, last = self.store.classwork, outcome.draft, self.last
@@ -86,7 +83,6 @@ class StoredWork:
         return self._with(WorkDone(draft or self.draft, self.attempts, last))
 
     def _with_attempt(self, outcome: Outcome, attempt: NewAttempt) -> Self:
-        """The work after storing one more attempt."""
         last = self.store.classwork.record(self.key, attempt, outcome.draft).attempt
         return self._with(WorkDone(outcome.draft or self.draft, self.attempts + 1, last))
 
@@ -96,11 +92,9 @@ class StoredWork:
 
 @dataclass(frozen=True)
 class ClassWork(StoredWork):
-    """A student's work on a sheet of an activity.
-
-    `charge` counts this request's attempt in what the student may store, or raises; it is called again, and counts
-    nothing, where another request came first and this one is done again. `report` has the marks of the last attempt
-    where this request has made it, `known_progress` how far the student is in the activity where that was read with it.
+    """A student's work on a sheet of an activity. `charge` counts this request's attempt in what the student may
+    store, or raises; it is called again, and counts nothing, where another request came first and this one is
+    done again.
     """
 
     library: Library
@@ -117,8 +111,6 @@ class ClassWork(StoredWork):
     def answers_other_numbers(self, attempt: Attempt) -> bool:
         """Whether an attempt answers a sheet with another code than the present one, because its model or lengths
         differ.
-
-        Sizes that the code does not show, such as a decoder's length on a sheet without one, make no difference.
         """
         if attempt.variant == self.sizes:
             return False
@@ -132,11 +124,6 @@ class ClassWork(StoredWork):
         return self.known_progress or self.store.classwork.progress(self.activity.id, self.sheet.key.student_id)
 
     def _with_attempt(self, outcome: Outcome, attempt: NewAttempt) -> Self:
-        """The work after storing one more attempt; one that a repeated request has already made is not added again.
-
-        That one is handed in if this attempt is. Only unlimited attempts are charged for; if `charge` raises, the draft
-        is saved, and the error is passed on.
-        """
         allowed, classwork = self.activity.policies.max_attempts, self.store.classwork
         if not allowed:
             try:
@@ -226,11 +213,7 @@ class PreviewWork:
         return self
 
     def kept(self, outcome: Outcome) -> Self:
-        """The work with an outcome, as its form will carry it; nothing is stored, and no draft is kept.
-
-        The last attempt, a new one too, gets the answers in `written` and is handed in if `hands_in_last`. The report
-        is the outcome's if it has an attempt, else None.
-        """
+        """The work with an outcome, as its form will carry it; nothing is stored, and no draft is kept."""
         made = self.made
         if attempt := outcome.attempt:
             made = (*made, attempt.stored(self.sheet.key, len(made) + 1, self.now))

@@ -45,9 +45,8 @@ class StudentSheet:
 
 @dataclass(frozen=True)
 class ChosenWorksheet:
-    """A worksheet for an activity, by key, with the model and the number of tokens that students get.
-
-    Without them, '' and None, they are the worksheet's own; of another model, the number of tokens that it can take.
+    """A worksheet for an activity, by key, with the model and the number of tokens that students get. Without them,
+    '' and None, they are the worksheet's own; of another model, the number of tokens that it can take.
     """
 
     key: str
@@ -61,12 +60,7 @@ def choice_of(item: FrozenWorksheet) -> ChosenWorksheet:
 
 
 def freeze(library: Library, worksheets: Sequence[ChosenWorksheet | str], ticket: Ticket | None) -> Content:
-    """What students will see: these worksheets as they are defined now, and the exit ticket's questions.
-
-    A worksheet is its key or a choice. The content includes snapshots of the wording and of every model that a student
-    may get. Raises WorksheetError for a key that the library lacks, TokensError and TopicError for a model or a number
-    of tokens that a worksheet cannot have.
-    """
+    """What students will see: these worksheets as they are defined now, and the exit ticket's questions."""
     choices = [each if isinstance(each, ChosenWorksheet) else ChosenWorksheet(each) for each in worksheets]
     items = tuple(_freeze_choice(library, choice) for choice in choices)
     keys = dict.fromkeys(key for item in items for key in models_of(item))
@@ -82,11 +76,6 @@ def freeze(library: Library, worksheets: Sequence[ChosenWorksheet | str], ticket
 
 
 def _freeze_choice(library: Library, choice: ChosenWorksheet) -> FrozenWorksheet:
-    """A worksheet with the model and tokens that differ from its defaults, and the title it has with another model.
-
-    Raises WorksheetError, TokensError or TopicError for a choice that it cannot have, such as a model for which its
-    range of tokens is too long.
-    """
     sheet, chosen = library.worksheet(choice.key), dict[str, Any]()
     if choice.tokens is not None or choice.model not in ("", sheet.model):
         variant = library.variant(choice.key, choice.model or None, choice.tokens)
@@ -107,12 +96,7 @@ def models_of(item: FrozenWorksheet) -> tuple[str, ...]:
 def student_sheet(
     library: Library, store: Store, activity: Activity, student: Student, sheet_number: int
 ) -> StudentSheet:
-    """Sheet `sheet_number`, from 1, in the newest revision, as this student has it.
-
-    Its sizes are those of the student's first save. Before one, the activity's policy decides: the activity's sizes, or
-    those drawn for the student. Raises IndexError for a number above that of the sheets, and WorksheetError if its
-    model was an imported one and no longer exists.
-    """
+    """Sheet `sheet_number`, from 1, in the newest revision, as this student has it."""
     draft = store.classwork.draft(sheet_key_of(activity, student, sheet_number))
     return sheet_with_sizes(library, store, activity, student, sheet_number, draft.variant if draft else None)
 
@@ -128,9 +112,6 @@ def sheet_with_sizes(
 ) -> StudentSheet:
     """Sheet `sheet_number`, from 1, in the newest revision, as this student has it, with the sizes `saved` of their
     draft.
-
-    None means that there is no draft: then the activity's policy decides, as for `student_sheet`, which also says what
-    is raised.
     """
     library = library_of(library, store, activity.content)
     item = activity.content.items[sheet_number - 1]
@@ -141,10 +122,8 @@ def sheet_with_sizes(
 
 
 def variant_of(library: Library, store: Store, worksheet: Worksheet, sizes: VariantSizes) -> Variant:
-    """A frozen worksheet with stored sizes, in the library of its activity (see `library_of`).
-
-    Its model may be an imported one, which is looked up in the database. Raises WorksheetError if the model no longer
-    exists.
+    """A frozen worksheet with stored sizes, in the library of its activity (see `library_of`). Raises WorksheetError
+    if the model no longer exists.
     """
     is_default = sizes.decoder_tokens == worksheet.decoder_tokens
     models = library_with_model(library, store, sizes.model)
@@ -159,10 +138,7 @@ def activity_variant(library: Library, store: Store, activity: Activity, sheet_n
 
 
 def item_sizes(item: FrozenWorksheet) -> VariantSizes:
-    """The model and lengths of a worksheet in an activity: those chosen for it, else the worksheet's defaults.
-
-    The decoder's tokens are always the worksheet's default.
-    """
+    """The model and lengths of a worksheet in an activity: those chosen for it, else the worksheet's defaults."""
     default, chosen = worksheet_sizes(worksheet_of(item)), item.chosen
     return replace(default, model=chosen.get("model", default.model), tokens=chosen.get("tokens", default.tokens))
 
@@ -174,9 +150,6 @@ def worksheet_sizes(worksheet: Worksheet) -> VariantSizes:
 
 def stored_marks(variant: Variant, report: Report) -> Graded:
     """What of a report is stored with an attempt: mark kinds by box, misconceptions, the score and its maximum.
-
-    The misconceptions are the diagnosis, then the one held with it (`also`), if any; there are none without a
-    diagnosis.
 
     Example: Graded({'keys.rows': 'right'}, ('head-as-wide-as-model',), 1, 1)
     """
@@ -205,12 +178,6 @@ def variant_seed(activity: Activity, student: Student) -> int:
 
 
 def _first_sizes(library: Library, activity: Activity, student: Student, item: FrozenWorksheet) -> VariantSizes:
-    """The model and lengths a student begins with: drawn under the policy `per_student`, else the activity's.
-
-    Activity, student and the worksheet's key always draw the same. The model is drawn only if none was chosen for the
-    activity; the decoder's tokens are the worksheet's if none are drawn. `library` must be the activity's frozen one
-    (see `library_of`), so that a later change of the worksheet changes nothing.
-    """
     if activity.policies.variants == "per_student":
         drawn = library.seeded(item.key, variant_seed(activity, student), item.chosen.get("model"))
         decoder_tokens = drawn.decoder_tokens or worksheet_of(item).decoder_tokens

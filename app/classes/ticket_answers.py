@@ -17,9 +17,6 @@ Typed = Mapping[str, Sequence[str]]  # by the key of a question: what was writte
 def answer_texts(ticket: Ticket, typed: Typed) -> dict[str, str]:
     """The text of each answer by the key of its question: the choices in the ticket's order, one a line, or what was
     written.
-
-    Questions without an answer are left out. Values that the question does not offer are left out, too, unless it
-    offers none of them: then all are kept.
     """
     texts = dict[str, str]()
     for question in ticket.questions:
@@ -39,11 +36,7 @@ def chosen_in(question: TicketQuestion, text: str) -> tuple[str, ...]:
 
 
 def ticket_problems(ticket: Ticket, typed: Typed) -> dict[str, str]:
-    """What keeps the answers from being handed in: a sentence by the question's key, and by "" one about the ticket.
-
-    That one is there if any question has a problem; else if fewer optional questions than `pick_at_least` are answered;
-    else if no question is.
-    """
+    """What keeps the answers from being handed in: a sentence by the question's key, and by "" one about the ticket."""
     sentences = {question.key: _question_problem(question, typed[question.key]) for question in ticket.questions}
     problems = {key: sentence for key, sentence in sentences.items() if sentence}
     picked = sum(bool(typed[question.key]) for question in ticket.questions if not question.required)
@@ -57,11 +50,6 @@ def ticket_problems(ticket: Ticket, typed: Typed) -> dict[str, str]:
 
 
 def _question_problem(question: TicketQuestion, values: Sequence[str]) -> str:
-    """Why an answer is refused, or "" if it is not.
-
-    The first that applies: a value that is not offered, for a question with choices; more than one different value,
-    unless several may be chosen; no value, for a required question.
-    """
     if question.choices and not set(values) <= set(question.choices):
         return _("This cannot be chosen here: choose again.")
     if len(set(values)) > 1 and question.kind != "choose-several":

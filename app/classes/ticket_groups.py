@@ -52,9 +52,8 @@ class TicketGroup:
 
 @dataclass(frozen=True)
 class ChoiceCount:
-    """An option or a point of a scale, with the answers that chose it, of so many to its question.
-
-    `label` is that of a point at the end of a scale, else empty.
+    """An option or a point of a scale, with the answers that chose it, of so many to its question. `label` is that
+    of a point at the end of a scale, else empty.
     """
 
     text: str
@@ -69,11 +68,7 @@ class ChoiceCount:
 
 
 def choice_counts(question: TicketQuestion, answers: Iterable[TicketAnswer]) -> tuple[ChoiceCount, ...]:
-    """Each choice of a question with the answers that chose it, in the question's order; none for free text.
-
-    Answers to other questions, and those that name anything no longer offered, are left out; hidden ones are not. `of`
-    is the number of all answers that count, whatever they chose. Only the two ends of a scale have labels.
-    """
+    """Each choice of a question with the answers that chose it, in the question's order; none for free text."""
     chosen = [(answer, chosen_in(question, answer.text)) for answer in answers if answer.question == question.key]
     valid = [(answer, choices) for answer, choices in chosen if choices]
     labels = dict(zip((SCALE_POINTS[0], SCALE_POINTS[-1]), question.labels, strict=False))
@@ -87,11 +82,7 @@ def choice_counts(question: TicketQuestion, answers: Iterable[TicketAnswer]) -> 
 def written_answers(
     questions: Mapping[str, TicketQuestion], answers: Iterable[TicketAnswer]
 ) -> tuple[TicketAnswer, ...]:
-    """The answers to show as written text, in the given order: free texts and choices no longer offered.
-
-    An answer is left out only if all its lines are choices of its question as it is asked now; an answer to a question
-    that is not in `questions` is kept. Whether an answer is hidden makes no difference.
-    """
+    """The answers to show as written text, in the given order: free texts and choices no longer offered."""
     return tuple(
         answer
         for answer in answers
@@ -100,11 +91,7 @@ def written_answers(
 
 
 def group_answers(answers: Iterable[TicketAnswer]) -> tuple[TicketGroup, ...]:
-    """The answers to each question in groups that say the same, without regard to case, spaces and punctuation.
-
-    Hidden ones form groups of their own. Groups with a starred answer come first, then the largest; equal ones are in
-    the order of their first answers. Groups of different questions are not kept together.
-    """
+    """The answers to each question in groups that say the same, without regard to case, spaces and punctuation."""
     groups = dict[tuple[str, str, bool], list[TicketAnswer]]()
     for answer in answers:
         groups.setdefault((answer.question, _folded(answer.text), answer.hidden), []).append(answer)
@@ -113,8 +100,4 @@ def group_answers(answers: Iterable[TicketAnswer]) -> tuple[TicketGroup, ...]:
 
 
 def _folded(text: str) -> str:
-    """A text without case, spaces and punctuation, by which answers are compared; signs of mathematics stay.
-
-    Example: 'Why √d?' gives 'why√d'; '?' stays '?', since nothing else is left.
-    """
     return _UNSAID.sub("", text.casefold()) or text.strip()

@@ -46,9 +46,6 @@ def open_questions(
 ) -> tuple[OpenQuestionResults, ...]:
     """Every open question that these sheets ask, and every one of earlier revisions that somebody answered, sheet by
     sheet.
-
-    Each has its sheet's number, its text in the newest revision that asks it, and the answers by student (see
-    `_texts`); students without an answer are left out.
     """
     asked = questions_asked(store.activities.revisions(activity))
     questions = list[OpenQuestionResults]()
@@ -63,11 +60,6 @@ def open_questions(
 
 
 def _texts(attempts: Sequence[Attempt], name: str) -> tuple[WrittenText, ...]:
-    """The answers to a question in a student's attempts, in order, stripped; blank ones before the first text left out.
-
-    A blank one after a text stays: the answer was deleted. An answer equal to the one before is left out, and so are
-    attempts without an answer to it, such as those on paper.
-    """
     written = list[WrittenText]()
     for attempt in attempts:
         text = attempt.answers[name].strip() if name in attempt.answers else None

@@ -57,15 +57,7 @@ INPUT_ERRORS = (
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command of `arguments`, by default those of the process.
-
-    Arguments that argparse refuses, InputError and INPUT_ERRORS end the process with status 2 and one line on standard
-    error, Ctrl-C ends it with 130 and nothing printed; other exceptions pass. A reader that closes the pipe early, such
-    as `head`, is not an error.
-
-    The command speaks the language of the terminal: the first of LC_ALL, LC_MESSAGES and LANG that is not empty.
-    Characters that the terminal's encoding lacks are printed as escapes.
-    """
+    """Run the command of `arguments`, by default those of the process."""
     terminal = next(filter(None, map(os.environ.get, ("LC_ALL", "LC_MESSAGES", "LANG"))), "")
     speak(preferred_language(terminal))  # "de_DE.UTF-8"
     for stream in (sys.stdout, sys.stderr):
@@ -84,10 +76,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _parser(arguments: Sequence[str]) -> Parser:
-    """Return the program's parser with the commands of the one module that the first argument belongs to.
-
-    Other modules are not imported. If the first argument is no command, or missing, it has all commands.
-    """
     parser = Parser(
         prog="attention-shapes", description=_("Worksheets about the shapes inside a transformer’s attention.")
     )

@@ -45,7 +45,6 @@ def add_to(commands: Commands) -> None:
 
 
 def _backup(parsed: argparse.Namespace) -> None:
-    """Write the database into the given file, and print what is in it and which secret key it needs."""
     with _open_database() as engine, _as_input_error(parsed.file):
         try:
             contents = write_backup(engine, parsed.file)
@@ -62,7 +61,6 @@ def _backup(parsed: argparse.Namespace) -> None:
 
 
 def _restore(parsed: argparse.Namespace) -> None:
-    """Replace everything in the database with the backup, and migrate it to the tables of this version."""
     with _as_input_error(parsed.file):
         try:
             check_backup(parsed.file)  # before a database is created
@@ -86,7 +84,6 @@ def _restore(parsed: argparse.Namespace) -> None:
 
 @contextmanager
 def _as_input_error(file: Path) -> Iterator[None]:
-    """In its `with` block, turn a BackupError into an InputError: the sentence for its reason, naming `file`."""
     try:
         yield
     except BackupError as error:
@@ -95,12 +92,6 @@ def _as_input_error(file: Path) -> Iterator[None]:
 
 @contextmanager
 def _open_database() -> Iterator[Engine]:
-    """Open the database of the settings for a `with` block, then close it. No tables are created or migrated, but a
-    missing SQLite file is created, empty.
-
-    The data folder, and the files this process writes from now on, are readable for this user only. Raises InputError
-    for bad settings and for what `report_database_errors` knows, errors inside the block included.
-    """
     settings = read_settings()
     with report_database_errors(settings):
         keep_private(settings)

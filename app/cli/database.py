@@ -23,10 +23,8 @@ from .terminal import InputError
 
 @contextmanager
 def open_store(settings: Settings) -> Iterator[Store]:
-    """Open the store for a `with` block, its tables created or migrated to the newest version; then close it.
-
-    The data folder, and the files this process writes from now on, are readable for this user only. Raises InputError
-    if it cannot be opened; errors inside the block are let through.
+    """Open the store for a `with` block, its tables created or migrated to the newest version; then close it. Raises
+    InputError if it cannot be opened; errors inside the block are let through.
     """
     with report_database_errors(settings):
         keep_private(settings)

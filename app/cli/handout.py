@@ -19,12 +19,7 @@ from .terminal import Commands, InputError, open_library, optional_whole_number,
 
 
 def add_to(commands: Commands) -> None:
-    """Add the command `handout WORKSHEET -o FILE.pdf`, which has no --json.
-
-    Its options are --model, --tokens, --decoder-tokens, --course, --date, --same, --seed, --layout, --paper, --figures,
-    --back and --large-print; one of --roster, --variants and --copies; and one of --key and --with-key, which make
-    `key` "only" and "with" (else "none"). Numbers stay texts; layout, paper and figures default to their first choice.
-    """
+    """Add the command `handout WORKSHEET -o FILE.pdf`, which has no --json."""
     command = commands.add(
         "handout", _write_handout, _("Create a PDF of sheets to print, or its answer key."), printable=False
     )
@@ -62,12 +57,6 @@ def add_to(commands: Commands) -> None:
 
 
 def _write_handout(parsed: argparse.Namespace) -> None:
-    """Plan the sheets of a handout, typeset them and write the PDF to the given --output.
-
-    Progress, and the letters that no font has, are reported on standard error. Raises InputError for bad settings,
-    numbers and files, RosterError for a bad class list, HandoutError for options that do not fit, and what Library
-    raises for an unusable worksheet, model or length (WorksheetError, TopicError, TokensError).
-    """
     settings = read_settings()
     tickets = load_tickets(PROJECT / "worksheets")
     options = _options(parsed).check_back(tickets)
@@ -82,12 +71,6 @@ def _write_handout(parsed: argparse.Namespace) -> None:
 
 
 def _options(parsed: argparse.Namespace) -> HandoutOptions:
-    """Return the options that were typed; raises InputError for a number that is not in digits.
-
-    Nothing else is checked. The number of sheets is that of --variants, else of --copies, else 2. --variants asks for
-    variants, and so does a class list unless --same, --tokens or --decoder-tokens is typed, which ask for one sheet for
-    all. The ticket "exit-ticket" becomes "classic".
-    """
     tokens = optional_whole_number(parsed.tokens, "--tokens")
     decoder_tokens = optional_whole_number(parsed.decoder_tokens, "--decoder-tokens")
     one_for_all = parsed.same or (tokens, decoder_tokens) != (None, None)
@@ -112,17 +95,10 @@ def _options(parsed: argparse.Namespace) -> HandoutOptions:
 
 
 def _roster(path: str) -> tuple[str, ...]:
-    """Return the names of a class list in a file, or with "-" in standard input; raises InputError, RosterError."""
     return read_names(sys.stdin.buffer.read(MAX_ROSTER_BYTES + 1) if path == "-" else read_file(Path(path)))
 
 
 def _progress_writer(message: str) -> ReportProgress | None:
-    """Return a function of (done, total) that writes `message`, filled in with them, over the last line on standard
-    error.
-
-    It writes at every 50th step and at the last, or at every step if there are fewer than 50, and ends the line after
-    the last; it writes nothing if there is a single one. None if standard error is no terminal.
-    """
     if not sys.stderr.isatty():
         return None
 
@@ -135,10 +111,6 @@ def _progress_writer(message: str) -> ReportProgress | None:
 
 
 def _write_pdf(path: str, pdf: bytes) -> None:
-    """Write the PDF to a file, replacing an existing one, or to standard output for "-".
-
-    Raises InputError if it cannot be written; only the BrokenPipeError of standard output is let through.
-    """
     try:
         if path == "-":
             sys.stdout.buffer.write(pdf)

@@ -52,7 +52,6 @@ def add_to(commands: Commands) -> None:
 
 
 def _list_models(parsed: argparse.Namespace) -> None:
-    """Print key, name, family and model card of every model of the library, as a table or with --json as a list."""
     models = open_models().values()
     if parsed.json:
         print_json([{"key": m.key, "name": m.name, "family": m.architecture.family, "card": m.card} for m in models])
@@ -61,13 +60,6 @@ def _list_models(parsed: argparse.Namespace) -> None:
 
 
 def _show_shapes(parsed: argparse.Namespace) -> None:
-    """Print the shapes of each given model for inputs of --tokens: as text, or with --json one line for each model.
-
-    The text is a heading (model, family, tokens), the sizes that the model has, and a titled table for each part of
-    PART_TITLES that it has. Without --tokens, a model that takes one length only gets that, any other 100 tokens or, if
-    it cannot take that many, its most. Raises InputError, ConfigError, HubError and TokensError at the first model with
-    a problem; those before it are printed.
-    """
     tokens = optional_whole_number(parsed.tokens, "--tokens")
     decoder_tokens = optional_whole_number(parsed.decoder_tokens, "--decoder-tokens")
     for name in parsed.models:
@@ -88,13 +80,6 @@ def _show_shapes(parsed: argparse.Namespace) -> None:
 
 
 def _show_parameters(parsed: argparse.Namespace) -> None:
-    """Count the parameters of each given model: as text, or with --json one line for each model.
-
-    The text is a heading; a table of the parameter tensors with symbols, shape, parameters and copies; a line for each
-    run of equal layers with how many they are, the total of one of them and its sums by purpose; and for the whole
-    model embedding, output head, other, active (what one token meets) and total. Raises as `architecture_named` does at
-    the first name with a problem; models before it are printed.
-    """
     for name in parsed.models:
         architecture = architecture_named(name)
         count = parameters_json(architecture)
@@ -124,16 +109,13 @@ def _show_parameters(parsed: argparse.Namespace) -> None:
 
 
 def shape_row(key: str, shape: list[int]) -> tuple[str, str]:
-    """Return a tensor's key and its shape as text, rows × columns: ("  queries", "100 × 128")."""
+    """Return a tensor's key and its shape as text, rows × columns: (" queries", "100 × 128")."""
     return f"  {key}", " × ".join(map(str, shape))
 
 
 def architecture_named(name: str) -> Architecture:
     """Return the library's model with this key, else that of the config.json at this path, else of this Hub name.
-
-    A model of a file is called after it, or after its folder if it is a config.json. Only org/name without ".json" at
-    its end is looked up on the Hub, if the settings allow it. Raises InputError for any other name without a file and
-    for bad settings, ConfigError and HubError.
+    Raises InputError for any other name without a file and for bad settings, ConfigError and HubError.
     """
     models = open_models()
     if name in models:

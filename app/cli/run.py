@@ -37,12 +37,7 @@ PART_NOTES = {
 
 
 def add_to(commands: Commands) -> None:
-    """Add the command `run`: of a model with random numbers, or with --weights of a checkpoint over --text.
-
-    A model has the options --tokens, --decoder-tokens and --topic, weights have --text, --layer, --save and
-    --likelihood; --device, --dtype (default "float32"), --head (default "0") and --json are for both. Numbers stay
-    texts, and other options are None or False if they are not typed. `_run` checks that they are not mixed.
-    """
+    """Add the command `run`: of a model with random numbers, or with --weights of a checkpoint over --text."""
     run = commands.add("run", _run, _("Run a head or a layer in PyTorch and print the shapes of its tensors."))
     run.add_argument("model", metavar="MODEL_OR_CONFIG.json", nargs="?", help=_(MODEL_HELP))
     run.add_argument("--tokens", help=_("number of input tokens (default 100, or as many as the model can take)"))
@@ -70,11 +65,6 @@ def add_to(commands: Commands) -> None:
 
 
 def _run(parsed: argparse.Namespace) -> None:
-    """Run a head of a checkpoint if --weights was typed, else a head or layer of a model with random numbers.
-
-    Raises InputError for both or neither of model and --weights, for --text, --layer, --save or --likelihood with a
-    model, and for --tokens, --decoder-tokens or --topic with --weights; only the first such option is named.
-    """
     of_weights = {"--text": parsed.text, "--layer": parsed.layer, "--save": parsed.save}
     of_weights["--likelihood"] = parsed.likelihood or None
     of_model = {"--tokens": parsed.tokens, "--decoder-tokens": parsed.decoder_tokens, "--topic": parsed.topic}
@@ -91,16 +81,6 @@ def _run(parsed: argparse.Namespace) -> None:
 
 
 def _run_random_head(parsed: argparse.Namespace) -> None:
-    """Run one head or layer in torch, as --topic says, and print its shapes and whether the table of tensors agrees.
-
-    Above them is a line with model, tokens, device and number format; tensors that disagree are listed, and raise
-    nothing. Without --topic it is the first of RUNNABLE_TOPICS. Without --tokens, a model that takes one length only
-    gets that, any other 100 tokens or the nearest number below that model and topic can take. With --json, one line
-    with everything that `run_head` reports is printed instead.
-
-    Raises InputError for a --head, --tokens or --decoder-tokens that is no whole number, what `architecture_named`
-    raises for the model, and ForwardError for a head or layer that cannot be run.
-    """
     head = whole_number(parsed.head, "--head")
     decoder_tokens = optional_whole_number(parsed.decoder_tokens, "--decoder-tokens")
     topic = parsed.topic or RUNNABLE_TOPICS[0]
@@ -120,16 +100,6 @@ def _run_random_head(parsed: argparse.Namespace) -> None:
 
 
 def _run_real_head(parsed: argparse.Namespace) -> None:
-    """Run one head of a checkpoint over --text, and print its tokens, parameters, shapes and strongest keys.
-
-    --layer and --head count from 0, their default. --likelihood also runs the whole model, and adds the text's mean
-    negative log-likelihood per token, in nats, to what is printed last. With --json, one line of JSON is printed
-    instead. --save writes the tensors to an .npz file, replacing an existing one, before anything is printed. Progress
-    goes to standard error.
-
-    Raises InputError for a missing --text, a --layer or --head that is not in digits, or a file that cannot be written;
-    ForwardError and CheckpointError for what cannot be run or read; and as `_open` does.
-    """
     if parsed.text is None:
         raise InputError(_("--weights needs --text with a sentence."))
     layer = whole_number(parsed.layer or "0", "--layer")
@@ -158,13 +128,6 @@ def _run_real_head(parsed: argparse.Namespace) -> None:
 
 
 def _open(source: str, layer: int | None) -> Checkpoint:
-    """Open "smollm2", an existing file or folder, or else a checkpoint on the Hub, fetched into the data folder.
-
-    Of shards on the Hub, only those of the layers up to `layer` (from 0), and of what is outside the layers, are
-    fetched; all of them for None. Every file that the user can read is allowed. Raises CheckpointError for what cannot
-    be opened or fetched, and InputError for bad settings, for a `source` that is none of these, and for a Hub name if
-    the settings do not allow the Hub.
-    """
     path, hub_name, settings = Path(source), repository_name(source), read_settings()
     if source == SMOLLM2 or os.path.exists(path):  # False for a text that cannot be a path
         return open_checkpoint(source, [Path(path.absolute().anchor)])
@@ -176,11 +139,6 @@ def _open(source: str, layer: int | None) -> Checkpoint:
 
 
 def _progress(sentence: str) -> Callable[[int, int], None]:
-    """A function of (done, total) that writes `sentence`, filled in with {done} and {total}, over the last line on
-    standard error, and ends the line once `done` reaches `total`. It writes nothing for a total of 0, or if standard
-    error is no terminal.
-    """
-
     def report(done: int, total: int) -> None:
         if total and sys.stderr.isatty():
             end = "\n" if done >= total else ""
@@ -190,12 +148,6 @@ def _progress(sentence: str) -> Callable[[int, int], None]:
 
 
 def _print_real_head(real_head: RealHead) -> None:
-    """Print two lines about the run, a sentence if the weights are quantized, all tokens, and three tables.
-
-    The lines have model, layer, head and key/value head (from 0), and number of tokens, device and number format. The
-    tables, of which only the first has column titles, are: the parameters as stored and as used; the shapes of the
-    tensors; and the strongest keys of the last ROWS_PRINTED tokens.
-    """
     heading = _("{model}, layer {layer}, head {head} (key/value head {kv_head})")
     print(heading.format(model=real_head.checkpoint, **{name: getattr(real_head, name) for name in _NUMBERS}))
     device = _("{tokens} tokens, on {device_name} in {dtype}")
@@ -213,12 +165,6 @@ def _print_real_head(real_head: RealHead) -> None:
 
 
 def _part_row(part: StoredPart, used: tuple[int, ...]) -> tuple[str, ...]:
-    """A row of the table of parameters: '  W_K', its name, '192 × 576', 'BF16', 'rows 64 to 127, …', '576 × 64'.
-
-    The fifth cell says which part of the stored tensor is the head's ("all", or the first and last, counted from 0, of
-    its rows or columns, or of its numbers if it is a vector), then what its note says, then whether it is transposed.
-    The last has the shape `used`, or the part's length if `used` is empty.
-    """
     last, is_whole = part.start + part.length - 1, part.length == part.stored.shape[part.dim]
     kind = _("columns {first} to {last}") if part.dim else _("rows {first} to {last}")
     if len(part.stored.shape) == 1:
@@ -232,12 +178,6 @@ def _part_row(part: StoredPart, used: tuple[int, ...]) -> tuple[str, ...]:
 
 
 def _strongest_rows(real_head: RealHead) -> Iterator[tuple[str, str]]:
-    """Yield a row for each of the last ROWS_PRINTED tokens, in order: ('  9 ␣it', '␣cat 61%, ␣the (5) 20%').
-
-    It has the token's position and text, then its KEYS_PRINTED strongest keys (fewer if the mask hides the rest) with
-    their attention weights in whole per cent, strongest first. Positions count from 1, as on the page; a key has its
-    position only where the same text appears more than once.
-    """
     tokens = [token.text for token in real_head.tokens]
 
     def named(key: int) -> str:

@@ -49,11 +49,7 @@ SIGNAL_LAG_S = 0.3  # between the end of a child and our own signal, where both 
 
 
 def add_to(commands: Commands) -> None:
-    """Add the command `runner [--device] [--kinds] [--concurrency] [--name]`, which has no --json.
-
-    All values are texts. By default --kinds names every kind of KINDS_BY_OPTION, separated by commas, --concurrency is
-    "1", and --device and --name are None.
-    """
+    """Add the command `runner [--device] [--kinds] [--concurrency] [--name]`, which has no --json."""
     about = _("Do the heads and large handouts that servers with ATTENTION_SHAPES_RUNNERS=true leave to runners.")
     runner = commands.add("runner", _run, about, printable=False)
     runner.add_argument("--device", help=_("cpu, mps, cuda or cuda:NUMBER (default: CUDA, else MPS, else CPU)"))
@@ -65,15 +61,7 @@ def add_to(commands: Commands) -> None:
 
 
 def _run(parsed: argparse.Namespace) -> None:
-    """Sign on, do jobs and give signs of life until SIGTERM or Ctrl-C; then put back what is at work, and sign off.
-
-    A second signal ends the process at once. It writes only to a temporary folder, where it also keeps metrics if the
-    settings ask for them. Of the data folder it reads the fonts. While the database does not answer, it waits for it.
-
-    Raises InputError for bad settings or ones without PostgreSQL, options that cannot be used (--concurrency is from 1
-    to MAX_CONCURRENCY, --name has 1 to MAX_RUNNER_NAME printable characters and is by default host and process id), a
-    name that a living runner has, a device that is not there, and a database that a newer version has made.
-    """
+    """A second signal ends the process at once."""
     settings, kinds = read_settings(), _kinds(parsed.kinds)
     concurrency = whole_number(parsed.concurrency, "--concurrency")
     if not 1 <= concurrency <= MAX_CONCURRENCY:
@@ -112,10 +100,6 @@ def _run(parsed: argparse.Namespace) -> None:
 
 
 def _kinds(text: str) -> tuple[JobKind, ...]:
-    """The kinds of jobs that --kinds names, separated by commas, each once, in the order of KINDS_BY_OPTION.
-
-    `_kinds("heads, runs")` gives ("run", "head"). Raises InputError for an empty text or an unknown name.
-    """
     names = [part.strip() for part in text.split(",")]
     if unknown := [each for each in names if each not in KINDS_BY_OPTION]:
         problem = _("--kinds must be some of {names}, separated by commas, not “{name}”.")
@@ -124,12 +108,6 @@ def _kinds(text: str) -> tuple[JobKind, ...]:
 
 
 def _choose_device(text: str | None) -> str:
-    """Return the --device as it was typed, "" if none was; raises InputError unless it is cpu, mps, cuda or cuda:N.
-
-    As a side effect, CUDA_VISIBLE_DEVICES limits what this process and its children see: only the GPU with that number,
-    counted among those visible so far (no GPU if there are fewer of those); no GPU for "cpu". It is left alone for
-    "cuda", "mps" and None. Whether the device is there is not checked.
-    """
     match = re.fullmatch(r"(cpu|mps|cuda)(?::(\d{1,3}))?", text or "cpu")
     if not match or (match[2] and match[1] != "cuda"):
         raise InputError(_("--device must be cpu, mps, cuda or cuda:NUMBER, not “{text}”.").format(text=str(text)[:30]))
@@ -143,7 +121,6 @@ def _choose_device(text: str | None) -> str:
 
 
 def _temporary_folder(opened: ExitStack) -> Path:
-    """Make a new temporary folder, which is deleted when `opened` closes; raises InputError if it cannot be made."""
     try:
         return Path(opened.enter_context(TemporaryDirectory(prefix="attention-shapes-runner-")))
     except OSError as error:
@@ -152,17 +129,10 @@ def _temporary_folder(opened: ExitStack) -> Path:
 
 
 def _stop_on_signals() -> threading.Event:
-    """Return an event that SIGTERM and Ctrl-C set from now on; the second signal ends the process at once.
-
-    Its status is then 128 plus the signal's number. EXIT_LIMIT_S after the first signal the process ends with status 0
-    even if the database hangs; its jobs then start again elsewhere.
-    """
+    """Return an event that SIGTERM and Ctrl-C set from now on."""
     stopped = threading.Event()
 
     def stop(number: int, _frame: object) -> None:
-        """On the first signal, set the event and end the process with status 0 if it still runs after EXIT_LIMIT_S; on
-        the second, end it at once, with status 128 plus the signal's number.
-        """
         if stopped.is_set():
             os._exit(128 + number)
         stopped.set()
@@ -176,12 +146,6 @@ def _stop_on_signals() -> threading.Event:
 
 
 def _with_device(runner: Runner, heads: HeadRunner, stopped: threading.Event) -> Runner:
-    """The runner with its device, and with that device's name and usable memory in bytes, as torch reports them.
-
-    Without a chosen device it is the fastest (CUDA, as "cuda:0", else MPS, else CPU). A runner that does handouts alone
-    is always on the CPU, and needs no torch. Raises InputError for a device that isn't there, and where torch cannot be
-    loaded; ends the process with status 0 if `stopped` is set meanwhile.
-    """
     if runner.kinds == ("handout",):
         return replace(runner, device="cpu", device_name=device_name("cpu"), memory_bytes=available_bytes("cpu") or 0)
 
@@ -202,11 +166,6 @@ def _with_device(runner: Runner, heads: HeadRunner, stopped: threading.Event) ->
 
 
 def _open_store(settings: Settings, folder: Path, stopped: threading.Event) -> Store | None:
-    """Open the database, trying again every RETRY_S until it answers; None if the process is stopped before.
-
-    Prints a line at the first failure only. The store has `folder` as its data folder. Raises InputError for what does
-    not change by itself, such as a database that a newer version has made.
-    """
     is_told = False
     while not stopped.is_set():
         with report_database_errors(settings):
@@ -224,15 +183,7 @@ def _open_store(settings: Settings, folder: Path, stopped: threading.Event) -> S
 
 
 def _check_name(store: Store, name: str, stopped: threading.Event) -> None:
-    """Raise InputError if another runner of this name gives a sign of life within WAITS_FOR_SIGN_S.
-
-    One that was killed gives none, so its name can be used again. Returns at once if no such runner is alive or the
-    database does not answer, and as soon as `stopped` is set. If the runner signs off or the database stops answering
-    during the wait, the wait goes on.
-    """
-
     def heard_at() -> object:
-        """The last sign of life of a living runner of this name; None if there is none, or no answer."""
         with suppress(SQLAlchemyError):  # the database has gone away again: nobody is heard of, and its return awaited
             return next((each.heard_at for each in store.jobs.runners() if each.name == name and each.is_alive), None)
         return None
@@ -244,12 +195,6 @@ def _check_name(store: Store, name: str, stopped: threading.Event) -> None:
 
 
 def _do_jobs(settings: Settings, store: Store, heads: HeadRunner, runner: Runner, stopped: threading.Event) -> None:
-    """Do jobs until the process is stopped, and give a sign of life every SIGN_EVERY_S.
-
-    Jobs are taken once the first sign of life has been stored. Prints a line then, when the database is lost and when
-    it is back, and, once each, if other versions of the program queue jobs that it cannot do, or have changed the
-    tables. At the end, also after an exception, what is at work is put back and the runner signs off.
-    """
     from app.main import job_kinds, job_services  # which loads the app
 
     services = job_services(settings, store, heads, runner)
@@ -286,9 +231,6 @@ def _do_jobs(settings: Settings, store: Store, heads: HeadRunner, runner: Runner
 
 
 def _notes_on_versions(store: Store) -> set[str]:
-    """The sentences for the operator: one if jobs of another JOB_FORM wait or are at work, and one if the tables have
-    no revision or one that this code does not know. Raises SQLAlchemyError while the database does not answer.
-    """
     notes = set[str]()
     if store.jobs.count_of_other_forms():
         notes.add(_("Jobs wait that another version of this program has queued: update this runner, or the servers."))
@@ -300,23 +242,13 @@ def _notes_on_versions(store: Store) -> set[str]:
 
 
 def _announced(kind: JobKind, work: Work, stopped: threading.Event) -> Work:
-    """The work of a kind, with a line on the terminal when a job begins and one when it ends.
-
-    The lines have the number and the kind of the job, how it ended and after how many seconds: nothing that anybody
-    typed. After an error it waits up to SIGNAL_LAG_S: if this process has got a signal to stop by then, the job is put
-    back (JobStoppedError), since the child that does it got the same signal and may have failed for that. A
-    JobStoppedError, and an error whose `reason` is "refused", are passed on at once.
+    """After an error it waits up to SIGNAL_LAG_S: if this process has got a signal to stop by then, the job is put
+    back (JobStoppedError), since the child that does it got the same signal and may have failed for that.
     """
     taken, ended = _("Job {id} ({kind}) taken."), _("Job {id} ({kind}) {ending} after {seconds:.1f} s.")
     endings = {"done": _("done"), "refused": _("refused"), "failed": _("failed"), "stopped": _("put back or cancelled")}
 
     def carry_out(task: Task) -> Result:
-        """Do the work between two lines on the terminal, counted as "working" if metrics are on; return its result.
-
-        Its errors are passed on, but one that is attributed to a signal becomes JobStoppedError, and sets the task's
-        `gives_way`. The second line says "done"; "put back or cancelled" for a JobStoppedError; "refused" for a
-        ValueError whose `reason` is "refused", empty or missing; and "failed" for every other error.
-        """
         began, ending, at_work = time.monotonic(), "failed", meters()
         _say(taken.format(id=task.job.id, kind=kind))
         if at_work:
@@ -346,6 +278,5 @@ def _announced(kind: JobKind, work: Work, stopped: threading.Event) -> Work:
 
 
 def _say(line: str) -> None:
-    """Print a line at once, also to a file or a pipe; where that is full or closed, jobs go on without it."""
     with suppress(OSError, ValueError):
         print(line, flush=True)

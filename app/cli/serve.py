@@ -48,10 +48,7 @@ SECONDS_UNTIL_REPLACED = 20  # a busy machine answers late, and a class would lo
 
 
 def add_to(commands: Commands) -> None:
-    """Add the command `serve`, which has no options.
-
-    Its help ends in a paragraph for each environment variable that is a setting, with its sentence indented below it.
-    """
+    """Add the command `serve`, which has no options."""
     command = commands.add("serve", _serve, _("Serve the pages and the API."), printable=False)
     command.formatter_class = argparse.RawDescriptionHelpFormatter
     paragraphs = (
@@ -85,7 +82,6 @@ def _serve(_parsed: argparse.Namespace) -> None:
 
 
 def _warn_of_lost_data(settings: Settings) -> None:
-    """Print a line if the data folder was in use before and its SQLite file is missing or empty."""
     file = settings.data_dir / "attention-shapes.sqlite3"
     is_lost = not file.exists() or not file.stat().st_size
     if not settings.database_url and is_lost and (settings.data_dir / SECRET_FILE).exists():
@@ -94,12 +90,6 @@ def _warn_of_lost_data(settings: Settings) -> None:
 
 
 def _check_campus(settings: Settings, store: Store) -> None:
-    """Raise InputError for what cannot work together with other processes and machines.
-
-    With SQLite, that is a setting of more than one machine. With PostgreSQL, it is a server that allows fewer
-    connections than the workers of all machines and the living runners may open, and another machine that serves the
-    same database now with another secret key.
-    """
     allowed = connections_allowed(store.engine)
     if allowed is None:
         if settings.machines > 1:
@@ -124,10 +114,6 @@ def _check_campus(settings: Settings, store: Store) -> None:
 
 
 def _raise_file_limit() -> None:
-    """Raise this process's soft limit on open files (often 1,024) to its hard limit, since each connection takes one.
-
-    Does nothing where there is no such limit, as on Windows, or if it cannot be raised.
-    """
     with suppress(ImportError, OSError, ValueError):  # there is no such limit on Windows
         import resource
 
@@ -136,10 +122,6 @@ def _raise_file_limit() -> None:
 
 
 def _listen(host: str, port: int) -> socket.socket:
-    """Return a listening TCP socket at the address; raises InputError if it cannot be bound.
-
-    "::" takes IPv4 connections too where the system can.
-    """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     both = host == "::" and socket.has_dualstack_ipv6()
     try:
@@ -154,10 +136,8 @@ def _listen(host: str, port: int) -> socket.socket:
 
 
 def start_metrics(settings: Settings, folder: Path) -> None:
-    """Collect metrics of this process and of those it starts, in `folder`, which is created or emptied, and serve them.
-
-    They are served at the address `settings.metrics`, from a thread. Raises InputError for an address that cannot be
-    used, such as a port that is taken; errors of the folder are let through.
+    """Collect metrics of this process and of those it starts, in `folder`, which is created or emptied, and serve
+    them.
     """
     metrics.switch_on(folder)
     try:
@@ -168,7 +148,6 @@ def start_metrics(settings: Settings, folder: Path) -> None:
 
 
 def _greet(settings: Settings, store: Store, host: str, port: int) -> None:
-    """Print where the app is, what is wrong with its surroundings, how to sign in first, and how a class gets here."""
     is_everywhere, here = ip_address(host).is_unspecified, url_here(host, port)
     print(_("Attention Shapes is at {url} (stop it with Ctrl-C)").format(url=here), flush=True)
     if not settings.practice:
@@ -211,12 +190,6 @@ def _greet(settings: Settings, store: Store, host: str, port: int) -> None:
 
 
 def _serve_at(listening: socket.socket, app: FastAPI, settings: Settings) -> None:
-    """Serve on the bound socket until the process ends: `app` in this process if the settings ask for one worker.
-
-    With more, each worker is a process that creates an app from the environment; the store of `app` is closed first,
-    and InputError is raised once workers have ended as soon as they start. Proxies of the settings are trusted. At a
-    stop, requests have 5 s to end.
-    """
     import uvicorn
 
     from app.web.shared.connection_limits import LimitedProtocol
@@ -249,14 +222,9 @@ def _serve_at(listening: socket.socket, app: FastAPI, settings: Settings) -> Non
 
 
 def create_worker_app() -> FastAPI:
-    """Create the app of one of several worker processes, with the settings of the environment.
-
-    The process gets SIGTERM as soon as the process that started it has ended: otherwise workers whose parent was killed
-    would keep the port.
-    """
+    """Create the app of one of several worker processes, with the settings of the environment."""
 
     def end_with(parent: BaseProcess) -> None:
-        """Wait until the parent has ended, which it may have already, then end this process as Ctrl-C does."""
         parent.join()
         os.kill(os.getpid(), signal.SIGTERM)
 
@@ -266,11 +234,6 @@ def create_worker_app() -> FastAPI:
 
 
 def _create_app(settings: Settings | None = None) -> FastAPI:
-    """The app of a process that serves until it ends; without settings, those of the environment.
-
-    For the whole process, what has been loaded by then is left out of garbage collection (a full one took up to 0.2 s),
-    and new objects are collected after OBJECTS_UNTIL_COLLECTED of them in place of Python's 700.
-    """
     from app.main import create_app  # not at the top of the file, so that `serve --help` starts without it
 
     app = create_app(settings)

@@ -16,10 +16,7 @@ from .terminal import Commands, InputError, open_library, read_settings
 
 
 def add_to(commands: Commands) -> None:
-    """Add `teacher add|reset|operator [EMAIL] [--name] [--remove]` and `sample-course [EMAIL] [--remove]`.
-
-    Neither has --json. Without EMAIL it is None, without --name it is "".
-    """
+    """Add `teacher add|reset|operator [EMAIL] [--name] [--remove]` and `sample-course [EMAIL] [--remove]`."""
     teacher = commands.add(
         "teacher",
         _change_teacher,
@@ -44,12 +41,6 @@ def add_to(commands: Commands) -> None:
 
 
 def _change_teacher(parsed: argparse.Namespace) -> None:
-    """Do what `parsed.action` says: see `_print_password_link` for add and reset, `_change_operator` for operator.
-
-    "operator" with neither address nor --remove prints the address of each operator, one a line, the oldest account
-    first, or how to make one if there is none. Everything else needs an address. Raises InputError for --remove with
-    add or reset, for a missing address and for a text that is no e-mail address.
-    """
     if parsed.remove and parsed.action != "operator":
         raise InputError(_("“--remove” goes with “teacher operator EMAIL” only."))
     if parsed.action == "operator" and not (parsed.email or parsed.remove):
@@ -67,11 +58,6 @@ def _change_teacher(parsed: argparse.Namespace) -> None:
 
 
 def _change_operator(email: str, is_operator: bool) -> None:
-    """Make a teacher an operator, or no longer one, and print it; one entry in the audit log, even if nothing changes.
-
-    The last operator can be removed, too. Raises InputError if no account has the address, which is compared in lower
-    case.
-    """
     with open_store(read_settings()) as store, store.transaction():
         teacher = _existing_teacher(store, email)
         store.people.set_operator(teacher, is_operator)
@@ -82,7 +68,6 @@ def _change_operator(email: str, is_operator: bool) -> None:
 
 
 def _existing_teacher(store: Store, email: str) -> Teacher:
-    """The teacher with this address; raises InputError if there is none."""
     teacher = store.people.find_teacher(email)
     if teacher is None:
         problem = _("No account has the address {email}: “teacher add {email}” creates one.")
@@ -91,12 +76,6 @@ def _existing_teacher(store: Store, email: str) -> Teacher:
 
 
 def _print_password_link(parsed: argparse.Namespace, email: str) -> None:
-    """Create an account (`add`) or find one (`reset`), and print a link that sets its password, once, within two days.
-
-    The link voids older unused ones of this address. One entry in the audit log says that the account was added, or
-    that a link was created. Raises InputError if `add` finds an account, or `reset` finds none. `add` cuts the name to
-    100 characters.
-    """
     settings = read_settings()
     with open_store(settings) as store, store.transaction():
         if parsed.action == "add" and store.people.add_teacher(email, parsed.name[:100]) is None:
@@ -111,13 +90,6 @@ def _print_password_link(parsed: argparse.Namespace, email: str) -> None:
 
 
 def _add_or_remove_sample(parsed: argparse.Namespace) -> None:
-    """Create a sample course for a teacher, or with --remove delete all those with the teacher on their staff.
-
-    Prints what was done. Each deleted course, and a new one, has an entry in the audit log. A teacher on the staff of a
-    sample course, archived or not, keeps it unchanged and gets no other. The teacher is the one with the given e-mail
-    or, without one, the only one there is; raises InputError if nobody has the e-mail, or there is not exactly one
-    teacher.
-    """
     with open_store(read_settings()) as store:
         teacher = store.people.find_teacher(parsed.email) if parsed.email else store.people.only_teacher()
         if teacher is None:

@@ -49,11 +49,7 @@ class Commands:
     def add(
         self, name: str, run: Callable[[argparse.Namespace], None], help_: str, *, printable: bool = True
     ) -> argparse.ArgumentParser:
-        """Add a command that `main` carries out by calling `run` with the parsed arguments; return its parser.
-
-        Further options are added to that. A `printable` command has --json, for a line of JSON in place of a table.
-        `help_` is its one-line help, in the list of commands and in its own help.
-        """
+        """Add a command that `main` carries out by calling `run` with the parsed arguments; return its parser."""
         added = self._subparsers.add_parser(name, help=help_, description=help_)
         added.set_defaults(run=run)
         if printable:
@@ -77,10 +73,7 @@ def open_models() -> dict[str, Model]:
 
 
 def whole_number(text: str, option: str) -> int:
-    """Return the number that a text of 1 to 18 ASCII digits means ("007" is 7); any other text raises InputError.
-
-    The error names the `option`, such as --tokens.
-    """
+    """Return the number that a text of 1 to 18 ASCII digits means ("007" is 7); any other text raises InputError."""
     if not (text.isascii() and text.isdigit() and len(text) <= 18):
         problem = _("{option} must be a whole number in digits, not “{text}”.")
         raise InputError(problem.format(option=option, text=text[:30]))
@@ -93,10 +86,7 @@ def optional_whole_number(text: str | None, option: str) -> int | None:
 
 
 def read_file(path: Path) -> bytes:
-    """Return the first MAX_CONFIG_BYTES + 1 bytes of a file; raises InputError for one that cannot be read.
-
-    The byte more than a config may have lets the caller see that the file is too long.
-    """
+    """Return the first MAX_CONFIG_BYTES + 1 bytes of a file; raises InputError for one that cannot be read."""
     try:
         with path.open("rb") as file:
             return file.read(MAX_CONFIG_BYTES + 1)
@@ -111,9 +101,8 @@ def print_json(value: object) -> None:
 
 
 def print_table(rows: Sequence[Sequence[object]]) -> None:
-    """Print rows as left-aligned columns two spaces apart, each as wide as its widest cell; lines end without spaces.
-
-    There must be at least one row, and all must have the same length.
+    """Print rows as left-aligned columns two spaces apart, each as wide as its widest cell; lines end without
+    spaces.
     """
     texts = [[str(cell) for cell in row] for row in rows]
     widths = [max(len(row[column]) for row in texts) for column in range(len(texts[0]))]

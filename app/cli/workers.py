@@ -25,12 +25,8 @@ class Workers(Multiprocess):
         self._early_ends, self._seen = 0, dict[Any, float]()  # each process, and when it was first seen
 
     def keep_subprocess_alive(self) -> None:
-        """Replace the workers that have ended or do not answer, which are killed: one pass, which uvicorn calls again
-        and again.
-
-        After MAX_EARLY_ENDS replaced workers in a row that ended within EARLY_S of when they were first seen, log an
-        error, set `keep_dying`, and ask the parent process to stop. One that lived longer starts the count anew. A
-        worker with uvicorn's exit code for a failed start sets `keep_dying` at once: uvicorn stops the parent.
+        """Replace the workers that have ended or do not answer, which are killed: one pass, which uvicorn calls
+        again and again.
         """
         now, before = time.monotonic(), list(self.processes)
         for process in before:

@@ -38,11 +38,7 @@ MANY_TOKENS = 100_000  # more than the context length of most models
 
 
 def add_to(commands: Commands) -> None:
-    """Add the commands `worksheets`, `variant`, `grade` and `check-worksheets`, all with --json.
-
-    They are `variant WORKSHEET_OR_CODE [--seed] [--key]`, `grade WORKSHEET_OR_CODE ANSWERS.json [--seed] [--hint]` and
-    `check-worksheets [FOLDER_OR_FILE] [--sentences]`.
-    """
+    """Add the commands `worksheets`, `variant`, `grade` and `check-worksheets`, all with --json."""
     commands.add("worksheets", _list_worksheets, _("List the worksheets."))
     sheet = commands.add("variant", _show_variant, _("Print a worksheet; a seed chooses its numbers."))
     sheet.add_argument("--key", action="store_true", help=_("print the answers too"))
@@ -68,9 +64,6 @@ def add_to(commands: Commands) -> None:
 
 
 def _list_worksheets(parsed: argparse.Namespace) -> None:
-    """Print key, title, model key, topic and tokens of the app's worksheets: a table without a header, with --json a
-    list of objects.
-    """
     sheets = open_library().worksheets.values()
     if parsed.json:
         keys = ("key", "title", "model", "topic", "tokens")
@@ -80,12 +73,6 @@ def _list_worksheets(parsed: argparse.Namespace) -> None:
 
 
 def _sheet(parsed: argparse.Namespace) -> Variant:
-    """Return the sheet of the worksheet key or sheet code that was typed; a key wins if a text could be both.
-
-    Without --seed a worksheet has the sizes its author chose; with it, they are drawn. A text in capitals that is no
-    key is read as a code. Raises InputError for a code with --seed, or a seed that is not in digits, SeedError for one
-    out of range, and WorksheetError for an unknown worksheet or code.
-    """
     library, name = open_library(), parsed.worksheet
     if name not in library.worksheets and (read_code(name) or name.isupper()):
         if parsed.seed is not None:
@@ -95,11 +82,6 @@ def _sheet(parsed: argparse.Namespace) -> Variant:
 
 
 def _show_variant(parsed: argparse.Namespace) -> None:
-    """Print the sheet that the arguments name, as text or with --json as one line; its answers only with --key.
-
-    The JSON is that of `variant_json` with "seed" (None without --seed) and, with --key, "key": the right answers by
-    box.
-    """
     variant = _sheet(parsed)
     if parsed.json:
         answers = {"key": dict(variant.key)} if parsed.key else {}
@@ -110,12 +92,6 @@ def _show_variant(parsed: argparse.Namespace) -> None:
 
 
 def _print_variant(variant: Variant, key: bool) -> None:
-    """Print the sheet as text, each box as "____" or, if `key`, as its number and symbols: "100 = N".
-
-    In this order: title and code, the sentences above the table, the program if there is one, the table, the questions
-    (those of CHECKED_FIRST only if `key`), the footnote, and a line for each pair of misconceptions with the same
-    answers on this sheet, of which "right" may be one.
-    """
     sheet = variant.worksheet
     words = (sheet.introduction, variant.text.description, variant.text.task, sheet.own_assumptions)
     print(f"{variant.title}   {variant.code}\n\n" + "\n".join(filter(None, words)) + "\n")
@@ -146,10 +122,6 @@ def _print_variant(variant: Variant, key: bool) -> None:
 
 
 def _print_program(variant: Variant) -> None:
-    """Print the program of a sheet, if the sheet is about one: the shapes that go in, then the numbered lines.
-
-    Below them are the line that stops and its error, if the program is loud, and the table of its witness, if any.
-    """
     if code := code_shown(variant):
         print("\n".join(f"{name} {shape}" for name, shape in code.given) + "\n")
         print("\n".join(f"{number:2}  {line}" for number, line in enumerate(code.lines, start=1)))
@@ -167,11 +139,6 @@ def _cell_text(cell: str | bool) -> str:
 
 
 def _print_questions(variant: Variant, rows: Iterable[Row], key: bool = False) -> None:
-    """Print those of the rows that are questions: the question, its answer if `key`, and its code if it has any.
-
-    Below a choice come its numbered options, unless it is answered by writing a pattern; below a question with several
-    boxes, unless `key`, its text with "____" for each box; below other questions nothing.
-    """
     for row in filter(variant.is_question, rows):
         asked = variant.table.askable[row.key]
         print(f"\n{row.name}" + (f" {answer_in_words(variant, row.key)}" if key else ""))
@@ -184,16 +151,6 @@ def _print_questions(variant: Variant, rows: Iterable[Row], key: bool = False) -
 
 
 def _grade_answers(parsed: argparse.Namespace) -> None:
-    """Mark answers from a file, or from standard input for "-"; print marks, score, diagnosis and, with --hint, a hint.
-
-    The marks are a table of each box, its kind of mark, the first 40 characters of the answer and the message. A hint
-    with the message of the diagnosis is not printed. The questions of CHECKED_FIRST follow if an answer could be read
-    and the sheet is not all right.
-
-    With --json everything is one line: the report, "opened" with the rows of CHECKED_FIRST if there are any and an
-    answer could be read, and with --hint "hint", null if there is none. Raises InputError for answers that cannot be
-    read, AnswersError for an answer to a box that the sheet lacks, and as `_sheet` does.
-    """
     variant = _sheet(parsed)
     report = grade(variant, _answers(parsed.answers))
     hint = write_hint(variant, report, parsed.hint) if parsed.hint else None
@@ -213,10 +170,6 @@ def _grade_answers(parsed: argparse.Namespace) -> None:
 
 
 def _answers(name: str) -> dict[str, str]:
-    """Return the answers in a JSON file, or in standard input for "-": an object such as {"queries.rows": "100"}.
-
-    Raises InputError for other content (numbers must be texts), more than MAX_CONFIG_BYTES, or an unreadable file.
-    """
     text = sys.stdin.buffer.read(MAX_CONFIG_BYTES + 1) if name == "-" else read_file(Path(name))
     if len(text) > MAX_CONFIG_BYTES:
         problem = _("{file} is longer than {most:,} bytes, too long for a file of answers.")
@@ -233,16 +186,6 @@ def _answers(name: str) -> dict[str, str]:
 
 
 def _check_worksheets(parsed: argparse.Namespace) -> None:
-    """Print every finding about the worksheets of a folder, by default the app's, then how many worksheets to fix.
-
-    For a file, which holds a worksheet or an exit ticket, print its errors with their lines and exit with status 1;
-    without errors, print the findings about the worksheet, or that an exit ticket has nothing to fix. With --sentences
-    print the sentences of the sheets and look for no findings. With --json print findings or sentences alone, as one
-    line. Exits with status 1 if a finding is fixable by an author.
-
-    Raises InputError for a path that does not exist and a folder without worksheets, WorksheetError for a file in a
-    folder that cannot be read.
-    """
     path = Path(parsed.folder) if parsed.folder else None
     if path and not path.exists():
         raise InputError(_("There is no folder or file {folder}.").format(folder=path))
@@ -277,11 +220,6 @@ def _check_worksheets(parsed: argparse.Namespace) -> None:
 
 
 def _library_of_file(path: Path, *, as_json: bool) -> Library:
-    """The app's library with the worksheet in a file as its only one, or with none if the file has an exit ticket.
-
-    If the file cannot be used, all its problems are printed, each with its line or `as_json`, and the process ends with
-    status 1.
-    """
     library = open_library()
     try:
         read = read_material_file(path.stem, decode_file(read_file(path)), library)
@@ -296,12 +234,6 @@ def _library_of_file(path: Path, *, as_json: bool) -> Library:
 
 
 def _print_sentences(library: Library, *, as_json: bool) -> None:
-    """Print each sentence of the library's sheets once for each kind, under that kind, with one sheet that has it.
-
-    That sheet is the first. The sheets are every worksheet with every model that suits it, each at the worksheet's
-    number of tokens, at 1 and at MANY_TOKENS; a length that the model cannot take is skipped. With `as_json`, one line
-    maps each kind to its sentences, without the sheets.
-    """
     sentences: dict[str, dict[str, str]] = {}
     for worksheet in library.worksheets:
         for model in library.models:
@@ -320,13 +252,6 @@ def _print_sentences(library: Library, *, as_json: bool) -> None:
 
 
 def _sentences(variant: Variant) -> Iterator[tuple[str, str]]:
-    """Yield (kind, sentence) for each sentence of a sheet, such as ("single-head: nudges", "queries.rows: …").
-
-    The kinds, in this order: "titles"; "TOPIC: description", what is around the table, cut into sentences; "TOPIC:
-    rows", names with notes, each followed by the row's "formulas"; "TOPIC: nudges"; "misconceptions" that the sheet can
-    show; "drawings", their descriptions without the shapes, each followed by its "captions". Headings, labels and the
-    author's introduction are left out.
-    """
     text, topic = variant.text, variant.worksheet.topic
     yield "titles", text.title
     paragraphs = (text.description, text.asides, text.task, *text.assumptions, text.footnote or "")

@@ -74,11 +74,7 @@ class Columns:
 
 @dataclass(frozen=True)
 class RosterRows:
-    """A class list as it was read.
-
-    `left_out` has the rows that aren't students. Titles that were only guessed are in `guessed_titles`, since they may
-    be a student. `columns` is None for a list without titles.
-    """
+    """A class list as it was read. `left_out` has the rows that aren't students."""
 
     text: str
     entries: tuple[RosterEntry, ...]
@@ -107,11 +103,7 @@ def read_roster_rows(
     max_names: int = MAX_ROSTER_NAMES,
     chosen: Choice | None = None,
 ) -> RosterRows:
-    """Read a class list; `chosen` are its columns, if a person said which.
-
-    Raises RosterError for a file that cannot be read, no names, more than `max_names`, more than MAX_ROSTER_BYTES bytes
-    (of a text: characters), and a name or number of more than MAX_ENTRY_LENGTH characters.
-    """
+    """Read a class list; `chosen` are its columns, if a person said which."""
     if len(roster) > MAX_ROSTER_BYTES:
         problem = _("The class list is larger than {limit:,} bytes. Split it and add the parts one by one.")
         raise RosterError(problem.format(limit=MAX_ROSTER_BYTES))
@@ -160,7 +152,6 @@ def _too_many(count: int, limit: int) -> RosterError:
 
 
 def _decode(roster: bytes) -> str:
-    """A file's text in UTF-16 with its mark, UTF-8 or else Windows-1252; raises RosterError."""
     if roster.startswith(b"PK\3\4"):
         raise RosterError(_("This is a workbook, such as .xlsx, not a text file. Save the sheet as CSV in UTF-8."))
     for encoding in ("utf-16",) if roster[:2] in (b"\xff\xfe", b"\xfe\xff") else ("utf-8-sig", "cp1252"):
@@ -172,7 +163,6 @@ def _decode(roster: bytes) -> str:
 
 
 def _lines(text: str) -> list[str]:
-    """The lines that hold more than spaces, tabs, commas, semicolons and quotes; raises RosterError if none is left."""
     lines = [line for line in text.removeprefix("\ufeff").replace("\0", " ").splitlines() if line.strip(' \t,;"')]
     if not lines:
         raise RosterError(_("The class list is empty. Type at least one name, one per line."))
@@ -180,7 +170,6 @@ def _lines(text: str) -> list[str]:
 
 
 def _read_csv(lines: Iterable[str], delimiter: str) -> Iterator[list[str]]:
-    """Yield the cells of each row, unchanged; raises RosterError for text that is not CSV."""
     try:
         yield from csv.reader((f"{line}\n" for line in lines), delimiter=delimiter)
     except csv.Error as error:
@@ -200,7 +189,6 @@ class _Titles:
 
 
 def _find_titles(lines: Sequence[str], delimiters: str) -> _Titles | None:
-    """Find the line with the titles of the columns: by known titles, else by the columns below it."""
     starts = [line[:_HEADER_LENGTH] for line in lines[: _PREFACE_LINES + _LOOKED_AT]]
     for number, start in enumerate(starts[:_PREFACE_LINES]):
         known = [(delimiter, _count_known(_cells(start, delimiter))) for delimiter in delimiters]
@@ -224,22 +212,16 @@ def _cells(line: str, delimiter: str) -> list[str]:
 
 
 def _title_key(title: str) -> str:
-    """A title as titles are compared: "First_name*" is "first name"."""
     return clean_line(re.sub(r"[_-]", " ", title)).casefold().strip(" :*#")
 
 
 def _count_known(titles: Row) -> int:
-    """How many kinds of columns have a known title, 0 if none of them holds names."""
     keys = {_title_key(title) for title in titles}
     names = sum(not keys.isdisjoint(known) for known in (_FULL_NAMES, _FIRST_NAMES, _LAST_NAMES))
     return names and names + (not keys.isdisjoint(_NUMBERS))
 
 
 def _begins_with_a_name(lines: Sequence[str]) -> bool:
-    """Whether the first line is a name such as "Student, Ada", rather than titles such as "Name, Section".
-
-    It is a name if it is written like "Lee, Kim", and so is one of the lines below it, or none of them has a comma.
-    """
     first, *others = (line.strip() for line in lines)
     rows = [line for line in others if "," in line]
     return bool(_FAMILY_NAME_FIRST.fullmatch(first)) and (not rows or any(map(_FAMILY_NAME_FIRST.fullmatch, rows)))
@@ -248,7 +230,6 @@ def _begins_with_a_name(lines: Sequence[str]) -> bool:
 def _read_table(
     text: str, lines: Sequence[str], place: _Titles, chosen: Choice | None
 ) -> tuple[RosterRows, list[RosterEntry]]:
-    """Read the lines below the titles, each by its columns."""
     columns = guessed = None
     if place.delimiter:
         header = _cells(lines[place.line][:_HEADER_LENGTH], place.delimiter)
@@ -269,7 +250,6 @@ def _read_table(
 
 
 def _choose_columns(titles: tuple[str, ...], table: Sequence[Row], chosen: Choice | None) -> Columns:
-    """The columns that were chosen, else those with known titles, else those that look like names and a number."""
     keys = [_title_key(title) for title in titles]
     filled = {index for row in table for index, cell in enumerate(row[: len(titles)]) if cell.strip()}
     is_canvas = keys[:2] == ["student", "id"] or keys[:3] == ["lastname", "firstname", "id"]
@@ -300,7 +280,6 @@ def _choose_columns(titles: tuple[str, ...], table: Sequence[Row], chosen: Choic
 
 
 def _column(rows: Sequence[Row], index: int) -> list[str]:
-    """The cells of a column that aren't empty."""
     return [cell for row in rows if index < len(row) and (cell := _unspelled(row[index]))]
 
 
@@ -310,7 +289,6 @@ def _has_single_words(rows: Sequence[Row], index: int) -> bool:
 
 
 def _columns_with(titles: Row, rows: Sequence[Row], fits: Callable[[list[str]], bool]) -> list[int]:
-    """The columns with a title of letters, about half of whose cells or more are filled, and fit."""
     titled = (i for i, title in enumerate(titles) if any(map(str.isalpha, title)) and not _SIGN.search(title))
     return [
         index for index in titled if (cells := _column(rows, index)) and 2 * len(cells) + 1 >= len(rows) and fits(cells)
@@ -322,13 +300,10 @@ def _all_have_signs(cells: list[str]) -> bool:
 
 
 def _text_columns(titles: Row, rows: Sequence[Row]) -> list[int]:
-    """The columns that may hold names: few of their cells have a digit or an @."""
     return _columns_with(titles, rows, lambda cells: 2 * sum(map(bool, map(_SIGN.search, cells))) < len(cells))
 
 
 def _identifier_columns(titles: Row, rows: Sequence[Row]) -> tuple[list[int], list[int]]:
-    """The columns that tell rows apart by a number, and those that do so by an e-mail address."""
-
     def are_numbers(cells: list[str]) -> bool:
         only_count = cells == [f"{number}" for number in range(1, len(cells) + 1)] != ["1"]
         return not only_count and _differ(cells) and all(map(_STUDENT_NUMBER.fullmatch, cells))
@@ -344,8 +319,6 @@ def _differ(cells: list[str]) -> bool:
 
 
 def _entry(row: Row, columns: Columns) -> RosterEntry:
-    """The entry of a row, which may be shorter than the titles; without a number, Canvas's ID is the number."""
-
     def cell(index: int | None) -> str:
         return _unspelled(row[index]) if index is not None and index < len(row) else ""
 
@@ -364,13 +337,11 @@ def _unspelled(cell: str) -> str:
 
 
 def _plain_number(number: str) -> str:
-    """A number without what only keeps its zeros: ="007", '007 and #007 are 007."""
     spelled = _SPELLED_NUMBER.fullmatch(number)
     return clean_line(spelled[1] or spelled[2]) if spelled else number
 
 
 def _with_doubts(entries: Sequence[RosterEntry], has_sign: Sequence[bool], after: bool = True) -> list[RosterEntry]:
-    """Mark what is above, or `after`, the students where every student has a number or e-mail address."""
     signed = [index for index, sign in enumerate(has_sign) if sign]
     start, end = (signed[0], signed[-1] + 1) if signed else (0, 0)
     if end - start != len(signed) or not (after or end == len(entries)):
@@ -382,7 +353,6 @@ def _with_doubts(entries: Sequence[RosterEntry], has_sign: Sequence[bool], after
 
 
 def _read_lines(lines: Sequence[str], delimiters: str) -> list[RosterEntry]:
-    """Read each line by itself; those above the first number are doubtful, and so is the first of several columns."""
     rows = [row for row in (_row(number, line, delimiters) for number, line in enumerate(lines, start=1)) if any(row)]
     entries = [_entry_by_look(row) for row in rows]
     has_sign = [bool(entry.number) or "@" in "".join(row) for entry, row in zip(entries, rows, strict=True)]
@@ -393,7 +363,6 @@ def _read_lines(lines: Sequence[str], delimiters: str) -> list[RosterEntry]:
 
 
 def _row(number: int, line: str, delimiters: str) -> list[str]:
-    """The cleaned cells of a line, separated by tab if it has one, else semicolon, else comma; "Lee, Kim" is one."""
     delimiter = next((mark for mark in delimiters if mark in line), ",")
     if delimiter == "," and _FAMILY_NAME_FIRST.fullmatch(line.strip()):
         return [clean_line(line)]
@@ -406,7 +375,6 @@ def _row(number: int, line: str, delimiters: str) -> list[str]:
 
 
 def _entry_by_look(row: Row) -> RosterEntry:
-    """Of several cells the first with a digit and no space is the number, and those without @ are the name."""
     if len(row) == 1:
         return RosterEntry(_first_name_first(row[0]))
     number = next((cell for cell in row if _STUDENT_NUMBER.fullmatch(cell)), "")
@@ -415,6 +383,5 @@ def _entry_by_look(row: Row) -> RosterEntry:
 
 
 def _first_name_first(name: str) -> str:
-    """Return "Lee, Kim" as "Kim Lee"; a name with no comma, or with two, is returned unchanged."""
     last, comma, first = name.partition(", ")
     return f"{first} {last}" if comma and last and first and "," not in first else name

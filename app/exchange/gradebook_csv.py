@@ -30,11 +30,7 @@ class PointsColumn:
 
 
 def canvas_csv(students: Sequence[Student], columns: Sequence[PointsColumn]) -> str:
-    """Return a gradebook as Canvas exports and imports it, with the row of possible points below the header.
-
-    There is an empty cell for an activity not tried, and EX if a student is excused. Titles that Canvas would take for
-    its own columns are changed. See `found_by_canvas` for whom it leaves out.
-    """
+    """Return a gradebook as Canvas exports and imports it, with the row of possible points below the header."""
     titles = unique_titles(_CANVAS_ID.sub(r"[\1]", _CANVAS_TITLE.sub(r"\1-", column.title)) for column in columns)
     rows: list[Sequence[Cell]] = [("Student", "ID", "SIS User ID", "SIS Login ID", "Section", *titles)]
     rows.append(("    Points Possible", "", "", "", "", *(column.points for column in columns)))
@@ -49,21 +45,13 @@ def canvas_csv(students: Sequence[Student], columns: Sequence[PointsColumn]) -> 
 
 
 def found_by_canvas(students: Sequence[Student]) -> list[Student]:
-    """The students whom Canvas can tell apart: by its ID, then a SIS ID, then a login, and last by name.
-
-    Of two students with one name, Canvas would give the grades of one without a number to the other.
-    """
+    """The students whom Canvas can tell apart: by its ID, then a SIS ID, then a login, and last by name."""
     names = Counter(name_key(student.name) for student in students)
     return [each for each in students if each.canvas_id or each.roster_key or names[name_key(each.name)] == 1]
 
 
 def moodle_csv(students: Sequence[Student], columns: Sequence[PointsColumn]) -> str:
-    """Return a CSV file of grades in per cent of each column's points, the scale of grade items that Moodle makes.
-
-    The first column, by which Moodle finds the students, has the title that their numbers came under. Grades have at
-    most 2 decimals. A cell is empty if the student has not tried the activity or is excused, or if nothing can be
-    earned.
-    """
+    """Return a CSV file of grades in per cent of each column's points, the scale of grade items that Moodle makes."""
     title, found = found_by_moodle(students)
     titles = unique_titles(f"{column.title} (%)" for column in columns)
     rows: list[Sequence[Cell]] = [(title, "Full name", *titles)]
@@ -72,11 +60,7 @@ def moodle_csv(students: Sequence[Student], columns: Sequence[PointsColumn]) -> 
 
 
 def found_by_moodle(students: Sequence[Student]) -> tuple[str, list[Student]]:
-    """The title of the numbers that most students have, and the students with such a number.
-
-    Moodle ends an import at the first number that it can't find among those of one kind, and gives the grades of a row
-    without a number to the student in the row above.
-    """
+    """The title of the numbers that most students have, and the students with such a number."""
     numbered = [student for student in students if student.roster_key]
     known = {("@" in str(s.roster_key)): s.number_title for s in numbered if s.number_title}  # for those typed by hand
 
@@ -90,16 +74,12 @@ def found_by_moodle(students: Sequence[Student]) -> tuple[str, list[Student]]:
 
 
 def _percent(column: PointsColumn, student: Student) -> float | None:
-    """Return a student's score in per cent with 2 decimals; None without a score, or if nothing can be earned."""
     score = column.scores.get(student.id)
     return None if score is None or not column.points else round(100 * score / column.points, 2)
 
 
 def unique_titles(titles: Iterable[str]) -> Iterator[str]:
-    """Yield titles that gradebooks don't merge: "A", "B", "A" become "A", "B", "A [2]".
-
-    A number that would make a title which is there as it stands, or was yielded before, is passed over.
-    """
+    """Yield titles that gradebooks don't merge: "A", "B", "A" become "A", "B", "A [2]"."""
     listed = list(titles)
     taken, seen = set(listed), set[str]()
     numbers = defaultdict[str, Iterator[int]](lambda: count(2))

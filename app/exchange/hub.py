@@ -78,9 +78,8 @@ def hub_host() -> str:
 
 
 def repository_name(text: str) -> str | None:
-    """Return the org/name that `text`, stripped, is or has as its path's first two parts; None if it is no such name.
-
-    Only URLs of the hub in use and of https://huggingface.co have a path. None, too, for pages of data sets and spaces.
+    """Return the org/name that `text`, stripped, is or has as its path's first two parts; None if it is no such
+    name.
 
     Example:
         repository_name("https://huggingface.co/org/name/tree/main")  # "org/name"
@@ -93,14 +92,7 @@ def repository_name(text: str) -> str | None:
 
 
 def fetch_config(name_or_url: str, cache_dir: Path, *, allowed: bool, client: Client = THE_APP) -> object:
-    """Return the parsed config.json of a model on the Hub.
-
-    The hub is asked each time; the copy in `cache_dir` is used if the file has not changed, if the hub cannot be
-    reached, or if it answers with an error that is not about the model. Waits for at most FETCH_TIMEOUT_S. Raises
-    HubError in every other case: if the operator does not allow it (`allowed`); for anything but a name or URL of a
-    model; while MAX_FETCHES others run; for a model that is missing or gated; for a config that is too large or not
-    JSON.
-    """
+    """Return the parsed config.json of a model on the Hub."""
     if not allowed:
         raise HubError("off")
     name = repository_name(name_or_url)
@@ -142,9 +134,8 @@ class _CachedFile:
 
 
 def delete_old_copies(cache_dir: Path) -> None:
-    """Delete the copies of files that nobody has fetched for COPY_RETENTION_S, and the oldest beyond MAX_COPIES_BYTES.
-
-    A copy also counts as fetched when the hub said that it has not changed, or could not be reached.
+    """Delete the copies of files that nobody has fetched for COPY_RETENTION_S, and the oldest beyond
+    MAX_COPIES_BYTES.
     """
     copies = list[tuple[float, int, Path]]()
     for path in cache_dir.glob("*"):
@@ -159,17 +150,10 @@ def delete_old_copies(cache_dir: Path) -> None:
 
 
 def _endpoint() -> str:
-    """Return the URL of the hub without a slash at its end: that of HF_ENDPOINT, else of the Hugging Face Hub."""
     return (os.environ.get("HF_ENDPOINT") or DEFAULT_ENDPOINT).rstrip("/")
 
 
 def _fetch_or_cached(name: str, path: Path) -> bytes:
-    """Return the bytes of a model's config.json from the hub, and store them at `path`, the file of the cache.
-
-    The stored bytes are returned if the file is unchanged, if the hub cannot be reached in time, or if it answers with
-    an error that is not about the model. Raises HubError in these last two cases without stored bytes, for every
-    refusal such as a missing or gated model, and if the file cannot be written.
-    """
     import httpx  # not at the top of the file, so that the app and the other commands start without it
 
     cached = _CachedFile.read(path)
@@ -197,18 +181,11 @@ def _fetch_or_cached(name: str, path: Path) -> bytes:
 
 
 def _run_in_thread(fetching: Coroutine[None, None, _CachedFile]) -> _CachedFile:
-    """Run a coroutine to its end in a new thread, since the caller's may have an event loop, and return its result."""
     with ThreadPoolExecutor(max_workers=1) as thread:
         return thread.submit(copy_context().run, asyncio.run, fetching).result()
 
 
 async def _fetch(name: str, cached: _CachedFile | None) -> _CachedFile:
-    """Return the config.json as the hub has it now, or `cached` itself if the hub says that it has not changed.
-
-    Redirects, such as those of renamed models, are followed only to hosts of the hub, so that no hub can make this
-    server ask an address in the operator's network. Another host, a refusal and MAX_REDIRECTS redirects raise HubError;
-    a hub that cannot be reached raises httpx.HTTPError.
-    """
     import httpx
 
     # Bytes are counted as they come, and nothing is unpacked. The hub need not know what runs here in which version.
@@ -230,7 +207,6 @@ async def _fetch(name: str, cached: _CachedFile | None) -> _CachedFile:
 
 
 def _is_hub_url(url: httpx.URL) -> bool:
-    """Whether a URL has the hub's scheme, host and port, or is https on one of HUB_DOMAINS or a subdomain of it."""
     import httpx
 
     hub = httpx.URL(_endpoint())
@@ -240,10 +216,6 @@ def _is_hub_url(url: httpx.URL) -> bool:
 
 
 async def _read_bounded(response: httpx.Response, name: str) -> bytes:
-    """Return the body of an answer with status 200; raises HubError, which shows the model's `name`, for any other.
-
-    Also raises it as soon as the stated or the true length is over MAX_CONFIG_BYTES, without reading the rest.
-    """
     if response.status_code != 200:
         raise _refusal_error(response, name)
     stated = response.headers.get("Content-Length", "")
@@ -259,10 +231,6 @@ async def _read_bounded(response: httpx.Response, name: str) -> bytes:
 
 
 def _refusal_error(response: httpx.Response, name: str) -> HubError:
-    """Return the HubError for a hub's refusal: no config.json, gated, missing or private, else "failed".
-
-    The hub's error code decides if it is one of these; otherwise 401 and 404 mean missing or private, and 403 gated.
-    """
     status, code = response.status_code, response.headers.get("X-Error-Code", "")
     if code == "EntryNotFound":
         return HubError("no-config", name=name)

@@ -39,10 +39,8 @@ class HubSettings(Protocol):
 
 
 def library_with_model(library: Library, store: Store, key: str | None) -> Library:
-    """Return the library with the imported model `key` added to its models.
-
-    It is the library itself for no key, for a key that it already has, and for one that nobody imported; looking the
-    model up in the library then says so. Raises ConfigError for a stored config that can no longer be read.
+    """Return the library with the imported model `key` added to its models. Raises ConfigError for a stored config
+    that can no longer be read.
     """
     if not key or key in library.models:
         return library
@@ -53,11 +51,7 @@ def library_with_model(library: Library, store: Store, key: str | None) -> Libra
 
 
 def variant_from_code(library: Library, store: Store, text: str) -> Variant:
-    """Return the sheet that the sheet code `text` names, with a model of the library or an imported one.
-
-    Raises WorksheetError for a text that is no code of a sheet, ConfigError for a stored config that can no longer be
-    read.
-    """
+    """Return the sheet that the sheet code `text` names, with a model of the library or an imported one."""
     code = read_code(text)
     keys = store.model_keys(imported_key_prefix(code.model)) if code and code.model else ()
     for key in keys:
@@ -66,15 +60,7 @@ def variant_from_code(library: Library, store: Store, text: str) -> Variant:
 
 
 def import_config(store: Store, config: object, source: str, name: str = "", repository: str = "") -> Model:
-    """Store what is read of a config.json in the database and return its model; the same import gets the same key.
-
-    The model is called `name`, else `repository`, else what the config calls itself, else after its family and sizes. A
-    `name` is part of the key, so that nobody meets a name that somebody else gave. `source` is "file", "pasted" or the
-    name of a repository on the Hub. Only what `config_to_keep` leaves is stored, unless that would be another model. A
-    config that is stored whole already, as earlier versions did, keeps its model if `name` is "" or the same. Raises
-    ConfigError for a config that cannot be read as a model, or of which more than MAX_KEPT_CONFIG_BYTES would be
-    stored.
-    """
+    """Store what is read of a config.json in the database and return its model; the same import gets the same key."""
     given = clean_line(name, MAX_MODEL_NAME_LENGTH)
     shown_name = given or repository or _name_in_config(config)
     architecture = build_architecture(config, shown_name or "this model")
@@ -93,11 +79,8 @@ def import_config(store: Store, config: object, source: str, name: str = "", rep
 
 
 def config_to_keep(config: object, depth: int = 0) -> object:
-    """A config without fields that no size is read from: long texts and lists, tables of labels, quantization settings.
-
-    Fields of UNREAD_FIELDS, and those whose name has more than MAX_KEPT_TEXT characters, are left out on every level. A
-    table of labels becomes their number, or null if it is empty. `depth` counts the objects around this one: those
-    within MAX_KEPT_DEPTH others are left out. A config that is no object stays.
+    """A config without fields that no size is read from: long texts and lists, tables of labels, quantization
+    settings.
 
     Example:
         config_to_keep({"d_model": 512, "id2label": {"0": "cat"}, "label2id": {"cat": 0}})
@@ -121,12 +104,6 @@ def _holds_too_much() -> ConfigError:
 
 
 def _is_small(value: object, depth: int) -> bool:
-    """Whether a field may be one that sizes are read from: any number, true, false or null, a text of at most
-    MAX_KEPT_TEXT characters, a list of at most MAX_KEPT_LIST items, or an object.
-
-    A list with an object directly in it is not, nor an object within MAX_KEPT_DEPTH others (`depth`). What an object
-    holds, and how long the other items of a list are, isn't looked at here.
-    """
     if isinstance(value, dict):
         return depth < MAX_KEPT_DEPTH
     if isinstance(value, list):
@@ -142,9 +119,9 @@ def import_text(store: Store, text: str | bytes, source: str, name: str = "") ->
 def import_from_hub(
     store: Store, settings: HubSettings, name_or_url: str, name: str = "", client: Client = THE_APP
 ) -> Model:
-    """Fetch a model's config from the Hub and store it in the database; the model is called `name`, or else org/name.
-
-    Raises HubError for a config that cannot be fetched, ConfigError for one that cannot be read as a model.
+    """Fetch a model's config from the Hub and store it in the database; the model is called `name`, or else
+    org/name. Raises HubError for a config that cannot be fetched, ConfigError for one that cannot be read as a
+    model.
     """
     config = fetch_config(name_or_url, settings.data_dir / "hub", allowed=settings.hub, client=client)
     source = repository_name(name_or_url) or name_or_url
@@ -152,18 +129,17 @@ def import_from_hub(
 
 
 def model_name_from_path(path: str) -> str:
-    """The file's name without folders and its last suffix, to suggest as the model's name; "" for config.json, which
+    r"""The file's name without folders and its last suffix, to suggest as the model's name; "" for config.json, which
     every model's file is called.
 
     Example:
-        model_name_from_path("C:\\\\models\\\\llama.json")  # "llama"
+        model_name_from_path("C:\\models\\llama.json")  # "llama"
     """
     stem = PurePath(path.replace("\\", "/")).stem
     return "" if stem.lower() == "config" else stem
 
 
 def _model(stored: StoredModel) -> Model:
-    """Return the model of a stored config, with a sentence about where it came from; raises ConfigError."""
     kinds = {"file": _("Imported from a file."), "pasted": _("Imported from pasted text.")}
     about = kinds.get(stored.source) or _("Imported from the Hugging Face Hub: {source}.").format(source=stored.source)
     return Model(stored.key, stored.name, about, "", _architecture(stored.config, stored.name), stored.config)
@@ -171,18 +147,10 @@ def _model(stored: StoredModel) -> Model:
 
 @lru_cache(maxsize=64)
 def _architecture(config: str, name: str) -> Architecture:
-    """Return the architecture that the text of a config.json describes; the last 64 are cached. Raises ConfigError."""
     return read_config(config, name)
 
 
 def _name_in_config(config: object) -> str:
-    """Return the config's "_name_or_path", cleaned and without the folders of the machine it was saved on.
-
-    "" if that is no text, or the config no object.
-
-    Example:
-        "org/name" stays; "/home/kim/models/llama" becomes "llama".
-    """
     stated: Any = config.get("_name_or_path") if isinstance(config, dict) else None
     if not isinstance(stated, str):
         return ""

@@ -55,12 +55,7 @@ class MailServer:
 
 
 def read_server(url: str) -> MailServer:
-    """Return the server of a URL such as smtps://user:password@host:465.
-
-    smtps:// means TLS from the start. smtp:// means STARTTLS, except with ?tls=none and for this machine itself, such
-    as smtp://localhost. Without a port the usual one of PORTS is taken. Raises ValueError for any other URL, and for a
-    user without a password; it says what to write instead, and does not repeat the password.
-    """
+    """Return the server of a URL such as smtps://user:password@host:465."""
     try:
         parts = urlsplit(url)
         port, query = parts.port, dict(parse_qsl(parts.query, keep_blank_values=True))
@@ -76,11 +71,6 @@ def read_server(url: str) -> MailServer:
 
 
 def _security(scheme: str, query: Mapping[str, str], host: str) -> Security:
-    """Return how the connection is secured: "tls" for smtps, and for smtp what ?tls= says, "starttls" or "none".
-
-    Without ?tls= it is "starttls", but "none" if the host is this machine. Raises ValueError for any other query, and
-    for any query at all with smtps.
-    """
     if scheme == "smtps" and not query:
         return "tls"
     security = query.get("tls", "none" if is_local(host) else "starttls")
@@ -91,10 +81,7 @@ def _security(scheme: str, query: Mapping[str, str], host: str) -> Security:
 
 def read_sender(text: str) -> Address:
     """Return the mailbox that "shapes@example.org" or "Attention Shapes <shapes@example.org>" names, with its name.
-
-    An international domain gets its ASCII form. Raises ValueError for anything but one mailbox, and for a part before
-    the @ that is not ASCII. Only syntax is checked and nothing looked up; domains that exist only inside a network are
-    fine.
+    Raises ValueError for anything but one mailbox, and for a part before the @ that is not ASCII.
     """
     import email_validator  # not needed where no mail is sent
 
@@ -110,9 +97,8 @@ def read_sender(text: str) -> Address:
 
 
 class Outbox:
-    """A thread that does one piece of work after another, so that a request neither waits nor shows how long it takes.
-
-    The thread starts with the first piece of work.
+    """A thread that does one piece of work after another, so that a request neither waits nor shows how long it
+    takes. The thread starts with the first piece of work.
     """
 
     def __init__(self, capacity: int = MAX_WAITING_MESSAGES) -> None:
@@ -122,10 +108,7 @@ class Outbox:
         self._is_closed = False
 
     def put(self, work: Callable[[], None]) -> bool:
-        """Queue `work` for the thread, to be done in the present language, and return True without waiting for it.
-
-        If `capacity` pieces are waiting already, or `close` has been called, drops it and returns False.
-        """
+        """Queue `work` for the thread, to be done in the present language, and return True without waiting for it."""
         with self._starting:
             if self._is_closed:
                 return False
@@ -139,11 +122,7 @@ class Outbox:
         return True
 
     def close(self) -> None:
-        """Wait until everything queued is done and end the thread, but wait no longer than twice CLOSE_TIMEOUT_S.
-
-        What is not done by then goes on in the thread, which does not keep the process from ending. Returns at once if
-        nothing was ever queued.
-        """
+        """Wait until everything queued is done and end the thread, but wait no longer than twice CLOSE_TIMEOUT_S."""
         with self._starting:
             self._is_closed = True
         if self._thread is None:
@@ -153,10 +132,6 @@ class Outbox:
         self._thread.join(CLOSE_TIMEOUT_S)
 
     def _run(self) -> None:
-        """Do what is queued, piece by piece, until None comes; a piece that raises does not stop the next.
-
-        Its error is logged by its kind alone, since the text may hold names.
-        """
         while work := self._waiting.get():
             try:
                 work()
@@ -173,11 +148,7 @@ class Mail:
     outbox: Outbox = field(default_factory=Outbox)
 
     def send(self, email: str, subject: str, text: str) -> None:
-        """Send one message in plain text to `email` from `sender`, with a login if the server has a user.
-
-        Waits for the server. Raises MailError if it fails in any way, which names the kind of error and the server's
-        code, but no address. Call it through the outbox.
-        """
+        """Send one message in plain text to `email` from `sender`, with a login if the server has a user."""
         try:
             smtp = _connect(self.server)
             try:
@@ -191,10 +162,6 @@ class Mail:
             raise MailError(f"{type(error).__name__} {_server_code(error)}".strip()) from None
 
     def _message(self, email: str, subject: str, text: str) -> EmailMessage:
-        """Return the message in plain text with all its headers, marked as sent by a program so that nobody replies.
-
-        Raises ValueError or MessageError for an address that no header can hold.
-        """
         message = EmailMessage()
         message["From"], message["Subject"] = self.sender, subject
         message["To"] = Address(addr_spec=_with_ascii_domain(email))
@@ -205,10 +172,7 @@ class Mail:
 
 
 def _connect(server: MailServer) -> smtplib.SMTP:
-    """Connect to the server, secured as its `security` says, without a login; certificates are checked.
-
-    Raises OSError if connecting or securing fails, and leaves nothing open.
-    """
+    """Connect to the server, secured as its `security` says, without a login; certificates are checked."""
     trusted = ssl.create_default_context()
     if server.security == "tls":
         return smtplib.SMTP_SSL(server.host, server.port, timeout=SERVER_TIMEOUT_S, context=trusted)
@@ -223,16 +187,11 @@ def _connect(server: MailServer) -> smtplib.SMTP:
 
 
 def _server_code(error: Exception) -> str:
-    """Return the mail server's number for an error, "" if it gave none; its words may hold the address.
-
-    Several refused recipients have theirs separated by commas.
-    """
     if isinstance(error, smtplib.SMTPRecipientsRefused):
         return ", ".join(str(code) for code, _ in error.recipients.values())
     return str(error.smtp_code) if isinstance(error, smtplib.SMTPResponseException) else ""
 
 
 def _with_ascii_domain(email: str) -> str:
-    """Return ada@bücher.example as ada@xn--bcher-kva.example; raises ValueError if the domain has no such form."""
     box, _, domain = email.partition("@")
     return f"{box}@{domain if domain.isascii() else domain.encode('idna').decode('ascii')}"

@@ -42,9 +42,7 @@ def decode_file(content: bytes) -> str:
 
 
 def settings_in_file(text: str) -> dict[str, Any]:
-    """The settings that a file has, whether or not they can be used; raises MaterialFileError if it is not TOML, too
-    long, or has too many settings (see `read_toml`).
-    """
+    """The settings that a file has, whether or not they can be used."""
     try:
         return read_toml(text)
     except TomlError as error:
@@ -53,9 +51,7 @@ def settings_in_file(text: str) -> dict[str, Any]:
 
 def read_material_file(key: str, text: str, library: Library) -> MaterialFile:
     """The worksheet or exit ticket that a file holds, under this key; `library` has the models that it may name.
-
-    A file with an instruction and no topic is an exit ticket, any other a worksheet. Raises MaterialFileError, which
-    has every problem with its line; if the file is not TOML, only that.
+    Raises MaterialFileError, which has every problem with its line; if the file is not TOML, only that.
     """
     settings = settings_in_file(text)
     if "instruction" in settings and "topic" not in settings:
@@ -70,11 +66,6 @@ def read_material_file(key: str, text: str, library: Library) -> MaterialFile:
 
 
 def _about_imported(settings: Mapping[str, Any], error: SettingError) -> SettingError:
-    """The error; one about the setting "model" is replaced if the model's name there begins with "cfg-".
-
-    Such models are imported ones, and the new sentence says where to import this one, its name cut to 30 characters. No
-    models are looked up: a model that exists but cannot be used gets the same sentence.
-    """
     name = settings.get(error.setting)
     if error.setting != "model" or not isinstance(name, str) or not name.startswith("cfg-"):
         return error
@@ -83,12 +74,6 @@ def _about_imported(settings: Mapping[str, Any], error: SettingError) -> Setting
 
 
 def _with_lines(text: str, errors: Sequence[SettingError], *, names_setting: bool = False) -> list[str]:
-    """The sentences of some errors, by line, each after "Line N:".
-
-    A setting without a line, such as one that is missing, gets the line of the table around it; if there is none, its
-    sentence comes first, without "Line N:". With `names_setting`, the sentence begins with the setting's name, entries
-    of lists counted from 1, and a colon: "rows.2: …".
-    """
     lines, sentences = lines_of_settings(text), list[tuple[int, str]]()
     for error in errors:
         name = ".".join(str(part + 1 if isinstance(part, int) else part) for part in error.path)

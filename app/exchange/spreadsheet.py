@@ -19,11 +19,6 @@ def escape_formula(cell: Cell) -> Cell:
     """Return the cell, with an apostrophe before a text that a spreadsheet would run as a formula; other cells are
     unchanged.
 
-    Such a text begins with = + - @ or their full-width forms, also after spaces or quotes, or with a tab or a line
-    break. A plain number keeps its sign, so that it stays a number. What follows a semicolon or a line break is escaped
-    in the same way: where lists are separated by semicolons, a spreadsheet splits a row of this file there, whatever
-    quotes are around the cell.
-
     Example:
         escape_formula("=1+1")   # "'=1+1"
         escape_formula("＝1+1")  # "'＝1+1"
@@ -37,25 +32,18 @@ def escape_formula(cell: Cell) -> Cell:
 
 
 def csv_lines(rows: Iterable[Sequence[Cell]]) -> Iterator[str]:
-    """Yield a CSV file for a spreadsheet line by line: a byte order mark, then each row with every text in quotes.
-
-    Rows are taken one at a time, so that a file of any length needs little memory. Formulas are escaped.
-    """
+    """Yield a CSV file for a spreadsheet line by line: a byte order mark, then each row with every text in quotes."""
     yield BOM
     for row in rows:
         yield _line(row, csv.QUOTE_NONNUMERIC)
 
 
 def plain_csv(rows: Iterable[Sequence[Cell]]) -> str:
-    """Return a CSV file for another program: no byte order mark, quotes only where needed. Formulas are escaped."""
+    """Return a CSV file for another program: no byte order mark, quotes only where needed."""
     return "".join(_line(row, csv.QUOTE_MINIMAL) for row in rows)
 
 
 def _line(row: Sequence[Cell], quoting: Literal[0, 2]) -> str:
-    """Return a row as one line of CSV with its CRLF: formulas escaped, then cells written as `_cell_value` says.
-
-    `quoting` is one of the csv.QUOTE_ constants.
-    """
     file = io.StringIO()
     cells = (_cell_value(escape_formula(cell)) for cell in row)
     csv.writer(file, quoting=quoting, lineterminator="\r\n").writerow(cells)
@@ -63,7 +51,6 @@ def _line(row: Sequence[Cell], quoting: Literal[0, 2]) -> str:
 
 
 def _cell_value(cell: Cell) -> Cell:
-    """Return a cell as it is written: True as "yes", False as "no", 14.0 as 14, None as "", and any other as it is."""
     if isinstance(cell, bool):
         return "yes" if cell else "no"
     if isinstance(cell, float) and cell.is_integer():

@@ -46,11 +46,7 @@ def write_toml(settings: Mapping[str, Any]) -> str:
 
 
 def read_toml(text: str) -> dict[str, Any]:
-    """The settings in the text of a TOML file.
-
-    Raises TomlError for a text that is not TOML, for more than MAX_TOML_BYTES or MAX_SETTINGS, and for more than
-    _MAX_DOTS dots in a key or value.
-    """
+    """The settings in the text of a TOML file."""
     if len(text.encode(errors="replace")) > MAX_TOML_BYTES:
         raise TomlError(_("The file has more than {most:,} bytes: make it shorter.").format(most=MAX_TOML_BYTES))
     try:
@@ -63,10 +59,6 @@ def read_toml(text: str) -> dict[str, Any]:
 
 
 def _toml_problem(text: str, error: str) -> str:
-    """The sentence about a text that is not TOML, which quotes the line that Python's parser stopped in.
-
-    If `error` names no line, it says that the file ends too early.
-    """
     lines = text.split("\n")
     match = _ERROR_LINE.search(error)
     number = int(match[1]) if match else len(lines)
@@ -83,12 +75,8 @@ def line_of(lines: Mapping[SettingPath, int], path: Sequence[str | int]) -> int 
 
 
 def lines_of_settings(text: str) -> dict[SettingPath, int]:
-    """The line, from 1, of every setting and table of a TOML text; nothing inside of a value has one.
-
-    A setting of the second [[questions]] has the path ("questions", 1, "text"), and the list itself the line of its
-    first table. Of the dotted key a.b both "a" and "a.b" have a line. Of a text that is not TOML it has those before
-    the first mistake. Raises ValueError for a key or value with more than _MAX_DOTS dots, and TomlError for more than
-    MAX_SETTINGS.
+    """The line, from 1, of every setting and table of a TOML text; nothing inside of a value has one. Raises
+    ValueError for a key or value with more than _MAX_DOTS dots, and TomlError for more than MAX_SETTINGS.
     """
     lines, tables = dict[SettingPath, int](), Counter[SettingPath]()
     table: SettingPath = ()
@@ -123,17 +111,11 @@ def lines_of_settings(text: str) -> dict[SettingPath, int]:
 
 
 def _skip(text: str, position: int) -> int:
-    """The position at which the next statement begins: after spaces, empty lines and comments."""
     match = _BETWEEN.match(text, position)
     return match.end() if match else position
 
 
 def _read_key(text: str, position: int) -> tuple[SettingPath, int]:
-    """The parts of a dotted key that begins at a position, and the position at which it ends.
-
-    () if no key begins there; it stops after more than _MAX_DOTS parts. Raises ValueError for a quoted part that is not
-    TOML.
-    """
     parts = list[str | int]()
     while part := _KEY_PART.match(text, position):
         bare, quoted, dot = part.groups()
@@ -145,11 +127,6 @@ def _read_key(text: str, position: int) -> tuple[SettingPath, int]:
 
 
 def _in_last_tables(path: SettingPath, tables: Mapping[SettingPath, int]) -> SettingPath:
-    """The path of a table, with the index of the last table after each list of tables that it is in; its last part gets
-    no index, even if it is such a list.
-
-    Example: ("questions", "labels") is ("questions", 1, "labels") if there are two questions so far.
-    """
     place: SettingPath = ()
     for index, part in enumerate(path):
         place = (*place, part)
@@ -159,11 +136,6 @@ def _in_last_tables(path: SettingPath, tables: Mapping[SettingPath, int]) -> Set
 
 
 def _end_of_value(text: str, position: int) -> int:
-    """Where the value ends that begins at `position`: the end of a line, outside of all brackets and strings, or the
-    end of the text.
-
-    -1 if it has more than _MAX_DOTS dots outside of strings.
-    """
     depth = dots = 0
     while position < len(text):
         token = _TOKEN.match(text, position)

@@ -30,21 +30,13 @@ _KINDS: dict[str, EdgeKind] = {
 
 
 def axis_name(shapes: TypedShapes, blank: Blank) -> str:
-    """What a typed length counts: "tokens", "embedding" …; "" without a length, and for one that is no size here.
-
-    It follows the number that was typed, not the box it was typed into, and so gives no answer away. "" for the sides
-    of matrices that the sheet doesn't ask for.
-    """
+    """What a typed length counts: "tokens", "embedding" …; "" without a length, and for one that is no size here."""
     expression = shapes.expression(blank) if blank.tensor in shapes.variant.worksheet.rows else None
     return size_name(shapes, expression) if expression else ""
 
 
 def size_name(shapes: TypedShapes, expression: Expression) -> str:
-    """What a size counts in this topic: "tokens", or for the width of several heads a name with their number.
-
-    The number is the model's H if the size has that symbol, else its G; on a sheet in letters, the symbol itself. "" if
-    the wording has no name for the size.
-    """
+    """What a size counts in this topic: "tokens", or for the width of several heads a name with their number."""
     name = shapes.variant.wording.axis_name(shapes.variant.worksheet.topic, str(expression))
     heads = [
         shapes.written(shapes.variant.sizes[symbol], Expression.symbol(symbol))
@@ -60,13 +52,7 @@ def token_names(shapes: TypedShapes) -> Iterator[str]:
 
 
 def edge_kind(shapes: TypedShapes, blank: Blank) -> EdgeKind:
-    """The colour of a side, by what its length counts: "unknown" without a length, whether or not the length fits.
-
-    It follows the number that was typed, not the box it was typed into: "tokens", "model" (d), "head" (the width of one
-    head or several), or "other", also if the drawing names no sizes. So 128 has the colour of the head dimension in
-    every box; a number that is several sizes at once counts as the right one of this side, if that is among them. A
-    side of 1 is one token, or "other" where sides of 1 are repeated.
-    """
+    """The colour of a side, by what its length counts: "unknown" without a length, whether or not the length fits."""
     if blank not in shapes.lengths:
         return "unknown"
     expression = shapes.expression(blank)
@@ -74,11 +60,6 @@ def edge_kind(shapes: TypedShapes, blank: Blank) -> EdgeKind:
 
 
 def _kind(expression: Expression | None) -> EdgeKind:
-    """What a length counts, for its colour; "other" for None.
-
-    Tried in order: "tokens" if it has both N and E, which are the tokens of an expert; "head" if it has d_h or d_v;
-    "tokens" if it has no symbol, such as 1; what all its symbols count by _KINDS, if that is one kind; else "other".
-    """
     symbols = expression.symbols if expression else frozenset()
     if {"N", "E"} <= symbols:  # the tokens of one expert
         return "tokens"
@@ -89,12 +70,7 @@ def _kind(expression: Expression | None) -> EdgeKind:
 
 
 def head_label(shapes: TypedShapes, tensor: str) -> tuple[str, EdgeKind, str]:
-    """The label, colour and name of the side of one head: the typed width of all heads divided by their number.
-
-    It is ("64", "head", its name) if the drawing names sizes and the width of a head is d_h or d_v, in symbols on a
-    sheet in letters; ("?", "unknown", "") without a width; ("100/32", "other", "") for a width that cannot be split
-    evenly and, on a sheet in letters, for any other width. Else it is the number with the colour "other" and no name.
-    """
+    """The label, colour and name of the side of one head: the typed width of all heads divided by their number."""
     width = shapes.head_width(tensor)
     if width is None:
         return ("?", "unknown", "")
@@ -107,18 +83,12 @@ def head_label(shapes: TypedShapes, tensor: str) -> tuple[str, EdgeKind, str]:
 
 
 def _title(shapes: TypedShapes, plan: FigurePlan) -> str:
-    """A figure's title and the equations of its results, if any is not given: 'Weights: A = softmax(S/√d_h)'."""
     equations = "; ".join(_equation(shapes, key) for key in plan.results if shapes.table[key].made_by)
     words = shapes.variant.figure_wording(plan.key).title
     return f"{words}: {equations}" if equations else words
 
 
 def _equation(shapes: TypedShapes, key: str) -> str:
-    """How a matrix is computed, in the letters of the sheet: 'S = Q · Kᵀ'.
-
-    A matrix that the drawn table has and the sheet's does not is the product of its operands, with nothing transposed,
-    in reverse order if tokens are columns.
-    """
     if key in shapes.variant.table.by_key:
         return f"{shapes.letter(key)} = {write_formula(shapes.variant, key)}"
     made_by = shapes.table[key].made_by
@@ -142,11 +112,8 @@ def alt_text(shapes: TypedShapes, plan: FigurePlan, boxes: Sequence[Box]) -> str
 
 
 def captions(shapes: TypedShapes, plan: FigurePlan, boxes: Sequence[Box]) -> Iterator[str]:
-    """Yield the sentences below a figure: what it shows, that a deck is repeated, what its mask hides, who shares keys.
-
-    Only the first is always there. What the mask hides is said once the weights, or the mask, are typed as a square.
-    Only a figure of the scores of one head says who shares keys: each query head has its own, this many query heads
-    share one key head, or all share one. The latter two are left out on a sheet in letters.
+    """Yield the sentences below a figure: what it shows, that a deck is repeated, what its mask hides, who shares
+    keys.
     """
     variant, wording = shapes.variant, shapes.variant.wording
     yield variant.figure_wording(plan.key).caption
@@ -164,12 +131,7 @@ def captions(shapes: TypedShapes, plan: FigurePlan, boxes: Sequence[Box]) -> Ite
 
 
 def mask_captions(shapes: TypedShapes, rows: int) -> Iterator[str]:
-    """Yield the keys of the sentences on which of the weights of `rows` tokens are hidden.
-
-    First "mask" for a causal mask. Then, if all layers have the same limit and it hides something, "window" (causal),
-    "window-both-ways" (not causal) or, for a chunk without a window, "chunk"; or "some-layers" if layers differ and one
-    of their limits hides something. Only "mask" can come if the scores are not of a text with itself.
-    """
+    """Yield the keys of the sentences on which of the weights of `rows` tokens are hidden."""
     if is_causal(shapes):
         yield "mask"
     reach, chunk = shared_limits(shapes)
@@ -180,13 +142,7 @@ def mask_captions(shapes: TypedShapes, rows: int) -> Iterator[str]:
 
 
 def mismatch_captions(shapes: TypedShapes, plan: FigurePlan) -> Iterator[MismatchCaption]:
-    """Yield a sentence for each thing in a figure that does not fit, with the typed lengths alone, and its boxes.
-
-    First come the sides that should be equal and are not in the equations of the figure's results. If the figure draws
-    no products, these are left out for a result that another figure of this table draws as a product, except where
-    sides are added. Then come heads that cannot be multiplied and joined matrices that do not add up. Nothing if
-    `shapes` compare no lengths.
-    """
+    """Yield a sentence for each thing in a figure that does not fit, with the typed lengths alone, and its boxes."""
     letters = shapes.variant.typeset_letters
     others = [other for other in FIGURE_PLANS[shapes.table.key] if other is not plan and other.draws_products]
     drawn_elsewhere = {result for other in others for result in other.results if not plan.draws_products}
@@ -201,10 +157,6 @@ def mismatch_captions(shapes: TypedShapes, plan: FigurePlan) -> Iterator[Mismatc
 
 
 def _about(shapes: TypedShapes, result: str, sides: Iterable[Blank]) -> tuple[str, ...]:
-    """The boxes that the lengths of these sides come from, by their names on the sheet, then `result`; each once.
-
-    A side whose length comes from no box has its own name.
-    """
     asked = frozenset(shapes.variant.worksheet.rows)
     typed = {blank: length for blank, length in shapes.lengths.items() if blank.tensor in asked}
     source_of = typed_source_of(shapes.table, typed, asked)
@@ -213,7 +165,6 @@ def _about(shapes: TypedShapes, result: str, sides: Iterable[Blank]) -> tuple[st
 
 
 def _mismatch_caption(shapes: TypedShapes, mismatch: DimensionMismatch) -> str:
-    """Why two sides must be equal: 'Q has 128 columns but K has 4096: for S = Q · Kᵀ they must match.'."""
     if mismatch.parts:
         return _merged_caption(shapes, mismatch)
     words = dict[str, str]()
@@ -232,16 +183,11 @@ def _mismatch_caption(shapes: TypedShapes, mismatch: DimensionMismatch) -> str:
 
 
 def _axis_word(shapes: TypedShapes, blank: Blank) -> str:
-    """The sheet's word after a length: "1 row", "3 rows"."""
     one = shapes.variant.wording.axes[shapes.variant.column_of(blank)].one
     return one if one and shapes.label(blank) == "1" else shapes.variant.axis(blank)
 
 
 def _merged_caption(shapes: TypedShapes, mismatch: DimensionMismatch) -> str:
-    """Why a side must be the product of others: 'In Q, dim 1 is 896, but Q_view has 14 · 60 = 840: …'.
-
-    On a sheet in letters the product is not computed.
-    """
     whole, part = mismatch.left, mismatch.right
     product = " · ".join(map(shapes.label, mismatch.parts))
     if shapes.variant.worksheet.answers != "letters":
@@ -259,11 +205,6 @@ def _merged_caption(shapes: TypedShapes, mismatch: DimensionMismatch) -> str:
 
 
 def _part_caption(shapes: TypedShapes, mismatch: PartMismatch) -> str:
-    """The sentence on heads that cannot be multiplied, or on joined matrices that do not add up, by the kind.
-
-    It can name the equation, the axis of the first side, and the letters and lengths of all sides; unless the kind is
-    "joined", also the width of a head of each and the number of heads of the first.
-    """
     blanks = [blank for blank, _ in mismatch.sides]
     letters, lengths = [shapes.letter(b.tensor) for b in blanks], [shapes.label(b) for b in blanks]
     widths = [_head_width(shapes, blank) for blank in blanks] if mismatch.kind != "joined" else []
@@ -280,7 +221,6 @@ def _part_caption(shapes: TypedShapes, mismatch: PartMismatch) -> str:
 
 
 def _head_width(shapes: TypedShapes, blank: Blank) -> str:
-    """The width of one head, worked out: '2048/8 = 256'; only the quotient if it is not a whole number."""
     quotient = f"{shapes.label(blank)}/{shapes.heads_label(blank.tensor)}"
     label = head_label(shapes, blank.tensor)[0]
     return quotient + (f" = {label}" if label != quotient else "")

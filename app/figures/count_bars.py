@@ -42,12 +42,7 @@ class CountPlan:
 
 
 def count_plans(variant: Variant) -> tuple[CountPlan, ...]:
-    """The figures of a sheet's counts: one for each sum that is asked together with all of its parts.
-
-    For costs and feed-forward widths there is one figure for each of two kinds of asked counts instead: operations and
-    bytes, or parameters and the steps to the width, without the multiples. A kind without counts has none, and the kind
-    whose first count comes first in the table is first. () on a sheet in letters, where bars would say nothing.
-    """
+    """The figures of a sheet's counts: one for each sum that is asked together with all of its parts."""
     asked = variant.problem.asked
     if variant.worksheet.answers == "letters":
         return ()
@@ -64,10 +59,6 @@ def count_plans(variant: Variant) -> tuple[CountPlan, ...]:
 
 
 def _sums(counts: Sequence[Count], asked: frozenset[str], sizes: Mapping[str, int]) -> Iterator[CountPlan]:
-    """Yield a plan for each asked count that is worked out from the sum of several other counts, all of them asked.
-
-    The plan's `factor` is what the formula multiplies the sum by.
-    """
     asked &= {count.key for count in counts}
     for count in counts:
         total = count.made_from
@@ -81,13 +72,7 @@ def _sums(counts: Sequence[Count], asked: frozenset[str], sizes: Mapping[str, in
 def draw_counts(
     variant: Variant, answers: Answers, longest: Mapping[str, int] | None = None, *, shows_mismatches: bool = True
 ) -> tuple[Figure, ...]:
-    """The bars of a sheet that counts, each figure on its own linear scale.
-
-    A plot of growth comes first, if the topic has one and the sheet asks for numbers. The factor of a part, which would
-    answer the whole, is written once the whole is typed. `longest` is the number that fills the width, by the last row
-    of the figure, in place of `longest_bars`. Without `shows_mismatches`, nothing shows parts that do not add up, or
-    lines that meet elsewhere.
-    """
+    """The bars of a sheet that counts, each figure on its own linear scale."""
     numbers = _typed_counts(answers)
     scales = longest or longest_bars(variant, answers)
     is_plotted = TOPICS[variant.worksheet.topic].bars == "sums-and-growth" and variant.worksheet.answers == "numbers"
@@ -100,11 +85,7 @@ def draw_counts(
 
 
 def longest_bars(variant: Variant, answers: Answers) -> dict[str, int]:
-    """The number that fills the width of each figure, by the key of the figure's last row; {} on a sheet in letters.
-
-    It is the largest typed number of its rows, or if that is larger, the sum of the typed parts times the factor of the
-    plan; at least 1. A row without an answer counts as 0.
-    """
+    """The number that fills the width of each figure, by the key of the figure's last row; {} on a sheet in letters."""
     numbers = _typed_counts(answers)
     longest = dict[str, int]()
     for plan in count_plans(variant):
@@ -115,7 +96,6 @@ def longest_bars(variant: Variant, answers: Answers) -> dict[str, int]:
 
 
 def _typed_counts(answers: Answers) -> dict[str, int]:
-    """The typed number of each count, by its key; sides of matrices are left out."""
     counts = {blank.tensor: answer for blank, answer in answers.items() if blank.field == "count"}
     return {key: answer.value if isinstance(answer, Answer) else answer for key, answer in counts.items()}
 
@@ -123,14 +103,6 @@ def _typed_counts(answers: Answers) -> dict[str, int]:
 def _figure(
     variant: Variant, plan: CountPlan, numbers: Mapping[str, int], longest: int, *, shows_mismatches: bool
 ) -> Figure:
-    """One figure: a bar for each row, with its name on the left and its number, or "?", on the right.
-
-    The number `longest` would fill LONGEST_PX; the scale is linear, but an answered row has at least MIN_PX, and one
-    without an answer UNKNOWN_PX. In a plan with a whole, each part begins where the one before ends and is `factor`
-    times as long as its number; the factor is written after its number once the whole is typed. The whole begins on the
-    left, as does every bar in a plan without one. If `shows_mismatches` and everything is answered, a whole that
-    differs from the sum has an outline as long as the sum, and the figure a sentence about it.
-    """
     boxes, edges, outlines = list[Box](), list[Edge](), list[Rect]()
     told = plan.factor if plan.whole and plan.whole.key in numbers else 1
     x, px = 0.0, LONGEST_PX / longest
@@ -167,7 +139,6 @@ def _figure(
 def _labels(
     variant: Variant, box: Box, numbers: Mapping[str, int], factor: int, outline: Rect | None
 ) -> tuple[Edge, Edge]:
-    """The name on the left of all bars, and on the right of this bar, or of its outline, its number times `factor`."""
     kind: EdgeKind = "mismatch" if outline else "other" if box.tensor in numbers else "unknown"
     shift = max(0.0, outline.right - box.rect.right) if outline else 0.0
     start = Point(0.0, box.rect.y), Point(0.0, box.rect.bottom)

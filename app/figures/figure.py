@@ -62,12 +62,7 @@ _MOVING_ORDER: tuple[EdgeSide, ...] = (
 
 
 def fast_replace(part: T, /, **values: Any) -> T:
-    """A copy of a part with other values: `dataclasses.replace` in a sixth of the time.
-
-    A drawing needs it a hundred times. `__init__` and `__post_init__` don't run, and names of values aren't checked.
-    What the part has already worked out and cached is copied, even if the new values would change it, except for an
-    edge's `text_box`.
-    """
+    """A copy of a part with other values: `dataclasses.replace` in a sixth of the time."""
     copy: T = object.__new__(type(part))
     fields = vars(copy)
     fields.update(vars(part), **values)
@@ -76,20 +71,14 @@ def fast_replace(part: T, /, **values: Any) -> T:
 
 
 def fast_make(kind: type[T], /, **values: Any) -> T:
-    """A new part of a kind: its constructor in a third of the time; what `values` leave out has its default.
-
-    A field with a default factory must be among them.
-    """
+    """A new part of a kind: its constructor in a third of the time; what `values` leave out has its default."""
     part: T = object.__new__(kind)
     vars(part).update(values)
     return part
 
 
 def side_ends(rect: Rect, side: EdgeSide) -> tuple[Point, Point]:
-    """Both ends of a side of a rectangle, from left to right or from top to bottom.
-
-    "foot" is the left side, "over" and "beside" the right, "corner" the top; all other names are the bottom.
-    """
+    """Both ends of a side of a rectangle, from left to right or from top to bottom."""
     x, y, width, height = rect
     match side:
         case "left" | "foot":
@@ -104,17 +93,7 @@ def side_ends(rect: Rect, side: EdgeSide) -> tuple[Point, Point]:
 
 @dataclass(frozen=True)
 class Box:
-    """One matrix as drawn.
-
-    hatched: a parameter of the model. incomplete: rows or columns are not known. masked: what the mask hides of it.
-    transposed: drawn with columns as height, as the keys in Q·Kᵀ. strips: into how many equal parts, its heads, lines
-    divide its width; a negative number divides its height, and 0 has no lines, as 1 has. groups: every
-    second key/value head, or every second group of query heads that share one. part: the piece of it that is meant,
-    such as one head's columns or the new token's row; the rest is drawn pale. gaps: cuts through a side that is drawn
-    shortened. cards: how far right and up each card behind it is, from the nearest to the last, of a tensor with more
-    than two sides; odd_cards are those of every second group, and is_thinned says that there are more cards than are
-    drawn. products: of a flow (see Flow).
-    """
+    """One matrix as drawn."""
 
     tensor: str
     letter: str
@@ -196,10 +175,6 @@ class Box:
 
 
 def _visible_card(front: Rect, card: Rect) -> Polygon:
-    """The part of a card up and to the right of the front card that this leaves uncovered: an L of six corners.
-
-    If they do not overlap, it is the whole card, with four.
-    """
     left, top, right, bottom = card.x, card.y, card.right, card.bottom
     inner_x, inner_y = front.right, front.y
     if inner_x <= left or inner_y >= bottom:  # nothing covers it
@@ -209,12 +184,7 @@ def _visible_card(front: Rect, card: Rect) -> Polygon:
 
 @dataclass(frozen=True)
 class Edge:
-    """One labelled side of a box: the line, the length typed for it or "?", and what this length counts.
-
-    blank: the box of the sheet that this length belongs to, None for a side that no box asks for, as of a single head.
-    name: "tokens", "embedding" …, or "". letter: the matrix's, if its box is too small to hold it. shift: how far its
-    label is moved outwards, away from others. given: an axis of a plot, which has no length. products: see Flow.
-    """
+    """One labelled side of a box: the line, the length typed for it or "?", and what this length counts."""
 
     blank: Blank | None
     side: EdgeSide
@@ -251,22 +221,14 @@ class Edge:
 
     @property
     def is_cramped(self) -> bool:
-        """Whether the label is longer than its side, and so might reach around the corner to the next label.
-
-        Only for bottom, under, left, right and over; other sides have room.
-        """
+        """Whether the label is longer than its side, and so might reach around the corner to the next label."""
         if self.side in ("bottom", "under"):
             return self.end.x - self.start.x < self.text_width + 4
         return self.side in ("left", "right", "over") and self.end.y - self.start.y < self.text_height
 
     @cached_property
     def text_box(self) -> Rect:
-        """The rectangle of the label, outside the middle of its side, `shift` px further away.
-
-        A label that is longer than a left, right, over, bottom or under side ends at the corner of its product, and
-        reaches away from it. "corner" is right of the upper right corner, "foot" below the lower left one, "upper" at
-        the upper left of the side's middle, "lower" at the lower right of it.
-        """
+        """The rectangle of the label, outside the middle of its side, `shift` px further away."""
         width, height, (x1, y1), (x2, y2) = self.text_width, self.text_height, self.start, self.end
         x, y = (x1 + x2 - width) / 2, (y1 + y2 - height) / 2
         match self.side:
@@ -297,11 +259,7 @@ class Edge:
 
     @property
     def anchor(self) -> Literal["start", "middle", "end"]:
-        """Which end of the label's lines is at its place: "start", "middle" or "end", by the side.
-
-        Labels at "left", "foot" and "upper" end there, and so do cramped ones at "under". Those at "top" and "below",
-        and at "bottom" and "under" if not cramped, are centred there. Others start there.
-        """
+        """Which end of the label's lines is at its place: "start", "middle" or "end", by the side."""
         if self.side in ("left", "foot", "upper") or (self.side == "under" and self.is_cramped):
             return "end"
         if self.side in ("top", "below"):
@@ -336,10 +294,7 @@ class Edge:
         return fast_replace(self, blank=blank, side=side, start=self.start.mirrored, end=self.end.mirrored)
 
     def moved_past(self, others: Sequence[Rect]) -> Edge:
-        """A copy of the edge with its label moved outwards, to CLEAR_PX past all of these rectangles.
-
-        Which way is outwards depends on the side alone; the label is moved even if it touches none of them.
-        """
+        """A copy of the edge with its label moved outwards, to CLEAR_PX past all of these rectangles."""
         text = self.text_box
         match self.side:
             case "left" | "foot":
@@ -354,10 +309,8 @@ class Edge:
 
 
 def spread(edges: Iterable[Edge], taken: Sequence[Rect] = ()) -> tuple[Edge, ...]:
-    """The edges, with labels that would overlap another one or `taken` rectangles moved outwards until they are free.
-
-    Labels at the left and at the top move first, then the others; an edge whose label is free is returned as it is. A
-    label that is not shown takes no room.
+    """The edges, with labels that would overlap another one or `taken` rectangles moved outwards until they are
+    free.
     """
     spread_edges = list(edges)
     texts = {index: edge.text_box for index, edge in enumerate(spread_edges) if edge.text_height}
@@ -372,10 +325,8 @@ def spread(edges: Iterable[Edge], taken: Sequence[Rect] = ()) -> tuple[Edge, ...
 
 @dataclass(frozen=True)
 class Arc:
-    """A quarter of an ellipse at a product's corner, from the left operand's columns to the right operand's rows.
-
-    It says that the two lengths are equal. If they differ, a `mismatch`, it goes as far as the shorter one; a
-    MismatchBracket marks the rest. `is_open` if one of them is not known.
+    """A quarter of an ellipse at a product's corner, from the left operand's columns to the right operand's rows. It
+    says that the two lengths are equal.
     """
 
     start: Point
@@ -387,11 +338,7 @@ class Arc:
 
     @property
     def points(self) -> Polygon:
-        """ARC_POINTS + 1 points from start to end, which labels keep away from: a quarter of an ellipse.
-
-        It bends the other way than the arc that is drawn. If labels kept away from that one instead, the label of a
-        mismatch would leave a phone's screen.
-        """
+        """ARC_POINTS + 1 points from start to end, which labels keep away from: a quarter of an ellipse."""
         (x1, y1), (x2, y2) = self.start, self.end
         upright = ((x2 - x1) * (y2 - y1) > 0) == self.clockwise  # whether it sets out up or down
         if upright:
@@ -410,10 +357,7 @@ class Arc:
 
 @dataclass(frozen=True)
 class MismatchBracket:
-    """A bracket along the part of a side by which it is longer than its partner, and "4096 ≠ 128" at `label_at`.
-
-    The bracket runs from where the shorter side ends to the end of the longer one; its hooks point `toward` the matrix.
-    """
+    """A bracket along the part of a side by which it is longer than its partner, and "4096 ≠ 128" at `label_at`."""
 
     start: Point
     end: Point
@@ -494,14 +438,8 @@ class Sign:
 
 @dataclass(frozen=True)
 class Flow:
-    """What only a figure has that is one lane of matrices, from the input to the output, product by product.
-
-    A product has the key of its result. Its parts name it in `products`, separated by spaces.
-
-    lanes: the band of the tokens, or a band for each of two texts. frames: for each product the part of the figure to
-    look at; products that are shown together have the same. axes: for each product the lane's number and name, at their
-    place in its frame. states: of parts with these products, "on" if one is worked on, which is the first that isn't
-    fully answered, "done" if one is fully answered, or both; all parts are on once the whole sheet is filled in.
+    """What only a figure has that is one lane of matrices, from the input to the output, product by product. A
+    product has the key of its result.
     """
 
     lanes: tuple[Rect, ...]
@@ -511,17 +449,13 @@ class Flow:
 
     @property
     def axis_labels(self) -> tuple[tuple[str, Edge], ...]:
-        """The lane's labels, each with the keys of the products that it is shown for, separated by spaces.
-
-        The first label is left out, since it is always visible. Products with an equal edge share a label.
-        """
+        """The lane's labels, each with the keys of the products that it is shown for, separated by spaces."""
         products = dict[Edge, list[str]]()
         for key, axis in self.axes.items():
             products.setdefault(axis, []).append(key)
         return tuple((" ".join(keys), axis) for axis, keys in products.items())[1:]
 
     def __add__(self, other: Flow) -> Flow:
-        """Both lanes; the first label of the other one is always visible, so it belongs to no frame."""
         first = next(iter(other.axes.values()))
         axes = {key: axis for key, axis in other.axes.items() if axis != first}
         return Flow(self.lanes + other.lanes, self.frames | other.frames, self.axes | axes, self.states | other.states)
@@ -541,20 +475,15 @@ class Flow:
 
 
 def view_of(rects: Iterable[Rect], *, is_mirrored: bool = False) -> Rect:
-    """The part of a flow around these rectangles with VIEW_MARGIN_PX, rounded to 0.1 px.
-
-    It is grown around its centre to VIEW_PX, which suits a phone, where it is smaller; width and height of VIEW_PX are
-    exchanged if the flow is still to be mirrored (`is_mirrored`).
-    """
+    """The part of a flow around these rectangles with VIEW_MARGIN_PX, rounded to 0.1 px."""
     least = VIEW_PX[::-1] if is_mirrored else VIEW_PX
     return Rect(*(round(side, 1) for side in Rect.around(rects, VIEW_MARGIN_PX).at_least(*least)))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Sketch:
-    """What is drawn; two sketches add up to one with all parts of both.
-
-    outlines: around a matrix that cannot be added to another one, the size it would need.
+    """What is drawn; two sketches add up to one with all parts of both. outlines: around a matrix that cannot be
+    added to another one, the size it would need.
     """
 
     boxes: tuple[Box, ...] = ()
@@ -567,7 +496,6 @@ class Sketch:
     flow: Flow | None = None
 
     def __add__(self, other: Sketch) -> Sketch:
-        """All that is in both."""
         both = ((name, first, vars(other)[name]) for name, first in vars(self).items())
         return Sketch(**{name: first + second if first and second else first or second for name, first, second in both})
 
@@ -583,18 +511,12 @@ class Sketch:
         return self._placed(attrgetter("mirrored"))
 
     def _placed(self, place: Callable[[Any], Any]) -> Sketch:
-        """The sketch with every part, outline and the flow moved by `place`."""
         names = ("boxes", "edges", "arcs", "outlines", "signs", "pulled", "brackets")
         placed = {name: tuple(map(place, parts)) for name in names if (parts := getattr(self, name))}
         return Sketch(**placed, flow=self.flow and place(self.flow))
 
     def states(self, working: str, is_done: Callable[[str], bool]) -> dict[str, str]:
-        """The states of its parts (see Flow), by their `products`: "on", "done", "on done" or "".
-
-        A part is on if `working`, the product worked on, is one of its products, or is "" because all is done. It is
-        done if any of its products is; `is_done` says of a product whether it is fully answered. Parts without products
-        share the key "" and are never done.
-        """
+        """The states of its parts (see Flow), by their `products`: "on", "done", "on done" or ""."""
         kinds = (self.boxes, self.edges, self.arcs, self.signs, self.brackets)
         states = dict[str, str]()
         for products in {part.products for parts in kinds for part in parts}:
@@ -609,7 +531,6 @@ class Sketch:
         return Rect.around(self._rects(), MARGIN_PX)
 
     def _rects(self) -> Iterator[Rect]:
-        """Yield the rectangle of everything drawn and written, except bands of heads; of an arc, both ends."""
         yield from (box.extent for box in self.boxes)
         yield from self.outlines
         yield from (edge.text_box for edge in self.edges)
@@ -631,11 +552,7 @@ class Sketch:
 
 @dataclass(frozen=True)
 class MismatchCaption:
-    """What does not fit in a figure: a sentence, and the boxes of the sheet it is about.
-
-    about: the boxes that the compared lengths come from ('queries.columns'), then the tensor whose equation breaks.
-    letters: those that the sentence writes as mathematics.
-    """
+    """What does not fit in a figure: a sentence, and the boxes of the sheet it is about."""
 
     sentence: str
     about: tuple[str, ...]
@@ -644,12 +561,7 @@ class MismatchCaption:
 
 @dataclass(frozen=True, kw_only=True)
 class Figure(Sketch):
-    """A sketch in its frame, with its texts: one product, or several with the same left operand or in a chain.
-
-    alt_text: the figure in words. captions: sentences below it. explanations: those above them that answer boxes of
-    some sheets, so that they come after the first check. mismatches: what does not fit. has_scale: whether the choice
-    of a scale changes it.
-    """
+    """A sketch in its frame, with its texts: one product, or several with the same left operand or in a chain."""
 
     key: str
     frame: Rect

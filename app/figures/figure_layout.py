@@ -33,10 +33,7 @@ SIGN_PX = 24.0  # for a sign
 
 
 def sketch_figure(pen: Pen, plan: FigurePlan) -> Sketch:
-    """The figure of a plan with outlines, brackets and free labels; mirrored if the sheet's tokens are columns.
-
-    Decks are never mirrored.
-    """
+    """The figure of a plan with outlines, brackets and free labels; mirrored if the sheet's tokens are columns."""
     if plan.layout == "decks":
         return sketch_decks(pen, plan)
     sketch = _LAYOUTS[plan.layout](pen, plan)
@@ -49,11 +46,6 @@ def sketch_figure(pen: Pen, plan: FigurePlan) -> Sketch:
 
 
 def _product(pen: Pen, plan: FigurePlan) -> Sketch:
-    """The left operand, then one column for each result, next to each other, each result below its right operand.
-
-    Only the first product has an arc: later right operands either are made to fit or are behind other boxes. It has
-    none if it is made from one matrix, or if its equation does not make its inner sides equal.
-    """
     left = pen.box(plan.left, 0.0, 0.0)
     sketch = _with_results(pen, plan.results, pen.labelled(left, "left", "under"), left.rect.width + CORNER_PX)
     first_result = pen.shapes.table[plan.results[0]]
@@ -70,11 +62,6 @@ def _product(pen: Pen, plan: FigurePlan) -> Sketch:
 
 
 def _with_results(pen: Pen, results: Sequence[str], sketch: Sketch, x: float) -> Sketch:
-    """The sketch with a column for each result from x on: the result on the base line, its right operand above it, if
-    it has one.
-
-    A column after the first is moved right if its labels would cover the one before.
-    """
     for key in results:
         column = _column(pen, key, x)
         covered = pen.right_end(sketch) + GAP_PX / 3 - min(pen.label_box(edge).x for edge in column.edges)
@@ -86,17 +73,12 @@ def _with_results(pen: Pen, results: Sequence[str], sketch: Sketch, x: float) ->
 
 
 def _column(pen: Pen, key: str, x: float) -> Sketch:
-    """A result on the base line with its labels, and above it its right operand, if it has one; both begin at x."""
     result = pen.labelled(pen.box(key, x, 0.0), "right", "bottom")
     above = pen.operand_above(key, x, 0.0)
     return pen.labelled(above, "over", "top") + result if above else result
 
 
 def _head_scores(pen: Pen, plan: FigurePlan) -> Sketch:
-    """The scores of one head: its queries and keys are pulled out of those of all heads, then multiplied, S = Q·Kᵀ.
-
-    It is the last head, which in either matrix is next to the corner. Results after the scores follow on the right.
-    """
     queries = pen.with_last_head(pen.box("queries", 0.0, 0.0))
     sketch = pen.labelled(queries, "left", "bottom")
     query = pen.head("queries", queries.rect.width + PULLED_PX, 0.0)
@@ -118,12 +100,6 @@ def _head_scores(pen: Pen, plan: FigurePlan) -> Sketch:
 
 
 def _head_context(pen: Pen, plan: FigurePlan) -> Sketch:
-    """The last head's weights times its values, and after an arrow the context of all heads.
-
-    The head's values are pulled out of those of all heads, and are above the head's context in the corner layout. The
-    last head is the `part` of both matrices of all heads. A bracket marks a head of the values and one of the context
-    that differ in width.
-    """
     weights = pen.box("weights", 0.0, 0.0)
     context = pen.head("context", weights.rect.width + CORNER_PX, 0.0)
     value = pen.head("values", context.rect.x, -CORNER_PX - pen.sizes.size("values")[1])
@@ -155,12 +131,6 @@ def _made_by(pen: Pen, plan: FigurePlan) -> Operation:
 
 
 def _stack(pen: Pen, plan: FigurePlan) -> Sketch:
-    """Matrices below each other, left aligned, so that sides that should be equal can be compared; signs on the left.
-
-    The signs are those of the operation that makes the last result; the first matrix has none. Of an operation that
-    takes the last row of the first matrix, this row is the first matrix's `part`, once both its sides are known. The
-    next matrix is far enough below for every label before it.
-    """
     sketch, y, made_by = Sketch(), 0.0, _made_by(pen, plan)
     for key, sign in zip(plan.tensors, " " + made_by.signs, strict=True):
         box = pen.box(key, 0.0, y)
@@ -176,10 +146,6 @@ def _stack(pen: Pen, plan: FigurePlan) -> Sketch:
 
 
 def _row(pen: Pen, plan: FigurePlan) -> Sketch:
-    """Labelled matrices side by side, with the signs of the operation that makes the last result between them.
-
-    If that concatenates, the last matrix has a bracket where the widths do not add up.
-    """
     sketch, x, made_by = Sketch(), 0.0, _made_by(pen, plan)
     for key, sign in zip(plan.tensors, " " + made_by.signs, strict=True):
         box = pen.box(key, x, 0.0)

@@ -1,23 +1,6 @@
 """One head as one drawing: X → Q, K, V → S → A → C → O in a lane of tokens, every matrix in it one row per token.
-
-Right operands are above or below their results in turn, so that no arc crosses a number; where several products have
-the same left operand, later arcs pass behind the right operands before them:
-
-                 ┌─┐ ┌─┐ ┌─┐
-                 │W│ │W│ │W│               ┌─┐
-                 └─┘ └─┘ └─┘               │V│
-        ┌──────┐ ┌─┐ ┌─┐ ┌─┐  ┌──┐   ┌──┐  └─┘ ┌──────┐
-    100 │  X   │ │Q│ │K│ │V│  │S │ → │A │  │C│ │  O   │
-        └──────┘ └─┘ └─┘ └─┘  └──┘   └──┘  └─┘ └──────┘
-          4096   128 128 128  100    100   128   4096
-                              ┌──┐             ┌──────┐
-                              │Kᵀ│             │ W_O  │
-                              └──┘             └──────┘
-
-Numbers are in one line below the lane; the lane has the number of tokens at its left end. A length that is not typed
-has one size, whatever it is, and a matrix without rows has no lane behind it. A matrix with another number
-of rows is shorter than the lane or sticks out of it, and has that number next to it. Everything is laid out with tokens
-as rows, and with the room that the labels will need once the sketch is mirrored.
+Right operands are above or below their results in turn, so that no arc crosses a number; where several products
+have the same left operand, later arcs pass behind the right operands before them:
 """
 
 from __future__ import annotations
@@ -65,10 +48,7 @@ LANES_PX = 16.0  # between two lanes with all that is at them
 
 @dataclass(frozen=True)
 class _Product:
-    """One product of the lane by its result's key, with its left operand and the right one, "" if there is none.
-
-    The right operand is above the lane or below it, and is drawn transposed if it is used so, as Kᵀ.
-    """
+    """One product of the lane by its result's key, with its left operand and the right one, "" if there is none."""
 
     result: str
     left: str
@@ -107,10 +87,7 @@ def _lanes(pen: Pen, plan: FigurePlan) -> list[_Lane]:
 
 
 def differing_plan(pen: Pen, plan: FigurePlan, first: Values, second: Values) -> FigurePlan:
-    """The plan with only those products in which some length of `second` differs from that of `first`, lane by lane.
-
-    The lengths are rows and columns of both operands and the result. One that is only in `first` or `second` differs.
-    """
+    """The plan with only those products in which some length of `second` differs from that of `first`, lane by lane."""
 
     def differs(each: _Product) -> bool:
         blanks = [Blank(key, field) for key in (each.left, each.right, each.result) for field in MATRIX_FIELDS]
@@ -122,9 +99,8 @@ def differing_plan(pen: Pen, plan: FigurePlan, first: Values, second: Values) ->
 
 @dataclass(frozen=True)
 class _Lane:
-    """The lane of a flow that begins with the matrix with the key `left`.
-
-    Each matrix with its right operand is a column, drawn at x = 0 and then moved as far left as nothing touches it.
+    """The lane of a flow that begins with the matrix with the key `left`. Each matrix with its right operand is a
+    column, drawn at x = 0 and then moved as far left as nothing touches it.
     """
 
     pen: Pen
@@ -132,11 +108,7 @@ class _Lane:
     left: str
 
     def sketch(self) -> Sketch:
-        """Draw each column as far left as the room of those before it allows, then signs, arcs and brackets.
-
-        A column is at least its `_gap` right of the matrix before it, and keeps the larger of the two rooms from every
-        rectangle of earlier columns at the same height.
-        """
+        """Draw each column as far left as the room of those before it allows, then signs, arcs and brackets."""
         columns, taken, right = dict[str, Sketch](), list[tuple[float, float, float, float]](), 0.0
         for before, key in pairwise(("", *self.keys)):
             column = self._column(key)
@@ -174,13 +146,7 @@ class _Lane:
 
     @cached_property
     def products(self) -> tuple[_Product, ...]:
-        """The products of this lane that the plan draws, in order.
-
-        A product is in the lane if its left operand is the lane's first matrix or the result of an earlier product of
-        the lane. Right operands are above and below the lane in turn, starting above; results of the same left operand
-        in a row have theirs on the same side. Products that are not drawn count, so that each is where it is in the
-        whole flow.
-        """
+        """The products of this lane that the plan draws, in order."""
         products, is_above = list[_Product](), False
         for key in self.whole.results:
             made_by, operand = self.pen.shapes.table[key].made_by, self.pen.sizes.operand_above(key)
@@ -227,10 +193,7 @@ class _Lane:
 
     @cached_property
     def boxes(self) -> dict[str, Box]:
-        """Each matrix of the lane at (0, 0), by its key, without what is drawn inside it.
-
-        Its `products` are its key, then the results that it is an operand of.
-        """
+        """Each matrix of the lane at (0, 0), by its key, without what is drawn inside it."""
         boxes = dict[str, Box]()
         for key in self.keys:
             products = [key, *(each.result for each in self.products if key in (each.left, each.right))]
@@ -245,11 +208,7 @@ class _Lane:
 
     @cached_property
     def operands(self) -> dict[str, Box]:
-        """The right operand above the lane or below it, at x = 0, by the product's result.
-
-        One above ends ABOVE_PX above the lane. One below begins BELOW_PX below the lane and below every matrix and
-        label of the columns from the left operand to the result.
-        """
+        """The right operand above the lane or below it, at x = 0, by the product's result."""
         operands = dict[str, Box]()
         for each in (product for product in self.products if product.right):
             rows = self._px(Blank(each.right, "rows"))
@@ -268,12 +227,10 @@ class _Lane:
         return operands
 
     def _near(self, product: _Product) -> float:
-        """The y of the side of a product's right operand that is next to the lane."""
         rect = self.operands[product.result].rect
         return rect.bottom if product.is_above else rect.y
 
     def _column(self, key: str) -> Sketch:
-        """A matrix of the lane, the right operand of its product if there is one, the labels and brackets of both."""
         box, product = self.boxes[key], self.product_of.get(key)
         edges, brackets = self.edges[key], tuple(self._row_brackets(box))
         if product is None or not product.right:
@@ -284,33 +241,21 @@ class _Lane:
         return Sketch(boxes=(box, operand), edges=edges, brackets=brackets)
 
     def _gap(self, key: str, before: str, column: Sketch) -> float:
-        """The room between a matrix and the one before it in the lane.
-
-        If it is made from that one, it has room for an arc (PRODUCT_PX) or for a sign (`_sign_room`), else NEXT_PX.
-        """
         product = self.product_of.get(key)
         if product is None or product.left != before:
             return NEXT_PX
         return PRODUCT_PX if product.right else self._sign_room(column)
 
     def _sign_room(self, column: Sketch) -> float:
-        """The room for a sign before a matrix, and before its label too if that is at the height of the sign."""
         label = self.pen.label_box(column.edges[0])
         covered = column.boxes[0].rect.x - label.x if label.y < self.height / 2 + SIGN_TEXT_PX / 2 else 0.0
         return SIGN_ROOM_PX + 2 * max(0.0, covered)
 
     def _sign(self, key: str, columns: dict[str, Sketch]) -> Sign:
-        """The arrow of a step with one operand, along the lane."""
         x = columns[key].boxes[0].rect.x - self._sign_room(columns[key]) / 2
         return Sign("↓" if self.pen.is_mirrored else "→", Point(x, self.height / 2), key)
 
     def _taken(self, key: str, column: Sketch) -> Iterator[_Taken]:
-        """Yield the rectangles of a column where nothing else may be, each with the room around it.
-
-        These are boxes, labels, brackets with the first place for their text, and the sign before a matrix that is made
-        without a right operand. If the matrix is the left operand of products, also the start of each arc and, where
-        the inner sides differ, the place of their bracket.
-        """
         for box in column.boxes:
             yield box.rect, TEXT_PX
         for edge in column.edges:
@@ -336,12 +281,6 @@ class _Lane:
     # Labels
 
     def _lane_edges(self, box: Box) -> tuple[Edge, Edge]:
-        """The edges of a matrix, columns then rows, with labels moved so that they don't overlap each other.
-
-        Columns are labelled in the line below the lane, or below a matrix, or its outline, that sticks out of the lane;
-        below the label of rows on the left that would touch theirs. Rows labelled on the right of a matrix that is too
-        low for both are moved right of the label of the columns. See `_rows` for how rows are shown.
-        """
         columns = self._edge(Blank(box.tensor, "columns"), "below", box, letter=self.pen.outside_letter(box))
         needed = max(self.height, *(outline.height for outline in self.pen.outlines([box])), 0.0)
         columns = fast_replace(columns, shift=max(0.0, needed - box.rect.height))
@@ -355,11 +294,6 @@ class _Lane:
         return columns, rows
 
     def _rows(self, box: Box) -> Edge:
-        """The rows of a matrix: labelled with the lane's name if it is the first.
-
-        Rows that are the lane's are shown only while their box has the focus. Other rows are labelled on the right, or
-        have only a line there if a mismatch is marked.
-        """
         blank = Blank(box.tensor, "rows")
         if blank == self.tokens:
             return fast_replace(self._edge(blank, "left", box), name=self._lane_name)
@@ -372,16 +306,10 @@ class _Lane:
 
     @cached_property
     def _lane_name(self) -> str:
-        """What the rows of the lane count, whether or not the sheet asks for the matrix at its left end."""
         expression = self.pen.shapes.expression(self.tokens)
         return size_name(self.pen.shapes, expression) if expression else ""
 
     def _has_own_rows(self, rows: Blank) -> bool:
-        """Whether the rows of a matrix are known and differ from those of the lane, as the drawing compares them.
-
-        If the lane's are not known, every known number differs. If the drawing compares nothing, whether the rows are
-        known and asked. False for the rows of the lane's first matrix.
-        """
         shapes, lengths = self.pen.shapes, self.pen.shapes.lengths
         if rows == self.tokens or rows not in lengths:
             return False
@@ -391,7 +319,6 @@ class _Lane:
         return shapes.differ(rows, self.tokens) if both_typed else lengths[rows] != lengths.get(self.tokens)
 
     def _operand_edges(self, product: _Product, box: Box) -> tuple[Edge, Edge]:
-        """The inner side of a right operand, and its outer side, labelled where no other side shows their numbers."""
         shapes, rows, columns = self.pen.shapes, Blank(box.tensor, "rows"), Blank(box.tensor, "columns")
         inner, outer = (columns, rows) if box.transposed else (rows, columns)
         far: EdgeSide = "top" if product.is_above else "below"
@@ -400,7 +327,6 @@ class _Lane:
         has_numbers = box.tensor in stated and box.tensor not in self.keys_of_both
 
         def shows_no_number(side: Blank, blank: Blank) -> bool:
-            """Whether `blank` shows this side's number too, or the side has no number to show."""
             return not has_numbers or side not in shapes.lengths or shapes.share_number(side, blank)
 
         if shows_no_number(inner, Blank(product.left, "columns")):
@@ -413,24 +339,17 @@ class _Lane:
         return inner_edge, self._edge(outer, far, box, shown, letter)
 
     def _edge(self, blank: Blank, side: EdgeSide, box: Box, shown: EdgeShown = "label", letter: str = "") -> Edge:
-        """An edge of a box; of all sides with the same name, only the first in the lane's order shows it."""
         is_named = self._named.get(self.pen.label(blank)[2], blank) == blank
         return self.pen.edge(blank, side, box, shown, letter=letter, is_named=is_named)
 
     @cached_property
     def _named(self) -> dict[str, Blank]:
-        """The first side that has each name, in the lane's order: the lane's own are its rows, even if not asked."""
         columns = (Blank(key, "columns") for key in reversed(self.keys))
         return {self.pen.label(blank)[2]: blank for blank in columns} | {self._lane_name: self.tokens}
 
     # Arcs and brackets
 
     def _arcs(self, product: _Product, columns: dict[str, Sketch]) -> Iterator[Arc]:
-        """Yield the arc from the left operand's columns to the near corner of the right operand.
-
-        It spans both inner sides, or, if they differ, from the corner only the shorter length of each; it is open if
-        one of them is not known.
-        """
         left, operand = columns[product.left].boxes[0].rect, columns[product.result].boxes[1].rect
         mismatch = self.pen.shapes.differ(*product.inner)
         shorter = min(left.width, operand.height) if mismatch else left.width
@@ -441,11 +360,6 @@ class _Lane:
         yield Arc(*ends, product.is_above, mismatch, is_open, product.result)
 
     def _row_brackets(self, box: Box) -> Iterator[MismatchBracket]:
-        """Yield the bracket right of a matrix with more or fewer rows than the lane, if these rows are a mismatch.
-
-        It runs down from the shorter of the two heights to the longer one, at least MIN_BRACKET_PX. If it would reach
-        the label of the columns, it is right of that.
-        """
         rows = Blank(box.tensor, "rows")
         if self._has_own_rows(rows) and self._is_mismatched(rows):
             short, long = sorted((box.rect.height, self.height))
@@ -459,10 +373,6 @@ class _Lane:
         return " ≠ ".join(map(self.pen.shapes.label, (first, second)))
 
     def _operand_brackets(self, product: _Product, operand: Box) -> Iterator[MismatchBracket]:
-        """Yield the bracket right of a right operand whose inner side differs from the left operand's and is longer.
-
-        It begins where the left one's length ends. If it is lengthened to MIN_BRACKET_PX, it is right of the labels.
-        """
         length, left = operand.rect.height, self.boxes[product.left].rect.width
         if not self.pen.shapes.differ(*product.inner) or length <= left:
             return
@@ -476,16 +386,9 @@ class _Lane:
         yield MismatchBracket(*ends, Point(-1.0, 0.0), text, products=product.result)
 
     def _bracket_y(self, product: _Product) -> float:
-        """The y of a bracket along the columns of a product's left operand."""
         return self._near(product) + (ABOVE_PX - BRACKET_PX if product.is_above else 0.0)
 
     def _other_brackets(self, columns: dict[str, Sketch], sketch: Sketch) -> Iterator[MismatchBracket]:
-        """Yield the brackets along the columns of left operands, then those of other mismatches.
-
-        The former are of products whose inner sides differ, if the left operand is drawn at least as wide as the right
-        one's inner side is long. Left out are mismatches between the inner sides of a product, and those between rows
-        of matrices in the lane, which have their brackets already.
-        """
         products = [each for each in self.products if each.right]
         for each in products:
             left, length = columns[each.left].boxes[0].rect, self.operands[each.result].rect.height
@@ -502,10 +405,6 @@ class _Lane:
                     yield fast_replace(self._clear(bracket, sketch), products=mismatch.at)
 
     def _clear(self, bracket: MismatchBracket, sketch: Sketch) -> MismatchBracket:
-        """The bracket; a horizontal one that touches a label is moved below its matrix, to the first free place there.
-
-        If it is above no matrix, it is moved down from where it is.
-        """
         taken = [self.pen.label_box(edge) for edge in sketch.edges if edge.text_height]
         (x1, y), (x2, end_y) = bracket.start, bracket.end
         if y != end_y or not bracket.bracket_box.overlapping(taken):
@@ -521,16 +420,10 @@ class _Lane:
     # What is worked on, and where to look
 
     def _is_done(self, product: str) -> bool:
-        """Whether a product is fully answered; one that the sheet doesn't ask for, if its size follows."""
         return self._answered[product] if product in self._answered else self.pen.shapes.is_complete(product)
 
     @cached_property
     def _answered(self) -> dict[str, bool]:
-        """For each matrix of both lanes that the sheet asks for, in its order, whether its rows and columns are known.
-
-        A parameter counts as part of the product of this lane that it is the right operand of: that product is answered
-        once both are, and is there if the sheet asks for either. Other parameters are left out.
-        """
         typed = self.pen.shapes.lengths
         answered = dict[str, bool]()
         for key in self.pen.shapes.variant.worksheet.rows:
@@ -542,15 +435,9 @@ class _Lane:
 
     @cached_property
     def _working(self) -> str:
-        """The first product that isn't fully answered, "" if there is none."""
         return next((key for key, known in self._answered.items() if not known), "")
 
     def _flow(self, columns: dict[str, Sketch], states: dict[str, str]) -> Flow:
-        """The lane, and for each product the frame to look at, with the lane's number and name at its left end.
-
-        The products of one of `_groups` share a frame, and the lane's first matrix has that of the group with it as the
-        left operand. The lane is only where the rows of matrices are known: elsewhere it would answer their boxes.
-        """
         lanes = list[Rect]()
         for known, run in groupby(self.keys, lambda key: Blank(key, "rows") in self.pen.shapes.lengths):
             if known:
@@ -567,10 +454,6 @@ class _Lane:
         return Flow(tuple(lanes), frames, axes, states)
 
     def _groups(self) -> Iterator[list[_Product]]:
-        """Yield the products that are shown together, in order.
-
-        A new group begins with a product that has a right operand and another left operand than the group before.
-        """
         group = list[_Product]()
         for each in self.products:
             if group and each.right and each.left != group[0].left:
@@ -580,23 +463,16 @@ class _Lane:
         yield group
 
     def _axis(self, left: Box) -> Edge:
-        """The lane's number and name, at the left end of a frame."""
         label, kind, _ = self.pen.label(self.tokens)
         ends = side_ends(left.rect._replace(height=self.height), "left")
         return Edge(self.tokens, "left", *ends, label, kind, self._lane_name)
 
     def _frame_columns(self, group: Sequence[_Product]) -> tuple[str, ...]:
-        """The columns of a frame: the left operand and the results, after a right operand of them just before it."""
         left = self.keys.index(group[0].left)
         before = [key for key in self.keys[max(0, left - 1) : left] if key in {each.right for each in group}]
         return tuple(dict.fromkeys([*before, group[0].left, *(each.result for each in group)]))
 
     def _frame(self, columns: Sequence[Sketch], group: Sequence[_Product], axis: Edge) -> Rect:
-        """The rectangle around what a frame shows of its columns, with the number of its lane.
-
-        Of operands above and below the lane, it shows only those of the group, and of labels only those that have a
-        result of the group among their products.
-        """
         results = {each.result for each in group}
         tensors = results | {each.right for each in group}
         rects = [column.boxes[0].rect for column in columns]

@@ -17,9 +17,8 @@ DRAWING_WIDTH, DRAWING_HEIGHT = 120, 64
 
 @dataclass(frozen=True)
 class DrawnBox:
-    """A matrix or vector: its upper left corner, its size, its role, and a letter in its middle.
-
-    `fill` is "solid" for an activation, "hatched" for a parameter, "masked" for scores hidden above the diagonal.
+    """A matrix or vector: its upper left corner, its size, its role, and a letter in its middle. `fill` is "solid"
+    for an activation, "hatched" for a parameter, "masked" for scores hidden above the diagonal.
     """
 
     role: Role

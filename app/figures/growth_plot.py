@@ -37,11 +37,7 @@ class _Axes:
 
 
 def growth_plot(variant: Variant, numbers: Mapping[str, int], *, shows_mismatches: bool) -> Figure:
-    """The lines through the typed counts, the sheet's number of tokens, and the typed number where they meet.
-
-    If the drawing `shows_mismatches` and all three are typed, a number at which the lines do not meet exactly is a
-    mismatch, whatever the key says. A number that is not typed, or 0, has no line and is "?" in the alt text.
-    """
+    """The lines through the typed counts, the sheet's number of tokens, and the typed number where they meet."""
     typed = {key: numbers[key] for key in (*LINES, "crossing") if numbers.get(key, 0) > 0}
     axes, words = _axes(variant.tokens, typed), variant.figure_wording("growth")
     differs = (
@@ -69,12 +65,6 @@ def growth_plot(variant: Variant, numbers: Mapping[str, int], *, shows_mismatche
 
 
 def _axes(tokens: int, typed: Mapping[str, int]) -> _Axes:
-    """Axes, as powers of ten, with room for the sheet's tokens, the typed lines, and two meeting points.
-
-    One is the number typed for it; the other follows from the lines, if both are typed. The axis of tokens has at
-    least two decades and begins at 1 or later; that of operations has at least one, and goes from 1 to 100 without a
-    line.
-    """
     lengths = [float(tokens), float(typed.get("crossing", tokens))]
     if all(key in typed for key in LINES):
         lengths.append(tokens * typed["projections_flops"] / typed["pairwise_flops"])
@@ -89,10 +79,6 @@ def _axes(tokens: int, typed: Mapping[str, int]) -> _Axes:
 
 
 def _scales(variant: Variant, axes: _Axes) -> Iterator[Edge]:
-    """Yield the two axes, then their powers of ten, then their names.
-
-    Every decade has its power of ten if there are at most MOST_TICKS; of more, about MOST_TICKS at equal steps have it.
-    """
     names = variant.topic_wording.axis_names
     yield replace(_line((0, 0), (0, HEIGHT_PX), "other"), given=True)
     yield replace(_line((0, HEIGHT_PX), (WIDTH_PX, HEIGHT_PX), "other"), given=True)
@@ -106,10 +92,6 @@ def _scales(variant: Variant, axes: _Axes) -> Iterator[Edge]:
 
 
 def _lines(variant: Variant, axes: _Axes, typed: Mapping[str, int], *, differs: bool) -> Iterator[Edge]:
-    """Yield the line of each typed count, then the sheet's tokens and the typed meeting point as upright lines.
-
-    Each is followed by its label. The meeting point is marked as a mismatch if it `differs`.
-    """
     names, tokens = variant.topic_wording.axis_names, variant.tokens
     for key, (slope, kind) in LINES.items():
         if key in typed:
@@ -131,7 +113,6 @@ def _lines(variant: Variant, axes: _Axes, typed: Mapping[str, int], *, differs: 
 def _line(
     start: tuple[float, float], end: tuple[float, float], kind: EdgeKind, number: str = "·", blank: Blank | None = None
 ) -> Edge:
-    """A line from one point to another; the number that it is drawn from is not written."""
     return Edge(blank, "below", Point(*start), Point(*end), number, kind, shown="line")
 
 

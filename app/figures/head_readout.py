@@ -42,12 +42,7 @@ class ProductTerm:
 
 @dataclass(frozen=True)
 class CellReadout:
-    """One query and one key: from their dot product to the weight.
-
-    column: its column in the picture, which begins at `first_key`. key, position: of the key, from 0 and from 1.
-    terms: the largest summands in size, largest first; `rest` is the sum of the other `rest_count`.
-    steps: what is done to the sum, each with what it comes to; the last is the weight.
-    """
+    """One query and one key: from their dot product to the weight."""
 
     column: int
     first_key: int
@@ -79,13 +74,7 @@ class RowReadout:
 
 
 def row_sentence(numbers: HeadNumbers, query: int) -> str:
-    """What a row says: “it” attends to “cat” 61 %, “the (5)” 20 %; 6 others get 19 % together.
-
-    The position is added to a token that is there more than once; the query's own key is "itself". At most NAMED_KEYS
-    keys are named, the largest weights first, those with a weight of LEAST_NAMED or more, or else the one with most.
-    The others are all other keys that the query may see; without any, nothing is said of them. A second sentence has
-    what a learned sink takes, if that is more than half a percent.
-    """
+    """What a row says: “it” attends to “cat” 61 %, “the (5)” 20 %; 6 others get 19 % together."""
     import numpy as np
 
     weights = numbers.weights[query]
@@ -113,11 +102,8 @@ def row_sentence(numbers: HeadNumbers, query: int) -> str:
 
 
 def read_row(numbers: HeadNumbers, query: int) -> RowReadout:
-    """A query's row with its cells: every key, or in a reduced picture, of each column the key with the largest weight.
-
-    `query` counts from 0 among the queries that were computed, the `position` of a token from 1 in the text. Numbers
-    have the decimals that suit the largest product of the whole head. `reduction` is "" unless the picture is reduced.
-    Raises IndexError if there is no such query.
+    """A query's row with its cells: every key, or in a reduced picture, of each column the key with the largest
+    weight. Raises IndexError if there is no such query.
     """
     if not 0 <= query < len(numbers.queries):
         raise IndexError(query)
@@ -150,13 +136,7 @@ def read_row(numbers: HeadNumbers, query: int) -> RowReadout:
 
 
 def telling_row(numbers: HeadNumbers) -> tuple[int, int]:
-    """The query and key to begin with, both from 0: a token that looks back at one other than the first.
-
-    The query counts among those computed. Of such pairs, it is the one where w · ln(w · n) is largest, for a weight w
-    in a row with n keys to see: the weight's part in how far the row is from an even one. A large weight among few keys
-    says less. In a text without such a pair, as of two tokens, it is the last query and the key with its largest
-    weight.
-    """
+    """The query and key to begin with, both from 0: a token that looks back at one other than the first."""
     import numpy as np
 
     weights, visible = numbers.weights.astype(np.float64), numbers.mask.sum(axis=1, keepdims=True)
@@ -183,11 +163,7 @@ def stage_title(stage: StageKey) -> str:
 
 
 def stage_sentences(numbers: HeadNumbers, stage: StageKey) -> tuple[str, ...]:
-    """One or two sentences on what a stage shows, true of this model and text.
-
-    The scaled scores get a second one if all of them change by the same factor. The masked scores say it if nothing is
-    hidden, and the weights mention a learned sink if a row adds up to less than 99.5 %.
-    """
+    """One or two sentences on what a stage shows, true of this model and text."""
     rows, columns = numbers.scores.shape
     hidden = int((~numbers.mask).sum())
     match stage:
@@ -228,10 +204,7 @@ def reduction_sentence(numbers: HeadNumbers) -> str:
 
 
 def first_token_sentences(numbers: HeadNumbers) -> tuple[str, ...]:
-    """What share the first token gets, and from LARGE_FIRST_SHARE on, if it is at least twice an even one, why.
-
-    Empty for a text of one token, and where a window hides the first token from some query.
-    """
+    """What share the first token gets, and from LARGE_FIRST_SHARE on, if it is at least twice an even one, why."""
     shares = first_token_share(numbers)
     if shares is None:
         return ()
@@ -251,11 +224,7 @@ def first_token_sentences(numbers: HeadNumbers) -> tuple[str, ...]:
 
 
 def alt_text(numbers: HeadNumbers, stage: StageKey) -> str:
-    """What a picture shows, for who can't see it: the head's name, the stage and its size, and one more sentence.
-
-    For weights that is the sentence on the row of `telling_row`; for products and scores the largest that is not
-    hidden; "rest" has none.
-    """
+    """What a picture shows, for who can't see it: the head's name, the stage and its size, and one more sentence."""
     import numpy as np
 
     values, hidden = stage_numbers(numbers, stage)
@@ -276,9 +245,8 @@ def alt_text(numbers: HeadNumbers, stage: StageKey) -> str:
 
 
 def row_queries(numbers: HeadNumbers) -> tuple[int, ...]:
-    """The query that each row of the picture leads to: in a reduced one, the one with the largest weight of its rows.
-
-    Weights on the first key don't count, unless it is the only one.
+    """The query that each row of the picture leads to: in a reduced one, the one with the largest weight of its
+    rows.
     """
     starts, side = _drawn(numbers).row_starts, _drawn(numbers).row_starts.step
     later = numbers.weights[:, 1:] if len(numbers.keys) > 1 else numbers.weights
@@ -296,10 +264,7 @@ def key_labels(numbers: HeadNumbers) -> tuple[str, ...]:
 
 
 def cell_texts(numbers: HeadNumbers, stage: StageKey) -> tuple[tuple[str, ...], ...]:
-    """The numbers of a picture's cells as text, row by row: means where it is reduced, "" for a masked cell.
-
-    Weights and "rest" are in percent; products and scores have the decimals that suit the picture's largest number.
-    """
+    """The numbers of a picture's cells as text, row by row: means where it is reduced, "" for a masked cell."""
     drawn = cells(*stage_numbers(numbers, stage))
     is_share, places = stage in ("weights", "rest"), places_for(drawn.largest)
     return tuple(
@@ -312,12 +277,7 @@ def cell_texts(numbers: HeadNumbers, stage: StageKey) -> tuple[tuple[str, ...], 
 
 
 def number_rows(numbers: HeadNumbers) -> Iterator[tuple[str | int | float, ...]]:
-    """Yield the rows of a CSV file: a heading, then each pair of a query and a key, hidden ones too, query by query.
-
-    The columns are query, query_token, key, key_token, product, score, visible, weight. Positions count from 1,
-    `visible` is 1 or 0, a score is the one before the mask, and numbers have as many digits as it takes to read the
-    same float32.
-    """
+    """Yield the rows of a CSV file: a heading, then each pair of a query and a key, hidden ones too, query by query."""
     yield ("query", "query_token", "key", "key_token", "product", "score", "visible", "weight")
     lines = zip(numbers.products, numbers.scores, numbers.mask, numbers.weights, strict=True)
     for query, (products, scores, mask, weights) in enumerate(lines):
@@ -338,7 +298,6 @@ def _drawn(numbers: HeadNumbers) -> Cells:
 
 
 def _labels(tokens: tuple[str, ...], starts: range) -> tuple[str, ...]:
-    """The token of each cell, or "first … last" where a cell stands for several, without marks of spaces."""
     ends = [min(start + starts.step, len(tokens)) - 1 for start in starts]
     return tuple(
         spoken(tokens[start]) if start == end else f"{spoken(tokens[start])} … {spoken(tokens[end])}"
@@ -347,18 +306,11 @@ def _labels(tokens: tuple[str, ...], starts: range) -> tuple[str, ...]:
 
 
 def _distinct(tokens: tuple[str, ...], index: int) -> str:
-    """A token as `spoken`, with its position, from 1, if another token is spoken alike: 'the (5)'."""
     text = spoken(tokens[index])
     return f"{text} ({index + 1})" if sum(spoken(token) == text for token in tokens) > 1 else text
 
 
 def _read_cell(numbers: HeadNumbers, query: int, key: int, column: int, first_key: int, places: int) -> CellReadout:
-    """The dot product of a query and a key, in float32 as it was computed, and what becomes of it up to the weight.
-
-    Its SHOWN_TERMS largest terms by absolute value are given one by one, the others as one sum. `query` and `key` count
-    from 0, features and positions in the result from 1. `places` are the decimals of each number; `column` is its
-    column in the picture, which begins at the key `first_key`.
-    """
     import numpy as np
 
     terms = numbers.queries[query] * numbers.keys[key]
@@ -397,11 +349,6 @@ def _read_cell(numbers: HeadNumbers, query: int, key: int, column: int, first_ke
 
 
 def _score_steps(numbers: HeadNumbers, query: int, key: int, places: int) -> Iterator[tuple[str, str]]:
-    """Yield what turns q · k into its score, and what each step comes to: scale, position bias, softcap.
-
-    Each is there only if the model has it. The last one comes to the score as it was computed; what a bias before a
-    softcap comes to is worked out backwards from the score.
-    """
     scale, width = numbers.scale, numbers.queries.shape[1]
     value, score = float(numbers.products[query, key]) * scale.factor, float(numbers.scores[query, key])
     texts = {
@@ -426,5 +373,4 @@ def _score_steps(numbers: HeadNumbers, query: int, key: int, places: int) -> Ite
 
 
 def _plain(number: float) -> str:
-    """A number with at most four digits after the point, and none that is not needed: '8', '11.3137'."""
     return f"{number:.4f}".rstrip("0").rstrip(".")

@@ -44,14 +44,7 @@ LAST_LATIN = 0x180  # up to here Pillow's font has the letters
 
 @dataclass(frozen=True)
 class HeadNumbers:
-    """What the pictures of one head are made of: M queries of N keys, as float32 arrays.
-
-    queries, keys: (M, d_h) and (N, d_h), as they enter the product, after RoPE.
-    scores: (M, N), after scale, position bias and softcap, before the mask. weights: (M, N). mask: (M, N), True where a
-    query may see a key.
-    query_tokens, key_tokens: as they are shown. first_query: the position of the first query among the keys, from 0.
-    scale, softcap: as the model has them. has_bias: whether a number for the position is added to the scores.
-    """
+    """What the pictures of one head are made of: M queries of N keys, as float32 arrays."""
 
     name: str
     queries: np.ndarray
@@ -82,11 +75,7 @@ class HeadNumbers:
 
 @dataclass(frozen=True)
 class Cells:
-    """The cells of a picture: means over squares of `side` rows and columns, smaller at the right and lower end.
-
-    values: a mean over the numbers of a square that are not hidden, 0 where all are. hidden: where all are masked.
-    row_starts, column_starts: the first row and column of each square.
-    """
+    """The cells of a picture: means over squares of `side` rows and columns, smaller at the right and lower end."""
 
     values: np.ndarray
     hidden: np.ndarray
@@ -121,9 +110,8 @@ class Label(NamedTuple):
 
 @dataclass(frozen=True)
 class HeatDrawing:
-    """A heat map with its axes and the meaning of its colours, in px.
-
-    areas: rectangles by hue and level, from 1 to HEAT_LEVELS. masked: hatched rectangles. plot: the cells' outline.
+    """A heat map with its axes and the meaning of its colours, in px. areas: rectangles by hue and level, from 1 to
+    HEAT_LEVELS. masked: hatched rectangles. plot: the cells' outline.
     """
 
     width: float
@@ -141,11 +129,7 @@ def stages(numbers: HeadNumbers) -> tuple[StageKey, ...]:
 
 
 def stage_numbers(numbers: HeadNumbers, stage: StageKey) -> tuple[np.ndarray, np.ndarray]:
-    """The numbers of a stage, and which of them are hidden (bool): both (M, N), or (M, N - 1) for "rest".
-
-    Nothing is hidden in "products" and "scaled"; "masked" has the same scores as "scaled", with the mask. "rest" is the
-    weights without the first column, each row divided by its sum; a row of zeros stays one.
-    """
+    """The numbers of a stage, and which of them are hidden (bool): both (M, N), or (M, N - 1) for "rest"."""
     import numpy as np
 
     hidden = ~numbers.mask
@@ -165,12 +149,7 @@ def stage_numbers(numbers: HeadNumbers, stage: StageKey) -> tuple[np.ndarray, np
 
 
 def cells(values: np.ndarray, hidden: np.ndarray, most: int = MOST_CELLS) -> Cells:
-    """The numbers as at most `most` × `most` means over squares, with the first row and column of each.
-
-    One row of numbers stays one row. The squares are as small as that allows, cut off at the lower and right end; with
-    a side of 1, the numbers stay as they are. Hidden numbers don't count in a mean. A cell is hidden, and 0, if all its
-    numbers are.
-    """
+    """The numbers as at most `most` × `most` means over squares, with the first row and column of each."""
     import numpy as np
 
     rows, columns = values.shape
@@ -189,9 +168,8 @@ def cells(values: np.ndarray, hidden: np.ndarray, most: int = MOST_CELLS) -> Cel
 
 
 def first_token_share(numbers: HeadNumbers) -> tuple[float, float] | None:
-    """The mean weight on the first key, and what it would be if each row were even, over all queries after that token.
-
-    None if there is no such query, or if any query may not see the first key.
+    """The mean weight on the first key, and what it would be if each row were even, over all queries after that
+    token.
     """
     import numpy as np
 
@@ -203,16 +181,7 @@ def first_token_share(numbers: HeadNumbers) -> tuple[float, float] | None:
 
 
 def draw_stage(numbers: HeadNumbers, stage: StageKey) -> HeatDrawing:
-    """Draw a stage as a heat map, queries from top to bottom and keys from left to right.
-
-    A stage with more than MOST_CELLS rows or columns is reduced to means over squares (see `cells`). A cell is labelled
-    with the token of its first row or column. Labels are skipped at equal steps where they would touch, and long tokens
-    are cut with "…". The stage "rest" leaves out the first key, so it needs at least two keys.
-
-    Columns share PLOT_PX, and no cell is wider than LARGEST_CELL_PX. Cells are square, but a single row of them is at
-    least 24 px high. If the drawing is so wide that its labels would be too small on a phone, every label is drawn
-    twice, with `screen` "desk" and, larger, "phone"; pages and files show one of the two.
-    """
+    """Draw a stage as a heat map, queries from top to bottom and keys from left to right."""
     drawn = cells(*stage_numbers(numbers, stage))
     key_tokens = numbers.key_tokens[1:] if stage == "rest" else numbers.key_tokens
     is_share = stage in ("weights", "rest")
@@ -249,11 +218,7 @@ def draw_stage(numbers: HeadNumbers, stage: StageKey) -> HeatDrawing:
 
 
 def heat_svg(drawing: HeatDrawing, alt_text: str, key: str, *, for_file: bool = False) -> str:
-    """A drawing as an <svg> element that is an image named by `alt_text`; `key` keeps its ids apart from others'.
-
-    In a page css/picture.css gives it the page's colours. With `for_file` it has its XML namespace and font, light
-    paper behind it, and no labels for phones.
-    """
+    """A drawing as an <svg> element that is an image named by `alt_text`; `key` keeps its ids apart from others'."""
     width, height = f"{drawing.width:.0f}", f"{drawing.height:.0f}"
     space = ' xmlns="http://www.w3.org/2000/svg" font-family="Figtree, sans-serif"' if for_file else ""
     parts = [
@@ -280,10 +245,7 @@ def heat_svg(drawing: HeatDrawing, alt_text: str, key: str, *, for_file: bool = 
 
 
 def heat_png(drawing: HeatDrawing) -> bytes:
-    """A drawing as a PNG in light colours, twice as large as the SVG, without labels for phones.
-
-    A label with letters that Pillow's font lacks is written as "#".
-    """
+    """A drawing as a PNG in light colours, twice as large as the SVG, without labels for phones."""
     from PIL import Image, ImageDraw
 
     size = (math.ceil(drawing.width * PNG_SCALE), math.ceil(drawing.height * PNG_SCALE))
@@ -313,11 +275,7 @@ def mixed(colour: str, opacity: float) -> str:
 
 
 def small_svg(weights: np.ndarray) -> str:
-    """The weights of one head, (N, N) of any float type, as a small picture without axes, for a link that names it.
-
-    It is reduced to at most MOST_SMALL_CELLS rows and columns. The strongest colour is 100 %, so that heads can be
-    compared; in a reduced picture, where no mean comes near that, it is the largest mean.
-    """
+    """The weights of one head, (N, N) of any float type, as a small picture without axes, for a link that names it."""
     import numpy as np
 
     drawn = cells(weights.astype(np.float32), np.zeros(weights.shape, bool), MOST_SMALL_CELLS)
@@ -341,10 +299,7 @@ def decimal(value: float, places: int) -> str:
 
 
 def percent_text(share: float) -> str:
-    """A share in percent with spaces that don't break: '61 %', '0.4 %', '< 0.1 %' or '0 %'.
-
-    It has one decimal below 0.95 %, and none from there on.
-    """
+    """A share in percent with spaces that don't break: '61 %', '0.4 %', '< 0.1 %' or '0 %'."""
     hundredths = 100 * share
     if 0 < hundredths < 0.1:
         return "<\u00a00.1\u00a0%"
@@ -359,11 +314,6 @@ def places_for(largest: float) -> int:
 def _areas(
     drawn: Cells, plot: Rect, levels: int, *, signed: bool, largest: float | None = None
 ) -> tuple[dict[tuple[Hue, int], list[Rect]], list[Rect]]:
-    """The cells in `plot` as rectangles by hue and level, and those that are masked; equal neighbours in a row are one.
-
-    The hue is "plus" or "minus", a level from 1 to `levels`. `largest` has the highest level, by default the largest
-    absolute value; what rounds to level 0 has no rectangle. Unless `signed`, nor does a negative value.
-    """
     import numpy as np
 
     rows, columns = drawn.values.shape
@@ -392,12 +342,6 @@ def _add_ramp(
     *,
     is_share: bool,
 ) -> float:
-    """Add to `areas`, `masked` and `labels` the line at `top` that says what the colours are.
-
-    It has a ramp, its ends, and, if a cell is masked, what hatching means. The ramp goes from 0 % to the largest value
-    if `is_share`, else from minus the largest to the largest. Every text is added once for each of `sizes`, in the
-    middle of the line; the largest decides how much room texts have. Returns the y at which the line ends.
-    """
     places = places_for(drawn.largest)
     high = percent_text(drawn.largest) if is_share else decimal(drawn.largest, places)
     low = percent_text(0) if is_share else decimal(-drawn.largest, places)
@@ -423,24 +367,15 @@ def _add_ramp(
 
 
 def _label_step(size: float, cell: float) -> int:
-    """How many cells there are from one label to the next, so that labels of a size of type don't touch; at least 1."""
     return math.ceil(size * 1.15 / cell)
 
 
 def _gutter(labels: Mapping[int, str], cell: float, room: float) -> float:
-    """The width of the widest label that is written at a side, times `room`, at most GUTTER_PX, and 8 px more.
-
-    `labels` are by cell; `cell` is how wide or high one is, which decides how many are skipped.
-    """
     written = (text for index, text in labels.items() if index % _label_step(LABEL_PX, cell) == 0)
     return min(GUTTER_PX, room * max(map(label_px, written))) + 8
 
 
 def _fitting(token: str, room: float, size: float) -> str:
-    """As much of the beginning of a token as fits into `room` px at a size of type, with "…" if anything is cut.
-
-    If nothing fits, it is "…" alone, which may be wider than the room.
-    """
     room *= LABEL_PX / size
     if label_px(token) <= room:
         return token
@@ -450,13 +385,11 @@ def _fitting(token: str, room: float, size: float) -> str:
 
 
 def _rect_path(rect: Rect) -> str:
-    """A rectangle as a part of an SVG path, with no more digits than it needs: 'M6 8.5h25v25h-25z'."""
     x, y, width, height = (f"{number:.2f}".rstrip("0").rstrip(".") for number in rect)
     return f"M{x} {y}h{width}v{height}h-{width}z"
 
 
 def _text(label: Label) -> str:
-    """A label as an SVG text element; a turned one reads upwards."""
     at = f'x="{label.x:.1f}" y="{label.y:.1f}"'
     if label.turned:
         at = f'transform="translate({label.x:.1f} {label.y:.1f})rotate(-90)"'
@@ -468,17 +401,11 @@ def _text(label: Label) -> str:
 
 
 def _pixels(rect: Rect) -> tuple[int, int, int, int]:
-    """The pixels of a rectangle in a PNG: left, top, right and bottom, all of them inside."""
     left, top, right, bottom = (round(each * PNG_SCALE) for each in (rect.x, rect.y, rect.right, rect.bottom))
     return left, top, right - 1, bottom - 1
 
 
 def _write(image: Image.Image, label: Label) -> None:
-    """Write a label into a PNG; one with a letter that the font lacks becomes "#" as a whole, and "−" is written as
-    "-".
-
-    A turned label always begins at its place, reading upwards; others begin or end there.
-    """
     from PIL import Image, ImageDraw, ImageFont
 
     font = ImageFont.load_default(label.size * PNG_SCALE)

@@ -36,21 +36,17 @@ _SUBSCRIPT = _table((0.35, "'.,ijlt "), (0.5, "0123456789"), (0.85, "mwMNH"), (1
 
 @lru_cache(4000)
 def label_px(text: str) -> float:
-    """The width of a number or a name: 33.3 px for "4,096". Cached."""
+    """The width of a number or a name: 33.3 px for "4,096"."""
     return LABEL_PX * _em(text, _LABEL, 0.62, 0.82)
 
 
 @lru_cache(4000)
 def letter_px(letter: str) -> float:
-    """The width of a matrix's letter with its subscript and its ᵀ: W_Q, K_8ᵀ. Cached."""
+    """The width of a matrix's letter with its subscript and its ᵀ: W_Q, K_8ᵀ."""
     base, _, below = letter.removesuffix("ᵀ").partition("_")
     raised = SUBSCRIPT_PX * 0.7 if letter.endswith("ᵀ") else 0.0
     return LETTER_PX * _em(base, _LETTER, 0.59, 0.8) + SUBSCRIPT_PX * _em(below, _SUBSCRIPT, 0.6, 0.78) + raised
 
 
 def _em(text: str, widths: Mapping[str, float], lower: float, upper: float) -> float:
-    """The width of a text in em, by `widths`; `lower` for other lower-case letters, `upper` for the rest of ASCII.
-
-    Any other character is as wide as it is high, 1 em.
-    """
     return sum(widths.get(c, lower if c.islower() else upper if c.isascii() else 1.0) for c in text)

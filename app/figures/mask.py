@@ -12,13 +12,7 @@ from app.topics.registry import TOPICS
 
 
 def masked_areas(shapes: TypedShapes, box: Box) -> Iterator[Polygon]:
-    """Yield the areas of a box that a mask hides; nothing unless it is a square box of "weights" or a "mask".
-
-    Where the topic and the model hide later tokens (`is_causal`), these are first the keys after each query's token,
-    the upper right triangle. If all layers have the same sliding window or chunk, more is hidden: by a window that is
-    shorter than the text, the keys too far back, the lower left triangle, and where later tokens are not hidden those
-    too far ahead as well; by chunks, the keys of earlier chunks, a rectangle for each chunk after the first.
-    """
+    """Yield the areas of a box that a mask hides; nothing unless it is a square box of "weights" or a "mask"."""
     if not (rows := hidden_rows(shapes, box.tensor)):
         return
     left, top, right, bottom = box.rect.x, box.rect.y, box.rect.right, box.rect.bottom
@@ -56,25 +50,20 @@ def has_mask(shapes: TypedShapes) -> bool:
 
 
 def shared_limits(shapes: TypedShapes) -> tuple[int | None, int | None]:
-    """How far the window reaches, and the size of a chunk, if both are the same in all layers; None for a missing one.
-
-    Both are None if layers differ, or if scores are not of a text with itself.
+    """How far the window reaches, and the size of a chunk, if both are the same in all layers; None for a missing
+    one.
     """
     limits = set(_limits(shapes.variant.architecture))
     return limits.pop() if len(limits) == 1 and has_mask(shapes) else (None, None)
 
 
 def some_layers_hide_more(shapes: TypedShapes, rows: int) -> bool:
-    """Whether layers differ in window or chunk, and one of these hides something of a text of `rows` tokens.
-
-    False if scores are not of a text with itself.
-    """
+    """Whether layers differ in window or chunk, and one of these hides something of a text of `rows` tokens."""
     limits = set(_limits(shapes.variant.architecture))
     least = min((limit for limits_of_run in limits for limit in limits_of_run if limit), default=rows)
     return has_mask(shapes) and len(limits) > 1 and least < rows
 
 
 def _limits(architecture: Architecture) -> Iterator[tuple[int | None, int | None]]:
-    """Yield how far each layer's window reaches, and its chunk; None for one that it does not have."""
     for run in architecture.runs:
         yield architecture.reach_of(run.window) if run.window else None, run.chunk

@@ -40,11 +40,7 @@ class Side:
 
 
 def brackets_of(pen: Pen, mismatch: DimensionMismatch, sketch: Sketch) -> tuple[MismatchBracket, ...]:
-    """The bracket of two sides that should be equal and are not, with tokens as rows; () if one of them isn't drawn.
-
-    If a matrix is drawn more than once, the bracket is where the two sides are nearest. An output that cannot be added
-    to the input is compared with the first outline of the sketch, if there is one.
-    """
+    """The bracket of two sides that should be equal and are not, with tokens as rows; () if one of them isn't drawn."""
     first, second = (list(_sides(pen, blank, sketch)) for blank in (mismatch.left, mismatch.right))
     if mismatch.added and sketch.outlines:
         x, y, *_ = second[0].box.rect
@@ -64,10 +60,7 @@ def head_brackets(pen: Pen, first: Box, second: Box) -> tuple[MismatchBracket, .
 
 
 def joined_brackets(pen: Pen, joined: Box, parts: Iterable[str]) -> tuple[MismatchBracket, ...]:
-    """The bracket of a matrix that should be as wide as its `parts` together: "512 + 64 ≠ 600".
-
-    () if the widths add up, if one is missing, or if the drawing compares nothing.
-    """
+    """The bracket of a matrix that should be as wide as its `parts` together: "512 + 64 ≠ 600"."""
     blanks, whole = [Blank(key, "columns") for key in parts], Blank(joined.tensor, "columns")
     lengths = [pen.shapes.lengths.get(blank, 0) for blank in blanks]
     typed = pen.shapes.lengths.get(whole)
@@ -79,14 +72,6 @@ def joined_brackets(pen: Pen, joined: Box, parts: Iterable[str]) -> tuple[Mismat
 
 
 def _bracket_between(first: Side, second: Side) -> MismatchBracket:
-    """The bracket of two sides that should be equal, at the one drawn longer: '896 ≠ 840', the longer first.
-
-    It covers the part of the longer side beyond the shorter one's length, at least MIN_BRACKET_PX. A vertical and a
-    horizontal side are the inner sides of a product, and both are measured from its corner: from the lower end or the
-    right one. Two vertical or two horizontal ones are measured from the upper or left end. The bracket is left of the
-    box or above it; on the other side if the longer side has its label there (`labelled_before`) and the two are not
-    inner sides.
-    """
     short, long = sorted((first, second), key=lambda side: side.px)
     rect, away = long.box.rect, first.vertical != second.vertical
     text = f"{long.label} ≠ {short.label}"
@@ -104,12 +89,6 @@ def _bracket_between(first: Side, second: Side) -> MismatchBracket:
 
 
 def _sides(pen: Pen, blank: Blank, sketch: Sketch) -> Iterator[Side]:
-    """Yield a Side for each box of the tensor of `blank` that shows its length, but no columns of a box that is a
-    single head.
-
-    It is `labelled_before` if an edge of the sketch lies on the left side of the box, or on the top of it for a
-    horizontal side.
-    """
     for box in sketch.boxes:
         if box.tensor == blank.tensor and (blank.field == "rows" or box.letter == pen.shapes.letter(box.tensor)):
             vertical = (blank.field == "rows") != box.transposed
@@ -124,11 +103,7 @@ def _distance(first: Side, second: Side) -> float:
 
 
 def with_free_labels(sketch: Sketch) -> Sketch:
-    """The sketch with the labels of its sides moved outwards until they are free, and those of its brackets placed.
-
-    A bracket's label is at the first place of `label_places` that touches no matrix, sign, arc, label or bracket,
-    brackets in their order. In a flow, labels of sides also keep off brackets.
-    """
+    """The sketch with the labels of its sides moved outwards until they are free, and those of its brackets placed."""
     lines = [each.bracket_box for each in sketch.brackets]
     taken, placed = sketch.obstacles, list[MismatchBracket]()
     edges = spread(sketch.edges, taken + lines if sketch.flow else taken)
@@ -141,11 +116,6 @@ def with_free_labels(sketch: Sketch) -> Sketch:
 
 
 def _first_free(places: Iterable[Rect], taken: Sequence[Rect]) -> Rect:
-    """The first of the places where a label would touch nothing that is taken, with ROOM_PX to spare at the left and
-    right.
-
-    Raises AssertionError if the places end before that.
-    """
     in_the_way = list[Rect]()  # of earlier places; mostly of the next ones too, so they are looked at first
     for x, y, width, height in places:
         label = Rect(x - ROOM_PX, y, width + 2 * ROOM_PX, height)
@@ -158,11 +128,7 @@ def _first_free(places: Iterable[Rect], taken: Sequence[Rect]) -> Rect:
 
 
 def label_places(each: MismatchBracket) -> Iterator[Rect]:
-    """Yield places for a bracket's label, without end, in turn beside the bracket and beyond its end.
-
-    Each pair of places is STEP_PX further away than the one before. Beside it means on the side away from the matrix. A
-    label beside a short bracket reaches beyond the bracket's end, never back to where the arc is.
-    """
+    """Yield places for a bracket's label, without end, in turn beside the bracket and beyond its end."""
     (x1, y1), (x2, y2), (to_x, to_y) = each.start, each.end, each.toward
     width, height = label_px(each.text), LINE_PX + 2
     along_x, along_y = (x2 > x1) - (x2 < x1), (y2 > y1) - (y2 < y1)

@@ -15,9 +15,8 @@ BAR_LENGTH = 1000.0  # the whole model
 
 @dataclass(frozen=True)
 class BarPiece:
-    """One bucket of one summand: a stripe for each layer, or one stripe outside the layers.
-
-    `starts` are where its stripes begin, `width` is that of each, and `active` the share of it that a token meets.
+    """One bucket of one summand: a stripe for each layer, or one stripe outside the layers. `starts` are where its
+    stripes begin, `width` is that of each, and `active` the share of it that a token meets.
     """
 
     bucket: BucketSum
@@ -32,10 +31,7 @@ class BarPiece:
 
     @property
     def idle(self) -> str:
-        """An SVG path of the part of its stripes for experts that a token is not routed to; "" if there is none.
-
-        It is taken off the top, so that the areas are to scale as well.
-        """
+        """An SVG path of the part of its stripes for experts that a token is not routed to; "" if there is none."""
         height = 1 - self.active
         return "".join(
             f"M{start:.3f} 0h{self.width:.4f}v{height:.4f}h-{self.width:.4f}z" for start in self.starts if height > 0
@@ -62,10 +58,7 @@ class BarGroup:
 
 
 def parameter_bar(formula: ParameterFormula) -> Iterator[BarGroup]:
-    """Yield a group for each summand of a formula, from left to right, as long as its share of BAR_LENGTH.
-
-    The layers of a summand follow one another, each with all buckets; a summand outside the layers has them once.
-    """
+    """Yield a group for each summand of a formula, from left to right, as long as its share of BAR_LENGTH."""
     scale, before = BAR_LENGTH / formula.total, 0
     for summand in formula.summands:
         pieces, offset = list[BarPiece](), before

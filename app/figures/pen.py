@@ -57,19 +57,13 @@ class Pen:
     # Matrices
 
     def box(self, tensor: str, x: float, y: float, *, transposed: bool = False) -> Box:
-        """A matrix with its upper left corner at (x, y), and all that is drawn inside it.
-
-        Width and height are exchanged if it is drawn transposed.
-        """
+        """A matrix with its upper left corner at (x, y), and all that is drawn inside it."""
         width, height = self.sizes.size(tensor)
         size = (height, width) if transposed else (width, height)
         return self.with_inside(self.empty_box(tensor, Rect(x, y, *size), transposed=transposed))
 
     def empty_box(self, tensor: str, rect: Rect, *, transposed: bool = False, products: str = "") -> Box:
-        """A matrix without anything inside: hatched if it is a parameter, incomplete if a side is not known.
-
-        `transposed` and `products`, the results that it takes part in, are only noted: `rect` is its place as drawn.
-        """
+        """A matrix without anything inside: hatched if it is a parameter, incomplete if a side is not known."""
         entry = self.shapes.table[tensor]
         return fast_make(
             Box,
@@ -84,13 +78,7 @@ class Pen:
         )
 
     def with_inside(self, box: Box) -> Box:
-        """A copy of a matrix with everything that is drawn inside it; the box itself if nothing is.
-
-        That is what a mask hides of the attention weights, and breaks in shortened sides. If all sides are known, also
-        the new token's row of cached keys and values as the part that is meant, a tint for every second group, and the
-        number of heads to draw lines between (negative for a transposed box); tint and lines are left out, each by
-        itself, if its strips would be too narrow.
-        """
+        """A copy of a matrix with everything that is drawn inside it; the box itself if nothing is."""
         heads = self.shapes.heads(box.tensor) if not box.incomplete else 0
         inside = {
             "strips": (-heads if box.transposed else heads) if _cuts(box, heads) else 0,
@@ -102,10 +90,7 @@ class Pen:
         return fast_replace(box, **inside) if any(inside.values()) else box
 
     def operand_above(self, result: str, x: float, base_y: float) -> Box | None:
-        """The right operand of a result, its left edge at x, its lower edge CORNER_PX above the base line.
-
-        None if the result has none. It is drawn transposed if the product reads it so, as Kᵀ in Q·Kᵀ.
-        """
+        """The right operand of a result, its left edge at x, its lower edge CORNER_PX above the base line."""
         operand = self.sizes.operand_above(result)
         if operand is None:
             return None
@@ -113,11 +98,7 @@ class Pen:
         return self.box(operand.key, x, y, transposed=self.sizes.is_drawn_transposed(result))
 
     def head(self, tensor: str, x: float, y: float, *, transposed: bool = False) -> Box:
-        """The last head of a matrix as a separate box with its upper left corner at (x, y), its letter K_8 for K.
-
-        `transposed` exchanges width and height. It is hatched, open and masked as the whole matrix is, but without
-        lines between heads and tinted groups.
-        """
+        """The last head of a matrix as a separate box with its upper left corner at (x, y), its letter K_8 for K."""
         width, height = self.sizes.head_size(tensor)
         rect = Rect(x, y, *((height, width) if transposed else (width, height)))
         whole = self.box(tensor, x, y)
@@ -125,10 +106,8 @@ class Pen:
         return fast_replace(whole, letter=letter, rect=rect, transposed=transposed, strips=0, groups=())
 
     def with_last_head(self, whole: Box) -> Box:
-        """A copy of a matrix of several heads, with the last of them as its `part`.
-
-        That is on the right, or if transposed at the bottom. Raises ZeroDivisionError for a matrix that is not made of
-        heads.
+        """A copy of a matrix of several heads, with the last of them as its `part`. Raises ZeroDivisionError for a
+        matrix that is not made of heads.
         """
         x, y, width, height = whole.rect
         heads = self.shapes.heads(whole.tensor)
@@ -137,20 +116,12 @@ class Pen:
         return fast_replace(whole, part=Rect(x + width - width / heads, y, width / heads, height))
 
     def _groups(self, box: Box, heads: int) -> Iterator[Polygon]:
-        """Yield every second key/value head of a box, or every second group of query heads that share one.
-
-        Nothing without `heads`, and unless there are more key/value heads than one and fewer than query heads.
-        """
         groups = self.shapes.variant.sizes.get("G", 0)
         if 1 < groups < self.shapes.variant.sizes["H"] and heads:
             for (first, last), (next_first, next_last) in list(pairwise(_cuts(box, groups)))[1::2]:
                 yield (first, next_first, next_last, last)
 
     def _gaps(self, box: Box) -> Iterator[Polygon]:
-        """Yield a slanted gap across the box three quarters along each side that is drawn shortened.
-
-        First that of a horizontal side, then that of a vertical one.
-        """
         rect, shortened = box.rect, self.sizes.scale.shortened
         if shortened is None:
             return
@@ -164,20 +135,13 @@ class Pen:
             yield ((left, y), (left, y + 6), (right, y + 2), (right, y - 4))
 
     def _new_row(self, box: Box) -> Rect | None:
-        """The last row of keys and values in a decode step, the last column if drawn transposed.
-
-        None for other matrices, and if a side is not known.
-        """
         if box.incomplete or not self.shapes.has_new_row(box.tensor):
             return None
         (x, y, width, height), row = box.rect, self.sizes.scale.px(1)
         return Rect(x + width - row, y, row, height) if box.transposed else Rect(x, y + height - row, width, row)
 
     def outlines(self, boxes: Iterable[Box]) -> tuple[Rect, ...]:
-        """For each box with a mismatch to what it is added to, the size it would need, from its upper left corner.
-
-        Boxes whose `size_needed` is (0, 0) are left out.
-        """
+        """For each box with a mismatch to what it is added to, the size it would need, from its upper left corner."""
         unlike = {mismatch.at for mismatch in self.shapes.mismatches if mismatch.added}
         sizes = ((box.rect, self.sizes.size_needed(box.tensor)) for box in boxes if box.tensor in unlike)
         return tuple(Rect(rect.x, rect.y, *size) for rect, size in sizes if size[0])
@@ -185,12 +149,7 @@ class Pen:
     # Labels
 
     def labelled(self, box: Box, vertical_side: EdgeSide | None, horizontal_side: EdgeSide | None) -> Sketch:
-        """A box with its labelled vertical side and its labelled horizontal side; None for a side without a label.
-
-        The vertical side has the number of rows, of a transposed box the number of columns. If the box is too small to
-        hold its letter, the side that will be shown horizontal, or else the only one, has it as well. Labels that would
-        overlap are moved apart.
-        """
+        """A box with its labelled vertical side and its labelled horizontal side; None for a side without a label."""
         vertical, horizontal = _blanks(box)
         letter = self.outside_letter(box)
         edges = list[Edge]()
@@ -223,12 +182,7 @@ class Pen:
         is_named: bool = True,
         ends: tuple[Point, Point] | None = None,
     ) -> Edge:
-        """A side of a box: its ends, its label with its colour, and the name of what it counts.
-
-        The name is "" unless it `is_named` and `shown` is "label"; the label is filled in whatever `shown` is (see
-        EdgeShown). `letter` is the matrix's letter if it is drawn next to this label, else "". `ends` replace the ends
-        of the box's side. The edge belongs to the same products as the box.
-        """
+        """A side of a box: its ends, its label with its colour, and the name of what it counts."""
         label, kind, name = self.label(blank)
         start, end = ends or side_ends(box.rect, side)
         return fast_make(
@@ -246,10 +200,7 @@ class Pen:
         )
 
     def label(self, blank: Blank) -> tuple[str, EdgeKind, str]:
-        """The label of a side, its colour, and the name of what it counts. Cached.
-
-        It is ("?", "unknown", "") while the length is not known.
-        """
+        """The label of a side, its colour, and the name of what it counts."""
         if blank not in self.sides:
             named = (self.shapes.label(blank), edge_kind(self.shapes, blank), axis_name(self.shapes, blank))
             self.sides[blank] = named
@@ -275,16 +226,11 @@ class Pen:
 
 
 def _blanks(box: Box) -> tuple[Blank, Blank]:
-    """The blanks of a box's vertical and horizontal side: rows and columns, exchanged if it is transposed."""
     rows, columns = Blank(box.tensor, "rows"), Blank(box.tensor, "columns")
     return (columns, rows) if box.transposed else (rows, columns)
 
 
 def _cuts(box: Box, count: int) -> list[Polygon]:
-    """The lines that cut a box into `count` equal strips along its columns, both ends included; [] if too narrow.
-
-    They are upright, or level in a transposed box. Too narrow are strips of less than MIN_RULE_PX.
-    """
     x, y, width, height = box.rect
     side = (height if box.transposed else width) / max(count, 1)
     if side < MIN_RULE_PX:
@@ -295,13 +241,7 @@ def _cuts(box: Box, count: int) -> list[Polygon]:
 
 
 def pulled_out(whole: Box, head: Box) -> Pulled:
-    """The band from one head's place in a matrix to that head's box, drawn on its own to the right or below.
-
-    `whole` is the box of the matrix with all heads, and its `part` is the place of this head; without a part, the
-    assertion fails. If `head` begins at or beyond the right side of `whole`, the band runs from the right side of the
-    part to the left side of `head`; otherwise from the lower side of the part to the upper side of `head`. The band has
-    the `products` of `head`.
-    """
+    """The band from one head's place in a matrix to that head's box, drawn on its own to the right or below."""
     assert whole.part is not None  # noqa: S101 - the head that was pulled out
     part, rect = whole.part, head.rect
     if rect.x >= whole.rect.right:
@@ -314,11 +254,7 @@ def pulled_out(whole: Box, head: Box) -> Pulled:
 def corner_arcs(
     left: Box, above: Box, inner: tuple[int | Fraction | None, int | Fraction | None], *, shows_mismatches: bool
 ) -> tuple[Arc, ...]:
-    """One arc at the corner of a product, as far as the shorter of its inner sides.
-
-    `inner` are the left operand's columns and the rows of the operand above; there is no arc if one is unknown. The arc
-    is a mismatch if they differ and the drawing `shows_mismatches`.
-    """
+    """One arc at the corner of a product, as far as the shorter of its inner sides."""
     columns, rows = inner
     if columns is None or rows is None:
         return ()

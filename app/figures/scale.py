@@ -33,11 +33,8 @@ UNKNOWN_DECK_PX = 24.0  # of a length of a deck that is not typed yet
 
 @dataclass(frozen=True)
 class Scale:
-    """How many pixels a length has: proportional to its square root ("root") or to itself ("true").
-
-    Square roots keep 128 visible next to 4096. One scale holds for all figures of a sheet. `shortened` is a length that
-    is drawn shorter than that, with a break in it, None if there is none: on sheets with a vocabulary the longest one,
-    if it is so much longer than everything else that nothing else would be visible.
+    """How many pixels a length has: proportional to its square root ("root") or to itself ("true"). Square roots
+    keep 128 visible next to 4096.
     """
 
     name: ScaleName
@@ -46,12 +43,8 @@ class Scale:
 
     @classmethod
     def fitting(cls, name: ScaleName, shapes: TypedShapes, plans: tuple[FigurePlan, ...]) -> Scale:
-        """The largest scale on which no side is longer than MAX_SIDE_PX and no figure of `plans` wider than its room.
-
-        The tokens and the model's width, if the sheet states them, count as sides even if they were not typed, so that
-        the drawing does not jump while the sheet is being filled in. If the table has a tensor with the vocabulary in
-        its columns, a longest side more than MIN_SHORTENED_RATIO times the next one is drawn shortened, and the next
-        one has MAX_SIDE_PX.
+        """The largest scale on which no side is longer than MAX_SIDE_PX and no figure of `plans` wider than its
+        room.
         """
         if not shapes.given and not any(map(shapes.is_asked, shapes.lengths)):
             return cls(name, MIN_SIDE_PX)  # the scale of an empty drawing depends on no length
@@ -70,9 +63,8 @@ class Scale:
         return replace(scale, px_per_unit=scale.px_per_unit * min(1.0, *shrunk, 1.0))
 
     def px(self, length: int | Fraction | None) -> float:
-        """The pixels of a length: `px_per_unit` times its square root or, on the scale "true", times the length itself.
-
-        At least MIN_SIDE_PX; MAX_SIDE_PX for the length that is `shortened`; UNKNOWN_SIDE_PX for None.
+        """The pixels of a length: `px_per_unit` times its square root or, on the scale "true", times the length
+        itself.
         """
         if length is None:
             return UNKNOWN_SIDE_PX
@@ -113,19 +105,13 @@ class MatrixSizes:
         return (self.scale.px(self.shapes.head_width(tensor)), self._px(Blank(tensor, "rows")))
 
     def operand_above(self, result: str) -> Tensor | None:
-        """The right operand of the operation with two operands that makes a result.
-
-        None if nothing makes it, if it is made from one matrix, as by softmax, or if the operands are broadcast.
-        """
+        """The right operand of the operation with two operands that makes a result."""
         made_by = self.shapes.table[result].made_by
         is_product = made_by is not None and len(made_by.operands) == 2 and not made_by.broadcasts
         return self.shapes.table[made_by.operands[1]] if made_by and is_product else None
 
     def added_to(self, result: str) -> str:
-        """The key of the second operand, if a result is made by broadcasting or concatenation; else "".
-
-        Its deck is drawn next to that of the first operand.
-        """
+        """The key of the second operand, if a result is made by broadcasting or concatenation; else ""."""
         made_by = self.shapes.table[result].made_by
         return made_by.operands[1] if made_by and (made_by.broadcasts or isinstance(made_by, Concat)) else ""
 
@@ -143,9 +129,8 @@ class MatrixSizes:
         return (height, width) if self.is_drawn_transposed(result) else (width, height)
 
     def size_needed(self, result: str) -> Size:
-        """Width and height that a result would need to be added to the input; (0, 0) if no known side differs from it.
-
-        If only one of the sides differs, the other keeps its length.
+        """Width and height that a result would need to be added to the input; (0, 0) if no known side differs from
+        it.
         """
         needed = {
             mismatch.right: mismatch.left
@@ -162,31 +147,17 @@ class MatrixSizes:
         return max(self.size(result)[0], self.size_above(result)[0], self.size_needed(result)[0])
 
     def _deck_width(self, tensor: str) -> float:
-        """The approximate width of a tensor as a deck of cards: its columns and all sides before its rows, added up.
-
-        A side that is not known has UNKNOWN_DECK_PX.
-        """
         *behind, _rows, columns = self.shapes.table[tensor].sides
         lengths = self.shapes.lengths
         return sum(self.scale.px(lengths[s]) if s in lengths else UNKNOWN_DECK_PX for s in (columns, *behind))
 
     def _lane_width(self, widths: list[float]) -> float:
-        """The sum of these widths of a flow, but at least 2.4 times the model's width plus twice the tokens.
-
-        Each of these counts only if the sheet states it. So the width stays the same while a sheet is filled in.
-        """
         stated = _stated_lengths(self.shapes.variant)
         model, tokens = (self.scale.px(stated[symbol]) if symbol in stated else 0.0 for symbol in ("d", "N"))
         return max(sum(widths), 2.4 * model + 2 * tokens)
 
     def content_width(self, plan: FigurePlan) -> float:
-        """The width in px of a figure's matrices as its layout puts them, without the space around and between them.
-
-        It is the widest in a stack, the sum in a row, and for a flow see `_lane_width`. Decks add the second operands
-        of broadcasting and concatenation (see `added_to`). Other layouts add up the left operand and the column of each
-        result, "head-scores" also the single head that is pulled out of the left operand; "head-context" its matrices
-        and the single head.
-        """
+        """The width in px of a figure's matrices as its layout puts them, without the space around and between them."""
         widths = [self.size(key)[0] for key in plan.tensors]
         match plan.layout:
             case "stack":
@@ -205,13 +176,7 @@ class MatrixSizes:
         return widths[0] + sum(self.column_width(key) for key in plan.results)
 
     def content_room(self, plan: FigurePlan) -> float:
-        """The width for a figure's matrices, without labels and space.
-
-        In a flow it is always MAX_FLOW_PX. Decks have at least 120 px: MAX_FIGURE_PX and 75 px more, less DECK_STEP_PX
-        for each deck after the first, and less DECK_TEXTS_PX for a left tensor with more than two sides and several
-        results. Others have at least MIN_CONTENT_PX: MAX_FIGURE_PX less a label, as wide as the widest name of a number
-        of tokens, less a label and 36 px for each result, and less 30 px for the head that "head-scores" pulls out.
-        """
+        """The width for a figure's matrices, without labels and space."""
         if plan.layout == "flow":
             return MAX_FLOW_PX
         if plan.layout == "decks":
@@ -224,7 +189,6 @@ class MatrixSizes:
 
 
 def _stated_lengths(variant: Variant) -> dict[str, int]:
-    """The tokens as "N" and the model's width as "d", each left out if the sheet hides it: then no drawing shows it."""
     return {
         symbol: length
         for symbol, length in (("N", variant.tokens), ("d", variant.architecture.d))

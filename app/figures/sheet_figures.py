@@ -32,12 +32,7 @@ def draw_figures(
     shows_mismatches: bool = True,
     step: str = "",
 ) -> tuple[Figure, ...]:
-    """The figures of a sheet, drawn from `answers`: what was typed into its boxes, without empty ones.
-
-    Without `shows_mismatches`, lengths are drawn and not compared. Unless `names_sizes`, nothing says by name or colour
-    which of the model's sizes a number is. `step` is the row that a sheet in steps asks for now, if it asks for one at
-    a time: typing into its boxes leads to no other figure.
-    """
+    """The figures of a sheet, drawn from `answers`: what was typed into its boxes, without empty ones."""
     sheet, plans = variant.worksheet, _plans(variant)
     if TOPICS[sheet.topic].in_steps:
         plans = (*_reached(variant, rows_so_far(variant, answers, step), plans),)
@@ -55,13 +50,7 @@ def draw_figures(
 def draw_side_by_side(
     variant: Variant, left: Answers, right: Answers, scale: ScaleName
 ) -> tuple[tuple[Figure, Figure], ...]:
-    """Two ways of filling in a sheet, as pairs of the same figure; pairs without a difference are left out.
-
-    Figures of matrices come first, then bars of counts, even on a worksheet that shows no drawing. All figures of
-    matrices are on one scale, the smaller of the two, so that equal lengths look equal; the bars of a pair share a
-    scale as well. Of a flow, only the products that differ are drawn. Stripes, which have a scale of their own, are
-    left out.
-    """
+    """Two ways of filling in a sheet, as pairs of the same figure; pairs without a difference are left out."""
     longest = [longest_bars(variant, values) for values in (left, right)]
     shared = {key: max(each[key] for each in longest) for key in longest[0]}
     bars = _differing(zip(*(draw_counts(variant, values, shared) for values in (left, right)), strict=True))
@@ -82,19 +71,11 @@ def _differing(pairs: Iterable[tuple[Figure, Figure]]) -> tuple[tuple[Figure, Fi
 
 
 def _plans(variant: Variant) -> tuple[FigurePlan, ...]:
-    """The plans for the sheet's table; () if the table has nothing to draw.
-
-    Plans for tensors that the table which it is drawn with (DRAWN_WITH, else its own) lacks in this model are left out.
-    Of plans for decks, those are left out from which the sheet asks for nothing: neither for a result nor for the left
-    tensor, which counts only if no other plan has it as a result. Of a plan that begins with the input, only the input
-    counts, and its results are no results here.
-    """
     drawn, asked = DRAWN_WITH.get(variant.table.key, variant.table), set(variant.problem.rows)
     plans = tuple(p for p in FIGURE_PLANS.get(variant.table.key, ()) if drawn.by_key.keys() >= {*p.tensors})
     results = {result for plan in plans for result in plan.results if plan.left != "input"}
 
     def is_asked(plan: FigurePlan) -> bool:
-        """Whether the sheet asks for something in a plan for decks, as the docstring of `_plans` says."""
         given = set() if plan.left in results else {plan.left}
         return bool(asked & (given if plan.left == "input" else given | set(plan.results)))
 
@@ -102,7 +83,6 @@ def _plans(variant: Variant) -> tuple[FigurePlan, ...]:
 
 
 def _reached(variant: Variant, rows: Iterable[str], plans: Iterable[FigurePlan]) -> Iterator[FigurePlan]:
-    """Yield the plans of a sheet in steps, with the results asked for up to now and what these are made from."""
     reached = {*rows}
     for plan in plans:
         operands = {key: made_by.operands for key in plan.results if (made_by := variant.table[key].made_by)}
@@ -116,11 +96,6 @@ def _reached(variant: Variant, rows: Iterable[str], plans: Iterable[FigurePlan])
 
 
 def _lay_out(shapes: TypedShapes, plans: tuple[FigurePlan, ...], scale: Scale) -> tuple[Figure, ...]:
-    """One figure for each plan, all in one `scale`, except stripes, which have their own.
-
-    The first figure with fewer cards than there are has a caption about that, and then the first in which something is
-    drawn longer than it is to scale.
-    """
     pen = Pen(shapes, MatrixSizes(shapes, scale))
     figures = [_figure(pen, plan) for plan in plans]
     lengthened = [
@@ -137,11 +112,6 @@ def _lay_out(shapes: TypedShapes, plans: tuple[FigurePlan, ...], scale: Scale) -
 
 
 def _figure(pen: Pen, plan: FigurePlan) -> Figure:
-    """The figure of a plan with its texts: alt text, explanations, sentences on what does not fit, and captions.
-
-    The only caption here is the one about shortened sides, if it has any. Stripes have no sentences on what does not
-    fit: another figure has the brackets.
-    """
     sketch, shapes = sketch_figure(pen, plan), pen.shapes
     is_shortened = any(box.gaps for box in sketch.boxes)
     shortened = (shapes.variant.wording.say("captions", "shortened"),) if is_shortened else ()

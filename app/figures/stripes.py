@@ -1,20 +1,6 @@
 """One head as a stripe of its layer, at true scale: the projections of all heads, and this head enlarged below.
-
-                ╭───── ┌┬┬┬┬┬┐ 8 heads     ┌┬┐ 2 heads
-              ╭─╯      ││█││││             │█│
-             ╭╯        ││█││││             │█│
-    100 ┌─────────┐    └┴┴┴┴┴┘             └┴┘
-        └─────────┘    ┌┬█┬┬┬┐             ┌█┐
-           4096         ╱ ╲                ╱ ╲
-                       ┌───┐ enlarged     ┌───┐
-                       │ Q │              │ K │
-                       └───┘              └───┘
-                        128                128
-
-A stripe is as wide as what was typed for the head, and there are as many as the model has heads, so that 4096 : 128
-looks like 32 : 1, and a wrong number like what it would be in the layer. As many columns as the input has are those of
-all heads, in a model where that is so, and then all stripes are this one's. An enlarged head says "enlarged", without a
-factor, which would look like a number of heads.
+╭───── ┌┬┬┬┬┬┐ 8 heads ┌┬┐ 2 heads ╭─╯ ││█││││ │█│ ╭╯ ││█││││ │█│ 100 ┌─────────┐ └┴┴┴┴┴┘ └┴┘ └─────────┘ ┌┬█┬┬┬┐
+┌█┐ 4096 ╱ ╲ ╱ ╲ ┌───┐ enlarged ┌───┐ │ Q │ │ K │ └───┘ └───┘ 128 128
 """
 
 from __future__ import annotations
@@ -43,10 +29,8 @@ _MIN_STRIPE_PX = 1.4  # of a stripe whose neighbours have lines
 
 
 def has_stripes(shapes: TypedShapes, plan: FigurePlan) -> bool:
-    """Whether there is enough to draw: the widths of the input and a projection are known, and the sheet states H and
-    G.
-
-    Nothing is drawn if a known side of a projection is over _MOST_TIMES as long as the input's longer one (a mere dot).
+    """Whether there is enough to draw: the widths of the input and a projection are known, and the sheet states H
+    and G.
     """
     lengths = shapes.lengths
     widths = [lengths[blank] for key in plan.results if (blank := Blank(key, "columns")) in lengths]
@@ -76,10 +60,7 @@ class _Stripes:
     plan: FigurePlan
 
     def sketch(self) -> Sketch:
-        """Draw the input, then each projection right of the one before, with arcs and the bands of the lane behind.
-
-        The input and the first projection are looked at together, and so are the others.
-        """
+        """Draw the input, then each projection right of the one before, with arcs and the bands of the lane behind."""
         pen, left = self.pen, self.plan.left
         rect = Rect(0.0, 0.0, self._px(self._columns(left)), self._px(self._rows(left)))
         source = pen.empty_box(left, rect, products=" ".join((left, *self.plan.results)))
@@ -112,11 +93,6 @@ class _Stripes:
 
     @cached_property
     def _unit(self) -> float:
-        """The pixels of 1 at true scale, the most with which three things fit.
-
-        The input and the layer's matrices side by side have _WIDTH_PX, or _MIRRORED_PX if they will be below one
-        another; the height of the layer's matrices _HEIGHT_PX; the input's rows _ROWS_PX.
-        """
         width = self._columns(self.plan.left) or 1
         total = width + sum(self._layer_columns(key) for key in self.plan.results)
         room = _MIRRORED_PX if self.pen.is_mirrored else _WIDTH_PX
@@ -124,10 +100,6 @@ class _Stripes:
 
     @cached_property
     def _factor(self) -> int:
-        """How many times as large heads are drawn below as in their layer, so that the longest side fits _HEAD_PX.
-
-        A whole number, at least 1, for the sides of all results that are not `_is_all`, and the input's rows.
-        """
         sizes = [self._columns(key) or 1 for key in self.plan.results if not self._is_all(key)]
         return max(1, int(_HEAD_PX / (self._unit * max(*sizes, self._rows(self.plan.left) or 1, 1))))
 
@@ -142,33 +114,23 @@ class _Stripes:
         return _UNKNOWN_PX if length is None else max(THINNEST_PX, length * self._unit)
 
     def _heads(self, key: str) -> int:
-        """How many heads the layer has: H for queries and in an encoder-decoder, else its key/value heads.
-
-        That is so also where the sheet simplifies grouped heads.
-        """
         variant = self.pen.shapes.variant
         is_decoder = variant.architecture.encoder_decoder
         return variant.sizes["H"] if key == "queries" or is_decoder else variant.architecture.kv_heads
 
     def _is_all(self, key: str) -> bool:
-        """Whether as many columns were typed as the input has, d, and `_heads` heads of d_h columns make d, too.
-
-        Never where the drawing must not give mismatches away, or with a single head.
-        """
         shapes, sizes = self.pen.shapes, self.pen.shapes.variant.sizes
         if not (shapes.shows_mismatches and self._columns(key) == self._columns(self.plan.left) == sizes["d"]):
             return False
         return self._heads(key) > 1 and self._heads(key) * sizes["d_h"] == sizes["d"]
 
     def _layer_columns(self, key: str) -> int:
-        """The columns of all heads together, if each had as many as were typed; 0 if none were."""
         columns = self._columns(key) or 0
         return columns if self._is_all(key) else columns * self._heads(key)
 
     # Parts
 
     def _projection(self, key: str, width: float) -> Sketch:
-        """The layer's matrix, below it its result in the lane, and below that the result of one head, at x = 0."""
         pen, operand = self.pen, self.pen.sizes.operand_above(key)
         assert operand is not None  # noqa: S101 - plans of stripes have projections
         inner, is_typed = Blank(operand.key, "rows"), self._columns(key) is not None
@@ -194,7 +156,6 @@ class _Stripes:
         return Sketch(boxes=(*layers, head), edges=(title, sides[0], below), pulled=(pulled_out(layers[1], head),))
 
     def _head(self, key: str, layer: Box) -> Box:
-        """The result of one head, enlarged by `_factor`, below the middle of its stripe in `layer`."""
         assert layer.part is not None  # noqa: S101 - as _layer_box makes it
         lengths = (self._columns(key) or 1, self._rows(key) or 1)
         width, height = (max(_LEAST_HEAD_PX, length * self._unit * self._factor) for length in lengths)
@@ -202,23 +163,12 @@ class _Stripes:
         return self.pen.empty_box(key, rect, products=key)
 
     def _heads_text(self, key: str) -> str:
-        """How many heads the layer's matrix holds: "32 heads", or on a sheet in letters their symbol, H or G.
-
-        It is H if there are as many as query heads. The wording has another text for a single head.
-        """
         heads, shapes = self._heads(key), self.pen.shapes
         symbol = "H" if heads == shapes.variant.sizes["H"] else "G"
         written = shapes.written(heads, Expression.symbol(symbol))
         return shapes.variant.wording.say("drawing", "stripes" if heads > 1 else "one-stripe", heads=written)
 
     def _layer_box(self, box: Box, key: str) -> Box:
-        """A matrix of all heads side by side, with lines between them and the stripe of one head as its part.
-
-        The head is a third of the way along; for keys and values it is the one that this query head reads. If
-        `_is_all`, the part is the whole matrix, and the lines stay. There are no lines if stripes would be narrower
-        than _MIN_STRIPE_PX or the matrix is at most 5 · THINNEST_PX high. The matrix is not hatched, and a letter that
-        has no room inside is left out.
-        """
         heads, (x, y, width, height) = self._heads(key), box.rect
         stripe = width / heads
         at = self._heads("queries") // 3 * heads // self._heads("queries")
@@ -228,13 +178,11 @@ class _Stripes:
         return fast_replace(box, letter=letter, part=part, strips=strips, hatched=False)
 
     def _arc(self, source: Box, above: Box, key: str) -> Arc:
-        """The arc from the input's columns to a projection's rows; open while one is missing, never a mismatch."""
         lengths = self.pen.shapes.lengths
         is_open = self._columns(self.plan.left) is None or Blank(above.tensor, "rows") not in lengths
         start = Point(source.rect.x, source.rect.y - _ABOVE_PX)
         return Arc(start, Point(above.rect.x - _ABOVE_PX, above.rect.y), True, False, is_open, key)
 
     def _frame(self, part: Sketch) -> Iterator[Rect]:
-        """Yield everything drawn and written of some projections, for the part of the figure to look at."""
         yield from (box.rect for box in part.boxes)
         yield from (self.pen.label_box(edge) for edge in part.edges if edge.text_height)

@@ -18,20 +18,11 @@ _ESCAPED = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&#34;", 
 
 
 def figure_svg(figure: Figure, inside: str = "") -> str:
-    """The matrices of a figure with all their labels, as one SVG element; its captions are not part of it.
-
-    `inside` is markup that is drawn last, such as a box to type into; with it, the element is a group and no image.
-    """
+    """The matrices of a figure with all their labels, as one SVG element; its captions are not part of it."""
     return "".join(_elements(figure, inside))
 
 
 def _elements(figure: Figure, inside: str) -> Iterator[str]:
-    """Yield the whole <svg> element as markup: opening tag with the alt text, the layers bottom to top, closing tag.
-
-    The layers are: lanes of a flow, arcs, pulled bands, boxes, outlines, signs, edges, brackets, axis labels of a flow,
-    then the breaks in boxes that are too long to draw, and last what else is `inside`. The role is "img", or "group" if
-    anything is `inside`. The frames of a flow are data for the script.
-    """
     x, y, width, height = (f"{number:.1f}" for number in figure.frame)
     flow = figure.flow
     states, role = flow.states if flow else {}, "group" if inside else "img"
@@ -63,7 +54,7 @@ def _elements(figure: Figure, inside: str) -> Iterator[str]:
 
 @lru_cache(4000)
 def escaped(text: str) -> str:
-    """A text with the characters replaced that have a meaning in SVG, in attributes too. Cached."""
+    """A text with the characters replaced that have a meaning in SVG, in attributes too."""
     return text.translate(_ESCAPED)
 
 
@@ -77,12 +68,10 @@ def _from(x: float, y: float) -> str:
 
 
 def _areas(polygons: Iterable[Polygon]) -> str:
-    """Polygons as an SVG path: 'M0.0 0.0 L10.0 0.0 L10.0 10.0 Z'."""
     return " ".join([f"{_line(polygon)} Z" for polygon in polygons])
 
 
 def _lines(lines: Sequence[Polygon]) -> str:
-    """Parallel lines of one length as an SVG path: 'M4.0 0.0 l0.0 9.0 M8.0 0.0 l0.0 9.0'."""
     (x1, y1), (x2, y2) = lines[0]
     along = f"l{x2 - x1:.1f} {y2 - y1:.1f}"
     return " ".join([f"M{x:.1f} {y:.1f} {along}" for (x, y), _end in lines])
@@ -97,11 +86,6 @@ def _product(products: str) -> str:
 
 
 def _matrix(box: Box, state: str) -> str:
-    """A box with, from below, cards, tints, part, lines, hatching, mask, letter; `state` in a flow is a CSS class.
-
-    What it doesn't have is left out, such as lines for fewer than two strips and a letter that does not fit. It has the
-    classes of its role, and "open" if it is incomplete, "whole" if it has a part.
-    """
     classes, at = f"{box.role}{' open' * box.incomplete}{' whole' if box.part else ''}", _at(box.rect)
     cards = box.card_polygons if box.cards else ()
     parts = [
@@ -127,11 +111,6 @@ def _sign(sign: Sign, state: str) -> str:
 
 
 def _edge(edge: Edge, state: str) -> str:
-    """A side of a matrix with its label, which is left out if only the line is `shown` or only with the focus.
-
-    Its number, or "?", and its blank are data for the script. Classes are its colour, the anchor of its label, "bare"
-    without a number, "shows-line" and the like, "given", and `state`.
-    """
     shows = f" shows-{edge.shown}" if edge.shown != "label" else ""
     classes = f"{edge.kind} {edge.anchor}{'' if edge.label else ' bare'}{shows}{' given' * edge.given} {state}"
     blank = f' data-blank="{edge.blank}"' if edge.blank else ""
@@ -145,7 +124,6 @@ def _edge(edge: Edge, state: str) -> str:
 
 
 def _number(edge: Edge) -> str:
-    """The text at a side: its letter, if it has one, then its number or expression, if its label is shown."""
     written = f'<tspan class="letter">{svg_symbol(edge.letter)}</tspan> ' if edge.letter else ""
     if edge.shown == "label":
         back = ' dy="6"' if edge.letter.endswith("ᵀ") else ' dy="-4"' if "_" in edge.letter else ""
@@ -154,7 +132,6 @@ def _number(edge: Edge) -> str:
 
 
 def _name(edge: Edge) -> str:
-    """The name of what the number counts, below it; "" without a name."""
     return f'<text class="name" {_from(edge.label_at.x, edge.name_y)}>{escaped(edge.name)}</text>' if edge.name else ""
 
 
@@ -164,7 +141,6 @@ def _arc_path(arc: Arc) -> str:
 
 
 def _bracket(each: MismatchBracket, state: str) -> str:
-    """A bracket with its text and, at each end, a hook towards the matrix; `state`, that in a flow, is a CSS class."""
     hook = (HOOK_PX * each.toward.x, HOOK_PX * each.toward.y)
     path = _line((each.start.moved(*hook), each.start, each.end, each.end.moved(*hook)))
     text = f"<text {_from(*each.label_at)}>{svg_expression(each.text)}</text>"
@@ -172,14 +148,13 @@ def _bracket(each: MismatchBracket, state: str) -> str:
 
 
 def _axis(products: str, axis: Edge) -> str:
-    """The lane's number and name inside the frame of some products."""
     text = f"<text {_from(*axis.label_at)}>{svg_expression(axis.label)}</text>"
     return f'<g class="edge here {axis.kind} {axis.anchor}" data-product="{products}">{text}{_name(axis)}</g>'
 
 
 @lru_cache(4000)
 def svg_symbol(text: str) -> str:
-    """One symbol for an SVG text: the h of 'd_h' as a lowered <tspan>, the ᵀ of 'K_8ᵀ' as a raised T. Cached."""
+    """One symbol for an SVG text: the h of 'd_h' as a lowered <tspan>, the ᵀ of 'K_8ᵀ' as a raised T."""
     base, _, below = text.removesuffix("ᵀ").partition("_")
     tail = f'<tspan class="sub" dy="4">{escaped(below)}</tspan>' if below else ""
     if text.endswith("ᵀ"):
@@ -189,7 +164,7 @@ def svg_symbol(text: str) -> str:
 
 @lru_cache(4000)
 def svg_expression(text: str) -> str:
-    """A number, or a product of symbols, for an SVG text: 'h·d_h' with italic symbols and the h lowered. Cached."""
+    """A number, or a product of symbols, for an SVG text: 'h·d_h' with italic symbols and the h lowered."""
     written, lowered = "", False
     for piece in filter(None, re.split(r"([A-Za-z]\w*)", text)):
         base, _, below = piece.partition("_")

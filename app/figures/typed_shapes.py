@@ -39,18 +39,7 @@ class PartMismatch:
 
 @dataclass(frozen=True)
 class TypedShapes:
-    """A sheet with the lengths known on it. The key is never looked at.
-
-    table: the sheet's, or, for a sheet that only asks for parameters, the one with the activations between them.
-    lengths: what was typed, and for matrices the sheet does not ask for (W_Q) what the typed lengths make them.
-    meanings: on a sheet in letters, the expression of each length. compared: numbers that are equal where lengths are;
-    on a sheet in letters, where they mean the same. mismatches: the sides that should be equal and are not, in the
-    order of computation, if the worksheet shows them; on a sheet in letters by their meaning, so that T is not d_h even
-    if both are 128.
-    names_sizes: whether the drawing says which of the model's sizes a typed length is, which gives away whether it is
-    right.
-    shows_mismatches: whether it compares lengths at all; if not, every typed side has its number next to it.
-    """
+    """A sheet with the lengths known on it. The key is never looked at."""
 
     variant: Variant
     table: TensorTable
@@ -71,9 +60,8 @@ class TypedShapes:
         shows_mismatches: bool = True,
         step: str = "",
     ) -> TypedShapes:
-        """The lengths typed into a sheet's boxes, given by its questions, or following from these, and the mismatches.
-
-        Without `shows_mismatches`, or on a worksheet that shows none, nothing is compared, which takes longest.
+        """The lengths typed into a sheet's boxes, given by its questions, or following from these, and the
+        mismatches.
         """
         shows_mismatches = shows_mismatches and variant.worksheet.show_mismatches
         given = frozenset(given_matrices(variant, rows_so_far(variant, answers, step)))
@@ -85,13 +73,7 @@ class TypedShapes:
         return cls(variant, table, lengths, meanings, compared, differing, names_sizes, shows_mismatches, given)
 
     def with_facts(self) -> TypedShapes:
-        """A copy of the shapes with the true lengths of the inputs' sides that are not known yet: for exhibits.
-
-        So are the rows of parameters that an input is multiplied by. A side with a size that the sheet's text does not
-        state is left out. `compared` and `mismatches` stay as they are. The shapes themselves are returned on a sheet
-        in letters, without `names_sizes`, and on a sheet that asks for a parameter, whose text does not state the input
-        either.
-        """
+        """A copy of the shapes with the true lengths of the inputs' sides that are not known yet: for exhibits."""
         asked = [self.table[key] for key in self.variant.worksheet.rows if key in self.table.by_key]
         in_letters = self.variant.worksheet.answers == "letters"
         if not self.names_sizes or in_letters or any(entry.parameter for entry in asked):
@@ -142,10 +124,8 @@ class TypedShapes:
         return self.variant.notation.write(meaning) if meaning else ""
 
     def expression(self, blank: Blank) -> Expression | None:
-        """What a typed length counts in this model: the first size of the sheet that it equals, None if it is no size.
-
-        The right size of the side is tried first, so that 2048 is d on one side and H·d_h on another. None as well if
-        sizes are not named.
+        """What a typed length counts in this model: the first size of the sheet that it equals, None if it is no
+        size.
         """
         if blank not in self.lengths or not self.names_sizes:
             return None
@@ -157,12 +137,10 @@ class TypedShapes:
 
     @cached_property
     def _named(self) -> dict[Blank, Expression | None]:
-        """The results of `expression`, since a drawing asks for the same side again and again."""
         return {}
 
     @cached_property
     def _sizes(self) -> tuple[Expression, ...]:
-        """The sizes that sides of this table have, sorted by their text, after N, M, d, d_h and d_v of the model."""
         sides = {length for entry in self.table.tensors for length in entry.shape}
         named = [Expression.symbol(symbol) for symbol in ("N", "M", "d", "d_h", "d_v") if symbol in self.variant.sizes]
         return (*named, *sorted(sides - set(named), key=str))
@@ -191,7 +169,6 @@ class TypedShapes:
         return self.written(self.variant.sizes[symbol], Expression.symbol(symbol))
 
     def _heads_symbol(self, tensor: str) -> str:
-        """H for query heads, G for key/value heads, "" for a matrix that is not made of heads."""
         columns = self.table[tensor].columns.symbols
         return next((symbol for symbol in ("H", "G") if symbol in columns), "")
 
@@ -202,7 +179,6 @@ class TypedShapes:
 
     def head_width(self, tensor: str) -> Fraction | None:
         """The width of one head: a matrix's known columns divided by its `heads`; None if the columns are not known.
-
         Raises ZeroDivisionError for a matrix with known columns that is not made of heads.
         """
         columns = self.lengths.get(Blank(tensor, "columns"))
@@ -214,20 +190,11 @@ class TypedShapes:
 
     @cached_property
     def part_mismatches(self) -> tuple[PartMismatch, ...]:
-        """Heads that cannot be multiplied, and joined matrices whose widths do not add up.
-
-        () if lengths are not compared, and for a table of tensors with more than two sides.
-        """
+        """Heads that cannot be multiplied, and joined matrices whose widths do not add up."""
         shown = self.shows_mismatches and not self.table.has_more_sides
         return tuple(self._part_mismatches()) if shown else ()
 
     def _part_mismatches(self) -> Iterator[PartMismatch]:
-        """Yield for each product head by head an "undivided" width for each side that is no multiple of its heads.
-
-        If the heads of its operands and result differ in width, "heads" with all of these sides follows; sides that are
-        not known are left out. After all products comes "joined" for each concatenation of columns of which all widths
-        are known and the parts are not as wide together as the whole.
-        """
         for tensor in self.table.activations:
             made_by = tensor.made_by
             if isinstance(made_by, Matmul) and made_by.is_by_head:
@@ -251,7 +218,6 @@ class TypedShapes:
 
 
 def _known(variant: Variant, answers: Answers, given: Collection[str]) -> tuple[TensorTable, dict[Blank, Answer]]:
-    """The table of the drawing, and its sides that are typed, `given`, or follow from these, without counts."""
     table = DRAWN_WITH.get(variant.table.key, variant.table)
     typed = {blank: _read(variant, blank, answer) for blank, answer in answers.items() if blank.field != "count"}
     for side in (side for key in given for side in table[key].sides):
@@ -277,10 +243,6 @@ def _known(variant: Variant, answers: Answers, given: Collection[str]) -> tuple[
 
 
 def _repeated_once(variant: Variant, table: TensorTable, typed: Mapping[Blank, Answer]) -> dict[Blank, Answer]:
-    """The sides of 1 of operands that are broadcast and that the sheet doesn't ask for.
-
-    {} until every box is filled in whose answer is 1: until then, they would answer it.
-    """
     if not typed.keys() >= {blank for blank in variant.blanks if variant.expression(blank) == ONE}:
         return {}
     one = Answer(1, ONE if variant.worksheet.answers == "letters" else None)
@@ -291,12 +253,6 @@ def _repeated_once(variant: Variant, table: TensorTable, typed: Mapping[Blank, A
 
 
 def _plain_keys(variant: Variant, typed: Mapping[Blank, Answer]) -> dict[Blank, Answer]:
-    """With latent attention, the columns of all keys without their rotary part, and those of the W_UK that makes them.
-
-    Both have the same length. Example: 16 heads of 192 = 3072 columns of keys, each with 64 rotary ones, leave 3072 -
-    16 · 64 = 2048. {} unless the columns of keys and of the rotary part are typed, if the sheet asks for the plain
-    keys, or if nothing is left.
-    """
     keys, rotary = (typed.get(Blank(key, "columns")) for key in ("keys", "rotary_key"))
     if keys is None or rotary is None or "plain_keys" in variant.worksheet.rows:
         return {}
@@ -307,11 +263,6 @@ def _plain_keys(variant: Variant, typed: Mapping[Blank, Answer]) -> dict[Blank, 
 
 
 def _context(variant: Variant, typed: Mapping[Blank, Answer]) -> dict[Blank, Answer]:
-    """In a layer whose query heads share values, the columns of the context, each head as wide as one of the values.
-
-    That is the width typed for all values, divided by G and times H. {} in other tables, if the sheet asks for the
-    context, and unless the typed width can be divided by G.
-    """
     blank, values = Blank("context", "columns"), typed.get(Blank("values", "columns"))
     if values is None or blank.tensor in variant.worksheet.rows or not _has_shared_values(variant.table):
         return {}
@@ -321,13 +272,11 @@ def _context(variant: Variant, typed: Mapping[Blank, Answer]) -> dict[Blank, Ans
 
 
 def _has_shared_values(table: TensorTable) -> bool:
-    """Whether several query heads read the same values, which are in one matrix with those of other heads."""
     made_by = table["context"].made_by if "context" in table.by_key else None
     return made_by is not None and made_by.is_by_head and made_by.operand_sides[1] != made_by.sides
 
 
 def _merged(table: TensorTable, known: Mapping[Blank, Answer], asked: frozenset[str]) -> dict[Blank, Answer]:
-    """The merged sides of tensors that are not asked, if all their parts are known: 32 heads of 128 make 4096."""
     merged = dict[Blank, Answer]()
     for sides in table.merged_sides.values():
         for whole, parts in sides.items():
@@ -337,7 +286,6 @@ def _merged(table: TensorTable, known: Mapping[Blank, Answer], asked: frozenset[
 
 
 def _product(parts: Sequence[Answer]) -> Answer:
-    """The product of lengths; without a meaning unless each of them has one."""
     meanings = [part.meaning for part in parts if part.meaning is not None]
     return Answer(
         prod(part.value for part in parts), prod(meanings, start=ONE) if len(meanings) == len(parts) else None
@@ -347,10 +295,6 @@ def _product(parts: Sequence[Answer]) -> Answer:
 def _mismatches(
     variant: Variant, known: Mapping[Blank, Answer], compared: Mapping[Blank, int]
 ) -> Iterator[DimensionMismatch]:
-    """Yield what does not fit, in the order of computation.
-
-    On a sheet in letters, merged sides come last, compared by what they and their parts mean, if all are known.
-    """
     table = DRAWN_WITH.get(variant.table.key, variant.table)
     in_letters = variant.worksheet.answers == "letters"
     for each in mismatches(table, compared):
@@ -368,11 +312,6 @@ def _mismatches(
 
 
 def _read(variant: Variant, blank: Blank, answer: int | Answer) -> Answer:
-    """The answer of a box with the expression that it means; an Answer is returned as it is.
-
-    A number alone means something only on a sheet in letters: the first expression of its size among the right one of
-    the box, the table's sides and the model's symbols, with d_h for d_v if both are equal; None if there is none.
-    """
     if isinstance(answer, Answer) or variant.worksheet.answers != "letters":
         return answer if isinstance(answer, Answer) else Answer(answer)
     sides = [length for entry in variant.table.tensors for length in entry.shape]
@@ -384,14 +323,9 @@ def _read(variant: Variant, blank: Blank, answer: int | Answer) -> Answer:
 
 
 def _by_meaning(variant: Variant, known: Mapping[Blank, Answer]) -> dict[Blank, int]:
-    """A number for each length of a sheet in letters: equal for equal meanings, and different without a meaning.
-
-    It is 1 for 1 alone, since that meets every length in broadcasting.
-    """
     meanings = [Answer(0), Answer(1, ONE)]
 
     def number(answer: Answer) -> int:
-        """The number of a meaning: equivalent answers have the same one, an answer without a meaning a new one."""
         for index, meaning in enumerate(meanings):
             if meaning.meaning and answer.meaning and variant.reader.is_equivalent(meaning, answer.meaning):
                 return index

@@ -24,9 +24,8 @@ def devices_here() -> tuple[str, ...]:
 
 
 def device_name(device: str) -> str:
-    """What people call a device: the GPU's model name for cuda, the CPU's, "Apple GPU" for mps, "shapes only" for meta.
-
-    Raises KeyError for any other device.
+    """What people call a device: the GPU's model name for cuda, the CPU's, "Apple GPU" for mps, "shapes only" for
+    meta. Raises KeyError for any other device.
     """
     if device == "cuda":
         import torch
@@ -36,7 +35,6 @@ def device_name(device: str) -> str:
 
 
 def _cpu_name() -> str:
-    """The first "model name" in /proc/cpuinfo; if there is none, the processor or machine type that Python knows."""
     with suppress(OSError):
         for line in Path("/proc/cpuinfo").read_text().splitlines():
             if line.startswith("model name"):
@@ -45,9 +43,8 @@ def _cpu_name() -> str:
 
 
 def warm_up(device: str) -> None:
-    """Run a small float32 product and softmax on a device, so that threads and libraries are loaded before measuring.
-
-    It doesn't wait for a GPU to finish.
+    """Run a small float32 product and softmax on a device, so that threads and libraries are loaded before
+    measuring.
     """
     import torch
 
@@ -66,11 +63,7 @@ def wait_for_device(device: str) -> None:
 
 
 def available_bytes(device: str) -> int | None:
-    """Bytes that a run can take on a device; None for meta.
-
-    On the CPU this is `available_memory`, on cuda the free memory and what torch has reserved but doesn't use, on mps
-    what Apple recommends at most less what torch uses. Any other device counts as mps.
-    """
+    """Bytes that a run can take on a device; None for meta."""
     if device == "meta":
         return None
     if device == "cpu":
@@ -83,12 +76,7 @@ def available_bytes(device: str) -> int | None:
 
 
 def start_memory_count(device: str) -> tuple[int, int] | None:
-    """Reset the device's high-water mark of memory; return the start that `peak_bytes_since` measures from.
-
-    That is (bytes in use now, bytes of them that mirror files), the latter 0 on a GPU. On the CPU, freed memory is
-    first returned to the system, so that a run shows in the mark. None if the device keeps none: meta, mps, and the CPU
-    where /proc is missing or can't be written.
-    """
+    """Reset the device's high-water mark of memory; return the start that `peak_bytes_since` measures from."""
     if device == "cuda":
         import torch
 
@@ -106,11 +94,7 @@ def start_memory_count(device: str) -> tuple[int, int] | None:
 
 
 def peak_bytes_since(device: str, start: tuple[int, int] | None) -> int | None:
-    """The most bytes in use at once since `start_memory_count`, less those in use then; None without a `start`.
-
-    On the CPU, that is the resident memory of the process, less the growth of pages of library files that were read in
-    meanwhile; it may be below 0.
-    """
+    """The most bytes in use at once since `start_memory_count`, less those in use then; None without a `start`."""
     if start is None:
         return None
     in_use, files = start
@@ -123,6 +107,5 @@ def peak_bytes_since(device: str, start: tuple[int, int] | None) -> int | None:
 
 
 def _status_bytes(name: str) -> int:
-    """A figure of /proc/self/status, such as "VmRSS", in bytes (the file has kB); StopIteration if it has none."""
     lines = Path("/proc/self/status").read_text().splitlines()
     return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(name))

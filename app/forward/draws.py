@@ -13,10 +13,7 @@ from app.models.architecture import Architecture
 
 
 def import_lines() -> Iterator[ProgramLine]:
-    """Yield what every program with random numbers starts with: import torch and crc32, a heading, and `draw_for`.
-
-    In the program, `draw_for(name)` seeds torch by CRC-32 of the program's variable `seed` and the name.
-    """
+    """Yield what every program with random numbers starts with: import torch and crc32, a heading, and `draw_for`."""
     yield ProgramLine("import torch")
     yield ProgramLine("from zlib import crc32")
     yield ProgramLine("", comment="Random numbers that depend on the seed and on what they are for")
@@ -32,22 +29,13 @@ def size_lines(symbols: str, sizes: Mapping[str, int], dtype: str, device: str) 
 
 
 def input_lines(shape: str = "N, d", makes: str | None = "input", name: str = "X") -> Iterator[ProgramLine]:
-    """Yield the line that seeds the draw, and the one that draws an input called `name` from a standard normal.
-
-    `shape` is in symbols. `makes` is its key in the table, by which the draw is seeded; None for the inputs of a cache,
-    which have no key and are seeded by "input".
-    """
+    """Yield the line that seeds the draw, and the one that draws an input called `name` from a standard normal."""
     yield ProgramLine(f'draw_for("{makes or "input"}")')
     yield ProgramLine(f"{name} = torch.randn({shape}, device=device, dtype=dtype)", makes, (name,))
 
 
 def query_parameter_lines(a: Architecture, head: int) -> Iterator[ProgramLine]:
-    """Yield lines that make the parameters of one query head: a seed for "query head 3", then W_Q and W_O at random.
-
-    If the model has them, these follow: b_Q, which starts at 0, the gain g_Q, which starts at 1, then a random sink and
-    the random numbers b_P of a relative position bias, one for each bucket, each with a seed of its name and the head's
-    number. `head` counts from 0. The output bias is the layer's, and not among them.
-    """
+    """Yield lines that make the parameters of one query head: a seed for "query head 3", then W_Q and W_O at random."""
     yield ProgramLine('draw_for(f"query head {head}")', comment=f"query head {head:d}")
     yield _matrix_line(a, "W_Q", "d, d_h")
     yield _matrix_line(a, "W_O", "d_v, d")
@@ -63,11 +51,7 @@ def query_parameter_lines(a: Architecture, head: int) -> Iterator[ProgramLine]:
 
 
 def key_value_parameter_lines(a: Architecture, kv_head: int) -> Iterator[ProgramLine]:
-    """Yield lines that seed torch for a key/value head and draw its W_K and W_V, then make b_K, b_V and g_K, if any.
-
-    The biases start at 0, the gain at 1. `kv_head` counts from 0; a comment says which query heads share it, if it is
-    more than one.
-    """
+    """Yield lines that seed torch for a key/value head and draw its W_K and W_V, then make b_K, b_V and g_K, if any."""
     group = a.query_heads_per_kv_head
     comment = f"key/value head {kv_head:d}"
     if group > 1:
@@ -81,11 +65,8 @@ def key_value_parameter_lines(a: Architecture, kv_head: int) -> Iterator[Program
 
 
 def layer_parameter_lines(a: Architecture) -> Iterator[ProgramLine]:
-    """Yield lines that make the parameters of all heads of a layer, each head's as the program of that head draws them.
-
-    W_Q and W_O come first, then W_K and W_V, with heads next to each other in each matrix. If the model has them, there
-    follow biases of 0, the output's last, the gains of 1 of queries and keys, as wide as one head or, for a norm over
-    all heads, as all of them, then the random sinks and relative position biases of all heads.
+    """Yield lines that make the parameters of all heads of a layer, each head's as the program of that head draws
+    them.
     """
     yield ProgramLine(
         "W_Q, W_O = X.new_empty(d, H * d_h), X.new_empty(H * d_v, d)\n"
@@ -121,10 +102,7 @@ def layer_parameter_lines(a: Architecture) -> Iterator[ProgramLine]:
 
 
 def random_normal(a: Architecture, shape: str) -> str:
-    """The code that draws a tensor from a normal distribution with initializer_range as its standard deviation.
-
-    `shape` is in symbols ('d, d_h'), '' for a single number.
-    """
+    """The code that draws a tensor from a normal distribution with initializer_range as its standard deviation."""
     size = f"({shape},)" if shape and "," not in shape else f"({shape})"
     return f"torch.normal(0.0, {float(a.initializer_range)!r}, {size}, device=device, dtype=dtype)"
 
@@ -139,15 +117,10 @@ def _matrix_line(a: Architecture, name: str, shape: str) -> ProgramLine:
 
 
 def _bias_lines(a: Architecture, projection: str, width: str) -> Iterator[ProgramLine]:
-    """The line that makes the bias of a projection of "qkvo", which starts at zero; none without a bias there."""
     if projection in a.biases:
         yield helper(f"b_{projection.upper()} = torch.zeros({width}, device=device, dtype=dtype)", "a bias starts at 0")
 
 
 def _gain_line(a: Architecture, letter: str, width: str) -> Iterator[ProgramLine]:
-    """The line that makes the gain of the RMSNorm of queries ("Q") or keys ("K"), if the model has one.
-
-    A norm after RoPE has no gain.
-    """
     if a.qk_norm in ("per-head", "all-heads"):
         yield gain(f"g_{letter}", width)

@@ -23,21 +23,14 @@ NotRunReason = Literal["refused"] | FailureReason
 
 
 class HeadNotRun(JobFailedError):
-    """A head or layer that was not run: `str()` is the sentence to show.
-
-    `reason` is "refused" if an argument was out of range or memory too small (the caller can change that), "busy" if
-    too many wait, "too-long" if it took too long, "stopped" if its process died.
-    """
+    """A head or layer that was not run: `str()` is the sentence to show."""
 
     def __init__(self, sentence: str, reason: NotRunReason) -> None:
         super().__init__(sentence, reason)
 
 
 def run_sheet(runner: HeadRunner, variant: Variant, **options: Any) -> HeadRun:
-    """Run the head or layer that a sheet asks about, with these `options` of `run_architecture`; blocks.
-
-    One head is run as the real model has it: it has the same shapes whether its keys are shared or not. A whole layer
-    is run as the sheet simplifies it (G = H if the worksheet says so), because there the shapes differ. Raises
+    """Run the head or layer that a sheet asks about, with these `options` of `run_architecture`; blocks. Raises
     HeadNotRun.
     """
     architecture, tokens, of_sheet = parts_of_sheet(variant)
@@ -45,11 +38,7 @@ def run_sheet(runner: HeadRunner, variant: Variant, **options: Any) -> HeadRun:
 
 
 def parts_of_sheet(variant: Variant) -> tuple[Architecture, int, dict[str, Any]]:
-    """What `run_sheet` runs: (architecture, number of tokens, `run_head`'s options "topic" and "decoder_tokens").
-
-    The architecture is the sheet's, with its simplifications, if the topic is a layer, and the real model's for any
-    other topic. The decoder's tokens, the sheet's M, are there only if the topic has two texts.
-    """
+    """What `run_sheet` runs: (architecture, number of tokens, `run_head`'s options "topic" and "decoder_tokens")."""
     topic = variant.worksheet.topic
     options: dict[str, Any] = {"topic": topic}
     if TOPICS[topic].reads_two_texts:
@@ -58,23 +47,14 @@ def parts_of_sheet(variant: Variant) -> tuple[Architecture, int, dict[str, Any]]
 
 
 def run_architecture(runner: HeadRunner, architecture: Architecture, tokens: int, **options: Any) -> HeadRun:
-    """Run one head or layer of an architecture. Blocks; raises HeadNotRun.
-
-    `options` are those of `run_head`: head, device, dtype, seed, topic, decoder_tokens; and those of `HeadRunner.run`.
-    A model or topic that no program is true of, and a number of tokens that the model cannot take, are refused before
-    the runner is asked. A ForwardError becomes HeadNotRun with its sentence and "refused", a failure of the runner one
-    with the sentence about it and "too-long" or "stopped".
-    """
+    """Run one head or layer of an architecture."""
     check_runnable(architecture, tokens, options.get("topic", SINGLE_HEAD.key), options.get("decoder_tokens"))
     with _failures_told():
         return runner.run(architecture, tokens, **options)
 
 
 def check_runnable(architecture: Architecture, tokens: int, topic: str, decoder_tokens: int | None) -> None:
-    """Raise HeadNotRun, "refused", for a model or topic that no program is true of, or tokens that it cannot take.
-
-    Tokens are checked first. Head, seed, number format, device and memory are not checked.
-    """
+    """Raise HeadNotRun, "refused", for a model or topic that no program is true of, or tokens that it cannot take."""
     with _failures_told():
         run_sizes(topic, architecture, tokens, decoder_tokens)
         runnable_table(topic, architecture, tokens)
@@ -82,21 +62,13 @@ def check_runnable(architecture: Architecture, tokens: int, topic: str, decoder_
 
 
 def run_checkpoint(runner: HeadRunner, source: str, text: str, **options: Any) -> RealHead:
-    """Run one head of a checkpoint over a text. Blocks; raises HeadNotRun, as `run_architecture` does.
-
-    `options` are those of `HeadRunner.run_real_head`: layer, head, device, dtype, compare, most_tokens, check, report.
-    """
+    """Run one head of a checkpoint over a text."""
     with _failures_told(is_real=True):
         return runner.run_real_head(source, text, **options)
 
 
 @contextmanager
 def _failures_told(*, is_real: bool = False) -> Iterator[None]:
-    """Turn what goes wrong inside into HeadNotRun, with the sentence to show and the reason; other errors pass.
-
-    A ForwardError keeps its sentence and is "refused". A run that took too long ("too-long") or whose process stopped
-    ("stopped") gets a sentence of its own; `is_real` says that it was of a checkpoint's head.
-    """
     try:
         yield
     except ForwardError as refusal:
@@ -108,11 +80,7 @@ def _failures_told(*, is_real: bool = False) -> Iterator[None]:
 
 
 def why_not_run(reason: FailureReason, *, is_real: bool = False) -> str:
-    """The sentence on why the runner has no result, by its reason, and what to try instead.
-
-    If it is "busy", that is to wait. Otherwise it is fewer tokens or the meta device; for a head of a checkpoint,
-    `is_real`, a shorter text or, if the run took too long, an earlier layer.
-    """
+    """The sentence on why the runner has no result, by its reason, and what to try instead."""
     sentences: dict[FailureReason, str] = {
         "busy": _("Too many runs are in progress. Try again in a minute."),
         "too-long": _(

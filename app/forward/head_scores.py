@@ -21,9 +21,8 @@ PATTERNS: tuple[Pattern, ...] = get_args(Pattern)
 
 @dataclass(frozen=True)
 class HeadScore:
-    """What share of its weight a head puts where a pattern says, between 0 and 1, in one text.
-
-    `query` and `key` are the positions of the largest such weight, from 0.
+    """What share of its weight a head puts where a pattern says, between 0 and 1, in one text. `query` and `key` are
+    the positions of the largest such weight, from 0.
     """
 
     layer: int
@@ -35,21 +34,12 @@ class HeadScore:
 
 
 def head_scores(weights: np.ndarray, token_ids: Sequence[int], layer: int) -> tuple[HeadScore, ...]:
-    """The scores of all heads of a layer, pattern after pattern and head after head.
-
-    weights: (H, N, N) attention weights, row i those of token i, of any float type.
-    token_ids: the N ids, of which only "repeats" asks whether two are equal.
-    A pattern that this text has no place for is left out: "repeats" if no token comes twice, "previous" below
-    three tokens, "back" below four, "itself" and "first" below two. `pattern_definitions` says what each measures.
-    """
+    """The scores of all heads of a layer, pattern after pattern and head after head."""
     return tuple(score for pattern in PATTERNS for score in _scores(weights, token_ids, layer, pattern))
 
 
 def pattern_names() -> dict[Pattern, str]:
-    """What a head of each pattern does, in the reader's language, as a phrase after "a head that …", by pattern.
-
-    Their order is that of pages: previous, repeats, back, itself, first.
-    """
+    """What a head of each pattern does, in the reader's language, as a phrase after "a head that …", by pattern."""
     return {
         "previous": _("looks at the previous token"),
         "repeats": _("repeats (induction)"),
@@ -60,10 +50,7 @@ def pattern_names() -> dict[Pattern, str]:
 
 
 def pattern_definitions() -> dict[Pattern, str]:
-    """How the score of each pattern is computed from the attention weights, in the reader's language, by pattern.
-
-    The order is that of `pattern_names`; each is one or two sentences.
-    """
+    """How the score of each pattern is computed from the attention weights, in the reader's language, by pattern."""
     return {
         "previous": _(
             "The mean weight from a token to the one before it, over all tokens from the third on, so that the first "
@@ -89,12 +76,6 @@ def best_heads(scores: Sequence[HeadScore], pattern: Pattern, count: int) -> tup
 
 
 def _scores(weights: np.ndarray, token_ids: Sequence[int], layer: int, pattern: Pattern) -> Iterator[HeadScore]:
-    """Yield the score of each head, in order; nothing if the text has no place of the pattern.
-
-    In each row with places of the pattern, their weights are added up, and the score is the mean over these rows. For
-    "back" it is the largest single weight. It is cut to 1; `query` and `key` of the score are the place with the
-    largest weight, the first of equal ones, both from 0. `weights` are (H, N, N).
-    """
     import numpy as np
 
     places = _places(token_ids, pattern)
@@ -109,12 +90,6 @@ def _scores(weights: np.ndarray, token_ids: Sequence[int], layer: int, pattern: 
 
 
 def _places(token_ids: Sequence[int], pattern: Pattern) -> np.ndarray:
-    """Which weights count for a pattern, (N, N) of bool, rows are queries; a row with only False does not count.
-
-    The first key counts in the pattern "first" alone, and the first query in none. "previous" counts from the third
-    token on. "repeats" are the keys right after an earlier occurrence of the query's token, the query itself left out;
-    "back" are the keys before the previous one that are no repeats; "itself" and "first" are one key in each row.
-    """
     import numpy as np
 
     ids = np.asarray(token_ids)

@@ -1,14 +1,7 @@
-"""Runs a text through the layers of a checkpoint, with the weights of one layer in memory at a time.
-
-Attention is the program of a whole layer, with the checkpoint's weights; norms, the feed-forward block
-and the residual stream are here. Every matrix is in the orientation of x · W. Where a layer normalizes is the
-architecture's `norm_placement`, x being what the layer receives:
-
-    pre       x + attention(norm(x)), then x + feed_forward(norm(x))            LLaMA, GPT-2
-    sandwich  each block's output has a norm of its own before it is added      Gemma 2
-    parallel  x + attention(norm(x)) + feed_forward(norm'(x))                   GPT-NeoX
-
-tests/forward/test_real_head.py compares it with transformers, family by family.
+"""Runs a text through the layers of a checkpoint, with the weights of one layer in memory at a time. Attention is
+the program of a whole layer, with the checkpoint's weights; norms, the feed-forward block and the residual stream
+are here. Every matrix is in the orientation of x · W. Where a layer normalizes is the architecture's
+`norm_placement`, x being what the layer receives:
 """
 
 from __future__ import annotations
@@ -48,9 +41,8 @@ Report = Callable[[int, int], object]  # layers done, of how many
 
 @dataclass(frozen=True)
 class HiddenState:
-    """What a layer receives, x (N, d), and what each head of the layers below did in the text.
-
-    Layers in which all heads together have more than MAX_SCORED_CELLS weights are left out of `head_scores`.
+    """What a layer receives, x (N, d), and what each head of the layers below did in the text. Layers in which all
+    heads together have more than MAX_SCORED_CELLS weights are left out of `head_scores`.
     """
 
     x: torch.Tensor
@@ -58,12 +50,8 @@ class HiddenState:
 
 
 class HiddenStates:
-    """What was computed last, so that another layer or head of the same sentence starts from it.
-
-    A key is what the value depends on: checkpoint, token ids, number format, layer. All values together take up to
-    `max_bytes`; what was used longest ago goes first, and a value that is larger than that is not kept. The weights of
-    the layers of one checkpoint at a time are kept as well, if all of its layers take at most `max_weight_bytes` and a
-    quarter of the free memory: then another sentence need not read them.
+    """What was computed last, so that another layer or head of the same sentence starts from it. A key is what the
+    value depends on: checkpoint, token ids, number format, layer.
     """
 
     def __init__(self, max_bytes: int = MAX_CACHED_BYTES, max_weight_bytes: int = MAX_WEIGHT_BYTES) -> None:
@@ -73,9 +61,8 @@ class HiddenStates:
         self._values: OrderedDict[tuple[object, ...], tuple[Any, int]] = OrderedDict()
 
     def add(self, key: tuple[object, ...], value: object, size: int) -> None:
-        """Keep a value of `size` bytes, and drop what was used longest ago until all values take at most `max_bytes`.
-
-        Does nothing if there is a value of this key (which doesn't count as a use), or if this one alone is too large.
+        """Keep a value of `size` bytes, and drop what was used longest ago until all values take at most
+        `max_bytes`.
         """
         if key in self._values or size > self.max_bytes:
             return
@@ -93,12 +80,7 @@ class HiddenStates:
         return self._values[key][0]
 
     def layer_weights(self, checkpoint: Checkpoint, layer: int) -> LayerWeights:
-        """The weights of a layer, kept from an earlier call or read from the file.
-
-        The kept weights of any other checkpoint (another name or revision) are dropped. What is read is kept if all
-        layers of the checkpoint together take at most `max_weight_bytes` and, unless weights of it are kept already, at
-        most a quarter of the free memory. `layer` counts from 0.
-        """
+        """The weights of a layer, kept from an earlier call or read from the file."""
         opened = checkpoint.name, checkpoint.revision
         if opened != self._opened:
             self._opened, self._weights = opened, {}
@@ -111,12 +93,7 @@ class HiddenStates:
 
 
 def check_real(checkpoint: Checkpoint) -> None:
-    """Raise ForwardError for a checkpoint whose layers are not computed here; its weights are not looked at.
-
-    The model's family is refused for norms in none of PLACEMENTS, for blocks that are scaled before they are added, for
-    attention to later tokens, and for an encoder-decoder. Then each run of layers is refused, by its first layer, for
-    what `check_modelled` refuses of one head, and for a layer without self-attention.
-    """
+    """Raise ForwardError for a checkpoint whose layers are not computed here; its weights are not looked at."""
     a = checkpoint.architecture
     if a.norm_placement not in PLACEMENTS or a.scales_residuals or not a.causal or a.encoder_decoder:
         message = _("{model} is of the family {family}, whose layers cannot run here.")
@@ -150,14 +127,7 @@ def hidden_state(
     states: HiddenStates | None = None,
     report: Report = lambda _done, _total: None,
 ) -> HiddenState:
-    """What layer number `layer` receives, with the scores of the heads below: for L, what the final norm receives.
-
-    For 0 these are the embeddings, without scores. Starts from the nearest layer, `layer` included, whose input is
-    among `states`, else from the embeddings. What each layer that it runs makes is added to them, and so are the
-    embeddings. `report` is called before the first layer and after each, with the layers run and how many are to be
-    run, (0, 0) alone if none. Without `states` nothing is kept. Arguments are not checked (see `check_real`,
-    `check_length`).
-    """
+    """What layer number `layer` receives, with the scores of the heads below: for L, what the final norm receives."""
     import torch
 
     states = HiddenStates(0, 0) if states is None else states
@@ -198,12 +168,7 @@ def embeddings(checkpoint: Checkpoint, ids: Sequence[int]) -> torch.Tensor:
 def run_layer(
     checkpoint: Checkpoint, layer: int, weights: LayerWeights, x: torch.Tensor
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """What the layer makes of its input x, both (N, d), and the attention weights of all its heads, (H, N, N).
-
-    Attention reads x; the feed-forward block reads x if the placement of the norms is "parallel", else the sum of x and
-    attention. Each normalizes what it reads, and what it makes if the layer has a norm after it; both are added to x. A
-    norm that the layer lacks changes nothing.
-    """
+    """What the layer makes of its input x, both (N, d), and the attention weights of all its heads, (H, N, N)."""
 
     def norm(of: NormWeights | None, y: torch.Tensor) -> torch.Tensor:
         return y if of is None else normalize(checkpoint, of, y)
@@ -218,10 +183,7 @@ def run_layer(
 
 
 def normalize(checkpoint: Checkpoint, weights: NormWeights, x: torch.Tensor) -> torch.Tensor:
-    """RMSNorm or LayerNorm over the features of x, as the checkpoint's architecture has it, in the format of x.
-
-    Anything but "LayerNorm" is RMSNorm, which has no bias. Scale and bias are `weights`, epsilon is the checkpoint's.
-    """
+    """RMSNorm or LayerNorm over the features of x, as the checkpoint's architecture has it, in the format of x."""
     import torch
 
     scale, bias = weights.scale.to(x), None if weights.bias is None else weights.bias.to(x)
@@ -233,10 +195,7 @@ def normalize(checkpoint: Checkpoint, weights: NormWeights, x: torch.Tensor) -> 
 def attention(
     checkpoint: Checkpoint, layer: int, weights: LayerWeights, x: torch.Tensor
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """The output (N, d) of a layer's attention and its heads' weights (H, N, N), from their normalized input x.
-
-    It runs the program of a whole layer, on the device of x and in its number format, into which `weights` are put.
-    """
+    """The output (N, d) of a layer's attention and its heads' weights (H, N, N), from their normalized input x."""
     parameters = {name: getattr(weights, name) for name in ATTENTION_PARAMETERS}
     tensors = {"X": x, **{name: tensor.to(x) for name, tensor in parameters.items() if tensor is not None}}
     lines = program_of_tensors(
@@ -253,11 +212,7 @@ def attention(
 
 
 def feed_forward_block(checkpoint: Checkpoint, weights: LayerWeights, x: torch.Tensor) -> torch.Tensor:
-    """The output of the feed-forward block, (N, d), from its normalized input: gated where the layer has W_gate.
-
-    The activation function is applied to what W_gate makes, which then multiplies what W_up makes; without W_gate, to
-    what W_up makes. Each matrix adds its bias, if the layer has one; all are used in the number format of x.
-    """
+    """The output of the feed-forward block, (N, d), from its normalized input: gated where the layer has W_gate."""
     activate = _activation(checkpoint.activation)
 
     def product(y: torch.Tensor, matrix: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor:
@@ -269,10 +224,6 @@ def feed_forward_block(checkpoint: Checkpoint, weights: LayerWeights, x: torch.T
 
 
 def _activation(name: str) -> Callable[[torch.Tensor], torch.Tensor]:
-    """The function between the matrices of a feed-forward block: "silu", "gelu" (exact), "gelu_tanh" or "relu".
-
-    Raises ForwardError for any other name.
-    """
     from torch.nn import functional
 
     functions: Mapping[str, Callable[[torch.Tensor], torch.Tensor]] = {
@@ -295,13 +246,7 @@ def likelihood(
     states: HiddenStates | None = None,
     report: Report = lambda _done, _total: None,
 ) -> float:
-    """The mean negative log-likelihood of a text's tokens through the whole model, in nats per token.
-
-    Every token but the first counts, given those before it; special tokens count as any other. The scores over the
-    vocabulary are never in memory as a whole. `states` and `report` are as in `hidden_state`, for all layers. Raises
-    ForwardError for a model that cannot run here, and for a text of fewer than two tokens, more than the model takes,
-    or more than MAX_REAL_TOKENS; CheckpointError for an empty text and for a file or a tokenizer that cannot be used.
-    """
+    """The mean negative log-likelihood of a text's tokens through the whole model, in nats per token."""
     import torch
 
     check_real(checkpoint)
@@ -317,11 +262,6 @@ def likelihood(
 
 
 def _negative_log_likelihoods(checkpoint: Checkpoint, x: torch.Tensor, ids: Sequence[int]) -> torch.Tensor:
-    """Of each row of x, (N, d), the negative natural logarithm of the probability that it gives to its token in `ids`.
-
-    x is after the final norm. Its scores over the vocabulary, capped if the checkpoint has a `logit_softcap`, are made
-    piece by piece, and the result (N,) is float32.
-    """
     import torch
 
     wanted = torch.tensor(ids, device=x.device)

@@ -19,10 +19,8 @@ LATENT_NORM_EPS = 1e-6  # of both norms of latent vectors, whatever the config's
 
 
 def latent_parameter_lines(a: Architecture, table: TensorTable) -> Iterator[ProgramLine]:
-    """Yield two lines for each parameter of the table, in the table's order, then one for each gain of a latent norm.
-
-    The first line of a parameter seeds torch by its letter, `draw_for("W_Q")`; the second draws the matrix of all heads
-    at once from a normal distribution. The gains, `g_KV` and, if the model has latent queries, `g_Q`, start as ones.
+    """Yield two lines for each parameter of the table, in the table's order, then one for each gain of a latent
+    norm.
     """
     for tensor in (tensor for tensor in table.tensors if tensor.parameter):
         shape = ", ".join(str(length).replace("*", " * ") for length in tensor.shape)
@@ -41,12 +39,7 @@ def latent_size_lines(a: Architecture, sizes: Mapping[str, int], dtype: str, dev
 
 
 def latent_layer_lines(a: Architecture, table: TensorTable, tokens: int) -> Iterator[ProgramLine]:
-    """Yield the layer's timed lines: latents and cache, Q, K and V of all heads, then each head to its context c.
-
-    Queries are computed from the input, or through a normalized latent vector if the model has one for them. The rotary
-    key, one for all heads, and the last part of each query are rotated; the keys of a head are its plain part, then
-    that key. The context c (H, N, d_v) is not yet concatenated, and the output is not computed.
-    """
+    """Yield the layer's timed lines: latents and cache, Q, K and V of all heads, then each head to its context c."""
     yield ProgramLine("", comment="One latent vector and one rotary key for each token: all that the cache keeps")
     yield _line(f"C_KV = torch.rms_norm(X @ W_DKV, (r_kv,), g_KV, eps={LATENT_NORM_EPS!r})", "latent")
     yield made_line(table, "rotary_key")

@@ -21,13 +21,7 @@ class ForwardError(ValueError):
 
 @dataclass(frozen=True)
 class ProgramLine:
-    """One line of the program. A line without code is a heading; a whole `for` loop, body included, is one line.
-
-    makes: the table's key of the tensor this line makes ("queries"), None for helper variables.
-    names: the variables whose shapes are shown next to the line.
-    timed: True for the head or layer itself, whose time is measured; False for lines that only prepare it.
-    shapes: what torch reported for `names`, in the same order; empty until the program has run.
-    """
+    """One line of the program. A line without code is a heading; a whole `for` loop, body included, is one line."""
 
     code: str
     makes: str | None = None
@@ -38,10 +32,7 @@ class ProgramLine:
 
     @property
     def text(self) -> str:
-        """The line with shapes, then comment, after its first row of code: 'Q = X @ W_Q  # (100, 128)'.
-
-        The body of a loop follows as it is; a heading is only its comment.
-        """
+        """The line with shapes, then comment, after its first row of code: 'Q = X @ W_Q # (100, 128)'."""
         remarks = " ".join(remark for remark in (*map(str, self.shapes), self.comment) if remark)
         first_row, *loop_body = self.code.split("\n")
         commented = "  ".join(part for part in (first_row, remarks and f"# {remarks}") if part)
@@ -54,11 +45,7 @@ def helper(code: str, comment: str = "", *, timed: bool = False) -> ProgramLine:
 
 
 def made_line(table: TensorTable, key: str, plus: str = "", comment: str = "") -> ProgramLine:
-    """The timed line that makes a tensor as the table says, with `plus` at its end: 'Q = X @ W_Q + b_Q'.
-
-    A view or reshape is given the lengths of the tensor in symbols: 'Q_view = Q.view(N, H, d_h)'. The table must say
-    how the tensor is made, so it can be neither the input nor a parameter.
-    """
+    """The timed line that makes a tensor as the table says, with `plus` at its end: 'Q = X @ W_Q + b_Q'."""
     tensor, letters = table[key], {each.key: each.letter for each in table.tensors}
     assert tensor.made_by is not None  # noqa: S101 - it is not given
     lengths = ", ".join(str(length).replace("*", " * ") for length in tensor.shape)

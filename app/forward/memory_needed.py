@@ -29,14 +29,8 @@ def bytes_needed(
     topic: str = SINGLE_HEAD.key,
     decoder_tokens: int | None = None,
 ) -> int:
-    """The most bytes alive at once while the program of a topic runs in `dtype`.
-
-    These are the positions, RoPE's angles with their cosines and sines, biases and gains, and the tensors of the
-    topic's table, parameters among them, at the moment when they take most; views take nothing. For one more token, the
-    input from which the cache is made and the unrotated keys count, too. `decoder_tokens` is M of cross-attention,
-    which is `tokens` for None, or the decoder's positions if they are fewer. The mask is left out: it takes one byte a
-    score, is gone before the weights are made, and never decides. Raises ForwardError if the topic cannot run with this
-    model or these numbers of tokens, KeyError for an unknown `dtype`.
+    """The most bytes alive at once while the program of a topic runs in `dtype`. Raises ForwardError if the topic
+    cannot run with this model or these numbers of tokens, KeyError for an unknown `dtype`.
     """
     element, program = BYTES_BY_DTYPE[dtype], TOPICS[topic].program
     a = architecture_of(topic, architecture)
@@ -60,14 +54,7 @@ def bytes_needed(
 
 
 def bytes_of_real_head(architecture: Architecture, tokens: int, layer: int, dtype: str = "float32") -> int:
-    """The most bytes that a run of a checkpoint's head takes: the larger of a layer below, and the end.
-
-    A layer below holds its weights in float32, once more in `dtype` if that is another format, its attention's tensors,
-    and the inner numbers of its feed-forward block; of layers that differ, the one with the most parameters counts.
-    `layer` counts from 0; below the first there is none. At the end there are the head's tensors, what `run_real_head`
-    returns in float32, its mask in one byte a score, and all heads' weights in two bytes a number. Kept states and
-    weights of layers are not counted.
-    """
+    """The most bytes that a run of a checkpoint's head takes: the larger of a layer below, and the end."""
     a, element = architecture, BYTES_BY_DTYPE[dtype]
     shown = 4 * (tokens * (3 * a.d + 2 * a.d_h + 2 * a.d_v) + 2 * tokens**2) + tokens**2
     head = bytes_needed(a, tokens, dtype) + shown + 2 * a.H * tokens**2
@@ -89,12 +76,6 @@ def _parameters_of(architecture: Architecture, kind: LayerKind) -> int:
 
 
 def _vector_bytes(a: Architecture, tokens: int, layer: bool, element: int) -> int:
-    """The bytes of the biases and of the gains of queries and keys, and of a relative position bias, if any.
-
-    A position bias takes a number for each bucket and each distance, 2 · tokens - 1, of each head, and three whole
-    numbers for each distance. All are those of a whole `layer`, or else of one head with its key/value head, without
-    the output bias. Gains of a norm after RoPE don't exist. `element` is the bytes of one number.
-    """
     heads, groups = (a.H, a.G) if layer else (1, 1)
     widths = {"q": heads * a.d_h, "k": groups * a.d_h, "v": groups * a.d_v, "o": layer * a.d}
     numbers = sum(widths[letter] for letter in a.biases)
@@ -107,12 +88,6 @@ def _vector_bytes(a: Architecture, tokens: int, layer: bool, element: int) -> in
 
 
 def _head_peak(architecture: Architecture, cells: Mapping[str, int], element: int) -> int:
-    """The most bytes one head's tensors take at once: at the end, at the softmax, or while the keys change.
-
-    `cells` is how many numbers each tensor holds, by the table's key; `element` the bytes of one number. Parameters are
-    among the tensors. Keys change when they are rotated or normed; rotated queries and keys, and the scores with a
-    sink, are copies.
-    """
     rotates, norms = rotated_pairs(architecture) > 0, bool(architecture.qk_norm)
     # Everything in the table; and the halves Q1, Q2, K1, K2 keep the unrotated queries and keys alive.
     at_the_end = sum(cells.values()) + rotates * (cells["queries"] + cells["keys"])
@@ -128,13 +103,6 @@ def _head_peak(architecture: Architecture, cells: Mapping[str, int], element: in
 
 
 def _layer_peak(architecture: Architecture, cells: Mapping[str, int], element: int) -> int:
-    """The most bytes a whole layer's tensors take at once.
-
-    That is at the end, at the softmax, or while queries or keys are rotated or normed. `cells` is how many numbers each
-    tensor of the table holds, by its key, with one head's scores and weights where the layer has them H times;
-    `element` is the bytes of one number. Rotated and normed queries and keys, queries that are regrouped for shared
-    keys, and scores with a sink are copies; the context is there twice.
-    """
     rotates, norms = rotated_pairs(architecture) > 0, bool(architecture.qk_norm)
     queries, keys = cells["queries"], cells["keys"]
     scores = architecture.H * cells["scores"]
@@ -159,11 +127,6 @@ def _layer_peak(architecture: Architecture, cells: Mapping[str, int], element: i
 
 
 def _split_heads_peak(architecture: Architecture, cells: Mapping[str, int], element: int) -> int:
-    """The most bytes of a layer whose table has every tensor of all heads: at its end, or at a softmax with a sink.
-
-    `cells` is how many numbers each tensor of the table holds, by its key, 0 for views; `element` is the bytes of one
-    number. Rotated and normalized queries and keys are copies.
-    """
     changes = (rotated_pairs(architecture) > 0) + bool(architecture.qk_norm)
     copies = changes * (cells["queries"] + cells["keys"])
     at_the_end = sum(cells.values()) + copies
@@ -172,11 +135,6 @@ def _split_heads_peak(architecture: Architecture, cells: Mapping[str, int], elem
 
 
 def _latent_peak(architecture: Architecture, cells: Mapping[str, int], element: int) -> int:
-    """The most bytes that a layer with latent attention takes at once: at its end.
-
-    Besides the table's tensors these are the unrotated rotary key, the queries once more with their rotary part rotated
-    and that part alone, the scores and weights of all heads, and the context head by head.
-    """
     rotary_part = cells["rotary_key"] * architecture.H
     once = sum(count for key, count in cells.items() if key not in ("scores", "weights"))
     again = cells["rotary_key"] + cells["queries"] + rotary_part + cells["context"]

@@ -52,11 +52,8 @@ def stored(name):
 
 
 def run_notebook(run: HeadRun, asked: Collection[str] | None = None) -> bytes:
-    """The notebook of a run with random numbers, as an .ipynb file; it needs torch alone and gives the run's numbers.
-
-    `asked` are keys of the topic's table, such as "queries": a cell asserts the shape of each, for the reader to fill
-    in; other tensors get no assertion. None asks for each tensor of the table that a line makes. The title names the
-    head, or calls it an attention layer.
+    """The notebook of a run with random numbers, as an .ipynb file; it needs torch alone and gives the run's
+    numbers.
     """
     title = _("An attention layer of {model}, {count} tokens")
     if run.head is not None:
@@ -68,12 +65,7 @@ def run_notebook(run: HeadRun, asked: Collection[str] | None = None) -> bytes:
 
 def head_notebook(head: RealHead, text: str, asked: Collection[str] | None = None) -> bytes:
     """The .ipynb of a run with stored weights on the tokens of `text`; its last cell compares it with the run.
-
-    The head's weights are read from the safetensors of the checkpoint, whose path or name is in an early cell. Those of
-    a GGUF file, which torch can't read, are in the notebook as the run used them. So is the input X, always, since the
-    layers below are not run again. `asked` is as in `run_notebook`; a parameter that is asked (by its variable, such as
-    "W_Q") is also asked as it is stored. Raises ForwardError if the weights that are carried and the input take more
-    than MAX_CARRIED_BYTES.
+    Raises ForwardError if the weights that are carried and the input take more than MAX_CARRIED_BYTES.
     """
     carried = {"X": head.arrays["input"], **head.parameters}
     if sum(array.nbytes for array in carried.values()) > MAX_CARRIED_BYTES:
@@ -92,10 +84,6 @@ def head_notebook(head: RealHead, text: str, asked: Collection[str] | None = Non
 
 
 def _introduction(title: str, about: Iterable[str], device: str) -> Cell:
-    """The first cell: a heading, the paragraphs of `about`, and what to do.
-
-    On cuda or mps, it also says how to run the notebook without a GPU.
-    """
     task = _(
         "Replace each `...` in an assertion by a number, and run the cells from top to bottom. A cell stops with an "
         "`AssertionError` until the shape in it is right."
@@ -107,10 +95,6 @@ def _introduction(title: str, about: Iterable[str], device: str) -> Cell:
 
 
 def _about_head(head: RealHead) -> tuple[str, list[str]]:
-    """The title of a real head's notebook, and a paragraph each on where its weights and its input come from.
-
-    The first is another one for a GGUF file, the second for layer 0, whose input is the embeddings after its norm.
-    """
     name = _escaped(head.checkpoint)
     title = _("Head {head} of layer {layer} of {model}, {count} tokens")
     weights = _(
@@ -132,10 +116,6 @@ def _about_head(head: RealHead) -> tuple[str, list[str]]:
 
 
 def _checkpoint_cells(head: RealHead) -> Iterator[Cell]:
-    """Yield a cell of imports and, unless the weights are from a GGUF file, one with CHECKPOINT, REVISION and a reader.
-
-    REVISION is the run's only if it is a commit, 40 hexadecimal digits, else None.
-    """
     decoding = ["from base64 import b64decode", "from zlib import decompress"]
     if head.parameters:
         yield from _code([*decoding, "", "from safetensors.torch import load"])
@@ -152,11 +132,6 @@ def _checkpoint_cells(head: RealHead) -> Iterator[Cell]:
 
 
 def _token_cells(head: RealHead, text: str) -> Iterator[Cell]:
-    """Yield a heading, then a cell with text, tokens and ids, and an assertion on how many they are, left to fill in.
-
-    Unless the weights are from a GGUF file, the cell also makes the ids anew from the text, by the checkpoint's
-    tokenizer.json, and asserts that they are the same.
-    """
     yield _markdown("## " + _("The tokens"))
     ids, names = [token.id for token in head.tokens], [token.text for token in head.tokens]
     rows = [f"text = {text!r}", f"tokens = {names!r}", f"ids = {ids!r}"]
@@ -171,10 +146,6 @@ def _token_cells(head: RealHead, text: str) -> Iterator[Cell]:
 
 
 def _carried_cells(carried: Mapping[str, Any]) -> Iterator[Cell]:
-    """Yield a heading that names the arrays, and one cell that makes `tensors` from them; Jupyter folds that cell.
-
-    They are in it as a compressed safetensors file in base64, in float32.
-    """
     # Compressed weights of 4 bits take a fifth; level 9 gives no smaller file.
     packed = base64.b64encode(zlib.compress(_safetensors(carried), 6)).decode()
     yield _markdown("## " + _("What the run gave: {names}").format(names=", ".join(f"`{name}`" for name in carried)))
@@ -183,11 +154,6 @@ def _carried_cells(carried: Mapping[str, Any]) -> Iterator[Cell]:
 
 
 def _safetensors(arrays: Mapping[str, Any]) -> bytes:
-    """Arrays as the bytes of a safetensors file, in float32, which a server without that library makes, too.
-
-    They are the length of the header in 8 bytes, the header as JSON with the place of each array, sorted by name and
-    filled up with spaces to a multiple of 8, and the numbers.
-    """
     header, end, names = dict[str, Any](), 0, sorted(arrays)
     for name in names:
         start, end = end, end + arrays[name].nbytes
@@ -199,11 +165,6 @@ def _safetensors(arrays: Mapping[str, Any]) -> bytes:
 
 
 def _stored_cells(head: RealHead, asked: Collection[str] | None) -> Iterator[Cell]:
-    """Yield a heading, and a cell for each parameter of the head: as stored, then this head's. Nothing for a GGUF file.
-
-    Parameters that no line of the program uses, such as b_O, are left out. Where `asked` is None or has the parameter's
-    variable ("W_Q"), its cell asserts the stored shape.
-    """
     if head.parameters:
         return
     used = {name for line in head.lines for name in line.names}
@@ -214,11 +175,6 @@ def _stored_cells(head: RealHead, asked: Collection[str] | None) -> Iterator[Cel
 
 
 def _stored_rows(part: StoredPart, asked: bool) -> list[str]:
-    """The rows that take one parameter of the head out of its file: its slice in float32, transposed if it is turned.
-
-    A part whose note says "plus-one" gets 1 added. If `asked`, a row before that asserts the shape of the whole tensor
-    in the file, with each length left as "..." for the reader to fill in.
-    """
     slices = [":"] * len(part.stored.shape)
     if part.length < part.stored.shape[part.dim]:
         slices[part.dim] = f"{part.start}:{part.start + part.length}"
@@ -233,19 +189,12 @@ def _stored_rows(part: StoredPart, asked: bool) -> list[str]:
 
 
 def _on_device(lines: tuple[ProgramLine, ...]) -> tuple[ProgramLine, ...]:
-    """The lines, with one before the first that reads `tensors`: these are moved to the device and number format."""
     first = next(number for number, line in enumerate(lines) if "tensors[" in line.code)
     move = ProgramLine("tensors = {name: tensor.to(device, dtype) for name, tensor in tensors.items()}")
     return (*lines[:first], move, *lines[first:])
 
 
 def _program_cells(lines: Iterable[ProgramLine], asked: Collection[str] | None) -> Iterator[Cell]:
-    """Yield the program's cells: a heading becomes a text cell, and each assertion ends a cell of code.
-
-    Asserted is the shape, each length as "...", of each tensor of the table that a line makes and that is in `asked`,
-    of all for None; of one that is made in several steps, such as rotated queries, after the first alone. Comments of
-    lines are kept, the shapes next to them left out.
-    """
     rows, done = list[str](), set[str]()
     for line in lines:
         if not line.code:
@@ -263,12 +212,6 @@ def _program_cells(lines: Iterable[ProgramLine], asked: Collection[str] | None) 
 
 
 def _comparison_cells(head: RealHead) -> Iterator[Cell]:
-    """Yield two headings, each with a cell: what the last token attends to, then a comparison with the run.
-
-    The first cell prints the five tokens with the largest weights, in whole percent, the largest first. The second
-    asserts that the last CHECKED_NUMBERS of the last row of the weights, then of the output, are those of the run, to
-    absolute and relative TOLERANCE of the number format.
-    """
     variables = {line.makes: line.names[0] for line in head.lines if line.makes}
     weights, output = variables["weights"], variables["output"]
     yield _markdown("## " + _("What the last token attends to"))
@@ -295,7 +238,6 @@ def _markdown(source: str) -> Cell:
 
 
 def _code(rows: list[str], metadata: Mapping[str, Any] | None = None) -> Iterator[Cell]:
-    """Yield one cell with these rows of code, or nothing if there are none."""
     if rows:
         source = "\n".join(rows)
         yield {
@@ -308,15 +250,10 @@ def _code(rows: list[str], metadata: Mapping[str, Any] | None = None) -> Iterato
 
 
 def _escaped(name: str) -> str:
-    """A name that somebody may have typed, as markdown that shows it letter by letter."""
     return re.sub(r"([!-/:-@\[-`{-~])", r"\\\1", " ".join(name.split()))
 
 
 def _notebook_bytes(cells: Iterable[Cell]) -> bytes:
-    """The .ipynb file in UTF-8, for a Python kernel, with the ids "cell-1" and so on.
-
-    Raises nbformat's ValidationError for cells that don't fit the format.
-    """
     import nbformat  # it takes 0.2 s to load
 
     metadata = {

@@ -51,17 +51,7 @@ class RunnerFailed(Exception):
 
 
 class HeadRunner:
-    """Runs heads in child processes, for any number of threads; each call waits for its result.
-
-    children: how many heads may run at the same time, each in a child of its own; further calls wait.
-    device: where a head runs whose call names no device; None for the fastest there is.
-    time_limit_s: for one head, with torch loaded already.
-    idle_limit_s: how long a child is kept without work. The next call starts another.
-    start_limit_s: how long a child may take to load torch.
-    turn: held during a run, so that one head at a time runs on a machine with several workers; None for no others.
-    memory_share: the share of the free memory that all children may take together.
-    checkpoint_folders: the folders from which weights may be opened.
-    """
+    """Runs heads in child processes, for any number of threads; each call waits for its result."""
 
     def __init__(
         self,
@@ -74,7 +64,6 @@ class HeadRunner:
         children: int = 1,
         device: str | None = None,
     ) -> None:
-        """Make the children, all idle and none started yet; each gets an equal part of `memory_share`."""
         self.time_limit_s, self.memory_share = time_limit_s, memory_share / children
         self._turn, self._device, self._closed = turn, device, False
         self._checkpoint_folders = tuple(checkpoint_folders)
@@ -89,11 +78,7 @@ class HeadRunner:
     def run(
         self, architecture: Architecture, tokens: int, *, check: Callable[[], object] = lambda: None, **options: Any
     ) -> HeadRun:
-        """Run `run_head` with these arguments and options in a child; blocks until its result is there.
-
-        `check` is called again and again; what it raises ends the run. Raises ForwardError if the head was refused,
-        RunTooLong after the time limit, and RunnerFailed if the child failed or this runner is closed.
-        """
+        """Run `run_head` with these arguments and options in a child; blocks until its result is there."""
         answer = self._ask("head", (architecture, tokens), options, check)
         assert isinstance(answer, HeadRun)  # noqa: S101 - as `_run_job` has it
         return answer
@@ -107,23 +92,14 @@ class HeadRunner:
         report: Report = lambda _done, _total: None,
         **options: Any,
     ) -> RealHead:
-        """Open the checkpoint of a source and run `run_real_head` on it in a child, with these options; blocks.
-
-        The source must be in the runner's checkpoint folders. The child keeps what it computed last, so that another
-        layer or head of the same text takes less time if the same child does it. `report` is called with the layers
-        below that have run, and how many there are to run. `check` and what is raised are as in `run`; a checkpoint
-        that cannot be used is a ForwardError, too.
-        """
+        """Open the checkpoint of a source and run `run_real_head` on it in a child, with these options; blocks."""
         arguments = (source, text, self._checkpoint_folders)
         answer = self._ask("real head", arguments, options, check, lambda layers: report(*layers))
         assert isinstance(answer, RealHead)  # noqa: S101 - as `_run_job` has it
         return answer
 
     def describe_device(self, check: Callable[[], object] = lambda: None) -> DeviceHere:
-        """The device where heads run whose call names none; loads torch in a child, and raises as `run` does.
-
-        A machine without that device is a ForwardError. `usable_bytes` is the share of one child.
-        """
+        """The device where heads run whose call names none; loads torch in a child, and raises as `run` does."""
         answer = self._ask("device", (), {}, check)
         assert isinstance(answer, DeviceHere)  # noqa: S101 - as `_run_job` has it
         return answer
@@ -136,16 +112,6 @@ class HeadRunner:
         check: Callable[[], object],
         on_progress: Callable[[Any], object] = lambda _content: None,
     ) -> object:
-        """Have a child do a job as soon as one is idle, and return its result.
-
-        It also waits for this machine's turn, if the runner has one. The job is done in this thread's language, on the
-        runner's device unless the options name another (None names none), and with the memory share of one child unless
-        they name another. `on_progress` is called with what the child reports on the way, and `check` again and again,
-        while waiting and during the job. Raises ForwardError, with the child's sentence, if the job is refused,
-        RunTooLong after the time limit, for which waiting doesn't count, RunnerFailed if the child fails, is lost or
-        takes too much memory, or if this runner is closed, and what `check` raises.
-        """
-
         def wait() -> None:
             if self._closed:
                 raise ChildLost
@@ -168,11 +134,6 @@ class HeadRunner:
 
     @contextmanager
     def _idle_child(self, wait: Callable[[], object]) -> Iterator[WarmChild]:
-        """Take an idle child, the one that worked last, for this `with`, and make it idle again at its end.
-
-        That is also done after an exception. It waits without limit: before each attempt to take a child it calls
-        `wait()`, whose exceptions end the waiting.
-        """
         child: WarmChild | None = None
         while child is None:
             wait()
@@ -191,12 +152,6 @@ class HeadRunner:
 
 
 def _serve_jobs(pipe: Connection) -> None:
-    """The child's main loop: load torch, say "ready", then one answer for every job until the app closes the pipe.
-
-    Torch gets at most as many threads as the child may use cores. A job is (language, kind, arguments, options), and is
-    done in that language; the answer is that of `_run_job`. While a real head runs, ("progress", (layers run, layers to
-    run)) is sent ahead of the answer. The hidden states of real heads are kept from one job to the next.
-    """
     cores = enter_child()
     import torch  # loading it belongs to the start, not to the first head's time
 
@@ -204,10 +159,6 @@ def _serve_jobs(pipe: Connection) -> None:
     states = HiddenStates()
 
     def real_head(source: str | Path, text: str, folders: Sequence[Path], **options: Any) -> RealHead:
-        """Open a checkpoint and run a head of it, from the kept `states`.
-
-        While it runs, ("progress", (layers run, layers to run)) is sent through the pipe.
-        """
         checkpoint = open_checkpoint(source, folders)
         return run_real_head(
             checkpoint, text, states=states, report=lambda *layers: pipe.send(("progress", layers)), **options
@@ -225,17 +176,11 @@ def _serve_jobs(pipe: Connection) -> None:
 
 
 def _describe_device(device: str | None, usable_share: float) -> DeviceHere:
-    """The device asked for, or the fastest one, with its name and `usable_share` of its free bytes, 0 for meta."""
     device = available_device(device)
     return DeviceHere(device, device_name(device), int(usable_share * (available_bytes(device) or 0)))
 
 
 def _run_job(work: Callable[..., object], arguments: tuple[object, ...], options: dict[str, Any]) -> tuple[str, Any]:
-    """The child's answer to one job: ("done", what `work` returned), ("refused", sentence), or ("failed", None).
-
-    A ForwardError and a CheckpointError are refusals, which are not logged. Any other Exception is logged, with its
-    traceback but without the arguments: a text that somebody typed is in no log.
-    """
     try:
         return "done", work(*arguments, **options)
     except (ForwardError, CheckpointError) as refusal:

@@ -1,7 +1,6 @@
 """Writes the torch program of a head or of a whole attention layer: fixed text and numbers, nothing a person typed.
-
-This is a program after it has run: head 3 of a model with RoPE and grouped queries, over 100 tokens. Beside each line
-are the shapes that torch reported.
+This is a program after it has run: head 3 of a model with RoPE and grouped queries, over 100 tokens. Beside each
+line are the shapes that torch reported.
 
 >>> from app.forward.lines import listing
 >>> from app.forward.run import run_head
@@ -54,9 +53,6 @@ S.masked_fill_(position > position[:, None], float("-inf"))  # (100, 100) no lat
 A = torch.softmax(S, dim=-1)  # (100, 100)
 C = A @ V  # (100, 64)
 O = C @ W_O  # (100, 768)
-
-The generators below write it from top to bottom; lines for what a model does not have are left out.
-tests/forward/test_against_transformers.py runs the same lines with the weights and the input of transformers' modules.
 """
 
 from __future__ import annotations
@@ -102,16 +98,7 @@ def program(
     topic: str = SINGLE_HEAD.key,
     decoder_tokens: int | None = None,
 ) -> tuple[ProgramLine, ...]:
-    """Write the torch program of a topic: of one query head, or of all heads of a layer.
-
-    Its lines import torch and define `draw_for`, set sizes, draw random input and parameters, then compute. `head`
-    counts from 0; of a layer it is the head whose scores and weights the program looks at in the end, if the topic's
-    are those of one head. `decoder_tokens` is M of cross-attention, which is `tokens` for None, or the decoder's
-    positions if they are fewer. Random numbers have the `seed` and are made in `dtype` on `device`. If layers differ,
-    it is the first one. Nothing a person typed goes into the text, not even the model's name. Raises ForwardError if an
-    argument is out of range or no whole number, for an unknown topic, dtype or device, and for a model or topic that
-    this program could not be true of.
-    """
+    """Write the torch program of a topic: of one query head, or of all heads of a layer."""
     sizes = run_sizes(topic, architecture, tokens, decoder_tokens)
     a = architecture_of(topic, architecture)
     _check_arguments(a, head, dtype, device, seed)
@@ -140,11 +127,8 @@ def program_of_tensors(
     topic: str = SINGLE_HEAD.key,
 ) -> tuple[ProgramLine, ...]:
     """Write the program of one head, or of all heads if the topic is a whole layer, that draws nothing at random.
-
-    It imports torch, sets the sizes, reads its input X and its parameters from `tensors`, a mapping by the program's
-    names, and computes. The names are `given` in the order in which they are read, 'W_Q = tensors["W_Q"]', and are not
-    checked. `layer` and `head` count from 0; positions, window, chunk and RoPE are those of that layer. Raises
-    ForwardError as `program` does, and for a layer that the model does not have or that has no self-attention.
+    Raises ForwardError as `program` does, and for a layer that the model does not have or that has no
+    self-attention.
     """
     a = at_layer(architecture, layer)
     sizes = run_sizes(topic, a, tokens)
@@ -169,11 +153,7 @@ def program_of_tensors(
 
 
 def at_layer(architecture: Architecture, layer: int) -> Architecture:
-    """The architecture with the window, the chunk and the RoPE (None without) of its layer number `layer`, from 0.
-
-    Everything else stays. Of an encoder-decoder the encoder's layers count. Raises ForwardError for a layer that is no
-    whole number or that the model does not have, or whose tokens do not attend to each other.
-    """
+    """The architecture with the window, the chunk and the RoPE (None without) of its layer number `layer`, from 0."""
     if not _is_whole(layer) or not 0 <= layer < architecture.L:
         message = _("The layer must be a whole number from 0 to {last}.")
         raise ForwardError(message.format(last=f"{architecture.L - 1:,}"))
@@ -195,8 +175,7 @@ def is_layer(topic: str) -> bool:
 
 def architecture_of(topic: str, architecture: Architecture) -> Architecture:
     """The architecture, with the decoder's H, G, d_h and d_v if the topic uses the decoder of an encoder-decoder.
-
-    For any other topic it is returned as it is. Raises KeyError for an unknown topic.
+    Raises KeyError for an unknown topic.
     """
     if not TOPICS[topic].uses_decoder:
         return architecture
@@ -207,11 +186,8 @@ def architecture_of(topic: str, architecture: Architecture) -> Architecture:
 def run_sizes(
     topic: str, architecture: Architecture, tokens: int, decoder_tokens: int | None = None
 ) -> Mapping[str, int]:
-    """A size for every symbol of the topic's table, by symbol; N is `tokens`, and M, if it has one, `decoder_tokens`.
-
-    For None, M is `tokens`, or the decoder's positions if they are fewer. Raises ForwardError for a topic without a
-    program, for a number of tokens that the model or topic cannot take or that is no whole number, and for decoder
-    tokens of a model that is no encoder-decoder.
+    """A size for every symbol of the topic's table, by symbol; N is `tokens`, and M, if it has one,
+    `decoder_tokens`.
     """
     _check_topic(topic)
     if not all(_is_whole(number) for number in (tokens, decoder_tokens) if number is not None):
@@ -225,11 +201,7 @@ def run_sizes(
 
 
 def runnable_table(topic: str, architecture: Architecture, tokens: int) -> TensorTable:
-    """The table that a run of this topic is checked against.
-
-    Raises ForwardError for a topic without a program, and, with the topic's sentence, for a model or a number of tokens
-    that the topic is not true of.
-    """
+    """The table that a run of this topic is checked against."""
     _check_topic(topic)
     try:
         return topic_for(topic, architecture, tokens)
@@ -238,17 +210,12 @@ def runnable_table(topic: str, architecture: Architecture, tokens: int) -> Tenso
 
 
 def _check_topic(topic: str) -> None:
-    """Raise ForwardError for a topic without a program."""
     if topic not in RUNNABLE_TOPICS:
         raise ForwardError(_("The topic must be one of {topics}.").format(topics=", ".join(RUNNABLE_TOPICS)))
 
 
 def check_modelled(architecture: Architecture, topic: str) -> None:
-    """Raise ForwardError, with a sentence that says why, if no program here computes the model's attention.
-
-    RoPE is checked first, for an odd number of rotated dimensions and an unknown rope_scaling; then the first reason of
-    `_refusals` for this topic counts, since some models can be run as a whole layer but not as one head.
-    """
+    """Raise ForwardError, with a sentence that says why, if no program here computes the model's attention."""
     check_rotary(architecture)
     for sentence in _refusals(architecture_of(topic, architecture), topic):
         parts = ", ".join(architecture.not_modelled)
@@ -256,13 +223,6 @@ def check_modelled(architecture: Architecture, topic: str) -> None:
 
 
 def _refusals(a: Architecture, topic: str) -> Iterator[str]:
-    """Yield each reason why this model cannot be run: a sentence with a place for {model} and, in one, its {parts}.
-
-    Reasons are, in this order, disentangled attention, parts that are not modelled, queries scaled by position without
-    RoPE, latents (for any topic but a layer), latents with biases, and a norm over all heads (for any topic but a
-    layer); for a decode step a relative position bias, whose buckets are another in a decoder; for cross-attention
-    RoPE. Nothing if it can run.
-    """
     kind = TOPICS[topic].program
     if a.position_bias == "disentangled":
         yield _("{model} has disentangled attention, which adds scores of relative positions: it cannot run here.")
@@ -283,19 +243,12 @@ def _refusals(a: Architecture, topic: str) -> Iterator[str]:
 
 
 def variable_names(lines: tuple[ProgramLine, ...], table: TensorTable) -> dict[str, str]:
-    """The program's variable for every tensor of the table, by the table's key.
-
-    It is the first name of the line that makes the tensor, else the tensor's letter: {"queries": "Q", "W_Q": "W_Q"}.
-    """
+    """The program's variable for every tensor of the table, by the table's key."""
     first_names = {line.makes: line.names[0] for line in lines if line.makes}
     return {tensor.key: first_names.get(tensor.key, tensor.letter) for tensor in table.tensors}
 
 
 def _check_arguments(architecture: Architecture, head: int, dtype: str, device: str, seed: int) -> None:
-    """Raise ForwardError for the first argument that is no whole number, out of its range or not a known name.
-
-    Checked in this order: head (0 to H - 1), seed (0 to MAX_SEED), dtype, device.
-    """
     if not _is_whole(head) or not 0 <= head < architecture.H:
         message = _("The head must be a whole number from 0 to {last}.")
         raise ForwardError(message.format(last=f"{architecture.H - 1:,}"))
@@ -308,17 +261,12 @@ def _check_arguments(architecture: Architecture, head: int, dtype: str, device: 
 
 
 def _is_whole(value: object) -> bool:
-    """Whether a value is an int; True and False, which Python counts among them, are not."""
     return isinstance(value, int) and not isinstance(value, bool)
 
 
 def _head_program(
     a: Architecture, table: TensorTable, sizes: Mapping[str, int], head: int, dtype: str, device: str, seed: int
 ) -> Iterator[ProgramLine]:
-    """Yield a query head's program, with the key/value head it reads: sizes, random input and parameters, head.
-
-    The imports and `draw_for`, which it calls, come before it and are not part of it. `head` counts from 0.
-    """
     yield ProgramLine("", comment=_SIZES_OF_HEAD)
     yield from size_lines("N, d, d_h, d_v", sizes, dtype, device)
     yield ProgramLine("", comment="A random input, and random weights for this head")
@@ -329,12 +277,6 @@ def _head_program(
 def _head_itself(
     a: Architecture, table: TensorTable, sizes: Mapping[str, int], head: int, device: str
 ) -> Iterator[ProgramLine]:
-    """Yield the lines of one head that has its input and its parameters: positions, then queries to output.
-
-    Queries and keys are normalized and rotated as the model has it; scores are scaled, masked and made weights. The
-    output is that of the head after W_O, without the bias b_O, which the layer adds once. `head` counts from 0 and
-    decides the position bias alone.
-    """
     yield from _position_lines(a, sizes["N"], head, device)
     yield ProgramLine("", comment="The head itself")
     yield from _projection_lines(a, table)
@@ -348,14 +290,6 @@ def _head_itself(
 def _decode_program(
     a: Architecture, table: TensorTable, sizes: Mapping[str, int], head: int, dtype: str, device: str, seed: int
 ) -> Iterator[ProgramLine]:
-    """Yield the program of one head for the token after N others, whose keys and values have been cached.
-
-    The cache is made first, of N random tokens, in lines that are not timed; the new token, the last of N + 1 random
-    ones, is timed. If the table has no cached keys, a sliding window of W is full: then only the newest W keys and
-    values, those of the new token among them, are kept. Nothing is masked, since the new token is the last; the
-    position bias, if any, is that of N + 1 tokens. Keys are cached after their norm and RoPE. The output is without
-    b_O.
-    """
     yield ProgramLine("", comment="Sizes: cached tokens, embedding dimension, head dimensions")
     yield from size_lines("N, d, d_h, d_v", sizes, dtype, device)
     yield ProgramLine("", comment="Random inputs, the last of them the new token, and random weights for this head")
@@ -388,12 +322,6 @@ def _decode_program(
 def _cross_program(
     a: Architecture, table: TensorTable, sizes: Mapping[str, int], head: int, dtype: str, device: str, seed: int
 ) -> Iterator[ProgramLine]:
-    """Yield the program of one head of cross-attention: M tokens of the decoder attend to N of the encoder.
-
-    Both inputs are random: queries come from X (M, d), keys and values from E (N, d). Neither a position bias nor a
-    mask has a part in it, and models with RoPE are refused before. Norms of queries and keys are applied. The output is
-    without b_O.
-    """
     yield ProgramLine("", comment="Sizes: encoder tokens, decoder tokens, embedding dimension, head dimensions")
     yield from size_lines("N, M, d, d_h, d_v", sizes, dtype, device)
     yield ProgramLine("", comment="Random inputs of both stacks, and random weights for this head")
@@ -410,11 +338,6 @@ def _cross_program(
 
 
 def _random_lines_of_head(a: Architecture, head: int, seed: int, *inputs: ProgramLine) -> Iterator[ProgramLine]:
-    """Yield the line that sets `seed`, `head` and `kv_head`, the lines of the inputs, and those of the parameters.
-
-    The parameters are those of the query head, then those of `kv_head`, the key/value head that it reads: with three
-    query heads for each, head 4 reads key/value head 1.
-    """
     kv_head = head // a.query_heads_per_kv_head
     yield ProgramLine(f"seed, head, kv_head = {seed:d}, {head:d}, {kv_head:d}")
     yield from inputs
@@ -423,10 +346,6 @@ def _random_lines_of_head(a: Architecture, head: int, seed: int, *inputs: Progra
 
 
 def _head_output_lines(a: Architecture, table: TensorTable) -> Iterator[ProgramLine]:
-    """Yield the last lines of one head: context and output, without the bias b_O, which a layer adds once.
-
-    If the model has that bias, a comment says that it is left out.
-    """
     context, output = table["context"].letter, table["output"].letter
     yield ProgramLine(f"{context} = A @ V", "context", (context,), timed=True)
     comment = "b_O is left out: the layer adds it once" if "o" in a.biases else ""
@@ -436,23 +355,11 @@ def _head_output_lines(a: Architecture, table: TensorTable) -> Iterator[ProgramL
 def _layer_program(
     a: Architecture, table: TensorTable, sizes: Mapping[str, int], head: int, dtype: str, device: str, seed: int
 ) -> Iterator[ProgramLine]:
-    """Yield the program of a layer: sizes, random input and parameters, positions, then all heads.
-
-    The last lines take the scores and weights of `head` out of those of all heads, because the table asks for them.
-    """
     yield from _layer_beginning(a, sizes, device, dtype, seed)
     yield from _layer_itself(a, table, sizes, head)
 
 
 def _layer_itself(a: Architecture, table: TensorTable, sizes: Mapping[str, int], head: int) -> Iterator[ProgramLine]:
-    """Yield the lines of a layer that has its input, its parameters and the positions: queries to output.
-
-    From q, k and v to the context c, tensors are 3-D, heads first: scores S and weights A (H, N, N), c (H, N, d_v). A
-    norm over all heads comes before the heads are split, other norms and RoPE after. With grouped queries, the query
-    heads of a group are put one below the other, so that they read their shared keys and values without copies of them.
-    The output has its bias b_O, if any. The last lines take the scores and weights of `head`, from 0, out of those of
-    all heads.
-    """
     yield ProgramLine("", comment="The layer itself: queries, keys and values of all heads, concatenated")
     yield from _projection_lines(a, table)
     yield from _norm_over_all_heads(a, "queries")
@@ -478,11 +385,6 @@ def _layer_itself(a: Architecture, table: TensorTable, sizes: Mapping[str, int],
 def _layer_beginning(
     a: Architecture, sizes: Mapping[str, int], device: str, dtype: str, seed: int
 ) -> Iterator[ProgramLine]:
-    """Yield what comes before all heads at once: sizes, random input and parameters, and what positions decide.
-
-    What positions decide are RoPE's angles and a position bias, if the model has them. With a size for B, there is a
-    batch of inputs.
-    """
     batch = "B, " if "B" in sizes else ""
     yield ProgramLine("", comment=f"Sizes: {'inputs, ' if batch else ''}{_SIZES_OF_LAYER}")
     yield from size_lines(f"{batch}N, d, H, G, d_h, d_v", sizes, dtype, device)
@@ -494,11 +396,6 @@ def _layer_beginning(
 
 
 def _norm_over_all_heads(a: Architecture, key: str) -> Iterator[ProgramLine]:
-    """Yield the line that normalizes the queries or the keys of all heads together, with their gain.
-
-    `key` is "queries" or "keys". The line comes before the heads are split. Nothing unless the model has such a norm,
-    and for any other `key`.
-    """
     if a.qk_norm == "all-heads" and key == "queries":
         yield _norm_line(a, "Q", "H * d_h", "g_Q, ", key)
     if a.qk_norm == "all-heads" and key == "keys":
@@ -508,12 +405,6 @@ def _norm_over_all_heads(a: Architecture, key: str) -> Iterator[ProgramLine]:
 def _split_heads_program(
     a: Architecture, table: TensorTable, sizes: Mapping[str, int], _head: int, dtype: str, device: str, seed: int
 ) -> Iterator[ProgramLine]:
-    """Yield the program of a layer whose heads are a dimension of each tensor: every activation of the table in order.
-
-    Sizes, random input and parameters, and positions come first. Queries and keys are normalized and rotated once their
-    heads are split, but a norm over all heads comes before. Biases, where the model has them, are added to each
-    projection, the output's last. The number of a head changes nothing, since the table has all heads.
-    """
     yield from _layer_beginning(a, sizes, device, dtype, seed)
     yield ProgramLine("", comment="The layer itself")
     for tensor in table.activations:
@@ -533,10 +424,6 @@ def _split_heads_program(
 def _latent_layer_program(
     a: Architecture, table: TensorTable, sizes: Mapping[str, int], head: int, dtype: str, device: str, seed: int
 ) -> Iterator[ProgramLine]:
-    """Yield the program of a layer with latent attention: sizes, random input and parameters, positions, layer, output.
-
-    The last lines take the scores and weights of `head`, from 0, out of those of all heads.
-    """
     yield from latent_size_lines(a, sizes, dtype, device)
     yield ProgramLine("", comment="A random input, and random weights")
     yield ProgramLine(f"seed = {seed:d}")
@@ -548,11 +435,6 @@ def _latent_layer_program(
 
 
 def _concatenated_heads(a: Architecture, table: TensorTable, head: int) -> Iterator[ProgramLine]:
-    """Yield the last lines of a layer: context C of all heads, output O, then scores and weights of `head` alone.
-
-    O has its bias b_O, if the model has one. The two matrices of the head, counted from 0, are S_head and A_head, (N,
-    N).
-    """
     yield ProgramLine("", comment="All heads concatenated again")
     yield ProgramLine("C = c.transpose(0, 1).reshape(N, H * d_v)", "context", ("C",), timed=True)
     yield made_line(table, "output")
@@ -566,12 +448,6 @@ def _concatenated_heads(a: Architecture, table: TensorTable, head: int) -> Itera
 def _position_lines(
     a: Architecture, tokens: int, head: int | None, device: str, length: str = "N"
 ) -> Iterator[ProgramLine]:
-    """Yield lines that make what depends on positions alone: `position`, RoPE's `cos` and `sin`, and a position bias.
-
-    Lines for what the model does not have are left out, and `position` where no RoPE, causal mask, window or ALiBi
-    reads it. `head` is the head's number, from 0; None, for a layer, makes the bias of all heads. `length` is how the
-    program writes the number of `tokens`.
-    """
     if needs_positions(a) or rotated_pairs(a):
         yield ProgramLine("", comment="Positions of the tokens")
         yield ProgramLine(f"position = torch.arange({length}, device=device)", names=("position",))
@@ -580,23 +456,15 @@ def _position_lines(
 
 
 def _projection_lines(a: Architecture, table: TensorTable) -> Iterator[ProgramLine]:
-    """Yield the lines that make Q, K and V of the table, each with its bias if the model has one there."""
     for letter, key in _PROJECTED.items():
         yield made_line(table, key, _bias(a, letter))
 
 
 def _bias(a: Architecture, letter: str) -> str:
-    """What a projection adds to its product: ' + b_Q', or "" for a model without that bias."""
     return f" + b_{letter}" if letter.lower() in a.biases else ""
 
 
 def _norm_and_rope(a: Architecture, name: str, makes: str | None = None, at: str = "") -> Iterator[ProgramLine]:
-    """Yield the lines that normalize and rotate the variable `name` in place, in the model's order.
-
-    A norm in each head, whose gain is g_Q for q and Q, g_K for k and K, comes before RoPE, one without a gain after it;
-    a norm over all heads is not among them, and what the model does not have is left out. `makes` is the table's key of
-    what they make, or None. `at` takes the positions of the variable ("[:N]"); "" is all.
-    """
     if a.qk_norm == "per-head":
         yield _norm_line(a, name, "d_h", f"g_{name[0].upper()}, ", makes)
     yield from apply_rope(a.rotary, name, a.d_h, makes, at)
@@ -605,24 +473,12 @@ def _norm_and_rope(a: Architecture, name: str, makes: str | None = None, at: str
 
 
 def _norm_line(a: Architecture, name: str, width: str, gain: str, makes: str | None) -> ProgramLine:
-    """The line that applies RMSNorm over the last `width` numbers of a variable; `gain` is its argument, or "".
-
-    `makes` is the table's key of the tensor that the line makes, None for a helper variable.
-    """
     code = f"{name} = torch.rms_norm({name}, ({width},), {gain}eps={float(a.qk_norm_eps or 0)!r})"
     return ProgramLine(code, makes, (name,), timed=True)
 
 
 def notes(architecture: Architecture, tokens: int, topic: str = SINGLE_HEAD.key) -> tuple[str, ...]:
-    """Keys of what a reader should know about this run, such as "keys-shared", of which the page has the sentences.
-
-    A detail follows a colon: "rope-scaling:yarn", "softcap:50". In this order, those that apply: shared keys, a window
-    or chunks that hide some of these `tokens`, how the scores are scaled if that is not by 1/√d_h, a position bias, a
-    softcap, sinks, RoPE scaling (but "mrope"), an output bias that the program of one head leaves out (not that of a
-    layer, as `topic` says), layers of the same stack whose window, chunk or RoPE differs from the first layer's. A
-    decode step, which is in the last stack, has no mask; cross-attention has neither mask nor relative position bias,
-    nor layers that differ.
-    """
+    """Keys of what a reader should know about this run, such as "keys-shared", of which the page has the sentences."""
     kind = TOPICS[topic].program
     a = architecture_of(topic, architecture)
     scaling = scaling_type(a.rotary) if a.rotary else None

@@ -1,11 +1,7 @@
-"""Runs one head of a real checkpoint over a real text: stored weights, real tokens, every number on the way.
-
-What the layers below make of the text is computed first (`hidden_states.py`); then the head is the program of a single
-head (`program.py`), with the checkpoint's tensors in place of random ones. Whatever of a model cannot be reproduced is
-refused by name; nothing is approximated.
-
-The result holds numpy arrays and plain values, no torch, so that it can be pickled, stored and shown by a process that
-never loads torch.
+"""Runs one head of a real checkpoint over a real text: stored weights, real tokens, every number on the way. What
+the layers below make of the text is computed first (`hidden_states.py`); then the head is the program of a single
+head (`program.py`), with the checkpoint's tensors in place of random ones. Whatever of a model cannot be
+reproduced is refused by name; nothing is approximated.
 """
 
 from __future__ import annotations
@@ -64,14 +60,8 @@ SAVED = ("input", "queries", "keys", "values", "scores", "weights", "context", "
 @dataclass(frozen=True)
 class SdpaComparison:
     """torch's fused kernel `scaled_dot_product_attention` beside the plain head, both from the same Q, K, V to C.
-
-    milliseconds: of the second of two runs.
-    bytes: of the tensors that each makes, computed: S, A and C, or C alone. If the window hides tokens, the kernel is
-    given the mask as a tensor (`needs_mask`), of one byte a score; otherwise it makes no N × N tensor.
-    peak_bytes: the most that each took, measured; None if the device has no such figure, if one is below `bytes`, or if
-    the plain head makes less than MIN_MEASURED_BYTES, so little that pages of the system hide it.
-    largest_difference: of the two outputs, as a share of the plain one's largest number; `agrees` if that is at most
-    `tolerance`.
+    milliseconds: of the second of two runs. bytes: of the tensors that each makes, computed: S, A and C, or C
+    alone.
     """
 
     plain_milliseconds: float
@@ -91,18 +81,14 @@ class SdpaComparison:
 
     @property
     def equal_digits(self) -> int:
-        """Down to which digit of the largest number both outputs are equal: 6 for a difference of 2e-7 of it.
-
-        At most 16, also for no difference.
-        """
+        """Down to which digit of the largest number both outputs are equal: 6 for a difference of 2e-7 of it."""
         return math.floor(-math.log10(max(self.largest_difference, 1e-16)))
 
 
 @dataclass(frozen=True)
 class TurnedPair:
-    """Two numbers of a query that RoPE turns together, by `angle` in radians: which features, from 0, before and after.
-
-    `after` is longer than `before` where the config's rope_scaling says so.
+    """Two numbers of a query that RoPE turns together, by `angle` in radians: which features, from 0, before and
+    after. `after` is longer than `before` where the config's rope_scaling says so.
     """
 
     features: tuple[int, int]
@@ -113,27 +99,7 @@ class TurnedPair:
 
 @dataclass(frozen=True)
 class RealHead:
-    """What one run of a head of a checkpoint showed.
-
-    layer, head, kv_head: counted from 0; kv_head is the key/value head that this query head reads.
-    parts: what of the file each of the head's parameters is.
-    milliseconds, peak_bytes, needed_bytes: of what the program makes, without the tensors that it reads and the layers
-    below; as in HeadRun, the first two are measured and the last is computed. peak_bytes is None if less was measured.
-    arrays: float32. embeddings (N, d), what the first layer receives; input (N, d), what the head reads, after the
-    layer's norm; queries and keys (N, d_h) after their norm and RoPE; values (N, d_v); scores (N, N), scaled, after a
-    softcap and before the mask; weights (N, N), context (N, d_v), output (N, d) without the layer's output bias.
-    layer_weights: float16 (H, N, N), the weights of all heads of the layer; (0, N, N) if they would be more than
-    MAX_CELLS_OF_LAYER numbers.
-    mask: bool (N, N), True where the query of the row may see the key of the column.
-    parameters: float32, what the program read besides X, by variable; of GGUF alone, empty for safetensors.
-    lines: the program that ran, with the shapes that torch reported.
-    head_scores: what each head of this layer and of those below did in the text, without layers of a text that is too
-    long for it.
-    turned: of the last token's query, at most TURNED_PAIRS pairs, from the one that turns fastest to the slowest; empty
-    without RoPE, and where queries are normalized after it.
-    sdpa: None unless it was asked for, and for a model with a softcap, which the fused kernel lacks.
-    config: what the architecture was read from.
-    """
+    """What one run of a head of a checkpoint showed."""
 
     checkpoint: str
     revision: str
@@ -161,20 +127,15 @@ class RealHead:
     sdpa: SdpaComparison | None = None
 
     def strongest_keys(self, row: int, most: int) -> list[tuple[int, float]]:
-        """The keys with the `most` largest weights of the query number `row`, each with its weight; the largest first.
-
-        Of equal weights, the earlier key comes first. Keys that the mask hides are left out.
+        """The keys with the `most` largest weights of the query number `row`, each with its weight; the largest
+        first.
         """
         weights = self.arrays["weights"][row]
         order = (-weights).argsort(kind="stable")[:most]
         return [(int(key), float(weights[key])) for key in order if self.mask[row, key]]
 
     def as_dict(self) -> dict[str, Any]:
-        """The run as plain data for JSON, with shapes and each token's five strongest keys in place of the arrays.
-
-        Keys count from 0 and come with their weights, the strongest first; fewer than five if the mask hides the
-        others. Each line of the program has its "text" as well as its parts.
-        """
+        """The run as plain data for JSON, with shapes and each token's five strongest keys in place of the arrays."""
         return self._facts() | {
             "lines": [asdict(line) | {"text": line.text} for line in self.lines],
             "shapes": {name: list(array.shape) for name, array in self.arrays.items()},
@@ -185,10 +146,6 @@ class RealHead:
         }
 
     def _facts(self) -> dict[str, Any]:
-        """Everything but the arrays, as plain data for JSON; bytes of tokens are in hexadecimal digits.
-
-        Of the architecture it has the name, as "model", and the config.
-        """
         return {name: getattr(self, name) for name in _FACTS} | {
             "model": self.architecture.name,
             "config": dict(self.config),
@@ -201,11 +158,7 @@ class RealHead:
         }
 
     def to_bytes(self) -> bytes:
-        """The run as a compressed npz file, for `from_bytes`.
-
-        Each array is an entry, "array NAME" or "parameter NAME", as are "layer_weights" and "mask"; everything else is
-        JSON in "facts" (see `_facts`), with the name and the config alone of the architecture.
-        """
+        """The run as a compressed npz file, for `from_bytes`."""
         import numpy as np
 
         arrays = {f"array {name}": array for name, array in self.arrays.items()}
@@ -218,7 +171,7 @@ class RealHead:
 
     @classmethod
     def from_bytes(cls, content: bytes) -> RealHead:
-        """Read what `to_bytes` made. Nothing in it is executed; the architecture is built anew from the config."""
+        """Read what `to_bytes` made."""
         import numpy as np
 
         with np.load(io.BytesIO(content), allow_pickle=False) as file:
@@ -253,9 +206,8 @@ def _named(stored: Mapping[str, np.ndarray], prefix: str) -> dict[str, np.ndarra
 
 
 def save_npz(real_head: RealHead, file: BinaryIO) -> None:
-    """Write an npz file with `tokens` (the ids, int64) and, by their names, the arrays of SAVED, "input" to "output".
-
-    These are float32, and not compressed. The embeddings and the weights of the other heads are not in it.
+    """Write an npz file with `tokens` (the ids, int64) and, by their names, the arrays of SAVED, "input" to
+    "output".
     """
     import numpy as np
 
@@ -278,17 +230,7 @@ def run_real_head(
     most_tokens: int = MAX_REAL_TOKENS,
     usable_share: float = USABLE_SHARE,
 ) -> RealHead:
-    """Run a head of a checkpoint's layer over a text, on this machine.
-
-    `layer` and `head` count from 0. `states` are the inputs of layers that earlier calls computed, and take those of
-    this one; without them, the layers below all run, and nothing is kept. `report` is called with the layers below that
-    have run, and how many there are to run. With `compare`, the fused kernel runs as well, unless the model has a
-    softcap. Without a device: CUDA, else MPS, else the CPU. Raises ForwardError for an argument out of range, a device
-    that is not here, the device "meta", a text of no tokens or more than the model takes or `most_tokens`, a model that
-    cannot run here, numbers that come out infinite or NaN, and if more than `usable_share` of the device's free memory
-    would be needed or torch runs out of it; CheckpointError for an empty text, one that can't be tokenized, and a file
-    that cannot be used.
-    """
+    """Run a head of a checkpoint's layer over a text, on this machine."""
     import torch
 
     check_real(checkpoint)
@@ -320,13 +262,6 @@ def _run(
     states: HiddenStates,
     report: Report,
 ) -> RealHead:
-    """Run a head as `run_real_head` does, with arguments that have been checked.
-
-    What the layer receives and the attention weights of all its heads are taken from `states`, or computed and added to
-    them. The measured peak is None if it is less than what is computed. The parameters are in the result only for a
-    GGUF file, and the comparison only with `compare` and without a softcap. Raises ForwardError if a number of the
-    head, or a weight of its layer, is infinite or NaN.
-    """
     import numpy as np
 
     a = at_layer(checkpoint.architecture, layer)
@@ -381,11 +316,6 @@ def _run(
 
 
 def _turned_pairs(a: Architecture, made: Mapping[str, torch.Tensor]) -> tuple[TurnedPair, ...]:
-    """At most TURNED_PAIRS pairs of the last token's query: features, angle, and the two numbers before and after RoPE.
-
-    They are spread evenly from the first pair to the last; of fewer pairs, all. () without RoPE, and for a model that
-    normalizes queries after it.
-    """
     pairs = rotated_pairs(a)
     if not pairs or a.rotary is None or a.qk_norm == "after-rope":
         return ()
@@ -399,7 +329,6 @@ def _turned_pairs(a: Architecture, made: Mapping[str, torch.Tensor]) -> tuple[Tu
 
 
 def _too_large_error(needed: int, free: int, device: str, usable_share: float) -> ForwardError:
-    """The error, for the caller to raise, that says how many bytes are needed, how many are free, and what to do."""
     message = _(
         "This run needs {needed} bytes, and {device} has {free} free, of which {share} may be used. Shorten the text, "
         "or choose an earlier layer."
@@ -409,11 +338,6 @@ def _too_large_error(needed: int, free: int, device: str, usable_share: float) -
 
 
 def _tensors(checkpoint: Checkpoint, weights: HeadWeights, x: torch.Tensor) -> dict[str, torch.Tensor]:
-    """What the program of a head reads, by its names: X, which is `x` normalized, then the head's parameters.
-
-    All have the number format and the device of `x`, which is what the layer receives. The output bias is left out: it
-    is the layer's, which adds it once.
-    """
     from app.checkpoints.checkpoint import NormWeights
 
     parameters = dict(weights.tensors)
@@ -423,10 +347,6 @@ def _tensors(checkpoint: Checkpoint, weights: HeadWeights, x: torch.Tensor) -> d
 
 
 def _weights_of_layer(checkpoint: Checkpoint, layer: int, x: torch.Tensor) -> np.ndarray:
-    """The attention weights of all heads of a layer, float16 (H, N, N), head by head; (0, N, N) if they are too many.
-
-    `x` is what the layer receives.
-    """
     import numpy as np
 
     a, tokens = at_layer(checkpoint.architecture, layer), len(x)
@@ -446,10 +366,6 @@ def _weights_of_layer(checkpoint: Checkpoint, layer: int, x: torch.Tensor) -> np
 
 
 def _unmasked_scores(a: Architecture, table: TensorTable, made: Mapping[str, Any]) -> torch.Tensor:
-    """The scores of the run once more, scaled and capped as the softmax gets them, but without the mask.
-
-    They are computed from the run's Q and K, since the program has put the mask on its S.
-    """
     lines = (made_line(table, "scores"), *score_lines(a, len(made["X"]), masked=False))
     variables = {name: made[name] for name in ("torch", "N", "d_h", "Q", "K")}
     scores: torch.Tensor = prepare(lines[:-1])(variables)["S"]  # the last line is the softmax
@@ -457,9 +373,6 @@ def _unmasked_scores(a: Architecture, table: TensorTable, made: Mapping[str, Any
 
 
 def _mask(a: Architecture, tokens: int, made: Mapping[str, Any]) -> np.ndarray:
-    """Where a query may see a key, (N, N) of bool, rows are queries: what the program's mask leaves of scores that are
-    0.
-    """
     import torch
 
     scores = torch.zeros(tokens, tokens, device=made["X"].device)
@@ -474,12 +387,6 @@ def _array(tensor: torch.Tensor) -> np.ndarray:
 
 
 def _compare(a: Architecture, table: TensorTable, made: Mapping[str, Any], dtype: str, device: str) -> SdpaComparison:
-    """Run the plain head from Q, K and V to C and the fused kernel on the same, and compare results, times and memory.
-
-    Each runs twice, and the second run counts. The largest difference is a share of the plain result's largest number.
-    The kernel gets a mask only if a window hides tokens; otherwise it is told that the head is causal. A measured peak
-    is dropped if it is less than the computed bytes, and both are if the plain head makes less than MIN_MEASURED_BYTES.
-    """
     import torch
 
     queries, keys, values = made["Q"], made["K"], made["V"]
@@ -517,10 +424,6 @@ def _compare(a: Architecture, table: TensorTable, made: Mapping[str, Any], dtype
 
 
 def _measured(work: Callable[[], torch.Tensor], device: str) -> tuple[torch.Tensor, float, int | None]:
-    """The result of a piece of work, done twice, with milliseconds and most bytes of the second time.
-
-    The bytes are those beyond what was in use before it; None where the device keeps no mark of memory.
-    """
     work()
     start = start_memory_count(device)
     wait_for_device(device)

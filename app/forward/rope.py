@@ -25,11 +25,7 @@ def rotated_pairs(architecture: Architecture) -> int:
 
 
 def scaling_type(rotary: Rotary) -> str | None:
-    """The type of the config's rope_scaling: one of APPLIED_SCALINGS, "other" for any that is not among them.
-
-    It is the "rope_type", or the "type" if that field is absent; "su" is an old name of "longrope". None if no type is
-    stated or it is "default".
-    """
+    """The type of the config's rope_scaling: one of APPLIED_SCALINGS, "other" for any that is not among them."""
     name = rotary.scaling.get("rope_type", rotary.scaling.get("type"))
     if name is None or name == "default":
         return None
@@ -51,11 +47,8 @@ def check_rotary(architecture: Architecture) -> None:
 
 
 def angle_lines(architecture: Architecture, tokens: int, device: str) -> Iterator[ProgramLine]:
-    """Yield lines that compute `cos` and `sin`, one row a token and one column a pair; none without RoPE.
-
-    On the way they make `frequency`, scaled as the config's rope_scaling says, and `angle`. Angles are in float64, on
-    mps in float32. Cosine and sine are multiplied by the `_attention_factor`, unless that is 1. Raises ForwardError if
-    the rope_scaling lacks a number that its type needs.
+    """Yield lines that compute `cos` and `sin`, one row a token and one column a pair; none without RoPE. Raises
+    ForwardError if the rope_scaling lacks a number that its type needs.
     """
     pairs, rotary = rotated_pairs(architecture), architecture.rotary
     if rotary is None or not pairs:
@@ -76,11 +69,6 @@ def angle_lines(architecture: Architecture, tokens: int, device: str) -> Iterato
 
 
 def _theta(architecture: Architecture, rotary: Rotary, tokens: int) -> float:
-    """The base of the angles; with scaling "dynamic" it grows once the text is longer than the model's C.
-
-    It stays without a C and with at most 2 rotated dimensions. Raises ForwardError if it grows and the "factor" is
-    missing or out of range.
-    """
     trained, width = architecture.C, rotary.width
     if scaling_type(rotary) != "dynamic" or trained is None or tokens <= trained or width <= 2:
         return float(rotary.theta)
@@ -90,13 +78,6 @@ def _theta(architecture: Architecture, rotary: Rotary, tokens: int) -> float:
 
 
 def _scaling_lines(architecture: Architecture, rotary: Rotary, tokens: int) -> Iterator[ProgramLine]:
-    """Yield lines that scale `frequency` as the config's rope_scaling says: "linear", "llama3", "yarn" or "longrope".
-
-    No lines for other types. "longrope" has two lists with a factor for each pair: one for texts up to the trained
-    length, which is that of rope_scaling or else C, and one for longer ones. Raises ForwardError if a number that the
-    type needs is missing and has no default, or is not above zero and below MAX_SCALING_NUMBER; if the list is missing
-    or has another length; and for what `_llama3_lines` refuses.
-    """
     scaling = scaling_type(rotary)
     if scaling == "linear":
         yield _frequency_line(f"frequency / {_scaling_number(rotary, 'factor')!r}", "rope_scaling linear")
@@ -111,11 +92,6 @@ def _scaling_lines(architecture: Architecture, rotary: Rotary, tokens: int) -> I
 
 
 def _llama3_lines(architecture: Architecture, rotary: Rotary) -> Iterator[ProgramLine]:
-    """Yield scaling "llama3": fast pairs keep their frequency, slow ones are divided by the factor, others are mixed.
-
-    Fast are pairs that make at least "high_freq_factor" turns over the trained length, slow at most "low_freq_factor".
-    Raises ForwardError if a number is missing, or if the second of these is not the smaller one.
-    """
     factor = _scaling_number(rotary, "factor")
     low, high = _scaling_number(rotary, "low_freq_factor"), _scaling_number(rotary, "high_freq_factor")
     if low >= high:
@@ -127,12 +103,6 @@ def _llama3_lines(architecture: Architecture, rotary: Rotary) -> Iterator[Progra
 
 
 def _yarn_lines(architecture: Architecture, rotary: Rotary) -> Iterator[ProgramLine]:
-    """Yield scaling "yarn" (Peng et al., arXiv:2309.00071): like "llama3", but mixed along a ramp over the pairs.
-
-    The ramp begins at the pair with "beta_fast" turns over the trained length, 32 by default, and ends at that with
-    "beta_slow", 1 by default. Unless "truncate" is false, it begins and ends at whole pairs, rounded outward. Raises
-    ForwardError if a number that is needed is missing or out of range.
-    """
     factor = _yarn_factor(architecture, rotary)
     fast, slow = (_scaling_number(rotary, name, usual) for name, usual in (("beta_fast", 32), ("beta_slow", 1)))
     wavelengths = [_trained_length(architecture, rotary) / (turns * 2 * math.pi) for turns in (fast, slow)]
@@ -148,22 +118,12 @@ def _yarn_lines(architecture: Architecture, rotary: Rotary) -> Iterator[ProgramL
 
 
 def _yarn_factor(architecture: Architecture, rotary: Rotary) -> float:
-    """How many times as long the longest text is as those of the training: "factor", else C/trained length.
-
-    Raises ForwardError if neither is known.
-    """
     if rotary.scaling.get("factor") is None and architecture.C is not None:
         return architecture.C / _trained_length(architecture, rotary)
     return _scaling_number(rotary, "factor")
 
 
 def _attention_factor(architecture: Architecture, rotary: Rotary) -> float:
-    """What cosines and sines are multiplied by with scaling "yarn" or "longrope"; 1 with any other.
-
-    It is the config's "attention_factor" if there is one; else 1 for a `_yarn_factor` up to 1; else by the formula of
-    the type, for "yarn" also with "mscale" and "mscale_all_dim" if both are there and not 0. Raises ForwardError if a
-    number that this needs is missing or out of range.
-    """
     scaling = scaling_type(rotary)
     if scaling not in {"yarn", "longrope"}:
         return 1.0
@@ -181,18 +141,10 @@ def _attention_factor(architecture: Architecture, rotary: Rotary) -> float:
 
 
 def _trained_length(architecture: Architecture, rotary: Rotary) -> float:
-    """The length of the texts that the unscaled model was trained on: stated in rope_scaling, else C.
-
-    Raises ForwardError if neither is known, or if the length is not above zero and below MAX_SCALING_NUMBER.
-    """
     return _scaling_number(rotary, "original_max_position_embeddings", architecture.C)
 
 
 def _scaling_number(rotary: Rotary, field: str, default: float | None = None) -> float:
-    """A number of the config's rope_scaling, or `default` if the field is missing or null.
-
-    Raises ForwardError unless it is a number above zero and below MAX_SCALING_NUMBER.
-    """
     stated = rotary.scaling.get(field)
     value = default if stated is None else stated
     if isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < MAX_SCALING_NUMBER:
@@ -201,10 +153,6 @@ def _scaling_number(rotary: Rotary, field: str, default: float | None = None) ->
 
 
 def _scaling_list(rotary: Rotary, field: str) -> list[float]:
-    """The numbers in the list `field` of rope_scaling, one for each pair that is rotated.
-
-    Raises ForwardError unless it is a list of that length, of numbers above zero and below MAX_SCALING_NUMBER.
-    """
     stated = rotary.scaling.get(field)
     if isinstance(stated, list) and len(stated) == rotary.width // 2:
         return [_scaling_number(Rotary(1.0, 2, {field: number}), field) for number in stated]
@@ -213,7 +161,6 @@ def _scaling_list(rotary: Rotary, field: str) -> list[float]:
 
 
 def _frequency_line(code: str, comment: str = "") -> ProgramLine:
-    """A line that changes `frequency`, the radians by which each pair is rotated from one position to the next."""
     return ProgramLine(f"frequency = {code}", names=("frequency",), comment=comment)
 
 
@@ -221,10 +168,6 @@ def apply_rope(
     rotary: Rotary | None, name: str, width: int, makes: str | None = None, at: str = ""
 ) -> Iterator[ProgramLine]:
     """Yield two lines that rotate the variable `name`, whose last axis has `width` numbers; none without RoPE.
-
-    As in transformers, number j is paired with number j + half of the rotary width, with `adjacent_pairs` number 2j
-    with number 2j + 1. Numbers beyond the rotary width stay unrotated. `makes` is the table's key of the result, None
-    for a helper variable. `at` takes the rows of `cos` and `sin` that belong to the variable ("[:N]"), "" for all.
 
     Example: for "Q" with 128 numbers, all rotated, the lines are
         Q1, Q2 = Q.split(64, dim=-1)

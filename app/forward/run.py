@@ -41,9 +41,8 @@ USABLE_SHARE = 0.9
 
 @dataclass(frozen=True)
 class WeightsPicture:
-    """One head's N × N attention weights as at most 100 × 100 means.
-
-    Each cell is the mean over a square of side × side weights, fewer in the last row and column of cells.
+    """One head's N × N attention weights as at most 100 × 100 means. Each cell is the mean over a square of side ×
+    side weights, fewer in the last row and column of cells.
     """
 
     head: int
@@ -53,19 +52,7 @@ class WeightsPicture:
 
 @dataclass(frozen=True)
 class HeadRun:
-    """What one run of a head or layer showed.
-
-    head, kv_head: which head ran; None for a layer.
-    milliseconds: the timed lines alone, without drawing X and the weights; None on the meta device.
-    peak_bytes: measured; None if the device cannot measure it, or if less was measured than the tensors take.
-    needed_bytes: computed from the table's shapes.
-    shapes: as torch reported them, by the table's key; of "attention-layer", scores and weights are one head's.
-    disagreements: the keys whose shape is not the table's; `agrees` if there are none.
-    row_sums: least and greatest sum of a row of attention weights, over all heads that ran. None, like the picture, if
-    a sum is not finite or the device is meta.
-    picture: None also where the weights are not N × N: of a decode step or of two texts.
-    lines: the program with the shapes next to it; notes: keys of what a reader should know.
-    """
+    """What one run of a head or layer showed."""
 
     model: str
     family: str
@@ -117,16 +104,7 @@ def run_head(
     decoder_tokens: int | None = None,
     usable_share: float = USABLE_SHARE,
 ) -> HeadRun:
-    """Run the head or layer that a topic is about, on this machine, and compare it with the topic's table.
-
-    Random numbers have the `seed`, and all numbers the `dtype`. Of a layer, `head` is the one whose weights are
-    pictured, and of a batch the first input; no weights are pictured unless there are as many rows as columns.
-    `decoder_tokens` is as in `program`. Without a device: CUDA, else Apple's MPS, else the CPU. The device "meta" gives
-    the shapes at any size and no values. On CUDA, and anywhere with at most MAX_REHEARSED_TOKENS, the program runs once
-    before it is measured. The notes are those of `notes`, and "not-finite" last if a sum of weights is infinite or NaN.
-    Raises ForwardError as `program` does, and if the machine lacks the device, more than `usable_share` of its free
-    memory would be needed, or torch runs out of memory all the same.
-    """
+    """Run the head or layer that a topic is about, on this machine, and compare it with the topic's table."""
     import torch
 
     device = available_device(device)
@@ -177,11 +155,6 @@ def run_head(
 
 
 def _credible_peak(executed: Executed) -> int | None:
-    """The measured peak; None if it is less than what the tensors at the end take together, or if nothing was measured.
-
-    Tensors that share memory, such as views, count once. The system's mark of resident memory can miss pages, such as
-    those that the allocator had kept from earlier runs.
-    """
     import torch
 
     tensors = [value for value in executed.variables.values() if isinstance(value, torch.Tensor)]
@@ -210,18 +183,7 @@ def execute(
     device: str = "cpu",
     rehearsed: bool = False,
 ) -> Executed:
-    """Run the lines: first all that prepare, then the timed ones, each in their order.
-
-    Returns all variables, the time of the timed lines (None on meta), and the most bytes that both took (None if not
-    measured). The device is warmed up first.
-
-    lines: a program for this `device`. It seeds torch's global generator.
-    given: tensors by the program's variable ("X", "W_Q") that replace what the program would draw at random. A line
-    that prepares, and would only make given ones, does not run; one that makes others as well runs, but the
-    given ones count.
-    rehearsed: run everything once before measuring, because at the first use of a shape libraries choose kernels and
-    take workspaces that are not the head's.
-    """
+    """Run the lines: first all that prepare, then the timed ones, each in their order."""
     replaced = dict(given or {})
     is_replaced = {line: bool(line.names) and set(line.names) <= replaced.keys() for line in lines}
     preparing = [_compile(line) for line in lines if not line.timed and not is_replaced[line]]
@@ -250,7 +212,6 @@ def _compile(line: ProgramLine) -> Any:
 
 
 def _run_all(codes: list[Any], variables: dict[str, Any]) -> dict[str, Any]:
-    """Execute compiled lines in order; each reads and writes `variables`, which are returned."""
     for code in codes:
         exec(code, variables)  # noqa: S102 - fixed text and checked numbers of program(), nothing a person typed
     return variables
@@ -264,13 +225,6 @@ def with_shapes(line: ProgramLine, variables: Mapping[str, Any]) -> ProgramLine:
 def _summarize_weights(
     weights: Any, head_weights: Any, head: int
 ) -> tuple[tuple[float, float] | None, WeightsPicture | None]:
-    """The least and greatest sum of a row of `weights` (…, M, N), and a picture of `head_weights`, for N × N alone.
-
-    A cell of the picture is the mean of a square of weights, rounded to 6 decimals; squares are as large as needed for
-    at most MAX_PICTURE_CELLS rows and columns, smaller at the right and lower end. `head` is only noted in the picture.
-    The picture of any other shape is None, and so are both results if a sum is not finite. Everything is done band by
-    band: no second N × N matrix is made.
-    """
     import torch
 
     rows, columns = head_weights.shape
@@ -290,10 +244,7 @@ def _summarize_weights(
 
 
 def available_device(asked: str | None) -> str:
-    """The device asked for, for None the fastest one here; raises ForwardError for a known one that is not here.
-
-    A name that is no device at all is returned unchanged: `program` refuses it.
-    """
+    """The device asked for, for None the fastest one here; raises ForwardError for a known one that is not here."""
     here = devices_here()
     if asked is None:
         return here[0]
@@ -304,10 +255,6 @@ def available_device(asked: str | None) -> str:
 
 
 def _too_large_error(needed: int, free: int, device: str, topic: str, usable_share: float) -> ForwardError:
-    """The error, for the caller to raise, that says how many bytes are needed, how many are free, and what to do.
-
-    It speaks of a layer or a head, by the topic.
-    """
     message = _("This head needs {needed} bytes, and {device} has {free} free, of which {share} may be used. {advice}")
     if is_layer(topic):
         message = _(

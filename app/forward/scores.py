@@ -22,11 +22,8 @@ def needs_positions(a: Architecture) -> bool:
 
 
 def position_bias_lines(a: Architecture, head: int | None) -> Iterator[ProgramLine]:
-    """Yield lines that prepare what is added to the scores for the distance of query and key; none without such a bias.
-
-    They make `bias`, one number for each distance from 1 - N to N - 1, for T5's relative position bias, and `slope` for
-    ALiBi. `head` is the head's number, None for a layer, in which both have one row for each head; its slopes are
-    written as a formula for a power of two of heads, else as a list of numbers.
+    """Yield lines that prepare what is added to the scores for the distance of query and key; none without such a
+    bias.
     """
     if a.position_bias == "relative":
         yield ProgramLine("", comment="Relative position bias: distances of query and key are sorted into buckets")
@@ -43,12 +40,6 @@ def position_bias_lines(a: Architecture, head: int | None) -> Iterator[ProgramLi
 
 
 def _bucket_lines(buckets: int) -> Iterator[ProgramLine]:
-    """Yield lines that make `bucket`, the number of the bucket of each distance, as a bidirectional T5 counts them.
-
-    There is one for each distance, 1 - N to N - 1. The second half of the buckets is for keys after the query. In each
-    half the first half are for one distance each, from 0, the others for ranges that grow by a constant factor, up to
-    MAX_DISTANCE, and the last also for everything beyond (Raffel et al., arXiv:1910.10683, section 2.1).
-    """
     half, exact = buckets // 2, buckets // 2 // 2
     yield helper("distance = torch.arange(1 - N, N, device=device)", "position of the key minus that of the query")
     growth = f"(distance.abs() / {exact:d}).log() / {math.log(MAX_DISTANCE / exact)!r} * {half - exact:d}"
@@ -59,15 +50,7 @@ def _bucket_lines(buckets: int) -> Iterator[ProgramLine]:
 def score_lines(
     a: Architecture, tokens: int, *, layer: bool = False, makes: str | None = "weights", masked: bool = True
 ) -> Iterator[ProgramLine]:
-    """Yield the timed lines that turn S = Q·Kᵀ into the attention weights A, in the order of the model's module.
-
-    First comes the scale: by its kind, S is divided by √d_h, also multiplied by YaRN's constant, divided by the root of
-    another number, multiplied by a stated factor, or left as it is. There follow, where the model has them, a relative
-    or ALiBi position bias, the softcap and, only if `masked`, the mask. Last is the softmax; a model with sinks has one
-    more score in each row, whose weight is dropped, so that rows of A sum to less than 1.
-
-    With `layer`, S is that of all heads, and so are slopes and sinks. `makes` is the table's key of A, or None.
-    """
+    """Yield the timed lines that turn S = Q·Kᵀ into the attention weights A, in the order of the model's module."""
     scale = a.score_scale
     if scale.kind == "inverse-sqrt":
         yield _on_scores("S /= d_h**0.5")
@@ -97,11 +80,8 @@ def score_lines(
 
 
 def mask_lines(a: Architecture, tokens: int) -> Iterator[ProgramLine]:
-    """Yield lines that set hidden scores in S to -inf: later tokens, tokens outside the window, and of earlier chunks.
-
-    Later tokens are hidden in a causal model, whose window w is the query and the w - 1 tokens before it; that of
-    another model reaches (w - 1) // 2 tokens to each side. A window or chunks that hide none of `tokens` tokens (see
-    `has_window`, `has_chunks`) have no line.
+    """Yield lines that set hidden scores in S to -inf: later tokens, tokens outside the window, and of earlier
+    chunks.
     """
     # Compared, not subtracted: a difference of positions would be an N × N table of 8-byte numbers.
     if a.causal:

@@ -18,11 +18,7 @@ from app.sheets.variant import Variant
 
 
 def is_right(variant: Variant, blank: Blank, typed: Answer) -> bool:
-    """Whether an answer is right: it is the key's number, or, where the box may be rounded, can stand for it.
-
-    13.5 GB can stand for 13.45 to 13.55 GB; with a tolerance of 0.01, so can what is at most 1 % off the key. On a
-    sheet in letters an answer is right if it means the same as the key in this model: equal sizes alone don't suffice.
-    """
+    """Whether an answer is right: it is the key's number, or, where the box may be rounded, can stand for it."""
     if typed.meaning is None:
         key = variant.answer(blank)
         return typed.value == key or variant.within_rounding(blank, typed, key)
@@ -33,17 +29,8 @@ NearMiss = Literal["close", "close-or-rounded", "binary", "prefix", "coincidence
 
 
 def near_miss(variant: Variant, blank: Blank, typed: Answer, text: str) -> NearMiss | None:
-    """How a wrong answer just misses its key, or may have been misread; None otherwise.
-
-    The caller must have found the answer wrong: that is not checked. `text` is what was typed, `typed` what that was
-    read as. On a sheet in letters, a formula that comes to the right number in this model is a "coincidence", and
-    nothing else is tried. Of a number, tried in this order:
-
-    - "binary": in a box of bytes, right within its rounding if the decimal prefix were binary (25 MB for 25 MiB).
-    - "close" or, in a box of bytes or operations, "close-or-rounded": a count with no tolerance, typed with two or more
-      significant digits and at least one trailing zero, less than one unit of its last significant digit from the key.
-    - "prefix": any other wrong number that ends in a decimal prefix, without a unit: 4k was read as 4000, but may have
-      meant 4096.
+    """How a wrong answer just misses its key, or may have been misread; None otherwise. The caller must have found
+    the answer wrong: that is not checked.
     """
     if typed.meaning is not None:
         return "coincidence" if typed.value == variant.answer(blank) else None
@@ -65,10 +52,8 @@ def near_miss(variant: Variant, blank: Blank, typed: Answer, text: str) -> NearM
 
 
 def number_meant(variant: Variant, blank: Blank, typed: Answer, *, right: bool) -> int:
-    """The number that an answer is compared by in `variant.problem_for_marking`: that problem's key if it is `right`.
-
-    Otherwise it is the value of an expression in that problem, rounded up, or the typed number. A number that may be
-    rounded counts as the nearest one among those within its rounding that a misconception predicts, if there is any.
+    """The number that an answer is compared by in `variant.problem_for_marking`: that problem's key if it is
+    `right`.
     """
     if right:
         return variant.problem_for_marking.answers[blank]

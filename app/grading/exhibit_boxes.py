@@ -24,9 +24,8 @@ DECKS = ("queries", "keys", "scores")  # in the order in which the exhibit asks 
 
 @dataclass(frozen=True)
 class AskedBoxes:
-    """What was typed for one shape or number, with the mark of each box and one sentence about them.
-
-    The sentence is empty while nothing is typed, and holds no number of the answer unless all boxes are right.
+    """What was typed for one shape or number, with the mark of each box and one sentence about them. The sentence is
+    empty while nothing is typed, and holds no number of the answer unless all boxes are right.
     """
 
     texts: tuple[str, ...]
@@ -65,10 +64,8 @@ class _CacheSheet(Variant):
 
 
 def mark_deck(variant: Variant, heads: LayerHeads, key: str, texts: Sequence[str]) -> AskedBoxes:
-    """Mark the sides typed for a deck, in the order of its three dimensions: of queries, keys or scores, as `key` says.
-
-    The layer is the variant's with as many key/value heads as `heads` has. `_marked` says what is returned and when it
-    raises ValueError; right boxes with empty ones among them get the sentence that a deck has three dimensions.
+    """Mark the sides typed for a deck, in the order of its three dimensions: of queries, keys or scores, as `key`
+    says.
     """
     architecture = replace(variant.architecture, G=heads.count("keys"))
     worksheet = replace(
@@ -79,11 +76,7 @@ def mark_deck(variant: Variant, heads: LayerHeads, key: str, texts: Sequence[str
 
 
 def mark_cache(variant: Variant, text: str) -> AskedBoxes:
-    """Mark the bytes typed for the KV cache of all layers at 16 bits; rounded ones such as 3.9 MB may be right.
-
-    The result has the text, its mark and a sentence, "" for an empty box. On a right answer the sentence speaks of
-    cached tokens in place of every token if full windows have dropped some.
-    """
+    """Mark the bytes typed for the KV cache of all layers at 16 bits; rounded ones such as 3.9 MB may be right."""
     worksheet = replace(variant.worksheet, topic=costs.TOPIC.key, rows=("cache_16_bit",))
     sheet = _CacheSheet(worksheet, variant.model, variant.tokens, variant.wording)
     right = _("Right: the keys and values of every layer, token and key/value head.")
@@ -93,10 +86,8 @@ def mark_cache(variant: Variant, text: str) -> AskedBoxes:
 
 
 def mark_scores(variant: Variant, step: DecodeStep, texts: Sequence[str]) -> AskedBoxes:
-    """Mark the rows and columns typed for the scores of the new token of a step; ValueError unless there are two texts.
-
-    `variant` is a sheet about a decode step of the same model; the number of cached tokens is that of `step`, not its
-    own. The sentence on a right answer speaks of the window if the step has dropped tokens.
+    """Mark the rows and columns typed for the scores of the new token of a step; ValueError unless there are two
+    texts.
     """
     worksheet = replace(variant.worksheet, rows=("scores",))
     sheet = _ScoresSheet(worksheet, variant.model, step.cached, variant.wording, step=step)
@@ -107,12 +98,6 @@ def mark_scores(variant: Variant, step: DecodeStep, texts: Sequence[str]) -> Ask
 
 
 def _marked(sheet: Variant, texts: Sequence[str], right: str, so_far: str = "") -> AskedBoxes:
-    """The texts as typed, the kind of each box's mark, "wrong" for a follow-through, and one sentence about all boxes.
-
-    `texts` are in the order of the sheet's boxes; raises ValueError if there are not as many. The sentence is the first
-    of these that there is: why the first unreadable box can't be read; if a box is wrong, the diagnosis or else the
-    message of the first wrong box; if some boxes are empty, `so_far` (nothing if all are); else `right`.
-    """
     report = grade(sheet, dict(zip(sheet.blanks_by_name, texts, strict=True)))
     marks = [report.marks[blank] for blank in sheet.blanks]
     kinds = tuple[MarkKind, ...]("wrong" if mark.kind == "follows" else mark.kind for mark in marks)  # no half credit
@@ -128,10 +113,6 @@ def _marked(sheet: Variant, texts: Sequence[str], right: str, so_far: str = "") 
 
 
 def _right_deck(heads: LayerHeads, key: str) -> str:
-    """The sentence about a right deck of queries, of scores, or, for any other key, of keys.
-
-    The last says that each query card has its key card, or that there are fewer, and as many values.
-    """
     if key == "queries":
         return _("Right: heads, tokens, features.")
     if key == "scores":

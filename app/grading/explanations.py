@@ -29,10 +29,7 @@ MAX_ATTEMPTS_EXPLAINED = 20  # of a sheet, the latest, which are looked through 
 
 @dataclass(frozen=True)
 class Explanation:
-    """A misconception explained. The message of an author's is Markdown.
-
-    figures: the pairs of one figure that differ, left with the misconception's shapes and right with the true ones.
-    """
+    """A misconception explained. The message of an author's is Markdown."""
 
     misconception: str
     message: str
@@ -40,11 +37,7 @@ class Explanation:
 
 
 def explain_diagnosis(variant: Variant, report: Report, scale: ScaleName = "root") -> Explanation | None:
-    """The text and figures that explain the report's diagnosed misconception; None if it has no diagnosis.
-
-    If that misconception can be held in several ways, it is drawn in the way nearest to the answers that could be read.
-    Lengths are drawn in `scale`.
-    """
+    """The text and figures that explain the report's diagnosed misconception; None if it has no diagnosis."""
     if report.diagnosis is None:
         return None
     values = {blank: mark.read_as for blank, mark in report.marks.items() if mark.read_as is not None}
@@ -52,9 +45,8 @@ def explain_diagnosis(variant: Variant, report: Report, scale: ScaleName = "root
 
 
 def explain_misconception(variant: Variant, misconception: str) -> Explanation:
-    """The text that explains any misconception of the catalogue, with figures if it would change this sheet's answers.
-
-    If it can be held in several ways, the first is drawn. If the sheet cannot show it, there is only the text.
+    """The text that explains any misconception of the catalogue, with figures if it would change this sheet's
+    answers.
     """
     if any(entry.misconception == misconception for entry in expectations(variant.problem)):
         return _explanation(variant, misconception, {}, "root")
@@ -62,12 +54,6 @@ def explain_misconception(variant: Variant, misconception: str) -> Explanation:
 
 
 def _explanation(variant: Variant, misconception: str, values: Mapping[Blank, int], scale: ScaleName) -> Explanation:
-    """The misconception's key and text, and a pair of each figure that differs: as the misconception has it, then
-    right.
-
-    `values`, the numbers typed, decide which of several ways of holding it is drawn. Both figures of a pair are as wide
-    as the wider one.
-    """
     mistaken = _mistaken(variant, misconception, values)
     pairs = draw_side_by_side(variant, mistaken, variant.problem.answers, scale)
     return Explanation(
@@ -77,9 +63,7 @@ def _explanation(variant: Variant, misconception: str, values: Mapping[Blank, in
 
 def mistaken_expression(variant: Variant, expected: Expectation, blank: Blank) -> Expression | None:
     """What a misconception writes into a blank, in symbols that the sheet reads; None if these cannot write it.
-
-    None also for a number without symbols, unless it is 1. Raises KeyError for a blank that the misconception gets
-    right.
+    Raises KeyError for a blank that the misconception gets right.
     """
     meaning = wrong_expression(variant.problem, expected, blank)
     if meaning is None or not (meaning.symbols or meaning == ONE):
@@ -88,11 +72,6 @@ def mistaken_expression(variant: Variant, expected: Expectation, blank: Blank) -
 
 
 def _mistaken(variant: Variant, misconception: str, values: Mapping[Blank, int]) -> Mapping[Blank, int | Answer]:
-    """A number for every blank as the misconception fills in the sheet, in the way nearest to `values`.
-
-    Blanks that it leaves alone, or all if it doesn't show on this sheet, have the right number. On a sheet in letters,
-    a wrong number is an Answer with its expression, if the sheet's symbols can write that.
-    """
     sheet = predicted_sheet(variant.problem, misconception, values)
     nearest = nearest_expectation(variant.problem, misconception, values)
     if variant.worksheet.answers != "letters" or nearest is None:
@@ -102,7 +81,6 @@ def _mistaken(variant: Variant, misconception: str, values: Mapping[Blank, int])
 
 
 def _frame_alike(pair: tuple[Figure, Figure]) -> tuple[Figure, Figure]:
-    """The two figures, both as wide as the wider one, without captions and explanations; heights stay as they are."""
     width = max(figure.frame.width for figure in pair)
     first, second = (
         replace(each, frame=each.frame._replace(width=width), captions=(), explanations=()) for each in pair

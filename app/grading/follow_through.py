@@ -1,9 +1,7 @@
-"""Follow-through: answers that are wrong by the key and right given the student's own earlier answers.
-
-The first mistake costs its box, and what was worked out from it correctly earns a share of a mark (`follow_share`), all
-of it by default. Four ways of following are known: a length carried along an equation, a product of sides, a side
-that is split or merged, and a total of parts. A mistake made again in another box, such as keys with the wrong number
-of rows that the queries have, earns that share as well, but it follows from nothing: it repeats the other box.
+"""Follow-through: answers that are wrong by the key and right given the student's own earlier answers. The first
+mistake costs its box, and what was worked out from it correctly earns a share of a mark (`follow_share`), all of
+it by default. Four ways of following are known: a length carried along an equation, a product of sides, a side
+that is split or merged, and a total of parts.
 """
 
 from __future__ import annotations
@@ -23,15 +21,6 @@ def follow_through(
 ) -> dict[Blank, Blank | None]:
     """The wrong blanks that count as follow-through, each with the blank whose mistake it repeats.
 
-    That is None for a blank that is right given the student's own earlier answers; this wins if both are so.
-
-    `values` are the numbers typed, by the problem's blanks, in which tokens are rows. Empty and unreadable boxes are
-    not in them, and nothing follows from these. `within_rounding` says whether a count that may be rounded stands for a
-    number that differs from it.
-
-    A blank follows only if some box is right with a number other than the one typed in it. Otherwise whoever wrote one
-    number into every box would get marks for all of them.
-
     Example: queries 90 × 128 and keys 90 × 128 after an input of 100 rows: keys.rows repeats queries.rows, and scores
     of 90 × 90 follow, in both fields.
     """
@@ -49,14 +38,6 @@ def follow_through(
 def _carried_lengths(
     upstream: Mapping[Blank, frozenset[Blank]], values: Values, wrong: Values
 ) -> Iterator[tuple[Blank, Blank | None]]:
-    """Yield wrong blanks with the same wrong number as a blank they are computed from, or as a sibling's first mistake.
-
-    Each comes with the blank whose mistake it repeats, the first such source or else sibling; None if no blank that it
-    is computed from has another number typed. `upstream` has for each blank those it is computed from, in the order of
-    computation. Siblings are computed from the same right side. They count because correcting an answer must not cost
-    marks: with queries and keys of 90 rows after an input of 90, both follow; with the input corrected, the queries are
-    the first mistake and the keys repeat it rather than making a second one.
-    """
     first_mistakes = list[Blank]()  # wrong, and following from nothing
     for blank, sources in upstream.items():  # in the order of computation
         if (value := wrong.get(blank)) is None:
@@ -75,7 +56,6 @@ def _carried_lengths(
 def _products_of_sides(
     problem: Problem, values: Values, wrong: Values, within_rounding: WithinRounding
 ) -> Iterator[Blank]:
-    """Yield wrong counts of a tensor that are the product of its sides as typed, all of them typed, within rounding."""
     for blank in wrong:
         tensor = problem.table.askable[blank.tensor]
         if blank.field == "count" and isinstance(tensor, Tensor) and values.keys() >= set(tensor.sides):
@@ -85,12 +65,6 @@ def _products_of_sides(
 
 
 def _merged_and_split_sides(problem: Problem, values: Values, wrong: Values) -> Iterator[Blank]:
-    """Yield wrong sides of a view or reshape that fit the other sides as typed, if the merged side is wrong itself.
-
-    All these sides must be typed, and the merged side be the product of its parts. If the result has the merged side,
-    that follows. If the result has the parts, a part follows if it is the only wrong one. Example: of 2048 columns in
-    place of 4096, 32 heads have 64 each.
-    """
     for result, merged_sides in problem.table.merged_sides.items():
         for merged, parts in merged_sides.items():
             is_typed = merged in wrong and values.keys() >= set(parts)
@@ -106,7 +80,6 @@ def _merged_and_split_sides(problem: Problem, values: Values, wrong: Values) -> 
 def _totals_of_parts(
     problem: Problem, values: Values, wrong: Values, within_rounding: WithinRounding
 ) -> Iterator[Blank]:
-    """Yield wrong totals that their formula gives for their parts as typed, within rounding, if all parts are."""
     for blank, value in wrong.items():
         total = _total_as_typed(problem, values, blank)
         if total is not None and (value == total or within_rounding(blank, total)):
@@ -114,11 +87,6 @@ def _totals_of_parts(
 
 
 def _total_as_typed(problem: Problem, values: Values, blank: Blank) -> int | None:
-    """What the formula of a count that is made from other counts gives for these as typed.
-
-    Parts that the problem's table does not have are left out. None for any other blank, without parts, if a part is
-    empty, and for a number that isn't whole.
-    """
     count = problem.table.askable[blank.tensor]
     if not isinstance(count, Count) or count.made_from is None:
         return None
@@ -131,10 +99,6 @@ def _total_as_typed(problem: Problem, values: Values, blank: Blank) -> int | Non
 
 
 def _part_as_typed(problem: Problem, values: Values, blank: Blank) -> int | None:
-    """A part of a total as typed, None if its box is empty.
-
-    A part that this sheet does not ask for is the total of its parts as typed, or, without parts, its right number.
-    """
     if blank.tensor in problem.asked:
         return values.get(blank)
     count = problem.table.askable[blank.tensor]

@@ -32,13 +32,7 @@ class AnswersError(ValueError):
 
 @dataclass(frozen=True)
 class Mark:
-    """The mark of one box.
-
-    text: as typed. read_as: the number the text was read as, None if it is empty or unreadable. message: a sentence for
-    the student, without any number of the sheet; empty for a right or an empty box. repeats: the blank that the same
-    mistake has cost, if this one isn't worked out from the student's other answers, else None; the kind of such a mark
-    is "follows", so it earns the same share of a mark.
-    """
+    """The mark of one box."""
 
     kind: MarkKind
     text: str
@@ -49,14 +43,7 @@ class Mark:
 
 @dataclass(frozen=True)
 class Report:
-    """The marks of a whole sheet, box by box, by the blanks of these boxes.
-
-    follow_share: what a follow-through mark is worth, as a share of a right box. first_mismatch: None if all typed
-    lengths fit each other, right or wrong. diagnosis: None if no misconception explains the sheet. points: those
-    of each box; 1 for a box that is left out. mistakes: what the wrong boxes come from;
-    none if today's grading is not what the marks are from. losses: a sentence for each mistake that makes more than one
-    box wrong, if the others earn anything.
-    """
+    """The marks of a whole sheet, box by box, by the blanks of these boxes."""
 
     marks: Mapping[Blank, Mark]
     follow_share: float = 1.0
@@ -111,18 +98,10 @@ class Report:
         return sum(mark.kind == kind for mark in self.marks.values())
 
     def _points(self, *kinds: MarkKind) -> int:
-        """The points of all boxes that have a mark of these kinds."""
         return sum(self.points.get(blank, 1) for blank, mark in self.marks.items() if mark.kind in kinds)
 
     def as_json(self, variant: Variant) -> dict[str, object]:
-        """The report in the form of the API and the terminal, in which boxes have names such as 'queries.rows'.
-
-        The keys are "score", "out_of", "marks" (by box), "mistakes", "first_mismatch" and "diagnosis"; losses and
-        points are not included. A mark has "mark", "read_as", "message" and "repeats", a mistake "costs", "others" and
-        "misconception". "first_mismatch" has "at" (the tensor that is computed), "left", "right" and "message",
-        "diagnosis" has "key", "message", "explains" (boxes) and "also" (misconceptions). "first_mismatch", "diagnosis",
-        "repeats", "misconception" and "read_as" are None if there is none.
-        """
+        """The report in the form of the API and the terminal, in which boxes have names such as 'queries.rows'."""
         box, first, diagnosis = variant.box, self.first_mismatch, self.diagnosis
         return {
             "score": self.score,
@@ -150,12 +129,8 @@ class Report:
 
 
 def grade(variant: Variant, answers: Mapping[str, str]) -> Report:
-    """Mark every box of the sheet, and find its mistakes, its diagnosis and, if the worksheet shows it, its mismatch.
-
-    `answers` are texts by the box's name, such as {'queries.rows': '100'}; a box left out counts as empty. Raises
-    AnswersError for a name that is no box of this sheet. A wrong box that comes from a mistake in another box is
-    follow-through. Boxes of a row that is marked together are all right or all wrong. Questions about a program take
-    part in neither mistakes nor follow-through; a choice may still give the diagnosis, if the numbers give none.
+    """Mark every box of the sheet, and find its mistakes, its diagnosis and, if the worksheet shows it, its
+    mismatch. Raises AnswersError for a name that is no box of this sheet.
     """
     blanks = variant.blanks_by_name
     if unknown := sorted(answers.keys() - blanks.keys()):
@@ -195,11 +170,6 @@ def grade(variant: Variant, answers: Mapping[str, str]) -> Report:
 
 
 def _losses(variant: Variant, mistakes: Iterable[Mistake]) -> Iterator[str]:
-    """Yield a sentence for each mistake that makes several boxes wrong: which row it costs, and what the others earn.
-
-    The sentence has the misconception's name, if there is one. Nothing is yielded on a worksheet that gives no credit
-    for follow-through, where each wrong box costs.
-    """
     for mistake in mistakes if variant.worksheet.follow_share else ():
         if count := len(mistake.others):
             name = variant.text.misconception_name(mistake.misconception) if mistake.misconception else ""
@@ -214,13 +184,7 @@ def _losses(variant: Variant, mistakes: Iterable[Mistake]) -> Iterator[str]:
 
 
 def with_kept_marks(variant: Variant, report: Report, kinds: Mapping[str, str]) -> Report:
-    """The report with the kinds that its marks had earlier, even where today's differ; `kinds` has them by box name.
-
-    The very same report if all kinds are alike. Otherwise a box whose kind differs gets its earlier kind with the
-    message of that kind and repeats no other box, and a box without an earlier kind, or with an unknown one, is left
-    out. There are no mismatch, diagnosis, mistakes and losses then, because today's may not be what gave the earlier
-    marks; the points of all boxes stay.
-    """
+    """The report with the kinds that its marks had earlier, even where today's differ; `kinds` has them by box name."""
     earlier = {blank: kinds.get(variant.box(blank)) for blank in report.marks}
     earlier_kinds = {blank: kind for blank, name in earlier.items() for kind in MARK_KINDS if name == kind}
     if earlier_kinds == {blank: mark.kind for blank, mark in report.marks.items()}:
@@ -234,20 +198,12 @@ def with_kept_marks(variant: Variant, report: Report, kinds: Mapping[str, str]) 
 
 
 def without_help(report: Report) -> Report:
-    """The report's marks, without the messages of wrong boxes; its score stays.
-
-    Diagnosis, mismatch, mistakes and losses are left out; sentences on unreadable boxes and follow-throughs stay.
-    """
+    """The report's marks, without the messages of wrong boxes; its score stays."""
     marks = {blank: replace(mark, message="") if mark.kind == "wrong" else mark for blank, mark in report.marks.items()}
     return Report(marks, report.follow_share, points=report.points)
 
 
 def _mark(variant: Variant, blank: Blank, text: str, typed: Answer | Unreadable | None) -> Mark:
-    """The mark of one box by the key; `typed` is what its text was read as, None for an empty box.
-
-    It is empty, unreadable, right or wrong. Only an unreadable or wrong box has a message, and only a right or wrong
-    one has the number that was read.
-    """
     if typed is None:
         return Mark("empty", text, None, "")
     if isinstance(typed, Unreadable):
@@ -260,12 +216,6 @@ def _mark(variant: Variant, blank: Blank, text: str, typed: Answer | Unreadable 
 def _marks_together(
     variant: Variant, row: Row, texts: Mapping[Blank, str], read: Mapping[Blank, Answer | Unreadable | None]
 ) -> Iterator[tuple[Blank, Mark]]:
-    """Yield the marks of boxes that are marked together: all are right or all are wrong, once all can be read.
-
-    Before that, those that could be read are unreadable, the first with a message that others are missing, and nothing
-    is yielded for the rest, nor if none could be read. Of wrong boxes, the first has its nudge as message and the
-    others have none; right ones have none.
-    """
     joint = variant.table.askable[row.key]
     filled = {blank: answer for blank in row.blanks if isinstance(answer := read[blank], Answer)}
     if not isinstance(joint, Joint) or not filled:
@@ -283,10 +233,6 @@ def _marks_together(
 
 
 def _works(variant: Variant, joint: Joint, filled: Mapping[Blank, Answer]) -> bool:
-    """Whether boxes that are marked together are right: by what they do, or, where they do nothing, in any order.
-
-    What they do is judged by `joint.works`. In any order means that some order of the answers is right in every box.
-    """
     if joint.works is None:
         in_any_order = permutations(filled.values())
         return any(all(map(partial(is_right, variant), filled, answers)) for answers in in_any_order)
@@ -300,17 +246,11 @@ def _filling(part: JointPart, answer: Answer) -> Filling:
 
 
 def _diagnosis_of_choices(problem: Problem, read: Mapping[Blank, Answer | Unreadable | None]) -> Diagnosis | None:
-    """The misconception that a wrong choice shows by itself, whatever else is on the sheet; None if none does."""
     chosen = {blank: a.value for blank, a in read.items() if blank.field == "choice" and isinstance(a, Answer)}
     return next(filter(None, (diagnose(problem, {blank: number}) for blank, number in chosen.items())), None)
 
 
 def _message(variant: Variant, blank: Blank, text: str, typed: Answer) -> str:
-    """The message about a wrong number: how it just misses the right one, or else the nudge of its box.
-
-    A wrong pattern has the nudge of the misconception that explains it, whatever else is on the sheet, or else its
-    box's. Two near misses have both: 4k, how it was read, and a formula that happens to come to the right number.
-    """
     asked = variant.table.askable[blank.tensor]
     if isinstance(asked, WrittenPattern):
         explained = diagnose(variant.problem, {blank: typed.value})
@@ -327,10 +267,6 @@ def _message(variant: Variant, blank: Blank, text: str, typed: Answer) -> str:
 
 
 def _follow_through_mark(variant: Variant, blank: Blank, wrong: Mark, repeats: Blank | None) -> Mark:
-    """The follow-through mark of a box that is wrong by the key.
-
-    `repeats` is the blank that the same mistake costs; None if the box follows from the student's other answers.
-    """
     row = variant.row_name(repeats.tensor) if repeats else ""
     key = "follows" if not repeats else "repeats-beside" if repeats.tensor == blank.tensor else "repeats"
     message = variant.wording.say("marks", key, row=row, credit=_credit(variant))
@@ -345,21 +281,13 @@ def feedback(variant: Variant, blank: Blank, kind: MarkKind) -> str:
 
 
 def _credit(variant: Variant) -> str:
-    """What a follow-through earns on this sheet in words, such as "half credit"."""
     share = variant.worksheet.follow_share
     key = {0: "none", 0.5: "half", 1: "full"}.get(share, "share")
     return variant.wording.say("credit", key, percent=f"{100 * share:g}")
 
 
 def find_first_mismatch(variant: Variant, values: Values, texts: Mapping[Blank, str]) -> DimensionMismatch | None:
-    """The first mismatch in the order of computation, from what was typed alone; None if everything fits.
-
-    Its sides are asked boxes: a side of a row that the sheet does not ask for is replaced by the box that its length
-    was inferred from. If that puts them in different columns of a sheet with tensors of three sides or more, the
-    mismatch is passed over for the first one of which this isn't true; if there is none, it is given, and its message
-    adds which size both boxes are. On a sheet in letters, the message repeats the `texts` of the boxes, stripped, in
-    place of numbers.
-    """
+    """The first mismatch in the order of computation, from what was typed alone; None if everything fits."""
     source_of = typed_source_of(variant.table, values, frozenset(variant.worksheet.rows))
     lengths = {blank: values[source] for blank, source in source_of.items()}
     clashes = mismatches(variant.table, lengths)
@@ -394,10 +322,6 @@ def find_first_mismatch(variant: Variant, values: Values, texts: Mapping[Blank, 
 
 
 def _adds(variant: Variant, mismatch: DimensionMismatch) -> str:
-    """What an operation calls adding, "mask", "residual" or "summand", if the tensors that differ are its operands.
-
-    "" for an operation that does not add, or that has other operands, and if the sheet does not ask for both tensors.
-    """
     made_by, operands = variant.table[mismatch.at].made_by, {mismatch.left.tensor, mismatch.right.tensor}
     if made_by is None or operands != set(made_by.operands) or not operands <= variant.problem.asked:
         return ""
@@ -405,7 +329,6 @@ def _adds(variant: Variant, mismatch: DimensionMismatch) -> str:
 
 
 def _side_words(variant: Variant, name: str, blank: Blank, length: str) -> dict[str, str]:
-    """Words for a side of a mismatch, by its name: {"left": "Queries", "left_length": "128 columns"} or "1 column"."""
     axis = variant.wording.axes[variant.column_of(blank)]
     template = axis.length_one if length == "1" else axis.length
     return {name: variant.row_name(blank.tensor), f"{name}_length": template.format(length=length)}

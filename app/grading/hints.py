@@ -1,10 +1,6 @@
-"""Writes hints: each level says a little more, and none ever gives a right number of the sheet.
-
-Level 1 asks a question that points to the idea, or gives the author's hint for the row. Level 2 says how the matrix or
-count is computed, or which sentence of the description states its size. Level 3 says which boxes to look at again,
-works the row of the first of them out in small numbers, and says what that box must equal or, with no such box that is
-right, what gives the row its shape. If a misconception explains the sheet, levels 1 and 2 are about it; else all levels
-are about the first box that is not right.
+"""Writes hints: each level says a little more, and none ever gives a right number of the sheet. Level 1 asks a
+question that points to the idea, or gives the author's hint for the row. Level 2 says how the matrix or count is
+computed, or which sentence of the description states its size.
 """
 
 from __future__ import annotations
@@ -47,14 +43,8 @@ class Hint:
 
 
 def write_hint(variant: Variant, report: Report, level: HintLevel) -> Hint | None:
-    """The hint of a level on a marked sheet, about the diagnosed misconception or else about a box left to put right.
-
-    The box left to put right is the first wrong one, else the first unreadable one, else the first empty one;
-    follow-throughs don't count. Level 1 is a nudge, level 2 says how the box is made or what the misconception is,
-    level 3 which boxes to look at again: without a diagnosis all wrong ones or, if none is wrong, the box left to put
-    right. An author's hint for its row, or for that of the first such box that the diagnosis explains, is level 1. At
-    level 3 of a case with a bug, the diagnosis is left out. None if nothing readable was answered, if no box is left to
-    put right, and on a worksheet that gives no hints.
+    """The hint of a level on a marked sheet, about the diagnosed misconception or else about a box left to put
+    right.
     """
     unsolved = _left_to_put_right(report)
     if not report.has_readable_answer or not unsolved or not variant.worksheet.show_hints:
@@ -68,12 +58,7 @@ def write_hint(variant: Variant, report: Report, level: HintLevel) -> Hint | Non
 
 
 def next_hint_level(variant: Variant, report: Report | None, given: Hint | None) -> HintLevel | None:
-    """The level after the last given hint's, None after level 3; 2 if no hint was given so far.
-
-    None also without a report, on a complete sheet, without any readable answer, and on a worksheet that gives no
-    hints. It begins at 2 because the marks of a check already show what level 1 would say; at 1 if that is an author's
-    hint.
-    """
+    """The level after the last given hint's, None after level 3; 2 if no hint was given so far."""
     if report is None or report.complete or not report.has_readable_answer or not variant.worksheet.show_hints:
         return None
     before = given.level if given else 0 if _author_hint(variant, report) else 1
@@ -81,12 +66,6 @@ def next_hint_level(variant: Variant, report: Report | None, given: Hint | None)
 
 
 def _author_hint(variant: Variant, report: Report) -> Hint | None:
-    """The worksheet's hint for the row of the box that hints are about, at level 1; None if it has none for that row.
-
-    That box, the only one the hint names, is the first one left to put right that the diagnosis explains, or else the
-    first one left to put right: wrong boxes come first, then unreadable ones, then empty ones. None, too, if no box is
-    left to put right.
-    """
     unsolved = _left_to_put_right(report)
     explained = [blank for blank in unsolved if report.diagnosis and blank in report.diagnosis.explains]
     about = (explained or unsolved)[:1]
@@ -95,7 +74,6 @@ def _author_hint(variant: Variant, report: Report) -> Hint | None:
 
 
 def _left_to_put_right(report: Report) -> list[Blank]:
-    """The boxes that are wrong, then the unreadable ones, then the empty ones; each kind in the sheet's order."""
     return [blank for kind in ("wrong", "unreadable", "empty") for blank in _marked(report, kind)]
 
 
@@ -111,12 +89,7 @@ class HintWriter:
     report: Report
 
     def misconception_hint(self, misconception: str, explains: tuple[Blank, ...], level: HintLevel) -> Hint:
-        """The misconception's nudge at level 1, its hint at level 2; at level 3 which boxes to look at again.
-
-        These are the boxes it explains that are wrong or repeat a mistake, or all it explains if none is; the nudge and
-        the hint point to no boxes. An author's misconception has no hint: its level 2 is that of the first of these
-        boxes, as without a diagnosis.
-        """
+        """The misconception's nudge at level 1, its hint at level 2; at level 3 which boxes to look at again."""
         # Boxes that are worked out from wrong ones are right again once these are; those that repeat a mistake aren't.
         marks = self.report.marks
         boxes = tuple(blank for blank in explains if marks[blank].kind == "wrong" or marks[blank].repeats) or explains
@@ -126,10 +99,7 @@ class HintWriter:
         return Hint(level, message) if message else self.box_hint(boxes[0], boxes, level)
 
     def box_hint(self, blank: Blank, wrong: tuple[Blank, ...], level: HintLevel) -> Hint:
-        """Without a diagnosis: the nudge of `blank` at level 1, how it is made at 2, and the `wrong` boxes at 3.
-
-        Levels 2 and 3 of a box of code are the sentences about it alone.
-        """
+        """Without a diagnosis: the nudge of `blank` at level 1, how it is made at 2, and the `wrong` boxes at 3."""
         if level > 1 and self._is_about_code(blank):
             return Hint(
                 level,
@@ -144,12 +114,8 @@ class HintWriter:
         return self.boxes_to_check(wrong)
 
     def boxes_to_check(self, blanks: tuple[Blank, ...]) -> Hint:
-        """Level 3: which boxes to look at again, a small case of the first one's row, and the box that it must equal.
-
-        The small case is left out if there is none. The box is one that is right, which the equations make as long. If
-        there is no such box, the hint says why the row of a tensor has its shape, or where to begin with a count; not
-        of a matrix that no operation makes and that has a small case, since only the description decides about it,
-        which was level 2. If the first box is about code, the hint is about that box alone.
+        """Level 3: which boxes to look at again, a small case of the first one's row, and the box that it must
+        equal.
         """
         first = blanks[0]
         if self._is_about_code(first):
@@ -169,11 +135,7 @@ class HintWriter:
         return Hint(3, self._say("look", boxes=self._boxes(blanks), relation=" ".join(steps)), blanks)
 
     def equal_blanks(self, blank: Blank) -> Iterator[Blank]:
-        """Yield the other boxes of this sheet that the equations make as long as this one; some may be repeated.
-
-        First those it is computed from, then those that share an equation with it, then those it is added to. A matrix
-        that no equation makes has none: its size comes from the description.
-        """
+        """Yield the other boxes of this sheet that the equations make as long as this one; some may be repeated."""
         variant = self.variant
         if not variant.table.equal_sides.get(blank.tensor):
             return
@@ -218,15 +180,6 @@ class HintWriter:
         return f"{made} {self._relation('stated', blank, sizes=sizes)}" if stated and sizes else made
 
     def _next_step(self, blank: Blank) -> str:
-        """The sentence on how to begin with a box for which no right box of the same length can be named.
-
-        A side of a tensor: why it, or the tensor whose shape it keeps, is as long as it is. The count of a tensor: that
-        its rows and columns come first, or, if both are marked right, what to do with them. Any other: the count's
-        `hint`; else to count for one token or three of them first, or what form the formula has.
-
-        Example: the weights of one token are counted for three tokens first; the parameters of an expert are a single
-        product, those of a layer a sum.
-        """
         entry = self.variant.table.sized(blank.tensor)
         if isinstance(entry, Count):
             return self._relation(self._form(entry, self.variant.reader.canonical(entry.total)), blank)
@@ -241,12 +194,6 @@ class HintWriter:
         return self._relation("why", blank, why=row_reason(self.variant, blank.tensor).text.partition(": ")[2])
 
     def _form(self, count: Count, total: Expression) -> str:
-        """The relation for the form of a count's total, in symbols that the model does not make equal.
-
-        The count's `hint` if it has one. Else, for a number or a total with N: "one-token-first" if it has another
-        symbol too and N exactly once in every term, otherwise "three-tokens-first". Else "as-one-size" for a single
-        symbol, "as-difference" if anything is subtracted, "as-product" for a single term, or "as-sum".
-        """
         if count.hint:
             return count.hint
         if not total.symbols or "N" in total.symbols:
@@ -259,11 +206,6 @@ class HintWriter:
         return "as-product" if len(total.terms) == 1 else "as-sum"
 
     def _helps(self, count: Count) -> bool:
-        """Whether a hint may give the formula of a count: it tells neither too much of the answer nor nothing at all.
-
-        Too much is one size alone, and on a sheet in letters any formula of sizes alone, or with the answer in it.
-        Nothing is a formula that only names what is counted, such as "{matrix}".
-        """
         names = re.findall(r"\{([\w-]+)\}", count.formula)
         sizes = [name for name in names if name in self.variant.sizes]
         in_letters = self.variant.worksheet.answers == "letters"
@@ -272,7 +214,6 @@ class HintWriter:
         return not tells and not has_answer and not set(names) <= _MATRICES
 
     def _made(self, blank: Blank, operation: Operation) -> str:
-        """How an operation makes the matrix of a box, in this sheet's letters, and what that does to lengths."""
         letter, formula = self.variant.letters[blank.tensor], write_formula(self.variant, blank.tensor)
         if formula == letter:  # kᵀ
             first = self.variant.letters[operation.operands[0]]
@@ -286,11 +227,6 @@ class HintWriter:
         return self._relation("batched-product" if in_batches else operation.relation, blank, equation=formula)
 
     def _sizes(self, blank: Blank) -> str:
-        """The sizes in the right answer by name, not number: "the embedding dimension and the head dimension".
-
-        These are all of its sizes that the topic's wording names under "stated-sizes", in that order, each name once;
-        in place of a head dimension, what `_stated_for` gives. "" if there is none.
-        """
         symbols = {stated for symbol in self.variant.expression(blank).symbols for stated in self._stated_for(symbol)}
         named = self.variant.wording.topic_section(self.variant.worksheet.topic, "stated-sizes")
         return self._and(
@@ -298,13 +234,6 @@ class HintWriter:
         )
 
     def _stated_for(self, symbol: str) -> tuple[str, ...]:
-        """The sizes to name in place of a symbol: itself, or d and H for a head dimension that is not stated.
-
-        That is so for d_h and d_v if the description's visible facts state both d and H, but not the head dimension.
-        Every other symbol is returned as it is, whether or not it is stated. d_v is taken for d_h first if both have
-        the same size.
-        Example: d_h, stated nowhere, is ("d", "H") where d and H are stated, and ("d_h",) where one of them is not.
-        """
         stated = {name for fact in self.variant.text.facts if not fact.hidden for name in fact.symbols}
         if symbol == "d_v" and self.variant.sizes["d_v"] == self.variant.sizes["d_h"]:
             symbol = "d_h"  # a description has one head dimension where there is one
@@ -312,13 +241,11 @@ class HintWriter:
         return ("d", "H") if is_hidden else (symbol,)
 
     def _size(self, key: str) -> str:
-        """A size in words, or as a symbol if the wording has none for it; a row of the table by its name."""
         if key in self.variant.table.askable:
             return self._say("whole", row=self._row(key))
         return self.variant.text.size_in_words(key) or self.variant.notation.symbol(key)
 
     def _is_about_code(self, blank: Blank) -> bool:
-        """Whether a box belongs to a program, or to a question about a line of code: `code_hint` has its hints."""
         asked = self.variant.table.askable[blank.tensor]
         return self.variant.problem.case is not None or isinstance(asked, OneOf | Joint)
 
@@ -326,32 +253,26 @@ class HintWriter:
         return self.variant.wording.say("hints", key, **words)
 
     def _relation(self, relation: str, blank: Blank, **words: str) -> str:
-        """A sentence of the wording's section "relations" about the row and side of this box."""
         length = self._length(blank)
         return self.variant.wording.say("relations", relation, row=self._row(blank.tensor), length=length, **words)
 
     def _box(self, blank: Blank) -> str:
-        """A box by its row and field, “Queries” (columns); a count or a box of a question about code by its row."""
         form = "whole" if self._is_whole(blank) else "one"
         return self._say(form, row=self._row(blank.tensor), axis=self.variant.axis(blank))
 
     def _is_whole(self, blank: Blank) -> bool:
-        """Whether a box is named by its row alone."""
         return blank.field == "count" or isinstance(self.variant.table.askable[blank.tensor], OneOf | Joint)
 
     def _side(self, form: str, blank: Blank) -> str:
-        """A side as a phrase, the number of columns of “Queries”; `form` is "side" at the start of a sentence."""
         return self._say(form, length=self._length(blank), row=self._row(blank.tensor))
 
     def _length(self, blank: Blank) -> str:
-        """The length of a side in words: "number of columns", or "size of dim 0"."""
         return self.variant.wording.axes[self.variant.column_of(blank)].size
 
     def _row(self, key: str) -> str:
         return self.variant.row_name(key)
 
     def _boxes(self, blanks: Iterable[Blank]) -> str:
-        """Boxes in a list: “Keys” (rows and columns) and “Values” (rows), or “Keys” and “Values” (rows of each)."""
         rows = [list(group) for _, group in groupby(blanks, key=lambda blank: blank.tensor)]
         sides = {tuple(map(self.variant.axis, row)) for row in rows}
         if 1 < len(rows) <= MAX_NAMED_ROWS and len(sides) == 1 and not any(map(self._is_whole, chain(*rows))):
@@ -363,14 +284,12 @@ class HintWriter:
         return self._and(names)
 
     def _several_of_a_row(self, blanks: list[Blank]) -> str:
-        """Two or more boxes of one row: “Keys” (rows and columns), or with its count the whole row, “W_Q”."""
         row = self._row(blanks[0].tensor)
         if any(blank.field == "count" for blank in blanks):
             return self._say("whole", row=row)
         return self._say("one", row=row, axis=self._and(list(map(self.variant.axis, blanks))))
 
     def _and(self, names: list[str]) -> str:
-        """The names in a list with "and" before the last one; "" for no names."""
         *most, last = names or [""]
         return self._say("and", before=self._join(most), after=last) if most else last
 

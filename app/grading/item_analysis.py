@@ -20,13 +20,7 @@ RowState = Literal["right", "follows", "wrong", "open"]
 
 @dataclass(frozen=True)
 class RowStatistics:
-    """How a class answered one row.
-
-    students: how many attempted the sheet. right_at_first, right_now: how many of them had it right in their first and
-    in their latest attempt. following_at_first: how many had it wrong in their first only because of another row.
-    discrimination: from -1 to 1, see `discrimination()`; None if there are fewer than MIN_STUDENTS, if all were right
-    at first or none, or if the rest of the sheet went alike for all.
-    """
+    """How a class answered one row."""
 
     row: str
     students: int
@@ -48,9 +42,6 @@ class RowStatistics:
 
 def row_state(marks: MarksByBox, boxes: Sequence[str]) -> RowState:
     """The state of a row from the marks of its boxes; a box without a mark counts as empty.
-
-    "wrong" if any box is wrong or unreadable, else "open" if any is empty, else "follows" if any follows, else "right",
-    as also without boxes.
 
     >>> row_state({"keys.rows": "right", "keys.columns": "follows"}, ["keys.rows", "keys.columns"])
     'follows'
@@ -82,12 +73,6 @@ def row_statistics(
 def discrimination(right: Sequence[bool], rest: Sequence[float]) -> float | None:
     """How well a row separates students who did well on the rest of the sheet from those who did not, from -1 to 1.
 
-    right: for each student, whether the row was right; rest: the score on all other rows. The value is the Pearson
-    correlation of the two, which for a yes-or-no row is the corrected point-biserial correlation (Lord & Novick,
-    Statistical Theories of Mental Test Scores, 1968, chapter 15). Above 0.3 is usual; near 0 or below, the row asks for
-    something else than the rest does, or can be misread. None for fewer than MIN_STUDENTS students, or if all students
-    are alike in one of the two.
-
     Example: ten students, five right with rests 4 4 3 3 3, five not with 2 2 1 1 1.
 
     >>> round(discrimination([True] * 5 + [False] * 5, [4, 4, 3, 3, 3, 2, 2, 1, 1, 1]), 3)
@@ -100,8 +85,6 @@ def discrimination(right: Sequence[bool], rest: Sequence[float]) -> float | None
 
 def misconception_counts(held: Iterable[Sequence[str]]) -> tuple[tuple[str, int], ...]:
     """How many students hold each misconception, most frequent first, equally frequent ones in order of appearance.
-
-    `held` has one entry for each student, with the keys of misconceptions; a key repeated in an entry counts once.
 
     >>> misconception_counts([["input-sliced"], ["softmax-collapses", "softmax-collapses"], ["softmax-collapses"]])
     (('softmax-collapses', 2), ('input-sliced', 1))

@@ -17,11 +17,8 @@ def right_texts(variant: Variant) -> dict[str, str]:
 
 
 def mistaken_texts(variant: Variant) -> dict[str, dict[str, str]]:
-    """The text of every box by each misconception that shows on the sheet, by its key, in the order of `expectations`.
-
-    Boxes that the misconception leaves alone are right. If it can be held in several ways, it is the first. On a sheet
-    in letters, boxes that an author wrote out have that text, and ways in which the symbols cannot write another wrong
-    box are left out, the whole misconception if that goes for all.
+    """The text of every box by each misconception that shows on the sheet, by its key, in the order of
+    `expectations`.
     """
     typed_by_author = {each.key: each.boxes for each in variant.worksheet.misconceptions}
     right, sheets = right_texts(variant), dict[str, dict[str, str]]()
@@ -41,10 +38,6 @@ def misconception_names(variant: Variant) -> dict[str, str]:
 
 
 def _wrong_text(variant: Variant, expected: Expectation, blank: Blank) -> str:
-    """What somebody with the misconception types into a blank: a number or choice, or on a sheet in letters a formula.
-
-    Empty if the sheet's symbols cannot write the formula.
-    """
     if variant.worksheet.answers != "letters" or blank.field == "choice":
         return variant.typed(blank, expected.wrong_answers[blank])
     meaning = mistaken_expression(variant, expected, blank)

@@ -1,12 +1,7 @@
-"""The mistakes of a sheet: the fewest that lead to exactly its wrong boxes. Each costs one box; the others follow.
-
-A mistake is a wrong number where another one is right, with all that follows from it: the same number in every other
-box where the same one is right, and the products, views and totals worked out from it. Or it is a misconception, with
-all the boxes that it predicts.
-
-What follows is worked out from the wrong numbers, whether the boxes in between are wrong or right. So correcting a box
-never turns what followed from it into a second mistake, and never lowers a score: the mistakes that led to all wrong
-boxes still lead to those that are left.
+"""The mistakes of a sheet: the fewest that lead to exactly its wrong boxes. Each costs one box; the others follow. A
+mistake is a wrong number where another one is right, with all that follows from it: the same number in every
+other box where the same one is right, and the products, views and totals worked out from it. Or it is a
+misconception, with all the boxes that it predicts.
 """
 
 from __future__ import annotations
@@ -44,7 +39,6 @@ Quantity = tuple[str, int] | Blank
 @dataclass(frozen=True)
 class Mistake:
     """One mistake: the box that it `costs`, and the `others` that it makes wrong, in the order of the sheet.
-
     misconception: its key, if the mistake is a misconception that is diagnosed, else "".
     """
 
@@ -62,11 +56,8 @@ class _Equation:
     number: Callable[[Sequence[int]], int | None]
 
     def solved(self, numbers: Sequence[int], at: int, right: int, result: int) -> int | None:
-        """The number at place `at` of `numbers` for which the equation gives `result`; None if no number ≥ 0 is found.
-
-        The number that is there is ignored. Equations are linear in each number, apart from rounding: the solution is
-        found from two points near the `right` number, and it or a neighbour of it, tried in this order, must give
-        `result` exactly. None if the number makes no difference at these points or the equation has no value there.
+        """The number at place `at` of `numbers` for which the equation gives `result`; None if no number ≥ 0 is
+        found.
         """
 
         def worked_out(number: int) -> int | None:
@@ -84,12 +75,6 @@ class _Equation:
 
 @lru_cache(maxsize=PROBLEMS_REMEMBERED)
 def _equations(problem: Problem) -> tuple[_Equation, ...]:
-    """Counts of tensors and totals of parts, in the order of the table, then views and reshapes.
-
-    Each equation has the blank, those it is computed from, and how to compute it. Parts of a total that the table lacks
-    are left out. A merged side is the product of its parts. Of a side that is split, each part has an equation: the
-    whole divided by the other parts, None if that isn't a whole number.
-    """
     table = problem.table
     equations = list[_Equation]()
     for key, row in table.askable.items():
@@ -117,20 +102,17 @@ def _total(
 
 
 def _quotient(numbers: Sequence[int]) -> int | None:
-    """The first number divided by all others; None if that isn't whole."""
     divisor = prod(numbers[1:])
     return numbers[0] // divisor if divisor and numbers[0] % divisor == 0 else None
 
 
 @lru_cache(maxsize=PROBLEMS_REMEMBERED)
 def _results(problem: Problem) -> Set[Quantity]:
-    """The quantities that equations give."""
     return {_quantities(problem)[equation.result] for equation in _equations(problem)}
 
 
 @lru_cache(maxsize=PROBLEMS_REMEMBERED)
 def _right_numbers(problem: Problem) -> Mapping[Blank, int]:
-    """The right number of every blank that is asked, or in an equation."""
     blanks = {blank for equation in _equations(problem) for blank in (equation.result, *equation.given)}
     rows = {**problem.table.by_key, **problem.table.askable}
     return {blank: rows[blank.tensor].size(blank.field, problem.sizes) for blank in (*problem.blanks, *blanks)}
@@ -138,11 +120,6 @@ def _right_numbers(problem: Problem) -> Mapping[Blank, int]:
 
 @lru_cache(maxsize=PROBLEMS_REMEMBERED)
 def _quantities(problem: Problem) -> Mapping[Blank, Quantity]:
-    """The quantity that each blank asks for, of all blanks that are asked or in an equation; see `Quantity`.
-
-    It is ("side", right number), ("count", right number), or, for a count without symbols, the blank itself, which
-    shares its quantity with no other.
-    """
     rows = {**problem.table.by_key, **problem.table.askable}
 
     def quantity(blank: Blank, number: int) -> Quantity:
@@ -160,19 +137,8 @@ def find_mistakes(
     within_rounding: WithinRounding = lambda _blank, _number: False,
     points: Mapping[Blank, int] = MappingProxyType({}),
 ) -> tuple[Mistake, ...]:
-    """The fewest mistakes that lead to the wrong ones of the typed `values`, in the order of the boxes that they cost.
-
-    Every wrong box belongs to exactly one of them; () if nothing is wrong, and a single wrong box is a mistake without
-    a misconception. A mistake costs its first box; if boxes have different `points`, it costs the first of those with
-    the most, and the mistakes that cost the fewest points are taken, not the fewest. Misconceptions are tried one at a
-    time and two at once, diagnosed or not; of equally few mistakes, those with the `diagnosis` are taken, and they
-    alone have its name.
-
-    Guesses share nothing. If more mistakes are left than a fifth of the typed boxes, misconceptions are not tried, and
-    no number counts as the one of another box. And a number earns nothing by following if it is typed in two wrong
-    boxes or more where other numbers are right, or if no box of another number is right, or as a misconception has it.
-
-    `within_rounding` says whether a count that may be rounded stands for a number that differs from it.
+    """The fewest mistakes that lead to the wrong ones of the typed `values`, in the order of the boxes that they
+    cost.
     """
     wrong = {b: values[b] for b in problem.blanks if b in values and values[b] != problem.answers[b]}
     if not wrong:
@@ -222,11 +188,8 @@ class _Sheet:
     within_rounding: WithinRounding
 
     def best_causes(self, diagnosed: Sequence[str], points: Mapping[Blank, int]) -> _Causes | None:
-        """The fewest causes that explain all wrong boxes or, if boxes have `points`, those that cost the fewest points.
-
-        Of causes that cost as much, those with exactly the `diagnosed` misconceptions win, then those with fewer
-        misconceptions. None if even the fewest are more than a fifth of the typed boxes, rounded up, or if all typed
-        boxes have one and the same number and any is wrong.
+        """The fewest causes that explain all wrong boxes or, if boxes have `points`, those that cost the fewest
+        points.
         """
         best: _Causes | None = None
         most = -(-len(self.values) // BOXES_PER_MISTAKE) if len(set(self.values.values())) > 1 else 0
@@ -248,10 +211,8 @@ class _Sheet:
         return sum(points.get(mistake.costs, 1) for mistake in self.mistakes(causes, points))
 
     def held_at_once(self, candidates: Sequence[Expectation]) -> Iterator[tuple[Expectation, ...]]:
-        """Yield the misconceptions that may be held at once: none, then each candidate, then each pair of candidates.
-
-        Last come pairs of a candidate that transposes with an expectation that is no candidate, but explains the
-        numbers once they are put back where they were meant.
+        """Yield the misconceptions that may be held at once: none, then each candidate, then each pair of
+        candidates.
         """
         yield ()
         yield from ((expectation,) for expectation in candidates)
@@ -261,12 +222,6 @@ class _Sheet:
             yield from ((transposing, each) for each in self._candidates(back) if each not in candidates)
 
     def _candidates(self, values: Values) -> list[Expectation]:
-        """The expectations that explain wrong boxes of `values`, and those that transpose several tensors or all.
-
-        Each is in the list once. Left out are those for which the boxes that they explain and the right boxes that they
-        would give wrong numbers for are fewer than two together: what cannot explain a second box, even if it was
-        corrected, says no more than that this box is wrong.
-        """
         right = self.problem.answers.items() & values.items()
         corrected = {blank for blank, _number in right}
         confirmed = confirmed_expectations(self.problem, dict(values.items() - right))
@@ -281,12 +236,7 @@ class _Sheet:
         return list(candidates.values())
 
     def causes(self, held: tuple[Expectation, ...], most: int) -> _Causes | None:
-        """The causes of the wrong boxes if exactly these misconceptions are held; None for more than `most` causes.
-
-        Each misconception is one cause. Boxes that they don't explain are given numbers: one for all boxes of a
-        quantity with the same number, or one for each `silent` box. Of these, those that follow from others, or from
-        counts that the misconceptions give, are left out (`fewest`), and each of the rest is one cause.
-        """
+        """The causes of the wrong boxes if exactly these misconceptions are held; None for more than `most` causes."""
         explained = self.explained_by(held)
         transposing = next((e for e in held if e.transposed), None)
         boxes = dict[tuple[Quantity, int], list[Blank]]()
@@ -305,11 +255,7 @@ class _Sheet:
         return causes if causes.number <= most else None
 
     def each_box_alone(self) -> _Causes:
-        """The causes if no misconception is held: each wrong box is one, unless it is a total that follows.
-
-        Only a count that is made from other rows can follow from other wrong numbers; a side never does. There is no
-        limit to the number of causes.
-        """
+        """The causes if no misconception is held: each wrong box is one, unless it is a total that follows."""
         given = [_Given(self.quantity(blank), number, (blank,)) for blank, number in self.wrong.items()]
         rows = self.problem.table.askable
         totals = {key for key, row in rows.items() if isinstance(row, Count) and row.made_from}
@@ -317,10 +263,7 @@ class _Sheet:
         return _Causes((), self.fewest(given, [], silent, len(given)))
 
     def expected_by(self, held: Expectation, fields: Sequence[str] | None = None) -> list[_Given]:
-        """The wrong numbers that a misconception predicts, for boxes with one of these fields, or with None for all.
-
-        A box in which another wrong number is typed is left out; one that is right, empty or as predicted is not.
-        """
+        """The wrong numbers that a misconception predicts, for boxes with one of these fields, or with None for all."""
         typed_otherwise = {blank for blank, _number in self.wrong.items() - held.wrong_answers.items()}
         return [
             _Given(self.quantity(blank), number)
@@ -329,12 +272,7 @@ class _Sheet:
         ]
 
     def explained_by(self, held: tuple[Expectation, ...]) -> dict[Blank, Expectation]:
-        """The wrong blanks that misconceptions held at once explain, each with the first that does.
-
-        A box is explained by the number that one of them predicts for it; by the one predicted for the box that the
-        number was meant for, if another of them transposes; and, with two, by what is worked out with both. A box is
-        left out again if more than BOXES_ELSEWHERE wrong boxes that are not explained have the same number.
-        """
+        """The wrong blanks that misconceptions held at once explain, each with the first that does."""
         explained = dict[Blank, Expectation]()
         for expectation in held:
             for blank, _number in expectation.wrong_answers.items() & self.wrong.items():
@@ -350,12 +288,7 @@ class _Sheet:
         return {blank: e for blank, e in explained.items() if left.count(self.wrong[blank]) <= BOXES_ELSEWHERE}
 
     def silent(self, transposing: Expectation | None, held: Iterable[Expectation]) -> Set[Blank]:
-        """The wrong blanks whose number earns nothing by following.
-
-        That is a number that wrong boxes of several quantities have, or besides which no other number is right. Where
-        at most one number is right, numbers that the misconceptions `held` give count as right. With `transposing`, a
-        number belongs to the quantity of the blank that it was meant for.
-        """
+        """The wrong blanks whose number earns nothing by following."""
         sure = self._right_numbers
         if len(sure) <= 1:  # else there is a right number besides any that is typed
             sure = sure.union(given.number for each in held for given in self.expected_by(each))
@@ -372,12 +305,10 @@ class _Sheet:
 
     @cached_property
     def _right_numbers(self) -> frozenset[int]:
-        """The numbers of the boxes that are right."""
         return frozenset(number for blank, number in self.values.items() if blank not in self.wrong)
 
     @cached_property
     def _silent(self) -> dict[tuple[tuple[str, ...], frozenset[int]], Set[Blank]]:
-        """The results of `silent`, by what is transposed and the numbers that are right: they are asked for often."""
         return {}
 
     def quantity(self, blank: Blank) -> Quantity:
@@ -385,21 +316,13 @@ class _Sheet:
         return _quantities(self.problem)[blank]
 
     def fewest(self, given: list[_Given], free: Sequence[_Given], silent: Set[Blank], most: int) -> tuple[_Given, ...]:
-        """The given numbers without those that follow from others or from the `free` ones.
-
-        Then, again and again, a number that only shows in what follows from it takes the place of two given ones or
-        more. That is not tried while more than `most` + BRANCHES numbers are left.
-        """
+        """The given numbers without those that follow from others or from the `free` ones."""
         kept = self._without_following(given, free, silent)
         while 1 < len(kept) <= most + BRANCHES and (fewer := self._with_hidden(kept, free, silent)):
             kept = fewer
         return tuple(kept)
 
     def _without_following(self, given: list[_Given], free: Sequence[_Given], silent: Set[Blank]) -> list[_Given]:
-        """The given numbers without those that follow from the others and the `free` ones.
-
-        The last such number is left out first, and each later one only if it still follows from what is left.
-        """
         kept = given
         for each in self._following(given, (*given, *free), silent):
             others = [other for other in kept if other is not each]
@@ -408,22 +331,12 @@ class _Sheet:
         return kept
 
     def _following(self, given: Iterable[_Given], sources: Iterable[_Given], silent: Set[Blank]) -> list[_Given]:
-        """The given numbers that equations make of the sources, from the last to the first.
-
-        Sides and all else that no equation results in are left out, and so are numbers with a `silent` box among
-        theirs.
-        """
         results = _results(self.problem)
         possible = [each for each in given if each.quantity in results and silent.isdisjoint(each.boxes)]
         worked_out = self.led_to(sources) if possible else {}
         return [each for each in reversed(possible) if self.is_among(each, worked_out)]
 
     def _with_hidden(self, kept: list[_Given], free: Sequence[_Given], silent: Set[Blank]) -> list[_Given]:
-        """Fewer given numbers than `kept`, the first of which shows only in what follows from it; [] if none are found.
-
-        It is looked for among the numbers that a kept one may have been worked out from, in up to STEPS_BACK steps, and
-        must lead to two kept ones. Numbers with a `silent` box are not traced back.
-        """
         frontier = [each for each in kept if each.quantity in _results(self.problem) and silent.isdisjoint(each.boxes)]
         tried = set[_Given]()
         for _step in range(STEPS_BACK if len(frontier) > 1 else 0):
@@ -437,11 +350,6 @@ class _Sheet:
         return []
 
     def _sources(self, given: _Given) -> Iterator[_Given]:
-        """Yield the wrong numbers from which an equation could have made a given wrong count.
-
-        Only one number of the equation is taken to be wrong: the others are right, or, in a second try, as typed.
-        Yields nothing for a side: only a count comes from a number that others come from, too.
-        """
         right = _right_numbers(self.problem)
         for equation in _equations(self.problem):
             if equation.result.field != "count" or self.quantity(equation.result) != given.quantity:
@@ -453,11 +361,7 @@ class _Sheet:
                         yield _Given(self.quantity(blank), number)
 
     def led_to(self, given: Iterable[_Given]) -> Mapping[Quantity, Set[int]]:
-        """The wrong numbers that equations make of the given ones, by quantity; a given one only if it is made, too.
-
-        In place of each number, the right one may be used, and what equations have made before. The search is cut:
-        ROUNDS, MOST_COMBINATIONS for each equation, and MOST_NUMBERS of each quantity that are used further.
-        """
+        """The wrong numbers that equations make of the given ones, by quantity; a given one only if it is made, too."""
         right, quantities = _right_numbers(self.problem), _quantities(self.problem)
         known = defaultdict[Quantity, dict[int, None]](dict)  # a dict for its order: given numbers first
         for each in given:
@@ -483,12 +387,7 @@ class _Sheet:
         return given.number in some or any(self.within_rounding(b, n) for b in given.boxes for n in some)
 
     def mistakes(self, causes: _Causes, points: Mapping[Blank, int]) -> list[Mistake]:
-        """The causes as mistakes, misconceptions first; a cause without a box is left out.
-
-        A misconception has the boxes that it explains, or, if others explain them all and it transposes, one of theirs
-        that it moves. Any other wrong box belongs to the first cause that leads to its number alone, or else to the
-        first of all.
-        """
+        """The causes as mistakes, misconceptions first; a cause without a box is left out."""
         explained = self.explained_by(causes.held)
         groups: list[list[Blank]] = [
             *([blank for blank in explained if explained[blank] is each] for each in causes.held),
@@ -513,17 +412,11 @@ class _Sheet:
 
 
 def _meant(blank: Blank, transposing: Expectation) -> Blank:
-    """The blank that a number was meant for if the expectation's tensors are transposed."""
     tensors = transposing.transposed
     return blank.transposed if blank.tensor in tensors or "*" in tensors else blank
 
 
 def _move_one(transposing: Expectation, groups: Sequence[list[Blank]], to: int) -> None:
-    """Move one box that `transposing` moves into the empty group at `to`, so that it isn't left without a box.
-
-    It is the last such box of the first group that has one and at least one other box. If there is no such group,
-    nothing changes. Groups are changed in place.
-    """
     for group in groups:
         moved = [blank for blank in group if _meant(blank, transposing) != blank]
         if moved and len(group) > 1:

@@ -28,9 +28,8 @@ EMPTY_ANSWERS = ("-", "–", "—", "_")
 
 @dataclass(frozen=True)
 class MarkedPaper:
-    """One student's sheet as it was typed in: the name, a text for every blank in order, and their marks.
-
-    `given` is how many answers the line has, dashes included: fewer than `texts` if blanks at the end are missing.
+    """One student's sheet as it was typed in: the name, a text for every blank in order, and their marks. `given` is
+    how many answers the line has, dashes included: fewer than `texts` if blanks at the end are missing.
     """
 
     name: str
@@ -40,12 +39,7 @@ class MarkedPaper:
 
 
 def mark_lines(variant: Variant, typed: str) -> tuple[MarkedPaper, ...]:
-    """Mark every line that is not blank, in order; raises AnswersError about the first that cannot be used.
-
-    `mark_line` says which can't. A line without a colon (full-width ones count) has no name, and can't be used if its
-    first answer has letters and can't be read: "Noor 100 4096". More than MAX_PAPER_LINES lines are refused before any
-    is marked, so there are papers for all lines or none.
-    """
+    """Mark every line that is not blank, in order; raises AnswersError about the first that cannot be used."""
     papers = list[MarkedPaper]()
     for number, line in numbered_lines(typed):
         name, answers = split_name(line)
@@ -56,11 +50,6 @@ def mark_lines(variant: Variant, typed: str) -> tuple[MarkedPaper, ...]:
 
 
 def _check_first_answer(variant: Variant, answers: str, line_number: int) -> None:
-    """Raise AnswersError if the first answer has a letter in it and cannot be read as an answer to the first box.
-
-    The answer is read without double quotes around it. The error names `line_number` and the answer. `answers` must not
-    be blank; those that are too long are left to `mark_line`, which refuses them.
-    """
     if len(answers) > MAX_PAPER_LINE_LENGTH:
         return
     first = _split_answers(variant, answers)[0]
@@ -74,10 +63,7 @@ def _check_first_answer(variant: Variant, answers: str, line_number: int) -> Non
 
 
 def numbered_lines(typed: str) -> tuple[tuple[int, str], ...]:
-    """Every line that is not blank, as typed, with its number; AnswersError for more than MAX_PAPER_LINES of them.
-
-    Numbers count from 1, blank lines included: numbered_lines("Ada: 1\\n\\nBo: 2") is ((1, "Ada: 1"), (3, "Bo: 2")).
-    """
+    """Every line that is not blank, as typed, with its number; AnswersError for more than MAX_PAPER_LINES of them."""
     lines = typed.replace("\r\n", "\n").replace("\r", "\n").split("\n")
     filled = tuple((number, line) for number, line in enumerate(lines, start=1) if line.strip())
     if len(filled) > MAX_PAPER_LINES:
@@ -97,14 +83,7 @@ def split_name(line: str) -> tuple[str, str]:
 
 
 def mark_line(variant: Variant, name: str, answers: str, line_number: int) -> MarkedPaper:
-    """The name, the text of every blank, the report and `given`, the number of answers on the line.
-
-    `_split_answers` takes the answers apart, for the sheet's blanks in order. A dash or underscore alone is an empty
-    answer, and blanks after the last answer are empty, too. An answer loses the double quotes around it and is cut to
-    MAX_BOX_TEXT characters; the name is cleaned by `clean_line`. Raises AnswersError, in this order: if name and
-    answers together have more than MAX_PAPER_LINE_LENGTH characters or there are more answers than blanks, both naming
-    `line_number`; and for a cleaned name of more than MAX_TYPED_NAME_LENGTH characters, which it quotes instead.
-    """
+    """The name, the text of every blank, the report and `given`, the number of answers on the line."""
     if len(name) + len(answers) > MAX_PAPER_LINE_LENGTH:
         problem = _("Line {number} is too long: write the answers of one student on each line.")
         raise AnswersError(problem.format(number=line_number))
@@ -122,17 +101,10 @@ def mark_line(variant: Variant, name: str, answers: str, line_number: int) -> Ma
 
 
 def _unquoted(answer: str) -> str:
-    """An answer as a box would have it: without the double quotes around it, cut to MAX_BOX_TEXT characters."""
     return answer.strip('"')[:MAX_BOX_TEXT]
 
 
 def _split_answers(variant: Variant, answers: str) -> list[str]:
-    """Split the answers of a line at spaces, except in double quotes, which stay, and in printed options.
-
-    If the blank whose turn it is has options, and the text goes on with one as it is printed, the longest such option
-    is one answer, and an option of a question becomes its number: 'b, h, e "2 3"' gives '2' and '"2 3"' where "b, h, e"
-    is the second option of the first blank. There may be more or fewer answers than blanks.
-    """
     split, left = list[str](), " ".join(answers.split())
     while left:
         offered = _offered(variant, variant.blanks[len(split)]) if len(split) < len(variant.blanks) else {}
@@ -144,11 +116,6 @@ def _split_answers(variant: Variant, answers: str) -> list[str]:
 
 
 def _offered(variant: Variant, blank: Blank) -> dict[str, str]:
-    """Map what the sheet prints for each answer of a blank to what stands for it: the same word, or an option's number.
-
-    Boxes of words and choices have such answers; for any other blank, patterns to be written included, the dict is
-    empty. If two options are printed alike, the first counts.
-    """
     asked = variant.table.askable.get(blank.tensor)
     if isinstance(asked, Joint):
         return {word: word for word in asked.part(blank.field).words if word}
@@ -167,7 +134,6 @@ def blank_order(variant: Variant) -> tuple[Mapping[str, str], ...]:
 
 
 def _printable_name(name: str) -> str:
-    """The name cleaned by `clean_line`; raises AnswersError if more than MAX_TYPED_NAME_LENGTH characters are left."""
     shown = clean_line(name)
     if len(shown) > MAX_TYPED_NAME_LENGTH:
         problem = _("The name “{start}…” has {length:,} characters: shorten it to {most} at most.")

@@ -18,11 +18,7 @@ MAX_WRONG_SHAPES = 6  # of one row, so that a key fits on a page; the most telli
 
 
 def key_rows(variant: Variant) -> list[dict[str, Any]]:
-    """One entry for each row of the sheet, from top to bottom: its filled-in boxes and its likely mistakes.
-
-    "blanks" has number and working of each box by its column of the sheet; "reason" says why they are right, as pieces
-    to typeset; "wrong" has the likely wrong shapes with the misconceptions that lead to them.
-    """
+    """One entry for each row of the sheet, from top to bottom: its filled-in boxes and its likely mistakes."""
     return [
         {"blanks": _filled_boxes(variant, row), "reason": _reason(variant, row), "wrong": _wrong_shapes(variant, row)}
         for row in variant.rows
@@ -30,10 +26,7 @@ def key_rows(variant: Variant) -> list[dict[str, Any]]:
 
 
 def used_sizes(variant: Variant) -> list[dict[str, Any]]:
-    """Symbol and number of d, H and each size that occurs in an answer's expression, in the order of the sizes.
-
-    Each is {"symbol": pieces to typeset in the sheet's notation, "number": text}. A size the model lacks is left out.
-    """
+    """Symbol and number of d, H and each size that occurs in an answer's expression, in the order of the sizes."""
     used = {symbol for blank in variant.blanks for symbol in variant.expression(blank).symbols} | {"d", "H"}
     splitter = SymbolSplitter(variant.worksheet.notation)
     written = {variant.notation.symbol(s): format_number(n) for s, n in variant.sizes.items() if s in used}
@@ -41,18 +34,12 @@ def used_sizes(variant: Variant) -> list[dict[str, Any]]:
 
 
 def _filled_boxes(variant: Variant, row: Row) -> dict[str, Any]:
-    """The right answers of a row by the column of the sheet; those of a question about a program as one text."""
     if variant.is_question(row):
         return {"count": {"number": [answer_in_words(variant, row.key)], "working": []}}
     return {variant.column_of(blank): _filled_box(variant, blank) for blank in row.blanks}
 
 
 def _filled_box(variant: Variant, blank: Blank) -> dict[str, Any]:
-    """A box's right answer ("number") and "working", both as pieces to typeset.
-
-    The working of a number is its symbols, or for a count its formula; on a sheet answered in symbols, the answer is
-    symbols and the working their number: ["= 4,096"].
-    """
     entry, dim = variant.table.askable[blank.tensor], variant.expression(blank)
     if variant.worksheet.answers == "letters":
         symbols = SymbolSplitter(variant.worksheet.notation).expression(variant.notation.write(dim))
@@ -62,10 +49,6 @@ def _filled_box(variant: Variant, blank: Blank) -> dict[str, Any]:
 
 
 def _reason(variant: Variant, row: Row) -> list[Piece]:
-    """Why a row has its shape, as pieces to typeset: in the words of its step if it has one, else of its operation.
-
-    The sheet's symbols in it are set as symbols, except A and a, which can be articles.
-    """
     letters = frozenset({*variant.letters.values(), *variant.reader.written_symbols}) - {"A", "a"}  # articles
     step = step_of(variant, row.key)
     sentences = (step.why, step.reason) if step else row_reason(variant, row.key)
@@ -73,11 +56,6 @@ def _reason(variant: Variant, row: Row) -> list[Piece]:
 
 
 def _wrong_shapes(variant: Variant, row: Row) -> list[dict[str, str]]:
-    """The first MAX_WRONG_SHAPES different wrong shapes of a row, each with all misconceptions that lead to it.
-
-    Each is {"shape": text, "misconception": the names, joined by "; "}, in the order of `expectations`. Boxes that a
-    misconception leaves right hold their right number. A shape is left out if it is the right one.
-    """
     misconceptions: dict[tuple[int, ...], list[str]] = {}
     truth = [variant.answer(blank) for blank in row.blanks]
     for expected in expectations(variant.problem):
@@ -92,10 +70,6 @@ def _wrong_shapes(variant: Variant, row: Row) -> list[dict[str, str]]:
 
 
 def _shape_text(variant: Variant, row: Row, numbers: tuple[int, ...]) -> str:
-    """The numbers of a row as text: (4096, 128, 524288) is "4,096 × 128 = 524,288", (7,) is "7".
-
-    The number of a choice is the label of that option.
-    """
     if row.fields == ("choice",):
         return option_label(variant, row.key, numbers[0])
     sides = [number for number, field in zip(numbers, row.fields, strict=True) if field != "count"]

@@ -60,13 +60,8 @@ _NO_ROW: TypstData = {"letter": [], "note": "", "points": "", "fields": [], "sig
 def handout_documents(
     options: HandoutOptions, sheets: Sequence[HandoutSheet], tickets: Mapping[str, Ticket], base_url: str = ""
 ) -> list[MakeDocument]:
-    """The documents of a handout in their order: sheets, then one table of all answers, then the keys.
-
-    Each is a function that makes its data only when it is called. Sheets and keys are split into documents of
-    SHEETS_PER_DOCUMENT, or of more if that would be more documents than can be bound. `options.key` is "none" for
-    sheets only, "with" for sheets, table and keys, "only" for table and keys; a variant on several sheets has one key,
-    and a single variant no table. `base_url` is the app's address for students, for links and QR codes; with "" sheets
-    have only their code. Raises HandoutError, at once, for too long a course or date.
+    """The documents of a handout in their order: sheets, then one table of all answers, then the keys. Raises
+    HandoutError, at once, for too long a course or date.
     """
     variants = tuple({sheet.variant.code: sheet.variant for sheet in sheets}.values())
     document = partial(_document, options, base_url, _header(options, variants, tickets))
@@ -82,9 +77,8 @@ def handout_documents(
 
 
 def font_check_document(names: Sequence[str], course: str) -> TypstData:
-    """A document of these names and the course, each once and without "", made only to find letters that no font has.
-
-    It has the labels and keys that every document has, but no sheet, table or key.
+    """A document of these names and the course, each once and without "", made only to find letters that no font
+    has.
     """
     texts = [_name_data(text) for text in dict.fromkeys((*names, course)) if text]
     header = {"title": "–", "course": "", "date": "", "layout": "full", "paper": "a4", "large": False}
@@ -93,19 +87,11 @@ def font_check_document(names: Sequence[str], course: str) -> TypstData:
 
 
 def _chunks(items: Sequence[T]) -> list[Sequence[T]]:
-    """Split into runs of SHEETS_PER_DOCUMENT, or of more if that would be too many documents to bind."""
     size = max(SHEETS_PER_DOCUMENT, 2 * len(items) // (MAX_DOCUMENTS - 2) + 1)  # sheets and keys share MAX_DOCUMENTS
     return [items[start : start + size] for start in range(0, len(items), size)]
 
 
 def _header(options: HandoutOptions, variants: Sequence[Variant], tickets: Mapping[str, Ticket]) -> TypstData:
-    """What all documents of a handout share: its texts, how it is printed, and the exit ticket.
-
-    These are language, labels, title, course, date; layout, paper, large type or not, figures; and "back". The title is
-    that of the variants, of which there is at least one; if theirs differ, since they are of several models, it is the
-    name of the first one's topic. "back", the exit ticket, is None unless `options.back` is the key of one; an unknown
-    key is not reported. Raises HandoutError for a course or date that is too long for a line.
-    """
     ticket, first = tickets.get(options.back), variants[0]
     shared_title = len({variant.title for variant in variants}) == 1
     return {
@@ -123,7 +109,6 @@ def _header(options: HandoutOptions, variants: Sequence[Variant], tickets: Mappi
 
 
 def _labels() -> dict[str, str]:
-    """Every text that the template prints by itself, by its name in the template, which fills in the {placeholders}."""
     return {
         "name": _("Name"),
         "continued": _("(continued)"),
@@ -150,12 +135,6 @@ def _labels() -> dict[str, str]:
 
 
 def _back(ticket: Ticket, options: HandoutOptions) -> TypstData:
-    """The exit ticket for the back of every sheet: title, advice, questions, and whether it is anonymous.
-
-    A question has its text, kind, options, labels, points of the scale, and whether it is required; the keys of
-    questions and options are left out. The advice is the ticket's instruction, if any, and the rule for which questions
-    to pick.
-    """
     questions = [{"text": question.text, "kind": question.kind, "options": question.options, "labels": question.labels,
                   "points": SCALE_POINTS, "required": question.required} for question in ticket.questions]  # fmt: skip
     advice = " ".join(filter(None, (ticket.instruction, picking_rule(ticket))))
@@ -171,11 +150,6 @@ def _document(
     keys: Sequence[Variant] = (),
     names: _NamesByCode = MappingProxyType({}),
 ) -> TypstData:
-    """One document of a handout: the header, with the sheets, answer table and keys that are given; without any, empty.
-
-    A variant on several of `sheets` is in "variants" once, and each sheet has its index and its name or None. "table"
-    is None without variants for it. Names are printed in the table and keys, by the code of the variant.
-    """
     variants = {sheet.variant.code: sheet.variant for sheet in sheets}
     indexes = {code: index for index, code in enumerate(variants)}
     return {
@@ -192,13 +166,6 @@ def _document(
 
 
 def _with_panel_models(variants: list[TypstData]) -> list[TypstData]:
-    """The variants, each with "panel-model", the index of the variant by which its sheet is split into panels.
-
-    Finding where a sheet breaks takes most of the time of typesetting it. Variants with the same title, description of
-    the model, footnote, questions, rows, program and number of drawings break at the same rows, so it is found once for
-    all of them: for the one with the longest description of its sizes; of equal ones, the longest link, then the first.
-    "frames" has for each drawing the largest width and the largest height among these variants.
-    """
     model: dict[str, int] = {}
     frames: dict[str, list[tuple[float, float]]] = {}
     shared = ("title", "about", "footnote", "questions", "rows", "program")
@@ -217,7 +184,6 @@ def _with_panel_models(variants: list[TypstData]) -> list[TypstData]:
 
 
 def _names_by_code(sheets: Sequence[HandoutSheet]) -> _NamesByCode:
-    """The names on the sheets of each variant, by its code, in order; sheets without a name are left out."""
     names: dict[str, list[_NameData]] = {}
     for sheet in sheets:
         if sheet.name:
@@ -231,13 +197,6 @@ def _name_data(name: str) -> _NameData:
 
 
 def _variant(variant: Variant, options: HandoutOptions, base_url: str) -> TypstData:
-    """Everything printed on the sheets of a variant, without any answer: code, texts, rows, open questions, figures,
-    the link to its code, and its QR code.
-
-    Without a `base_url`, or for a worksheet that a teacher wrote, the link is "" and the QR code None. Figures are
-    those of the empty sheet, in which no length says anything; `options.figures` may leave them or the lines for labels
-    out.
-    """
     splitter = SymbolSplitter(variant.worksheet.notation)
     link = f"{base_url.rstrip('/')}/v/{variant.code}" if base_url and not variant.worksheet.is_own else ""
     return {
@@ -271,22 +230,16 @@ def _markdown(text: str) -> list[TypstData]:
 
 
 def _block(block: MarkdownBlock) -> TypstData:
-    """A paragraph as {"spans": …}, or a list as {"items": …, "start": its first number, None for bullets}."""
     if isinstance(block, MarkdownList):
         return {"items": [[_block(each) for each in item] for item in block.items], "start": block.start}
     return {"spans": [_span(part) for span in block.spans for part in _breakable(span)]}
 
 
 def _with_breaks(text: str) -> str:
-    """A text with an invisible place for a line break after every 12 characters of each word of more than 30."""
     return _LONG_WORD.sub(lambda word: re.sub(".{12}", "\\g<0>\u200b", word[0]), text)
 
 
 def _breakable(span: MarkdownSpan) -> list[MarkdownSpan]:
-    """The span in spans of at most SPAN_LENGTH characters, cut at spaces if it has any; a formula stays whole.
-
-    Long words get invisible places for line breaks first, which count as characters.
-    """
     span = replace(span, text=_with_breaks(span.text))
     if span.formula or len(span.text) <= SPAN_LENGTH:
         return [span]
@@ -300,19 +253,12 @@ def _span(span: MarkdownSpan) -> TypstData:
 
 
 def _formula_piece(node: FormulaNode) -> TypstData:
-    """One node of a formula: {"root": the nodes under it}, or a symbol with what is below and above it."""
     if isinstance(node, FormulaRoot):
         return {"root": [_formula_piece(each) for each in node.under]}
     return {"base": node.base, "below": node.below, "above": node.above, "letter": node.is_letter}
 
 
 def _drawn_figures(variant: Variant, answers: Answers, options: HandoutOptions) -> tuple[Figure, ...]:
-    """The drawings of these answers; none if `options.figures` is "none".
-
-    Left out are bars of counts, which would say nothing without numbers, the stripes of a layer, and, of decks of
-    cards, the products with a large parameter, each of which would take a whole page. A sheet in steps that is not
-    filled in has none either: only that of its first step could be drawn.
-    """
     if options.figures == "none" or (TOPICS[variant.worksheet.topic].in_steps and not answers):
         return ()
     figures = (figure for figure in draw_figures(variant, answers) if figure.has_scale)
@@ -320,12 +266,6 @@ def _drawn_figures(variant: Variant, answers: Answers, options: HandoutOptions) 
 
 
 def _rows(variant: Variant, splitter: SymbolSplitter, *, asks: bool = False) -> TypstData:
-    """The "rows" of the table, and "letter-width", the width in em of the widest letter, which aligns names.
-
-    With `asks`, the rows of a sheet in steps have their questions in place of their names, and questions about a
-    program their options. A line for a repair is then added as the last row if the worksheet asks for one and this
-    program has none: so nothing tells whether a line is wrong.
-    """
     rows = [_row(variant, row, splitter, asks=asks) for row in variant.rows]
     if asks and asks_in_vain_for_repair(variant):
         points = variant.worksheet.row_points.get("repair", REPAIR_POINTS)
@@ -335,11 +275,6 @@ def _rows(variant: Variant, splitter: SymbolSplitter, *, asks: bool = False) -> 
 
 
 def _row(variant: Variant, row: Row, splitter: SymbolSplitter, *, asks: bool) -> TypstData:
-    """One row of the table to fill in: letter, name, note, points, columns in which it has boxes, and signs.
-
-    A row that is a question has no letter. With `asks`, as on a sheet and not on a key, a question has what answers it,
-    such as options to tick, and a row of a sheet in steps the step's question in place of name and note.
-    """
     names: TypstData = {"name": _with_breaks(row.name), "note": ", ".join(filter(None, (row.code, row.note)))}
     if asks and (step := step_of(variant, row.key)):
         symbols = frozenset({*variant.letters.values(), *variant.reader.written_symbols}) - {"A", "a"}  # the articles
@@ -352,12 +287,6 @@ def _row(variant: Variant, row: Row, splitter: SymbolSplitter, *, asks: bool) ->
 
 
 def _asks(variant: Variant | None = None, row: Row | None = None) -> TypstData:
-    """What a question about a program has on paper: "options" to tick, "boxes", or a "line" to write code on.
-
-    Options are numbered; in the question for the wrong line, they are line numbers, and "none" comes last. "short" is
-    true for these and for options that are no sentences. A joint answer with nothing printed between its parts has a
-    box for each part. Anything else, such as a pattern, has a line, and so has no row at all.
-    """
     asked = variant.table.askable[row.key] if variant and row else None
     if variant and row and isinstance(asked, OneOf) and not isinstance(asked, WrittenPattern):
         is_line = row.key == "where"
@@ -370,12 +299,6 @@ def _asks(variant: Variant | None = None, row: Row | None = None) -> TypstData:
 
 
 def _program(variant: Variant) -> TypstData | None:
-    """The program of a sheet as lines, with its inputs and what happened; None on a sheet without a program.
-
-    If it raises, "stops" is the author's caption, if any, and the line that stops it, counted from 1, and "happened" is
-    the exception's name and torch's message. If not, "stops" is the caption of the witness and "cells" are its numbers;
-    without a witness, both are empty.
-    """
     if (code := code_shown(variant)) is None:
         return None
     stops = f"{code.caption} {_('Line {line} stops the program:').format(line=code.stops)}".strip()
@@ -384,7 +307,6 @@ def _program(variant: Variant) -> TypstData | None:
 
 
 def _task(variant: Variant, splitter: SymbolSplitter) -> list[Piece]:
-    """The sentence that says what to fill in; on a sheet in letters with its symbols set, except "a", the article."""
     if variant.worksheet.answers != "letters":
         return [variant.text.task]
     symbols = frozenset(variant.reader.written_symbols) - {"a"}  # "a" is the article
@@ -392,14 +314,12 @@ def _task(variant: Variant, splitter: SymbolSplitter) -> list[Piece]:
 
 
 def _width_in_em(pieces: Sequence[Piece]) -> float:
-    """An upper bound for the width of the symbols among these pieces, by their characters; plain text counts 0."""
     widths = (0.6 * len(p["code"]) if "code" in p else 0.9 * len(p["base"]) + 0.46 * len(p["below"])
               for p in pieces if isinstance(p, dict))  # fmt: skip
     return sum(widths)
 
 
 def _qr_svg(link: str) -> str:
-    """A QR code of the link as SVG, with the XML namespace, without which browsers don't show it in previews."""
     import segno  # not at the top of the file, so that the app starts without it
 
     svg = io.BytesIO()
@@ -409,11 +329,6 @@ def _qr_svg(link: str) -> str:
 
 
 def _figure(figure: Figure, splitter: SymbolSplitter, *, has_labels: bool) -> TypstData:
-    """A drawing for the template: its alt text as "title", its frame, matrices, lanes, labelled edges, arcs and signs.
-
-    Edges without a label, outlines and brackets are left out. "pulled" has the corners of each head that is drawn
-    pulled out of its matrix. The frame has room for labels if it `has_labels`; otherwise it fits what is drawn.
-    """
     frame = figure.frame if has_labels else _ink_frame(figure)
     return {
         "title": figure.alt_text,
@@ -431,9 +346,6 @@ def _figure(figure: Figure, splitter: SymbolSplitter, *, has_labels: bool) -> Ty
 
 
 def _ink_frame(figure: Figure) -> Rect:
-    """The frame, 1 px larger on each side, around a figure's boxes with cards, lanes, ends of arcs, signs with their
-    words, and letters next to boxes too small to hold them.
-    """
     rects = [Rect(*point, 0.0, 0.0) for arc in figure.arcs for point in (arc.start, arc.end)]
     rects += [Rect(sign.at.x - SIGN_PX / 2, sign.at.y, SIGN_PX, 0.0) for sign in figure.signs]
     rects += [box.extent for box in figure.boxes] + [sign.text_box for sign in figure.signs if sign.words]
@@ -442,11 +354,6 @@ def _ink_frame(figure: Figure) -> Rect:
 
 
 def _box(box: Box, splitter: SymbolSplitter) -> TypstData:
-    """A matrix as drawn: position and size, hatching, letter, masked part, lines, groups, and the part meant.
-
-    It also has the breaks in shortened sides as "gaps", all "cards" and of these the tinted ones. The letter is None if
-    there is no room for it, and has a ᵀ if the matrix is drawn transposed.
-    """
     letter = _letter(box.symbol, splitter) if box.letter_fits else None
     inside = {name: getattr(box, name) for name in ("masked", "rules", "groups", "part", "gaps")}
     cards = {"cards": box.card_polygons, "odd-cards": [box.card_polygons[index] for index in box.odd_cards]}
@@ -459,11 +366,6 @@ def _letter(letter: str, splitter: SymbolSplitter) -> list[Piece]:
 
 
 def _edge(edge: Edge, splitter: SymbolSplitter) -> TypstData:
-    """A labelled edge: its middle, the side of its box that it is on, its texts and their positions.
-
-    "letter" is that of a matrix too small to hold it, else None. "number" and "name" are "" unless the label is shown;
-    sheets print only the letter, or a line to write the number on, keys also number and name.
-    """
     letter = _letter(edge.letter, splitter) if edge.letter else None
     has_number = edge.shown == "label"
     side = _SIDES.get(edge.side, edge.side)
@@ -476,7 +378,6 @@ def _edge(edge: Edge, splitter: SymbolSplitter) -> TypstData:
 
 
 def _arc(arc: Arc) -> dict[str, float]:
-    """A quarter of an ellipse: its two ends, and as "cx" and "cy" the corner of its rectangle that it bends towards."""
     (x1, y1), (x2, y2) = arc.start, arc.end
     around_start = ((x2 - x1) * (y2 - y1) > 0) == arc.clockwise
     corner = (x2, y1) if around_start else (x1, y2)
@@ -484,11 +385,6 @@ def _arc(arc: Arc) -> dict[str, float]:
 
 
 def _key_page(variant: Variant, options: HandoutOptions, names: _NamesByCode) -> TypstData:
-    """The key of one variant: code, title, rows, students' names, sizes used, answers, likely mistakes, drawings.
-
-    Of the open questions it has those with a model answer, and that. The drawings are those of the right answers, with
-    all numbers; none if `options.figures` is "none". Without `names` for its code the list of names is empty.
-    """
     splitter = SymbolSplitter(variant.worksheet.notation)
     return {
         "code": variant.code,
@@ -511,13 +407,6 @@ def _key_page(variant: Variant, options: HandoutOptions, names: _NamesByCode) ->
 
 
 def _answer_table(variants: Sequence[Variant], names: _NamesByCode) -> TypstData:
-    """The table for marking by hand: a line for each variant and a column for each box, with the right answers only.
-
-    A line begins with the variant's code and its students' names. Rows that not all models have, such as an untied LM
-    head, have columns as well, with "–" for a model that lacks the row. A column has its row's letter, or the name if
-    there is none, its field as the first variant heads it, and whether it is the first of its row; letters are in the
-    notation of the first variant. "widest" is the line by which the table is fitted to the page.
-    """
     rows = _rows_of_all(variants)
     splitter = SymbolSplitter(variants[0].worksheet.notation)
     columns = [
@@ -542,11 +431,6 @@ def _answer_table(variants: Sequence[Variant], names: _NamesByCode) -> TypstData
 
 
 def _widest_line(lines: Sequence[TypstData]) -> TypstData:
-    """A line, made up of several, that is as wide as any: to fit the table to a page.
-
-    It has the longest code, the longest answer of each column, and the names of the line whose names have the most
-    letters.
-    """
     return {
         "code": max((line["code"] for line in lines), key=len),
         "names": max((line["names"] for line in lines), key=lambda names: sum(len(name["text"]) for name in names)),
@@ -555,11 +439,6 @@ def _widest_line(lines: Sequence[TypstData]) -> TypstData:
 
 
 def _rows_of_all(variants: Sequence[Variant]) -> list[Row]:
-    """Every row that any of the variants has, once, with the Row of the first that has it.
-
-    A row that an earlier variant lacks goes right after the row before it in its own variant, or first if there is
-    none.
-    """
     rows: list[Row] = []
     for variant in variants:
         place = 0

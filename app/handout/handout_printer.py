@@ -62,11 +62,7 @@ class _Preview:
 
 
 class HandoutPrinter:
-    """Makes previews, small PDFs and large handouts. `data_dir` holds the operator's fonts.
-
-    One child of this process serves previews and small PDFs; each large handout has a child of its own. On a machine
-    with several workers, one of all the children for previews is at work.
-    """
+    """Makes previews, small PDFs and large handouts. `data_dir` holds the operator's fonts."""
 
     def __init__(
         self,
@@ -77,11 +73,6 @@ class HandoutPrinter:
         start_limit_s: float = START_LIMIT_S,
         idle_time_only: bool = True,
     ) -> None:
-        """`tickets` are the exit tickets for the backs, by key.
-
-        A preview or small PDF is given up after `request_limit_s`, its child if it is not ready after `start_limit_s`.
-        With `idle_time_only`, large handouts are made when nothing else has to be done.
-        """
         child = partial(WarmChild, serve=partial(serve_print_tasks, data_dir / "fonts"))
         self._tickets = tickets
         self._quick_child = child(
@@ -103,23 +94,14 @@ class HandoutPrinter:
     def preview(
         self, library: Library, options: HandoutOptions, base_url: str, client: Client = THE_APP
     ) -> tuple[bytes, ...]:
-        """The first PREVIEW_PAGES pages of at most PREVIEW_SHEETS sheets without names, as SVG, in `client`'s turn.
-
-        The pages of the last CACHED_PREVIEWS previews are kept, by everything that is printed on them. Raises
-        HandoutError for more variants than there are, even beyond those shown, or if it takes too long or too much
-        memory; PrinterBusyError; and what Library raises.
-        """
+        """The first PREVIEW_PAGES pages of at most PREVIEW_SHEETS sheets without names, as SVG, in `client`'s turn."""
         check_version_count(library, options)
         few_sheets = replace(options, sheets=min(options.sheets, PREVIEW_SHEETS))
         data = preview_data(library, few_sheets, self._tickets, base_url)
         return self._cached_preview(_Preview(data, client))
 
     def render_small(self, library: Library, options: HandoutOptions, base_url: str, client: Client = THE_APP) -> bytes:
-        """The PDF of a handout without names, made while the browser waits, in `client`'s turn.
-
-        Raises HandoutError for more than MAX_DOWNLOAD_SHEETS, for more variants than there are, or if it takes too long
-        or too much memory; PrinterBusyError; and what Library raises.
-        """
+        """The PDF of a handout without names, made while the browser waits, in `client`'s turn."""
         if options.sheets > MAX_DOWNLOAD_SHEETS:
             problem = _("A direct download has at most {most} sheets: press “Create” on the handout’s page instead.")
             raise HandoutError(problem.format(most=MAX_DOWNLOAD_SHEETS))
@@ -128,9 +110,8 @@ class HandoutPrinter:
         return bytes(self._ask_while_browser_waits(task, client))
 
     def missing_letters(self, options: HandoutOptions, names: Sequence[str], client: Client = THE_APP) -> str:
-        """A note about letters of the names and the course that no font has, "" without any.
-
-        Raises HandoutError and PrinterBusyError.
+        """A note about letters of the names and the course that no font has, "" without any. Raises HandoutError and
+        PrinterBusyError.
         """
         document = font_check_document(names, printable_line(options.course))
         missing = self._ask_while_browser_waits(partial(find_letters_without_font, document), client)
@@ -145,13 +126,7 @@ class HandoutPrinter:
         on_progress: Callable[[int, int], object] = lambda _done, _total: None,
         check: Callable[[], object] = lambda: None,
     ) -> bytes:
-        """The PDF of a large handout, made in a child process for this handout alone, without waiting for a turn.
-
-        `tickets` are the exit tickets to choose from; None, or none at all, means those of the printer. `on_progress`
-        is called with how many documents are typeset, and of how many. `check` is called again and again: what it
-        raises ends the work and is raised here. Raises HandoutError if it takes more than JOB_LIMIT_S or too much
-        memory, PrinterBusyError if the child is lost or fails, and what `make_sheets` raises as a ValueError.
-        """
+        """The PDF of a large handout, made in a child process for this handout alone, without waiting for a turn."""
         task = pdf_task(options, make_sheets, tickets or self._tickets, base_url)
         with _sentences_for_failures():
             child = self._new_job_child(memory_limit=_memory_limit())
@@ -168,18 +143,11 @@ class HandoutPrinter:
             child.close()
 
     def _render_preview(self, preview: _Preview) -> tuple[bytes, ...]:
-        """Typeset the pages of `preview` without looking into the cache."""
         task = partial(render_preview, preview.data)
         pages: tuple[bytes, ...] = self._ask_while_browser_waits(task, preview.client)
         return pages
 
     def _ask_while_browser_waits(self, task: PrintTask, client: Client) -> Any:
-        """The result of a task of the child for previews, done in the client's turn; raises what the task raises.
-
-        Raises PrinterBusyError if as many requests wait as may, of everybody or of this client, if the turn does not
-        come within MAX_REQUEST_WAIT_S, and if it is a visitor's and a member has waited for it too long. Raises it too
-        if the child is lost, and HandoutError if the child takes too long or too much memory.
-        """
         give_up_at = time.monotonic() + MAX_REQUEST_WAIT_S
 
         def check_patience() -> None:
@@ -200,15 +168,10 @@ class HandoutPrinter:
 
 
 def _memory_limit() -> int:
-    """The bytes that a child may take: MAX_PRINT_MEMORY, or a share of what is free where that is less."""
     return min(MAX_PRINT_MEMORY, int(SHARE_OF_FREE_MEMORY * available_memory()))
 
 
 def _result(answer: Message) -> Any:
-    """The result of a task from the child's answer.
-
-    Raises the child's error if the task was refused, and ChildLost if it failed for any other reason.
-    """
     kind, content = answer
     if kind == "refused":
         raise content
@@ -219,11 +182,6 @@ def _result(answer: Message) -> Any:
 
 @contextmanager
 def _sentences_for_failures() -> Iterator[None]:
-    """Turn the loss of the child into errors with a sentence for the person who prints; all others pass through.
-
-    Too much memory and too long a time become HandoutError, with the reason "no-memory" or "too-long"; a child that was
-    lost otherwise, or that failed, becomes PrinterBusyError with "stopped".
-    """
     try:
         yield
     except ChildTooLarge:

@@ -10,12 +10,7 @@ from app.sheets.variant import Variant
 
 
 def marks_csv(variant: Variant, papers: Sequence[MarkedPaper]) -> str:
-    """The marks as CSV: a header, then a row for each paper, in order.
-
-    The columns are name, sheet (the variant's code), one for each box with the answer as it was written, one for each
-    box with its mark, such as "follows" (headed "… mark"), score, out_of, and misconception, which is its key, or empty
-    without a diagnosis. Texts that a spreadsheet would run as formulas are escaped.
-    """
+    """The marks as CSV: a header, then a row for each paper, in order."""
     boxes = list(variant.blanks_by_name)
     rows: list[Sequence[Cell]] = [
         ("name", "sheet", *boxes, *(f"{box} mark" for box in boxes), "score", "out_of", "misconception")

@@ -21,9 +21,6 @@ _LANGUAGES = (
 def language_of(name: str) -> tuple[str, str | None]:
     """The language and region to typeset a name in, by the scripts of its letters.
 
-    If it mixes scripts, the first of this order counts: kana (Japanese), Hangul, other CJK characters, Arabic, Hebrew,
-    Greek, Cyrillic. All other scripts, and names without letters, are English without a region.
-
     Example:
         language_of("田中さくら")  # ("ja", "jp")
         language_of("王小明")      # ("zh", "cn")

@@ -25,10 +25,8 @@ MAX_HANDOUT_SEED = 10**9
 
 
 class HandoutError(JobFailedError):
-    """A handout, or a line of paper answers, that cannot be used; one sentence that says what to change.
-
-    `field` is the name of the form's field that is at fault, as in the address of a handout, or "". `reason` is why a
-    large one has failed, for operators: "refused" unless something was amiss on the server.
+    """A handout, or a line of paper answers, that cannot be used; one sentence that says what to change. `field` is
+    the name of the form's field that is at fault, as in the address of a handout, or "".
     """
 
     def __init__(self, sentence: str, field: str = "", *, reason: str = "refused") -> None:
@@ -38,15 +36,7 @@ class HandoutError(JobFailedError):
 
 @dataclass(frozen=True)
 class HandoutOptions:
-    """Everything about a handout except the names on it. The same options and names give the same bytes.
-
-    Without a class list there are `sheets` sheets: copies of one, or with `variants` each with other sizes. With a
-    class list there is one sheet for each name, and `sheets` has no effect. A length in `tokens` or `decoder_tokens`
-    gives everyone the same sheet; None is the worksheet's length. `seed` picks the variants. `back` is the key of an
-    exit ticket for the back, or NO_BACK. `large` is large print, on full pages whatever the `layout`. With
-    `anonymous_back`, neither a name nor the sheet's code is printed on the back. Options that cannot be used raise
-    HandoutError; worksheet, model and lengths are checked by the library, and the back by `check_back`.
-    """
+    """Everything about a handout except the names on it. The same options and names give the same bytes."""
 
     worksheet: str = "llama-7b"
     model: str = ""  # "" is that of the worksheet
@@ -66,10 +56,6 @@ class HandoutOptions:
     anonymous_back: bool = False
 
     def __post_init__(self) -> None:
-        """Raise HandoutError for the first that is refused of layout, paper, figures, key, sheets, seed, variants.
-
-        Variants are refused with a length, which would make all of them the same.
-        """
         _check_choice("layout", self.layout, LAYOUTS)
         _check_choice("paper", self.paper, PAPERS)
         _check_choice("figures", self.figures, FIGURES)
@@ -107,12 +93,10 @@ def _check_choice(name: str, chosen: str, choices: Sequence[str]) -> None:
 
 
 def printable_line(text: str, *, field: str = "") -> str:
-    """The text cleaned by `clean_line`; raises HandoutError if more than MAX_PRINTED_LINE_LENGTH characters remain.
-
-    `field` is the form's field that the error names.
+    r"""The text cleaned by `clean_line`; raises HandoutError if more than MAX_PRINTED_LINE_LENGTH characters remain.
 
     Example:
-        printable_line("COS\\n597\\x07")  # "COS 597"
+        printable_line("COS\n597\x07")  # "COS 597"
     """
     line = clean_line(text)
     if len(line) > MAX_PRINTED_LINE_LENGTH:

@@ -28,9 +28,8 @@ class PdfBinder:
         self._count = 0
 
     def add(self, pdf: bytes) -> None:
-        """Append a PDF, with its table header cells renamed so that no two documents share a name.
-
-        Raises ValueError, and changes nothing, if MAX_DOCUMENTS have been added.
+        """Append a PDF, with its table header cells renamed so that no two documents share a name. Raises
+        ValueError, and changes nothing, if MAX_DOCUMENTS have been added.
         """
         from pikepdf import Pdf  # not at the top of the file, so that the app starts without it
 
@@ -57,16 +56,10 @@ class PdfBinder:
 
 
 def _with_cell_letter(pdf: bytes, letter: int) -> bytes:
-    """The PDF with `letter` for the U in every header cell's name; its length stays, so it needs no parsing."""
     return _HEADER_CELL.sub(b"(" + bytes([letter]) + rb"\1)", pdf)
 
 
 def _append_pdf(target: Pdf, source: Pdf) -> None:
-    """Append the pages and tags of `source` to `target`, its tags as one Part after those of the target.
-
-    The numbers by which its pages and links point to their tags are raised above those in use, which changes `source`.
-    Nothing else of `source` is copied, such as its outline or title.
-    """
     from pikepdf import Name
 
     tree = target.Root.StructTreeRoot

@@ -26,11 +26,7 @@ PrintTask = Callable[[TypstRenderer, ReportProgress], Any]
 
 
 def serve_print_tasks(fonts: Path, pipe: Connection) -> None:
-    """The child's main loop: send "ready", then answer one task after the other until the app closes the pipe.
-
-    While a task is carried out, ("progress", (done, total)) messages come before its answer. A task that raises is
-    answered too, and doesn't end the loop; see `_answer`.
-    """
+    """The child's main loop: send "ready", then answer one task after the other until the app closes the pipe."""
     os.environ.setdefault("RAYON_NUM_THREADS", str(enter_child()))
     renderer = TypstRenderer(fonts)
     pipe.send(("ready", None))
@@ -43,11 +39,6 @@ def serve_print_tasks(fonts: Path, pipe: Connection) -> None:
 
 
 def _answer(task: PrintTask, renderer: TypstRenderer, report: ReportProgress) -> Message:
-    """The answer to one task: ("done", its result), ("refused", the error) for a ValueError, or ("failed", None).
-
-    Every error of the app's is a ValueError. Any other exception is a failure, and only that is logged, with its
-    traceback.
-    """
     try:
         return "done", task(renderer, report)
     except ValueError as error:  # every error of ours is one
@@ -58,19 +49,13 @@ def _answer(task: PrintTask, renderer: TypstRenderer, report: ReportProgress) ->
 
 
 def preview_data(library: Library, options: HandoutOptions, tickets: Mapping[str, Ticket], base_url: str) -> str:
-    """All that is printed on the sheets of a preview, as JSON: equal data gives equal pages.
-
-    Sheets are planned here, by the app: there are only a few.
-    """
+    """All that is printed on the sheets of a preview, as JSON: equal data gives equal pages."""
     documents = handout_documents(options, plan_sheets(library, options), tickets, base_url)
     return json.dumps([document() for document in documents], ensure_ascii=False)
 
 
 def render_preview(data: str, renderer: TypstRenderer, _report: ReportProgress) -> tuple[bytes, ...]:
-    """The first PREVIEW_PAGES pages, in order, each as SVG, of the documents in `data`, the JSON of `preview_data`.
-
-    Documents after the one that has the last of these pages are not typeset. No progress is reported.
-    """
+    """The first PREVIEW_PAGES pages, in order, each as SVG, of the documents in `data`, the JSON of `preview_data`."""
     pages = list[bytes]()
     for document in json.loads(data):
         if len(pages) < PREVIEW_PAGES:
@@ -99,5 +84,4 @@ def _render_handout(
     renderer: TypstRenderer,
     report: ReportProgress,
 ) -> bytes:
-    """Plan and typeset; return the PDF."""
     return renderer.render_handout(handout_documents(options, make_sheets(), tickets, base_url), report)

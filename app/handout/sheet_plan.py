@@ -27,14 +27,7 @@ class HandoutSheet:
 def plan_sheets(
     library: Library, options: HandoutOptions, names: Sequence[str] = (), progress: ReportProgress | None = None
 ) -> tuple[HandoutSheet, ...]:
-    """The sheets of a handout: one for each name, in order, or `options.sheets` if there are no names.
-
-    Everyone gets the same sheet, unless `options` ask for variants and set no length. A student's variant follows from
-    worksheet, model, seed and name alone, so it stays when the class list is reordered; two students of the same name
-    get different seeds. Variants without names all differ. `progress` is called after each variant with how many are
-    done, and of how many; not if all sheets are the same. Raises HandoutError if a worksheet has too few variants, and
-    what Library raises for a worksheet, model or length that cannot be used.
-    """
+    """The sheets of a handout: one for each name, in order, or `options.sheets` if there are no names."""
     if options.variants and not options.has_fixed_length:
         return tuple(
             _named_sheets(library, options, names, progress) if names else _differing_sheets(library, options, progress)
@@ -44,11 +37,7 @@ def plan_sheets(
 
 
 def check_version_count(library: Library, options: HandoutOptions) -> None:
-    """Raise HandoutError if `options` ask for more different variants than the worksheet has lengths to draw from.
-
-    For handouts without names. That is quick but only an upper bound: for some lengths no seed draws a sheet. Nothing
-    is checked if everyone gets the same sheet or if the options fix the length.
-    """
+    """Raise HandoutError if `options` ask for more different variants than the worksheet has lengths to draw from."""
     if not options.variants or options.has_fixed_length:
         return
     most = library.max_versions(options.worksheet, options.model or None)
@@ -64,10 +53,6 @@ def check_version_count(library: Library, options: HandoutOptions) -> None:
 def _named_sheets(
     library: Library, options: HandoutOptions, names: Sequence[str], progress: ReportProgress | None
 ) -> list[HandoutSheet]:
-    """A sheet for each name, in order, seeded by the name and by how often it came before; variants may repeat.
-
-    `progress` is called after each with how many are done, and of how many. Raises what Library raises.
-    """
     occurrences = Counter[str]()
     sheets = list[HandoutSheet]()
     for name in names:
@@ -80,12 +65,6 @@ def _named_sheets(
 
 
 def _differing_sheets(library: Library, options: HandoutOptions, progress: ReportProgress | None) -> list[HandoutSheet]:
-    """Return `options.sheets` sheets without names, all different, in the order of their seeds.
-
-    Seeds 0, 1, 2 … are tried in turn, and `progress` is called after each, new or not, with how many sheets there are,
-    and of how many. Raises HandoutError after more than EXTRA_SEEDS_TRIED + `options.sheets` seeds in a row that give
-    no new variant, and what Library raises.
-    """
     sheets: dict[str, HandoutSheet] = {}
     repeats = seed_number = 0
     while len(sheets) < options.sheets:
@@ -106,6 +85,5 @@ def _differing_sheets(library: Library, options: HandoutOptions, progress: Repor
 
 
 def _derived_seed(options: HandoutOptions, sheet_id: str) -> int:
-    """The seed of one sheet, hashed from the worksheet, the handout's seed, and `sheet_id`, a name or number."""
     digest = hashlib.sha256(f"{options.worksheet}/{options.seed}/{sheet_id}".encode(errors="replace")).digest()
     return int.from_bytes(digest[:4], "big")

@@ -37,11 +37,7 @@ class SymbolSplitter:
         return [self.symbol(piece) if piece.removesuffix("ᵀ") in symbols else piece for piece in _WORD.findall(text)]
 
     def symbol(self, text: str) -> Piece:
-        """One symbol as a piece: {"base": "d", "below": "h"} for "d_h", with "below" empty if it has no subscript.
-
-        A ' becomes a prime, and Kᵀ keeps its ᵀ in the base. In the notation "framework" it is {"code": text}, a name
-        from code.
-        """
+        """One symbol as a piece: {"base": "d", "below": "h"} for "d_h", with "below" empty if it has no subscript."""
         if self.notation == "framework":
             return {"code": text}
         base, _, below = text.partition("_")  # Kᵀ has its ᵀ in the base
@@ -50,9 +46,6 @@ class SymbolSplitter:
 
 def write_working(variant: Variant, dim: Expression, formula: tuple[FormulaPiece, ...]) -> list[Piece]:
     """How the number of a dim is worked out, as pieces: its symbols, then the same in numbers if that adds anything.
-
-    Sizes that have one name in this model, such as G and H without grouped queries, are one symbol. A sum of more than
-    two terms is replaced by its `formula` or, without one, written in symbols alone.
 
     Example:
         H·d_h with H = 32 and d_h = 128 becomes the pieces of "H·d_h = 32 · 128".
@@ -67,11 +60,6 @@ def write_working(variant: Variant, dim: Expression, formula: tuple[FormulaPiece
 
 
 def _in_numbers(variant: Variant, dim: Expression) -> str:
-    """The dim with its sizes as numbers, such as "32 · 128 + 1", negative terms last.
-
-    A single symbol, with no factor and no divisor, becomes "4,096/32 = 128" if it is a head dimension that is d/H, else
-    "". A plain number becomes "".
-    """
     terms = sorted(dim.terms, key=lambda term: term.factor < 0)
     if not dim.symbols:
         return ""
@@ -85,7 +73,6 @@ def _in_numbers(variant: Variant, dim: Expression) -> str:
 
 
 def _head_width_as_quotient(variant: Variant, symbol: str) -> str:
-    """Return "4,096/32 = 128" if `symbol` is d_h or d_v and its number is d/H, else ""."""
     architecture = variant.architecture
     if symbol in ("d_h", "d_v") and variant.sizes[symbol] * architecture.H == architecture.d:
         return f"{format_number(architecture.d)}/{architecture.H} = {format_number(variant.sizes[symbol])}"

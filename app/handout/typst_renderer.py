@@ -44,7 +44,6 @@ class TypstRenderer:
     """Compilers that stay in memory with their fonts. A thread waits until one is free; other threads go on."""
 
     def __init__(self, fonts: Path | None = None) -> None:
-        """Also use the fonts in the folder `fonts`, if it exists. A compiler is made when it is first needed."""
         self._font_folders = _font_folders(fonts)
         self._free_compilers: SimpleQueue[Compiler | None] = SimpleQueue()
         for _place in range(COMPILERS_PER_RENDERER):
@@ -55,12 +54,7 @@ class TypstRenderer:
         self._missing_letters: frozenset[str] = frozenset()  # that no font has, as far as documents have shown
 
     def render_handout(self, documents: Sequence[MakeDocument], progress: ReportProgress | None = None) -> bytes:
-        """All documents, from one to MAX_DOCUMENTS, bound in their order into one tagged PDF (PDF/UA-1).
-
-        They are typeset in up to COMPILERS_PER_RENDERER threads, but `progress` is called in the caller's, after each
-        document with the number of those bound and of all. If one fails, its error is raised and those not yet begun
-        are dropped.
-        """
+        """All documents, from one to MAX_DOCUMENTS, bound in their order into one tagged PDF (PDF/UA-1)."""
         binder = PdfBinder()
         with ThreadPoolExecutor(COMPILERS_PER_RENDERER) as pool:
             waiting = deque(pool.submit(self.render_pdf, document) for document in documents)
@@ -99,11 +93,6 @@ class TypstRenderer:
         return "".join(sorted(letter for letter in self._missing_letters if letter in text))
 
     def _compile(self, data: TypstData, **options: Any) -> Any:
-        """Typeset one document, waiting for a free compiler; `options` go to Typst's `compile` (format and so on).
-
-        Letters without a font, which are learnt from Typst's errors and remembered, are printed as PLACEHOLDER. Any
-        other error of Typst is raised as it is.
-        """
         from typst import Compiler, TypstError  # not at the top of the file, so that the app starts without it
 
         text = json.dumps({**data, "fonts": self._font_families}, ensure_ascii=False)
@@ -124,7 +113,6 @@ class TypstRenderer:
 
     @cached_property
     def _font_families(self) -> list[str]:
-        """The fonts that are tried for each letter, in order: SERIF, APP_FONTS, then the operator's by name."""
         from typst import Fonts
 
         fonts = Fonts(font_paths=self._font_folders, include_system_fonts=False).fonts()
@@ -133,12 +121,6 @@ class TypstRenderer:
 
 
 def _with_placeholders(text: str, missing: frozenset[str]) -> str:
-    """The text with PLACEHOLDER for each missing letter, or for several that joiners connect, such as one emoji.
-
-    Joiners and variation selectors that follow go with it.
-
-    Example: _with_placeholders("Zoe 👩‍🎓🎉", {"👩", "🎓", "🎉"}) == "Zoe □□"
-    """
     if not missing:
         return text
     letter = f"[{re.escape(''.join(sorted(missing)))}][\ufe0e\ufe0f]?"
@@ -146,12 +128,6 @@ def _with_placeholders(text: str, missing: frozenset[str]) -> str:
 
 
 def _evict_typst_cache(_event: object = None) -> None:
-    """Free the memory that Typst keeps of documents that will not be typeset again.
-
-    Typst has no call for that. It drops what went unused for TYPST_CACHE_MAX_AGE compilations, so one more compilation
-    than that, of an almost empty document, drops everything. Together they take 8 ms; without them a class of 800 takes
-    twice the memory, 1 GB.
-    """
     from typst import Compiler
 
     compiler = Compiler(str(TEMPLATE), ignore_system_fonts=True)
@@ -164,17 +140,13 @@ def _font_folders(operators_fonts: Path | None) -> list[str]:
 
 
 def _letters_without_font(error: Exception) -> set[str]:
-    """The letters that a TypstError says no font has, without ASCII and joiners; the empty set for any other error."""
     texts = _MISSING_LETTERS.findall(str(getattr(error, "diagnostic", error)))
     letters = set("".join(_ESCAPED.sub(lambda code: chr(int(code[1], 16)), text) for text in texts))
     return {letter for letter in letters if not letter.isascii() and letter not in _ATTACHED}
 
 
 def missing_letters_note(letters: str) -> str:
-    """Two sentences: which letters are printed as PLACEHOLDER, and that an operator can add a font.
-
-    At most 40 letters are listed, with the code points of the first 4; an ellipsis stands for the rest of either.
-    """
+    """Two sentences: which letters are printed as PLACEHOLDER, and that an operator can add a font."""
     points = ", ".join(f"U+{ord(char):04X}" for char in letters[:4]) + (", …" if len(letters) > 4 else "")
     listed = letters[:40] + ("…" if len(letters) > 40 else "")
     note = _("No font on this server has “{letters}” ({points}), so “{placeholder}” is printed in its place.")

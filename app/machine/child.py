@@ -56,14 +56,8 @@ class _Running:
 
 
 class WarmChild:
-    """Asks one child process after the other, for any number of threads; each call waits for its answer.
-
-    `serve` is the child's main function. It calls `enter_child`, sends ("ready", None), then answers every job with
-    ("progress", …), any number of times, and one message of another kind. `idle_limit_s` is how long a child without
-    work is kept, `start_limit_s` how long it may take until it is ready, `memory_limit` how many bytes it may take at
-    work, and `kept_memory` how many it may keep afterwards.
-    With `idle_time_only`, for work that nobody sits and waits for, the system runs the child when nothing else has to
-    run: on a busy machine hardly ever.
+    """Asks one child process after the other, for any number of threads; each call waits for its answer. `serve` is
+    the child's main function.
     """
 
     def __init__(
@@ -77,7 +71,6 @@ class WarmChild:
         kept_memory: int | None = None,
         idle_time_only: bool = False,
     ) -> None:
-        """No child is started before the first `ask`; `name` is the process's, and in the log."""
         self._name, self._serve = name, serve
         self.idle_limit_s, self.memory_limit, self.kept_memory = idle_limit_s, memory_limit, kept_memory
         self._start_limit_s, self._idle_time_only = start_limit_s, idle_time_only
@@ -99,15 +92,8 @@ class WarmChild:
         on_tick: Callable[[], object] = lambda: None,
     ) -> Message:
         """Send a job to the child and return its answer, (kind, content), of whatever kind: errors of the job are
-        answers, too.
-
-        Blocks, also while other threads use the child, and starts a child if none lives; neither counts for
-        `time_limit_s`. `on_progress` gets the content of each progress message. `on_tick` is called about every TICK_S,
-        while a child starts, too, but not while other threads use it. What either raises kills the child and is passed
-        on. Afterwards the child is kept for `idle_limit_s`, or killed at once (`_rest`).
-
-        Raises ChildTooSlow, ChildTooLarge and ChildLost, also while the child starts; each leaves no child, and the
-        next call starts another.
+        answers, too. Raises ChildTooSlow, ChildTooLarge and ChildLost, also while the child starts; each leaves
+        no child, and the next call starts another.
         """
         with self._lock:
             if self._idle_timer:
@@ -124,31 +110,19 @@ class WarmChild:
                 self._rest()
 
     def close(self) -> None:
-        """Kill the child at once and for good: the call that runs and every later one raise ChildLost.
-
-        Returns once the call that runs has ended.
-        """
+        """Kill the child at once and for good: the call that runs and every later one raise ChildLost."""
         self._closed = True
         if running := self._running:
             running.process.kill()  # without the lock, which the running call holds until its child answers or dies
         self._end()
 
     def _end(self) -> None:
-        """Wait until no call uses the child, then kill it, if there is one, and cancel the idle timer.
-
-        Unless `close` was called, the next `ask` starts another.
-        """
         with self._lock:
             if self._idle_timer:
                 self._idle_timer.cancel()
             self._kill()
 
     def _rest(self) -> None:
-        """Start the timer that kills the child after `idle_limit_s`; nothing happens if there is no child.
-
-        The child is killed now instead if `idle_limit_s` is 0, or if it takes more memory than `kept_memory` (None:
-        any).
-        """
         if self._running is None:
             return
         too_large = self.kept_memory is not None and memory_of(self._running.process.pid) > self.kept_memory
@@ -160,13 +134,6 @@ class WarmChild:
         self._idle_timer.start()
 
     def _ready_child(self, on_tick: Callable[[], object]) -> _Running:
-        """The living child, or a new one that has said "ready".
-
-        A child that ends before it is ready is replaced, MAX_STARTS starts in all, PAUSE_BETWEEN_STARTS_S apart; then
-        that is logged and counted, and this and every call within REST_AFTER_FAILED_STARTS_S raises ChildLost. So does
-        a call after `close`. ChildTooSlow (after `start_limit_s`), ChildTooLarge and what `on_tick` raises end the
-        first start that they happen in.
-        """
         if not self._closed and self._running and self._running.process.is_alive():
             return self._running
         self._kill()
@@ -191,9 +158,6 @@ class WarmChild:
         raise ChildLost
 
     def _start(self) -> _Running:
-        """Start a child as a new Python process, without waiting until it is ready; on Linux, it gets idle time only if
-        that was asked for.
-        """
         context = multiprocessing.get_context("spawn")  # a fork would take the app's threads and locks with it
         ours, theirs = context.Pipe()
         process = context.Process(target=self._serve, args=(theirs,), name=self._name, daemon=True)
@@ -211,12 +175,6 @@ class WarmChild:
         on_progress: Callable[[Any], object] = lambda _content: None,
         on_tick: Callable[[], object] = lambda: None,
     ) -> Message:
-        """Wait for the child's next message that is not "progress", and return it as (kind, content).
-
-        Raises ChildTooSlow after `limit_s`, ChildTooLarge if the child takes more memory than `memory_limit` (None:
-        any), which is checked every TICK_S and after every progress message, ChildLost if it ends, and what the
-        callbacks raise: see `ask`. Whatever it raises, the child has been killed.
-        """
         ends_at = time.monotonic() + limit_s
         try:
             while True:
@@ -248,12 +206,7 @@ class WarmChild:
 
 
 def enter_child() -> int:
-    """Begin the main function of a child: set up the log, give way to the app, ignore Ctrl-C, and end with the app.
-
-    To give way, it has a low priority, and the system kills it first where memory runs out. Returns how many threads
-    the child may compute with. On Linux it never runs on the last core: low priority is not enough, since a request of
-    the app may have to wait until a child's turn on a core is over.
-    """
+    """Begin the main function of a child: set up the log, give way to the app, ignore Ctrl-C, and end with the app."""
     configure_logging()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     cores = _leave_a_core()
@@ -266,10 +219,6 @@ def enter_child() -> int:
 
 
 def _leave_a_core() -> int:
-    """Keep this process off the last core it may use, if it may use several; return how many cores it should use.
-
-    Where this cannot be set, as on macOS, that is all cores of the machine but one, and at least 1.
-    """
     try:
         cores = sorted(os.sched_getaffinity(0))
         others = cores[:-1] or cores
@@ -289,7 +238,6 @@ def memory_of(process_id: int | None) -> int:
 
 
 def _end_with_parent() -> None:
-    """End this process, in the middle of its work too, as soon as its parent has ended."""
     if parent := multiprocessing.parent_process():
         parent.join()
         os._exit(1)

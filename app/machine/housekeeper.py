@@ -25,12 +25,10 @@ class _SomebodyElseDoesError(Exception):
 
 class Housekeeper:
     """Calls `often` every TIDY_EVERY_S in every process, and `daily` once a day in one process of this machine.
-
     `folder` holds the lock of the daily work, and a file that is touched when that is done.
     """
 
     def __init__(self, folder: Path, often: Callable[[], object], daily: Callable[[], object]) -> None:
-        """Nothing is done before `start` or `tidy`."""
         self._often, self._daily = often, daily
         self._turn, self._done = MachineTurn(folder / "housekeeping"), folder / "housekeeping-done"
         self._stopped = threading.Event()
@@ -48,10 +46,7 @@ class Housekeeper:
             self._thread.join(STOP_LIMIT_S)
 
     def tidy(self) -> None:
-        """Do the frequent work, then the daily work if it is due, even if the frequent work fails.
-
-        Failures are logged and counted, not raised; daily work that fails stays due.
-        """
+        """Do the frequent work, then the daily work if it is due, even if the frequent work fails."""
         for work in (self._often, self._do_daily_work):
             try:
                 work()
@@ -60,11 +55,6 @@ class Housekeeper:
                 count_failure("housekeeping")
 
     def _do_daily_work(self) -> None:
-        """Do the daily work and touch its file, if that is missing or was touched over a day ago.
-
-        Nothing happens if another process of this machine is doing the work, or has just done it. What the work raises
-        is passed on, and the file is not touched, so that the work stays due.
-        """
         if self._is_due():
             with suppress(_SomebodyElseDoesError), self._turn.taken(_give_up):
                 if self._is_due():

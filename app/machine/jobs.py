@@ -48,13 +48,7 @@ def percent(done: int, total: int) -> int:
 
 @dataclass(frozen=True)
 class Job:
-    """A job as it is now. `about` is what its page shows.
-
-    `before` is how many jobs of its kind are at work or will be started before it; 0 once it is at work. `teacher_id`
-    is the one teacher who may see it; with None, everybody who has the key may. `checkpoint` is the key of the weights
-    that it needs ("" for none), `device` the kind of device ("cuda", "" for any), `memory_bytes` the memory (0 if
-    unknown), `form` the JOB_FORM of the code that queued it. A job whose process fell silent counts as waiting.
-    """
+    """A job as it is now. `about` is what its page shows."""
 
     id: int
     key: str
@@ -93,10 +87,7 @@ class Job:
 @dataclass(frozen=True)
 class Runner:
     """Who does jobs: a process of its own, or the web processes of one machine (`is_web`), which share a name.
-
-    `concurrency` is how many jobs of each kind it does at a time. `checkpoints` describes each of its weights, under
-    `key` and other names. Jobs are matched with its `form`, `device` ("cpu", "cuda:0"), `memory_bytes` and
-    `checkpoints`; for web processes only with `form`. `JobRows.sign_on` ignores the last four fields.
+    `concurrency` is how many jobs of each kind it does at a time.
     """
 
     name: str
@@ -125,22 +116,13 @@ class Runner:
 
 
 def web_runner(folder: Path, *, leaves_jobs: bool = False) -> Runner:
-    """The runner that the web processes of this machine with this data folder are together.
-
-    It does jobs of every kind, or none if it `leaves_jobs` to other runners: then it is only listed. Its device
-    is empty: only PyTorch knows it, which is loaded when a head is run.
-    """
+    """The runner that the web processes of this machine with this data folder are together."""
     name = f"{socket.gethostname()} {sha256(str(folder.resolve()).encode()).hexdigest()[:8]}"
     return Runner(name, () if leaves_jobs else get_args(JobKind), is_web=True, device="")
 
 
 def unmet_need(job: Job, runners: Iterable[Runner]) -> tuple[str, str] | None:
-    """Why none of these runners can do a job, as (reason, sentence); None if one of them can.
-
-    Web processes do not count, nor do runners that are not alive. Needs are checked in this order: "no-runner" for its
-    kind, "old-code" (another JOB_FORM), "no-weights", "no-device" and "no-memory". The reason is the first need that no
-    runner meets who meets all before it.
-    """
+    """Why none of these runners can do a job, as (reason, sentence); None if one of them can."""
     able = [each for each in runners if each.is_alive and not each.is_web and job.kind in each.kinds]
     needs: tuple[tuple[str, str, Callable[[Runner], bool]], ...] = (
         ("no-runner", _("Nothing on this server does such work at the moment: try again later."), lambda _each: True),
@@ -162,9 +144,9 @@ def unmet_need(job: Job, runners: Iterable[Runner]) -> tuple[str, str] | None:
 
 @dataclass(frozen=True)
 class JobLimits:
-    """How many jobs of a kind may wait or be at work: in all, of all visitors, of one visitor's network, of one member.
-
-    `visitor_hourly` and `member_hourly` are how many each may queue within an hour, whatever became of them.
+    """How many jobs of a kind may wait or be at work: in all, of all visitors, of one visitor's network, of one
+    member. `visitor_hourly` and `member_hourly` are how many each may queue within an hour, whatever became of
+    them.
     """
 
     total: int
@@ -195,7 +177,6 @@ Result = bytes | Callable[[], object]
 
 class JobFailedError(ValueError):
     """Work that came to nothing: the sentence to show, and the reason as a word, in which nothing is quoted.
-
     `result` is stored when the job ends, as that of a job that is ready would be.
     """
 
@@ -238,7 +219,6 @@ class Task:
     def __init__(
         self, rows: JobRows, runner: Runner, job: Job, arguments: Mapping[str, Any], is_closed: Callable[[], bool]
     ) -> None:
-        """`job` has just been started on `runner`; `is_closed` says whether this process is closing."""
         self.job, self.arguments = job, arguments
         self.gives_way = False
         self._rows, self._runner, self._is_closed = rows, runner, is_closed
@@ -253,13 +233,7 @@ class Task:
         self._progress = done, max(total, 1)  # a head of layer 0 has nothing to report of layers below
 
     def check(self) -> None:
-        """Raise JobStoppedError if the work is to stop; to be called several times a second.
-
-        It stops at once if this process closes. Every BEAT_S the call also gives a sign of life with the progress, and
-        stops the work if the job has ended (such as cancelled or deleted) or was started again elsewhere, or if a
-        visitor's job must give way to a member's. If the database does not answer, the work goes on. `gives_way` is
-        True only if the process closes or the job gives way: then it is to be put back.
-        """
+        """Raise JobStoppedError if the work is to stop; to be called several times a second."""
         if self._is_closed():
             self.gives_way = True
             raise JobStoppedError
@@ -279,17 +253,9 @@ Work = Callable[[Task], Result]  # raises a ValueError whose text is shown, and 
 
 
 class Jobs:
-    """Queues jobs, and does those that its runner can do. Clients take turns, one job each; members' jobs go first.
-
-    With a `runner` that does no kind, or None, this process only queues jobs, and runners do them. Web processes look
-    for jobs when they are asked for something: each kind has one thread in each process that has done such work, which
-    goes on while there are jobs of any process. A runner that is a process of its own looks all the time.
-
-    What can be done with a queued job, such as cancelling it or reading its result, is in `rows`.
-    """
+    """Queues jobs, and does those that its runner can do. Clients take turns, one job each; members' jobs go first."""
 
     def __init__(self, rows: JobRows, runner: Runner | None) -> None:
-        """Nothing is done before `start`, `submit` or `find`; `add_kind` says what jobs there are."""
         self.rows, self._closed = rows, threading.Event()
         self._here = runner  # which operators see, even if it does no jobs
         self._runner = runner if runner and runner.kinds else None
@@ -312,12 +278,7 @@ class Jobs:
         return jobs
 
     def start(self) -> None:
-        """Let threads do the jobs that wait, and return at once.
-
-        In a web process, each call does those that wait now (none where jobs are left to runners) and stores a sign of
-        life for the operators' page; if that fails, nothing is raised. A runner that is a process of its own does jobs
-        from the first call until `close`; further calls do nothing. Nothing happens in a process without a runner.
-        """
+        """Let threads do the jobs that wait, and return at once."""
         if self._here and not self._runner:
             threading.Thread(target=self._sign_on, name="jobs", daemon=True).start()
         if not self._runner or not self._threads:
@@ -346,14 +307,8 @@ class Jobs:
         device: str = "",
         memory_bytes: int = 0,
     ) -> Job:
-        """Queue a job and return it without waiting for it; raises JobRefusedError if `JobRows.add` does.
-
-        Not inside a transaction. `key` is part of its address, and so a secret. `about` is what its page shows,
-        `arguments` what its work needs, both as JSON. `teacher_id` is the one teacher who may see it, None for
-        everybody who has the key. `along` stores what belongs to the job, in the same transaction. `visitor_id` or
-        `student_id` says who typed its arguments: the job is deleted with them. `checkpoint`, `device` and
-        `memory_bytes` are what a runner must have to do it: see `Job`. Where web processes do jobs, it begins now if no
-        job of its kind waits and this machine is at work on none.
+        """Queue a job and return it without waiting for it; raises JobRefusedError if `JobRows.add` does. Not inside
+        a transaction.
         """
         limits = self._kinds[kind][1]
         job = self.rows.add(kind, client, limits, REQUEST_ID.get(), key, teacher_id, about, arguments, along,
@@ -363,12 +318,7 @@ class Jobs:
         return job
 
     def find(self, key: str) -> Job | None:
-        """The job with this key; None for an unknown key, and once the job was deleted or ended an hour ago.
-
-        Who asks is not checked. If the job waits and none of its kind is at work, as after the end of a process, a web
-        process that does jobs starts to. Where jobs are left to runners, one that is overdue fails if no living runner
-        could do it for HOPELESS_AFTER_S, and is returned as failed.
-        """
+        """The job with this key; None for an unknown key, and once the job was deleted or ended an hour ago."""
         job = self.rows.find(key)
         if job and job.is_stalled and self._runner:
             self._wake(job.kind)
@@ -387,11 +337,7 @@ class Jobs:
         return found
 
     def tidy(self) -> None:
-        """Delete what has expired (`JobRows.delete_expired`), refuse hopeless jobs, and `start`.
-
-        Where jobs are left to runners, an overdue job is hopeless if at no look within the last HOPELESS_AFTER_S a
-        living runner could do it. Each fails with a sentence in its language, which this thread speaks from then on.
-        """
+        """Delete what has expired (`JobRows.delete_expired`), refuse hopeless jobs, and `start`."""
         self.rows.delete_expired()
         overdue = () if self._runner else self.rows.overdue()
         for job in overdue:
@@ -402,11 +348,7 @@ class Jobs:
         self.start()
 
     def close(self) -> None:
-        """Stop the work that is done here, put it back into the queue, and wait until it has stopped.
-
-        Another runner then does it, or the next process. A runner that is a process of its own also signs off; if that
-        fails, nothing is raised. The process does no jobs from then on.
-        """
+        """Stop the work that is done here, put it back into the queue, and wait until it has stopped."""
         self._closed.set()
         if self._server:
             self._server.join()
@@ -417,17 +359,11 @@ class Jobs:
                 self.rows.sign_off(self._runner.name)
 
     def _sign_on(self) -> None:
-        """Give a sign of life of this machine's web processes, for the operators' page; errors are ignored."""
         if self._here:
             with suppress(Exception):
                 self.rows.sign_on(self._here)
 
     def _serve(self, runner: Runner) -> None:
-        """Claim jobs for the threads of their kinds until this process closes, also through outages of the database.
-
-        First it signs off and on, so that jobs start again that an earlier process with this name has left. An outage
-        is logged and counted once, when it begins; then it tries again every POLL_S.
-        """
         is_signed_on, is_lost = False, False
         while not self._closed.is_set():
             try:
@@ -448,13 +384,6 @@ class Jobs:
                 self._closed.wait(POLL_S)
 
     def _refuse_if_hopeless(self, job: Job) -> bool:
-        """Let a job fail that waits and that no living runner can do, and return True; otherwise return False.
-
-        It fails with the sentence and reason of `unmet_need`. It must be overdue, and no look of this process within
-        HOPELESS_AFTER_S may have found a runner that can do it: a runner that restarts, or all of them after an outage
-        of the database, is gone for some seconds only. The list of runners may be RUNNERS_TTL_S old. Always False where
-        this process does jobs itself, and for a job that is at work or has ended.
-        """
         if self._runner or job.ending:
             return False
         at = time.monotonic()
@@ -471,10 +400,6 @@ class Jobs:
         return True
 
     def _wake(self, kind: JobKind, claimed: Claimed | None = None) -> None:
-        """Let a thread of a kind do the job that is `claimed`, if any, then look for others.
-
-        If this process has closed, a claimed job is put back.
-        """
         try:
             self._threads[kind].submit(self._work_off, kind, claimed)
         except RuntimeError:  # closed meanwhile: the job waits for the next process
@@ -482,12 +407,6 @@ class Jobs:
                 self.rows.put_back(claimed[0])
 
     def _work_off(self, kind: JobKind, claimed: Claimed | None) -> None:
-        """Do the job that is `claimed`, if any, then others of its kind until none waits that this runner may start.
-
-        Once this process closes, a claimed job that has not begun is put back. Errors of the queue are logged and
-        counted, and end the call: the next call of `_wake` goes on, and a job whose end could not be stored is done
-        again, since it gives no more signs of life.
-        """
         runner = self._runner
         if not runner:
             return
@@ -502,13 +421,6 @@ class Jobs:
             log.exception("the queue of jobs of the kind %s could not be read or written", kind)
 
     def _carry_out(self, task: Task) -> None:
-        """Do the work of a job, in its language, and store how it ended: "ready" with the result, or "failed".
-
-        A job that was stopped to give way is put back; one that was cancelled, or started again elsewhere, stays as it
-        is. A JobFailedError fails it with its text, reason and result, any other ValueError with its text and the
-        reason "refused". Any other error, such as a result that cannot be stored, is logged with its traceback and
-        fails it with a general sentence and the reason "error". Errors of storing that end are passed on.
-        """
         job = task.job
         REQUEST_ID.set(job.request_id)
         speak(job.language)

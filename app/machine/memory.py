@@ -23,11 +23,7 @@ _V2 = _MemoryFiles("memory.max", "memory.current", "inactive_file")
 
 
 def available_memory() -> int:
-    """Bytes of main memory that this process can still take: what is free on the machine, or less in a container.
-
-    There, the smallest rest of all limits counts (cgroup v1 or v2): the limit less what is used, without file cache.
-    Never below 0.
-    """
+    """Bytes of main memory that this process can still take: what is free on the machine, or less in a container."""
     import psutil
 
     free = int(psutil.virtual_memory().available)
@@ -35,11 +31,7 @@ def available_memory() -> int:
 
 
 def cgroup_memory_left(cgroups: Path = CGROUPS, own_cgroups: Path = OWN_CGROUPS) -> Iterator[int]:
-    """The bytes left below each memory limit of this process's cgroup and of those around it, the innermost first.
-
-    That is the limit less what is used, not counting file cache, and may be negative. A cgroup without a limit, or that
-    cannot be read, is left out.
-    """
+    """The bytes left below each memory limit of this process's cgroup and of those around it, the innermost first."""
     for folder, files in _own_folders(cgroups, own_cgroups):
         # "max", no number, means no limit in v2. File cache counts as used, but can be dropped.
         with suppress(OSError, ValueError, StopIteration):
@@ -51,12 +43,6 @@ def cgroup_memory_left(cgroups: Path = CGROUPS, own_cgroups: Path = OWN_CGROUPS)
 
 
 def _own_folders(cgroups: Path, own_cgroups: Path) -> Iterator[tuple[Path, _MemoryFiles]]:
-    """The folders of the memory cgroups of this process, from the innermost to the root, with their files' names.
-
-    `own_cgroups` names them, in v1 on the line of the memory controller, in v2 on the one without controllers; nothing
-    is yielded if it cannot be read. In a container its path is one of the host, whose folders are not there; the
-    container's cgroup is then the root.
-    """
     with suppress(OSError):
         for line in own_cgroups.read_text().splitlines():
             _number, controllers, path = line.split(":", 2)

@@ -12,21 +12,15 @@ FIRST_LOOK_S, LONGEST_LOOK_S = 0.002, 0.05  # between two attempts to take a tur
 
 
 class MachineTurn:
-    """A lock on a file in the data folder, which the system frees when its process ends, however it ends.
-
-    Where the file cannot be made, as on a disk that is full or read-only, everybody has a turn at once.
-    """
+    """A lock on a file in the data folder, which the system frees when its process ends, however it ends."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
 
     @contextmanager
     def taken(self, wait: Callable[[], object]) -> Iterator[None]:
-        """Hold the turn for this `with`, calling `wait()` again and again while somebody else has it.
-
-        That is another thread or process of this machine. `wait` is not called if the turn is free. What it raises ends
-        the waiting and is passed on. The lock's file and its folder are made if missing, and the file stays. Nobody
-        waits if it cannot be made, or where the system has no such locks.
+        """Hold the turn for this `with`, calling `wait()` again and again while somebody else has it. The lock's
+        file and its folder are made if missing, and the file stays.
         """
         file, look_s = None, FIRST_LOOK_S
         with suppress(OSError):
@@ -44,10 +38,7 @@ class MachineTurn:
 
 
 def _try_lock(file: int) -> bool:
-    """Lock the open file, and return whether that worked: False only if another descriptor holds the lock.
-
-    True, without a lock, where the system or the file system has none. Never waits.
-    """
+    """Lock the open file, and return whether that worked: False only if another descriptor holds the lock."""
     try:
         import fcntl
     except ImportError:  # Windows

@@ -35,10 +35,8 @@ class QueueFullError(Exception):
 
 
 class Places:
-    """A budget of places, bytes or whatever else clients hold for a while.
-
-    `of_visitor` is how much one network may hold, and `reserved` how much visitors leave free in all. A member may hold
-    half of the places.
+    """A budget of places, bytes or whatever else clients hold for a while. `of_visitor` is how much one network may
+    hold, and `reserved` how much visitors leave free in all.
 
     Example:
         places = Places(12, reserved=4, of_visitor=3)
@@ -47,7 +45,6 @@ class Places:
     """
 
     def __init__(self, places: int, *, reserved: int, of_visitor: int) -> None:
-        """Visitors as a whole, and each member, get one place at least."""
         self._places, self._for_visitors = places, max(1, places - reserved)
         self._of_visitor, self._of_member = of_visitor, max(1, places // 2)
         self._lock = threading.Lock()
@@ -83,9 +80,8 @@ class Places:
 
 
 class WorkQueue:
-    """One piece of work at a time, of all threads of this process; members go before visitors.
-
-    How many may work or wait is said as for Places.
+    """One piece of work at a time, of all threads of this process; members go before visitors. How many may work or
+    wait is said as for Places.
 
     Example:
         queue = WorkQueue(12, reserved=4, of_visitor=3)
@@ -99,16 +95,11 @@ class WorkQueue:
         self._is_working, self._members_since = False, list[float]()  # when each member who waits began to
 
     def __len__(self) -> int:
-        """How many work or wait."""
         return self._places.held.total()
 
     @contextmanager
     def turn(self, client: Client, wait: Callable[[], object] = lambda: None) -> Iterator[None]:
-        """Hold the turn for this `with`; raises QueueFullError at once if there is no place to wait.
-
-        `wait` is called every LOOK_S while others go first: whoever works and, for a visitor, members who wait. What it
-        raises ends the waiting, frees the place and is passed on.
-        """
+        """Hold the turn for this `with`; raises QueueFullError at once if there is no place to wait."""
         with self._places.taken(client):
             with self._changed:
                 self._await_turn(client, wait)
@@ -120,9 +111,8 @@ class WorkQueue:
                     self._changed.notify_all()
 
     def check_patience(self, client: Client) -> None:
-        """Raise QueueFullError if a member has waited over MEMBER_WAIT_S for this visitor's work; never for a member's.
-
-        For whoever works, to call now and then.
+        """Raise QueueFullError if a member has waited over MEMBER_WAIT_S for this visitor's work; never for a
+        member's.
         """
         with self._changed:
             waits = not client.is_member and self._members_since
@@ -130,12 +120,7 @@ class WorkQueue:
                 raise QueueFullError
 
     def _await_turn(self, client: Client, wait: Callable[[], object]) -> None:
-        """Wait until nobody works and, for a visitor, no member waits; then take the turn, by setting `_is_working`.
-
-        `wait` is called at every look, at least every LOOK_S, but not if the turn is free; what it raises ends the
-        waiting, and the turn is not taken. Members among themselves, and visitors, go in no certain order. The caller
-        holds the condition `_changed` and ends the turn.
-        """
+        """The caller holds the condition `_changed` and ends the turn."""
         since = time.monotonic()
         if client.is_member:
             self._members_since.append(since)

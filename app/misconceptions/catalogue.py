@@ -53,11 +53,7 @@ _GROUPS: Mapping[str, tuple[Misconception, ...]] = {
 
 
 def by_number(misconceptions: Iterable[Misconception]) -> tuple[Misconception, ...]:
-    """The misconceptions, the lowest number first.
-
-    Raises CatalogueError if two have the same number, or else the same key; it names the keys of both and the next free
-    number, which is one above the highest.
-    """
+    """The misconceptions, the lowest number first."""
     rows = sorted(misconceptions, key=lambda row: row.number)
     for name in ("number", "key"):
         rows_by_name = dict[object, Misconception]()

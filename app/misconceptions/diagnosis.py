@@ -21,11 +21,8 @@ SLIP_COST, SECOND_MISCONCEPTION_COST, CONTRADICTED_COST, UNEXPLAINED_COST = 1.0,
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """The misconception that explains a sheet, the wrong blanks that it explains, and `also` a second one held with it.
-
-    `key` and `also` are keys of misconceptions; the blanks are in the problem's order, and include those that the
-    second explains. `message` is the nudge of the first, which points at the mistake without giving it away; a problem
-    alone has no words for it. It is true of the blanks it is `about`: those that not only the second explains.
+    """The misconception that explains a sheet, the wrong blanks that it explains, and `also` a second one held with
+    it.
     """
 
     key: str
@@ -57,9 +54,8 @@ class _Answers:
 
 @dataclass(frozen=True)
 class _Fit:
-    """How well misconceptions held at once explain a sheet: what they explain, at what cost.
-
-    `unseen` is the number of predicted wrong numbers that the answers do not show.
+    """How well misconceptions held at once explain a sheet: what they explain, at what cost. `unseen` is the number
+    of predicted wrong numbers that the answers do not show.
     """
 
     held: tuple[Expectation, ...]
@@ -79,22 +75,7 @@ class _Fit:
 
 
 def diagnose(problem: Problem, values: Values, following: Collection[Blank] = ()) -> Diagnosis | None:
-    """The misconception, or the two held at once, that explain the typed `values` best; None if none explains them.
-
-    `following` are the wrong blanks that are right given the other answers. No diagnosis rests on these alone, and
-    leaving one unexplained costs less than any other wrong blank.
-
-    Best is the lowest cost: wrong blanks left unexplained, right blanks where a wrong number was predicted, a slip, and
-    a second misconception each add to it. Of equal cost, the best has fewer misconceptions, then explains more blanks,
-    then predicts fewer numbers that were not typed. Two at once are only tried if no single one fits at no cost. None
-    as well if nothing is wrong, if the only wrong blank is a slip of one digit, or if other misconceptions are equal in
-    all of this and explain the same blanks: nobody can say which of them the student holds. If the best fit has an
-    author's misconception, such rivals don't count.
-
-    Of equally good fits of different blanks, the first in the order of `expectations` wins. Of two held at once, the
-    one that predicts more of the explained blanks is the key; if they predict equally many, one that transposes, else
-    the first in that order. Blanks missing from `values` don't count.
-    """
+    """The misconception, or the two held at once, that explain the typed `values` best; None if none explains them."""
     wrong = {blank: number for blank, number in values.items() if number != problem.answers[blank]}
     if not wrong or is_single_slip(problem.answers, wrong):
         return None
@@ -126,7 +107,6 @@ def diagnose(problem: Problem, values: Values, following: Collection[Blank] = ()
 
 
 def _can_be_said(expectation: Expectation, problem: Problem, values: Values) -> bool:
-    """Whether enough matrices are filled in, oriented as the misconception says, for a sentence that compares them."""
     if not expectation.prediction.compared:
         return True
     oriented = 0
@@ -144,12 +124,6 @@ def _fits_alone(answers: _Answers) -> Iterator[_Fit]:
 
 
 def _fits_of_two(answers: _Answers) -> Iterator[_Fit]:
-    """Fits of two different misconceptions at once, each of which explains a wrong blank that the other doesn't.
-
-    Neither may explain only blanks that follow from others. A pair explains what either explains, and the counts that
-    `worked_out_with_both` yields; as for one misconception, `_fit` drops pairs that explain too little. A pair is left
-    out if half or more of the blanks that one of the two predicts hold a wrong number that neither explains.
-    """
     problem, wrong = answers.problem, answers.wrong
     for (first, by_first), (second, by_second) in combinations(answers.candidates, 2):
         if first.misconception == second.misconception or by_first <= by_second or by_second <= by_first:
@@ -161,17 +135,6 @@ def _fits_of_two(answers: _Answers) -> Iterator[_Fit]:
 
 
 def _fits_transposed(answers: _Answers) -> Iterator[_Fit]:
-    """Fits of a misconception that transposes, with another one that explains the sheet once it is transposed back.
-
-    Transposing back moves each number into the blank it was meant for; the other one then has to fit that sheet alone,
-    and no blank counts as following from others. A pair explains the wrong numbers that are right where they were meant
-    or that the other one explains there; the second misconception adds to the cost of the other's fit.
-
-    Left out are a misconception that transposes if none of the moved numbers is right where it was meant, and a pair if
-    half or more of the moved numbers are neither right nor explained, if the other one predicts all the explained
-    numbers of the sheet as it was typed, if both are the same misconception, or if the one that transposes predicts
-    wrong numbers for more right blanks than half of the explained ones.
-    """
     problem, values = answers.problem, answers.values
     for transposing in (e for e in expectations(problem) if e.transposed and _can_be_said(e, problem, values)):
         # The blank that each number was meant for, and the sheet with every number put there.
@@ -196,10 +159,8 @@ def _fits_transposed(answers: _Answers) -> Iterator[_Fit]:
 
 
 def worked_out_with_both(problem: Problem, wrong: Values, first: Expectation, second: Expectation) -> Iterator[Blank]:
-    """Yield the wrong counts whose number follows from both misconceptions at once: errors added or factors multiplied.
-
-    Only counts for which both predict a wrong number; sides are never worked out with both. The blanks come in no
-    particular order. Example: where 10 is right, and alone they predict 20 and 30, the number is 40 or 60.
+    """Yield the wrong counts whose number follows from both misconceptions at once: errors added or factors
+    multiplied.
     """
     for blank in first.wrong_answers.keys() & second.wrong_answers.keys() & wrong.keys():
         right, by_first, by_second = problem.answers[blank], first.wrong_answers[blank], second.wrong_answers[blank]
@@ -209,19 +170,6 @@ def worked_out_with_both(problem: Problem, wrong: Values, first: Expectation, se
 
 
 def _fit(answers: _Answers, held: tuple[Expectation, ...], explained: frozenset[Blank]) -> Iterator[_Fit]:
-    """Yield the fit of expectations `held` at once, or nothing if they explain too little or contradict too much.
-
-    `explained` are the wrong blanks that they account for. Of the other wrong blanks, those that follow from others do
-    not count unless an expectation predicts a number for them, and one may be a slip of the number predicted for it, or
-    else of the right one; the rest may be at most a third as many as the explained ones. Right blanks in which they
-    predict a wrong number may be at most half as many as the explained ones. Nothing is yielded either if only one
-    blank is explained and its number may be a slip of the right one. The fit's `unseen` counts the predicted numbers
-    that were not typed.
-
-    The cost adds the constants above: SLIP_COST if there is a slip, FOLLOWING_COST for each blank that follows,
-    CONTRADICTED_COST for each such right blank, UNEXPLAINED_COST for each of the rest, and SECOND_MISCONCEPTION_COST
-    for a second expectation.
-    """
     problem, values, wrong = answers.problem, answers.values, answers.wrong
     if len(explained) == 1 and is_single_slip(problem.answers, {blank: wrong[blank] for blank in explained}):
         return

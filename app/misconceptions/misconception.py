@@ -60,7 +60,6 @@ FORMULA_SYMBOLS: Mapping[str, Callable[[Problem, Blank], Expression]] = {
 
 
 def _kv_heads(architecture: Architecture) -> Expression:
-    """The key/value heads of the real model: G, or their number where the sheet's G is another one."""
     return Expression.symbol("G") if architecture.real_G is None else Expression.number(architecture.real_G)
 
 
@@ -82,7 +81,6 @@ def _window_and_new(sizes: Mapping[str, int]) -> Expression:
 
 
 def _model_of_one_expert(problem: Problem) -> Expression:
-    """The parameters of the model if each layer with experts had one of them, and no router."""
     used = problem.expression(Blank("used", "count")).substitute({"k": Expression.number(1)})
     layers = Expression.symbol("L_exp" if "L_exp" in problem.sizes else "L")
     return used - layers * problem.expression(Blank("router", "count"))
@@ -100,13 +98,7 @@ class CatalogueError(ValueError):
 @dataclass(frozen=True)
 class Prediction:
     """One way in which a misconception fills in a sheet; either `transposed`, or `overrides` and `substitutions`.
-
-    `overrides` give blanks, by name, another size: {"scores.columns": "d_h"}. `substitutions` give a symbol another
-    size in every other blank: {"G": "H"}, {"d_h": "d/H"}. `transposed` are the tensors whose rows and columns change
-    places, "*" for all of them; `compared` is how many matrices must be oriented as it says before its sentences, which
-    compare them, are said. A size is a Formula in the symbols of the sheet, the keys of its counts, and
-    FORMULA_SYMBOLS. The prediction doesn't apply if one of its sizes isn't whole, such as d/H in some models, or cannot
-    be typed into its box.
+    `overrides` give blanks, by name, another size: {"scores.columns": "d_h"}.
     """
 
     overrides: Mapping[str, str | Formula] = field(default_factory=dict)
@@ -127,14 +119,7 @@ class Prediction:
 
 @dataclass(frozen=True)
 class Misconception:
-    """One row of the catalogue: its key, its number, what it predicts on sheets of each topic, and for which models.
-
-    Numbers are in the order in which the catalogue grew, each used once: of two misconceptions that explain a sheet
-    equally well, the one with the lower number goes first.
-
-    Raises CatalogueError for a formula that can't be read, and an unknown topic, row, box or symbol.
-    If topics share a prediction, it is enough that one of them has the row, box or symbol.
-    """
+    """One row of the catalogue: its key, its number, what it predicts on sheets of each topic, and for which models."""
 
     key: str
     number: int
@@ -142,10 +127,6 @@ class Misconception:
     applies_to: Callable[[Architecture], bool] = lambda _architecture: True
 
     def __post_init__(self) -> None:
-        """Raise CatalogueError for the first unknown name of a prediction, or a formula that can't be read.
-
-        The topics for which the same Prediction object is given are checked as one.
-        """
         topics_of = dict[int, tuple[Prediction, list[str]]]()
         for topic, predictions in self.predictions.items():
             for prediction in predictions:
@@ -166,12 +147,6 @@ class Misconception:
 
 
 def _unknown_names(prediction: Prediction, topics: Iterable[str]) -> Iterator[str]:
-    """Yield what a prediction names that no sheet of the topics has, each with its kind: 'box “quiries.rows”'.
-
-    The order is topics, symbols (sorted), boxes with a formula, transposed rows. Symbols are those of its formulas and
-    those it substitutes. A symbol, box or row is known if any of the topics has it; FORMULA_SYMBOLS and the row "*"
-    always are. An unknown topic has none. Raises ExpressionError for a formula that can't be read.
-    """
     yield from (f"topic “{topic}”" for topic in topics if topic not in TOPICS)
     specs = [TOPICS[topic] for topic in topics if topic in TOPICS]
     boxes = frozenset[str]().union(*(spec.boxes for spec in specs))

@@ -40,10 +40,7 @@ class Expectation:
 
 @lru_cache(maxsize=PROBLEMS_REMEMBERED)
 def expectations(problem: Problem) -> tuple[Expectation, ...]:
-    """Every misconception that shows on this sheet, once for each different way in which it fills the sheet in.
-
-    The author's come first, so that a sheet that others fill in alike is attributed to them. Cached.
-    """
+    """Every misconception that shows on this sheet, once for each different way in which it fills the sheet in."""
     expected = list[Expectation]()
     for key, predictions in _predictions_on(problem).items():
         ways = list[Mapping[Blank, int]]()
@@ -61,14 +58,6 @@ def expectations(problem: Problem) -> tuple[Expectation, ...]:
 
 
 def _predictions_on(problem: Problem) -> dict[str, tuple[Prediction, ...]]:
-    """The predictions for this sheet by key of the misconception, in the order of `expectations`.
-
-    First come the author's misconceptions, with one prediction each; then those of the catalogue, by number, that have
-    predictions for the topic and apply to the model. On a sheet about a bug, each wrong reason that a misconception of
-    the catalogue leads to, whether it applies to the model or not, is predicted as its place, from 1, in the blank
-    "why.choice", after the misconception's other predictions; a misconception without others comes last, in the order
-    of the reasons. Some predictions may change nothing on this sheet.
-    """
     predictions: dict[str, tuple[Prediction, ...]] = {
         key: (Prediction({str(blank): Formula(size) for blank, size in sizes.items()}),)
         for key, sizes in problem.author_misconceptions.items()
@@ -87,10 +76,6 @@ def _predictions_on(problem: Problem) -> dict[str, tuple[Prediction, ...]]:
 
 @lru_cache(maxsize=PROBLEMS_REMEMBERED)
 def _expectations_by_answer(problem: Problem) -> Mapping[tuple[Blank, int], list[int]]:
-    """For each blank and wrong number, the indices in `expectations`, from 0 and ascending, of those that predict it.
-
-    A number that no expectation predicts has no entry.
-    """
     by_answer: dict[tuple[Blank, int], list[int]] = {}
     for place, expectation in enumerate(expectations(problem)):
         for answer in expectation.wrong_answers.items():
@@ -99,10 +84,7 @@ def _expectations_by_answer(problem: Problem) -> Mapping[tuple[Blank, int], list
 
 
 def confirmed_expectations(problem: Problem, values: Values) -> list[tuple[Expectation, frozenset[Blank]]]:
-    """The expectations whose wrong number is in `values` for at least one blank, each with the blanks where it is.
-
-    They come in the order of `expectations`. Right values never agree with one.
-    """
+    """The expectations whose wrong number is in `values` for at least one blank, each with the blanks where it is."""
     by_answer, expected = _expectations_by_answer(problem), expectations(problem)
     blanks: dict[int, list[Blank]] = {}
     for answer in values.items():
@@ -112,11 +94,8 @@ def confirmed_expectations(problem: Problem, values: Values) -> list[tuple[Expec
 
 
 def number_written(problem: Problem, blank: Blank, formula: Formula) -> int | None:
-    """The number that a formula writes into a blank of the sheet, which may be the right one.
-
-    None for a number that cannot be typed there: one that divides by 0, is not whole (unless the formula is rounded),
-    is below 1 (below 0 for a count) or above MAX_VALUE. Raises ExpressionError for a symbol that has no size on this
-    sheet.
+    """The number that a formula writes into a blank of the sheet, which may be the right one. Raises ExpressionError
+    for a symbol that has no size on this sheet.
     """
     meanings = _meanings(formula.expression, problem, blank)
     number = formula.number({**problem.sizes, **{name: size.value(problem.sizes) for name, size in meanings.items()}})
@@ -125,11 +104,6 @@ def number_written(problem: Problem, blank: Blank, formula: Formula) -> int | No
 
 
 def _meanings(size: Expression, problem: Problem, blank: Blank) -> dict[str, Expression]:
-    """What those symbols of a formula mean that have no size on the sheet, by symbol.
-
-    A symbol of FORMULA_SYMBOLS, such as "right", means what it gives for this blank; else the key of a count of the
-    table means that count's total. A symbol that is neither is left out.
-    """
     counts = {key: count for key, count in problem.table.askable.items() if isinstance(count, Count)}
     return {
         symbol: FORMULA_SYMBOLS[symbol](problem, blank) if symbol in FORMULA_SYMBOLS else counts[symbol].total
@@ -139,14 +113,6 @@ def _meanings(size: Expression, problem: Problem, blank: Blank) -> dict[str, Exp
 
 
 def _wrong_answers(prediction: Prediction, problem: Problem) -> dict[Blank, int]:
-    """The wrong numbers that a prediction writes, by blank; blanks in which it writes the right number are left out.
-
-    Into a blank that it overrides it writes that formula; else, if it transposes, the right number of the other side;
-    else what the right expression comes to with the sizes that it substitutes. Overrides of blanks that the sheet
-    doesn't have are ignored, and transposing changes only the rows that it names. Empty, as if it predicted nothing, if
-    one of these numbers or sizes is not whole in this model, such as d/H where H does not divide d, or if an override
-    cannot be typed into its box.
-    """
     sizes = dict(problem.sizes)
     for symbol, formula in prediction.meanings.items():
         if (meant := formula.number(problem.sizes)) is None:
@@ -174,10 +140,7 @@ def _wrong_answers(prediction: Prediction, problem: Problem) -> dict[Blank, int]
 
 def wrong_expression(problem: Problem, expected: Expectation, blank: Blank) -> Expression | None:
     """What a misconception writes into a blank that it gets wrong, in the symbols of the sheet: 4·d, or G·d_v.
-
-    It is the override of the blank; else, if the prediction transposes, the right answer of the other side; else the
-    right answer with the symbols that it substitutes. None for what symbols cannot express: a number that is rounded,
-    or a division by a sum. Raises KeyError for a blank that it gets right.
+    Raises KeyError for a blank that it gets right.
     """
     prediction = expected.prediction
     size = problem.expression(blank)
@@ -202,12 +165,7 @@ class Confusion(NamedTuple):
 
 @lru_cache(maxsize=PROBLEMS_REMEMBERED)
 def cannot_tell_apart(problem: Problem) -> tuple[Confusion, ...]:
-    """The misconceptions, by key, that do not show on this sheet, then the pairs that it cannot distinguish. Cached.
-
-    Both are in the order of `expectations`. A misconception does not show if it applies to the topic and the model and
-    yet, in each of its ways, changes nothing or only a single blank by a slip of a digit. Its Confusion has None as the
-    other. Two are a pair, listed once, if one way of each fills in the whole sheet alike.
-    """
+    """The misconceptions, by key, that do not show on this sheet, then the pairs that it cannot distinguish."""
     expected = expectations(problem)
     shown = {e.misconception for e in expected if not is_single_slip(problem.answers, e.wrong_answers)}
     hidden = [Confusion(key, None) for key in _predictions_on(problem) if key not in shown]
@@ -220,11 +178,7 @@ def cannot_tell_apart(problem: Problem) -> tuple[Confusion, ...]:
 
 
 def nearest_expectation(problem: Problem, misconception: str, answers: Values) -> Expectation | None:
-    """How a misconception, given by key, fills in the sheet; of several ways, the one most like these answers.
-
-    That is the way with the most wrong numbers that are typed in their blanks, which may be none; of equal ways, the
-    first in `expectations`. None if the misconception writes no wrong number on this sheet.
-    """
+    """How a misconception, given by key, fills in the sheet; of several ways, the one most like these answers."""
 
     def agreeing(expected: Expectation) -> int:
         return sum(answers.get(blank) == number for blank, number in expected.wrong_answers.items())
@@ -233,9 +187,8 @@ def nearest_expectation(problem: Problem, misconception: str, answers: Values) -
 
 
 def predicted_sheet(problem: Problem, misconception: str, answers: Values) -> Mapping[Blank, int]:
-    """A number for every blank, as a misconception fills in the whole sheet in the way that is nearest to the answers.
-
-    The right sheet if the misconception doesn't show here.
+    """A number for every blank, as a misconception fills in the whole sheet in the way that is nearest to the
+    answers.
     """
     nearest = nearest_expectation(problem, misconception, answers)
     return {**problem.answers, **(nearest.wrong_answers if nearest else {})}

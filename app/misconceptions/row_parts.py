@@ -35,9 +35,6 @@ def in_first_steps(size: str, *blanks: str) -> dict[str, tuple[Prediction, ...]]
 def in_dimensions(*ways: Mapping[str, str]) -> dict[str, tuple[Prediction, ...]]:
     """Predictions for the topics "three-dimensions" and "four-dimensions", one for each way of writing shapes of
     tensors.
-
-    A way has the shapes in three dimensions by tensor. Example: {"scores": "N, H, H"} writes N, H, H, and in four
-    dimensions B, N, H, H, where B stays right.
     """
     return {
         topic: tuple(Prediction(all_sides(before, **way)) for way in ways)
@@ -46,12 +43,7 @@ def in_dimensions(*ways: Mapping[str, str]) -> dict[str, tuple[Prediction, ...]]
 
 
 def all_sides(before: int = 0, /, **shapes: str) -> dict[str, str]:
-    """Overrides of the sides of tensors, by key, each with its shape as text: padding_mask="B, N, 1, 1".
-
-    Each tensor has this many sides `before` those of its shape, which are not overridden. The names of the sides follow
-    from the total: rows and columns if it is two, else dim0, dim1 and so on: all_sides(1, scores="N, H") gives
-    {"scores.dim1": "N", "scores.dim2": "H"}.
-    """
+    """Overrides of the sides of tensors, by key, each with its shape as text: padding_mask="B, N, 1, 1"."""
     sides = {key: shape.split(", ") for key, shape in shapes.items()}
     return {
         str(Blank(key, field)): size

@@ -11,10 +11,7 @@ from app.shapes.table import Blank
 
 
 def is_single_slip(key: Values, wrong: Values) -> bool:
-    """Whether a single blank is wrong, and its number is a slip of the right one; one that is chosen never is.
-
-    Nor is a single digit, since any other is a slip of it: who writes 6 for 3 has rather miscounted than mistyped.
-    """
+    """Whether a single blank is wrong, and its number is a slip of the right one; one that is chosen never is."""
     return len(wrong) == 1 and all(
         min(number, key[blank]) > 9 and is_slip_in(blank, number, key[blank]) for blank, number in wrong.items()
     )
@@ -26,10 +23,7 @@ def is_slip_in(blank: Blank, typed: int, meant: int) -> bool:
 
 
 def is_slip(typed: int, meant: int) -> bool:
-    """Whether two numbers are one digit apart: mistyped, left out, added, or two neighbours swapped.
-
-    Leading zeros that this leaves are dropped: 96 is a slip of 4096, whose 4 was left out.
-    """
+    """Whether two numbers are one digit apart: mistyped, left out, added, or two neighbours swapped."""
     short, long = sorted((typed, meant))
     if short < 0:  # a difference of wrong answers
         return False
@@ -40,7 +34,6 @@ def is_slip(typed: int, meant: int) -> bool:
 
 
 def _differ_by_one_digit(first: str, second: str) -> bool:
-    """Whether two texts of equal length differ in exactly one character, or only in two neighbours that are swapped."""
     differ = [at for at, (a, b) in enumerate(zip(first, second, strict=True)) if a != b]
     if len(differ) == 2 and differ[1] == differ[0] + 1:
         return first[differ[0]] == second[differ[1]] and first[differ[1]] == second[differ[0]]

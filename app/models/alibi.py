@@ -17,20 +17,13 @@ AlibiSlopes = Callable[[int], tuple[float, ...]]
 
 
 def slopes_from_powers(heads: int) -> tuple[float, ...]:
-    """BLOOM and Falcon: the slopes of the largest power of two up to `heads`, then every other slope of its double.
-
-    The latter begin with the first and end when there is one slope for each head: 3 heads have both slopes of 2 heads
-    and the first one of 4.
-    """
+    """BLOOM and Falcon: the slopes of the largest power of two up to `heads`, then every other slope of its double."""
     below = 2 ** (heads.bit_length() - 1)
     return _powers(below) + _powers(2 * below)[::2][: heads - below]
 
 
 def slopes_of_larger_power(heads: int) -> tuple[float, ...]:
-    """MPT: every other slope of the next larger power of two, from its second on, then the others from its first on.
-
-    The list is cut off after one slope for each head. A power of two of heads has its own slopes, in order.
-    """
+    """MPT: every other slope of the next larger power of two, from its second on, then the others from its first on."""
     below = 2 ** (heads.bit_length() - 1)
     if below == heads:
         return _powers(heads)
@@ -39,5 +32,4 @@ def slopes_of_larger_power(heads: int) -> tuple[float, ...]:
 
 
 def _powers(count: int) -> tuple[float, ...]:
-    """2^(-8·i/count) for i from 1 to count."""
     return tuple(2.0 ** (-STRENGTH * (i + 1) / count) for i in range(count))

@@ -46,11 +46,8 @@ class TokensError(ValueError):
 
 @dataclass(frozen=True)
 class SizeSource:
-    """Where one size of an Architecture came from: a config field, or the rule or default that replaced a missing one.
-
-    `field` is the config field that stated the value, None if none did. `rule` is what gave it then, such as "d/H";
-    empty for a default of the family, and if a field stated it. With `is_null`, it is the rule for a field that is
-    null. `fields` are the config fields that may state this size, empty if it always follows from other sizes.
+    """Where one size of an Architecture came from: a config field, or the rule or default that replaced a missing
+    one. `field` is the config field that stated the value, None if none did.
     """
 
     symbol: str
@@ -68,12 +65,7 @@ class SizeSource:
 
 @dataclass(frozen=True)
 class Rotary:
-    """Rotary position embedding (RoPE; Su et al., arXiv:2104.09864).
-
-    `theta` is the base of its angles; `width` is how many of the d_h numbers of a query or key are rotated; `scaling`
-    is the config's `rope_scaling` object, empty if it has none. With `adjacent_pairs`, numbers 2j and 2j + 1 of a query
-    are rotated together (GPT-J, Cohere); else numbers j and j + width/2, as transformers does for LLaMA.
-    """
+    """Rotary position embedding (RoPE; Su et al., arXiv:2104.09864)."""
 
     theta: float
     width: int
@@ -83,13 +75,7 @@ class Rotary:
 
 @dataclass(frozen=True)
 class LayerRun:
-    """Neighbouring layers that are alike.
-
-    `count` is how many, `parameters` the tensors that one of them has. `window` is how many keys a query sees in a
-    sliding window, itself included, None if it sees all: the latest ones of a causal model, (window - 1)/2 on each side
-    of the query in a bidirectional one. `chunk` is the length of the chunks that the text is cut into for these layers
-    (Llama 4): a query sees only the keys of its chunk. `rotary` is None if these layers rotate nothing.
-    """
+    """Neighbouring layers that are alike. `count` is how many, `parameters` the tensors that one of them has."""
 
     count: int
     parameters: ParameterSpecs = ()
@@ -112,11 +98,7 @@ class LayerStack:
 
     @cached_property
     def kinds(self) -> tuple[LayerKind, ...]:
-        """The different sets of tensors that its layers have, each with the number of layers that have it.
-
-        They are in the order of their first layers. Layers with the same tensors are one kind even if they are apart,
-        and whatever their window, chunk and rotation.
-        """
+        """The different sets of tensors that its layers have, each with the number of layers that have it."""
         layers = dict[ParameterSpecs, int]()
         for run in self.runs:
             layers[run.parameters] = layers.get(run.parameters, 0) + run.count
@@ -143,38 +125,8 @@ class LayerKind:
 
 @dataclass(frozen=True)
 class Architecture:
-    """One model: its sizes by symbol, what kind of attention it has, and which parameters.
-
-    Sizes: d is the embedding dimension. H and G are the query heads and key/value heads of a layer. d_h is the head
-    dimension of queries and keys, d_v that of values. d_ff is the inner width of the first layer's feed-forward block
-    (of one expert where it has experts). V is the vocabulary size, None where there is no vocabulary. L is the number
-    of layers. C is the stated maximum length, None where the config states none; it limits the input only of a model
-    with a position table. `extra` holds the sizes that only some families have, such as E and k. N, the number of
-    tokens, belongs to a sheet, not to a model. In an encoder-decoder all these are the encoder's: see `decoder_sizes`.
-
-    The first layer's: `biases` names the projections that have one, of "qkvo"; `qk_norm` is the norm of its queries and
-    keys, and `qk_norm_eps` the epsilon of that norm, None unless it is an RMSNorm; `rotary` is None without RoPE;
-    `window` is its sliding window and `chunk` its chunk in keys, None without one (see LayerRun). Other layers may
-    differ: see `stacks`. With `scales_queries`, layers without RoPE multiply each query by a factor that grows with its
-    position (Llama 4).
-
-    How every head computes: its scores are multiplied by `score_scale`, squashed to c·tanh(scores/c) if there is a
-    `score_softcap` c, and get the `position_bias` added, with `alibi_slopes` head by head where that is ALiBi. `norm`
-    and `norm_placement` say which normalization a layer has, and where; with `scales_residuals`, a layer's blocks are
-    multiplied by a constant of the config before they are added (Granite). `not_modelled` are the parts of attention
-    that none of these fields describes, each as a noun phrase ("attention sinks"): shapes and counts are right, but
-    whoever computes numbers has to refuse such a model. An encoder's decoder computes in the same way, with the
-    factor for its head dimension.
-
-    The whole model's: `input` is what it reads, `embedding_scale` is what token embeddings are multiplied by,
-    `has_final_norm` whether a norm follows the last layer, and `has_kv_cache` whether the model generates token by
-    token and keeps something of earlier tokens. `usable_positions` is how many tokens its position table has room for,
-    None without a table; `fixed_tokens` is the one length that the model reads, None where the input may be shorter.
-    `gated` says whether the feed-forward blocks have a gate (arXiv:2002.05202), and `width_rule` how d_ff was chosen
-    for such blocks, None where that is not known. `model_class` is the class of transformers whose parameters are
-    counted, `task_head` what that class puts on top. `base_parameters` are the tensors of the base model outside its
-    layers, `head_parameters` those of the task head; the layers' are in `stacks`. `notes` are sentences for the reader
-    on what was read otherwise than the file says. `real_G` is G before `as_multi_head` simplified it, None elsewhere.
+    """One model: its sizes by symbol, what kind of attention it has, and which parameters. Sizes: d is the embedding
+    dimension.
     """
 
     name: str
@@ -236,11 +188,7 @@ class Architecture:
 
     @property
     def decoder_sizes(self) -> dict[str, int]:
-        """`all_sizes` with those of the decoder for an encoder-decoder; `all_sizes` itself for every other model.
-
-        H and G become H_dec, d_h and d_v become d_h_dec, L becomes L_dec, and d_ff becomes d_ff_dec if the decoder has
-        one (BART). All other sizes stay the encoder's.
-        """
+        """`all_sizes` with those of the decoder for an encoder-decoder; `all_sizes` itself for every other model."""
         sizes = self.all_sizes
         if not self.encoder_decoder:
             return sizes
@@ -250,9 +198,8 @@ class Architecture:
 
     @property
     def attention_matrices(self) -> ParameterSpecs:
-        """The matrices of self-attention in the first layer, without biases or norms; () if it has no self-attention.
-
-        In an encoder-decoder it is the encoder's first layer.
+        """The matrices of self-attention in the first layer, without biases or norms; () if it has no
+        self-attention.
         """
         specs = self.stacks[0].kinds[0].rows.get("attention", ()) if self.stacks else ()
         return tuple(spec for spec in specs if not spec.is_vector)
@@ -323,18 +270,11 @@ class Architecture:
 
     @property
     def max_decoder_tokens(self) -> int:
-        """The longest text the decoder may write: P_dec, the rows of its position table, or MAX_TOKENS without one.
-
-        For a model that is not an encoder-decoder it is `max_tokens`.
-        """
+        """The longest text the decoder may write: P_dec, the rows of its position table, or MAX_TOKENS without one."""
         return self.extra.get("P_dec", MAX_TOKENS) if self.encoder_decoder else self.max_tokens
 
     def reach_of(self, window: int) -> int:
-        """How many tokens a window reaches in one direction, the query included: 65 of 129 to both sides.
-
-        In a causal model it is the whole window. In a text that is no longer than this, each token sees all others,
-        except for a causal mask.
-        """
+        """How many tokens a window reaches in one direction, the query included: 65 of 129 to both sides."""
         return window if self.causal else (window + 1) // 2
 
     def as_multi_head(self) -> Architecture:
@@ -347,10 +287,8 @@ class Architecture:
         return self.G if self.real_G is None else self.real_G
 
     def check_tokens(self, tokens: int) -> int:
-        """Return `tokens` if the model takes that many; otherwise raise TokensError, which says which numbers it takes.
-
-        A model with `fixed_tokens` takes that number alone, any other from 1 to `max_tokens`. Where a position table is
-        the limit, the message says so.
+        """Return `tokens` if the model takes that many; otherwise raise TokensError, which says which numbers it
+        takes.
         """
         if self.fixed_tokens is not None and tokens != self.fixed_tokens:
             problem = _("{model} always reads exactly {count:,} tokens: choose {count:,}.")

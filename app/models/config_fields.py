@@ -41,10 +41,7 @@ def read_bool(config: Config, name: str, default: bool) -> bool:
 
 
 def read_positive_number(config: Config, name: str, default: object) -> float:
-    """The field as a float above 0 and below 10^12, `default` if it is absent or null; else raises ConfigError.
-
-    The default is checked as well, since it may come from another field of the config. true and false are refused.
-    """
+    """The field as a float above 0 and below 10^12, `default` if it is absent or null; else raises ConfigError."""
     value = config.get(name)
     value = default if value is None else value
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1e12:
@@ -54,11 +51,7 @@ def read_positive_number(config: Config, name: str, default: object) -> float:
 
 
 def read_layer_numbers(config: Config, name: str, default: tuple[int, ...]) -> frozenset[int]:
-    """The field as a set of layers counted from 0, such as [3, 8, 13]; `default` if it is absent or null.
-
-    Anything but a list of whole numbers raises ConfigError; negative ones and those beyond the last layer are let
-    through.
-    """
+    """The field as a set of layers counted from 0, such as [3, 8, 13]; `default` if it is absent or null."""
     value = config.get(name)
     if value is None:
         return frozenset(default)

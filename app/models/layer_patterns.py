@@ -35,9 +35,6 @@ def every_layer(config: Config, layers: int) -> list[bool]:
 def all_but_every(period: int, field: str | None = None, *, first: bool = False) -> LayerPattern:
     """The pattern of all layers except the last, or with `first` the first, of every n.
 
-    n is the config's `field`, which must be a whole number from 1 on; `period` if it is absent or null, or if no field
-    is named.
-
     Example: period 3 and 7 layers -> yes yes no yes yes no yes; with `first`: no yes yes no yes yes no
     """
 
@@ -52,8 +49,6 @@ def all_but_every(period: int, field: str | None = None, *, first: bool = False)
 def all_after(field: str, default: int) -> LayerPattern:
     """The pattern of all layers after the first n.
 
-    n is the config's `field`, a whole number from 0 on, else ConfigError; `default` if it is absent or null.
-
     Example: n = 2 and 5 layers -> no no yes yes yes
     """
 
@@ -66,8 +61,6 @@ def all_after(field: str, default: int) -> LayerPattern:
 
 def every_other_before(field: str, default: int) -> LayerPattern:
     """The pattern of every other layer among the first n, beginning with the model's first.
-
-    n is the config's `field`, a whole number from 0 on, else ConfigError; `default` if it is absent or null.
 
     Example: n = 4 and 7 layers -> yes no yes no no no no
     """
@@ -85,13 +78,7 @@ def without_rotary(config: Config, layers: int) -> list[bool]:
 
 
 def with_rotary(config: Config, layers: int) -> list[bool]:
-    """The pattern of the layers with rotary positions: Llama 4 has its chunks there.
-
-    The config's "no_rope_layers" has a 1 for a layer with rotary positions and a 0 for one without, despite its name;
-    its items are not checked. Without that list, or with an empty one, all layers have them except every n-th; n is
-    "no_rope_layer_interval", 4 if that is absent. Raises ConfigError for anything but a list with one item for each
-    layer, and for an n that is null or no whole number from 1 on.
-    """
+    """The pattern of the layers with rotary positions: Llama 4 has its chunks there."""
     stated = config.get("no_rope_layers")
     if stated:
         if not isinstance(stated, list) or len(stated) != layers:
@@ -103,11 +90,8 @@ def with_rotary(config: Config, layers: int) -> list[bool]:
 
 
 def local_attention_types(config: Config, layers: int) -> list[bool]:
-    """The pattern of GPT-Neo's layers with a window, those called "local".
-
-    "attention_types" lists groups of layers and how often each is repeated, such as [[["global", "local"], 6]] for 12
-    layers. If it is absent or null, global and local layers alternate, whatever their number. Raises ConfigError for
-    anything that does not give each layer a type.
+    """The pattern of GPT-Neo's layers with a window, those called "local". Raises ConfigError for anything that does
+    not give each layer a type.
     """
     stated = config.get("attention_types")
     if stated is None:
@@ -126,42 +110,29 @@ def local_attention_types(config: Config, layers: int) -> list[bool]:
 
 
 def sparse_steps(config: Config, layers: int) -> list[bool]:
-    """The pattern of Qwen's layers with experts: the last of every n, where n is "decoder_sparse_step", 1 if absent.
-
-    Layers that "mlp_only_layers" lists, counted from 0, are left out.
-    """
+    """The pattern of Qwen's layers with experts: the last of every n, where n is "decoder_sparse_step", 1 if absent."""
     step = check_whole_number(config.get("decoder_sparse_step", 1), "decoder_sparse_step", MAX_POSITIONS)
     without_experts = read_layer_numbers(config, "mlp_only_layers", ())
     return [i not in without_experts and (i + 1) % step == 0 for i in range(layers)]
 
 
 def interleaved_experts(config: Config, layers: int) -> list[bool]:
-    """The pattern of Llama 4's layers with experts: those that "moe_layers" lists, counted from 0.
-
-    If it is absent or null, the last of every n layers has experts; n is "interleave_moe_layer_step", 1 if absent.
-    """
+    """The pattern of Llama 4's layers with experts: those that "moe_layers" lists, counted from 0."""
     step = check_whole_number(config.get("interleave_moe_layer_step", 1), "interleave_moe_layer_step", MAX_POSITIONS)
     listed = read_layer_numbers(config, "moe_layers", tuple(range(step - 1, layers, step)))
     return [i in listed for i in range(layers)]
 
 
 def listed_cross_layers(config: Config, layers: int) -> list[bool]:
-    """The pattern of Llama 3.2 Vision's layers that look at the image, from "cross_attention_layers".
-
-    They are counted from 0. If it is absent or null: every fifth layer from the fourth on, up to the 39th.
-    """
+    """The pattern of Llama 3.2 Vision's layers that look at the image, from "cross_attention_layers"."""
     listed = read_layer_numbers(config, "cross_attention_layers", (3, 8, 13, 18, 23, 28, 33, 38))
     return [i in listed for i in range(layers)]
 
 
 @dataclass(frozen=True)
 class WindowRule:
-    """How a family states its sliding windows.
-
-    `layers` is the pattern of the layers that have one, `field` the config field with its length in keys, `missing` the
-    length if that field is absent, None for no window. A field that is null means no window. `switch` is a field that
-    must be true for there to be windows at all, None if there is no such field. With `chunked`, the length is that of
-    chunks instead, and a query sees only the keys of its chunk.
+    """How a family states its sliding windows. `layers` is the pattern of the layers that have one, `field` the
+    config field with its length in keys, `missing` the length if that field is absent, None for no window.
     """
 
     layers: LayerPattern = every_layer
@@ -175,12 +146,6 @@ def window_per_layer(
     rule: WindowRule | None, config: Config, layers: int, *, centred: bool = False
 ) -> tuple[int | None, ...]:
     """The window (or chunk) of each layer, first to last: how many keys a query sees, itself included; None for all.
-
-    The length is the rule's field of the config, or the rule's `missing` if the config lacks it; null is not missing,
-    but means no window. The layers with a window are those that the config's "layer_types" lists, else those of the
-    rule's pattern. A `centred` window, of a bidirectional model, reaches half the length, rounded down, to each side of
-    the query. All are None without a rule, if the rule's `switch` field is not true, and if the length is None. Raises
-    ConfigError for a field that cannot be read; with a rule, "layer_types" is read even where there are no windows.
 
     Example: windows of 4 in all layers except every third, 5 layers -> (4, 4, None, 4, 4); centred: (5, 5, None, 5, 5)
     """
@@ -199,11 +164,6 @@ def window_per_layer(
 
 
 def _listed_windows(config: Config, layers: int) -> list[bool] | None:
-    """For each layer, whether the config's "layer_types" gives it a window; None if that field is absent or null.
-
-    Windows are "sliding_attention" and "chunked_attention"; "full_attention" has none. Raises ConfigError for any other
-    type, and for anything but a list with exactly one entry for each layer.
-    """
     types = config.get("layer_types")
     if types is None:
         return None
@@ -218,7 +178,6 @@ def _listed_windows(config: Config, layers: int) -> list[bool] | None:
 
 
 def _read_count(config: Config, field: str, default: int) -> int:
-    """The field as a whole number from 0 on, `default` if it is absent or null; else raises ConfigError."""
     value = config.get(field)
     if value == 0 and not isinstance(value, bool):
         return 0

@@ -71,9 +71,6 @@ def reason_for_none(symbol: str) -> str:
 def unstated_reason(architecture: Architecture, reading: SizeSource, sizes: Mapping[str, int]) -> str:
     """The sentence on why a size has its value if no field of the config states it; "" if one does.
 
-    It names the field that is null, or else the first that could state the size; without such a field, it says that the
-    size is derived. The rule is written out in numbers, which are taken from `sizes` by symbol.
-
     Example: '“head_dim” is not stated, so it is d/H = 4096/32.'
     """
     if reading.field:
@@ -91,13 +88,6 @@ def unstated_reason(architecture: Architecture, reading: SizeSource, sizes: Mapp
 
 
 def _rule_in_words(reading: SizeSource) -> str:
-    """What a reading's rule says, with {rule}, {numbers}, {value} and {family} not filled in.
-
-    Some pairs of symbol and rule have words; else a number is a default, a name is what the size equals, and a formula
-    is written out, "rounded down" if it has "//", except for a head dimension, which it divides evenly.
-
-    Example: 'd/H' for d_h gives '{rule} = {numbers}', '32' gives '{value}, the default of {family}'.
-    """
     of_size = {
         ("G", "H"): _("equal to the number of query heads"),
         ("G", "1"): _("1: all query heads share one key/value head"),
@@ -117,12 +107,7 @@ def _rule_in_words(reading: SizeSource) -> str:
 
 
 def property_sentences(a: Architecture) -> Iterator[str]:
-    """Yield how a model computes, a sentence or more for each property.
-
-    In this order: mask, key/value heads, windows, positions, scores, biases, QK norm, sinks, norms, gate, experts, LM
-    head, model class, and what is not modelled. Of these, QK norm, sinks, experts and what is not modelled have no
-    sentence in models without them; the others always have one.
-    """
+    """Yield how a model computes, a sentence or more for each property."""
     if a.encoder_decoder:
         yield _(
             "The encoder attends in both directions. The decoder is causal, and its cross-attention reads the "
@@ -177,7 +162,6 @@ def _size_texts(a: Architecture) -> dict[str, str]:
 
 
 def _kv_heads_sentence(a: Architecture) -> str:
-    """The sentence on key/value heads, sizes not filled in: latent, one per query head, one in all, or one a group."""
     if a.has_latent_attention:
         return _(
             "Multi-head latent attention: the keys and values of all {H} heads are computed from a latent of {r_kv} "
@@ -191,12 +175,6 @@ def _kv_heads_sentence(a: Architecture) -> str:
 
 
 def _window_sentence(a: Architecture) -> str:
-    """The sentence on sliding windows or chunks of the layers; if they differ in length, it states the widest.
-
-    It is the first that is true: no layer has one; a layer has chunks; all windows are at least as long as the context
-    length, so that they hide nothing; windows reach to both sides, in how many layers and how far to each; windows in
-    all layers; windows in how many layers.
-    """
     limits = [run.window or run.chunk for run in a.runs for _layer in range(run.count)]
     limited = [limit for limit in limits if limit is not None]
     if not limited:
@@ -225,11 +203,6 @@ def _window_sentence(a: Architecture) -> str:
 
 
 def _position_sentences(a: Architecture) -> Iterator[str]:
-    """Yield the sentences on positions: on RoPE, else on a table shorter than MAX_TOKENS, else on sinusoids.
-
-    Sinusoids are left out if scores have a position bias, which has a sentence too. A fixed number of tokens comes
-    last.
-    """
     with_rotary = [run for run in a.runs if run.rotary]
     if with_rotary:
         yield from _rotary_sentences(a, with_rotary)
@@ -268,12 +241,6 @@ def _position_sentences(a: Architecture) -> Iterator[str]:
 
 
 def _rotary_sentences(a: Architecture, with_rotary: Sequence[LayerRun]) -> Iterator[str]:
-    """Yield the sentences on RoPE, which the layers `with_rotary` have.
-
-    First how many dimensions it rotates, all or a part, with the base of the first layer without a window (of the first
-    of all, if all have one); then the base of the first layer with a window, if it differs, and how many layers have no
-    RoPE, if any.
-    """
     common = next((run.rotary for run in with_rotary if not run.window), with_rotary[0].rotary)
     local = next((run.rotary for run in with_rotary if run.window), common)
     if common is None or local is None:
@@ -299,7 +266,6 @@ def _rotary_sentences(a: Architecture, with_rotary: Sequence[LayerRun]) -> Itera
 
 
 def _score_sentences(a: Architecture) -> Iterator[str]:
-    """Yield the sentences on the scores: what they are multiplied or divided by and, if there is one, their cap."""
     scale = a.score_scale
     sentence = {
         "inverse-sqrt": _("Scores are divided by √d_h = √{d_h} before the softmax."),
@@ -319,7 +285,6 @@ def _score_sentences(a: Architecture) -> Iterator[str]:
 
 
 def _expert_sentences(a: Architecture) -> Iterator[str]:
-    """Yield the sentence on experts, with the shared ones if there are any; nothing for a model without experts."""
     if not a.has_experts:
         return
     shared = _shared_experts(a)
@@ -340,7 +305,6 @@ def _expert_sentences(a: Architecture) -> Iterator[str]:
 
 
 def _shared_experts(a: Architecture) -> int:
-    """How many experts every token uses: n_sh, or 1 without that size; 0 if no layer has shared experts."""
     has_shared = any("shared_experts" in kind.rows for kind in a.kinds)
     return a.all_sizes.get("n_sh", 1) if has_shared else 0
 
@@ -362,11 +326,7 @@ def bucket_name(bucket: Bucket, part: Summand) -> str:
 
 
 def layers_text(part: Summand, total: ParameterFormula) -> str:
-    """Which layers a summand counts, and how many, in words; "" for one outside the layers, such as the embeddings.
-
-    They are called the encoder's or decoder's if the model has a decoder (see `total`); else all layers, or those of
-    one kind if layers differ.
-    """
+    """Which layers a summand counts, and how many, in words; "" for one outside the layers, such as the embeddings."""
     if not part.layers:
         return ""
     one, stacks = part.layers == 1, [other for other in total.summands if other.layers]
@@ -383,12 +343,8 @@ def layers_text(part: Summand, total: ParameterFormula) -> str:
 
 
 def count_remarks(a: Architecture, counts: ParameterCounts, total: ParameterFormula) -> Iterator[str]:
-    """Yield sentences on the number of parameters: equal sizes, parameters active for one token, the length of inputs.
-
-    The first is left out if the formula uses no equality of sizes, the second if all parameters are active; with an
-    untied LM head, it is followed by the number without the embedding table. The last names the products in which the
-    longest input is a factor, with the rows of their tables; without any, it says that it is none, and states the
-    context length if there is one.
+    """Yield sentences on the number of parameters: equal sizes, parameters active for one token, the length of
+    inputs.
     """
     if total.equalities:
         equalities = ", ".join(
@@ -416,7 +372,6 @@ def count_remarks(a: Architecture, counts: ParameterCounts, total: ParameterForm
 
 
 def _active_sentence(a: Architecture) -> str:
-    """The sentence on the parameters that one token uses, with no, one or several shared experts, not filled in."""
     shared = _shared_experts(a)
     if shared == 0:
         return _(

@@ -24,11 +24,8 @@ LAYER_BUCKETS: tuple[Bucket, ...] = ("attention", "attention_norms", "mlp", "nor
 
 @dataclass(frozen=True)
 class Parameter:
-    """One parameter tensor with its sizes filled in.
-
-    `name` is the name of its module in transformers, which a checkpoint may name otherwise, with {i} for the layer and
-    {j} if one layer has several. `stored_shape` and `in_out_shape` are those of `spec`, in whole numbers. `instances`
-    is how many such tensors the model holds, `active` how many numbers of one of them a token meets.
+    """One parameter tensor with its sizes filled in. `name` is the name of its module in transformers, which a
+    checkpoint may name otherwise, with {i} for the layer and {j} if one layer has several.
     """
 
     name: str
@@ -51,11 +48,7 @@ class Parameter:
 
 @dataclass(frozen=True)
 class LayerCounts:
-    """How many parameters each of `count` neighbouring layers has, by what they are for.
-
-    `mlp` holds the router and all experts; `other` holds what is neither attention nor feed-forward nor norm: sinks,
-    tables of relative positions, and the cross attention of a decoder that reads an encoder.
-    """
+    """How many parameters each of `count` neighbouring layers has, by what they are for."""
 
     count: int
     attention: int
@@ -72,10 +65,8 @@ class LayerCounts:
 
 @dataclass(frozen=True)
 class ParameterCounts:
-    """A whole model's parameters: total = embedding + output_head + other + the layers.
-
-    `embedding` holds the tables of tokens, positions and types; `output_head` is 0 if it is the embedding again.
-    `active` is what one token meets: in a mixture of experts only k of E experts (arXiv:1701.06538).
+    """A whole model's parameters: total = embedding + output_head + other + the layers. `embedding` holds the tables
+    of tokens, positions and types; `output_head` is 0 if it is the embedding again.
     """
 
     embedding: int
@@ -92,10 +83,8 @@ class ParameterCounts:
 
 
 def parameter_tensors(architecture: Architecture) -> tuple[Parameter, ...]:
-    """Every parameter tensor of the model: those of the base model outside its layers, of the layers, of the task head.
-
-    Tied tensors are listed once; a tensor of the layers is listed once, with the number of layers that have it, times
-    its copies in a layer, as `instances`. All names but those of the task head begin with the task head's prefix.
+    """Every parameter tensor of the model: those of the base model outside its layers, of the layers, of the task
+    head.
     """
     prefix, sizes = architecture.task_head.prefix, architecture.all_sizes
     return (
@@ -106,11 +95,7 @@ def parameter_tensors(architecture: Architecture) -> tuple[Parameter, ...]:
 
 
 def parameter_counts(architecture: Architecture) -> ParameterCounts:
-    """The parameters of a model by what they are for, all its layers and experts included; tied tensors count once.
-
-    `other` counts what is outside the layers and neither embedding nor output head. `active` is the total with only the
-    k of E experts that one token meets.
-    """
+    """The parameters of a model by what they are for, all its layers and experts included; tied tensors count once."""
     outside = _bucket_counts(architecture.outside_parameters, architecture.all_sizes)
     return ParameterCounts(
         embedding=outside["embedding"],
@@ -122,10 +107,7 @@ def parameter_counts(architecture: Architecture) -> ParameterCounts:
 
 
 def layer_counts(architecture: Architecture, stack: LayerStack) -> tuple[LayerCounts, ...]:
-    """The parameters of one layer by what they are for, for each layer of the stack, first to last.
-
-    Neighbours with equal counts share one entry, whose `count` is how many they are.
-    """
+    """The parameters of one layer by what they are for, for each layer of the stack, first to last."""
     by_kind = {kind.parameters: _bucket_counts(kind.parameters, architecture.all_sizes) for kind in stack.kinds}
     counted = [(by_kind[run.parameters], run.count) for run in stack.runs]
     return tuple(
@@ -135,13 +117,7 @@ def layer_counts(architecture: Architecture, stack: LayerStack) -> tuple[LayerCo
 
 
 def parameters_json(architecture: Architecture) -> dict[str, Any]:
-    """What `attention-shapes parameters --json` prints: totals by what they are for, then layers, then every tensor.
-
-    The keys are "total", "active", "embedding", "output_head", "other", "layers" and "tensors". Neighbouring layers
-    with equal counts share one entry: their "count", the numbers of one of them in each of LAYER_BUCKETS, and their
-    sum, its "total". A tensor has its "name", "symbols" and "shape" in stored order, "count", how many numbers one of
-    it holds, and "layers", how often the model has it, so that these products add up to the model's "total".
-    """
+    """What `attention-shapes parameters --json` prints: totals by what they are for, then layers, then every tensor."""
     counts = parameter_counts(architecture)
     return {
         "total": counts.total,
@@ -167,11 +143,6 @@ def parameters_json(architecture: Architecture) -> dict[str, Any]:
 
 
 def _stack_tensors(stack: LayerStack, prefix: str, sizes: Mapping[str, int]) -> Iterator[Parameter]:
-    """Yield each tensor that any layer of the stack has, once, in the order of the layout.
-
-    Its `instances` are the layers that have it, times its copies in each. Its name is `prefix`, the layer's name and
-    the tensor's.
-    """
     layers_with = Counter[ParameterSpec]()
     for run in stack.runs:
         for spec in run.parameters:
@@ -183,10 +154,6 @@ def _stack_tensors(stack: LayerStack, prefix: str, sizes: Mapping[str, int]) -> 
 
 
 def _parameter(name: str, spec: ParameterSpec, instances: int, sizes: Mapping[str, int]) -> Parameter:
-    """The tensor called `name`, of which the model has `instances`, with both shapes of `spec` in numbers, by `sizes`.
-
-    Its `active` numbers are by `active_count`: all of one such tensor, or of routed experts k/E of them, rounded down.
-    """
     stored_shape = tuple(dim.size(sizes) for dim in spec.stored_shape)
     in_out_shape = tuple(dim.size(sizes) for dim in spec.in_out_shape)
     return Parameter(
@@ -200,7 +167,6 @@ def active_count(spec: ParameterSpec, count: int, sizes: Mapping[str, int]) -> i
 
 
 def _bucket_counts(parameters: ParameterSpecs, sizes: Mapping[str, int]) -> Counter[Bucket]:
-    """How many numbers these tensors, outside the layers or of one layer, hold in each bucket; 0 in all others."""
     counts = Counter[Bucket]()
     for spec in parameters:
         counts[spec.bucket] += spec.count.size(sizes)

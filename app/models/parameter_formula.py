@@ -40,11 +40,7 @@ class Equality:
 
 @dataclass(frozen=True)
 class BucketSum:
-    """How many numbers all tensors of one bucket hold, outside the layers or in one layer.
-
-    `expression` and `symbols` are that number in symbols, as a value and as text; `numbers` is the text with each size
-    filled in, `count` the number itself. `active` is how many of them a token meets: fewer only among experts.
-    """
+    """How many numbers all tensors of one bucket hold, outside the layers or in one layer."""
 
     bucket: Bucket
     expression: Expression
@@ -56,11 +52,8 @@ class BucketSum:
 
 @dataclass(frozen=True)
 class Summand:
-    """One summand of the formula: tensors outside the layers, or all layers that hold the same tensors.
-
-    `layers` is how many layers those are, 0 for tensors outside; `multiplier` is that number in symbols. `symbols` and
-    `numbers` are the whole summand as text, the multiplier included; `count` is for one layer. `decoder` marks the
-    layers of a decoder that reads an encoder.
+    """One summand of the formula: tensors outside the layers, or all layers that hold the same tensors. `layers` is
+    how many layers those are, 0 for tensors outside; `multiplier` is that number in symbols.
     """
 
     buckets: tuple[BucketSum, ...]
@@ -84,10 +77,9 @@ class Summand:
 
 @dataclass(frozen=True)
 class ParameterFormula:
-    """The whole sum, summand by summand, and the equalities that shortened it.
-
-    `position_products` are the products that count positions ("P·d"), each with the number of rows that its tables have
-    together: empty if no parameter depends on the longest input.
+    """The whole sum, summand by summand, and the equalities that shortened it. `position_products` are the products
+    that count positions ("P·d"), each with the number of rows that its tables have together: empty if no
+    parameter depends on the longest input.
     """
 
     summands: tuple[Summand, ...]
@@ -99,17 +91,7 @@ class ParameterFormula:
 
 
 def parameter_formula(architecture: Architecture) -> ParameterFormula:
-    """The parameters of a model, each tensor once, as V·d + L·(…) + d + V·d in symbols and in numbers.
-
-    The order is: embedding, layers, other tensors outside the layers, output head; a summand without tensors is left
-    out. Sizes that are equal in this model are written with one symbol; the equalities used are listed in the order of
-    the formula.
-
-    `position_products` maps each product that has a length of the input among its factors (see `length_symbols`), as
-    text, to the number of rows of its tables: its number times those lengths, 2·P for "2·P·d". The products with the
-    most symbols come first.
-    Example: {"P·d": 1024} for gpt2; {} if no parameter depends on the longest input.
-    """
+    """The parameters of a model, each tensor once, as V·d + L·(…) + d + V·d in symbols and in numbers."""
     writer = _Writer(architecture)
     outside = architecture.outside_parameters
     summands = (
@@ -153,10 +135,6 @@ class _Writer:
     """Writes expressions in the sizes of one model, equal sizes under one name, and collects the equalities it used."""
 
     def __init__(self, architecture: Architecture) -> None:
-        """Find the SYNONYMS that are equal in this model, and the products of HEADS_AND_WIDTHS that are equal to d.
-
-        The products are written with the synonyms' second names, each once.
-        """
         self.sizes = architecture.all_sizes
         self.equalities_used = dict[str, Equality]()
         self._renames = {
@@ -173,23 +151,13 @@ class _Writer:
         ]
 
     def bucket_sum(self, bucket: Bucket, parameters: Sequence[ParameterSpec]) -> BucketSum:
-        """All numbers in these tensors, added up in symbols and in numbers, with how many of them a token meets.
-
-        Equal sizes are put under one name first, so that like terms add up; the equalities used are noted. In the texts
-        the products with the most symbols come first: "4·d·d + 2·d", "4·4096·4096 + 2·4096".
-        """
+        """All numbers in these tensors, added up in symbols and in numbers, with how many of them a token meets."""
         total = sum((self._shorten_term(term) for term in number_of_parameters(parameters).terms), ZERO)
         symbols = " + ".join(_with_dots(term) for term in sorted(total.terms, key=_most_symbols_first))
         active = sum(active_count(spec, spec.count.size(self.sizes), self.sizes) for spec in parameters)
         return BucketSum(bucket, total, symbols, in_numbers(symbols, self.sizes), total.size(self.sizes), active)
 
     def _shorten_term(self, term: Term) -> Expression:
-        """One term with equal sizes under one name, then with d for H·d_h if they are equal in this model.
-
-        Each equality used is noted in `equalities_used`.
-
-        Example: 2·G·d·d_v -> 2·d·d where G = H, d_v = d_h and H·d_h = d
-        """
         for symbol in term.symbols:
             if symbol in self._renames:
                 self._note_equality(symbol, str(self._renames[symbol]))
@@ -202,15 +170,10 @@ class _Writer:
         return product
 
     def _note_equality(self, first: str, second: str) -> None:
-        """Record an equality at its first use, so that they are listed in the order of the formula."""
         self.equalities_used.setdefault(first, Equality(first, second, self.sizes[second]))
 
 
 def _outside_summand(writer: _Writer, parameters: ParameterSpecs, wanted: Bucket) -> Iterator[Summand]:
-    """Yield one summand of all these tensors outside the layers in the bucket `wanted`; nothing if there are none.
-
-    "other" means all that are neither embedding nor output head.
-    """
     named: tuple[Bucket, ...] = ("embedding", "output_head")
     chosen = [spec for spec in parameters if spec.bucket == wanted or (wanted == "other" and spec.bucket not in named)]
     if chosen:
@@ -219,15 +182,6 @@ def _outside_summand(writer: _Writer, parameters: ParameterSpecs, wanted: Bucket
 
 
 def _layer_summands(writer: _Writer, stack: LayerStack) -> Iterator[Summand]:
-    """Yield a summand for each kind of layer in a stack: multiplier·(attention + feed-forward + norms).
-
-    Layers with the same tensors are one kind; the kinds are in the order of their first layer. A bucket of several
-    terms is in brackets if there is another bucket; buckets without tensors are left out. The multiplier is the stack's
-    symbol ("L") if all its layers are of one kind, else their number ("26"); the text in numbers begins with their
-    number. If they are a single layer, neither text has a factor.
-
-    Example: L·((4·d·d + 4·d) + (2·d·d_ff + d + d_ff) + 4·d) for GPT-2
-    """
     for kind in stack.kinds:
         by_bucket = {bucket: [spec for spec in kind.parameters if spec.bucket == bucket] for bucket in LAYER_BUCKETS}
         buckets = tuple(writer.bucket_sum(bucket, specs) for bucket, specs in by_bucket.items() if specs)
@@ -244,7 +198,6 @@ def _layer_summands(writer: _Writer, stack: LayerStack) -> Iterator[Summand]:
 
 
 def _times(multiplier: str, sums: Sequence[str]) -> str:
-    """A multiplier before a sum of `sums`, "L·((4·d·d + 4·d) + 2·d)"; "" leaves the sum in its brackets."""
     whole = " + ".join(in_brackets(text, len(sums)) for text in sums)
     return f"{multiplier}·({whole})" if multiplier else f"({whole})"
 
@@ -255,7 +208,6 @@ def in_brackets(text: str, parts: int) -> str:
 
 
 def _most_symbols_first(term: Term) -> tuple[object, ...]:
-    """A sort key: products of more symbols come first, then by symbols in alphabetical order, then by factor."""
     return (-len(term.symbols), term.symbols, term.factor)
 
 

@@ -83,12 +83,8 @@ _ONE = Expression.parse("1")
 
 @dataclass(frozen=True, eq=False)  # each is written once, in a layout: comparing identities is right, and fast
 class ParameterSpec:
-    """One parameter tensor under the name of its module in transformers, with its shape in symbols.
-
-    `in_out_shape` is the shape in the orientation of x·W, `stored_shape` the same axes in their stored order. `when` is
-    the condition under which the tensor exists, on the flags of the model and of the layer. `copies` is how many such
-    tensors one layer holds, more than one only if the name runs over {j} as well. `fused` is the
-    order of queries, keys and values in a matrix that holds all three, "" for any other tensor.
+    """One parameter tensor under the name of its module in transformers, with its shape in symbols. `in_out_shape`
+    is the shape in the orientation of x·W, `stored_shape` the same axes in their stored order.
     """
 
     name: str
@@ -145,10 +141,8 @@ def number_of_parameters(specs: Iterable[ParameterSpec]) -> Expression:
 
 @dataclass(frozen=True)
 class StackSpec:
-    """A stack of layers: the tensors that one of its layers may have.
-
-    `name` is the name of a layer ("layers.{i}."), `count` the symbol that counts the layers. `decoder` marks the
-    decoder that reads an encoder, not that of a model which is a decoder alone.
+    """A stack of layers: the tensors that one of its layers may have. `name` is the name of a layer ("layers.{i}."),
+    `count` the symbol that counts the layers.
     """
 
     name: str
@@ -159,11 +153,8 @@ class StackSpec:
 
 @dataclass(frozen=True)
 class TaskHead:
-    """What a model class puts on top of the base model: its tensors, the flags it sets, and its result.
-
-    `prefix` goes before the names of the base model's tensors in such a class, empty for the base model itself.
-    `logits` are the rows and columns of the result, None for a class that ends with the base model's output.
-    `without_decoder` marks the classes that use only the encoder of an encoder-decoder.
+    """What a model class puts on top of the base model: its tensors, the flags it sets, and its result. `prefix`
+    goes before the names of the base model's tensors in such a class, empty for the base model itself.
     """
 
     prefix: str = ""
@@ -175,10 +166,8 @@ class TaskHead:
 
 @dataclass(frozen=True)
 class Layout:
-    """All tensors of a family: those outside the layers, the stacks of layers, and one TaskHead per model class.
-
-    The keys of `task_heads` are the ends of class names ("ForCausalLM"). `gated` is the condition under which the
-    feed-forward block has a gate.
+    """All tensors of a family: those outside the layers, the stacks of layers, and one TaskHead per model class. The
+    keys of `task_heads` are the ends of class names ("ForCausalLM").
     """
 
     outside_layers: ParameterSpecs
@@ -188,10 +177,7 @@ class Layout:
 
 
 def inner_width(specs: ParameterSpecs) -> Expression:
-    """The inner width of a feed-forward block or of one expert: the rows of its last matrix, W_down.
-
-    The gate of shared experts, a matrix that comes after it, is not part of the block.
-    """
+    """The inner width of a feed-forward block or of one expert: the rows of its last matrix, W_down."""
     down = [spec for spec in specs if spec.kind == "matrix" and spec.part != ModelPart.SHARED_GATE][-1]
     return down.in_out_shape[-2]
 
@@ -210,7 +196,7 @@ def and_also(first: str, second: str) -> str:
 
 
 def parse_shape(*texts: str) -> tuple[Expression, ...]:
-    """A shape in symbols, each axis read from its text. Example: "d", "H*d_h" -> an axis of d and one of H·d_h."""
+    """A shape in symbols, each axis read from its text."""
     return tuple(Expression.parse(text) for text in texts)
 
 
@@ -225,12 +211,7 @@ def linear(
     conv1d: bool = False,
     fused: FusedOrder = "",
 ) -> ParameterSpecs:
-    """The tensors of x·W + b: `name`.weight, a matrix of rows × columns, and `name`.bias of `columns` numbers.
-
-    The matrix is stored as columns × rows unless it is a `conv1d`. It exists under the condition `when`; the bias if
-    `bias` is met as well, and never if that is None. A matrix that holds queries, keys and values says in which
-    order it is `fused`.
-    """
+    """The tensors of x·W + b: `name`.weight, a matrix of rows × columns, and `name`.bias of `columns` numbers."""
     in_out_shape = parse_shape(rows, columns)
     stored_shape = in_out_shape if conv1d else in_out_shape[::-1]
     matrix = ParameterSpec(f"{name}.weight", in_out_shape, stored_shape, part, "matrix", when, fused=fused)
@@ -242,10 +223,7 @@ def linear(
 def vector(
     name: str, length: str, part: ModelPart, kind: TensorKind = "bias", *, when: str = ALWAYS, copies: str = "1"
 ) -> ParameterSpecs:
-    """A tensor of one axis, such as a bias or a norm's scale; each layer has `copies` of it, named by {j}.
-
-    It exists under the condition `when`; `part` is what it is counted as.
-    """
+    """A tensor of one axis, such as a bias or a norm's scale; each layer has `copies` of it, named by {j}."""
     shape = parse_shape(length)
     return (ParameterSpec(name, shape, shape, part, kind, when, Expression.parse(copies)),)
 
@@ -253,11 +231,7 @@ def vector(
 def norm(
     name: str, length: str, part: ModelPart = ModelPart.NORMS, *, bias: str | None = None, when: str = ALWAYS
 ) -> ParameterSpecs:
-    """The tensors of a normalization: its scale, and its bias under the condition `bias`, None for never.
-
-    They are called `name`.weight and `name`.bias, and exist under the condition `when`. RMSNorm has no bias, LayerNorm
-    mostly has one.
-    """
+    """The tensors of a normalization: its scale, and its bias under the condition `bias`, None for never."""
     scale = vector(f"{name}.weight", length, part, "scale", when=when)
     return scale if bias is None else scale + vector(f"{name}.bias", length, part, when=and_also(when, bias))
 
@@ -265,10 +239,7 @@ def norm(
 def embedding_table(
     name: str, rows: str, columns: str, part: ModelPart = ModelPart.TOKEN_TABLE, *, when: str = ALWAYS
 ) -> ParameterSpecs:
-    """An embedding table of one row per token, position or type; rows are looked up, so it is stored as it is used.
-
-    It is called `name`.weight, and exists under the condition `when`; `part` is what it is counted as.
-    """
+    """An embedding table of one row per token, position or type; rows are looked up, so it is stored as it is used."""
     shape = parse_shape(rows, columns)
     return (ParameterSpec(f"{name}.weight", shape, shape, part, "table", when),)
 
@@ -284,8 +255,6 @@ def tensor(
 ) -> ParameterSpecs:
     """Any other tensor, its axes separated by commas in their stored order; it exists under the condition `when`.
 
-    `in_out_shape` has the axes in the order in which x·W reads them, None if that is the same.
-
     Example: tensor("conv.weight", "d, d, 3", ModelPart.CONVOLUTION)
     """
     stored = parse_shape(*stored_shape.split(","))
@@ -294,11 +263,7 @@ def tensor(
 
 
 def experts(name: str, rows: str, columns: str, *, when: str = ALWAYS, transposed: bool = True) -> ParameterSpecs:
-    """One matrix of each of the E experts, all in one tensor (Shazeer et al., arXiv:1701.06538); a token meets k.
-
-    The tensor is E × rows × columns in the orientation of x·W, and stored as E × columns × rows if `transposed`. It
-    exists under the condition `when`, and has no bias.
-    """
+    """One matrix of each of the E experts, all in one tensor (Shazeer et al., arXiv:1701.06538); a token meets k."""
     stored_shape = f"E, {columns}, {rows}" if transposed else f"E, {rows}, {columns}"
     return tensor(name, stored_shape, ModelPart.EXPERTS, in_out_shape=f"E, {rows}, {columns}", when=when)
 

@@ -48,20 +48,8 @@ def parse_config(text: str | bytes) -> object:
 
 
 def build_architecture(config: object, name: str = "this model") -> Architecture:
-    """Build the Architecture, called `name`, that a parsed config.json describes; of a multimodal one, its text part.
-
-    The row of the config's family says which fields state the sizes and flags, and what a missing field means; only in
-    a text part may the five sizes of the row's `text_part_defaults` be missing, too. The tensors are those of the row's
-    layout whose conditions the flags meet. Rotary positions, window and chunk are those of the first layer, d_ff that
-    of a feed-forward block in it, so the layers are worked out before the sizes.
-
-    A model is causal if its family is or the config makes it a decoder, unless the config makes it bidirectional. It
-    has a KV cache if its family has one or the config makes it a decoder, but only if it is causal or has a decoder. It
-    has a final norm unless its placement is "post" or a flag takes the norm away. It has a `width_rule` only with gated
-    feed-forward blocks.
-
-    Raises ConfigError for anything that cannot be read, such as an unknown family or a missing size, and for query
-    heads that cannot share the key/value heads evenly.
+    """Build the Architecture, called `name`, that a parsed config.json describes; of a multimodal one, its text
+    part.
     """
     model = _recognize(config)
     part, family = model.config, model.family
@@ -145,7 +133,6 @@ def build_architecture(config: object, name: str = "this model") -> Architecture
 @dataclass(frozen=True)
 class _Recognized:
     """What a config is, before any size is read: its family, the class it names, and the flags its fields set.
-
     `is_text_part` says that the config was inside a multimodal one.
     """
 
@@ -160,18 +147,6 @@ class _Recognized:
 
 
 def _recognize(config: object) -> _Recognized:
-    """Find a config's text part, its family, the class to count and its flags.
-
-    The class is the first that "architectures" names, if its name ends in a task of the family's layout; otherwise, and
-    for a text part of a multimodal config, whose "architectures" is ignored, the family's usual class. Notes say that
-    only a text part is read, and if a stated class is not counted, which one is. An object of labels in "id2label" is
-    replaced by their number, null for none. The flags are those of the family's row and of the class's task head, and
-    "tied" if the LM head is the token embedding: as "tie_word_embeddings" says, else by the family's default, and not
-    at all in a family that is never tied.
-
-    Raises ConfigError if the config is no JSON object, has no known family, or has fields that no layout has tensors
-    for.
-    """
     if not isinstance(config, dict):
         raise ConfigError(_("A config.json holds one JSON object with the model’s sizes: paste all of it."))
     part, notes = find_text_part(config)
@@ -196,11 +171,6 @@ def _recognize(config: object) -> _Recognized:
 
 
 def _stacks(model: _Recognized, reader: SizeReader) -> tuple[LayerStack, ...]:
-    """The stacks of layers of the family's layout, without the decoder's if the task head uses only the encoder.
-
-    Neighbouring layers with the same tensors, window, chunk and rotary positions are joined into a run. Windows and
-    chunks are those that the config states for L layers, so a stack with another number of layers has none.
-    """
     family, L = model.family, reader.required("L")
     is_bidirectional = not family.causal or "bidirectional" in model.flags
     windows = window_per_layer(family.windows, model.config, L, centred=is_bidirectional)
@@ -217,17 +187,10 @@ def _stacks(model: _Recognized, reader: SizeReader) -> tuple[LayerStack, ...]:
 def _layers(
     spec: StackSpec, model: _Recognized, reader: SizeReader, limits: Sequence[int | None]
 ) -> Iterator[LayerRun]:
-    """Yield every layer of a stack, first to last, each as a run of one.
-
-    `limits` has the window of each layer, or its chunk if the family's WindowRule is `chunked`. A layer has the tensors
-    of the stack whose conditions are met by the model's flags and by three that only layers have: "first", "moe" if the
-    family's pattern gives it experts, and "cross" if it gives it cross attention.
-    """
     family, config, count = model.family, model.config, len(limits)
 
     @cache
     def parameters(*of_layer: bool) -> ParameterSpecs:
-        """The tensors of a layer; the three answers say whether it is the first, has experts, has cross attention."""
         flags = (flag for flag, holds in zip(("first", "moe", "cross"), of_layer, strict=True) if holds)
         return _existing(spec.parameters, model.flags.union(flags))
 
@@ -241,20 +204,12 @@ def _layers(
 
 
 def _existing(parameters: ParameterSpecs, flags: frozenset[str]) -> ParameterSpecs:
-    """The tensors whose conditions the flags meet, in their order."""
     return tuple(parameter for parameter in parameters if condition_met(parameter.when, flags))
 
 
 def _extra_sizes(
     family: Family, reader: SizeReader, outside: ParameterSpecs, stacks: Sequence[LayerStack]
 ) -> dict[str, int]:
-    """The sizes beyond the main nine that this model's tensors are written with, in the order of its family's row.
-
-    `outside` are the tensors outside the layers. Experts add k, the decoder of an encoder-decoder H_dec, d_h_dec, L_dec
-    and P_dec, and an input of a fixed length what that is worked out from: I and n_side of an image, or the frames of
-    sound. Of these, only the symbols that the family's row has are taken. Raises ConfigError if one of them is missing,
-    and if k > E.
-    """
     parameters = [*outside, *(spec for stack in stacks for kind in stack.kinds for spec in kind.parameters)]
     symbols = {symbol for parameter in parameters for symbol in parameter.symbols}
     if any(parameter.routed for parameter in parameters):
@@ -272,10 +227,6 @@ def _extra_sizes(
 
 
 def _usable_positions(family: Family, flags: frozenset[str], reader: SizeReader) -> int | None:
-    """The rows of the position table, less the family's `unused_positions`; ConfigError if none is left.
-
-    None without a table: if the family has none, or the flags don't meet its `position_table_when`.
-    """
     if family.position_rows is None or not condition_met(family.position_table_when, flags):
         return None
     rows = reader.required(family.position_rows)
@@ -286,12 +237,6 @@ def _usable_positions(family: Family, flags: frozenset[str], reader: SizeReader)
 
 
 def _rotary_per_layer(model: _Recognized, reader: SizeReader, windows: Sequence[int | None]) -> Sequence[Rotary | None]:
-    """The rotary positions of each layer of a stack, whose windows are given; None for a layer that rotates nothing.
-
-    All are None if the family has no RotaryRule, or the model's flags don't meet its `when`. Layers with a window have
-    another base if the rule has a `default_local_theta`. The layers that rotate are those of the rule's pattern, all
-    without one; but if the rule is `windowed_only` and any layer has a window, they are the layers with a window.
-    """
     rule, config = model.family.rotary, model.config
     if rule is None or not condition_met(rule.when, model.flags):
         return (None,) * len(windows)
@@ -306,16 +251,6 @@ def _rotary_per_layer(model: _Recognized, reader: SizeReader, windows: Sequence[
 
 
 def _rotary(model: _Recognized, rule: RotaryRule, reader: SizeReader, *, local: bool) -> Rotary:
-    """The rotary positions of the layers with a window if `local`, else those of the others.
-
-    Scaling is the config's `rope_settings`, or the object in it for this kind of layers ("sliding_attention" or
-    "full_attention"). Without such an object, layers with a window have no scaling unless the rule says
-    `scaled_locally`. The base is "rope_theta" in the scaling, else the rule's field in the config, else the rule's
-    default. The share of the rule's width that is rotated comes likewise from "partial_rotary_factor" in the scaling,
-    the rule's field unless that is 0, or its default; more than 1 counts as 1, width times share is rounded down, and
-    at least 1. Raises ConfigError for a scaling that is no object, and for any other base or share that is no number
-    above 0.
-    """
     # transformers 5 writes "rope_parameters", with the base inside, and in a file with two kinds of layers one object
     # for each kind; older files keep base and scaling apart.
     config, settings = model.config, rope_settings(model.config)
@@ -332,5 +267,4 @@ def _rotary(model: _Recognized, rule: RotaryRule, reader: SizeReader, *, local: 
 
 
 def _first_met(answers: Mapping[str, Answer], flags: frozenset[str], default: Answer) -> Answer:
-    """The answer to the first condition that the flags meet; `default` if they meet none."""
     return next((answer for condition, answer in answers.items() if condition_met(condition, flags)), default)

@@ -19,13 +19,7 @@ _TASK_WORD = re.compile("For[A-Z]|With|Head|Encoder|Decoder")
 
 
 def find_text_part(config: Config) -> tuple[Config, tuple[str, ...]]:
-    """The part of a multimodal config that describes its language model, with a note that says so.
-
-    That is the first of TEXT_PART_FIELDS that is an object; it is returned as a copy. Any other config is returned as
-    it is, with no notes. A text part inside a text part is followed, with a note for each, outer first; a third level
-    raises ConfigError. A part without a model_type gets the one that TEXT_PART_FAMILIES has for the outer config's, if
-    any, and a part without tie_word_embeddings gets the outer one.
-    """
+    """The part of a multimodal config that describes its language model, with a note that says so."""
     notes: tuple[str, ...] = ()
     for _level in range(MAX_NESTING):
         field = next((field for field in TEXT_PART_FIELDS if isinstance(config.get(field), dict)), None)
@@ -43,9 +37,8 @@ def find_text_part(config: Config) -> tuple[Config, tuple[str, ...]]:
 
 
 def find_family(config: Config) -> tuple[str, Family]:
-    """The config's model_type and that family's row.
-
-    Raises ConfigError if it states none, an unknown one, or one without attention with N×N scores.
+    """The config's model_type and that family's row. Raises ConfigError if it states none, an unknown one, or one
+    without attention with N×N scores.
     """
     model_type = config.get("model_type")
     known = _("{count} types are known, among them {names}.").format(count=len(FAMILIES), names=", ".join(FAMOUS))
@@ -60,10 +53,7 @@ def find_family(config: Config) -> tuple[str, Family]:
 
 
 def check_supported_values(config: Config) -> None:
-    """Raise ConfigError if a field of SUPPORTED_VALUES has none of the values listed there.
-
-    Other values add tensors that no layout has. True does not count as 1; an absent field counts as null.
-    """
+    """Raise ConfigError if a field of SUPPORTED_VALUES has none of the values listed there."""
     for name, supported in SUPPORTED_VALUES.items():
         value = config.get(name)
         if not any(value is known or (type(value) is type(known) and value == known) for known in supported):
@@ -72,12 +62,8 @@ def check_supported_values(config: Config) -> None:
 
 
 def find_flags(config: Config, family: Family) -> set[str]:
-    """The names of all flags of the family's row that hold for this config.
-
-    The first of a flag's fields that the config has decides: its value, by the flag's test if it has one, else as true
-    or false; for null, the flag's `null`, or its default without one. If the config has none of the fields, the default
-    decides, which may be the name of another flag: that is true if the other one is earlier in the row and holds.
-    Raises ConfigError for a value that cannot be read as yes or no.
+    """The names of all flags of the family's row that hold for this config. Raises ConfigError for a value that
+    cannot be read as yes or no.
     """
     flags = set[str]()
     for names, rule in family.flags.items():
@@ -96,8 +82,6 @@ def find_flags(config: Config, family: Family) -> set[str]:
 
 def task_suffix(class_name: str, suffixes: Iterable[str]) -> str | None:
     """The task part of a class name: the longest of `suffixes` that it ends in.
-
-    None if it ends in none of them, or if what is left before it still names a task.
 
     Example: "LlamaForCausalLM" -> "ForCausalLM"; "GPT2DoubleHeadsModel" -> None, though it ends in "Model"
     """

@@ -22,12 +22,7 @@ ScaleKind = Literal["inverse-sqrt", "none", "stated", "root", "yarn"]
 
 @dataclass(frozen=True)
 class ScoreScale:
-    """The number that the scores are multiplied by: `factor`, which is 1 for the kind "none".
-
-    `kind` is "inverse-sqrt" for 1/√d_h, "none" if the scores stay as they are, "stated" if a config field is the factor
-    itself, "root" for 1/√number with a number that is not d_h, and "yarn" for number/√d_h, where the number is YaRN's
-    constant for long inputs. `field` is the config field that such a factor or number comes from.
-    """
+    """The number that the scores are multiplied by: `factor`, which is 1 for the kind "none"."""
 
     kind: ScaleKind
     factor: float
@@ -55,9 +50,8 @@ def unless_switched_off(config: Config, d_h: int, flags: frozenset[str]) -> Scor
 
 
 def by_query_scalar(config: Config, d_h: int, flags: frozenset[str]) -> ScoreScale:
-    """1/√query_pre_attn_scalar, by default 256 (Gemma 2 and 3); the usual 1/√d_h if the scalar is d_h.
-
-    Raises ConfigError for a scalar that is no number above 0.
+    """1/√query_pre_attn_scalar, by default 256 (Gemma 2 and 3); the usual 1/√d_h if the scalar is d_h. Raises
+    ConfigError for a scalar that is no number above 0.
     """
     scalar = read_positive_number(config, "query_pre_attn_scalar", 256)
     if scalar == d_h:
@@ -72,9 +66,8 @@ def by_multiplier(config: Config, d_h: int, _flags: frozenset[str]) -> ScoreScal
 
 
 def by_softmax_scale(config: Config, d_h: int, flags: frozenset[str]) -> ScoreScale:
-    """The "softmax_scale" in "attn_config", as a factor, if MPT states one, else 1/√d_h.
-
-    It is also 1/√d_h if "attn_config" is no object. Raises ConfigError for a scale that is no number above 0.
+    """The "softmax_scale" in "attn_config", as a factor, if MPT states one, else 1/√d_h. Raises ConfigError for a
+    scale that is no number above 0.
     """
     attention = config.get("attn_config")
     if not isinstance(attention, dict) or attention.get("softmax_scale") is None:
@@ -84,10 +77,7 @@ def by_softmax_scale(config: Config, d_h: int, flags: frozenset[str]) -> ScoreSc
 
 def by_yarn(config: Config, d_h: int, flags: frozenset[str]) -> ScoreScale:
     """m²/√d_h for DeepSeek's models with scaled RoPE, where m = 0.1 · mscale_all_dim · ln(factor) + 1; else 1/√d_h.
-
-    m is 1 for a factor up to 1. The two numbers are in "rope_scaling" (Peng et al., arXiv:2309.00071; DeepSeek-AI,
-    arXiv:2405.04434). RoPE counts as scaled if a type is stated there, other than "default", and an mscale_all_dim
-    other than 0. Raises ConfigError if one of the numbers is then not above 0, or the factor is missing.
+    Raises ConfigError if one of the numbers is then not above 0, or the factor is missing.
     """
     scaling = rope_settings(config)
     is_scaled = scaling.get("rope_type", scaling.get("type", "default")) != "default"
@@ -100,10 +90,7 @@ def by_yarn(config: Config, d_h: int, flags: frozenset[str]) -> ScoreScale:
 
 
 def disentangled(config: Config, d_h: int, flags: frozenset[str]) -> ScoreScale:
-    """1/√(n·d_h), where n counts DeBERTa's kinds of scores (He et al., arXiv:2006.03654): content, c2p and p2c.
-
-    The last two count if the flag of that name and "relative" are set; 1/√d_h if there is only one kind.
-    """
+    """1/√(n·d_h), where n counts DeBERTa's kinds of scores (He et al., arXiv:2006.03654): content, c2p and p2c."""
     kinds = 1 + len(flags & {"c2p", "p2c"}) if "relative" in flags else 1
     if kinds == 1:
         return inverse_sqrt(config, d_h, flags)
@@ -112,10 +99,7 @@ def disentangled(config: Config, d_h: int, flags: frozenset[str]) -> ScoreScale:
 
 def rope_settings(config: Config) -> dict[str, Any]:
     """The config's "rope_scaling" or, if that is missing, null or empty, "rope_parameters", as transformers 5 writes
-    it.
-
-    Empty without either. Phi-3's files state "original_max_position_embeddings" outside them; as in transformers, that
-    then replaces the one in them, in a copy, unless they are empty. Raises ConfigError if they are no object.
+    it. Raises ConfigError if they are no object.
     """
     settings = config.get("rope_scaling") or config.get("rope_parameters") or {}
     if not isinstance(settings, dict):

@@ -1,25 +1,5 @@
-"""The language in which families state sizes, and the reader that finds a config's sizes by it.
-
-A size spec says which config fields may state a size, and what it is if none does:
-
-    [condition?] [field ...] [= rule] [, null rule]
-
-    "hidden_size"                     this field states it; a config without the field, or with null, is refused
-    "n_embd hidden_size"              either field states it; if there are both, the first
-    "num_key_value_heads = H"         absent or null: as large as H
-    "head_dim = 128, null d/H"        absent: 128; null: d/H
-    "max_position_embeddings = none"  absent or null: this model has no such size
-    "= 4*d"                           no field states it, it always follows from d
-    "multi_query? = 1"                counts only if the flag multi_query is set ("!multi_query": is not set)
-
-A size may have several specs; the first whose condition is met counts. A rule is one of
-
-    "128"        a whole number
-    "H"          another size
-    "4*d + 2"    a sum of products of sizes and numbers
-    "d/H"        an exact quotient of two sizes; a remainder is an error
-    "I//p"       a quotient rounded down, of at least 1
-    "none"       no such size
+"""The language in which families state sizes, and the reader that finds a config's sizes by it. A size spec says
+which config fields may state a size, and what it is if none does: [condition?] [field ...] [= rule] [, null rule]
 
 >>> reader = SizeReader({"n_embd": 12, "n_head": 3}, {"d": "n_embd", "H": "n_head", "d_h": "= d/H"})
 >>> reader.size("d_h"), reader.sources["d_h"].rule
@@ -54,9 +34,8 @@ MAX_BY_SYMBOL: Mapping[str, int] = {"L": MAX_LAYERS, "L_dec": MAX_LAYERS, "L_sto
 
 @dataclass(frozen=True)
 class SizeRule:
-    """What a size is if no field states it: `amount`, or `amount` divided by the size `divisor`.
-
-    `amount` is None for "none": the model has no such size. `text` is the rule as written.
+    """What a size is if no field states it: `amount`, or `amount` divided by the size `divisor`. `amount` is None
+    for "none": the model has no such size.
     """
 
     text: str
@@ -67,9 +46,8 @@ class SizeRule:
 
 @dataclass(frozen=True)
 class SizeSpec:
-    """One parsed size spec: its condition on flags, its fields, and the rules for absent and for null fields.
-
-    A rule of None means that the config should have stated the size.
+    """One parsed size spec: its condition on flags, its fields, and the rules for absent and for null fields. A rule
+    of None means that the config should have stated the size.
     """
 
     condition: str
@@ -82,9 +60,6 @@ class SizeSpec:
 def parse_size_spec(text: str) -> SizeSpec:
     """Parse '[condition?] [field ...] [= rule] [, null rule]'; the rule for null is by default the one for absence.
 
-    A condition that is left out is "", which any flags meet; a rule for absence that is left out is None: then the
-    config has to state the size.
-
     Example: "head_dim = 128, null d/H" -> fields ("head_dim",), if_absent 128, if_null d/H
     """
     condition, _sign, rest = text.rpartition("?")
@@ -95,10 +70,6 @@ def parse_size_spec(text: str) -> SizeSpec:
 
 
 def _parse_rule(text: str) -> SizeRule | None:
-    """Parse a rule: "none", a sum of products ("128", "4*d + 2"), or such a sum divided by a size ("d/H", "I//p").
-
-    "//" rounds down, "/" must leave no remainder. None for an empty text.
-    """
     if not text:
         return None
     if text == "none":
@@ -110,10 +81,7 @@ def _parse_rule(text: str) -> SizeRule | None:
 
 class SizeReader:
     """Reads the sizes of one config by symbol, each once, and notes in `sources`, by symbol, where it came from.
-
-    Stated sizes are checked, others follow by rule from sizes that are read first. `defaults` replace sizes that the
-    config should have stated and did not. A flag that follows from a size is added to `flags` before any size is read
-    that depends on it.
+    Stated sizes are checked, others follow by rule from sizes that are read first.
     """
 
     def __init__(
@@ -129,10 +97,8 @@ class SizeReader:
         self._sizes: dict[str, int | None] = {}
 
     def size(self, symbol: str) -> int | None:
-        """The size of a symbol; None if it has no spec whose condition is met, or a rule says "none".
-
-        It is read at the first call, which notes where it came from. Raises ConfigError if the config should state it
-        and does not, or states something that is no size.
+        """The size of a symbol; None if it has no spec whose condition is met, or a rule says "none". Raises
+        ConfigError if the config should state it and does not, or states something that is no size.
         """
         if symbol not in self._sizes:
             spec = self._spec(symbol)
@@ -150,19 +116,11 @@ class SizeReader:
         return size
 
     def _spec(self, symbol: str) -> SizeSpec | None:
-        """The first of the symbol's specs whose condition the flags meet; None if there is none."""
         texts = self.specs.get(symbol, ())
         specs = map(parse_size_spec, (texts,) if isinstance(texts, str) else texts)
         return next((spec for spec in specs if condition_met(spec.condition, self.flags)), None)
 
     def _read(self, symbol: str, spec: SizeSpec) -> SizeSource | None:
-        """Find a size by one spec, with its source; None if a rule says that there is none.
-
-        The first field that is not null states it, and must hold a whole number from 1 to the maximum for the symbol.
-        Otherwise the rule for null counts if a field is null, of which the source then names the first alone, and the
-        rule for absence if the config has none of the fields. Without a rule it is the reader's default for the symbol.
-        Raises ConfigError if there is none, for a field with another value, and if a rule cannot be worked out.
-        """
         for name in spec.fields:
             value = self.config.get(name)
             if value is not None:
@@ -181,11 +139,6 @@ class SizeReader:
         return SizeSource(symbol, size, None, rule.text, is_null=null_field is not None, fields=fields)
 
     def _by_rule(self, amount: Expression, rule: SizeRule, spec: SizeSpec) -> int:
-        """Compute a size from others: `amount`, which is the rule's, divided by the rule's divisor if it has one.
-
-        Raises ConfigError if the model lacks one of the other sizes, for a remainder, unless the rule rounds down, and
-        for a quotient below 1; for these two, the message advises to add the spec's first field, if it has any.
-        """
         size = amount.size({symbol: self.required(symbol) for symbol in sorted(amount.symbols)})
         if not rule.divisor:
             return size
@@ -200,10 +153,6 @@ class SizeReader:
         return size // divisor
 
     def _not_stated(self, symbol: str) -> ConfigError:
-        """The ConfigError, for the caller to raise, that says which size is missing and which field to add.
-
-        The field is the first that may state the size; if no field may, the symbol takes its place.
-        """
         spec = self._spec(symbol)
         field = spec.fields[0] if spec and spec.fields else symbol
         size = _(SIZE_NAMES.get(symbol, N_("the size {symbol}"))).format(symbol=symbol)

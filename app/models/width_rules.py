@@ -1,9 +1,7 @@
 """How makers of gated feed-forward blocks chose the inner dimension: LLaMA's rule, with the settings of each model.
-
 A gated block has three matrices where an ungated one has two. With two thirds of 4·d it has as many parameters
-(Shazeer, arXiv:2002.05202, section 3), and LLaMA rounds that up to a multiple of 256 (Touvron et al., arXiv:2302.13971,
-section 2.2, and the class FeedForward in llama/model.py of github.com/meta-llama/llama). Some later models take a
-percentage of it before that, which Meta published in models/sku_list.py of github.com/meta-llama/llama-models.
+(Shazeer, arXiv:2002.05202, section 3), and LLaMA rounds that up to a multiple of 256 (Touvron et al.,
+arXiv:2302.13971, section 2.2, and the class FeedForward in llama/model.py of github.com/meta-llama/llama).
 
 >>> LLAMA_RULE.width(4096)
 11008

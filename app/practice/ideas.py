@@ -53,7 +53,6 @@ def past_sheets(library: Library, record: PracticeRecord) -> list[PastSheet]:
 
 
 def _open_sheet(library: Library, code: str) -> Variant | None:
-    """The sheet with this code; None if its worksheet or model has changed or gone since."""
     try:
         return library.variant_from_code(code)
     except WorksheetError:
@@ -72,11 +71,7 @@ def _distinguishable(problem: Problem) -> frozenset[str]:
 
 
 def misconceptions_to_repeat(past: Sequence[PastSheet]) -> dict[str, int]:
-    """For each misconception that was held and not avoided since, how many sheets it has waited; longest first.
-
-    It has waited since the last sheet that could show it unmistakably, or since it was held if none could: 1 is the
-    last sheet. Of equal ones those come first that were diagnosed on that sheet, not just left in doubt.
-    """
+    """For each misconception that was held and not avoided since, how many sheets it has waited; longest first."""
     # For each, the turn of the last sheet that could show it, and whether that sheet left it in doubt without its being
     # diagnosed.
     waiting = dict[str, tuple[int, bool]]()
@@ -96,22 +91,12 @@ def misconceptions_to_repeat(past: Sequence[PastSheet]) -> dict[str, int]:
 
 
 def group_states(past: Sequence[PastSheet]) -> dict[str, GroupState]:
-    """The state of every misconception group, in catalogue order.
-
-    "again" while one of its misconceptions was held and not avoided since, and if the last sheets that could show one
-    all left the group in doubt; else "new", "growing" or "solid".
-    """
+    """The state of every misconception group, in catalogue order."""
     again = {group_of(misconception) for misconception in misconceptions_to_repeat(past)}
     return {group: "again" if group in again else _group_state(group, past) for group in MISCONCEPTION_GROUPS}
 
 
 def _group_state(group: str, past: Sequence[PastSheet]) -> GroupState:
-    """The state of a group none of whose misconceptions waits to be repeated.
-
-    It is "new" before any sheet could show one of them; "again" if the last FAILURES_TO_LOOK_AGAIN such sheets left it
-    in doubt; "solid" if at least SHEETS_TO_SOLID such sheets were right in every box since one was last held, on any
-    sheet, or left in doubt; else "growing".
-    """
     met = [sheet for sheet in past if sheet.meets(group)]
     last = met[-FAILURES_TO_LOOK_AGAIN:]
     if len(last) == FAILURES_TO_LOOK_AGAIN and all(group in sheet.result.unexplained_groups for sheet in last):

@@ -46,11 +46,7 @@ class LevelStep:
     worksheets: tuple[str, ...]
 
     def is_covered_by(self, variant: Variant, whole: Worksheet) -> bool:
-        """Whether a sheet, of the worksheet `whole` or a part of it, asks for all that the step asks for.
-
-        A step of whole sheets is covered only by its worksheets; other steps by any sheet with all rows of the step
-        that `whole` and the model have. False if they have none of these rows.
-        """
+        """Whether a sheet, of the worksheet `whole` or a part of it, asks for all that the step asks for."""
         if self.rows == WHOLE_SHEET:
             return variant.worksheet.key in self.worksheets
         wanted = {row for row in whole.rows if row in self.rows and row in variant.table.askable}
@@ -59,11 +55,8 @@ class LevelStep:
 
 @dataclass(frozen=True)
 class PracticeLevel:
-    """One level that a library has: its topic, its whole worksheets, its steps, and the levels to be passed before it.
-
-    worksheets: all of them, those in symbols last, and of each kind those with the fewest rows first. dealt: those that
-    practice deals, as `practice_levels` says. has_both_kinds: whether some are in numbers and others in symbols. after:
-    without levels that the library lacks, with what these come after in their place.
+    """One level that a library has: its topic, its whole worksheets, its steps, and the levels to be passed before
+    it.
     """
 
     key: str
@@ -86,24 +79,12 @@ class PracticeLevel:
 
 
 def practice_levels(library: Library, *, in_letters: bool = False) -> tuple[PracticeLevel, ...]:
-    """The levels that the library has worksheets for, in the order of LEVELS.
-
-    Sheets in numbers are dealt, or sheets in symbols if `in_letters`, and the other kind where a level or a step has
-    none of these; a course's own worksheets always. Worksheets whose tokens are columns are left out: they are for
-    courses that choose that convention. So are the library's lessons on a real head, for a server that has its weights.
-    """
+    """The levels that the library has worksheets for, in the order of LEVELS."""
     return _levels_of(tuple(library.worksheets.values()), in_letters)
 
 
 @lru_cache(maxsize=LADDERS_REMEMBERED)
 def _levels_of(worksheets: tuple[Worksheet, ...], in_letters: bool) -> tuple[PracticeLevel, ...]:
-    """The levels that `practice_levels` gives for these worksheets, in the order of LEVELS; those without a worksheet
-    are left out.
-
-    A worksheet's level is that of its topic, or the topic's "-latent" level if the worksheet has a row "latent".
-    Worksheets whose tokens are not rows are left out, and so are the library's on a sentence, but not a course's. A
-    level's worksheets are sorted: numbers before letters, and within each kind those with the fewest rows first.
-    """
     by_level = dict[str, list[Worksheet]]()
     for worksheet in sorted(worksheets, key=lambda sheet: (sheet.answers == "letters", len(sheet.rows))):
         if worksheet.tokens_are == "rows" and (worksheet.is_own or not worksheet.sentence):
@@ -126,16 +107,10 @@ def _levels_of(worksheets: tuple[Worksheet, ...], in_letters: bool) -> tuple[Pra
 
 
 def _dealt(worksheets: Sequence[Worksheet], in_letters: bool) -> Sequence[Worksheet]:
-    """Those answered in symbols if `in_letters`, else in numbers, and those of a course; all if that leaves none."""
     return [sheet for sheet in worksheets if sheet.is_own or (sheet.answers == "letters") == in_letters] or worksheets
 
 
 def _steps(spec: LevelSpec, worksheets: Sequence[Worksheet], in_letters: bool) -> Iterator[LevelStep]:
-    """The steps of a level with these worksheets: those of `spec`, then each worksheet that a course wrote, as a whole.
-
-    A step of `spec` is dealt from those of the library's worksheets that ask for more than half of its rows, cut to
-    these rows, of the kind that `in_letters` says if there are any (see `_dealt`). Without one it is left out.
-    """
     ours = [sheet for sheet in worksheets if not sheet.is_own]
     for rows in spec.steps if ours else ():
         if asking := [sheet for sheet in ours if 2 * len(set(rows).intersection(sheet.rows)) > len(rows)]:
@@ -144,10 +119,6 @@ def _steps(spec: LevelSpec, worksheets: Sequence[Worksheet], in_letters: bool) -
 
 
 def _present(keys: tuple[str, ...], library_has: Collection[str]) -> Iterator[str]:
-    """The levels among `keys` that the library has; each other one is replaced by those it comes after, and so on.
-
-    A level that is reached in two ways comes twice.
-    """
     for key in keys:
         if key in library_has:
             yield key
@@ -156,19 +127,15 @@ def _present(keys: tuple[str, ...], library_has: Collection[str]) -> Iterator[st
 
 
 def worksheet_after(library: Library, worksheet: str) -> str:
-    """The key of the worksheet that comes after `worksheet` in the order of the levels; empty after the last.
-
-    After a worksheet of no level, such as one with tokens as columns, it is the first.
-    """
+    """The key of the worksheet that comes after `worksheet` in the order of the levels; empty after the last."""
     way = [key for level in practice_levels(library) for key in level.worksheets]
     following = way.index(worksheet) + 1 if worksheet in way else 0
     return way[following] if following < len(way) else ""
 
 
 def level_after(levels: Sequence[PracticeLevel], passed: Collection[str], level: PracticeLevel | None) -> PracticeLevel:
-    """The level to go on with: the next open one after `level` that is not passed, else the first such one before it.
-
-    Without `level` it starts with the first. If there is none, it is the last level, open or not.
+    """The level to go on with: the next open one after `level` that is not passed, else the first such one before
+    it.
     """
     begin = levels.index(level) + 1 if level else 0
     in_turn = (*levels[begin:], *levels[:begin])

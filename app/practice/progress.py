@@ -31,12 +31,7 @@ CHAPTERS: Mapping[Subject, Chapter] = {
 
 @dataclass(frozen=True)
 class LevelView:
-    """One level on the map: its number (see `first_number`), its name, and how many of its sheets are done.
-
-    can_test_out: whether one longer sheet shows that it is known already. missed: the names of the ideas that were
-    missed on it and wait. before: the levels to pass first that are not passed yet, with their numbers, as names have
-    commas: "7. Scale, mask, softmax".
-    """
+    """One level on the map: its number (see `first_number`), its name, and how many of its sheets are done."""
 
     number: int
     key: str
@@ -81,13 +76,7 @@ class PracticePanel:
 def practice_panel(
     library: Library, record: PracticeRecord, after: PracticeRecord, variant: Variant | None
 ) -> PracticePanel:
-    """The panel around a sheet: the level of `record`, how far it is to the next, and the state of every group.
-
-    `after` is the record with the result of this sheet, or `record` if there is none to count yet; what is done on the
-    level, and the groups, are shown as they are then. The panel says why this sheet comes only if it is the one that
-    `record` asks for, and names the level that follows only if the result passes this one and not every level is
-    passed. It offers the other kind of answers, numbers or letters, only on a level that has both.
-    """
+    """The panel around a sheet: the level of `record`, how far it is to the next, and the state of every group."""
     practice, following = Practice(library, record), Practice(library, after)
     level = next(view for view in level_views(following) if view.key == practice.level.key)
     passed_now = practice.level.key in after.passed and practice.level.key not in record.passed
@@ -112,12 +101,6 @@ def first_number(practice: Practice) -> int:
 
 
 def _level_view(practice: Practice, level: PracticeLevel) -> LevelView:
-    """The view of a level: "current" for the record's level, unless all are passed; else "passed", else "closed" as
-    long as levels are to be passed before it, else "open".
-
-    Numbers count on from `first_number`. All steps of a passed level count as done. No level in steps can be tested out
-    of. `missed` and `before` have names, the latter with numbers: "3. Scale".
-    """
     wording, passed, first = practice.library.wording, practice.record.passed, first_number(practice)
     before = [each for each in practice.levels if each.key in level.after and each.key not in passed]
     state: LevelState = "passed" if level.key in passed else "closed" if before else "open"
@@ -159,10 +142,6 @@ def level_name(wording: Wording, level: PracticeLevel) -> str:
 
 
 def _why_this_sheet(wording: Wording, coming: NextSheet) -> str:
-    """Why this sheet comes: a new level, something missed that comes back, a test, or a mix once all levels are passed.
-
-    Empty for the very first sheet, and for another one of the same level.
-    """
     sentences: dict[NextReason, str] = {
         "first": "",
         "more": "",

@@ -35,12 +35,7 @@ class RecordError(ValueError):
 
 @dataclass(frozen=True)
 class SheetResult:
-    """How one sheet, named by its code, was answered at first.
-
-    right: every box was right; then the other two are empty. held: the misconceptions that were diagnosed.
-    unexplained_groups: misconception groups that the sheet tests, that the answers leave in doubt, and of which no
-    misconception was diagnosed.
-    """
+    """How one sheet, named by its code, was answered at first."""
 
     code: str
     right: bool
@@ -50,13 +45,7 @@ class SheetResult:
 
 @dataclass(frozen=True)
 class PracticeRecord:
-    """All that decides which sheet comes next.
-
-    start: the random number that this person's seeds are derived from. drawn: how many sheets came so far. level: the
-    key of the level, "" for the first that is open. testing: the next sheet is one to test out of the level with.
-    in_letters: sheets are answered in symbols where there are such sheets. results: oldest first. passed: the keys of
-    the levels that were passed, each once.
-    """
+    """All that decides which sheet comes next."""
 
     start: int
     drawn: int = 0
@@ -76,19 +65,13 @@ class PracticeRecord:
         return replace(self, drawn=self.next_draw)
 
     def at_level(self, level: str, *, testing: bool = False, in_letters: bool | None = None) -> PracticeRecord:
-        """The record at the level with this key: another sheet is drawn, one to test out with if `testing`.
-
-        From now on sheets are in symbols or in numbers, as `in_letters` says; None leaves that as it is.
-        """
+        """The record at the level with this key: another sheet is drawn, one to test out with if `testing`."""
         letters = self.in_letters if in_letters is None else in_letters
         return replace(self, drawn=self.next_draw, level=level, testing=testing, in_letters=letters)
 
 
 def first_readable_answers(variant: Variant, attempts: Iterable[Mapping[str, str]]) -> dict[str, str]:
-    """For each box the first text that could be read, as it was typed; `attempts` come oldest first.
-
-    A box that never held such a text is left out. So it is what somebody thought before seeing any mark on that box.
-    """
+    """For each box the first text that could be read, as it was typed; `attempts` come oldest first."""
     first = dict[str, str]()
     for answers in attempts:
         for box, blank in variant.blanks_by_name.items():
@@ -98,12 +81,7 @@ def first_readable_answers(variant: Variant, attempts: Iterable[Mapping[str, str
 
 
 def sheet_result(variant: Variant, answers: Mapping[str, str]) -> SheetResult | None:
-    """What these answers show: the sheet right, or the diagnosed misconceptions and the groups left in doubt.
-
-    A group is in doubt if the sheet tests a misconception of it that the answers do not avoid (see `_is_avoided`), and
-    none of the group was diagnosed. Misconceptions that the worksheet's author described are left out. None if no
-    answer could be read.
-    """
+    """What these answers show: the sheet right, or the diagnosed misconceptions and the groups left in doubt."""
     report = grade(variant, answers)
     if not report.has_readable_answer:
         return None
@@ -125,11 +103,6 @@ def sheet_result(variant: Variant, answers: Mapping[str, str]) -> SheetResult | 
 
 
 def _is_avoided(ways: Sequence[Expectation], values: Mapping[Blank, int | None], right: Collection[Blank]) -> bool:
-    """Whether answers avoid a misconception, given every way in which it may fill in the sheet.
-
-    That is so if no box has the number that one of the `ways` gives for it, and at least half of the boxes that any of
-    them changes are right.
-    """
     as_predicted = any(values.get(blank) == number for way in ways for blank, number in way.wrong_answers.items())
     changed = {blank for way in ways for blank in way.wrong_answers}
     return not as_predicted and 2 * len(changed.intersection(right)) >= len(changed)
@@ -137,8 +110,6 @@ def _is_avoided(ways: Sequence[Expectation], values: Mapping[Blank, int | None],
 
 def write_record(record: PracticeRecord) -> str:
     """The record as one line of JSON: start, drawn, level, testing, in symbols, results and passed levels.
-
-    A right sheet is its code alone.
 
     Example: [7,2,"bidirectional-head",false,false,["KHT-LC",["BCD-FG",["input-sliced"],[]]],["single-head"]]
     """
@@ -153,8 +124,6 @@ def write_record(record: PracticeRecord) -> str:
 def write_within(record: PracticeRecord, most: int, write: Callable[[PracticeRecord], str] = write_record) -> str:
     """The record written by `write`, without as many of its oldest results as it takes to have at most `most`
     characters.
-
-    Results go a tenth at a time. A record that is longer without any is written as it is: only a forged one is.
     """
     while len(text := write(record)) > most and record.results:
         record = replace(record, results=record.results[max(1, len(record.results) // 10) :])
@@ -162,7 +131,6 @@ def write_within(record: PracticeRecord, most: int, write: Callable[[PracticeRec
 
 
 def _check_code(text: str) -> str:
-    """The text, if it is well formed as the code of a sheet; raises ValueError."""
     if read_code(text) is None:
         raise ValueError
     return text
@@ -181,12 +149,7 @@ _MISCONCEPTION_KEYS = frozenset(misconception.key for misconception in MISCONCEP
 
 
 def read_record(text: str) -> PracticeRecord:
-    """The record that `write_record` wrote; raises RecordError for more than MAX_RECORD_CHARACTERS, or another form.
-
-    Of the results the last MAX_RESULTS are kept, and in them only misconceptions and groups that still exist. A code
-    has to be well formed, and may be one that opens no sheet; levels may be unknown. A level that was passed is there
-    once.
-    """
+    """The record that `write_record` wrote; raises RecordError for more than MAX_RECORD_CHARACTERS, or another form."""
     if len(text) > MAX_RECORD_CHARACTERS:
         raise RecordError(_("This record of practice is too long."))
     try:
@@ -198,11 +161,6 @@ def read_record(text: str) -> PracticeRecord:
 
 
 def _read_result(entry: str | tuple[str, list[str], list[str]]) -> SheetResult:
-    """The result in an entry; unknown and repeated keys are left out.
-
-    A code alone is a right sheet. Otherwise the code comes with the keys of the misconceptions that were held, and with
-    those of the misconception groups that the sheet leaves unexplained.
-    """
     if isinstance(entry, str):
         return SheetResult(entry, True)
     code, held, groups = entry

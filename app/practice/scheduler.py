@@ -105,14 +105,7 @@ class Practice:
 
     @cached_property
     def coming(self) -> NextSheet:
-        """The sheet that comes next.
-
-        The hardest of the record's level, to test out with, goes before all others, and one that comes back to a held
-        misconception before a new one of that level; a misconception that no sheet shows for now is passed over.
-        Nothing else is repeated. Once all levels are passed and the record is at the last one, every new sheet is of a
-        random level. For a new sheet of the record's level, the reason is "first" if no sheet of the record still
-        opens, "step" if none was of this level and the last one was right, else "more".
-        """
+        """The sheet that comes next."""
         if self.record.testing:
             return NextSheet(_hardest_sheet(self), self.level, "test")
         if back := _sheet_coming_back(self):
@@ -141,12 +134,8 @@ class Practice:
         return left
 
     def after(self, result: SheetResult) -> PracticeRecord:
-        """The record with one more result and its draw counted, and the record's level passed if this result ends it,
-        whichever level the sheet is of.
-
-        A level ends once no step is left and nothing that was missed on it waits (`has_missed`), or with a right
-        test-out; the record is then at the level of `level_after`. Testing ends with its sheet, right or wrong. Only
-        the last MAX_RESULTS results are kept.
+        """The record with one more result and its draw counted, and the record's level passed if this result ends
+        it, whichever level the sheet is of.
         """
         results = (*self.record.results, result)[-MAX_RESULTS:]
         record = replace(self.record, drawn=self.record.next_draw, testing=False, results=results)
@@ -173,11 +162,8 @@ class Practice:
 def record_with_sheet(
     library: Library, record: PracticeRecord, variant: Variant, attempts: Sequence[Mapping[str, str]]
 ) -> PracticeRecord:
-    """The record with the result of a sheet, from the first readable answer to each blank; `attempts` are newest first.
-
-    For a sheet with a result in the record already, which so comes again, and for a sheet in steps, only the last
-    attempt counts. Without any readable answer the sheet is skipped: only the draw is counted. So is a sheet in steps
-    unless the attempt is all right, since it is there to be got right in the end.
+    """The record with the result of a sheet, from the first readable answer to each blank; `attempts` are newest
+    first.
     """
     is_in_steps = TOPICS[variant.worksheet.topic].in_steps
     if is_in_steps or any(result.code == variant.code for result in record.results):
@@ -201,12 +187,6 @@ def next_sheet(library: Library, record: PracticeRecord) -> NextSheet:
 
 
 def _new_sheet(practice: Practice, level: PracticeLevel) -> Variant:
-    """The next sheet of a level: of the first step that is left, or, once none is, of steps from a random one on.
-
-    A level that begins whole begins with one of its whole worksheets. If a step has no sheet but the last one, the next
-    step is taken; after the level's steps those of the open levels above it, then those below, nearest first. The last
-    sheet comes again only if there is no other.
-    """
     if level.begins_whole and not any(practice.is_of(sheet, level) for sheet in practice.past):
         return next(_sheets_of(practice, level.dealt))
     at = practice.levels.index(level)
@@ -222,12 +202,6 @@ def _new_sheet(practice: Practice, level: PracticeLevel) -> Variant:
 
 
 def _hardest_sheet(practice: Practice) -> Variant:
-    """The sheet to test out of the record's level with.
-
-    Of each worksheet that practice deals on that level SEEDS_TRIED random sheets are drawn, which depend on the record
-    alone. It is that on which the most misconceptions show unmistakably; of equal ones, that with the most boxes, then
-    the first drawn. It is not the last sheet of the record, unless no other was drawn.
-    """
     drawn = [
         practice.library.seeded(key, _random_number(practice.record, f"{key}/{turn}"))
         for key in practice.level.dealt
@@ -238,14 +212,6 @@ def _hardest_sheet(practice: Practice) -> Variant:
 
 
 def _sheet_coming_back(practice: Practice) -> NextSheet | None:
-    """A sheet that shows the misconception that has waited longest to be repeated, with the groups of all waiting
-    misconceptions that it shows.
-
-    None if none waits, or if no sheet tried shows that one: the next-longest is not tried in its place. It is a sheet
-    of the record's level if there is one. Other open levels, from the nearest lower one down and then upwards, are
-    tried only if the last sheet was of the record's level, so that a level just chosen comes at least every other time,
-    or if a misconception has waited SHEETS_BEFORE_OTHER_LEVELS sheets already.
-    """
     waiting = practice.waiting
     if not waiting:
         return None
@@ -260,12 +226,6 @@ def _sheet_coming_back(practice: Practice) -> NextSheet | None:
 
 
 def _sheet_of_level_showing(practice: Practice, level: PracticeLevel, waiting: Sequence[str]) -> Variant | None:
-    """A sheet of the level that shows `waiting[0]`, and if possible the later ones too; None if no sheet shows it.
-
-    None, too, if the level's topic cannot show `waiting[0]`, or is in steps. Sheets of the level's steps are tried
-    first, then the whole worksheets that practice deals, which have more boxes. Both come before new sheets with any
-    other model of these worksheets, where only `waiting[0]` counts.
-    """
     if level.topic not in _TOPICS_OF[waiting[0]] or TOPICS[level.topic].in_steps:
         return None
     short = [key for step in level.steps for key in step.worksheets]
@@ -278,11 +238,6 @@ def _sheet_of_level_showing(practice: Practice, level: PracticeLevel, waiting: S
 
 
 def _other_model_showing(practice: Practice, worksheets: Iterable[str], misconception: str) -> Variant | None:
-    """A sheet of these worksheets, not in the record yet, that shows the misconception, with any model they may draw.
-
-    Some show on few models, such as those whose config states the head dimension. Each worksheet is drawn SEEDS_TRIED
-    times with each model; None if no draw shows it.
-    """
     library, codes = practice.library, {sheet.result.code for sheet in practice.past}
     models = [(key, model) for key in worksheets for model in library.worksheet(key).models]
     for turn in range(SEEDS_TRIED):
@@ -296,11 +251,6 @@ def _other_model_showing(practice: Practice, worksheets: Iterable[str], misconce
 
 
 def _sheet_showing(sheets: Iterator[Variant], misconceptions: Sequence[str]) -> Variant | None:
-    """The first sheet that shows all of these misconceptions, or else the one that shows the best of them.
-
-    It must show the first. Of two such sheets, that is better which shows the earliest misconception in which they
-    differ; of equal ones the first is taken. None if no sheet shows the first.
-    """
     best: tuple[tuple[bool, ...], Variant] | None = None
     for sheet in sheets:
         distinguishable = distinguishable_misconceptions(sheet)
@@ -313,11 +263,6 @@ def _sheet_showing(sheets: Iterator[Variant], misconceptions: Sequence[str]) -> 
 
 
 def _sheets_of(practice: Practice, worksheets: Sequence[str]) -> Iterator[Variant]:
-    """One sheet of each of these worksheets: new ones first, then old ones from the longest ago. A worksheet that has
-    only the last sheet to offer is left out.
-
-    The new ones come in the order of `_worksheet_order`.
-    """
     codes = [sheet.result.code for sheet in practice.past]
     met_before = list[Variant]()
     for key in _worksheet_order(practice, worksheets):
@@ -330,11 +275,6 @@ def _sheets_of(practice: Practice, worksheets: Sequence[str]) -> Iterator[Varian
 
 
 def _worksheet_order(practice: Practice, worksheets: Sequence[str]) -> list[str]:
-    """The keys of the worksheets in the order in which they are tried: parts first, then whole ones, fewest rows first.
-
-    Equal ones keep their order from a random one on, starting over at the end. The worksheet of the last sheet, and its
-    parts, come last.
-    """
     last = practice.past[-1].variant.worksheet.whole if practice.past else ""
     begin = _random_number(practice.record, "sheet") % max(1, len(worksheets))
     sheets = map(practice.library.worksheet, (*worksheets[begin:], *worksheets[:begin]))
@@ -343,10 +283,6 @@ def _worksheet_order(practice: Practice, worksheets: Sequence[str]) -> list[str]
 
 
 def _freshest_sheet(practice: Practice, worksheet: str, codes: Sequence[str]) -> Variant:
-    """The first sheet of SEEDS_TRIED random seeds whose code is not in `codes`, else the one met longest ago.
-
-    `codes` are those of the past sheets, oldest first.
-    """
     drawn = dict[str, Variant]()
     for turn in range(SEEDS_TRIED):
         sheet = practice.library.seeded(worksheet, _random_number(practice.record, f"{worksheet}/{turn}"))
@@ -357,6 +293,5 @@ def _freshest_sheet(practice: Practice, worksheet: str, codes: Sequence[str]) ->
 
 
 def _random_number(record: PracticeRecord, what: str) -> int:
-    """A number from 0 to 2^63 - 1 that depends only on the record's start, its count of sheets, and what it is for."""
     digest = sha256(f"{record.start}/{record.drawn}/{what}".encode()).digest()
     return int.from_bytes(digest[:8]) >> 1

@@ -19,13 +19,7 @@ Values = Mapping[Blank, int]
 
 @dataclass(frozen=True)
 class DimensionMismatch:
-    """Two sides that an operation requires to be equal, and are not.
-
-    `at` is the tensor that cannot be made. With `added`, it is the output, which cannot be added to the input. With
-    `parts`, the left side should be the product of the parts, the last of which is the right side. With `broadcast`,
-    the two sides are of two operands that are broadcast, and neither is 1. `message` is the sentence for students; a
-    table alone has no words for it.
-    """
+    """Two sides that an operation requires to be equal, and are not. `at` is the tensor that cannot be made."""
 
     at: str
     left: Blank
@@ -37,14 +31,7 @@ class DimensionMismatch:
 
 
 def mismatches(table: TensorTable, values: Values) -> list[DimensionMismatch]:
-    """Every pair of sides that an operation makes equal but whose values differ, in the order of computation.
-
-    In each group of equal sides, the first side with a value is `left`, and each side that differs from it is a
-    `right`; sides without a value are skipped. After the groups of a tensor come its merged sides that aren't the
-    product of their parts, each with its last part as `right`, if it and all parts have values. A tensor whose
-    operation broadcasts is checked by `_broadcast_mismatches` instead. Last come the sides of the input that differ
-    from those of the output that is added to it, with the input's as `left`, if both have values.
-    """
+    """Every pair of sides that an operation makes equal but whose values differ, in the order of computation."""
     clashes = list[DimensionMismatch]()
     for result, groups in table.equal_sides.items():
         if (operation := table[result].made_by) and operation.broadcasts:
@@ -63,12 +50,6 @@ def mismatches(table: TensorTable, values: Values) -> list[DimensionMismatch]:
 
 
 def _broadcast_mismatches(operands: list[Tensor], result: Tensor, values: Values) -> Iterator[DimensionMismatch]:
-    """Yield the sides that can't be broadcast together, place by place from the left; places are aligned at the right.
-
-    At a place the sides of the operands come first, in their order, then the result's. The first with a value is
-    `left`, and each that differs from it is a `right`. Sides without a value, and operands' sides of 1, are skipped.
-    `broadcast` is False if `right` is the result's side.
-    """
     for at in range(len(result.sides), 0, -1):
         meeting = [each.sides[-at] for each in (*operands, result) if len(each.sides) >= at]
         known = [b for b in meeting if b in values and (values[b] != 1 or b.tensor == result.key)]
@@ -78,25 +59,14 @@ def _broadcast_mismatches(operands: list[Tensor], result: Tensor, values: Values
 
 
 def residual_pairs(table: TensorTable) -> list[tuple[Blank, Blank]]:
-    """The sides of the input, each with that of the output; [] for a table that lacks one of the two.
-
-    The residual connection adds what leaves a head or a layer to what came in. The sum is no tensor of the table, and
-    no length is inferred from it: it says what the output must fit, not what its size comes from.
-    """
+    """The sides of the input, each with that of the output; [] for a table that lacks one of the two."""
     if not {"input", "output"} <= table.equal_sides.keys():
         return []
     return list(zip(table["input"].sides, table["output"].sides, strict=True))
 
 
 def typed_source_of(table: TensorTable, values: Values, asked: frozenset[str]) -> dict[Blank, Blank]:
-    """Map every side that is typed, or made equal to a typed one, to the typed side in `values` that it comes from.
-
-    A side in `values` maps to itself. A further side is mapped only if its tensor is not in `asked`, to the source of
-    the first side in its group of equal sides that has one, or, if the operation broadcasts, of the last, which is the
-    result's, since an operand may have 1 there. Operations are followed once, in the order of computation, and the
-    first that gives a source wins. All other sides are left out. Example: with queries.columns typed, W_Q.columns maps
-    to queries.columns.
-    """
+    """Map every side that is typed, or made equal to a typed one, to the typed side in `values` that it comes from."""
     source_of = {blank: blank for blank in values}
     for result, groups in table.equal_sides.items():
         operation = table[result].made_by
@@ -110,12 +80,7 @@ def typed_source_of(table: TensorTable, values: Values, asked: frozenset[str]) -
 
 
 def upstream_blanks(table: TensorTable, asked: frozenset[str]) -> dict[Blank, frozenset[Blank]]:
-    """Map each side that an operation makes to the asked sides it gets its length from, in the order of computation.
-
-    These are the sides of the operation's operands in the same group of equal sides; a side of a tensor that isn't
-    asked is replaced by those that it comes from: if the context isn't asked, the output's rows come from the rows of
-    the weights. The set is empty for a side that comes from nothing asked.
-    """
+    """Map each side that an operation makes to the asked sides it gets its length from, in the order of computation."""
     upstream: dict[Blank, frozenset[Blank]] = {}
     for key, groups in table.equal_sides.items():
         for blanks in groups:

@@ -1,7 +1,6 @@
-"""Operations: what makes a tensor of its operands, and all that follows from it.
-
-An operation names its operands and their axes in einops' syntax, and knows how it is written on a sheet and in
-PyTorch, what it does to lengths, what it costs and how it is drawn. Nothing reads a formula to find that out.
+"""Operations: what makes a tensor of its operands, and all that follows from it. An operation names its operands and
+their axes in einops' syntax, and knows how it is written on a sheet and in PyTorch, what it does to lengths, what
+it costs and how it is drawn. Nothing reads a formula to find that out.
 
 >>> scores = Matmul("queries keys", "n h, m h -> n m")
 >>> scores.formula(), scores.formula(tokens_as_columns=True), scores.code()
@@ -40,11 +39,6 @@ def axes_in(side: str) -> tuple[str, ...]:
 
 @cache
 def _sides(pattern: str) -> tuple[tuple[str, ...], ...]:
-    """The sides of each operand, then of the result: (("n", "d"), ("d", "q"), ("n", "q")) for "n d, d q -> n q".
-
-    A side is a name in small letters, 1, or two or more names in parentheses. () for any other text: there must be
-    exactly one " -> ", ", " between operands but not in the result, and a single space between sides.
-    """
     groups = pattern.replace(" -> ", ", ").split(", ")
     sides = tuple(tuple(_AXIS.findall(group)) for group in groups)
     is_pattern = pattern.count(" -> ") == 1 and ", " not in pattern.partition(" -> ")[2]
@@ -52,19 +46,12 @@ def _sides(pattern: str) -> tuple[tuple[str, ...], ...]:
 
 
 def _flat(sides: Iterable[str]) -> tuple[str, ...]:
-    """The axes of several sides, in order: ('n', 'h', 'e') for 'n (h e)'."""
     return tuple(axis for side in sides for axis in axes_in(side))
 
 
 @dataclass(frozen=True)
 class Operation:
-    """How a tensor is made: `of` has the keys of its operands, `pattern` the axes of the operands and of the result.
-
-    The pattern is einops': axes with the same name have the same length, a side 1 has length 1, and a side (h e) holds
-    h times e numbers, as in a layer whose heads are next to each other in one matrix. In a formula, braces name
-    tensors, sizes and phrases, which `app.sheets.formulas` writes in a sheet's notation. Raises ValueError for a
-    pattern that is not one of the operation.
-    """
+    """How a tensor is made: `of` has the keys of its operands, `pattern` the axes of the operands and of the result."""
 
     of: str
     pattern: str
@@ -76,7 +63,6 @@ class Operation:
     fixed_relation: ClassVar[Relation | None] = None  # `relation`, where it is the same for every pattern
 
     def __post_init__(self) -> None:
-        """Raise ValueError unless the pattern has sides for each operand and the result, and fits this operation."""
         name = f"{type(self).__name__}({self.of})"
         if len(_sides(self.pattern)) != len(self.operands) + 1:
             raise ValueError(
@@ -140,16 +126,12 @@ class Operation:
         return self.code()
 
     def code(self, shape: str = "…") -> str:
-        """How it is written in PyTorch: unless a subclass says otherwise, `call` as a method of the one operand.
-
-        `shape` is written in place of the lengths that a view or reshape is given.
-        """
+        """How it is written in PyTorch: unless a subclass says otherwise, `call` as a method of the one operand."""
         return f"{{{self.of}}}.{self.call}({shape})"
 
     def with_axis(self, axis: str, operands: Collection[str]) -> Self:
-        """The same operation with `axis` first in the result, and in each operand whose key is in `operands`.
-
-        Raises ValueError if the operation cannot have that pattern, such as an addition of which one operand lacks the
+        """The same operation with `axis` first in the result, and in each operand whose key is in `operands`. Raises
+        ValueError if the operation cannot have that pattern, such as an addition of which one operand lacks the
         axis.
         """
         groups = [
@@ -163,7 +145,6 @@ class Operation:
         return replace(self, of=" ".join(keys.get(key, key) for key in self.operands))
 
     def _fits(self) -> bool:
-        """Whether an operation of this class can have this pattern; in general, one with any operand can."""
         return bool(self.operands)
 
 
@@ -176,9 +157,8 @@ class _Elementwise(Operation):
 
 @dataclass(frozen=True)
 class Matmul(Operation):
-    """A matrix product, which sums over one axis of both operands: once in each head where a side holds several heads.
-
-    The product may be `rotated` by RoPE, or `gated_by` the product of the left operand and another matrix.
+    """A matrix product, which sums over one axis of both operands: once in each head where a side holds several
+    heads. The product may be `rotated` by RoPE, or `gated_by` the product of the left operand and another matrix.
     """
 
     rotated: bool = False
@@ -200,12 +180,7 @@ class Matmul(Operation):
         return not self.rotated and not self.gated_by
 
     def formula(self, *, tokens_as_columns: bool = False) -> str:
-        """'{input} · {W_Q}', with ᵀ after a transposed right operand; `tokens_as_columns` reverses the factors.
-
-        A gated product is followed by ", {gated-by} " and the product of the left operand and `gated_by`. A rotated
-        product is wrapped in RoPE(…). Otherwise ", {heads-concatenated}" is appended if a side of the result has
-        parentheses, or ", {head-by-head}" if only sides of operands do.
-        """
+        """'{input} · {W_Q}', with ᵀ after a transposed right operand; `tokens_as_columns` reverses the factors."""
         left, *rights = self.of.split() + ([self.gated_by] if self.gated_by else [])
         factors = [[f"{{{left}}}", f"{{{right}}}{'ᵀ' if self.is_transposed else ''}"] for right in rights]
         text = ", {gated-by} ".join(" · ".join(each[:: -1 if tokens_as_columns else 1]) for each in factors)
@@ -226,11 +201,6 @@ class Matmul(Operation):
         return prod((lengths[axis] for axis in axes), start=Expression.number(2))
 
     def _fits(self) -> bool:
-        """Whether there are two operands that share exactly one axis that the result lacks.
-
-        The axis that counts heads, which is the first in a side in parentheses, may be missing from the result as well.
-        Every axis of the result must be in an operand, except "h".
-        """
         if len(self.operands) != 2:
             return False
         left, right = (set(_flat(sides)) for sides in self.operand_sides)
@@ -321,10 +291,6 @@ class BroadcastAdd(Operation):
         return f" {self.sign} ".join(f"{{{key}}}" for key in self.operands)
 
     def _fits(self) -> bool:
-        """Whether there are two operands, and each side of the result is the one that they agree on at its place.
-
-        Places are counted from the right. A side of 1, or none, agrees with any other.
-        """
         places = [sides[::-1] for sides in self.operand_sides]
         at_place = [{sides[at] for sides in places if at < len(sides)} for at in range(max(map(len, places)))]
         return len(places) == 2 and [{*sides} - {ONE_SIDE} or {*sides} for sides in at_place] == [
@@ -354,11 +320,8 @@ class Apply(_Elementwise):
 
 @dataclass(frozen=True)
 class Softmax(_Elementwise):
-    """The softmax of a query's scores, which are scaled, perhaps capped, and get a position bias and a mask.
-
-    A second operand is the mask. `scale` is the kind of `app.models.score_scale`. With a `sink`, each query has one
-    more score, whose weight is dropped. `of_one_text`: queries and keys are of the same text, so that there are
-    distances for a position bias.
+    """The softmax of a query's scores, which are scaled, perhaps capped, and get a position bias and a mask. A
+    second operand is the mask.
     """
 
     masked: bool = False
@@ -383,12 +346,6 @@ class Softmax(_Elementwise):
 
     @property
     def _scores(self) -> str:
-        """What the softmax is taken of, as a formula: '{scores} + {position-bias}' in T5, which doesn't scale.
-
-        `scale` decides the scores: "none" gives '{scores}', "inverse-sqrt" '{scaled-scores}', "yarn" '{score-scale} ·
-        {scaled-scores}', and any other '{score-scale} · {scores}'. If `capped`, '{softcap}(…)' goes around them; then
-        '{position-bias}' and '{mask}' are added, each if there is one.
-        """
         by_scale = {"none": "{scores}", "inverse-sqrt": "{scaled-scores}", "yarn": "{score-scale} · {scaled-scores}"}
         scores = by_scale.get(self.scale, "{score-scale} · {scores}")
         scores = f"{{softcap}}({scores})" if self.capped else scores
@@ -454,15 +411,13 @@ class View(Operation):
 
 @dataclass(frozen=True)
 class WrongView(Operation):
-    """A view that names dimensions in another order than memory has them: 'n (h e) -> h n e'.
-
-    No number moves, so the result has the shape of a view with a transpose, and mixes tokens and heads.
+    """A view that names dimensions in another order than memory has them: 'n (h e) -> h n e'. No number moves, so
+    the result has the shape of a view with a transpose, and mixes tokens and heads.
     """
 
     call = "view"
 
     def _fits(self) -> bool:
-        """Whether the result has the axes of its one operand, each on its own, in another order."""
         axes = _flat(self.operand_sides[0])
         return len(self.operands) == 1 and self.sides != axes and sorted(self.sides) == sorted(axes)
 
@@ -512,9 +467,8 @@ class Transpose(Operation):
 
 @dataclass(frozen=True)
 class Repeat(Operation):
-    """Every key/value head copied for the query heads that share it: 'g n e -> h n e', or 'g n e -> (g r) n e'.
-
-    The second is written as a call of einops' repeat.
+    """Every key/value head copied for the query heads that share it: 'g n e -> h n e', or 'g n e -> (g r) n e'. The
+    second is written as a call of einops' repeat.
     """
 
     call = "repeat_interleave"
@@ -534,12 +488,10 @@ class Repeat(Operation):
 
 
 def _call(function: str, operands: Iterable[str], pattern: str) -> str:
-    """A call with a pattern: 'einsum({queries}, {keys}, "n e, m e -> n m")'."""
     return f'{function}({", ".join(f"{{{key}}}" for key in operands)}, "{pattern}")'
 
 
 def _places(operation: Operation) -> list[int]:
-    """At which places the result has another side than the operand."""
     return [at for at, side in enumerate(operation.operand_sides[0]) if (side,) != operation.sides[at : at + 1]]
 
 
@@ -600,32 +552,20 @@ class First(Operation):
 
 @dataclass(frozen=True)
 class Convolve(Operation):
-    """The kernel, the second operand, moved along the last sides of the first: 'b c t, d c k -> b d s'.
-
-    It moves by `stride`, a number or a size in braces, over an input that has `padding` zeros at each end. What a
-    convolution is given goes through the activation function first if it is `activated`.
-    """
+    """The kernel, the second operand, moved along the last sides of the first: 'b c t, d c k -> b d s'."""
 
     stride: str = "1"
     padding: int = 0
     activated: bool = False
 
     def code(self, shape: str = "…") -> str:
-        """A call of conv1d (three sides) or conv2d (four), with stride unless it is 1 and padding if there is any.
-
-        If `activated`, the input is wrapped in a call of {activation}. `shape` is ignored.
-        """
+        """A call of conv1d (three sides) or conv2d (four), with stride unless it is 1 and padding if there is any."""
         given, kernel = self.operands
         text = f"{{activation}}({{{given}}})" if self.activated else f"{{{given}}}"
         text += f", {{{kernel}}}" + f", stride={self.stride}" * (self.stride != "1")
         return f"conv{len(self.sides) - 2}d({text}{f', padding={self.padding}' * bool(self.padding)})"
 
     def _fits(self) -> bool:
-        """Whether there are an input and a kernel with the same second side, the channels, and a result that fits them.
-
-        The result's first side is the input's, its second the kernel's first. All three have equally many sides, at
-        least 3.
-        """
         if len(self.operands) != 2:
             return False
         given, kernel = self.operand_sides
@@ -657,10 +597,7 @@ class SelectRows(Operation):
 
 @dataclass(frozen=True)
 class AddExperts(Operation):
-    """For each token, the weighted sum of its experts' outputs: 'm d -> n d' of the output of one expert.
-
-    'n d -> n d' of the layer's input in a table without an expert's output, for which N·k/E isn't whole.
-    """
+    """For each token, the weighted sum of its experts' outputs: 'm d -> n d' of the output of one expert."""
 
     def formula(self, *, tokens_as_columns: bool = False) -> str:
         return "{outputs-added}" if self.keeps_shape else "{experts-added}"

@@ -22,9 +22,8 @@ from app.models.parameter_specs import ModelPart, ParameterSpec, ParameterSpecs,
 
 @dataclass(frozen=True)
 class Fact:
-    """A sentence or phrase of the wording, by its key, with the words that fill it.
-
-    A number is written as sheets write numbers, a text as it is, a Fact as its phrase, and several Facts as a list.
+    """A sentence or phrase of the wording, by its key, with the words that fill it. A number is written as sheets
+    write numbers, a text as it is, a Fact as its phrase, and several Facts as a list.
     """
 
     key: str
@@ -32,12 +31,7 @@ class Fact:
 
 
 def parameter_inventory(architecture: Architecture) -> Iterator[Fact]:
-    """Yield what there is to count: embeddings, number of layers, one layer, then what follows the layers.
-
-    Of a layer: attention, feed-forward block, experts, norms. A model that has experts only in some layers yields both
-    the feed-forward block and the experts. Of attention the first kind of layer is described. Right only for models to
-    which the topic "parameter-count" applies, which the caller checks.
-    """
+    """Yield what there is to count: embeddings, number of layers, one layer, then what follows the layers."""
     outside, kinds = architecture.outside_rows, architecture.stacks[0].kinds
     yield from _embeddings(architecture, outside)
     yield from _layers(architecture, kinds)
@@ -52,13 +46,7 @@ def parameter_inventory(architecture: Architecture) -> Iterator[Fact]:
 
 
 def experts_inventory(architecture: Architecture, extra: Mapping[str, int]) -> Iterator[Fact]:
-    """Yield what a sheet about a mixture of experts says of the model, one Fact each, in this order.
-
-    First the numbers of layers, of layers with experts, of experts and of experts per token; the router's biases, only
-    if it has any; the width of one expert and whether it has biases; shared experts and their gate, if any; then all
-    sizes, for the rest of the model. `extra` has the sizes that only such a sheet uses, such as d_exp; they override
-    the model's. Layers without experts are not described. Right only for models to which the topic "experts" applies.
-    """
+    """Yield what a sheet about a mixture of experts says of the model, one Fact each, in this order."""
     kinds = architecture.stacks[0].kinds
     kind = next(kind for kind in kinds if kind.has_experts)
     sizes = {**architecture.all_sizes, **extra}
@@ -79,11 +67,6 @@ _TABLES = {
 
 
 def _embeddings(a: Architecture, outside: Mapping[Row, ParameterSpecs]) -> Iterator[Fact]:
-    """Yield each embedding table with its rows and width, then the patch embedding, the norm and the projection.
-
-    Each is left out if the model has none. The norm is that of the embeddings; the projection is a list of its matrices
-    and norms.
-    """
     for spec in outside.get("embedding", ()):
         rows, width = (dim.size(a.all_sizes) for dim in spec.in_out_shape[-2:])
         yield Fact(_TABLES[spec.part], {"rows": rows, "width": width})
@@ -96,10 +79,6 @@ def _embeddings(a: Architecture, outside: Mapping[Row, ParameterSpecs]) -> Itera
 
 
 def _layers(a: Architecture, kinds: Sequence[LayerKind]) -> Iterator[Fact]:
-    """Yield how many layers there are; then, if only some have experts, how many have them and how many don't.
-
-    If layers share parameters (ALBERT), the only Fact says how many layers are run and how many are stored.
-    """
     stored = sum(kind.layers for kind in kinds)
     if a.stacks[0].spec.count != "L":
         yield Fact("layers-share-one" if stored == 1 else "layers-share", {"L": a.L, "stored": stored})
@@ -111,11 +90,6 @@ def _layers(a: Architecture, kinds: Sequence[LayerKind]) -> Iterator[Fact]:
 
 
 def _attention(a: Architecture, layer: Mapping[Row, ParameterSpecs]) -> Iterator[Fact]:
-    """Yield which projections have biases (all, none, or a list), then query and key norms and sinks, if there are any.
-
-    The norms have one Fact, with the number of parameters of each, biases included. For latent attention the Facts of
-    `_latent_attention` replace those of biases and norms. `layer` has the tensors of one layer by row.
-    """
     if a.has_latent_attention:
         yield from _latent_attention(a)
     else:
@@ -134,11 +108,6 @@ def _attention(a: Architecture, layer: Mapping[Row, ParameterSpecs]) -> Iterator
 
 
 def _latent_attention(a: Architecture) -> Iterator[Fact]:
-    """Yield three Facts: how queries are projected, how keys and values are, and whether projections have biases.
-
-    Queries go through a latent of their own or not, which the first and, if there are biases, the third Fact say. The
-    first two have all sizes of the model to fill their sentences with.
-    """
     yield Fact("latent-queries" if a.has_latent_queries else "direct-queries", a.all_sizes)
     yield Fact("latent-projections", a.all_sizes)
     biases = "latent-biases" if a.has_latent_queries else "direct-latent-biases"
@@ -146,10 +115,6 @@ def _latent_attention(a: Architecture) -> Iterator[Fact]:
 
 
 def _feed_forward(a: Architecture, specs: ParameterSpecs, *, beside_experts: bool) -> Fact:
-    """The Fact of a feed-forward block: d, its inner width, whether it is gated, and whether it has biases.
-
-    `specs` are its tensors. With `beside_experts` the model has experts in other layers, and the block is called dense.
-    """
     words: dict[str, int | Fact] = {
         "d": a.d,
         "width": inner_width(specs).size(a.all_sizes),
@@ -160,10 +125,6 @@ def _feed_forward(a: Architecture, specs: ParameterSpecs, *, beside_experts: boo
 
 
 def _experts(a: Architecture, layer: Mapping[Row, ParameterSpecs]) -> Iterator[Fact]:
-    """Yield the router with d, E and k and whether it has a bias; one expert; then the shared experts, if any.
-
-    The expert has d, its inner width and whether it has biases. The layer must have the rows "router" and "experts".
-    """
     router, experts = layer["router"], layer["experts"]
     sizes = {symbol: a.all_sizes[symbol] for symbol in ("d", "E", "k")}
     yield Fact("router-bias" if _has_biases(router) else "router", sizes)
@@ -172,11 +133,6 @@ def _experts(a: Architecture, layer: Mapping[Row, ParameterSpecs]) -> Iterator[F
 
 
 def _shared_experts(a: Architecture, layer: Mapping[Row, ParameterSpecs]) -> Iterator[Fact]:
-    """Yield the shared experts of a layer, through which every token goes, then their gate with d, if there is one.
-
-    Several are described by their number and the width of each; but if they have biases, or there is just one, as one
-    expert of the whole width. Yields nothing if there are none.
-    """
     if "shared_experts" not in layer:
         return
     shared = layer["shared_experts"]
@@ -190,10 +146,6 @@ def _shared_experts(a: Architecture, layer: Mapping[Row, ParameterSpecs]) -> Ite
 
 
 def _norms(a: Architecture, kinds: Sequence[LayerKind]) -> Iterator[Fact]:
-    """Yield how many norms a layer of the last kind has, with the words for them; just "norms-none" if it has none.
-
-    If the first kind of layer has other norms (ModernBERT), a second Fact says how many.
-    """
     *first, rest = [kind.rows.get("norms", ()) for kind in kinds]
     if not rest:
         yield Fact("norms-none")
@@ -204,11 +156,6 @@ def _norms(a: Architecture, kinds: Sequence[LayerKind]) -> Iterator[Fact]:
 
 
 def _after_layers(a: Architecture, outside: Mapping[Row, ParameterSpecs]) -> Iterator[Fact]:
-    """Yield final norm, pooler, transform before the LM head, LM head and head for a task, in this order.
-
-    The LM head always has a Fact, which may say that there is none. A missing final norm has one unless the model is
-    post-norm. The others have one only if the model has them.
-    """
     if "final_norm" in outside:
         yield Fact("final-norm", _norm_words(a, outside["final_norm"]))
     elif a.norm_placement != "post":
@@ -223,11 +170,6 @@ def _after_layers(a: Architecture, outside: Mapping[Row, ParameterSpecs]) -> Ite
 
 
 def _lm_head(a: Architecture, specs: ParameterSpecs) -> Fact:
-    """The Fact of the LM head: "lm-head-none", or whether it is tied and its number of bias vectors: "lm-head-tied-0".
-
-    It is tied to the token embedding if it has no matrix among `specs`. It has V and the width: the input length of its
-    matrix, or d if it is tied.
-    """
     if not a.has_lm_head:
         return Fact("lm-head-none")
     matrices = [spec for spec in specs if spec.kind == "matrix"]
@@ -238,10 +180,6 @@ def _lm_head(a: Architecture, specs: ParameterSpecs) -> Fact:
 
 
 def _modules(a: Architecture, specs: ParameterSpecs) -> tuple[Fact, ...]:
-    """One Fact for each matrix or norm, in order; a bias belongs to the tensor before it.
-
-    `specs` must not begin with a bias.
-    """
     modules = list[list[ParameterSpec]]()
     for spec in specs:
         if spec.kind == "bias":
@@ -252,10 +190,6 @@ def _modules(a: Architecture, specs: ParameterSpecs) -> tuple[Fact, ...]:
 
 
 def _module(a: Architecture, specs: Sequence[ParameterSpec]) -> Fact:
-    """The Fact of one matrix, with its rows, columns and whether it has a bias, or of one norm.
-
-    `specs` are its tensors; it is a norm if the first is a scale. A matrix is counted as input × output.
-    """
     if specs[0].kind == "scale":
         return Fact("norm", _norm_words(a, specs))
     rows, columns = (dim.size(a.all_sizes) for dim in specs[0].in_out_shape)
@@ -263,17 +197,12 @@ def _module(a: Architecture, specs: Sequence[ParameterSpec]) -> Fact:
 
 
 def _norm_words(a: Architecture, norms: Sequence[ParameterSpec]) -> Mapping[str, str | Fact]:
-    """The words for a norm: its name without and with an article, and how many scales it has, with biases or without.
-
-    All `norms` are alike; their length is that of the first.
-    """
     length = norms[0].in_out_shape[0].size(a.all_sizes)
     numbers = Fact("scales-biases" if _has_biases(norms) else "scales", {"n": length})
     return {"norm": a.norm, "a_norm": Fact(f"a-{a.norm}"), "numbers": numbers}
 
 
 def _number_of_norms(norms: Iterable[ParameterSpec]) -> int:
-    """How many norms these tensors make: as many as there are scales."""
     return sum(spec.kind == "scale" for spec in norms)
 
 

@@ -13,14 +13,7 @@ _BEFORE_LAYERS = ("embedding", "patch_embedding", "embedding_norm", "embedding_p
 
 
 def parameter_rows(architecture: Architecture) -> tuple[Count, ...]:
-    """Counts of parameters: all parts outside the layers, each part of one layer, totals of layers, and the total.
-
-    A part without parameters has no row. The feed-forward block of a mixture of experts is split into router, one
-    expert, all experts of a layer and shared experts; a last row, after the total, then counts the parameters that one
-    token uses. If only some layers have experts, layers with and without them have a subtotal each. Norms that differ
-    between layers have one row for all layers. Right only for models with one stack whose layers differ at most in
-    experts or in the number of norms.
-    """
+    """Counts of parameters: all parts outside the layers, each part of one layer, totals of layers, and the total."""
     stack = architecture.stacks[0]
     kinds = stack.kinds
     outside = {row: _leaf(row, specs) for row, specs in architecture.outside_rows.items()}
@@ -35,12 +28,6 @@ def parameter_rows(architecture: Architecture) -> tuple[Count, ...]:
 
 
 def _rows_of_layers(kinds: Sequence[LayerKind], layers: Expression) -> dict[str, Count]:
-    """The parts of one layer by key, then the totals of layers; the last key is "all_layers".
-
-    With one kind of layer, the total is `layers` times the parts; otherwise `layers` is ignored. If only some layers
-    have experts, "expert_layers" and "dense_layers" are totals before it. If layers differ only in norms, "all_norms"
-    for all layers replaces the row of norms.
-    """
     mixed = any(kind.has_experts for kind in kinds) and len(kinds) > 1
     by_kind = [_rows_of_layer(kind, mixed=mixed) for kind in kinds]
     rows = {key: row for rows in by_kind for key, row in rows.items()}
@@ -57,10 +44,6 @@ def _rows_of_layers(kinds: Sequence[LayerKind], layers: Expression) -> dict[str,
 
 
 def _rows_of_layer(kind: LayerKind, *, mixed: bool) -> dict[str, Count]:
-    """The parts of one layer by key; "one_expert" comes before "experts", which is E times that.
-
-    In a `mixed` model, where only some layers have experts, "feed_forward" is called "dense_feed_forward".
-    """
     rows = dict[str, Count]()
     for row, specs in kind.rows.items():
         if row == "experts":
@@ -74,16 +57,10 @@ def _rows_of_layer(kind: LayerKind, *, mixed: bool) -> dict[str, Count]:
 
 
 def _summands(rows: Mapping[str, Count]) -> list[Count]:
-    """The rows that one layer is the sum of: all but the one expert that is counted among all."""
     return [row for key, row in rows.items() if key != "one_expert"]
 
 
 def _totals_with_norms(kinds: Sequence[LayerKind]) -> dict[str, Count]:
-    """The rows "all_norms" and "all_layers" of a model whose layers differ in their number of norms (ModernBERT).
-
-    All layers are L · (attention + feed-forward block) + all norms. The totals are exact for every kind of layer; the
-    words for the norms are those of the last kind.
-    """
     norms = sum((number_of_parameters(kind.rows.get("norms", ())) * kind.layers for kind in kinds), ZERO)
     layers = (number_of_parameters(kind.parameters) for kind in kinds)
     all_layers = sum((layer * kind.layers for layer, kind in zip(layers, kinds, strict=True)), ZERO)
@@ -97,10 +74,6 @@ def _totals_with_norms(kinds: Sequence[LayerKind]) -> dict[str, Count]:
 
 
 def _rows_of_used(kinds: Sequence[LayerKind], total: Count) -> Iterator[Count]:
-    """Yield one row: the parameters that one token uses, the total less E − k experts in each layer that has experts.
-
-    Yields nothing for a model without experts.
-    """
     routed = sum((number_of_parameters(kind.rows.get("experts", ())) * kind.layers for kind in kinds), ZERO)
     if routed != ZERO:
         used = routed.substitute({"E": Expression.symbol("k")})
@@ -118,11 +91,7 @@ def _leaf(key: str, specs: ParameterSpecs) -> Count:
 
 
 def added_up(key: str, rows: Sequence[Count], times: Expression | None = None) -> Count:
-    """A row made from others: the sum of their totals, multiplied by `times` if it is given.
-
-    Its formula names their keys: norms and attention, times L, give '{L} · ({norms} + {attention})'. A number as
-    `times` is written as it is: '3 · {norms}'. The row also remembers its parts.
-    """
+    """A row made from others: the sum of their totals, multiplied by `times` if it is given."""
     total = sum((row.total for row in rows), ZERO)
     keys = tuple(row.key for row in rows)
     formula = " + ".join(f"{{{key}}}" for key in keys)
@@ -134,12 +103,6 @@ def added_up(key: str, rows: Sequence[Count], times: Expression | None = None) -
 
 
 def _summands_in_words(specs: ParameterSpecs) -> str:
-    """What a part is the sum of, as a formula of phrases: '{matrices} + {biases}', '{scales} + {biases}'.
-
-    The order is tables, matrices, scales, biases, whatever that of `specs`; a kind without tensors is left out. A
-    single matrix is '{matrix}'; if the first tensor is one of ordinary attention, matrices are '{attention-matrices}'.
-    `specs` must not be empty.
-    """
     kinds = [spec.kind for spec in specs]
     matrices = "matrix" if kinds.count("matrix") == 1 else "matrices"
     if specs[0].part == ModelPart.ATTENTION:  # not those of latent attention, whose formulas differ

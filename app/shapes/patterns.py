@@ -1,7 +1,6 @@
-"""Patterns of einsum and einops as they are typed: read once, and compared up to the names of their axes.
-
-Nothing is run: two patterns compute the same from the same tensors if they are equal once axes are named by the order
-in which they first appear.
+"""Patterns of einsum and einops as they are typed: read once, and compared up to the names of their axes. Nothing is
+run: two patterns compute the same from the same tensors if they are equal once axes are named by the order in
+which they first appear.
 
 >>> scores = read_pattern("b h q e, b h k e -> b h q k", (4, 4))
 >>> read_pattern("bhid,bhjd->bhij", (4, 4)) == scores == read_pattern("... q e, ... k e -> ... q k", (4, 4))
@@ -30,22 +29,7 @@ _ELLIPSIS: _Side = ("...",)
 
 
 def read_pattern(text: str, ranks: Sequence[int], *, takes_groups: bool = False) -> Meaning:
-    """What a pattern means for operands with these numbers of sides: the axes of each side of operands and result.
-
-    Axes are numbers from 0, in the order of their first appearance, so patterns that differ only in names are equal: "a
-    b, b c -> a c" and "ij,jk->ik" are. A 1 has no axes; axes that are always neighbours in a group count as one: (h e)
-    where neither h nor e appears without the other. Quotation marks around the pattern are dropped, and → is read as
-    ->. Axes are names between spaces, as in einops, or single letters, as in einsum: names if an operand has a space,
-    else letters, unless only the other reading comes to `ranks` and has no new axis in the result. `...` stands for the
-    sides that an operand has besides its named ones.
-
-    A number of sides that differs from `ranks` is no error: such a pattern is read, and equals none that fits. Raises
-    CannotReadError for more than MAX_PATTERN_CHARACTERS characters ("pattern-too-long"); without exactly one arrow
-    ("pattern-arrow"); with another number of operands than `ranks`, or several results ("pattern-operands"); for
-    brackets that are empty, nested or open ("pattern-brackets"); for brackets or a 1 unless it `takes_groups`
-    ("pattern-groups"); where it does, for a pattern of einops that lacks only spaces between letters
-    ("pattern-spaces"); and for any other sign ("pattern-sign"). The time it takes is linear in the length of the text.
-    """
+    """What a pattern means for operands with these numbers of sides: the axes of each side of operands and result."""
     if len(text) > MAX_PATTERN_CHARACTERS:
         raise CannotReadError("pattern-too-long")
     tidy = normalize_signs(text).strip("\"'`“”‘’ ").replace("→", "->").replace("\u2010", "-")
@@ -66,12 +50,6 @@ def read_pattern(text: str, ranks: Sequence[int], *, takes_groups: bool = False)
 
 
 def _sides(text: str) -> list[_Side]:
-    """The sides of one operand: [('b',), ('h', 'e')] for 'b (h e)'; spaces only separate.
-
-    A 1 alone is a side without axes, (), and in brackets it is dropped; an ellipsis is a side of its own. Raises
-    CannotReadError: "pattern-brackets" if they are empty, nested, or lack their other half; "pattern-sign" for any
-    other sign, and for an ellipsis in brackets or a second one.
-    """
     sides, group, at = list[_Side](), None, 0
     while at < len(text):
         token = _TOKEN.match(text, at)
@@ -102,12 +80,6 @@ def _sides(text: str) -> list[_Side]:
 
 
 def _as_meant(named: list[list[_Side]], texts: Sequence[str], ranks: Sequence[int]) -> list[list[_Side]]:
-    """The sides as they are named or, if the pattern is read as einsum reads it, with every letter as an axis.
-
-    A pattern with brackets, a 1, or a name with a digit or underscore has names. Any other has names if there is a
-    space within an operand, else letters; but the other reading is taken if only that comes to the ranks with no new
-    axis in the result: "b n d, d f -> bnf" has letters.
-    """
     axes = [axis for sides in named for side in sides for axis in side]
     is_grouped = any(len(side) != 1 for sides in named for side in sides)
     if is_grouped or not all(axis.isalpha() or (axis,) == _ELLIPSIS for axis in axes):
@@ -122,23 +94,17 @@ def _letters(side: _Side) -> Iterator[_Side]:
 
 
 def _fits(sides: Sequence[Sequence[_Side]], ranks: Sequence[int]) -> bool:
-    """Whether operands have as many names as sides, with an ellipsis at most as many, and the result has no others."""
     *operands, result = sides
     return set(result) <= {_ELLIPSIS}.union(*operands) and _have_ranks(operands, ranks)
 
 
 def _rearranges(sides: Sequence[Sequence[_Side]], ranks: Sequence[int]) -> bool:
-    """Whether einops takes the pattern: operands have as many names as sides, and the result has each of their axes."""
     *operands, result = sides
     axes = {axis for operand in operands for side in operand for axis in side}
     return axes <= {axis for side in result for axis in side} and _have_ranks(operands, ranks)
 
 
 def _have_ranks(operands: Sequence[Sequence[_Side]], ranks: Sequence[int]) -> bool:
-    """Whether each operand has as many sides as its rank says, or, with an ellipsis, no more named sides than that.
-
-    There must be as many operands as ranks; the result is not among them.
-    """
     return all(
         len(each) == rank or (_ELLIPSIS in each and len(each) <= rank + 1)
         for each, rank in zip(operands, ranks, strict=True)
@@ -146,11 +112,6 @@ def _have_ranks(operands: Sequence[Sequence[_Side]], ranks: Sequence[int]) -> bo
 
 
 def _without_ellipsis(sides: list[list[_Side]], ranks: Sequence[int]) -> list[list[_Side]]:
-    """The sides with a named side for each one that an ellipsis stands for: "...2", "...1" for two, nothing for none.
-
-    They are numbered from the right, so that the last ones of two operands are the same axis. An ellipsis in the result
-    stands for as many sides as the longest one of the operands.
-    """
     hidden = [rank - len(each) + 1 if _ELLIPSIS in each else 0 for each, rank in zip(sides, ranks, strict=False)]
     hidden.append(max(hidden))  # of the result
     return [
@@ -164,11 +125,6 @@ def _without_ellipsis(sides: list[list[_Side]], ranks: Sequence[int]) -> list[li
 
 
 def _numbered(sides: Iterable[Iterable[_Side]]) -> Meaning:
-    """The sides of operands and result with every axis as a number, from 0 in the order in which they first appear.
-
-    An axis is left out if it always comes directly after one and the same axis of its side, and that axis is never last
-    in a side or followed by another: (h e) is (0,) if h and e are neighbours wherever they appear.
-    """
     after, before = dict[str, set[str]](), dict[str, set[str]]()  # "" is the end of a side
     for side in (side for each in sides for side in each):
         for first, second in pairwise(("", *side, "")):

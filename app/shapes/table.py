@@ -50,7 +50,6 @@ class Blank(NamedTuple):
     field: BlankField
 
     def __str__(self) -> str:
-        """Its name in tables: 'queries.rows'. On sheets, `Variant.box` names its box."""
         return f"{self.tensor}.{self.field}"
 
     @property
@@ -63,12 +62,8 @@ class Blank(NamedTuple):
 
 @dataclass(frozen=True)
 class Tensor:
-    """One tensor of a table: its key in files and API, its letter, its symbolic shape, and the operation that makes it.
-
-    Most are matrices, whose shape is (rows, columns). A parameter belongs to the model and is learned; everything else
-    is computed from the input, or given. A sheet asks how many numbers a parameter has only if it is `counted`. `hint`
-    is the key of a hint about the columns, for a tensor whose columns no sentence of the description states. On a sheet
-    that asks for a parameter as it is stored, `stored_as` is its name in the file, without that of the layer.
+    """One tensor of a table: its key in files and API, its letter, its symbolic shape, and the operation that makes
+    it. Most are matrices, whose shape is (rows, columns).
     """
 
     key: str
@@ -104,10 +99,7 @@ class Tensor:
 
     @cached_property
     def equal_sides(self) -> Mapping[str, tuple[Blank, ...]]:
-        """Its operands' sides, then its sides, grouped by axis; a group has one length. Empty if the tensor is given.
-
-        Sides of 1 are in no group: broadcasting lets another length meet them. A merged side is grouped under its whole
-        name, "(h e)".
+        """Its operands' sides, then its sides, grouped by axis; a group has one length.
 
         Example: of queries made by 'n d, d h -> n h', n has input.rows, queries.rows; d has input.columns, W_Q.rows; h
         has W_Q.columns, queries.columns.
@@ -154,10 +146,8 @@ PARTS_SUM = Expression.parse("parts")
 
 @dataclass(frozen=True)
 class FromParts:
-    """How a count is worked out from other counts of its table: a formula in `parts`, the sum of those counts.
-
-    A part may also be a matrix, which counts as its number of parameters. A formula that needs the parts one by one has
-    their keys in place of `parts`. The result may be `rounded` up or down to a whole number.
+    """How a count is worked out from other counts of its table: a formula in `parts`, the sum of those counts. A
+    part may also be a matrix, which counts as its number of parameters.
 
     Example: FromParts(L*parts, ("attention", "feed_forward", "norms")) for the parameters of all layers.
     """
@@ -173,13 +163,8 @@ class FromParts:
 
 @dataclass(frozen=True)
 class Count:
-    """A number that a sheet asks for and that is no tensor: `unit` of something, as a sum of products.
-
-    `formula` is the same sum for people, with factors kept together: '{L} · ({attention} + {feed_forward} + {norms})'.
-    `made_from` names the counts that this one is worked out from; None if it is worked out from sizes alone. `rounds`
-    says that a number on the way is rounded in this model, which symbols cannot express. A total that isn't whole is
-    `rounded`. `hint` is the key of a hint on how to go about it, where its form doesn't say that. A count with
-    `dims` is the number of one of so many dimensions, from 0; an answer may count them from the last one, which is -1.
+    """A number that a sheet asks for and that is no tensor: `unit` of something, as a sum of products. `formula` is
+    the same sum for people, with factors kept together: '{L} · ({attention} + {feed_forward} + {norms})'.
     """
 
     key: str
@@ -209,11 +194,8 @@ class Count:
 
 @dataclass(frozen=True)
 class OneOf:
-    """A question that is answered by choosing one of the numbers in `options`, of which `right` is right.
-
-    Its answer is a number whatever the sheet is answered in. `texts` are what the options say, in their order, where
-    that is no sentence; "" is a sentence of the topic's wording. `call` is a line of code that the question is about,
-    with the keys of tensors in braces.
+    """A question that is answered by choosing one of the numbers in `options`, of which `right` is right. Its answer
+    is a number whatever the sheet is answered in.
     """
 
     key: str
@@ -239,11 +221,7 @@ class OneOf:
 
 @dataclass(frozen=True)
 class WrittenPattern(OneOf):
-    """A question that is answered by writing the pattern of a call, which replaces the "…" in `call`.
-
-    The `texts` are patterns of which no two compute the same, the right one first and then wrong ones that may be
-    expected; what is typed is read as the number of the one that computes the same, or as OTHER_PATTERN.
-    """
+    """A question that is answered by writing the pattern of a call, which replaces the "…" in `call`."""
 
     @cached_property
     def meanings(self) -> Mapping[Meaning, int]:
@@ -251,9 +229,8 @@ class WrittenPattern(OneOf):
         return {self._meaning(text): number for text, number in zip(self.texts, self.options, strict=True)}
 
     def number_of(self, typed: str) -> int:
-        """The number of the pattern that computes the same as the typed one, OTHER_PATTERN if none does.
-
-        Raises CannotReadError for a text that is no pattern of this call.
+        """The number of the pattern that computes the same as the typed one, OTHER_PATTERN if none does. Raises
+        CannotReadError for a text that is no pattern of this call.
         """
         return self.meanings.get(self._meaning(typed), OTHER_PATTERN)
 
@@ -270,11 +247,7 @@ def written_pattern(key: str, call: str, *patterns: str) -> WrittenPattern:
 
 @dataclass(frozen=True)
 class JointPart:
-    """One box of a Joint: what is filled in, an answer that is right, and, for a word, those that it is chosen from.
-
-    A size is typed like any other; a dimension is a whole number, which may be negative; a word is one of `words`, and
-    its `right` is its place among them, from 1.
-    """
+    """One box of a Joint: what is filled in, an answer that is right, and, for a word, those that it is chosen from."""
 
     kind: PartKind
     right: Expression
@@ -283,12 +256,7 @@ class JointPart:
 
 @dataclass(frozen=True)
 class Joint:
-    """Boxes that are marked together, by what they do: all of them are right, or none is.
-
-    between: the text before each box and after the last one: ("k.transpose(", ", ", ")"). works: whether the boxes are
-    right when they are filled with these; None if each part has to be right, in any order of the parts. points: what
-    all boxes together earn, unless the worksheet says otherwise.
-    """
+    """Boxes that are marked together, by what they do: all of them are right, or none is."""
 
     key: str
     parts: tuple[JointPart, ...]
@@ -319,11 +287,7 @@ Asked = Tensor | Count | OneOf | Joint
 
 
 def symbol_fields(asked: Asked) -> tuple[BlankField, ...]:
-    """The fields that take an expression on a sheet in symbols.
-
-    They are all fields of a tensor or count, the sizes among the boxes of a Joint (not its dimensions and words), and
-    none of a choice.
-    """
+    """The fields that take an expression on a sheet in symbols."""
     if isinstance(asked, OneOf):
         return ()
     if isinstance(asked, Joint):
@@ -334,10 +298,7 @@ def symbol_fields(asked: Asked) -> tuple[BlankField, ...]:
 @dataclass(frozen=True)
 class TensorTable:
     """Tensors in the order in which they are computed, counts, and questions; `key` names it in files and wording.
-
-    With `asks_parameters`, a sheet may ask for parameters as well as activations. `alike` are two symbols with the same
-    size in every model that the table is for. Raises ValueError for a tensor whose operation doesn't fit: an operand
-    does not come before it, or two sides with the same name differ in length.
+    With `asks_parameters`, a sheet may ask for parameters as well as activations.
     """
 
     key: str
@@ -348,10 +309,6 @@ class TensorTable:
     questions: tuple[OneOf | Joint, ...] = ()
 
     def __post_init__(self) -> None:
-        """Raise ValueError for an operation that doesn't fit the shapes, and for two tensors with one key.
-
-        Learned parameters may be operands of tensors before them, too.
-        """
         before = {tensor.key: tensor for tensor in self.tensors if tensor.parameter and not tensor.made_by}
         alike = {self.alike[0]: Expression.symbol(self.alike[1])} if self.alike else {}
         for tensor in self.tensors:
@@ -367,11 +324,7 @@ class TensorTable:
 
     @cached_property
     def equal_sides(self) -> Mapping[str, tuple[tuple[Blank, ...], ...]]:
-        """For each computed or given tensor, in order, the groups of sides that its operation forces to one length.
-
-        A given tensor, such as the input, has no groups. Parameters are left out, except those that are products of
-        others.
-        """
+        """For each computed or given tensor, in order, the groups of sides that its operation forces to one length."""
         computed = (tensor for tensor in self.tensors if not tensor.parameter or tensor.made_by)
         return {tensor.key: tuple(tensor.equal_sides.values()) for tensor in computed}
 
@@ -398,7 +351,6 @@ class TensorTable:
         return asked
 
     def __getitem__(self, key: str) -> Tensor:
-        """The tensor of that key; raises KeyError, for a count as well."""
         return self.by_key[key]
 
     @property
@@ -417,22 +369,14 @@ class TensorTable:
         return self.has_more_sides or any(tensor.stored_as for tensor in self.tensors)
 
     def formula(self, key: str, *, tokens_as_columns: bool = False) -> str:
-        """How a tensor is made, as mathematics; as a line of PyTorch in a table with tensors of three sides or four.
-
-        "" for a given tensor; raises KeyError for a key that is no tensor's. With tokens as columns, the mathematics
-        has its factors in reverse order; PyTorch stays as it is.
-        """
+        """How a tensor is made, as mathematics; as a line of PyTorch in a table with tensors of three sides or four."""
         operation = self[key].made_by
         if operation is None:
             return ""
         return operation.code() if self.has_more_sides else operation.formula(tokens_as_columns=tokens_as_columns)
 
     def with_only(self, tensors: Iterable[Tensor], key: str = "") -> TensorTable:
-        """A table of these tensors alone, in this order, under `key` or, if that is empty, under its present key.
-
-        Counts, questions and all other settings are dropped. A tensor with an operand that is not among them becomes a
-        given one.
-        """
+        """A table of these tensors alone, in this order, under `key` or, if that is empty, under its present key."""
         chosen = tuple(tensors)
         keys = {tensor.key for tensor in chosen}
         is_given = {t.key for t in chosen if t.made_by and not keys >= set(t.made_by.operands)}
@@ -444,12 +388,6 @@ class TensorTable:
 
 
 def _check_operation(name: str, result: Tensor, before: Mapping[str, Tensor], alike: Mapping[str, Expression]) -> None:
-    """Raise ValueError if a tensor's operation cannot make it from the tensors before it.
-
-    Checked in this order: every operand is in `before`; each tensor has as many sides as the pattern; sides with the
-    same name have the same length, with symbols replaced as `alike` says, and sides named 1 length 1; a merged side is
-    the product of its axes, if each of them is also a side alone. A tensor without an operation passes.
-    """
     operation = result.made_by
     if operation is None:
         return
@@ -480,7 +418,7 @@ def tensor(
     counted: bool = True,
     hint: str = "",
 ) -> Tensor:
-    """A Tensor with its shape as text: 'N, d_h', or 'H, N, d_h'. Without an operation it is given, or a parameter."""
+    """A Tensor with its shape as text: 'N, d_h', or 'H, N, d_h'."""
     sides = tuple(Expression.parse(length) for length in shape.split(","))
     return Tensor(key, letter, sides, role, made_by, parameter, counted, hint)
 

@@ -31,10 +31,9 @@ _SIGNS = frozenset("+-*/^()=")
 
 
 def tidy_answer(text: str, max_characters: int = MAX_ANSWER_CHARACTERS) -> str:
-    """A typed text in one spelling of digits, signs and spaces, without a leading = and the braces of d_{h}.
-
-    Digits, signs and spaces become those of `normalize_signs`; only one = is dropped. Raises
-    CannotReadError("too-long") for more than `max_characters` as typed, and "special-digit" for a digit such as ½.
+    """A typed text in one spelling of digits, signs and spaces, without a leading = and the braces of d_{h}. Raises
+    CannotReadError("too-long") for more than `max_characters` as typed, and "special-digit" for a digit such as
+    ½.
     """
     if len(text) > max_characters:
         raise CannotReadError("too-long")
@@ -45,13 +44,7 @@ def tidy_answer(text: str, max_characters: int = MAX_ANSWER_CHARACTERS) -> str:
 
 
 def answer_tokens(text: str, names: Collection[str], *, prefixes: bool = True) -> list[str]:
-    """The numbers, names and signs of a tidy text in order, spaces left out: "4k/d_h" -> ['4k', '/', 'd_h'].
-
-    A number keeps its thousands separators, its power of ten as in 5e3, and its prefix; without `prefixes`, the k of 4k
-    is a name. Letters that are not in `names` are cut into names, as in `_names_in`: "hd_h" into "h" and "d_h". Raises
-    CannotReadError for letters that cannot be cut or are too many, for any other character, for a power of ten that is
-    too large, and for a number that can be read in two ways. The grammar is not checked.
-    """
+    """The numbers, names and signs of a tidy text in order, spaces left out: "4k/d_h" -> ['4k', '/', 'd_h']."""
     tokens, at, number_at = list[str](), 0, (_NUMBER if prefixes else _WITHOUT_PREFIX).match
     while at < len(text):
         if number := number_at(text, at):
@@ -71,9 +64,8 @@ def answer_tokens(text: str, names: Collection[str], *, prefixes: bool = True) -
 
 
 def number_value(token: str) -> Fraction | None:
-    """The exact value of a number token, such as "1,024", "1.5e3", "4k" (4000) or "4Ki" (4096); None for another token.
-
-    What `_checked_number` refuses is not refused here: "4.096" is a decimal.
+    """The exact value of a number token, such as "1,024", "1.5e3", "4k" (4000) or "4Ki" (4096); None for another
+    token.
     """
     if token.isdigit():
         return Fraction(int(token))
@@ -86,13 +78,6 @@ def number_value(token: str) -> Fraction | None:
 
 
 def _checked_number(number: re.Match[str], names: Collection[str]) -> str:
-    """The number's text; raises CannotReadError if it is too large, or can be read in two ways.
-
-    The reason is "too-large" for a power of ten above MAX_POWER_OF_TEN or below minus that; plain digits are never too
-    large. It is "prefix-or-symbol" for 4G if G is in `names`, and "decimal-or-thousands" for 4.096, thousands as in
-    German: one to three digits, a point and exactly three, without a power or prefix. Only these two have the number as
-    detail.
-    """
     if number[0].isdigit():
         return number[0]
     digits, _, power, prefix = number.groups()
@@ -106,11 +91,6 @@ def _checked_number(number: re.Match[str], names: Collection[str]) -> str:
 
 
 def _names_in(word: str, names: Collection[str]) -> list[str]:
-    """The word as a name, or else cut into names, each as long as the rest allows: "hd_h" -> ['h', 'd_h'].
-
-    [] for "". Raises CannotReadError("too-long") for more than MAX_WORD letters, unless the word is itself a name, and
-    "letters", with the word as detail, if it cannot be cut.
-    """
     if word in names:
         return [word]
     if len(word) > MAX_WORD:
@@ -131,12 +111,6 @@ def _names_in(word: str, names: Collection[str]) -> list[str]:
 
 
 def _refusal_at(text: str, at: int) -> CannotReadError:
-    """The error for a character with which no number, name or sign begins, to be raised by the caller.
-
-    Tried in this order: "two-numbers" for a comma before three digits, or a comma and a space or a semicolon before a
-    digit; "decimal" for another point or comma; "letters" for a word in another script; else "sign". All but the first
-    have the character or word as detail.
-    """
     if re.match(r", ?\d{3}|, \d|; ?\d", text[at:]):
         return CannotReadError("two-numbers")
     if text[at] in ".,":

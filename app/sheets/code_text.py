@@ -22,7 +22,6 @@ MEASURED = frozenset({"row-sums", "spread"})  # probes whose cells are numbers
 @dataclass(frozen=True)
 class WitnessShown:
     """What a program that runs to its end shows: a caption, the words for an empty and a filled cell, and the cells.
-
     A cell is a number as text, or, where `kinds` has words, whether it is filled.
     """
 
@@ -33,11 +32,7 @@ class WitnessShown:
 
 @dataclass(frozen=True)
 class CodeShown:
-    """What a sheet shows of its program: its lines, the name and shape of each input, and what happened when it ran.
-
-    stops: the line that stopped it, 0 if it ran to its end. error: what PyTorch said then, "" if it ran. witness: what
-    its numbers then show; None if it stopped. caption: the author's words about the error, "" without any.
-    """
+    """What a sheet shows of its program: its lines, the name and shape of each input, and what happened when it ran."""
 
     lines: tuple[str, ...]
     given: tuple[tuple[str, str], ...]
@@ -48,11 +43,8 @@ class CodeShown:
 
 
 def code_shown(variant: Variant) -> CodeShown | None:
-    """The program of a sheet, with its inputs' shapes, and the line and the text of its error; None without a program.
-
-    Without an error the line is 0 and the text "". The shapes are in numbers or, on a sheet in symbols, in symbols. It
-    has a witness if it runs to its end, also if nothing is wrong in it. The author's caption, if there is one, is for
-    the error if the program raises one, else for the witness.
+    """The program of a sheet, with its inputs' shapes, and the line and the text of its error; None without a
+    program.
     """
     case = variant.problem.case
     if case is None:
@@ -71,11 +63,6 @@ def code_shown(variant: Variant) -> CodeShown | None:
 
 
 def _witness_shown(variant: Variant, witness: Witness | None) -> WitnessShown | None:
-    """What a probe shows, with the author's caption, if there is one, in place of the usual; None without a witness.
-
-    If the probe measures something, the cells are numbers as text, in up to six significant digits, and there are no
-    words for kinds. Else they are true where marked, with the words for an empty and a marked cell, in this order.
-    """
     if witness is None:
         return None
     words = variant.topic_wording.code
@@ -88,10 +75,7 @@ def _witness_shown(variant: Variant, witness: Witness | None) -> WitnessShown | 
 
 
 def asks_in_vain_for_repair(variant: Variant) -> bool:
-    """Whether the worksheet asks for a repair, but the sheet's program has none to ask for.
-
-    False on a sheet without a program.
-    """
+    """Whether the worksheet asks for a repair, but the sheet's program has none to ask for."""
     return (
         variant.problem.case is not None
         and "repair" in variant.worksheet.rows
@@ -105,13 +89,7 @@ def gives_line_away(worksheet: Worksheet) -> bool:
 
 
 def option_text(variant: Variant, row: str, option: int) -> str:
-    """What an option of a choice, from 1, says.
-
-    Of a question with texts, that text, where "" means the topic's sentence that no axis is summed over; OTHER_PATTERN,
-    0, has a sentence, too. On a sheet about a program: for the row "why" a reason, in place of the right one the
-    author's, if there is one; for others a line of code, or for NO_LINE, 0, that no line is wrong. AssertionError for a
-    row of another kind on any other sheet.
-    """
+    """What an option of a choice, from 1, says."""
     words, asked = variant.topic_wording.code, variant.table.askable[row]
     if isinstance(asked, WrittenPattern) and option == OTHER_PATTERN:
         return words["other-pattern"]
@@ -134,9 +112,7 @@ def option_label(variant: Variant, row: str, option: int) -> str:
 
 def answer_in_words(variant: Variant, row: str) -> str:
     """The right answer of a question about code: its option's label, the repaired line, or its boxes, "4096, 128".
-
-    The repaired line has its sizes in symbols; boxes are in numbers or symbols as on the sheet. Raises KeyError for a
-    row that the topic doesn't have.
+    Raises KeyError for a row that the topic doesn't have.
     """
     asked = variant.table.askable[row]
     if isinstance(asked, OneOf):
@@ -161,10 +137,7 @@ def code_reason(variant: Variant, row: str) -> str:
 
 
 def repaired_line(variant: Variant) -> str:
-    """The repaired line as code, with a right answer in each blank, sizes in symbols; "" if there is no repair.
-
-    A blank in which nothing is to be written adds nothing.
-    """
+    """The repaired line as code, with a right answer in each blank, sizes in symbols; "" if there is no repair."""
     joint = variant.table.askable.get("repair")
     if not isinstance(joint, Joint):
         return ""
@@ -174,11 +147,8 @@ def repaired_line(variant: Variant) -> str:
 
 
 def code_hint(variant: Variant, blank: Blank, level: int) -> str:
-    """What to do next about a box: a step of the procedure at level 2, and at level 3 how to go about it.
-
-    A question about a call has hints for patterns to write and for axes that are summed over; on a sheet about a
-    program all rows that ask for a line's shape share theirs. At level 2 of "where", one hint is for programs that stop
-    with an error, and another for those that run to the end. Raises KeyError for another level.
+    """What to do next about a box: a step of the procedure at level 2, and at level 3 how to go about it. Raises
+    KeyError for another level.
     """
     words, asked = variant.topic_wording.code, variant.table.askable[blank.tensor]
     if isinstance(asked, OneOf) and asked.call:

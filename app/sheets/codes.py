@@ -1,9 +1,7 @@
-"""The letters that name one sheet on paper: KTR-FB-CD opens exactly the sheet they were printed on.
-
-The letters cannot be mistaken for each other and spell no words. Three are for the worksheet and some for the tokens;
-more follow a Y if the decoder's tokens are not the worksheet's, two Y if only some of its rows are asked, and an X if
-the model is not the worksheet's. The last two check the others against every number of the sheet, so that a worksheet
-that was changed since refuses old codes.
+"""The letters that name one sheet on paper: KTR-FB-CD opens exactly the sheet they were printed on. The letters
+cannot be mistaken for each other and spell no words. Three are for the worksheet and some for the tokens; more
+follow a Y if the decoder's tokens are not the worksheet's, two Y if only some of its rows are asked, and an X if
+the model is not the worksheet's.
 """
 
 from __future__ import annotations
@@ -23,9 +21,7 @@ _IMPORTED_KEY = re.compile("cfg-([0-9a-f]{5})[0-9a-f]+")
 @dataclass(frozen=True)
 class Code:
     """A code taken apart: short hashes of worksheet and model, tokens, decoder tokens, and the check letters.
-
-    `decoder_tokens` and `model` are None if they are the worksheet's. `rows` is None if all rows are asked; otherwise
-    it is the number that says which, as in the key of a cut worksheet.
+    `decoder_tokens` and `model` are None if they are the worksheet's.
     """
 
     worksheet: str
@@ -37,11 +33,8 @@ class Code:
 
 
 def read_code(text: str) -> Code | None:
-    """A typed code taken apart, in any case, with or without hyphens and spaces; None if the text has no code's form.
-
-    Tokens, decoder tokens and rows are decoded to numbers; worksheet, model and check stay capital letters. Decoder
-    tokens, rows and model are None if the code has no such part. Only the form is checked, not that a sheet has this
-    code; characters after the 60th are ignored.
+    """A typed code taken apart, in any case, with or without hyphens and spaces; None if the text has no code's
+    form.
 
     >>> read_code("vtm zn bw") == read_code("VTM-ZN-BW") != None
     True
@@ -65,12 +58,8 @@ def write_code(
     *,
     is_default: bool,
 ) -> str:
-    """The code of a sheet, such as KTR-FB-CD, from the keys of its worksheet and model, its tokens and its answer key.
-
-    `worksheet` is the key of the whole worksheet, and `rows` the number in the key of a cut one. The parts, with
-    hyphens between: three letters of a hash of the worksheet's key; the tokens in base 19; Y and the decoder tokens
-    unless they are None; YY and `rows` unless that is None; X and five letters of the model unless it is the
-    worksheet's (`is_default`); and the two `check_letters`.
+    """The code of a sheet, such as KTR-FB-CD, from the keys of its worksheet and model, its tokens and its answer
+    key.
     """
     parts = [short_hash(worksheet, 3), _letters_of(tokens, 2)]
     if decoder_tokens is not None:
@@ -106,7 +95,6 @@ def imported_key_prefix(letters: str) -> str:
 
 
 def _letters_of(number: int, min_length: int) -> str:
-    """A number in base 19, with CODE_LETTERS as digits, filled up to `min_length` with leading Bs, zero: 20 is 'CC'."""
     digits = ""
     while number or len(digits) < min_length:
         number, digit = divmod(number, len(CODE_LETTERS))
@@ -115,10 +103,6 @@ def _letters_of(number: int, min_length: int) -> str:
 
 
 def _number_of(letters: str) -> int:
-    """The number written by these letters in base 19, with B as zero: 20 for 'CC', and for 'BCC'.
-
-    The inverse of `_letters_of`. Raises ValueError for a letter that is not in CODE_LETTERS.
-    """
     number = 0
     for letter in letters:
         number = number * len(CODE_LETTERS) + CODE_LETTERS.index(letter)

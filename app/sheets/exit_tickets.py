@@ -39,18 +39,7 @@ MAX_KEY, MAX_LABEL, MAX_TITLE, MAX_OPTION, MAX_QUESTION_TEXT, MAX_INSTRUCTION = 
 
 
 def _line(longest: int) -> AfterValidator:
-    """A validator that returns a text as one line: composed (NFC), with single spaces and none at the ends.
-
-    Refuses an empty text, one of more than `longest` characters, and one with a character that cannot be printed,
-    except for joiners; all this is checked on the resulting line, in this order.
-    """
-
     def check(text: str) -> str:
-        """Return the text in NFC with single spaces and none at the ends, or refuse it with a sentence.
-
-        Refused, in this order, is a result that is empty, is longer than `longest`, or has an invisible character other
-        than a joiner; the sentence names the first of these.
-        """
         line = normal_form("NFC", " ".join(text.split()))
         if not line:
             raise refused(_("Write something here."))
@@ -69,9 +58,8 @@ _SETTINGS = ConfigDict(frozen=True, coerce_numbers_to_str=True, extra="forbid")
 
 
 class TicketQuestion(BaseModel):
-    """One question of an exit ticket: free text, options of which to choose, or a scale of SCALE_POINTS.
-
-    `labels` are those of the first and the last point of a scale. Stored answers name the question by its key.
+    """One question of an exit ticket: free text, options of which to choose, or a scale of SCALE_POINTS. `labels`
+    are those of the first and the last point of a scale.
     """
 
     model_config = _SETTINGS
@@ -91,7 +79,6 @@ class TicketQuestion(BaseModel):
     @field_validator("options")
     @classmethod
     def _check_options(cls, options: tuple[str, ...]) -> tuple[str, ...]:
-        """The options as they are; refused are first an option that is there twice, then more than MAX_OPTIONS."""
         if twice := next((option for option, times in Counter(options).items() if times > 1), ""):
             raise refused(_("Each option may be there once; “{option}” is there twice.").format(option=twice))
         if len(options) > MAX_OPTIONS:
@@ -100,10 +87,6 @@ class TicketQuestion(BaseModel):
 
     @model_validator(mode="after")
     def _check_kind(self) -> TicketQuestion:
-        """Refuse options and labels that do not fit the kind of question.
-
-        Questions to choose from have at least MIN_OPTIONS options, others none; a scale has two labels, others none.
-        """
         has_options = self.kind in ("choose-one", "choose-several")
         if has_options and len(self.options) < MIN_OPTIONS:
             raise refused(_("Write at least {least} options, one per line.").format(least=MIN_OPTIONS), "options")
@@ -115,10 +98,8 @@ class TicketQuestion(BaseModel):
 
 
 class Ticket(BaseModel):
-    """An exit ticket: its title, what to do, and its questions in order.
-
-    Students answer every required question and at least `pick_at_least` of the others, and always one. `anonymous` is
-    what the form of an activity proposes.
+    """An exit ticket: its title, what to do, and its questions in order. Students answer every required question and
+    at least `pick_at_least` of the others, and always one.
     """
 
     model_config = _SETTINGS
@@ -138,7 +119,6 @@ class Ticket(BaseModel):
     @field_validator("questions")
     @classmethod
     def _check_questions(cls, questions: tuple[TicketQuestion, ...]) -> tuple[TicketQuestion, ...]:
-        """The questions as they are; refused are an empty list, over MAX_TICKET_QUESTIONS, and two with one key."""
         keys = [question.key for question in questions]
         if not 1 <= len(keys) <= MAX_TICKET_QUESTIONS:
             raise refused(_("A ticket has 1 to {most} questions.").format(most=MAX_TICKET_QUESTIONS))
@@ -148,7 +128,6 @@ class Ticket(BaseModel):
 
     @model_validator(mode="after")
     def _check_number(self) -> Ticket:
-        """Refuse a `pick_at_least` above the number of questions that are not required."""
         optional = sum(not question.required for question in self.questions)
         if self.pick_at_least > optional:
             sentence = _("Students can pick at most {count}: that is how many questions are not required.")
@@ -165,11 +144,7 @@ def ticket_of_settings(key: str, settings: Mapping[str, Any]) -> Ticket:
 
 
 def check_ticket(key: str, settings: Mapping[str, Any]) -> tuple[Ticket | None, tuple[SettingError, ...]]:
-    """The Ticket with these settings, or None and a SettingError for every setting that has to change.
-
-    Settings that depend on others, as options do on the kind, are checked only once those are right. A setting "key" is
-    unknown, and then the only error: the key is the name of the file.
-    """
+    """The Ticket with these settings, or None and a SettingError for every setting that has to change."""
     if "key" in settings:  # which is the name of the file
         return None, (_no_setting(("key",)),)
     try:
@@ -179,12 +154,6 @@ def check_ticket(key: str, settings: Mapping[str, Any]) -> tuple[Ticket | None, 
 
 
 def _setting_error(error: ErrorDetails) -> SettingError:
-    """The SettingError for one of pydantic's errors: where the setting is, and a sentence about what to write.
-
-    The sentence is the validator's if it has one, at the setting that the validator names within what it checked; else
-    that there is no such setting, with those there are, or, for any other error, what the setting must be. An entry of
-    a list is told what the list must be. The path counts entries from 0; an error without a path is at "questions".
-    """
     kind, path = error["type"], [int(part) if isinstance(part, int) else str(part) for part in error["loc"]]
     if kind == "sentence":
         context = error.get("ctx", {})
@@ -198,7 +167,6 @@ def _setting_error(error: ErrorDetails) -> SettingError:
 
 
 def _no_setting(path: Sequence[int | str]) -> SettingError:
-    """The error that lists the settings there are: of a ticket, or of a question if `path` leads into one."""
     known = TicketQuestion.model_fields if path[1:] else [name for name in Ticket.model_fields if name != "key"]
     sentence = _("There is no setting “{name}”; there are: {names}.")
     return SettingError(sentence.format(name=str(path[-1])[:MAX_KEY], names=", ".join(known)), *path)
@@ -221,11 +189,7 @@ _SENTENCES = {
 
 
 def picking_rule(ticket: Ticket) -> str:
-    """The sentence that tells students at least how many questions to answer: "Answer at least 2 questions."
-
-    It begins with "Besides the required ones," if the ticket has any, since they do not count. "" if `pick_at_least`
-    is 0.
-    """
+    """The sentence that tells students at least how many questions to answer."""
     if not ticket.pick_at_least:
         return ""
     if any(question.required for question in ticket.questions):
@@ -247,11 +211,6 @@ def load_tickets(folder: Path) -> Mapping[str, Ticket]:
 
 
 def _read_ticket(path: Path) -> Ticket:
-    """The Ticket of a TOML file, whose name without .toml is its key; titles and texts that are numbers become texts.
-
-    Raises WorksheetError that names the file if it cannot be read, is not TOML in UTF-8, or has a setting that cannot
-    be used; it names the first such setting by its path, which counts from 1, as for worksheets.
-    """
     try:
         settings = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:

@@ -25,11 +25,8 @@ class FormulaPiece(NamedTuple):
 
 
 def formula_pieces(variant: Variant, key: str) -> tuple[FormulaPiece, ...]:
-    """The formula of a tensor or count in the sheet's notation, cut into symbols and text.
-
-    It is empty for a given matrix and for a question to choose or fill in. Tensors appear by letter, sizes by symbol,
-    other counts by the name of their row; in a count's formula, the sum of two sizes with the same name is twice that.
-    With tokens as columns, the factors of a product come in reverse order. Raises KeyError for an unknown key.
+    """The formula of a tensor or count in the sheet's notation, cut into symbols and text. Raises KeyError for an
+    unknown key.
 
     Example: the scores of a head in the classic notation are "Q", " · ", "K", "ᵀ".
     """
@@ -50,13 +47,6 @@ def write_formula(variant: Variant, key: str) -> str:
 
 
 def _with_alike_sizes_added(variant: Variant, formula: str) -> str:
-    """The formula with each sum of two sizes in brackets written as twice the first if the notation names both alike.
-
-    Other sums stay. The sizes themselves are not compared.
-
-    Example: if d_h and d_v are both d_head, "{L} · ({d_h} + {d_v})" becomes "{L} · 2 · {d_h}".
-    """
-
     def added(match: re.Match[str]) -> str:
         first, second = (variant.notation.symbol(name) for name in match.groups())
         return f"2 · {{{match[1]}}}" if first == second else match[0]
@@ -65,11 +55,6 @@ def _with_alike_sizes_added(variant: Variant, formula: str) -> str:
 
 
 def _pieces(variant: Variant, formula: str) -> Iterator[FormulaPiece]:
-    """Yield the formula cut at its braces, with a letter, symbol or name in place of each pair of braces.
-
-    First the wording's phrases, for the sheet's tokens as rows or as columns, are filled in where braces name neither a
-    tensor, a count nor a size; {norm} is the model's kind of norm.
-    """
     phrases = {**variant.wording.phrases(variant.worksheet.tokens_are), "norm": variant.architecture.norm}
 
     def phrase(match: re.Match[str]) -> str:
@@ -84,12 +69,6 @@ def _pieces(variant: Variant, formula: str) -> Iterator[FormulaPiece]:
 
 
 def _named(variant: Variant, name: str) -> FormulaPiece:
-    """What replaces a pair of braces: a letter or a symbol, or the name of a row as text.
-
-    A tensor or count that has a letter on this sheet is replaced by it, any other that a sheet can ask for by the name
-    of its row, and anything else by the notation's symbol for a size. The name of a row begins with a small letter,
-    unless its second letter is a capital ("LM head") or the author chose it.
-    """
     if letter := variant.letters.get(name):
         return FormulaPiece(letter, is_symbol=True)
     if name in variant.table.askable:

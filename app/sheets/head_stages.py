@@ -52,13 +52,7 @@ class HeadStage:
 
 
 def head_stages(model: Model, wording: Wording, tokens: int, head: int) -> tuple[HeadStage, ...]:
-    """The stages of query head `head`, counted from 0, with this many tokens, from "input" and "file" to "decode".
-
-    A stage is left out if its topic cannot ask for it in this model, such as one more token in a model without a KV
-    cache, or has no box for it; but where the topic of the softmax counts nothing, as with a single token, only the
-    weights are asked for. The stage of rotary positions, "rope", which has no sheet, is there if the model has them. In
-    "file", the key/value head that several query heads share is asked for only if `head` is the first of them.
-    """
+    """The stages of query head `head`, counted from 0, with this many tokens, from "input" and "file" to "decode"."""
     titles: dict[StageKey, str] = {
         "input": _("From text to the input"),
         "file": _("What the file holds"),
@@ -93,10 +87,6 @@ def head_stages(model: Model, wording: Wording, tokens: int, head: int) -> tuple
 def _sheet(
     key: str, title: str, topic: str, rows: tuple[str, ...], model: Model, wording: Wording, tokens: int, head: int
 ) -> Variant:
-    """The sheet of one stage, in which the topic's head j is `head`; raises TopicError if the model has no such topic.
-
-    If the topic has a size j, the worksheet's key is `key` with the head: "head-file-3".
-    """
     variant = Variant(Worksheet(key, title, model.key, topic, tokens, rows), model, tokens, wording, head=head)
     if "j" in variant.sizes:
         variant = replace(variant, worksheet=replace(variant.worksheet, key=f"{key}-{head}"))
@@ -111,15 +101,10 @@ def sizes_like(variant: Variant) -> tuple[str, ...]:
 def hidden_by_tokens(model: Model, wording: Wording, tokens: int) -> tuple[str, ...]:
     """The keys of the misconceptions that a whole head with this many tokens can't show, or can't tell from another.
 
-    Left out are those for which SENTINEL_LENGTHS["N"] tokens, a number that no other size equals, are no better: they
-    don't show with these either, or are confused with the same others. Of a pair that cannot be told apart, only the
-    first of `cannot_tell_apart` counts. Empty if the model cannot have the topic of a single head.
-
     Example: with 9 tokens in a layer of 9 heads, whoever writes H for N is right.
     """
 
     def confused(count: int) -> dict[str, frozenset[str | None]]:
-        """The misconceptions that a head with `count` tokens confuses, each with what it is confused with."""
         sheet = _sheet("head", _("One head"), single_head.TOPIC.key, _WHOLE_HEAD, model, wording, count, 0)
         pairs = cannot_tell_apart(sheet.problem)
         return {each: frozenset(pair.other for pair in pairs if pair.misconception == each) for each, _other in pairs}

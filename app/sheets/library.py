@@ -26,24 +26,11 @@ MAX_ROWS_DIGITS = 9  # of the number in the key of a cut worksheet
 
 
 def _cached(size: int) -> Callable[[LibraryMethod[P, R]], LibraryMethod[P, R]]:
-    """A decorator that caches the `size` results of a library's method that were asked for last, in each library.
-
-    The cache is an attribute of the library, made at the first call; arguments must be hashable. Exceptions are not
-    cached.
-    """
-
     def decorate(method: LibraryMethod[P, R]) -> LibraryMethod[P, R]:
-        """The method with a cache, in each library that it is called on, of the `size` results that were asked for
-        last.
-        """
         name = f"_results_of_{method.__name__}"
 
         @wraps(method)
         def cached(self: Library, /, *args: P.args, **kwargs: P.kwargs) -> R:
-            """The method's result for these arguments from this library's cache, which the first call makes.
-
-            It keeps the `size` results that were asked for last; errors are not cached.
-            """
             results = vars(self)  # past the frozen dataclass
             if name not in results:
                 results.setdefault(name, lru_cache(size)(partial(method, self)))
@@ -74,18 +61,12 @@ class Library:
 
     def worksheet(self, key: str) -> Worksheet:
         """The worksheet with that key, which may be one of the library cut to some rows: see `Worksheet.cut_to`.
-
         Raises WorksheetError, which lists the keys of the library, for any other key.
         """
         return self.worksheets[key] if key in self.worksheets else self._part(key)
 
     @_cached(PARTS_REMEMBERED)
     def _part(self, key: str) -> Worksheet:
-        """The cut worksheet with that key, cached.
-
-        Raises WorksheetError: for a worksheet of the library without such a part, the sentence of `no_such_part`; for
-        any other key a sentence that lists the keys of the library.
-        """
         whole, cut, number = key.partition(CUT)
         if cut and whole in self.worksheets:
             if number.isascii() and number.isdecimal() and len(number) <= MAX_ROWS_DIGITS:
@@ -96,17 +77,12 @@ class Library:
 
     @_cached(CHOICES_REMEMBERED)
     def of_topics(self, topics: tuple[str, ...]) -> Library:
-        """The library with only the worksheets of these topics. The latest are cached, with their sheets."""
+        """The library with only the worksheets of these topics."""
         chosen = {key: sheet for key, sheet in self.worksheets.items() if sheet.topic in topics}
         return Library(chosen, self.models, self.wording)
 
     def with_added(self, worksheets: Iterable[Worksheet] = (), models: Iterable[Model] = ()) -> Library:
-        """The library with these worksheets and models as well; this library itself if they add nothing.
-
-        A worksheet replaces one with the same key; a model whose key the library has is left out. The latest results
-        are cached with their sheets: the same worksheet objects, and models with the same keys, names and sentences,
-        give the same library.
-        """
+        """The library with these worksheets and models as well; this library itself if they add nothing."""
         sheets, added = tuple(worksheets), tuple(each for each in models if each.key not in self.models)
         if not sheets and not added:
             return self
@@ -123,23 +99,11 @@ class Library:
     def variant(
         self, worksheet: str, model: str | None = None, tokens: int | None = None, decoder_tokens: int | None = None
     ) -> Variant:
-        """A sheet to fill in; a model, tokens or decoder tokens of None are the worksheet's.
-
-        If the model cannot take the worksheet's number of tokens, the nearest that it can take is used. Decoder tokens
-        that equal the worksheet's count as None.
-
-        Raises WorksheetError for an unknown key, TokensError for given lengths that the model cannot take, and
-        TopicError if the model has no such topic or `Worksheet.check_rows` refuses it. The latest sheets are cached.
-        """
+        """A sheet to fill in; a model, tokens or decoder tokens of None are the worksheet's."""
         return self._variant(worksheet, model, tokens, decoder_tokens)
 
     @_cached(VARIANTS_REMEMBERED)
     def _variant(self, worksheet: str, model: str | None, tokens: int | None, decoder_tokens: int | None) -> Variant:
-        """The sheet of `variant`, which has the rules and the errors; cached by these arguments, however that was
-        called.
-
-        Decoder tokens that equal the worksheet's become None, so that they add nothing to the sheet's code.
-        """
         sheet = self.worksheet(worksheet)
         chosen = self.model(model or sheet.model)
         if tokens is None:
@@ -154,9 +118,8 @@ class Library:
 
     @_cached(VARIANTS_REMEMBERED)
     def refusal(self, worksheet: str, model: str) -> str | None:
-        """Why a worksheet is not true of a model, and what to choose instead; None if it is true. Results are cached.
-
-        The model is tried with the number of tokens that `variant` proposes. Raises WorksheetError for an unknown key.
+        """Why a worksheet is not true of a model, and what to choose instead; None if it is true. Raises
+        WorksheetError for an unknown key.
         """
         sheet, chosen = self.worksheet(worksheet), self.model(model)
         architecture = sheet.architecture_of(chosen)
@@ -169,28 +132,16 @@ class Library:
 
     @_cached(VARIANTS_REMEMBERED)
     def variant_with_sizes(self, sheet: Worksheet, model: str, tokens: int, decoder_tokens: int | None) -> Variant:
-        """The sheet of a stored worksheet with stored sizes, which are not checked again.
-
-        The library need not have the worksheet any more; it must have the model, else it raises WorksheetError.
-        """
+        """The sheet of a stored worksheet with stored sizes, which are not checked again."""
         return Variant(sheet, self.model(model), tokens, self.wording, decoder_tokens)
 
     def seeded(self, worksheet: str, seed: int, model: str | None = None) -> Variant:
-        """The sheet that a seed draws, the same on every machine.
-
-        With this model or, if None, one of the worksheet's models. Raises WorksheetError for an unknown key, SeedError
-        for a seed out of range, and TopicError if the model cannot take the worksheet.
-        """
+        """The sheet that a seed draws, the same on every machine."""
         sheet = self.worksheet(worksheet)
         return self._seeded(sheet.key, (model,) if model else sheet.models or (sheet.model,), check_seed(seed))
 
     @_cached(VARIANTS_REMEMBERED)
     def _seeded(self, worksheet: str, models: tuple[str, ...], seed: int) -> Variant:
-        """The sheet that `draw_variant` draws for a worksheet, with one of the `models` by key.
-
-        A cut worksheet gets the model and the lengths that the same seed draws for the whole one, if the library has
-        it.
-        """
         whole = self.worksheet(worksheet).whole
         if whole != worksheet and whole in self.worksheets:
             drawn = self._seeded(whole, models, seed)
@@ -205,15 +156,11 @@ class Library:
 
     @_cached(CONFUSIONS_REMEMBERED)
     def unavoidable_confusions(self, worksheet: str, model: str) -> ConfusedPairs:
-        """The misconceptions, in pairs, that a worksheet cannot distinguish with this model at any length. Cached."""
+        """The misconceptions, in pairs, that a worksheet cannot distinguish with this model at any length."""
         return unavoidable_confusions(model, partial(self.variant, worksheet))
 
     def variant_from_code(self, text: str) -> Variant:
-        """The sheet of today's library that has this code, typed in any case and with or without hyphens.
-
-        Raises WorksheetError if the text is no code, or if no sheet has it: a letter is mistyped, or the worksheet was
-        changed since the code was printed.
-        """
+        """The sheet of today's library that has this code, typed in any case and with or without hyphens."""
         code = read_code(text)
         if code is None:
             problem = _("“{text}” is not the code of a sheet: a code is letters such as {example}.")
@@ -229,10 +176,6 @@ class Library:
 
     @_cached(VARIANTS_REMEMBERED)
     def _variant_from_code(self, code: Code) -> Variant | None:
-        """The first sheet with this code, over all worksheets and models in order; None if no sheet has it. Cached.
-
-        Only worksheets whose key has the code's hash are tried; with a code without a model, only their own model.
-        """
         for sheet in self.worksheets.values():
             models = [sheet.model] if code.model is None else self.models
             for model in models if short_hash(sheet.key, 3) == code.worksheet else ():
@@ -241,12 +184,6 @@ class Library:
         return None
 
     def _variant_if_code_fits(self, code: Code, sheet: Worksheet, model: str) -> Variant | None:
-        """The sheet of this worksheet and model with the code's lengths and rows, if the code fits it; else None.
-
-        None if the code names another model, if the worksheet has no such part, if the model cannot take the topic or
-        the lengths, or if the check letters differ, which depend on every number of the answer key. A code without a
-        model fits any model by its other parts.
-        """
         if code.model not in (None, model_letters(model)):
             return None
         try:
@@ -272,7 +209,6 @@ class _Added:
 
 @lru_cache(CHOICES_REMEMBERED)
 def _with_added(added: _Added) -> Library:
-    """The library of `Library.with_added`."""
     worksheets = {sheet.key: sheet for sheet in added.worksheets}
     models, library = {model.key: model for model in added.models}, added.library
     return Library({**library.worksheets, **worksheets}, {**library.models, **models}, library.wording)

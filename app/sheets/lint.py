@@ -46,12 +46,7 @@ _DECIDING_PARTS = frozenset({"work", "cached", "dropped"})
 
 @dataclass(frozen=True)
 class Finding:
-    """One finding about one worksheet; a kind with "must" is due to its model, and no other length would fix it.
-
-    `proposed_tokens` is a number of tokens near the sheet's that would fix it, and everything else that other tokens
-    can fix: the nearest multiple of ten, else the nearest; None if there is none. `part` is the hidden fact that the
-    sheet needs, "" for other kinds.
-    """
+    """One finding about one worksheet; a kind with "must" is due to its model, and no other length would fix it."""
 
     worksheet: str
     kind: FindingKind
@@ -72,15 +67,7 @@ def findings(library: Library) -> Iterator[Finding]:
 
 
 def findings_on(library: Library, variant: Variant) -> tuple[Finding, ...]:
-    """Every finding about one sheet; `library` has the models that its words may name, or that seeds may draw.
-
-    In this order: misconceptions that it cannot show or distinguish, then the author's among them; symbols of equal
-    size; rows with the same answer; a range of tokens without a good length; misconceptions that its tolerance lets
-    pass; facts that it needs and hides; words about other models or sizes; an author's reason for a bug that reads like
-    a wrong one; rows that show what another asks for. Those that another length fixes propose one, if there is one.
-    Slow results are cached as long as the questions stay the same, so that an author can be informed at each pause in
-    typing.
-    """
+    """Every finding about one sheet; `library` has the models that its words may name, or that seeds may draw."""
     key, proposed = variant.worksheet.key, _confusions(_Questions.of(variant)).proposed_tokens
     messages = chain(
         _hidden_misconceptions(variant),
@@ -111,12 +98,7 @@ class _Questions:
 
     @classmethod
     def of(cls, variant: Variant) -> _Questions:
-        """The questions of a sheet, with its number of tokens.
-
-        Left out are its key, its words and hints, points, range of tokens and tolerance, and the models that a seed may
-        draw. An author's misconceptions stay with their keys and boxes, and the sheet's decoder tokens are those of the
-        worksheet.
-        """
+        """The questions of a sheet, with its number of tokens."""
         sheet = variant.worksheet
         bare = Worksheet(
             "", "…", variant.model.key, sheet.topic, sheet.tokens, sheet.rows,
@@ -136,10 +118,8 @@ class _Questions:
 
 @dataclass(frozen=True)
 class _Confusions:
-    """The misconceptions that a sheet cannot distinguish: `here`, at its length, and those that are unavoidable at any.
-
-    `proposed_tokens` is a length near it at which nothing is confused that need not be; None if there is none, or if
-    the sheet's length is fine.
+    """The misconceptions that a sheet cannot distinguish: `here`, at its length, and those that are unavoidable at
+    any.
     """
 
     here: ConfusedPairs
@@ -149,13 +129,6 @@ class _Confusions:
 
 @lru_cache(CONFUSIONS_KEPT)
 def _confusions(questions: _Questions) -> _Confusions:
-    """The confusions on a sheet with these questions, those that no length avoids, and a better length, if it needs
-    one. Cached.
-
-    If an answer depends on N, the unavoidable confusions are worked out, and cached, for all lengths at once; else for
-    the sheet's. A length is proposed only if the sheet confuses more than it must, or has sizes or answers that are
-    equal by chance.
-    """
     here, variant = _confused_in_marking(questions.variant), questions.variant
     asks_for_tokens = any("N" in variant.expression(blank).symbols for blank in variant.blanks)
     any_tokens = possible_tokens(variant.worksheet.topic, variant.architecture, ANY_TOKENS)
@@ -167,20 +140,14 @@ def _confusions(questions: _Questions) -> _Confusions:
 
 @lru_cache(CONFUSIONS_KEPT)
 def _unavoidable(questions: _Questions) -> ConfusedPairs:
-    """What sheets with these questions cannot distinguish, whatever the tokens. Cached."""
     return unavoidable_confusions(questions.variant.model.key, questions.with_tokens)
 
 
 def _confused_in_marking(variant: Variant) -> ConfusedPairs:
-    """The misconceptions that a sheet's marks cannot distinguish: in letters, lengths never coincide with sizes."""
     return frozenset(cannot_tell_apart(variant.problem_for_marking))
 
 
 def _proposed_tokens(questions: _Questions, unavoidable: ConfusedPairs) -> int | None:
-    """The first of `_lengths_around` at which only what is unavoidable is confused and nothing is equal by chance.
-
-    Numbers that the model or the topic cannot take are skipped; None if no number is left.
-    """
     variant = questions.variant
     for tokens in _lengths_around(questions.tokens):
         try:
@@ -194,9 +161,7 @@ def _proposed_tokens(questions: _Questions, unavoidable: ConfusedPairs) -> int |
 
 
 def _lengths_around(tokens: int) -> Iterator[int]:
-    """Yield the lengths around a length: multiples of ten first, nearer ones first, of two the shorter; not itself.
-
-    None is below SHORTEST_PROPOSED or more than FARTHEST_PROPOSED away.
+    """Yield the lengths around a length: multiples of ten first, nearer ones first, of two the shorter.
 
     >>> [*_lengths_around(32)][:4]
     [30, 40, 20, 50]
@@ -207,18 +172,11 @@ def _lengths_around(tokens: int) -> Iterator[int]:
 
 
 def _avoidable_equalities(variant: Variant) -> list[str]:
-    """Sentences about sizes and rows that are equal by chance on a sheet, and would not be at another length."""
     equalities = (*_equal_sizes(variant), *_rows_with_one_answer(variant))
     return [message for kind, message in equalities if kind in ("coincides", "same-answer")]
 
 
 def _hidden_misconceptions(variant: Variant) -> Iterator[tuple[FindingKind, str]]:
-    """Yield (kind, sentence) for the misconceptions that the sheet cannot show or distinguish from each other.
-
-    The kind is "hides" for those that another number of tokens would show, which come first, and "must-hide" for those
-    that this model hides whatever the tokens. "must-hide" leaves out those that are, or are confused with, an author's;
-    `_author_misconceptions` reports these.
-    """
     confusions = _confusions(_Questions.of(variant))
     here, unavoidable = confusions.here, confusions.unavoidable
     of_authors = {pair for pair in here if any((key or "").startswith(AUTHOR_MISCONCEPTION_PREFIX) for key in pair)}
@@ -228,13 +186,6 @@ def _hidden_misconceptions(variant: Variant) -> Iterator[tuple[FindingKind, str]
 
 
 def _author_misconceptions(variant: Variant) -> Iterator[tuple[FindingKind, str]]:
-    """Yield (kind, sentence) for the findings about the author's misconceptions that another length would not fix.
-
-    The kind is "author" for a misconception that doesn't show, and "must-author" for one that shows and hides another.
-    A formula that cannot be used is always reported. Other findings are left out if another number of tokens would
-    make the difference, or if only the tolerance makes the numbers of the misconception right: `_hidden_misconceptions`
-    and `_tolerated_misconceptions` report these.
-    """
     if not variant.worksheet.misconceptions:
         return
     confusions = _confusions(_Questions.of(variant))
@@ -248,12 +199,6 @@ def _author_misconceptions(variant: Variant) -> Iterator[tuple[FindingKind, str]
 
 
 def _hidden_in_range(variant: Variant, models: Mapping[str, Model]) -> Iterator[tuple[FindingKind, str]]:
-    """Yield ("range-hides", sentence) for each model with which the worksheet's range of tokens has no good length.
-
-    The models are those that a seed may draw, else the sheet's. A good length confuses nothing that is not unavoidable;
-    about TRIED_OF_RANGE lengths, evenly spread, are tried. Yields nothing without a range; a model that cannot take any
-    of it is skipped.
-    """
     sheet = variant.worksheet
     if sheet.tokens_from is None:
         return
@@ -276,7 +221,6 @@ def _hidden_in_range(variant: Variant, models: Mapping[str, Model]) -> Iterator[
 
 
 def _is_good_length(questions: _Questions, tokens: int, unavoidable: ConfusedPairs) -> bool:
-    """Whether the topic takes this length, and nothing is confused at it that is not unavoidable."""
     try:
         return _confused_in_marking(questions.with_tokens("", tokens, None)) <= unavoidable
     except TopicError:
@@ -284,11 +228,6 @@ def _is_good_length(questions: _Questions, tokens: int, unavoidable: ConfusedPai
 
 
 def _confusion_sentences(variant: Variant, kind: FindingKind, confusions: ConfusedPairs) -> Iterator[str]:
-    """Yield one sentence that lists all misconceptions paired with None in `confusions`, then one for each other pair.
-
-    Paired with None are those that leave every box right or one digit off. All are named by key and sorted by it. The
-    kind "must-hide" says that no number of tokens would help, any other kind that another would.
-    """
     if kind == "must-hide":
         right = _("With {model} these misconceptions cannot be seen, whatever the number of tokens: {misconceptions}.")
         alike = _("With {model} “{one}” and “{other}” cannot be told apart, whatever the number of tokens.")
@@ -309,12 +248,6 @@ def _confusion_sentences(variant: Variant, kind: FindingKind, confusions: Confus
 
 
 def _equal_sizes(variant: Variant) -> Iterator[tuple[FindingKind, str]]:
-    """Yield (kind, sentence) for every two symbols in the sheet's answers with equal sizes: a wrong one is right.
-
-    The kind is "coincides" if one of the two is N, M or B, since other tokens would fix it, else "must-coincide".
-    Symbols that are always equal in this model, such as G and H without grouped queries, count as one. Nothing on a
-    sheet in letters.
-    """
     if variant.worksheet.answers == "letters":  # which are compared by what they mean
         return
     asked = sorted(frozenset[str]().union(*(variant.expression(blank).symbols for blank in variant.blanks)))
@@ -338,12 +271,6 @@ def _equal_sizes(variant: Variant) -> Iterator[tuple[FindingKind, str]]:
 
 
 def _rows_with_one_answer(variant: Variant) -> Iterator[tuple[FindingKind, str]]:
-    """Yield (kind, sentence) for each group of rows with the same numbers, if their expressions are not all the same.
-
-    The kind is "same-answer" if N, M or B is in only one of two expressions, so that other tokens would make them
-    differ, else "must-have-same-answer". Expressions are compared by meaning in this model, so queries and keys alone
-    are no such group. Nothing on a sheet in letters. The sentence leaves out a count after sides.
-    """
     if variant.worksheet.answers == "letters":
         return
     canonical, rows_by_numbers = variant.reader.canonical, defaultdict[tuple[int, ...], list[Row]](list)
@@ -373,11 +300,6 @@ def _rows_with_one_answer(variant: Variant) -> Iterator[tuple[FindingKind, str]]
 
 
 def _unstated_facts(variant: Variant) -> Iterator[Finding]:
-    """Yield a finding, of the kind "unstated", for each hidden fact of the description that the sheet needs.
-
-    It needs a fact that states a size if an answer in numbers has that size and nothing else on the sheet states it;
-    and any fact of _DECIDING_PARTS, which decide what is counted.
-    """
     key = variant.worksheet.key
     needed = frozenset[str]().union(*(variant.expression(blank).symbols for blank in variant.blanks))
     missing = needed & variant.text.unstated if variant.worksheet.answers == "numbers" else frozenset[str]()
@@ -400,10 +322,6 @@ def _unstated_facts(variant: Variant) -> Iterator[Finding]:
 
 
 def _tolerated_misconceptions(variant: Variant) -> Iterator[tuple[FindingKind, str]]:
-    """Yield ("tolerates", sentence) if the tolerance makes every wrong number of some misconceptions right.
-
-    There is one sentence, which names all of them; a misconception is among them if one of its ways is so tolerated.
-    """
     tolerance, right = variant.worksheet.tolerance, variant.problem.answers
     tolerated = {
         f"“{expected.misconception}”"
@@ -419,11 +337,6 @@ def _tolerated_misconceptions(variant: Variant) -> Iterator[tuple[FindingKind, s
 
 
 def _reason_offered_twice(variant: Variant) -> Iterator[tuple[FindingKind, str]]:
-    """Yield ("same-reason", sentence) if the author's reason for a bug reads like another reason that is offered.
-
-    The other one counts as wrong. Upper and lower case, and points and spaces at the ends, make no difference. Nothing
-    without an author's reason.
-    """
     asked = variant.table.askable.get("why")
     if variant.worksheet.bug_reason and isinstance(asked, OneOf):
         texts = {option: option_text(variant, "why", option) for option in asked.options}
@@ -434,11 +347,6 @@ def _reason_offered_twice(variant: Variant) -> Iterator[tuple[FindingKind, str]]
 
 
 def _patterns_given_away(variant: Variant) -> Iterator[tuple[FindingKind, str]]:
-    """Yield ("gives-away", sentence) for each two rows of which one shows the pattern that the other asks for.
-
-    Only if both are the same call of the same tensors, and the pattern shown computes what is right: the pattern of
-    keys may be carried over to queries.
-    """
     for row in variant.rows:
         asked = variant.table.askable[row.key]
         if not isinstance(asked, WrittenPattern):
@@ -453,14 +361,6 @@ def _patterns_given_away(variant: Variant) -> Iterator[tuple[FindingKind, str]]:
 
 
 def _foreign_words(models: Mapping[str, Model], variant: Variant) -> Iterator[tuple[FindingKind, str]]:
-    """Yield ("wording", sentence) for each other model that the sheet's words name, then for each number that is no
-    size.
-
-    The words are its title, description and footnote. Longer names are looked for first, and each is cut out, with its
-    digits; a name that is part of the model's name is not a mention of another model. The sizes are those of the sheet
-    and of the unsimplified model, the query heads of a key/value head, and the numbers of the parameter facts that the
-    topic states. A number is reported as often as it appears.
-    """
     text = " ".join((variant.worksheet.title, variant.text.description, variant.text.footnote or ""))
     # Longest names first, each cut out once it is checked: “GPT-2” is no mention of a model within “GPT-2 medium”.
     for name in sorted((model.name for model in models.values()), key=len, reverse=True):

@@ -29,10 +29,8 @@ def without_own_name(sizes: Mapping[str, int]) -> frozenset[str]:
 
 @dataclass(frozen=True)
 class Notation:
-    """How one kind of course writes things: `letters` by tensor key, and `symbols` by the symbol of the tables.
-
-    `_` starts a subscript. Tensors and symbols that it doesn't name are written as in the tables. `unequal_widths` are
-    its names for d_h and d_v in a model where these differ, as in latent attention.
+    """How one kind of course writes things: `letters` by tensor key, and `symbols` by the symbol of the tables. `_`
+    starts a subscript.
     """
 
     letters: Mapping[str, str]
@@ -40,12 +38,7 @@ class Notation:
     unequal_widths: Mapping[str, str] = field(default_factory=dict)
 
     def for_sizes(self, sizes: Mapping[str, int]) -> Notation:
-        """The notation for a model of these sizes.
-
-        A symbol of ONE_NAME that is as large as the other one gets the other one's name. If d_h and d_v differ, both
-        have their names of `unequal_widths`, if there are any. Example: in the lecture's, values have d_h columns in
-        LLaMA 7B, and d_v columns in DeepSeek V2.
-        """
+        """The notation for a model of these sizes."""
         symbols = self.symbols if sizes["d_h"] == sizes["d_v"] else {**self.symbols, **self.unequal_widths}
         shared = {symbol: symbols.get(ONE_NAME[symbol], ONE_NAME[symbol]) for symbol in without_own_name(sizes)}
         return Notation(self.letters, {**symbols, **shared})
@@ -59,11 +52,7 @@ class Notation:
         return self.letters.get(key, in_table)
 
     def write(self, expression: Expression) -> str:
-        """An expression as text in this notation's names, with a dot for times: 'H·d_head' for H*d_h in the classic.
-
-        A name that is both multiplied and divided by is cancelled. Terms that become alike are added up: if d_h and d_v
-        are both d_head, d_h + d_v is '2·d_head'. Negative terms come last; otherwise terms and factors stay in order.
-        """
+        """An expression as text in this notation's names, with a dot for times: 'H·d_head' for H*d_h in the classic."""
         factors: dict[_Names, int | Fraction] = {}
         order: dict[_Names, _Names] = {}  # the first order in which these names were multiplied
         for term in expression.terms:
@@ -76,10 +65,6 @@ class Notation:
 
 
 def _cancelled(factors: Iterable[str], divisors: Iterable[str]) -> _Names:
-    """The names multiplied by and those divided by, after each divisor has cancelled one equal factor; the order stays.
-
-    H·d/H is d if G is written H.
-    """
     above, below = list(factors), list[str]()
     for name in divisors:
         if name in above:
@@ -91,9 +76,6 @@ def _cancelled(factors: Iterable[str], divisors: Iterable[str]) -> _Names:
 
 def add_up(terms: Iterable[tuple[int | Fraction, Sequence[str], Sequence[str]]], dot: str = "·") -> str:
     """A sum as text, each term a number, the factors it is multiplied by and those it is divided by.
-
-    `dot` goes between factors. A number of 1 is not written before factors, numbers are in groups of three digits, and
-    several divisors are in brackets. "" without terms.
 
     >>> add_up([(Fraction(1, 2), ["N", "N"], []), (Fraction(-1, 2), ["N"], [])])
     'N·N/2 − N/2'

@@ -49,17 +49,7 @@ _TWO_SIDES = re.compile(r"\W*\d[\d,'’_. ]*[xX×]\s*\d[\d,'’_. ]*\W*")
 def read_answer(
     text: str, symbols: Mapping[str, int] = _NO_SYMBOLS, box: BoxUnit | None = None
 ) -> int | Unreadable | None:
-    """The whole number that a text stands for; None for an empty box, Unreadable with a reason otherwise.
-
-    A count may be 0, in a `box` with another unit than "side"; everything else is at least 1.
-
-    Sums, products, quotients, powers and brackets of numbers and of `symbols` are read, with x for times, digits of any
-    script, thousands separated by comma, space, apostrophe or underscore, decimals, powers of ten (6.7e9), prefixes
-    (4k, 4Ki) and a unit that fits the `box` (100 tokens, 13.5 GB); "4096/32 = 128" too, if both sides agree. Refused
-    are more than 100 characters, numbers above MAX_VALUE, other letters, results that are not whole, smaller numbers,
-    and in the box of a side the two sides of a matrix, such as 100x128. Nothing is evaluated as code: the text is cut
-    into numbers, names and signs, and these are read by the rules of arithmetic.
-    """
+    """The whole number that a text stands for; None for an empty box, Unreadable with a reason otherwise."""
     if text.isascii() and text.isdigit() and len(text) < MAX_ANSWER_CHARACTERS // 4:  # nearly every answer
         number = int(text)
         return number if number >= least_number(box) else Unreadable("below-one", "0")
@@ -86,21 +76,12 @@ def check_least(value: int, box: BoxUnit | None) -> int:
 
 
 def is_within(number: int, right: int, tolerance: float, margin: int = 0) -> bool:
-    """Whether a number differs from the right one by at most `margin` or by at most the share `tolerance` of it.
-
-    The share is exact: 0.01 is a hundredth, and not the nearest binary fraction.
-    """
+    """Whether a number differs from the right one by at most `margin` or by at most the share `tolerance` of it."""
     return abs(number - right) <= max(Fraction(margin), Fraction(str(tolerance)) * right)
 
 
 def rounding_margin(text: str, box: BoxUnit) -> int:
-    """By how much the true number may differ from a rounded one, such as 13.5 GB; 0 for any other text.
-
-    It is half of the last digit that was written, not counting zeros at the end of a whole number, and at most half of
-    the third from the first that isn't 0, rounded down: 13.5 GB is right for 13,476,831,232 bytes, and so is 13.48 GB,
-    while 13 GB means 13.0 GB. 0 GB means no bytes. Only bytes and operations have prefixes, and so can be rounded like
-    this.
-    """
+    """By how much the true number may differ from a rounded one, such as 13.5 GB; 0 for any other text."""
     if box not in ("bytes", "operations") or text.isdigit():
         return 0
     rounded = _ROUNDED.fullmatch(_with_capital_unit(tidy_answer(text)))
@@ -126,7 +107,6 @@ def decimal_prefix(text: str) -> str:
 
 
 def _read_number(text: str, symbols: Mapping[str, int], box: BoxUnit | None) -> int | None:
-    """The whole number that a typed number or calculation comes to; None for a blank text."""
     if not text.strip():
         return None
     tidy = tidy_answer(text)
@@ -158,7 +138,6 @@ def _read_number(text: str, symbols: Mapping[str, int], box: BoxUnit | None) -> 
 def _without_note(
     tokens: list[str], symbols: Mapping[str, int], value_of: Callable[[list[str]], Fraction]
 ) -> list[str]:
-    """The tokens without a symbol in brackets that names the number before it: 4096 (d) is 4096 if d is, not d · d."""
     match tokens:
         case [*number, "(", name, ")"] if number and name in symbols and symbols.keys().isdisjoint(number):
             ends = number[-1] == ")" or number_value(number[-1]) is not None
@@ -167,17 +146,12 @@ def _without_note(
 
 
 def _in_decimals(value: Fraction) -> str:
-    """A number that isn't whole, with two decimals, or as many more as it takes not to look whole: 33.33, 0.001."""
     places = next(number for number in count(2) if round(value, number).denominator != 1)
     whole, rest = divmod(round(abs(value) * 10**places), 10**places)
     return f"{'-' if value < 0 else ''}{whole:,}.{rest:0{places}}"
 
 
 def _check_one_side(text: str, tidy: str, symbols: Mapping[str, int]) -> None:
-    """Raise CannotReadError for rows and columns in one box: 100x128, 100 × 128, and 100 128 if both are sizes here.
-
-    Digits in groups of three stay one number if that is itself a size here, as a vocabulary of 128,256 may be.
-    """
     if _TWO_SIDES.fullmatch(text):
         raise CannotReadError("two-numbers")
     if groups := _GROUPED.fullmatch(tidy):
@@ -187,24 +161,15 @@ def _check_one_side(text: str, tidy: str, symbols: Mapping[str, int]) -> None:
 
 
 def _with_x_as_times(text: str, symbols: Collection[str]) -> str:
-    """The text with * for each x or X that is not in the name of a symbol: "2*d_exp" for "2xd_exp"."""
     names = sorted((re.escape(name) for name in symbols if "x" in name), key=len, reverse=True)
     return re.sub("|".join((*names, "[xX]")), lambda found: "*" if found[0] in "xX" else found[0], text)
 
 
 def _with_capital_unit(text: str) -> str:
-    """The text with the unit at its end as it is usually written: "25 MB" for "25 mb", "25 MiB" for "25 mib"."""
     return _SMALL_UNIT.sub(lambda unit: f"{unit[1].upper()}{unit[2]}B", text)
 
 
 def _without_unit(text: str, box: BoxUnit, symbols: Collection[str]) -> tuple[str, int]:
-    """The text without the unit at its end, and what the unit multiplies it by: 13.5 GB is ("13.5 ", 10^9) in bytes.
-
-    The text unchanged, and 1, if it is a single word or does not end with one, and if its last word is a symbol right
-    after * or /, as in 2*B, even if this is also a unit of the box. Raises CannotReadError for a unit of another kind
-    of box, unless it is a symbol that follows no digit: 2 params is refused where parameters are not counted. Any other
-    word stays in the text.
-    """
     word = _LAST_WORD.search(text) if text[-1:].isalpha() else None
     if word is None or word.start() == 0:
         return text, 1
@@ -219,7 +184,6 @@ def _without_unit(text: str, box: BoxUnit, symbols: Collection[str]) -> tuple[st
 
 
 def _sides_of_equals(tokens: list[str]) -> list[list[str]]:
-    """The tokens between the equals signs: one list more than there are signs."""
     sides: list[list[str]] = [[]]
     for token in tokens:
         if token == "=":  # noqa: S105 - a sign in a sum, not a password
@@ -230,7 +194,6 @@ def _sides_of_equals(tokens: list[str]) -> list[list[str]]:
 
 
 def _bounded(value: Fraction) -> Fraction:
-    """The value itself; raises CannotReadError if its numerator or denominator is above MAX_VALUE."""
     if abs(value.numerator) > MAX_VALUE or value.denominator > MAX_VALUE:
         raise CannotReadError("too-large")
     return value

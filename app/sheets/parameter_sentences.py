@@ -15,14 +15,10 @@ def inventory_sentences(wording: Wording, facts: Iterable[Fact]) -> Iterator[str
 
 
 def _say(wording: Wording, fact: Fact) -> str:
-    """A fact in words: "two RMSNorms, each with 896 scale parameters"."""
     return wording.say("inventory", fact.key, **{name: _word(wording, value) for name, value in fact.words.items()})
 
 
 def _word(wording: Wording, value: int | str | Fact | tuple[Fact, ...]) -> str:
-    """A value as it is written in a sentence: a number as "1,024", a fact as its phrase, several as "a, b and c", text
-    as it is.
-    """
     if isinstance(value, int):
         return format_number(value)
     if isinstance(value, Fact):

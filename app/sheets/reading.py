@@ -25,7 +25,6 @@ _WHOLE = re.compile(r"-?[0-9]{1,3}")
 @dataclass(frozen=True)
 class Answer:
     """What an answer was read as: its number and, on a sheet in letters, the expression it was computed from.
-
     `margin` is by how much the true number may differ from one that was typed rounded, such as 13.5 GB.
     """
 
@@ -64,21 +63,11 @@ class AnswerReader:
         return Answer(number, margin=rounding_margin(text, box)) if isinstance(number, int) else number
 
     def unit(self, blank: Blank) -> BoxUnit:
-        """What the number of a box counts: "side" for rows and columns, else the unit of the count, such as "bytes".
-
-        The count of a tensor, or of a row that the table lacks, is in "parameters". Every field but "count" is a
-        "side", choices and the parts of a line of code as well.
-        """
+        """What the number of a box counts: "side" for rows and columns, else the unit of the count, such as "bytes"."""
         entry = self.problem.table.askable.get(blank.tensor)
         return "side" if blank.field != "count" else entry.unit if isinstance(entry, Count) else "parameters"
 
     def _read_letters(self, blank: Blank, text: str) -> Answer | Unreadable | None:
-        """What a text means on a sheet in letters; None for an empty one.
-
-        Unreadable if it is no expression, a number alone other than 0 and 1, or if its size on this sheet isn't whole
-        or is too large. For an unknown letter, the reason lists the sheet's symbols. Raises CannotReadError if its size
-        is smaller than the box takes.
-        """
         meaning = read_symbols(text, self.symbol_by_name)
         if isinstance(meaning, Unreadable) and meaning.reason == "unknown-letter":
             return replace(meaning, symbols=", ".join(self.written_symbols))
@@ -92,11 +81,8 @@ class AnswerReader:
         return Answer(check_least(int(value), self.unit(blank)), meaning)
 
     def read_formula(self, text: str) -> Expression | Unreadable | None:
-        """What an author's formula for a box means, in the symbols of the sheet; None if empty, Unreadable if it can't
-        be read.
-
-        It may also use every other size of the model, numbers alone, and BOX_SYMBOLS, such as `right`, the right answer
-        of the box: "H*d", "right + 1", "2".
+        """What an author's formula for a box means, in the symbols of the sheet; None if empty, Unreadable if it
+        can't be read.
         """
         meaning = _read_formula(without_unseen(text), self._symbol_in_formulas)
         if isinstance(meaning, Unreadable) and meaning.reason == "unknown-letter":
@@ -105,18 +91,13 @@ class AnswerReader:
 
     @cached_property
     def _symbol_in_formulas(self) -> tuple[tuple[str, str], ...]:
-        """Every name that an author's formula may contain, with its symbol; what it means to students comes first."""
         sizes = self.problem.sizes
         others = {**{symbol: symbol for symbol in sizes}, **{self.notation.symbol(symbol): symbol for symbol in sizes}}
         return tuple({**others, **self.symbol_by_name, **{name: name for name in BOX_SYMBOLS}}.items())
 
     def is_equivalent(self, typed: Answer, length: Expression) -> bool:
-        """Whether an answer equals a length: one in numbers by its size, one in letters by its meaning in this model.
-
-        By meaning, H·d_h is d if every head has d/H numbers, but N is not d_h even if both are 64. An answer with a
-        number in it, a factor other than 1, may have that for a size of the model: d/32 is d_h if there are 32 heads.
-        What is equal only by chance is not equivalent: 2·d is not H·d_h if the config states a d_h with which both are
-        2048.
+        """Whether an answer equals a length: one in numbers by its size, one in letters by its meaning in this
+        model.
         """
         if typed.meaning is None:
             return typed.value == length.size(self.problem.sizes)
@@ -133,12 +114,6 @@ class AnswerReader:
         return _substituted(expression, self._model_identities)
 
     def _means_with_numbers(self, meaning: Expression, length: Expression) -> bool:
-        """Whether two expressions are equal once some of the model's sizes are numbers; N and M stay symbols.
-
-        All other sizes become numbers; if then no symbol of the first is left, all but one of them, each in turn. At
-        least one symbol must stay, or 4·h would be d_h whenever both are 128. They are compared with d as H·d_h, and
-        then with d_h as d/H, if the model has d = H·d_h.
-        """
         sizes, symbol = self.problem.sizes, Expression.symbol
         identities = self._model_identities
         forms = [identities]
@@ -161,11 +136,7 @@ class AnswerReader:
 
     @cached_property
     def symbols(self) -> tuple[str, ...]:
-        """The symbols that occur on the sheet, in the order of the sizes: those of its answers, and d, H and d_h.
-
-        On a sheet in letters also N and G, which students write where they don't belong, and the parts of a latent
-        attention's keys.
-        """
+        """The symbols that occur on the sheet, in the order of the sizes: those of its answers, and d, H and d_h."""
         asked = {symbol for blank in self.problem.blanks for symbol in self.problem.expression(blank).symbols}
         always = {"d", "H", "d_h", *(("N", "G", "d_nope", "d_rope") if self.in_letters else ())}
         return tuple(symbol for symbol in self.problem.sizes if symbol in asked | always)
@@ -178,12 +149,7 @@ class AnswerReader:
 
     @cached_property
     def symbol_by_name(self) -> Mapping[str, str]:
-        """The symbol of every name that may be written for a size in `symbols`.
-
-        The notation's names win, then the symbols of the table, then OTHER_NAMES. A name that the notation gives to two
-        symbols means the first of them; another name that could mean two sizes is left out, unless these are always
-        equal in this model. Each name may be written without "_" if that is not a name of its own.
-        """
+        """The symbol of every name that may be written for a size in `symbols`."""
         names: dict[str, str] = {self.notation.symbol(symbol): symbol for symbol in reversed(self.symbols)}
         for kind in ({symbol: (symbol,) for symbol in self.symbols}, OTHER_NAMES):
             meant = dict[str, list[str]]()
@@ -207,11 +173,6 @@ class AnswerReader:
 
     @cached_property
     def _model_identities(self) -> Mapping[str, Expression]:
-        """What replaces the symbols that are redundant in this model: H·d_h for d, H for G, d_h for d_v, if equal.
-
-        Likewise d_h for d_rot if all of a head is rotated, and 4·d for d_ff if its family's rule makes it so, as
-        4·H·d_h if d is H·d_h. In latent attention d_h − d_rope replaces d_nope.
-        """
         sizes, symbol = self.problem.sizes, Expression.symbol
         is_split = sizes["d"] == sizes["H"] * sizes["d_h"]
         width = symbol("H") * symbol("d_h") if is_split else symbol("d")
@@ -228,11 +189,6 @@ class AnswerReader:
 
 
 def _read_option(text: str, question: OneOf) -> Answer | Unreadable | None:
-    """The option that was chosen, by its number; None for a blank text, Unreadable, which lists the numbers, for any
-    other.
-
-    Spaces at the ends don't matter, but 01 is not 1.
-    """
     if not text.strip():
         return None
     number = next((option for option in question.options if text.strip() == str(option)), None)
@@ -240,13 +196,6 @@ def _read_option(text: str, question: OneOf) -> Answer | Unreadable | None:
 
 
 def _read_part(text: str, part: JointPart) -> Answer | Unreadable | None:
-    """What is filled into one part of a line of code; None for a blank text.
-
-    A word is typed as itself or as its place from 1, which is its number; a dimension is a whole number of up to three
-    digits, which may be negative. Anything else in their boxes is Unreadable. In the box of a size only -1 is read
-    here, which in PyTorch means whatever is left; None for any other text, which the caller reads like any other size.
-    Raises CannotReadError for a digit such as ½.
-    """
     written = normalize_signs(text).strip()
     if not written:
         return None
@@ -259,10 +208,6 @@ def _read_part(text: str, part: JointPart) -> Answer | Unreadable | None:
 
 
 def _read_negative_dimension(text: str, dims: int) -> Answer | Unreadable | None:
-    """A dimension that is counted from the last of `dims`, as its number from 0; None for any other text.
-
-    Unreadable if it is counted back beyond the first. Raises CannotReadError for a digit such as ½.
-    """
     written = normalize_signs(text).replace(" ", "")
     if not (_WHOLE.fullmatch(written) and int(written) < 0):
         return None
@@ -271,7 +216,6 @@ def _read_negative_dimension(text: str, dims: int) -> Answer | Unreadable | None
 
 
 def _substituted(expression: Expression, form: Mapping[str, Expression]) -> Expression:
-    """The expression with these symbols replaced; unchanged if it is divided by one that means a sum (d_nope)."""
     try:
         return expression.substitute(form)
     except ExpressionError:
@@ -280,5 +224,4 @@ def _substituted(expression: Expression, form: Mapping[str, Expression]) -> Expr
 
 @lru_cache(FORMULAS_REMEMBERED)
 def _read_formula(text: str, names: tuple[tuple[str, str], ...]) -> Expression | Unreadable | None:
-    """What an author's formula means with these names; cached, since every student's sheet has the same."""
     return read_symbols(text, dict(names), of_author=True)

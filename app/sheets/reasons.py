@@ -40,8 +40,7 @@ _SMALL_SIZES = tuple({symbol: factor * size for symbol, size in _CASE.items()} f
 
 class Reason(NamedTuple):
     """Why a row is right: `text` names no numbers but the row's; `working` has those that they are worked out from.
-
-    The working is "" where there is nothing to work out. It may have the answers to other rows.
+    The working is "" where there is nothing to work out.
     """
 
     text: str
@@ -51,9 +50,6 @@ class Reason(NamedTuple):
 def row_reason(variant: Variant, key: str) -> Reason:
     """The reason of a row of the sheet, in its notation and orientation; in symbols on a sheet answered in symbols.
 
-    A row with a sentence under its own key is explained by that, any other tensor by its operation, and one that is
-    given by its sizes.
-
     Example: for the keys of LLaMA 7B, "100 × 128: one row for each token, and as many columns as W_K" and "(100 × 4096)
     · (4096 × 128) = 100 × 128".
     """
@@ -61,10 +57,8 @@ def row_reason(variant: Variant, key: str) -> Reason:
 
 
 class SmallCase(NamedTuple):
-    """A row with other numbers, small enough for working it out by hand.
-
-    `sizes`: the number of each size, or of another count that it is worked out from, by symbol or key. `text`: the row
-    with these, "(6 × 12) · (12 × 8) = 6 × 8", or only one side of it, "8 columns".
+    """A row with other numbers, small enough for working it out by hand. `sizes`: the number of each size, or of
+    another count that it is worked out from, by symbol or key.
     """
 
     sizes: Mapping[str, int]
@@ -73,12 +67,7 @@ class SmallCase(NamedTuple):
 
 
 def small_case(variant: Variant, blank: Blank) -> SmallCase | None:
-    """The row of a box in small numbers, none of which is a right answer on this sheet.
-
-    It has the working, unless that has such an answer or, on a sheet in symbols, would be the formula that is asked
-    for; if the whole shape has such an answer, too, it is that of one side. The case of a parameter's count is that
-    count. None if it depends on no size or on more than MAX_SIZES_OF_CASE, and if no such numbers are found.
-    """
+    """The row of a box in small numbers, none of which is a right answer on this sheet."""
     asked = {format_number(number) for number in variant.problem.answers.values()}
     shared = {symbol: ONE_NAME[symbol] for symbol in without_own_name(variant.sizes)}
     forms: tuple[CaseForm, ...] = ("working", "row", "side")
@@ -93,9 +82,8 @@ def small_case(variant: Variant, blank: Blank) -> SmallCase | None:
 
 @dataclass(frozen=True)
 class _Writer:
-    """Puts the reasons of one sheet together, with `numbers` for its sizes or, `in_letters`, with symbols.
-
-    `numbers` may also have the keys of counts that others are worked out from, in place of what these come to.
+    """Puts the reasons of one sheet together, with `numbers` for its sizes or, `in_letters`, with symbols. `numbers`
+    may also have the keys of counts that others are worked out from, in place of what these come to.
     """
 
     variant: Variant
@@ -103,9 +91,8 @@ class _Writer:
     in_letters: bool
 
     def reason(self, key: str) -> Reason:
-        """The reason of a row, as `row_reason` says: of a program's row, of a question, of a count, else of a tensor.
-
-        Only the reasons of counts and tensors have a working; a tensor's text begins with its shape.
+        """The reason of a row, as `row_reason` says: of a program's row, of a question, of a count, else of a
+        tensor.
         """
         if self.variant.problem.case:
             return self._of_code(key)
@@ -120,7 +107,6 @@ class _Writer:
         return Reason(f"{self._written(shape)}: {text}", self._working(entry))
 
     def _of_code(self, key: str) -> Reason:
-        """The reason of a row on a sheet about a program, as `code_reason` says; a tensor's begins with its shape."""
         text, entry = code_reason(self.variant, key), self.variant.table.askable[key]
         if isinstance(entry, Tensor):
             text = f"{self._written([self._length(side) for side in entry.sides])}: {text}"
@@ -129,11 +115,6 @@ class _Writer:
     # The text
 
     def _say(self, sentence: str, **words: str) -> str:
-        """A sentence of the topic under this key, or else of all topics; it may name tensors by their keys.
-
-        {row}, {rows}, {column} and {columns} are those of the table: the other way round where tokens are columns.
-        `words` replace more names, and win over these.
-        """
         sides = [Blank("", field) for field in MATRIX_FIELDS]
         axes = {str(side.field): self.variant.axis(side) for side in sides}
         ones = dict(zip(("row", "column"), map(self._one, sides), strict=True))
@@ -142,11 +123,6 @@ class _Writer:
         return of_topic.format(**words) if of_topic else self.variant.wording.say("reasons", sentence, **words)
 
     def _made(self, tensor: Tensor) -> str:
-        """Why a tensor has its shape, in the sentence of its operation.
-
-        It may name the first and the last operand, the sides that a transpose moves and, of a matrix, where each side
-        comes from. A parameter and another tensor that nothing makes have sentences of their own.
-        """
         operation = tensor.made_by
         if operation is None:
             if tensor.parameter:
@@ -161,12 +137,6 @@ class _Writer:
         return self._say(sentence_of(operation, is_batched), first=letters[0], second=letters[-1], **words)
 
     def _side(self, tensor: Tensor, side: Blank) -> str:
-        """Where the length of a computed side comes from: "one row for each token", "as many columns as W_Q".
-
-        That is the first side in the operation with the same axis. If this is the side itself, heads are joined in it.
-        "one row for each …" only if the wording says what the rows of the other tensor are for, and never on a sheet
-        with dimensions.
-        """
         source = next(group[0] for group in tensor.equal_sides.values() if side in group)
         if source == side:
             return self._say("heads-joined", axis=self.variant.axis(side))
@@ -181,11 +151,6 @@ class _Writer:
         return self._say(f"dimension-{form}" if self.variant.has_dimensions else form, **words)
 
     def _given_side(self, side: Blank) -> str:
-        """One side of a given tensor: "one row for each token", or "the number of columns is the embedding dimension".
-
-        The first if it has N, M or a fixed number of rows, the wording says what each is for, and the sheet has no
-        dimensions; else the size as the description names it or, if it doesn't, in the sheet's symbols.
-        """
         length = self.variant.table[side.tensor].expression(side.field)
         is_tokens = str(length) in ("N", "M") or not length.symbols
         if is_tokens and (thing := self._thing(side)) and not self.variant.has_dimensions:
@@ -196,36 +161,22 @@ class _Writer:
         return self._say("given-side", length=self.variant.wording.axes[self.variant.column_of(side)].size, size=size)
 
     def _parameter(self, tensor: Tensor) -> str:
-        """What a matrix maps: vectors as long as its rows in the table to vectors as long as its columns."""
         read, written = map(self._vector, tensor.shape)
         return self._say("parameter", product=self.variant.text.product, read=read, written=written)
 
     def _vector(self, length: Expression) -> str:
-        """A length and what it is: "4096 numbers (the embedding dimension)".
-
-        If the description has no name for it, the length in symbols is in the brackets; on a sheet in letters, which
-        has the symbols as the length, nothing.
-        """
         meaning = self.variant.text.size_in_words(str(length))
         if not meaning and not self.in_letters:
             meaning = self.variant.notation.write(length)
         return self._say("vector-with-meaning" if meaning else "vector", length=self._amount(length), meaning=meaning)
 
     def _thing(self, side: Blank) -> str:
-        """What each row of a tensor is for: "token"; "" for other sides, and where no wording says it."""
         things = self.variant.wording.topic_section(self.variant.worksheet.topic, "row-things")
         return things.get(side.tensor, "") if side.field == "rows" else ""
 
     # The working
 
     def _working(self, tensor: Tensor) -> str:
-        """How the lengths of a tensor come about, as arithmetic; "" where they only repeat others.
-
-        Of a product its shapes; of a counted parameter its lengths multiplied; of a concatenation the lengths added; of
-        heads that are merged or split the first merged side as a product. Of a tensor that is given, or whose rows are
-        selected, the first length with a sum or quotient, such as half of what RoPE rotates, on a sheet in numbers. Of
-        any other "".
-        """
         operation = tensor.made_by
         if isinstance(operation, Matmul):
             return self._multiplied(tensor, operation)
@@ -241,13 +192,6 @@ class _Writer:
         return next((each for each in sums if not self.in_letters and re.search(r"[/+]", each)), "")
 
     def _multiplied(self, tensor: Tensor, operation: Matmul) -> str:
-        """The shapes of a product, "(100 × 4096) · (4096 × 128) = 100 × 128": those of one head where a side holds
-        several.
-
-        If it is by heads, that is said, and "; 32 · 128 = 4096" follows for each side of the result that holds several
-        heads. Of tensors with more sides it is the product of their last two. With tokens as columns the factors come
-        the other way round.
-        """
         lengths = {axis: self._expression(group[0]) for axis, group in tensor.equal_sides.items()}
         left, result = operation.operand_sides[0], operation.sides
         of_one_head = {side: _in_one_head(side, lengths[side]) for side in (*left, *result)}
@@ -269,7 +213,6 @@ class _Writer:
         return "; ".join(filter(None, [self._say("in-each-head", product=text), *sums]))
 
     def _concatenated(self, tensor: Tensor, operation: Concat) -> str:
-        """The sum of the two lengths that are put together: "128 + 64 = 192", or by heads "16 · (128 + 64) = 3072"."""
         place = next(at for at, side in enumerate(operation.sides) if side not in operation.operand_sides[0])
         sides = [operand[place] for operand in operation.operand_sides]
         tensors = [self.variant.table[key] for key in operation.operands]
@@ -282,15 +225,6 @@ class _Writer:
         return f"{self._amount(heads)} · ({added}) = {self._amount(whole)}"
 
     def _sum(self, count: Count) -> str:
-        """A count's formula with its numbers, "2 · 100 · 4096 · 128, for each of 32 heads = 3,355,443,200".
-
-        If the formula names no size, count or matrix, or anything besides these and _KEPT_PHRASES, the count is worked
-        out from its parts instead, or, without parts, from the sizes as a sum of products. Then "rounded down" or
-        "rounded up" follows the sum if rounding changed the result. On a sheet in symbols it is the formula and the
-        answer in symbols, without a remark on rounding.
-
-        "" if the formula is no more than its result, and on a sheet in symbols also if the count has no formula.
-        """
         if self.in_letters:
             formula, answer = write_formula(self.variant, count.key), self.variant.notation.write(count.total)
             return f"{formula} = {answer}" if formula not in ("", answer) else ""
@@ -312,12 +246,10 @@ class _Writer:
         return f"{text} = {format_number(total)}" if text != format_number(total) else ""
 
     def _names(self, formula: str) -> list[str]:
-        """The sizes, counts and matrices that a formula is of; empty if it also has words for what is multiplied."""
         names = [name for name in _NAME.findall(formula) if name not in _KEPT_PHRASES]
         return names if all(map(self._named, names)) else []
 
     def _named(self, name: str) -> str:
-        """The number of a size, else of a count or of the entries of a matrix of the table; "" for any other name."""
         if name in self.numbers:
             return format_number(self.numbers[name])
         entry = self.variant.table.askable.get(name) or self.variant.table.by_key.get(name)
@@ -326,10 +258,6 @@ class _Writer:
         return format_number(self._total(entry) if isinstance(entry, Count) else entry.size("count", self.numbers))
 
     def _total(self, count: Count) -> int:
-        """What a count comes to with these numbers; raises ExpressionError if it isn't whole.
-
-        It is worked out from its parts if `numbers` has all of them and that gives a whole number, else from the sizes.
-        """
         made_from = count.made_from
         if made_from and self.numbers.keys() >= set(made_from.parts):
             total = made_from.number(self.numbers, {part: self.numbers[part] for part in made_from.parts})
@@ -350,12 +278,6 @@ class _Writer:
             return None
 
     def _tensor_in_small(self, tensor: Tensor, blank: Blank, form: CaseForm) -> SmallCase | None:
-        """The product that a tensor comes from, its shape or one side, or how many parameters there are.
-
-        For a number of parameters, the form "working" is the product of the lengths, every other its result. Otherwise
-        "side" is the side of the blank, "working" the product of the operands if the tensor is a matrix product with
-        two sides, and anything else the shape.
-        """
         if blank.field == "count":
             whole = tensor.expression("count")
             text = self._equation(tensor.shape, " · ", whole) if form == "working" else self._amount(whole)
@@ -372,12 +294,6 @@ class _Writer:
         return self._case(symbols, self._working(tensor) if is_product else shape)
 
     def _count_in_small(self, count: Count, form: CaseForm) -> SmallCase | None:
-        """What a count comes to or, in the form "working", its sum as well, in small numbers.
-
-        In the form "working", each count and matrix that its formula names and that depends on a size gets a small
-        number itself, 20 for the last, then 30 and so on: the first is the largest, since others may be subtracted from
-        it. A formula with other words in it is worked out from the sizes.
-        """
         names = self._names(count.formula)
         if form != "working" or not names:
             result = format_number(count.size("count", self.numbers))
@@ -389,10 +305,6 @@ class _Writer:
         return writer._case(names, writer._sum(count) or format_number(writer._total(count)))
 
     def _case(self, names: Iterable[str], text: str) -> SmallCase | None:
-        """The case of these names with their numbers; names that the notation writes alike count once.
-
-        None without a size, and for more than MAX_SIZES_OF_CASE.
-        """
         sharing = without_own_name(self.variant.sizes)
         used = {ONE_NAME[name] if name in sharing else name for name in names}
         sizes = {name: number for name, number in self.numbers.items() if name in used}
@@ -401,16 +313,13 @@ class _Writer:
     # Words and numbers
 
     def _amount(self, length: Expression) -> str:
-        """A length as a number, or in symbols on a sheet that is answered in symbols."""
         return self.variant.notation.write(length) if self.in_letters else format_number(length.size(self.numbers))
 
     def _in_numbers(self, expression: Expression, more: Mapping[str, str] = {}) -> str:
-        """A sum of products with each size as its number, "64/2 + 2"; `more` are further symbols and their numbers."""
         sizes = {symbol: format_number(size) for symbol, size in self.numbers.items()}
         return Notation({}, {**sizes, **more}).write(expression).replace("·", " · ")
 
     def _equation(self, parts: Sequence[Expression], sign: str, whole: Expression) -> str:
-        """The parts put together, "32 · 128 = 4096"; "" in symbols, where both sides would be the same."""
         if self.in_letters:
             return ""
         return f"{sign.join(_in_brackets(self._amount(part)) for part in parts)} = {self._amount(whole)}"
@@ -422,36 +331,24 @@ class _Writer:
         return self._amount(self._expression(side))
 
     def _written(self, shape: list[str]) -> str:
-        """A shape as the sheet writes it: "100 × 1,024", with sums in brackets.
-
-        On a sheet that has tensors with more than two sides, it is "(100, 1024)", and "(128,)" for a single side.
-        """
         if self.variant.has_dimensions:
             comma = "," if len(shape) == 1 else ""
             return f"({', '.join(length.replace(',', '') for length in shape)}{comma})"
         return " × ".join(map(_in_brackets, shape))
 
     def _in_order(self, tensor: Tensor) -> tuple[Blank, ...]:
-        """The sides of a tensor in the order in which the sheet has their boxes."""
         return tensor.sides[::-1] if self.variant.worksheet.tokens_are == "columns" else tensor.sides
 
     def _one(self, side: Blank) -> str:
-        """The sheet's word for a single one of the rows or columns: "row"."""
         return self.variant.wording.axes[self.variant.column_of(side)].one
 
     def _and(self, parts: list[str]) -> str:
-        """The parts in a list with "and" before the last one; "" for none."""
         *most, last = parts or [""]
         return self.variant.wording.say("hints", "and", before=", ".join(most), after=last) if most else last
 
 
 def sentence_of(operation: Operation, is_batched: bool) -> str:
-    """The key of an operation's sentence: the name of its class, for products and concatenations with their kind.
-
-    "Matmul-batched" (a product of more than two sides), "-by-head" (by heads, but none of its sides joins them),
-    "-rotated" or "-gated", the first that fits; "Concat-row" if it appends a row, else "-by-head" if it is by heads;
-    and both alone if they are of no kind.
-    """
+    """The key of an operation's sentence: the name of its class, for products and concatenations with their kind."""
     kind = ""
     if isinstance(operation, Matmul):
         is_of_one_head = operation.is_by_head and not any("(" in side for side in operation.sides)
@@ -468,13 +365,8 @@ def sentence_of(operation: Operation, is_batched: bool) -> str:
 
 
 def _in_one_head(side: str, length: Expression) -> Expression:
-    """The length of a side in each head that it holds: d_h of (h e), which is H·d_h; of any other side, all of it.
-
-    The heads of (h …) are H, those of (g …) are G.
-    """
     return length / Expression.symbol(axes_in(side)[0].upper()) if "(" in side else length
 
 
 def _in_brackets(text: str) -> str:
-    """A sum in brackets, so that it can be a factor."""
     return f"({text})" if " + " in text or " − " in text else text

@@ -45,12 +45,7 @@ def check_seed(seed: int) -> int:
 def draw_variant(
     worksheet: str, models: tuple[str, ...], make: MakeVariant, unavoidable: Callable[[str], ConfusedPairs], seed: int
 ) -> Variant:
-    """The sheet of a seed: of up to 64 draws the first that hides no more than is `unavoidable` for its model.
-
-    Draws that the topic refuses, such as a length at which a bug doesn't show, are skipped; TopicError if all are.
-    If every draw hides more pairs of misconceptions, the first of those that hide the fewest. The draws depend only on
-    the seed, the worksheet's key and `models`, the keys that may be drawn; `make` makes the worksheet's sheets.
-    """
+    """The sheet of a seed: of up to 64 draws the first that hides no more than is `unavoidable` for its model."""
     best: tuple[int, Variant] | None = None
     refused = TopicError("")
     for draw in range(MAX_DRAWS):
@@ -76,11 +71,7 @@ def max_versions(models: tuple[str, ...], make: MakeVariant) -> int:
 
 
 def unavoidable_confusions(model: str, make: MakeVariant) -> ConfusedPairs:
-    """The pairs of misconceptions that sheets with this model cannot distinguish, whatever the tokens.
-
-    They are the pairs that a sample of about sixteen lengths, from short to the longest that may be drawn, all confuse;
-    lengths that the topic refuses are left out, and there are no pairs if it refuses all.
-    """
+    """The pairs of misconceptions that sheets with this model cannot distinguish, whatever the tokens."""
     any_sheet = make(model, None, None)
     lengths, decoder_lengths = possible_lengths(any_sheet), _possible_decoder_lengths(any_sheet)
     start = SAMPLE_START if any_sheet.worksheet.tokens_from is None else 0  # an author's range may be short
@@ -99,9 +90,8 @@ def confusable_misconceptions(variant: Variant) -> ConfusedPairs:
 
 
 def draw_once(models: tuple[str, ...], make: MakeVariant, numbers: Iterator[int]) -> Variant:
-    """The sheet with a model of `models`, tokens and decoder tokens, chosen in this order by the next random numbers.
-
-    Tokens are chosen from the lengths that a seed may use; decoder tokens only if a blank depends on them, else None.
+    """The sheet with a model of `models`, tokens and decoder tokens, chosen in this order by the next random
+    numbers.
     """
     model = models[next(numbers) % len(models)]
     any_sheet = make(model, None, None)
@@ -111,12 +101,8 @@ def draw_once(models: tuple[str, ...], make: MakeVariant, numbers: Iterator[int]
 
 
 def possible_lengths(sheet: Variant) -> range:
-    """The numbers of tokens that a seed may choose: those of the worksheet's range that the model can take.
-
-    Without a range they are from 12 to 199, fewer than the model can take at most unless that is 1, or only the sheet's
-    number if no blank depends on it. It is only the sheet's number, too, if the worksheet has a sentence, or if the
-    model takes no other number. Only multiples of the topic's step are among them, if there are any. Raises TokensError
-    if the range begins above what the model can take.
+    """The numbers of tokens that a seed may choose: those of the worksheet's range that the model can take. Raises
+    TokensError if the range begins above what the model can take.
     """
     first, last, topic = sheet.worksheet.tokens_from, sheet.worksheet.tokens_to, sheet.worksheet.topic
     longest = possible_tokens(topic, sheet.architecture, MAX_TOKENS)
@@ -134,20 +120,14 @@ def possible_lengths(sheet: Variant) -> range:
 
 
 def _possible_decoder_lengths(sheet: Variant) -> range:
-    """The numbers of decoder tokens that a seed may choose; empty if no blank depends on them."""
     return _lengths_up_to(sheet.architecture.max_decoder_tokens) if _asks_for("M", sheet) else range(0)
 
 
 def _lengths_up_to(longest: int, step: int = 1) -> range:
-    """12 to 199 tokens, but no more than `longest`; if that is less than 24, they begin at half of it.
-
-    Only the multiples of `step`, if there are any.
-    """
     return _multiples(range(max(1, min(TOKENS[0], longest // 2)), min(TOKENS[-1], longest) + 1), step)
 
 
 def _multiples(lengths: range, step: int) -> range:
-    """The multiples of `step` among the lengths; all of them if there is none."""
     multiples = range(lengths.start + -lengths.start % step, lengths.stop, step)
     return multiples or lengths
 

@@ -12,12 +12,7 @@ from app.topics.registry import TOPICS
 
 
 def variant_json(variant: Variant) -> dict[str, Any]:
-    """A sheet without its answers: code, keys, tokens, prose, rows, and misconceptions that it cannot distinguish.
-
-    "decoder_tokens" is None unless the topic reads two texts; "cannot_tell_apart" holds pairs of keys, "right" for the
-    right sheet; "introduction", "own_assumptions" and "own_footnote" are the author's Markdown; "questions" are
-    answered in words; "program" is None unless the sheet is about one. A row of CHECKED_FIRST is left out.
-    """
+    """A sheet without its answers: code, keys, tokens, prose, rows, and misconceptions that it cannot distinguish."""
     sheet = variant.worksheet
     return {
         "code": variant.code,
@@ -47,13 +42,6 @@ def opened_rows(variant: Variant) -> list[dict[str, Any]]:
 
 
 def _row_json(variant: Variant, row: Row) -> dict[str, Any]:
-    """One row: its key, letter, name and note, its boxes, ["queries.rows", "queries.columns"], and its points, by
-    default 1.
-
-    "code" is the line that the row is about, "" for most. "options" are the texts of a choice by number, empty for a
-    pattern that is to be written; "between" is the text around boxes that are marked together, and "words" has for each
-    of these boxes that takes a word those that it takes. All three are empty for other rows.
-    """
     asked = variant.table.askable[row.key]
     options = asked.options if isinstance(asked, OneOf) and not isinstance(asked, WrittenPattern) else ()
     boxes = list(map(variant.box, row.blanks))
@@ -69,12 +57,6 @@ def _row_json(variant: Variant, row: Row) -> dict[str, Any]:
 
 
 def _program_json(variant: Variant) -> dict[str, Any] | None:
-    """The program of a sheet: its lines, shapes "given" by name of the input, the line that "stops" it (0: none), and
-    the error.
-
-    "caption" is the author's about the error; "witness" has the caption and cells of what a program that runs to its
-    end shows, and is None for any other. None without a program.
-    """
     if (code := code_shown(variant)) is None:
         return None
     witness = code.witness and {"caption": code.witness.caption, "cells": code.witness.cells}

@@ -65,11 +65,7 @@ _SOUND_ROWS = frozenset({"sound", "convolved", "strided", "heard"})
 
 @dataclass(frozen=True)
 class StatedFact:
-    """A part of the description: its sentence, and the `symbols` of the sizes it states.
-
-    hidden: the author leaves it out. aside: no row of the sheet needs it, so it is folded away on a page and left out
-    on paper.
-    """
+    """A part of the description: its sentence, and the `symbols` of the sizes it states."""
 
     part: str
     sentence: str
@@ -80,10 +76,8 @@ class StatedFact:
 
 @dataclass(frozen=True)
 class SheetText:
-    """Puts the sentences of one sheet together from the wording, its worksheet, model and problem.
-
-    The wording lists the parts of a topic's description and assumptions; `sentence_forms` says which sentence a part
-    is here.
+    """Puts the sentences of one sheet together from the wording, its worksheet, model and problem. The wording lists
+    the parts of a topic's description and assumptions; `sentence_forms` says which sentence a part is here.
     """
 
     worksheet: Worksheet
@@ -104,11 +98,8 @@ class SheetText:
 
     @property
     def description(self) -> str:
-        """What the sheet says about the model: the sentences of its topic that fit the model, without hidden ones and
-        asides.
-
-        If the first of them is hidden, a sentence that names the model takes its place. What a sheet that counts
-        parameters says about them comes last.
+        """What the sheet says about the model: the sentences of its topic that fit the model, without hidden ones
+        and asides.
         """
         stated = [fact.sentence for fact in self.facts if not (fact.hidden or fact.aside)]
         if self.facts and self.facts[0].hidden:  # which names the model; later sentences say "it"
@@ -122,17 +113,12 @@ class SheetText:
 
     @property
     def _inventory(self) -> tuple[Fact, ...]:
-        """What a sheet that counts parameters also says about its model, never hidden; () for other topics."""
         inventory = TOPICS[self.worksheet.topic].inventory
         return tuple(inventory(self.problem.architecture)) if inventory else ()
 
     @cached_property
     def facts(self) -> tuple[StatedFact, ...]:
-        """The parts of the description that concern the model, in the wording's order, each with its sentence.
-
-        Parts that the author hides, and parts that no row needs, are there, too, marked `hidden` and `aside`. `symbols`
-        are the sizes that a sentence states, in figures or in words.
-        """
+        """The parts of the description that concern the model, in the wording's order, each with its sentence."""
         hidden, templates = self.worksheet.hidden_facts, self.wording.topic_section(self.worksheet.topic, "description")
         asides = _asides(self.problem)
         return tuple(
@@ -148,13 +134,7 @@ class SheetText:
 
     @cached_property
     def unstated(self) -> frozenset[str]:
-        """The symbols of the sizes that hidden facts would state, and nothing else on the sheet states.
-
-        A size that follows from others counts as stated: d_h if d is H·d_h, and both of these are stated. So does one
-        that the author's text gives with its symbol or name; see `_sizes_given_in`. The footnote of a sheet that
-        simplifies its heads states H and G, the sentences about parameters the sizes that they name; asides count as
-        stated, too. Empty if the author hides nothing.
-        """
+        """The symbols of the sizes that hidden facts would state, and nothing else on the sheet states."""
         if not self.worksheet.hidden_facts:
             return frozenset()
         visible = frozenset[str]().union(*(fact.symbols for fact in self.facts if not fact.hidden))
@@ -168,13 +148,6 @@ class SheetText:
         return (hidden & sizes.keys()) - _with_consequences(visible, sizes)
 
     def _sizes_given_in(self, text: str, symbols: frozenset[str]) -> frozenset[str]:
-        """The symbols, of those given, whose size a text of the author gives: "d_h = 128", "head dimension of 128".
-
-        The number must be that of the sheet, and come after the symbol and an equals sign, after the name of the size
-        with at most one short word between, or before what is counted: "32 heads". Names may be in upper or lower case,
-        and Markdown's signs don't matter. A number alone states nothing: in "You have 32 minutes" it isn't the number
-        of heads.
-        """
         plain = text.translate(_WITHOUT_MARKUP)
         names = self.wording.topic_section(self.worksheet.topic, "symbol-names")
         reader = AnswerReader(self.problem, NOTATIONS[self.worksheet.notation].for_sizes(self.problem.sizes), True)
@@ -191,13 +164,7 @@ class SheetText:
 
     @cached_property
     def given(self) -> tuple[str, ...]:
-        """What the sheet gives to answer with, as one types it: ("4096", "32", "128", "100"), or ("T", "d", "h").
-
-        Of the whole numbers in its sentences, each once, those that are a size of this sheet and have two digits or
-        more: first those of the description, the assumptions and the sheet's footnote in their order, then those of the
-        author's text. A number of the author's that is also a size which the sheet leaves unstated is left out, so that
-        nothing here is an answer that the text doesn't state. Of letters, the symbols that the task explains.
-        """
+        """What the sheet gives to answer with, as one types it: ("4096", "32", "128", "100"), or ("T", "d", "h")."""
         if self.worksheet.answers == "letters":
             return tuple(symbol for symbol, _name in self._named_symbols())
         sheet, sizes = self.worksheet, self.problem.sizes
@@ -230,11 +197,6 @@ class SheetText:
         return " ".join([*sentences, *self._ways_of_counting()])
 
     def _ways_of_counting(self) -> Iterator[str]:
-        """Yield what the sheet says about counts: that they may be calculations, and how far they may be rounded.
-
-        Nothing on a sheet in letters, in steps, or without a box for a count. Calculations are mentioned if a row is a
-        count and no tensor, rounded bytes if a row asks for bytes, the tolerance if the worksheet has one.
-        """
         asks_no_sums = self.worksheet.answers == "letters" or TOPICS[self.worksheet.topic].in_steps
         if asks_no_sums or all(blank.field != "count" for blank in self.problem.blanks):
             return
@@ -253,11 +215,7 @@ class SheetText:
 
     @property
     def footnote(self) -> str | None:
-        """A sentence that the sheet gives every query head its key/value head, though the model shares them.
-
-        None on every other sheet. It begins with an asterisk if the description states the heads, whose sentence then
-        ends with one.
-        """
+        """A sentence that the sheet gives every query head its key/value head, though the model shares them."""
         real = self.model.architecture
         if not self._simplifies_heads:
             return None
@@ -273,7 +231,6 @@ class SheetText:
 
     @property
     def _simplifies_heads(self) -> bool:
-        """Whether the sheet gives the model another number of key/value heads than it has."""
         return self.problem.architecture.G != self.model.architecture.G
 
     @property
@@ -284,10 +241,7 @@ class SheetText:
 
     @property
     def exceeds_context(self) -> bool:
-        """Whether the description says that the sequence is longer than the context length of the model's config.
-
-        False for a model with a position table, which takes no longer sequence, and for one without a stated length.
-        """
+        """Whether the description says that the sequence is longer than the context length of the model's config."""
         return (
             "long-input" in self._topic.description_parts and sentence_forms(self.problem)["long-input"]["long-input"]
         )
@@ -304,12 +258,7 @@ class SheetText:
             return ""
 
     def misconception(self, key: str, kind: MisconceptionText) -> str:
-        """A misconception's "nudge", "hint" or "explanation" in the sheet's notation; KeyError for an unknown key.
-
-        For an author's misconception: the author's question as the nudge, their explanation unchanged, and "" as the
-        hint. Otherwise the wording's text in the form for the sheet's tokens as rows or as columns, with the notation's
-        letters for weight matrices such as W_Q.
-        """
+        """A misconception's "nudge", "hint" or "explanation" in the sheet's notation; KeyError for an unknown key."""
         if described := self._author_misconception(key):
             return {"nudge": described.question, "explanation": described.explanation}.get(kind, "")
         sentence = self.wording.misconception(key, kind, self.worksheet.tokens_are)
@@ -326,11 +275,6 @@ class SheetText:
         return next((each for each in self.worksheet.misconceptions if each.key == key), None)
 
     def _sentences(self, kind: Literal["description", "assumptions"]) -> Iterator[tuple[str, str, str]]:
-        """Yield part, key and sentence of the topic's description or assumptions, as far as they fit the model.
-
-        The parts are in the wording's order; of a part with several forms it is the sentence of the first that fits, or
-        none if that has the key "". The sentence about heads ends with an asterisk on a sheet that simplifies them.
-        """
         forms, templates = sentence_forms(self.problem), self.wording.topic_section(self.worksheet.topic, kind)
         # The sheet is about an encoder's layers, or a decoder's, in a model with both.
         side = "decoder" if TOPICS[self.problem.topic].uses_decoder else "encoder"
@@ -345,13 +289,6 @@ class SheetText:
                 yield part, key, templates[key].format(**words) + mark
 
     def _named_symbols(self) -> Iterator[tuple[str, str]]:
-        """Yield the symbols to answer in with what they mean, in the wording's order: ("T", "number of tokens").
-
-        Symbols are as in the sheet's notation, or as in code on a case with a bug. They are d, those in the right
-        answers, and of H, d_h, d_nope and d_rope each one that the description, hidden sentences too, states. Left out
-        are G, d_v and d_rot where they equal H, d_h and d_h, and symbols without a name in the wording. The caller
-        checks whether the sheet is answered in symbols.
-        """
         sizes = self.problem.sizes
         notation = (IN_CODE if self.problem.case else NOTATIONS[self.worksheet.notation]).for_sizes(sizes)
         asked = (self.problem.table.askable[b.tensor].expression(b.field) for b in self.problem.blanks)
@@ -365,12 +302,6 @@ class SheetText:
 
 
 def _size_key(problem: Problem, symbol: str) -> str:
-    """The key under which the wording names a size of this sheet in the way its description does: "N-encoder" for N.
-
-    Most go by their symbol. N is "N-encoder" with two texts, "N-processed" with tokens that come after it; d is
-    "d-of-layers" in a model with other embeddings. H and G are both "heads" if they are equal; d_h and d_v are both
-    "d_h" if they are, and else d_h is "d_h-of-keys".
-    """
     sizes, topic = problem.sizes, TOPICS[problem.topic]
     keys = {
         "N": "N-encoder" if topic.reads_two_texts else "N-processed" if topic.adds_tokens else "N",
@@ -385,10 +316,7 @@ def _size_key(problem: Problem, symbol: str) -> str:
 
 @dataclass(frozen=True)
 class _LocalLayers:
-    """The layers of a model, or of its encoder, in which a token doesn't see all others: `count` of `layers`.
-
-    `window` and `chunk` are the shortest window and the shortest chunk of any of them, each 0 if there is none.
-    """
+    """The layers of a model, or of its encoder, in which a token doesn't see all others: `count` of `layers`."""
 
     count: int
     layers: int
@@ -397,10 +325,8 @@ class _LocalLayers:
 
     @classmethod
     def of(cls, architecture: Architecture) -> _LocalLayers:
-        """Count the first stack's layers, and those of them with a window or chunks as one number; find their shortest
-        of each.
-
-        The shortest window or chunk is 0 where no layer has any.
+        """Count the first stack's layers, and those of them with a window or chunks as one number; find their
+        shortest of each.
         """
         runs = [run for stack in architecture.stacks[:1] for run in stack.runs]
         return cls(
@@ -412,7 +338,6 @@ class _LocalLayers:
 
 
 def _numbers_in(*texts: str) -> tuple[int, ...]:
-    """The whole numbers that stand alone in these texts, in their order: not the 7 of 7B or of 2.7."""
     return tuple(_number(match[0]) for text in texts for match in _NUMBER_ALONE.finditer(text))
 
 
@@ -421,10 +346,6 @@ def _number(text: str) -> int:
 
 
 def _with_consequences(symbols: frozenset[str], sizes: Mapping[str, int]) -> frozenset[str]:
-    """The symbols, and those whose sizes follow from theirs in this model, also from others that follow.
-
-    Of d, H and d_h the third follows if d = H·d_h; of H and G, and of d_h and d_v, the other if they are equal.
-    """
     known = set(symbols)
     third = [("d", "H", "d_h")] if sizes["d"] == sizes["H"] * sizes["d_h"] else []
     equal = [pair for pair in (("H", "G"), ("d_h", "d_v")) if sizes[pair[0]] == sizes[pair[1]]]
@@ -436,13 +357,6 @@ def _with_consequences(symbols: frozenset[str], sizes: Mapping[str, int]) -> fro
 
 
 def _words(problem: Problem) -> dict[str, object]:
-    """What the {words} of a sentence may be: the sheet's sizes by symbol, written as "1,024", and the model's "norm".
-
-    Also "share", the query heads of a key/value head; "d_rot", what RoPE rotates of a head, 0 without RoPE; and of the
-    first stack the number of "local_layers", those with a window or chunks, the shortest window "W" of these, the
-    tokens it reaches on either "side" of the query, (W − 1) // 2, and their shortest "chunk". Without windows, "W" is 0
-    and "side" means nothing.
-    """
     a, sizes, local = problem.architecture, problem.sizes, _LocalLayers.of(problem.architecture)
     numbers = {
         **sizes,
@@ -457,12 +371,6 @@ def _words(problem: Problem) -> dict[str, object]:
 
 
 def _asides(problem: Problem) -> frozenset[str]:
-    """The parts of a description that no row of the sheet needs, whether the model has them or not.
-
-    Always "scale", "softcap" and "bias", which only change the numbers of the scores: no sheet asks for these. "sinks"
-    unless a softmax makes a row that is asked for, "norms" unless a norm does, and "position-encoding" unless the
-    answer to a blank has d_rot in it. No other part, such as the mask, is ever an aside.
-    """
     asked = [problem.table.askable[row] for row in problem.rows]
     made_by = [entry.made_by for entry in asked if isinstance(entry, Tensor)]
     symbols = frozenset[str]().union(*(problem.expression(blank).symbols for blank in problem.blanks))
@@ -477,11 +385,7 @@ def _asides(problem: Problem) -> frozenset[str]:
 
 
 def sentence_forms(problem: Problem) -> Mapping[str, Mapping[str, bool]]:
-    """The keys of the sentences of each part that depends on the model, the rows or the program, and which fit.
-
-    The first key that fits is used. A part does not concern the sheet if none fits, or if the first that fits is "". A
-    part that is not here has one sentence, under the part's name, on every sheet.
-    """
+    """The keys of the sentences of each part that depends on the model, the rows or the program, and which fit."""
     a, sizes, tokens = problem.architecture, problem.sizes, problem.sizes["N"]
     heads, kv_heads, width, is_latent = sizes["H"], sizes["G"], sizes["d_h"], a.has_latent_attention
     reach = tokens + bool(TOPICS[problem.topic].adds_tokens)  # of the first that comes after N
@@ -607,5 +511,4 @@ def sentence_forms(problem: Problem) -> Mapping[str, Mapping[str, bool]]:
 
 
 def _numbers(sizes: Mapping[str, int]) -> dict[str, str]:
-    """The sizes as sheets write them: 131,072 for 131072."""
     return {symbol: format_number(size) for symbol, size in sizes.items()}

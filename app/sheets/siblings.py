@@ -26,11 +26,7 @@ DRAWS = 3  # of lengths for each model
 
 
 def sibling(variant: Variant, models: Mapping[str, Model], seed: int, answers: Answers) -> Variant | None:
-    """A sheet with the same rows about one of the models, in numbers or letters; None if there is none.
-
-    None also for a sheet about a program: its sibling would have the same bug. What the author wrote about the sheet's
-    model is left out.
-    """
+    """A sheet with the same rows about one of the models, in numbers or letters; None if there is none."""
     if variant.problem.case:
         return None
     sheet = replace(
@@ -43,7 +39,6 @@ def sibling(variant: Variant, models: Mapping[str, Model], seed: int, answers: A
     libraries = [Library({sheet.key: each}, models, variant.wording) for each in dict.fromkeys((of_any_length, sheet))]
 
     def drawn() -> Iterator[tuple[tuple[int, bool, int, int, int], Variant]]:
-        """Each drawn sheet with the same rows, of which some may be told, and its rank; the greatest is the best."""
         for model, library in product(models, libraries):
             for draw in range(DRAWS):
                 numbers = random_numbers(f"{sheet.key}/{model}/{seed}/{draw}")
@@ -59,7 +54,6 @@ def sibling(variant: Variant, models: Mapping[str, Model], seed: int, answers: A
 
 
 def _coincidences(variant: Variant) -> int:
-    """How many sizes behind the answers, or in the description of a head, and sides of a row equal others by chance."""
     symbols = {symbol for blank in variant.blanks for symbol in variant.expression(blank).symbols}
     sizes = [variant.sizes[each] for each in {*symbols, "N", "d", "H", "G", "d_h"} - without_own_name(variant.sizes)]
     equal_sides = [
@@ -73,19 +67,16 @@ def _coincidences(variant: Variant) -> int:
 
 
 def _facts(variant: Variant) -> frozenset[object]:
-    """What the sheet says about its model: parts of the description with their sizes, and whether it has a mask."""
     return frozenset([*((fact.part, fact.symbols) for fact in variant.text.facts), variant.architecture.causal])
 
 
 def rows_to_tell(variant: Variant, other: Variant) -> tuple[str, ...]:
-    """The keys of the rows of the sibling `other` that may be told: none of their boxes repeats an answer of the sheet.
-
-    Boxes that the sheet does not ask for, and those whose answer has no symbol on either sheet, are not compared.
+    """The keys of the rows of the sibling `other` that may be told: none of their boxes repeats an answer of the
+    sheet.
     """
     right = variant.problem.answers
 
     def repeats(blank: Blank) -> bool:
-        """Whether a box that is compared has the same answer on both sheets."""
         depends = blank in right and bool(other.expression(blank).symbols or variant.expression(blank).symbols)
         return depends and other.answer(blank) == right[blank]
 

@@ -36,11 +36,7 @@ class _Matrix:
 
 
 def step_of(variant: Variant, row: str) -> StepSentences | None:
-    """The step that asks for a row, in the sheet's letters and with the model's numbers; None if there is none.
-
-    Only the sheets of a topic in steps have any. Shapes and formulas are those of the sheet's orientation. In a
-    sentence, {d} is a size, {pairs} is N · N, and {each-query} says along which side the softmax goes.
-    """
+    """The step that asks for a row, in the sheet's letters and with the model's numbers; None if there is none."""
     wording = variant.topic_wording.steps.get(row)
     if wording is None:
         return None
@@ -78,10 +74,6 @@ def given_matrices(variant: Variant, rows: Collection[str]) -> Iterator[str]:
 
 
 def _matrix(variant: Variant, key: str) -> _Matrix:
-    """A matrix with its letter, its shape, "100 × 4,096", and its formula; no line breaks in the shape or around a "·".
-
-    Where tokens are columns, shape and formula are turned around.
-    """
     lengths = [side.size(variant.sizes) for side in variant.table[key].shape]
     if variant.worksheet.tokens_are == "columns":
         lengths.reverse()

@@ -21,21 +21,11 @@ MAX_STEPS = 1000  # terms of all sums and products on the way; a right answer ta
 
 
 def read_symbols(text: str, names: Mapping[str, str], *, of_author: bool = False) -> Expression | Unreadable | None:
-    """The expression that a typed text means; None for an empty box, Unreadable if it is no length in symbols.
-
-    `names` gives the symbol that each name means on this sheet: {"T": "N"}. Two names next to each other are a product:
-    hd_h, and so are a number and a name: 2G is twice G, and never two billion. Refused are other names, other
-    characters than arithmetic has, texts of more than MAX_CHARACTERS, sums of more than MAX_TERMS products, products of
-    more than MAX_DEGREE symbols, numbers above MAX_VALUE, texts that take more than MAX_STEPS steps to work out,
-    division by a sum, and numbers without a symbol, except 0 and 1. A formula `of_author` may be a number.
-    """
+    """The expression that a typed text means; None for an empty box, Unreadable if it is no length in symbols."""
     if not text.strip():
         return None
 
     def atom(token: str) -> Expression | None:
-        """The symbol that a name means, or else the exact value of a number such as 1.5, as an expression; None for
-        another token.
-        """
         if symbol := names.get(token):
             return Expression.symbol(symbol)
         number = number_value(token)
@@ -44,11 +34,6 @@ def read_symbols(text: str, names: Mapping[str, str], *, of_author: bool = False
     steps = 0  # a step is a product of any sum on the way
 
     def check(meaning: Expression) -> Expression:
-        """The meaning of a part of the text; raises CannotReadError if it is beyond one of the limits above.
-
-        "too-long" for terms, for symbols of a term with its divisors, and for steps of all parts so far; "too-large"
-        for a numerator or denominator above MAX_VALUE.
-        """
         nonlocal steps
         steps += len(meaning.terms)
         if steps > MAX_STEPS or len(meaning.terms) > MAX_TERMS:

@@ -39,13 +39,7 @@ SENTINEL_LENGTHS = {"N": 2 * 500_009, "M": 2 * 500_029, "W": 700_001, "i": 300_0
 
 @dataclass(frozen=True)
 class Row:
-    """One line of a sheet: the tensor or count it asks for, its letter in the sheet's notation, name and short note.
-
-    `blanks` are those of its boxes, from left to right, and `fields` the names of these boxes: rows, then columns.
-    `points` are those of each box, or of a row whose boxes are marked `together` those of all; None on a sheet on which
-    every box counts the same, unless it is about a program. `code` is the line with a pattern that is to be read, or
-    with "…" in place of one that is to be written; "" on a row about neither.
-    """
+    """One line of a sheet: the tensor or count it asks for, its letter in the sheet's notation, name and short note."""
 
     key: str
     letter: str
@@ -59,10 +53,7 @@ class Row:
 
     @property
     def points_in_words(self) -> str:
-        """What the row is worth, "2 points", or "2 points each" for several boxes; "" if `points` is None.
-
-        Boxes that are marked together are worth "2 points", and several boxes of 0 points each "0 points".
-        """
+        """What the row is worth, "2 points", or "2 points each" for several boxes; "" if `points` is None."""
         if self.points is None:
             return ""
         if len(self.fields) == 1 or self.together or not self.points:
@@ -73,12 +64,7 @@ class Row:
 @dataclass(frozen=True)
 class Variant:
     """A worksheet whose sizes are fixed: what a page shows, what a key holds, what answers are graded by.
-
-    `decoder_tokens` are None if they are the worksheet's. `head` is the query head that a sheet about the slices of one
-    asks for, from 0; None leaves it to the topic, as on every sheet of a library.
-
-    Every Blank is one of the table, whose tokens are rows. If the sheet's tokens are columns, the rows of a matrix are
-    typed into its box for columns: `blanks_by_name` leads from boxes to blanks, and `box` back.
+    `decoder_tokens` are None if they are the worksheet's.
     """
 
     worksheet: Worksheet
@@ -99,11 +85,7 @@ class Variant:
 
     @cached_property
     def code(self) -> str:
-        """The code that opens exactly this sheet, such as KTR-FB-CD.
-
-        It includes the model only if it isn't the worksheet's, the rows only if some are left out, and decoder tokens
-        only if they aren't None.
-        """
+        """The code that opens exactly this sheet, such as KTR-FB-CD."""
         is_default = self.model.key == self.worksheet.model
         sheet, lengths = self.worksheet, (self.tokens, self.decoder_tokens)
         return write_code(sheet.whole, sheet.rows_number, self.model.key, *lengths, self.key, is_default=is_default)
@@ -116,7 +98,6 @@ class Variant:
     @cached_property
     def problem(self) -> Problem:
         """Table, sizes, blanks and answers of this sheet with tokens as rows, and the author's misconceptions.
-
         Raises TopicError if the model has no such topic.
         """
         decoder_tokens = self.decoder_tokens or self.worksheet.decoder_tokens
@@ -143,10 +124,7 @@ class Variant:
 
     @cached_property
     def notation(self) -> Notation:
-        """The notation that the worksheet names, with the names that symbols have for this model.
-
-        On a sheet about a program it is that of its code.
-        """
+        """The notation that the worksheet names, with the names that symbols have for this model."""
         notation = IN_CODE if self.problem.case else NOTATIONS[self.worksheet.notation]
         return notation.for_sizes(self.sizes)
 
@@ -161,13 +139,6 @@ class Variant:
         return tuple(self._row(key) for key in self.problem.rows)
 
     def _row(self, key: str) -> Row:
-        """The row of a tensor, count or question, with its letter in the sheet's notation.
-
-        The note of a tensor that is asked as it is stored is its name in the file, any other the wording's. The points
-        are those of the first box, or of all boxes that are marked together; None if every box of the sheet has 1,
-        except on a sheet about a program. The code, with the sheet's letters, is the call that a question is about, or
-        the line that makes a tensor if that shows a pattern; else "".
-        """
         asked = self.table.askable[key]
         stored_as = asked.stored_as if isinstance(asked, Tensor) else ""
         note = stored_as or self.topic_wording.rows[key].note_for(self.architecture, self.sizes)
@@ -187,9 +158,7 @@ class Variant:
 
     def row_name(self, key: str) -> str:
         """The name of a tensor or count, whether the sheet asks for it or not: the author's, or else the wording's.
-
-        On a sheet about a program, the wording's has the number of the line that makes the tensor. Raises KeyError for
-        a key that has neither name.
+        Raises KeyError for a key that has neither name.
         """
         author_name = self.worksheet.row_names.get(key)
         name = author_name or self.topic_wording.rows[key].name
@@ -199,11 +168,7 @@ class Variant:
 
     @cached_property
     def points(self) -> Mapping[Blank, int]:
-        """The points of each box that does not have 1 point; empty if all have 1.
-
-        A box has the worksheet's points for its row. Of boxes that are marked together, the first has the points of all
-        of them, by default the question's, and the others have 0.
-        """
+        """The points of each box that does not have 1 point; empty if all have 1."""
         points = dict[Blank, int]()
         for blank in self.blanks:
             asked = self.table.askable[blank.tensor]
@@ -221,10 +186,8 @@ class Variant:
 
     @cached_property
     def fields(self) -> tuple[BlankField, ...]:
-        """The columns of boxes on the sheet, from left to right: rows and columns, or dim0, dim1 and so on, and count.
-
-        A row that asks only for a count adds no column, unless all rows but questions do. A question adds none: its
-        boxes are in a line of their own.
+        """The columns of boxes on the sheet, from left to right: rows and columns, or dim0, dim1 and so on, and
+        count.
         """
         in_columns = [row for row in self.rows if not self.is_question(row)]
         rows = [row for row in in_columns if row.fields != ("count",)] or in_columns
@@ -240,11 +203,7 @@ class Variant:
         return row.fields == ("count",) and len(self.fields) > 1
 
     def column_of(self, blank: Blank) -> BlankField:
-        """The column of the sheet that the box of a blank is in.
-
-        With tokens as columns, rows and columns change places. On a sheet with tensors of three sides or four, rows and
-        columns of a matrix are dim0 and dim1, as in PyTorch.
-        """
+        """The column of the sheet that the box of a blank is in."""
         field = _turned(self.worksheet, blank).field
         return DIMENSIONS[MATRIX_FIELDS.index(field)] if self.has_dimensions and field in MATRIX_FIELDS else field
 
@@ -272,11 +231,7 @@ class Variant:
         return tuple(signs)
 
     def axis(self, blank: Blank) -> str:
-        """The sheet's word for what is typed: "rows", or "dim 0" on a sheet with tensors of three sides or four.
-
-        Of a count it is the row's word, such as "head", or else "count". What is chosen on a sheet about a program has
-        a word of its own: "line", or "reason".
-        """
+        """The sheet's word for what is typed: "rows", or "dim 0" on a sheet with tensors of three sides or four."""
         row = self.topic_wording.rows.get(blank.tensor) if blank.field == "count" else None
         name = (row and row.box) or self.wording.axes[self.column_of(blank)].name
         return self.topic_wording.code.get(f"{blank.tensor}-chosen", name)
@@ -289,11 +244,7 @@ class Variant:
 
     @cached_property
     def typeset_letters(self) -> tuple[str, ...]:
-        """The letters and symbols that sentences write as mathematics: ('X', 'W_Q', 'd_h').
-
-        Left out are those that are words too: "A", "a", and names of three small letters or more, such as "scores".
-        Empty on a sheet about a program, whose sentences quote code.
-        """
+        """The letters and symbols that sentences write as mathematics: ('X', 'W_Q', 'd_h')."""
         letters = (*self.letters.values(), *self.reader.written_symbols)
         if self.problem.case:
             return ()
@@ -329,11 +280,7 @@ class Variant:
         return answers[blank] if blank in answers else self.table.askable[blank.tensor].size(blank.field, self.sizes)
 
     def written_answer(self, blank: Blank, *, in_symbols: bool | None = None) -> str:
-        """The right answer of a box as it is typed: a number such as 4,096, symbols, a word, or a pattern.
-
-        A choice is the number of its option. Sizes and counts are in symbols if the sheet is answered in symbols, or,
-        unless `in_symbols` is None, if that is true; choices and dimensions are always numbers.
-        """
+        """The right answer of a box as it is typed: a number such as 4,096, symbols, a word, or a pattern."""
         asked = self.table.askable[blank.tensor]
         part = asked.part(blank.field) if isinstance(asked, Joint) else None
         if part and part.kind == "word":
@@ -360,32 +307,21 @@ class Variant:
         return self.reader.read(blank, text)
 
     def within_rounding(self, blank: Blank, answer: Answer, number: int) -> bool:
-        """Whether a count of parameters, operations, bytes or entries, which may be rounded, can mean `number`.
-
-        13.5 GB can mean every number from 13.45 to 13.55 GB, and with a tolerance of 0.01 an answer every number that
-        it differs from by at most 1 % of that number. Rows, columns and symbols are never rounded.
-        """
+        """Whether a count of parameters, operations, bytes or entries, which may be rounded, can mean `number`."""
         return self.may_be_rounded(blank, answer) and is_within(
             answer.value, number, self.worksheet.tolerance, answer.margin
         )
 
     def may_be_rounded(self, blank: Blank, answer: Answer) -> bool:
-        """Whether an answer in numbers may mean another value: a count that was typed rounded, or any with a tolerance.
-
-        Never on a sheet in letters, nor for a side.
+        """Whether an answer in numbers may mean another value: a count that was typed rounded, or any with a
+        tolerance.
         """
         is_count = blank.field == "count" and self.worksheet.answers == "numbers"
         return is_count and bool(answer.margin or self.worksheet.tolerance)
 
     @cached_property
     def problem_for_marking(self) -> Problem:
-        """The problem whose numbers answers are compared by: on a sheet in letters, with lengths no other size has.
-
-        The lengths are SENTINEL_LENGTHS, for the symbols that the sheet has. So what is typed in letters is compared by
-        what it means, and a diagnosis doesn't depend on a number of tokens that happens to be a head dimension, too.
-        With E experts, N is multiplied by E, so that tokens can be divided evenly. On a sheet in numbers it is
-        `problem`.
-        """
+        """The problem whose numbers answers are compared by: on a sheet in letters, with lengths no other size has."""
         if self.worksheet.answers != "letters":
             return self.problem
         lengths = {symbol: length for symbol, length in SENTINEL_LENGTHS.items() if symbol in self.sizes}
@@ -404,22 +340,16 @@ class Variant:
 
 
 def _turned(sheet: Worksheet, blank: Blank) -> Blank:
-    """A side of the table as a side of the sheet, or back: rows and columns swap if the sheet's tokens are columns."""
     return blank.transposed if sheet.tokens_are == "columns" else blank
 
 
 def _blanks_by_box(sheet: Worksheet, problem: Problem) -> dict[str, Blank]:
-    """The blanks of a problem by the names of their boxes, in the order of the boxes."""
     return {name: _turned(sheet, side) for name, side in problem.blanks_by_name.items()}
 
 
 def _predicted_sizes(
     blanks: Mapping[str, Blank], reader: AnswerReader, misconception: AuthorMisconception
 ) -> Mapping[Blank, Expression]:
-    """What one of the author's misconceptions writes into the blanks of a sheet; `blanks` are by the names of boxes.
-
-    Boxes that are not in `blanks` are left out. Empty if one of the other formulas has no meaning on this sheet.
-    """
     sizes = dict[Blank, Expression]()
     for box, formula in misconception.boxes.items():
         if box in blanks:

@@ -37,12 +37,7 @@ class WordingPart(BaseModel):
 
 
 class RowWording(WordingPart):
-    """What a row is called, and the note below its name, which some rows have in another form for some models.
-
-    The forms are for query heads that share key/value heads (grouped), attention sinks, images (patches), and
-    embeddings that are projected to another dimension, the hidden size. The first that fits and has a note is shown.
-    `box` is what the number of a count is, "dim" or "head", where that isn't a count of something.
-    """
+    """What a row is called, and the note below its name, which some rows have in another form for some models."""
 
     name: str
     box: str = ""
@@ -53,9 +48,8 @@ class RowWording(WordingPart):
     note_if_projected: str = ""
 
     def note_for(self, architecture: Architecture, sizes: Mapping[str, int]) -> str:
-        """The note for a model: the first that fits and is not "" of grouped, sink, patches and projected, else `note`.
-
-        They fit a model with G < H, with sinks, a sheet with patches (p in `sizes`), and one with d_emb other than d.
+        """The note for a model: the first that fits and is not "" of grouped, sink, patches and projected, else
+        `note`.
         """
         forms = (
             (self.note_if_grouped, architecture.G < architecture.H),
@@ -68,7 +62,6 @@ class RowWording(WordingPart):
 
 class StepWording(WordingPart):
     """The question that asks for a row of a sheet in steps; once it is right, the reason, which answers the `why`.
-
     Other sentences are for a model with attention sinks, and for one whose heads split its embedding dimension.
     """
 
@@ -97,15 +90,7 @@ class FigureWording(WordingPart):
 
 
 class TopicWording(WordingPart):
-    """What only sheets on one topic say.
-
-    `description_parts` and `assumption_parts` are written in this order. `rows` are those that a worksheet may ask for,
-    and `steps` those of a sheet in steps that have a question and a reason; `nudges` are by blank ("queries.rows"), or
-    by field for blanks without a nudge ("each.rows"). `run_button` is empty if the topic can't be run. `axis_names` are
-    by the size in the table. `reasons` say why a row is right, by its key; `row_things` what each row of a matrix is
-    for, such as a token; `code` what sheets about a program say. The fields of TopicSection hold what is particular to
-    this topic; what several topics share is in the sections of sheets.toml with the same names.
-    """
+    """What only sheets on one topic say. `description_parts` and `assumption_parts` are written in this order."""
 
     name: str
     title: str
@@ -132,20 +117,13 @@ class TopicWording(WordingPart):
     figures: Mapping[str, FigureWording] = {}
 
     def title_for(self, name: str, architecture: Architecture) -> str:
-        """The title for the model called `name`, "One head of LLaMA 7B".
-
-        `title_of_image` for a model that reads images, else `title_of_encoder` for an encoder-decoder, if the topic has
-        them; `title` for all others.
-        """
+        """The title for the model called `name`, "One head of LLaMA 7B"."""
         of_image = architecture.input == "image" and self.title_of_image
         title = of_image or (architecture.encoder_decoder and self.title_of_encoder) or self.title
         return title.format(model=name)
 
     def nudge(self, blank: Blank) -> str:
-        """The question next to a wrong blank of the table: its nudge, or else the topic's for its field.
-
-        No nudge names rows or columns, so it is true whether tokens are rows or columns.
-        """
+        """The question next to a wrong blank of the table: its nudge, or else the topic's for its field."""
         return self.nudges.get(str(blank)) or self.nudges[f"each.{blank.field}"]
 
 
@@ -158,9 +136,8 @@ class MisconceptionSentences(WordingPart):
 
 
 class MisconceptionWording(MisconceptionSentences):
-    """A misconception in a few words, such as 'Head as wide as the model', and the sentences about it.
-
-    Only one that speaks of rows and columns has other sentences for sheets whose tokens are columns.
+    """A misconception in a few words, such as 'Head as wide as the model', and the sentences about it. Only one that
+    speaks of rows and columns has other sentences for sheets whose tokens are columns.
     """
 
     name: str
@@ -176,7 +153,6 @@ class MisconceptionGroupWording(WordingPart):
 
 class AxisWording(WordingPart):
     """A field as sheets name it ("rows"), one of these ("row"), its size ("number of rows"), and a length in words.
-
     Of dimensions and counts there is no "one".
     """
 
@@ -188,9 +164,8 @@ class AxisWording(WordingPart):
 
 
 class GlossaryEntry(WordingPart):
-    """A term; `words` are what sentences call it, `elsewhere` what code and papers do.
-
-    `letter` is that of a matrix, and `size` a key of the section "symbol-names".
+    """A term; `words` are what sentences call it, `elsewhere` what code and papers do. `letter` is that of a matrix,
+    and `size` a key of the section "symbol-names".
     """
 
     term: str
@@ -240,10 +215,8 @@ class BankWording(WordingPart):
 
 
 class Wording(WordingPart):
-    """The sentences of one language; each object equals only itself, so that it can be a key of a cache.
-
-    `sheets` are sections of sentences by key, their {words} not filled in. An activity freezes what its sheets say: not
-    `glossary`, which is a page, and not `sample_course`.
+    """The sentences of one language; each object equals only itself, so that it can be a key of a cache. `sheets`
+    are sections of sentences by key, their {words} not filled in.
     """
 
     topics: Mapping[str, TopicWording] = Field(repr=False)
@@ -264,11 +237,7 @@ class Wording(WordingPart):
 
     @classmethod
     def frozen(cls, text: str, today: Wording) -> Wording:
-        """The wording that was frozen as `text`, an earlier `Wording.text`.
-
-        Where it lacks a sentence, or has one with a {word} that today's sentence lacks, today's is used. Sections that
-        are no longer known are dropped.
-        """
+        """The wording that was frozen as `text`, an earlier `Wording.text`."""
         return cls.model_validate(laid_over(today.model_dump(by_alias=True), json.loads(text)), extra="ignore")
 
     @cached_property
@@ -281,10 +250,8 @@ class Wording(WordingPart):
         return self.sheets[section][key].format(**words)
 
     def topic_section(self, topic: str, section: TopicSection) -> Sentences:
-        """The sentences of a section by key: the general ones, each replaced by the topic's with the same key, and its
-        others.
-
-        Raises KeyError for an unknown topic.
+        """The sentences of a section by key: the general ones, each replaced by the topic's with the same key, and
+        its others. Raises KeyError for an unknown topic.
         """
         words = self.topics[topic]
         of_topic: Mapping[TopicSection, Sentences] = {
@@ -334,9 +301,6 @@ class Wording(WordingPart):
 
 def laid_over(below: Any, above: Any) -> Any:
     """Nested sentences of `above` over those of `below`, which are used where `above` has none; keys of both stay.
-
-    A sentence of `above` with a {word} that the one of `below` lacks is dropped, since nothing would fill it in, unless
-    that one is empty. Whatever is neither a table nor a sentence in both, such as a list, is taken from `above`.
 
     >>> laid_over({"a": "{d} rows", "b": {"c": "no", "d": "yes"}}, {"a": "{N} Zeilen", "b": {"c": "nein"}})
     {'a': '{d} rows', 'b': {'c': 'nein', 'd': 'yes'}}

@@ -36,10 +36,6 @@ Place = tuple[str | int, ...]  # where something is in a Wording: field, key, an
 def read_wording(folder: Path, language: str) -> Wording:
     """The wording of a language, whose folder is in `folder`; sentences, files or a folder that it lacks are in
     English.
-
-    So is a translated sentence with a {word} that the English one lacks. Rows of a topic are completed by the shared
-    rows of sheets.toml. Raises WorksheetError, with file, table and key, for the first sentence that is missing in
-    English, unknown key or value of a wrong type, and for a file that cannot be read.
     """
     words = _read_folder(folder / ENGLISH, read_toml)
     if language != ENGLISH:
@@ -59,12 +55,6 @@ def read_wording(folder: Path, language: str) -> Wording:
 
 
 def _read_folder(folder: Path, read: Callable[[Path], dict[str, Any]]) -> dict[str, Any]:
-    """The contents of a language's files by the fields of a Wording, and the `rows` shared by all topics.
-
-    sheets.toml has rows, axes, figures and counted things; what is left in it is the field "sheets". Each file in
-    topics/ is a topic, and each in misconceptions/ a group, with its `name` apart from its misconceptions. `read` reads
-    sheets.toml, glossary.toml, sample-course.toml and bugs.toml, which a translation may lack.
-    """
     sheets = read(folder / "sheets.toml")
     groups = {path.stem: read_toml(path) for path in sorted(folder.glob("misconceptions/*.toml"))}
     return {
@@ -90,19 +80,12 @@ def _whole_row(row: Mapping[str, str], shared: Mapping[str, str]) -> Mapping[str
 
 
 def _unknown(known: Any, words: Any, place: Place = ()) -> Iterator[Place]:
-    """Yield the places of keys in nested `words` that `known` does not have; `place` is where both are."""
     if isinstance(words, Mapping) and isinstance(known, Mapping):
         for key, word in words.items():
             yield from _unknown(known[key], word, (*place, key)) if key in known else ((*place, key),)
 
 
 def _mismatches(wording: Wording) -> Iterator[tuple[Place, str]]:
-    """Yield the place and reason of each key that the wording lacks or that the code does not know.
-
-    Checked in this order: topics, with the rows, steps and nudges of each; misconception groups, with their
-    misconceptions; sections of sheets; axes; programs, beliefs, probes and bugs. Rows, steps and nudges may be missing:
-    only unknown ones are reported.
-    """
     fields = get_args(BlankField)
     yield from _differences(("topics",), wording.topics, TOPICS)
     for key, topic in wording.topics.items():
@@ -122,17 +105,11 @@ def _mismatches(wording: Wording) -> Iterator[tuple[Place, str]]:
 
 
 def _differences(place: Place, keys: Collection[str], expected: Collection[str]) -> Iterator[tuple[Place, str]]:
-    """Yield each of the keys that is not expected, then each expected one that is missing, both at this place."""
     yield from (((*place, key), _("there is nothing with this key")) for key in keys if key not in expected)
     yield from (((*place, key), _("this is missing")) for key in expected if key not in keys)
 
 
 def _refuse(problems: Iterator[tuple[Place, str]], language: str) -> None:
-    """Raise a WorksheetError for the first problem, if any: "wording/en/topics/costs.toml: rows.totl: …".
-
-    It names the file in which the place of the problem is written, sheets.toml for a field without one, and then the
-    keys that lead to it there.
-    """
     for (field, *rest), problem in problems:
         file = _FILES.get(str(field), "sheets.toml")
         if field in _FOLDERS:
@@ -145,10 +122,7 @@ def _refuse(problems: Iterator[tuple[Place, str]], language: str) -> None:
 
 
 def read_toml(path: Path) -> dict[str, Any]:
-    """The contents of a TOML file; raises WorksheetError if it cannot be opened, is not UTF-8 or not TOML.
-
-    The error names the file without its folder, and the reason.
-    """
+    """The contents of a TOML file; raises WorksheetError if it cannot be opened, is not UTF-8 or not TOML."""
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:

@@ -71,8 +71,7 @@ class WorksheetError(ValueError):
 @dataclass(frozen=True)
 class Model:
     """A model: its key, its name, a sentence about it, the link to its card, its architecture, and its config.json.
-
-    The config is the text that the architecture was read from. `report` is the link to a report on it, if there is one.
+    The config is the text that the architecture was read from.
     """
 
     key: str
@@ -91,10 +90,6 @@ class Model:
 def derived_key(text: str, prefix: str = "") -> str:
     """A key made from the text of a question or the name of a misconception; the same text always has the same key.
 
-    It begins with `prefix`, then the lower-case Latin letters, without accents, and digits of the text, with a hyphen
-    for each run of anything else, none at the ends. If these are more than _MAX_SLUG characters or none, or the text
-    has letters of another script, they are cut to _MAX_SLUG, and eight characters of a hash of the text follow.
-
     >>> derived_key("Heads are as wide as d", "own-")
     'own-heads-are-as-wide-as-d'
     """
@@ -110,10 +105,7 @@ def derived_key(text: str, prefix: str = "") -> str:
 
 
 def refused(sentence: str, setting: str = "") -> PydanticCustomError:
-    """The error that a validator raises with a sentence for people, in which {setting} is still to be filled in.
-
-    `setting` names the field in a check of several fields together.
-    """
+    """The error that a validator raises with a sentence for people, in which {setting} is still to be filled in."""
     return PydanticCustomError("sentence", "{sentence}", {"sentence": sentence, "setting": setting})
 
 
@@ -124,17 +116,7 @@ def unknown_name(setting: str, known: Iterable[str], name: str) -> str:
 
 
 def _must(sentence: str, **numbers: float) -> WrapValidator:
-    """A validator that refuses what a field does not take with this sentence; `numbers` are filled into it.
-
-    A part of the value that was refused with a sentence about itself, such as an entry of a list, keeps that sentence;
-    so does pydantic's error about a setting that is missing from an entry or unknown there.
-    """
-
     def check(value: object, validate: ValidatorFunctionWrapHandler) -> Any:
-        """Return the validated value; raise `refused` with `sentence` if it is not valid.
-
-        But the error itself comes out if any of its problems is one of _NAMED_PROBLEMS.
-        """
         try:
             return validate(value)
         except ValidationError as error:
@@ -146,7 +128,6 @@ def _must(sentence: str, **numbers: float) -> WrapValidator:
 
 
 def _one_of(known: Collection[str]) -> BeforeValidator:
-    """A validator that refuses anything but these names, with a sentence that lists them."""
     names = tuple(known)
 
     def check(name: object) -> object:
@@ -158,11 +139,6 @@ def _one_of(known: Collection[str]) -> BeforeValidator:
 
 
 def _checked_text(text: str, longest: int, *, shortest: int = 1, lines: bool = False) -> str:
-    """The text without space around it, with "\\n" as its only line break.
-
-    Raises ValueError for fewer characters than `shortest` or more than `longest`, and `refused` for characters that
-    cannot be seen; line breaks and tabs are allowed if it may have several `lines`.
-    """
     text = text.replace("\r\n", "\n").strip()
     if not shortest <= len(text) <= longest:
         raise ValueError
@@ -179,11 +155,6 @@ def _of_length(longest: int, *, shortest: int = 1, lines: bool = False) -> After
 
 
 def _checked_key(key: str, longest: int = MAX_SHORT_TEXT, prefix: str = "") -> str:
-    """A key as it is, or "", which means one derived from the text.
-
-    Raises ValueError for a key without `prefix`, longer than `longest`, or with other characters than a-z, 0-9 and
-    hyphens between.
-    """
     if key and not (key.startswith(prefix) and len(key) <= longest and _KEY.fullmatch(key)):
         raise ValueError
     return key
@@ -213,7 +184,6 @@ _SETTINGS = ConfigDict(extra="forbid")
 @checked_dataclass(frozen=True, config=_SETTINGS)
 class OpenQuestion:
     """A question with a free-text answer, stored but not graded; without a key it gets one derived from its text.
-
     model_answer: Markdown for teachers, on printed keys and their own pages; no student sees it.
     """
 
@@ -226,20 +196,13 @@ class OpenQuestion:
     model_answer: _Markdown = ""
 
     def __post_init__(self) -> None:
-        """Derive the key if it is "", from the text or the name."""
         if not self.key:
             object.__setattr__(self, "key", derived_key(self.text))  # past the frozen dataclass, once
 
 
 @checked_dataclass(frozen=True, config=_SETTINGS)
 class AuthorMisconception:
-    """A misconception that a teacher describes for one worksheet; its key begins with AUTHOR_MISCONCEPTION_PREFIX.
-
-    key: derived from the name if none is given.
-    boxes: what it makes a student write, by the box of the sheet, as a formula in the sheet's symbols:
-    {"queries.columns": "H*d"}. `app.sheets.authoring.author_misconceptions.read_formula` reads the formula.
-    question: for a student who seems to hold it. explanation: Markdown, once the answers are shown.
-    """
+    """A misconception that a teacher describes for one worksheet; its key begins with AUTHOR_MISCONCEPTION_PREFIX."""
 
     key: Annotated[
         _Text,
@@ -267,36 +230,13 @@ class AuthorMisconception:
     ]
 
     def __post_init__(self) -> None:
-        """Derive the key if it is "", from the text or the name."""
         if not self.key:
             object.__setattr__(self, "key", derived_key(self.name, AUTHOR_MISCONCEPTION_PREFIX))
 
 
 @checked_dataclass(frozen=True, config=_SETTINGS)
 class Worksheet:
-    """What an instructor wrote: which model, topic and number of tokens, and which rows are asked.
-
-    kv_head_per_query_head: simplify grouped queries away (G = H); a footnote then says so.
-    decoder_tokens: M, the length of the decoder's text in cross-attention; N if None.
-    bug: on a topic about a program with a bug, the key of the bug; "" on all others.
-    bug_caption: what such a sheet says about what happened: before a message, or in place of the app's words about what
-    its picture shows. bug_reason: the reason that is right, in place of the app's. Either may be "".
-    sentence: what the real head of the lesson reads, on a topic about one head; "" for none. Then every sheet has
-    `model` and `tokens`, which is how many tokens the sentence has there.
-    checkpoint, layer, head: the weights by the key that a server lists them under, and the layer and the query head,
-    counted from 0, that run over the sentence.
-    models: those that a seed may draw, which need not include `model`. Empty: only `model`.
-    answers: "numbers" or "letters", that is expressions in the notation's symbols.
-    tokens_are: "rows" of every matrix or, as some courses have it, "columns".
-    follow_share: what a follow-through answer is worth, as a share of a right one.
-    tolerance: the share by which an answer may differ from a count of parameters, operations or bytes; 0 is exact.
-    tokens_from, tokens_to: the range that a seed draws the tokens from; None leaves it to the app.
-    hidden_facts: the parts of the topic's description that the sheet leaves out, such as "head-dimension".
-    introduction, own_assumptions, footnote: Markdown with formulas between dollar signs.
-    row_names, row_hints, row_points: by row, its text, or the points for each of its boxes if they are not 1.
-    show_hints, show_drawing, show_mismatches: whether students get hints, the drawing, and where its edges don't meet.
-    frozen_bug: in an activity, the bug's row and program as `freeze_bug` wrote them; "" is the bank's of today.
-    """
+    """What an instructor wrote: which model, topic and number of tokens, and which rows are asked."""
 
     key: str
     title: _Line
@@ -354,13 +294,6 @@ class Worksheet:
     frozen_bug: str = ""
 
     def __post_init__(self) -> None:
-        """Refuse a range of tokens with one end or that ends before it begins, and settings that don't go together.
-
-        Where the topic has no bugs, a bug, its caption or its reason is refused. Where it has, a bug that is none of
-        them is refused, unless it is frozen, and a reason if nothing is wrong in the program. A sentence is refused on
-        a topic that is not about one head, and without a checkpoint; and with it a range of tokens, and models to draw
-        from. Without a sentence, a checkpoint, layer or head is refused.
-        """
         first, last = self.tokens_from, self.tokens_to
         if (first is None) != (last is None):
             missing = "tokens_to" if last is None else "tokens_from"
@@ -385,21 +318,19 @@ class Worksheet:
                 raise refused(_("{setting} must be left out: the sentence has one model and one length."), setting)
 
     def __hash__(self) -> int:
-        """A hash of some fields, since mappings cannot be hashed; a Variant is hashed by its worksheet."""
         return hash((self.key, self.title, self.model, self.topic, self.tokens, self.rows))
 
     @property
     def bug_row(self) -> Bug | None:
-        """The bug that the sheet is about: as it was frozen, or the bank's. None on a topic without bugs."""
+        """The bug that the sheet is about: as it was frozen, or the bank's."""
         if self.frozen_bug:
             return frozen_bug(self.frozen_bug)
         return BUGS[self.bug] if self.bug else None
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The settings as a worksheet file has them: those every worksheet needs, and those that are not the default.
-
-        `read_settings` makes an equal Worksheet of them, even after they were written as TOML or JSON.
+        """The settings as a worksheet file has them: those every worksheet needs, and those that are not the
+        default.
         """
         settings: dict[str, Any]
         settings = WORKSHEETS.dump_python(self, mode="json", exclude=NOT_SET, exclude_defaults=True)
@@ -410,12 +341,7 @@ class Worksheet:
         return model.architecture_taught(self.kv_head_per_query_head)
 
     def check_rows(self, model: Model, table: TensorTable) -> None:
-        """Raise TopicError if the model's table of the topic has none of the rows that the worksheet asks for.
-
-        Refused too are tokens as columns if the table has its tokens as rows; and a worksheet in symbols if one of its
-        answers is rounded for this model, or is a number without a symbol, such as the partner of a dimension in
-        neighbouring pairs; a side of 1 is allowed.
-        """
+        """Raise TopicError if the model's table of the topic has none of the rows that the worksheet asks for."""
         asked = [table.askable[row] for row in self.rows if row in table.askable]
         if not asked:
             message = _("{model} has none of the parts that “{worksheet}” asks for: choose another worksheet.")
@@ -460,10 +386,6 @@ class Worksheet:
     def cut_to(self, rows: Collection[str]) -> Worksheet:
         """The worksheet with only these of its rows, in its order, and without open questions; unknown rows are
         ignored.
-
-        Unchanged if none or all of its rows are left, or if it is already cut. Its key ends with "~" and a number,
-        whose binary digits say which rows are left, the first row's digit last: the first and the third row of
-        "llama-7b" make "llama-7b~5".
         """
         left = [place for place, row in enumerate(self.rows) if row in rows]
         if CUT in self.key or len(left) in (0, len(self.rows)):
@@ -472,9 +394,8 @@ class Worksheet:
         return replace(self, key=key, rows=tuple(self.rows[place] for place in left), questions=())
 
     def cut_by_number(self, number: int) -> Worksheet:
-        """The worksheet cut to the rows that this number means in its key, without open questions.
-
-        Raises WorksheetError for a number that means no rows, all rows, or rows that it does not have.
+        """The worksheet cut to the rows that this number means in its key, without open questions. Raises
+        WorksheetError for a number that means no rows, all rows, or rows that it does not have.
         """
         cut = self.cut_to([row for place, row in enumerate(self.rows) if number >> place & 1])
         if cut.rows_number != number:

@@ -28,9 +28,7 @@ from app.translation import gettext as _
 
 class ModelFile(BaseModel):
     """What a model file holds: the model's name, a sentence about it, the link to its card, its config.json.
-
-    `report` is the link to the report that a footnote of a sheet refers to. `source` says where the config's numbers
-    were found, for whoever checks them; no page shows it.
+    `report` is the link to the report that a footnote of a sheet refers to.
     """
 
     model_config = ConfigDict(strict=True)
@@ -44,11 +42,8 @@ class ModelFile(BaseModel):
 
 
 def load_library(folder: Path, language: str = ENGLISH) -> Library:
-    """Read the worksheets of a folder (*.toml), its models (models/*.json) and its wording in a language.
-
-    Worksheets are in the order in which their topics are taught, those on the same topic by key; models by name, with
-    numbers in it by size, so that each family is together, smaller models first. Raises WorksheetError that names a
-    file that cannot be used and what to change.
+    """Read the worksheets of a folder (*.toml), its models (models/*.json) and its wording in a language. Raises
+    WorksheetError that names a file that cannot be used and what to change.
     """
     return in_language(language, _read_library, folder, language)
 
@@ -59,18 +54,11 @@ def load_models(folder: Path, language: str = ENGLISH) -> dict[str, Model]:
 
 
 def _read_models(folder: Path) -> dict[str, Model]:
-    """The models of a folder by key, in the order that `load_library` describes; the caller has set the language of
-    errors.
-    """
     by_name = sorted(map(_read_model, sorted(folder.glob("models/*.json"))), key=lambda model: _natural_key(model.name))
     return {model.key: model for model in by_name}
 
 
 def _read_library(folder: Path, language: str) -> Library:
-    """The library of a folder, with its worksheets by topic in the order of TOPICS, and of one topic by key.
-
-    Models are in the order that `load_library` describes; the caller has set the language of errors.
-    """
     wording, models = read_wording(folder / "wording", language), _read_models(folder)
     sheets = [_read_worksheet(path, models, wording) for path in sorted(folder.glob("*.toml"))]
     sheets.sort(key=lambda sheet: (list(TOPICS).index(sheet.topic), sheet.key))
@@ -78,16 +66,11 @@ def _read_library(folder: Path, language: str) -> Library:
 
 
 def _natural_key(name: str) -> tuple[tuple[bool, float, str], ...]:
-    """A sort key by which numbers in a name count as numbers and case does not: LLaMA 7B comes before LLaMA 13B."""
     parts = re.findall(r"\d+(?:\.\d+)?|[^\d]+", name.lower())
     return tuple((not part[0].isdigit(), float(part) if part[0].isdigit() else 0.0, part) for part in parts)
 
 
 def _read_model(path: Path) -> Model:
-    """The Model of a JSON file of models/, whose name without .json is its key; raises WorksheetError naming the file.
-
-    The error gives the reason if the config.json in it cannot be used; else it says what the file must hold.
-    """
     try:
         entry = ModelFile.model_validate(json.loads(path.read_text(encoding="utf-8")))
         architecture = build_architecture(entry.config, entry.name)
@@ -101,11 +84,6 @@ def _read_model(path: Path) -> Model:
 
 
 def _read_worksheet(path: Path, models: Mapping[str, Model], wording: Wording) -> Worksheet:
-    """The Worksheet of a TOML file, whose name without .toml is its key.
-
-    Raises WorksheetError naming the file if it cannot be opened, is not TOML in UTF-8, or has a setting that
-    `read_settings` refuses.
-    """
     try:
         return read_settings(path.stem, read_toml(path), models, wording)
     except SettingError as error:

@@ -99,9 +99,8 @@ class Activities(QueryBase):
     """Queries on activities and their revisions."""
 
     def add(self, course: Course, plan: Plan, content: Content) -> Activity:
-        """Create an activity in state "draft", with a random unused join code and this content as revision 1.
-
-        Raises IntegrityError if the course no longer exists, RuntimeError after MAX_CODES_TRIED codes that are in use.
+        """Create an activity in state "draft", with a random unused join code and this content as revision 1. Raises
+        IntegrityError if the course no longer exists, RuntimeError after MAX_CODES_TRIED codes that are in use.
         """
         for _ in range(MAX_CODES_TRIED):
             row = {"course_id": course.id, "join_code": new_code(JOIN_CODE_LENGTH), "state": "draft",
@@ -120,22 +119,15 @@ class Activities(QueryBase):
         return next(iter(self._select(activities.c.id == activity_id)), None)
 
     def by_code(self, typed: str) -> tuple[Activity, Course] | None:
-        """The activity with this join code, and its course; None for an unknown code, a draft or an archived course.
-
-        Lower case, spaces and hyphens in the typed code do not matter. Activities are found before they open and when
-        they are closed. It is read for no student: its `extra_minutes` are 0.
-        """
+        """The activity with this join code, and its course; None for an unknown code, a draft or an archived course."""
         joinable = (activities.c.state != "draft", courses.c.archived_at.is_(None))
         this = activities.c.join_code == normalised_code(typed)
         row = self._fetch_one(_SELECT_WITH_COURSE.where(this, *joinable))
         return (_activity(row), from_row(Course, row, "course__")) if row else None
 
     def of_visitor(self, token: str, activity_id: int, sheet_key: str = "") -> VisitorsActivity | None:
-        """An activity and its course, with the student as whom the browser with this token is enrolled, and their work.
-
-        The work is that on the sheet with `sheet_key`, None without one. The activity has this student's extra time.
-        None if there is no such activity or visitor, or if the visitor is not enrolled in the course. Drafts, closed
-        activities and those of archived courses are found: the caller refuses them.
+        """An activity and its course, with the student as whom the browser with this token is enrolled, and their
+        work.
         """
         this = {"activity_id": activity_id, "token_hash": hash_secret(token)}
         query = _SELECT_AT_WORK if sheet_key else _SELECT_OF_VISITOR
@@ -151,13 +143,7 @@ class Activities(QueryBase):
 
     @cached_property
     def _content_by_id(self) -> Callable[[int], Content]:
-        """A function that reads the content of the revision with an id; NoResultFound if there is none.
-
-        A revision with one id never changes, so the CONTENTS_REMEMBERED that were read last are remembered.
-        """
-
         def read(revision_id: int) -> Content:
-            """The content of the revision with this id, from the database; raises NoResultFound if there is none."""
             row = self._fetch_one(sa.select(revisions.c.content).where(revisions.c.id == revision_id))
             if row is None:
                 raise NoResultFound
@@ -170,10 +156,7 @@ class Activities(QueryBase):
         return self._select(activities.c.course_id == course.id)
 
     def of_student(self, student: Student) -> tuple[Activity, ...]:
-        """All activities of a student's course, drafts and closed ones too, newest first.
-
-        Each has this student's extra time as its `extra_minutes`.
-        """
+        """All activities of a student's course, drafts and closed ones too, newest first."""
         query = sa.select(extra_time.c.activity_id, extra_time.c.minutes)
         rows = self._fetch_all(query.where(extra_time.c.student_id == student.id))
         minutes = {row.activity_id: row.minutes for row in rows}
@@ -193,20 +176,14 @@ class Activities(QueryBase):
         self._execute(sa.update(activities).where(activities.c.id == activity.id).values(state=state))
 
     def close(self, activity: Activity, at: datetime | None = None) -> None:
-        """Set the closing time of an activity, by default to now, and its opening time as Plan.closed_at says.
-
-        Also stores what that means for drafts and answers: see Activity.changed.
-        """
+        """Set the closing time of an activity, by default to now, and its opening time as Plan.closed_at says."""
         plan = activity.plan.closed_at(at or self.now())
         times = {"closes_at": plan.closes_at, "opens_at": plan.opens_at}
         self._store_times(activity.changed(self.now(), plan=plan), times)
 
     def note_restored(self, course: Course) -> None:
-        """Store what restoring a course, just before, means for its activities whose extra time or late window goes on.
-
-        Their drafts, which were submitted when the course was archived, are submitted again at the end. Where the
-        answers could be read meanwhile, what students do from now on is late: see Activity.changed. `course` is as it
-        was before; nothing changes if it was not archived.
+        """Store what restoring a course, just before, means for its activities whose extra time or late window goes
+        on.
         """
         if course.archived_at is None:
             return
@@ -224,10 +201,7 @@ class Activities(QueryBase):
         return from_row(UndoableClose, row) if row else None
 
     def keep_close(self, activity: Activity, press: UndoableClose | None) -> None:
-        """Store a press of Close in place of the activity's press before, if any; None only deletes that one.
-
-        The closing time itself is not changed.
-        """
+        """Store a press of Close in place of the activity's press before, if any; None only deletes that one."""
         if press is None:
             self._execute(sa.delete(undoable_closes).where(undoable_closes.c.activity_id == activity.id))
             return
@@ -242,11 +216,7 @@ class Activities(QueryBase):
         return {row.student_id: row.minutes for row in rows}
 
     def set_extra_time(self, activity: Activity, student_id: int, minutes: int) -> None:
-        """Give a student extra `minutes` in an activity, in place of those they had; 0 takes them away.
-
-        Also stores, in the same transaction, what a later or earlier end of the activity as it is now means for drafts
-        and answers: see Activity.changed. Whether the student is in the course, and `minutes`, are not checked.
-        """
+        """Give a student extra `minutes` in an activity, in place of those they had; 0 takes them away."""
         this = (extra_time.c.activity_id == activity.id, extra_time.c.student_id == student_id)
         with self.transaction():
             stored = self.locked(activity) or activity  # another teacher may give extra time at this moment
@@ -261,9 +231,6 @@ class Activities(QueryBase):
     def ended(self) -> tuple[int, ...]:
         """The ids, in ascending order, of activities in state "open" whose closing time has passed, but whose drafts
         have not been auto-submitted by now.
-
-        The closing time is that of the plan, without extra time and late window: `auto_submit_due` says whether it is
-        time. Activities of archived courses, and those whose policies submit no drafts, are included.
         """
         at, submitted_at = self.now(), activities.c.auto_submitted_at
         not_yet = (activities.c.state == "open", sa.or_(submitted_at.is_(None), submitted_at > at))
@@ -272,8 +239,7 @@ class Activities(QueryBase):
 
     def locked(self, activity: Activity) -> Activity | None:
         """The activity as it is now, None if it is gone; nobody changes it until this thread's `transaction()` ends.
-
-        Waits for whoever has locked it. The activity has no student's extra time.
+        Waits for whoever has locked it.
         """
         self._fetch_one(sa.select(activities.c.id).where(activities.c.id == activity.id).with_for_update())
         return self.find(activity.id)  # a statement of its own, which sees what was stored while it waited for the lock
@@ -283,17 +249,11 @@ class Activities(QueryBase):
         self._execute(sa.update(activities).where(activities.c.id == activity.id).values(auto_submitted_at=self.now()))
 
     def _store_times(self, activity: Activity, values: Mapping[str, Any]) -> None:
-        """Store these columns of an activity, and its `auto_submitted_at` and `answers_shown_at`, which may be None."""
         times = {"auto_submitted_at": activity.auto_submitted_at, "answers_shown_at": activity.answers_shown_at}
         self._execute(sa.update(activities).where(activities.c.id == activity.id).values(**values, **times))
 
     def revise(self, activity: Activity, content: Content) -> int:
-        """Store another content, with its snapshots; return the number of the revision that holds it now.
-
-        Content whose JSON equals that of `activity` changes nothing. In state "draft" the newest revision is
-        overwritten and keeps its number, since no student has seen it. Otherwise the content becomes a new revision,
-        numbered one higher, and the old ones stay.
-        """
+        """Store another content, with its snapshots; return the number of the revision that holds it now."""
         if content.as_json() == activity.content.as_json():
             return activity.revision
         with self.transaction() as connection:
@@ -328,29 +288,22 @@ class Activities(QueryBase):
         return {row.number: Content.from_json(row.content) for row in rows}
 
     def _replace_revision(self, connection: sa.Connection, activity_id: int, number: int, content: Content) -> None:
-        """Store another content under the number of a revision, as a new row, since processes know rows by their id."""
         this = (revisions.c.activity_id == activity_id, revisions.c.number == number)
         connection.execute(sa.delete(revisions).where(*this))
         self._insert_revision(connection, activity_id, number, content)
 
     def _insert_revision(self, connection: sa.Connection, activity_id: int, number: int, content: Content) -> None:
-        """Insert a content as the revision of an activity with that number, created now, with its snapshots."""
         keep_snapshots(connection, self._insert_into, content.snapshots, self.now())
         row = {"activity_id": activity_id, "number": number, "content": content.as_json(), "created_at": self.now()}
         revision_id = insert_row(connection, revisions, row)
         name_snapshots(connection, revision_snapshots.c.revision_id, revision_id, content.named)
 
     def _select(self, *conditions: sa.ColumnElement[bool]) -> tuple[Activity, ...]:
-        """The activities that meet every condition, newest first."""
         return tuple(_activity(row) for row in self._fetch_all(_SELECT.where(*conditions)))
 
 
 def keep_snapshots(connection: sa.Connection, insert_into: InsertInto, kept: Iterable[Snapshot], at: datetime) -> None:
-    """Store snapshots by their hashes, in the transaction of the row that names them.
-
-    Of one that exists only the time changes: it counts as kept at `at`, too. Housekeeping deletes snapshots that
-    nothing names, but none that was kept in the last days.
-    """
+    """Store snapshots by their hashes, in the transaction of the row that names them."""
     for snapshot in sorted(kept, key=lambda snapshot: snapshot.hash):  # always in one order, so that nobody deadlocks
         row = {"hash": snapshot.hash, "kind": snapshot.kind, "content": snapshot.content, "kept_at": at}
         insert, again = insert_into(snapshots).values(row), {"kept_at": at}
@@ -358,19 +311,12 @@ def keep_snapshots(connection: sa.Connection, insert_into: InsertInto, kept: Ite
 
 
 def name_snapshots(connection: sa.Connection, owner: sa.Column[int], owner_id: int, hashes: Iterable[str]) -> None:
-    """Store that a revision or regrade names these snapshots; hashes that no stored snapshot has are left out.
-
-    `owner` is the column of the revision's or regrade's id in the table of such rows.
-    """
+    """Store that a revision or regrade names these snapshots; hashes that no stored snapshot has are left out."""
     named = sa.select(sa.literal(owner_id), snapshots.c.hash).where(snapshots.c.hash.in_(list(hashes)))
     connection.execute(sa.insert(owner.table).from_select([owner.name, "hash"], named))
 
 
 def _activity(row: Any, content: Content | None = None) -> Activity:
-    """The activity of a row that has the columns _COLUMNS and, unless `content` is given, _CONTENT.
-
-    It is read for no student: its `extra_minutes` are 0.
-    """
     plan = Plan(row.title, row.day, _policies(row.policies), row.opens_at, row.closes_at)
     return Activity(row.id, row.course_id, row.join_code, row.state, plan, row.revision,
                     content or _content(row.content),
@@ -380,17 +326,14 @@ def _activity(row: Any, content: Content | None = None) -> Activity:
 
 @lru_cache(maxsize=256)
 def _policies(text: str) -> Policies:
-    """The policies that are stored as this JSON text."""
     return Policies.from_json(json.loads(text))
 
 
 @lru_cache(maxsize=256)
 def _content(text: str) -> Content:
-    """The content that is stored as this JSON text."""
     return Content.from_json(json.loads(text))
 
 
 def _plan_values(plan: Plan) -> dict[str, Any]:
-    """The columns of an activity that hold its plan."""
     return {"title": plan.title, "day": plan.day, "policies": asdict(plan.policies), "opens_at": plan.opens_at,
             "closes_at": plan.closes_at}  # fmt: skip

@@ -95,10 +95,8 @@ class AuditAction(StrEnum):
 
 @dataclass(frozen=True)
 class AuditEntry:
-    """One line of the audit log: numbers, never names or answers.
-
-    Ids are None, and `object_kind` and `detail` empty, where there is none. `action` may be one that a later version of
-    the app knows. Example: teacher 3, "exported", course 7, "answers.csv".
+    """One line of the audit log: numbers, never names or answers. Ids are None, and `object_kind` and `detail`
+    empty, where there is none.
     """
 
     at: datetime
@@ -114,9 +112,8 @@ class AuditLog(QueryBase):
     """What was done, kept for two years (AUDIT_RETENTION in housekeeping.py)."""
 
     def record(self, actor: Actor, action: AuditAction, about: AuditObject | None = None, detail: str = "") -> None:
-        """Add an entry with the current time: who did what, and the kind and id of the object it was done to, if any.
-
-        Of a teacher only the id is stored, of "nobody" and "terminal" only the word. `detail` is cut to 40 characters.
+        """Add an entry with the current time: who did what, and the kind and id of the object it was done to, if
+        any.
         """
         self._execute(
             sa.insert(audit_log).values(
@@ -149,9 +146,8 @@ class AuditLog(QueryBase):
             self.record("nobody", AuditAction.SIGN_IN_REFUSED)
 
     def entries(self, about: Mapping[ObjectKind, Collection[int]], since: datetime, limit: int) -> list[AuditEntry]:
-        """The newest `limit` entries about any of these objects from `since` on, of all kinds together, newest first.
-
-        `about` has the ids of the objects by kind; entries about no object are left out.
+        """The newest `limit` entries about any of these objects from `since` on, of all kinds together, newest
+        first.
 
         Example: entries({"course": [7], "student": [12, 13]}, since, 200).
         """

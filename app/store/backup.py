@@ -52,9 +52,8 @@ class BackupError(ValueError):
 
 @dataclass(frozen=True)
 class TableCount:
-    """The number of rows of a table in a backup, the SHA-256 of its file in hexadecimal, and the highest id ever given.
-
-    That is the highest even if its row has been deleted since; 0 if no row was ever given one, or the table has no ids.
+    """The number of rows of a table in a backup, the SHA-256 of its file in hexadecimal, and the highest id ever
+    given.
     """
 
     rows: int
@@ -76,13 +75,7 @@ class Contents:
 
 
 def write_backup(engine: sa.Engine, path: Path) -> Contents:
-    """Write the database as it is at this moment to a file that only its owner can read.
-
-    The file is a ZIP archive with an entry for each table except PASSING_TABLES, and `backup.json`, which has what is
-    returned: the revision, the time and the tables. It gets its name when it is complete; an older backup of that name
-    stays until then. Raises OSError, and BackupError: "empty" for a database without tables, "newer" for one that newer
-    code has migrated, "older" for one from before the first release.
-    """
+    """Write the database as it is at this moment to a file that only its owner can read."""
     with _snapshot_connection(engine) as connection, _atomic_file(path) as file:
         revision = revision_of(connection)
         if revision is None:
@@ -96,12 +89,7 @@ def write_backup(engine: sa.Engine, path: Path) -> Contents:
 
 
 def check_backup(path: Path) -> Contents:
-    """Read all of a backup and return its contents (revision, time and tables), without a database.
-
-    Raises OSError for a file that cannot be read, and BackupError: "no-backup" if it is none, "encrypted" if any of
-    the archive has a password, "newer" if newer code made it, "older" if it is from before the first release, "damaged"
-    if the archive is damaged or a table has another number of rows or another SHA-256 than backup.json says.
-    """
+    """Read all of a backup and return its contents (revision, time and tables), without a database."""
     with _open_archive(path) as archive:
         contents = _read_contents(archive)
         for name, table in contents.tables.items():
@@ -116,13 +104,7 @@ def check_backup(path: Path) -> Contents:
 
 
 def restore_backup(engine: sa.Engine, path: Path, *, replace: bool = False) -> Contents:
-    """Replace the whole database by a backup, migrate its tables, and return what the backup held: all or nothing.
-
-    A backup of any released version can be restored; PASSING_TABLES are empty afterwards. Next ids are higher than any
-    that the backup's database gave. Raises OSError, OperationalError, and BackupError: the reasons of `check_backup`,
-    "not-empty" if the database has data (other than in SETUP_TABLES and PASSING_TABLES) and `replace` is False,
-    "misfit" if tables, columns, values or references do not fit.
-    """
+    """Replace the whole database by a backup, migrate its tables, and return what the backup held: all or nothing."""
     contents = check_backup(path)
     with _open_archive(path) as archive, migration_transaction(engine) as connection:
         if not replace and _has_data(connection):
@@ -148,10 +130,6 @@ def restore_backup(engine: sa.Engine, path: Path, *, replace: bool = False) -> C
 
 
 def _our_tables(connection: sa.Connection) -> list[sa.Table]:
-    """The app's tables as they are in the database, whatever its revision; each comes after those it refers to.
-
-    FORMER_TABLES are among them, REVISION_TABLE is not. None in a JSON column is stored as NULL.
-    """
     reflected = sa.MetaData()
     reflected.reflect(connection, only=lambda name, _: name in metadata.tables or name in FORMER_TABLES)
     for table in reflected.tables.values():
@@ -162,7 +140,6 @@ def _our_tables(connection: sa.Connection) -> list[sa.Table]:
 
 
 def _kept_tables(connection: sa.Connection) -> list[sa.Table]:
-    """The tables that a backup has: all but PASSING_TABLES."""
     return [table for table in _our_tables(connection) if table.name not in PASSING_TABLES]
 
 
@@ -172,19 +149,12 @@ def _has_data(connection: sa.Connection) -> bool:
 
 
 def _drop_tables(connection: sa.Connection) -> None:
-    """Drop the app's tables and REVISION_TABLE with all their rows; other tables of the database stay."""
     for table in reversed(_our_tables(connection)):
         table.drop(connection)
     connection.exec_driver_sql(f"DROP TABLE IF EXISTS {REVISION_TABLE}")
 
 
 def _write_table(connection: sa.Connection, archive: zipfile.ZipFile, table: sa.Table) -> TableCount:
-    """Write a table to its file in the archive; return the number of its rows, the file's SHA-256 and its `_last_id`.
-
-    The last id may have been given to a row since deleted. Each line of the file is a compact JSON list in ASCII: first
-    the column names, then the values of each row, in the order of the primary key, as `_json_value` writes them: times
-    and dates as ISO text, bytes in Base64. Only ROWS_PER_BATCH rows are in memory at a time.
-    """
     digest, lines = hashlib.sha256(), 0
     query = sa.select(table).order_by(*table.primary_key.columns).execution_options(yield_per=ROWS_PER_BATCH)
     rows = connection.execute(query)
@@ -198,13 +168,6 @@ def _write_table(connection: sa.Connection, archive: zipfile.ZipFile, table: sa.
 
 
 def _restore_table(connection: sa.Connection, archive: zipfile.ZipFile, table: sa.Table, contents: Contents) -> None:
-    """Insert a table's rows from its file in the archive: a line with the column names, in any order, then a line per
-    row.
-
-    Raises BackupError("misfit") if `contents` does not list the table, or the first line is missing or does not name
-    exactly its columns, and "damaged" for a line that is too long or cut off. Values that do not fit raise whatever the
-    conversion or the database raises.
-    """
     if table.name not in contents.tables:
         raise BackupError("misfit")
     with archive.open(_member_name(table.name)) as file:
@@ -220,9 +183,6 @@ def _restore_table(connection: sa.Connection, archive: zipfile.ZipFile, table: s
 
 
 def _last_id(connection: sa.Connection, table: sa.Table) -> int:
-    """The highest id that the database has numbered a row of the table with, even one since deleted; 0 if none, or if
-    the table has no ids.
-    """
     if "id" not in table.c:
         return 0
     if connection.dialect.name == "postgresql":
@@ -232,11 +192,6 @@ def _last_id(connection: sa.Connection, table: sa.Table) -> int:
 
 
 def _advance_sequences(connection: sa.Connection, contents: Contents) -> None:
-    """Make the next id of each table that has ids higher than the highest in the table and than the backup's last id.
-
-    A table that the backup lacks has 0 as its last id there. A counter that is further already is not set back on
-    SQLite; on PostgreSQL it is set to the higher of the two.
-    """
     for table in _kept_tables(connection):
         if "id" not in table.c:
             continue
@@ -252,10 +207,6 @@ def _advance_sequences(connection: sa.Connection, contents: Contents) -> None:
 
 
 def _json_value(value: Any) -> Any:
-    """A column's value for JSON: times (in UTC) and dates as ISO text, bytes in Base64, everything else unchanged.
-
-    A time without a zone counts as UTC.
-    """
     if isinstance(value, datetime):
         return (value.astimezone(UTC) if value.tzinfo else value.replace(tzinfo=UTC)).isoformat()
     if isinstance(value, date):
@@ -264,10 +215,6 @@ def _json_value(value: Any) -> Any:
 
 
 def _column_value(value: Any, column_type: Any) -> Any:
-    """Reverse `_json_value` for a column of that type: ISO text becomes a time or date, Base64 becomes bytes.
-
-    None, JSON and every other type stay unchanged.
-    """
     if value is None or isinstance(column_type, sa.JSON):
         return value
     if isinstance(column_type, sa.DateTime):
@@ -282,10 +229,6 @@ def _column_value(value: Any, column_type: Any) -> Any:
 
 @contextmanager
 def _snapshot_connection(engine: sa.Engine) -> Iterator[sa.Connection]:
-    """A connection for a `with` block, all of whose reads see the database as it was at one moment, while others write.
-
-    It has no limits of time, and on PostgreSQL it can only read. It is closed at the end, and nothing is committed.
-    """
     with engine.connect() as connection, without_limits(connection):
         if engine.dialect.name == "postgresql":
             connection.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
@@ -296,11 +239,6 @@ def _snapshot_connection(engine: sa.Engine) -> Iterator[sa.Connection]:
 
 @contextmanager
 def _atomic_file(path: Path) -> Iterator[IO[bytes]]:
-    """A new file to write, readable by its owner only, that takes the name `path` at the end of the `with`.
-
-    All of it is on disk by then. Until then a file of that name stays as it is; then it is replaced. An exception
-    deletes the new file and is passed on. Raises OSError.
-    """
     handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     try:
         with os.fdopen(handle, "wb") as file:
@@ -314,12 +252,6 @@ def _atomic_file(path: Path) -> Iterator[IO[bytes]]:
 
 @contextmanager
 def _open_archive(path: Path) -> Iterator[zipfile.ZipFile]:
-    """The ZIP archive at `path`, open for reading in a `with` block.
-
-    Raises BackupError("encrypted") if any file in it has a password. When opening it, or what the block reads from it,
-    fails because of its content, raises BackupError: "no-backup" if the file is no ZIP, "damaged" if it is one. A
-    missing file and other errors of the system raise OSError.
-    """
     try:
         with zipfile.ZipFile(path) as archive:
             if any(member.flag_bits & _IS_ENCRYPTED for member in archive.infolist()):
@@ -333,12 +265,6 @@ def _open_archive(path: Path) -> Iterator[zipfile.ZipFile]:
 
 
 def _read_contents(archive: zipfile.ZipFile) -> Contents:
-    """What backup.json in the archive says, without reading the tables.
-
-    Raises BackupError: "older" for FORMER_FORMAT and for a revision from before the first release, "newer" for another
-    revision that this code does not know, and "no-backup" if backup.json is missing, not JSON, of another format or
-    without some of its values, or if the file of a table is missing.
-    """
     try:
         with archive.open("backup.json") as file:
             listing = json.loads(file.read(MAX_LISTING_BYTES))
@@ -360,16 +286,11 @@ def _read_contents(archive: zipfile.ZipFile) -> Contents:
 
 
 def _require_known(revision: str) -> None:
-    """Raise BackupError for an unknown revision: "older" if it is from before the first release, else "newer"."""
     if not is_known(revision):
         raise BackupError("older" if is_before_release(revision) else "newer")
 
 
 def _lines(file: IO[bytes]) -> Iterator[bytes]:
-    """The lines of a table's file, each with its line end.
-
-    Raises BackupError("damaged") for one of more than MAX_LINE_BYTES, or a last one without a line end.
-    """
     while line := file.readline(MAX_LINE_BYTES):
         if not line.endswith(b"\n"):
             raise BackupError("damaged")
@@ -377,5 +298,4 @@ def _lines(file: IO[bytes]) -> Iterator[bytes]:
 
 
 def _member_name(table: str) -> str:
-    """The name of a table's file in the archive. Example: "tables/visitors.jsonl"."""
     return f"tables/{table}.jsonl"

@@ -48,7 +48,6 @@ def draft_of(row: Any) -> Draft:
 
 
 def _of_student(table: sa.Table) -> tuple[sa.ColumnElement[bool], ...]:
-    """The conditions for the rows of one student in one activity, bind parameters `activity_id` and `student_id`."""
     return table.c.activity_id == sa.bindparam("activity_id"), table.c.student_id == sa.bindparam("student_id")
 
 
@@ -75,11 +74,8 @@ _PROGRESS = sa.select(
 def select_work(
     source: sa.FromClause, columns_before: Sequence[sa.ColumnElement[Any]], owner: Mapping[str, Any]
 ) -> sa.Select[Any]:
-    """A query on `source` for its `columns_before` and what `work_of` needs: draft, newest attempt, number of attempts.
-
-    They are on one sheet: `owner` says what each of the columns of one kind of key in _OWNER equals, by its name: a
-    column of the source, a value or a bind parameter. Every row of the source gives one row; without a draft or attempt
-    it has NULL there, and 0 as the number.
+    """A query on `source` for its `columns_before` and what `work_of` needs: draft, newest attempt, number of
+    attempts.
     """
 
     def is_owned(table: sa.FromClause) -> sa.ColumnElement[bool]:
@@ -148,9 +144,7 @@ class Classwork(QueryBase):
 
     def arrive(self, activity_id: int, student_id: int) -> bool:
         """Store that a student opened an activity, if it is the first time; return whether their exit ticket is in.
-
-        The time of the first opening stays. Outside a transaction, a database that cannot store it, as on a full disk,
-        is tolerated. Neither activity nor student is checked.
+        Outside a transaction, a database that cannot store it, as on a full disk, is tolerated.
         """
         if row := self._fetch_one(ARRIVAL, activity_id=activity_id, student_id=student_id):
             return bool(row.ticket_in)
@@ -174,19 +168,14 @@ class Classwork(QueryBase):
     # Drafts
 
     def save(self, key: SheetKey, draft: Draft) -> None:
-        """Store a draft in place of the version before it, durable once this returns.
-
-        Raises WorkChangedError, and stores nothing, if another version is stored: another save came first.
+        """Store a draft in place of the version before it, durable once this returns. Raises WorkChangedError, and
+        stores nothing, if another version is stored: another save came first.
         """
         if not self._execute(self._draft_upserts[type(key)], draft_row(key, draft, self.now())):
             raise WorkChangedError
 
     @cached_property
     def _draft_upserts(self) -> Mapping[type[SheetKey], sa.Insert]:
-        """By kind of key, the INSERT of a draft that overwrites the stored one, all but its variant.
-
-        It does so only if the stored version is one lower than the new one; else no row changes.
-        """
         insert = self._insert_into(drafts)
         values = {name: insert.excluded[name] for name in ("answers", "version", "saved_at", "tab_versions")}
         next_version = drafts.c.version == insert.excluded.version - 1
@@ -219,22 +208,10 @@ class Classwork(QueryBase):
     # Attempts
 
     def record(self, key: SheetKey, new: NewAttempt, draft: Draft | None, allowed: int = 0) -> Recorded:
-        """Store an attempt and, as `save` does, a draft unless it is None, in one transaction.
-
-        Both are durable once this returns. Returns the stored attempt, the student's progress in the activity
-        afterwards, and whether the attempt is new: a client id that this student has used before adds none and returns
-        the attempt that has it, even if no attempts are left; but the draft is saved. Raises WorkChangedError, and
-        stores nothing, if the draft does not follow the stored one, or the student would have more than `allowed`
-        attempts on the sheet (0 allows any number). In practice every attempt is stored, and the progress is empty.
-        """
+        """Store an attempt and, as `save` does, a draft unless it is None, in one transaction."""
         at = self.now()
 
         def write(connection: sa.Connection) -> tuple[int | None, ActivityProgress]:
-            """Save the draft, insert the attempt, and return its id and the progress afterwards.
-
-            The id is None for a client id that the student has used. The progress is empty in practice. Raises
-            WorkChangedError if the draft does not follow the stored one, or a new attempt is one more than allowed.
-            """
             if draft:
                 self.save(key, draft)
             elif allowed and self.engine.dialect.name == "postgresql":
@@ -258,7 +235,6 @@ class Classwork(QueryBase):
 
     @cached_property
     def _attempt_insert(self) -> sqlite.Insert | postgresql.Insert:
-        """The INSERT of an attempt, built once: it adds no row where the student has used the client id."""
         key, is_class = [attempts.c.student_id, attempts.c.client_id], attempts.c.student_id.is_not(None)
         return self._insert_into(attempts).on_conflict_do_nothing(index_elements=key, index_where=is_class)
 
@@ -273,11 +249,7 @@ class Classwork(QueryBase):
         return replace(attempt, handed_in=True)
 
     def add_answers(self, attempt: Attempt, written: Answers) -> Attempt:
-        """Add these answers to open questions to a stored attempt, over those of the same name; return it with them.
-
-        It is not marked again. It is returned unchanged, and nothing is stored, if it has been handed in (by another
-        request, too), or holds these answers already.
-        """
+        """Add these answers to open questions to a stored attempt, over those of the same name; return it with them."""
         if attempt.handed_in or written.items() <= attempt.answers.items():
             return attempt
         answers = {**attempt.answers, **written}
@@ -291,12 +263,7 @@ class Classwork(QueryBase):
         return tuple(map(_attempt, self._fetch_all(query.order_by(attempts.c.id.desc()).limit(limit))))
 
     def progress(self, activity_id: int, student_id: int) -> ActivityProgress:
-        """How far a student is in an activity: by sheet key, number of attempts and whether one was handed in.
-
-        It also says whether the student has opened the activity and whether their exit ticket is in. A sheet with only
-        a draft has 0 attempts; sheets with neither draft nor attempt are left out. Sheets of earlier revisions are
-        included.
-        """
+        """How far a student is in an activity: by sheet key, number of attempts and whether one was handed in."""
         rows = self._fetch_all(_PROGRESS, activity_id=activity_id, student_id=student_id)
         sheets = {row.sheet_key: SheetProgress(row.attempts, bool(row.handed_in)) for row in rows if row.sheet_key}
         arrived = [row for row in rows if row.sheet_key is None]
@@ -311,10 +278,7 @@ class Classwork(QueryBase):
     def attempts_of_activity(
         self, activity_id: int, *, sheet_key: str | None = None, student_id: int | None = None
     ) -> tuple[Attempt, ...]:
-        """The attempts in an activity, of all its revisions, by id, which is oldest first.
-
-        Only those on one sheet or of one student, if these are given.
-        """
+        """The attempts in an activity, of all its revisions, by id, which is oldest first."""
         wanted = [attempts.c.activity_id == activity_id]
         wanted += [attempts.c.sheet_key == sheet_key] if sheet_key is not None else []
         wanted += [attempts.c.student_id == student_id] if student_id is not None else []
@@ -325,11 +289,7 @@ class Classwork(QueryBase):
         return self._select_attempts(attempts.c.student_id == student_id)
 
     def count_working(self, activity_id: int, sheet_keys: Collection[str]) -> int:
-        """How many students have a draft on any of these sheets of an activity without a handed-in attempt on it.
-
-        `sheet_keys` are those of its newest revision: what is left of earlier ones, or was kept aside when two students
-        were merged, can no longer be handed in.
-        """
+        """How many students have a draft on any of these sheets of an activity without a handed-in attempt on it."""
         handed_in = sa.exists().where(*_ON_SHEET, attempts.c.handed_in)
         on_sheets = drafts.c.activity_id == activity_id, drafts.c.sheet_key.in_(sheet_keys)
         count = sa.select(sa.func.count(drafts.c.student_id.distinct()))
@@ -348,12 +308,7 @@ class Classwork(QueryBase):
         return {(row.student_id, row.sheet_key): _unfinished_work(row) for row in rows}
 
     def hand_in_papers(self, papers: Sequence[tuple[ClassSheetKey, NewAttempt]]) -> None:
-        """Store answers on paper as attempts, in one transaction; a client id that its student has used adds none.
-
-        Students who had not opened the activity have done so now. A paper also becomes the draft, as version 1, of a
-        student who has none on that sheet; other drafts stay. Limits of attempts and times are not checked, and no
-        papers store nothing.
-        """
+        """Store answers on paper as attempts, in one transaction; a client id that its student has used adds none."""
         at = self.now()
         arrivals = [
             {"activity_id": key.activity_id, "student_id": key.student_id, "arrived_at": at, "ticket_in": False}
@@ -367,33 +322,26 @@ class Classwork(QueryBase):
                 self.add_attempts(papers)
 
     def add_attempts(self, new: Sequence[tuple[ClassSheetKey, NewAttempt]]) -> None:
-        """Store attempts, made now, in one transaction; a client id that its student has used adds nothing.
-
-        Limits of attempts and times are not checked, and drafts stay as they are.
-        """
+        """Store attempts, made now, in one transaction; a client id that its student has used adds nothing."""
         rows = [attempt_row(key, attempt, self.now()) for key, attempt in new]
         if rows:
             with self.transaction() as connection:
                 connection.execute(self._attempt_insert, rows)
 
     def _select_attempts(self, *conditions: sa.ColumnElement[bool]) -> tuple[Attempt, ...]:
-        """The attempts that meet every condition, oldest first."""
         query = sa.select(*columns(attempts, Attempt)).where(*conditions).order_by(attempts.c.id)
         return tuple(_attempt(row) for row in self._fetch_all(query))
 
 
 def _owner(key: SheetKey) -> dict[str, Any]:
-    """What a key says of the columns of _OWNER."""
     return {name: getattr(key, name) for name in _OWNER[type(key)]}
 
 
 def _is_owned(table: sa.Table, key: SheetKey) -> list[sa.ColumnElement[bool]]:
-    """The conditions for the rows of a table under a key."""
     return [table.c[name] == value for name, value in _owner(key).items()]
 
 
 def _unfinished_work(row: Any) -> UnfinishedWork:
-    """The draft and the last attempt of a row of _DRAFTS_BESIDE_ATTEMPTS."""
     draft = StudentDraft(row.student_id, row.sheet_key, VariantSizes(**row.variant), row.answers, row.saved_at)
     return UnfinishedWork(draft, row.attempts, row.last_id, row.last_answers, row.last_at, bool(row.handed_in_on_time))
 
@@ -412,11 +360,6 @@ def attempt_row(key: SheetKey, new: NewAttempt, at: datetime) -> dict[str, Any]:
 
 
 def _attempt(row: Any, prefix: str = "") -> Attempt:
-    """The attempt of a row in which the columns' names begin with `prefix`.
-
-    The JSON of `variant` becomes VariantSizes, that of `misconceptions` a tuple; all other JSON stays as it is. The ids
-    of student and activity, `revision` and `sheet_number`, which practice lacks, become 0.
-    """
     values = {each.name: row._mapping[prefix + each.name] for each in fields(Attempt)}
     values |= {name: values[name] or 0 for name in ("student_id", "activity_id", "revision", "sheet_number")}
     values |= {"variant": VariantSizes(**values["variant"]), "misconceptions": tuple(values["misconceptions"])}

@@ -74,12 +74,7 @@ class Courses(QueryBase):
         self._execute(sa.update(courses).where(courses.c.id == course.id).values(title=title, time_zone=time_zone))
 
     def archive(self, course: Course, archived: bool = True) -> None:
-        """Archive a course, so that it can be read but not changed, or restore it if `archived` is False.
-
-        Archiving closes its open activities now: those in state "open" without a closing time, or with a later one. An
-        opening time in the future is deleted; drafts stay as they are. Restoring leaves their times as they are, so
-        that extra time and late windows which are not over go on: see `Activities.note_restored`.
-        """
+        """Archive a course, so that it can be read but not changed, or restore it if `archived` is False."""
         at = self.now()
         in_course = (activities.c.course_id == course.id, activities.c.state == "open")
         unclosed = sa.or_(activities.c.closes_at.is_(None), activities.c.closes_at > at)
@@ -101,10 +96,7 @@ class Courses(QueryBase):
         return row.practice if row else None
 
     def set_practice(self, course: Course, practice: Mapping[str, Any] | None) -> None:
-        """Store what a course practises, unchecked; None ends its practice, and deletes its students' records of it.
-
-        Any other value leaves the records as they are.
-        """
+        """Store what a course practises, unchecked; None ends its practice, and deletes its students' records of it."""
         with self.transaction():
             self._execute(sa.update(courses).where(courses.c.id == course.id).values(practice=practice))
             if practice is None:
@@ -112,10 +104,7 @@ class Courses(QueryBase):
                 self._execute(sa.update(students).where(of_course).values(practice_record=None))
 
     def taught_by(self, teacher: Teacher) -> tuple[TaughtCourse, ...]:
-        """All courses where a teacher is instructor or assistant, newest first, with role and number of students.
-
-        Archived courses and sample courses are included. Students on the roster count whether they have joined or not.
-        """
+        """All courses where a teacher is instructor or assistant, newest first, with role and number of students."""
         count = sa.select(sa.func.count()).where(students.c.course_id == courses.c.id).scalar_subquery()
         query = (
             sa.select(staff.c.role, count.label("students"), *columns(courses, Course))
@@ -132,8 +121,8 @@ class Courses(QueryBase):
         return row.role if row else None
 
     def staff(self, course: Course) -> tuple[StaffMember, ...]:
-        """The staff of a course with id, name, e-mail and role: instructors first, then assistants, each by name as the
-        database sorts it (SQLite puts capitals before small letters).
+        """The staff of a course with id, name, e-mail and role: instructors first, then assistants, each by name as
+        the database sorts it (SQLite puts capitals before small letters).
         """
         query = (
             sa.select(staff.c.teacher_id, teachers.c.name, teachers.c.email, staff.c.role)
@@ -144,11 +133,7 @@ class Courses(QueryBase):
         return tuple(from_row(StaffMember, row) for row in self._fetch_all(query))
 
     def remove_from_staff(self, course: Course, teacher_id: int) -> bool:
-        """Take a teacher off the staff of a course, and return whether that was done.
-
-        False, and nothing changes, if no other teacher is an instructor of the course, even where this one is an
-        assistant, or if they are not on the staff. Of two instructors who remove each other at once, one stays.
-        """
+        """Take a teacher off the staff of a course, and return whether that was done."""
         other_instructors = sa.select(staff.c.teacher_id).where(
             staff.c.course_id == course.id, staff.c.teacher_id != teacher_id, staff.c.role == "instructor"
         )

@@ -52,13 +52,7 @@ def connection_name(role: ProcessRole, key: SecretKey) -> str:
 
 
 def open_engine(url: str, processes: int = 1, name: str = "attention-shapes") -> sa.Engine:
-    """An engine for a database URL, with the connections that one of `processes` may have; nothing is migrated.
-
-    On PostgreSQL its connections have that name, and each statement is committed at once (see `transactional`). Waiting
-    too long for the database raises an SQLAlchemyError (see limits.py). An SQLite file and its folder are created if
-    they are missing, for their owner only; once the file is gone or replaced, connections are refused. Errors of the
-    engine never contain query parameters. If metrics are on, statements and commits are measured.
-    """
+    """An engine for a database URL, with the connections that one of `processes` may have; nothing is migrated."""
     _make_file(url)
     # hide_parameters: what people typed is in the parameters, and must not get into error messages.
     # No pre-ping: it would cost as much as most queries. The first query on a connection that the server has dropped
@@ -89,10 +83,6 @@ def open_engine(url: str, processes: int = 1, name: str = "attention-shapes") ->
 
 
 def _json_text(value: object) -> str:
-    """A value as JSON in few bytes: letters are not escaped, since an escaped emoji would take twelve instead of four.
-
-    If any text in it has half a surrogate pair, which UTF-8 cannot encode, the whole value is written with escapes.
-    """
     text = json.dumps(value, ensure_ascii=False)
     try:
         text.encode()
@@ -102,11 +92,6 @@ def _json_text(value: object) -> str:
 
 
 def _measure(engine: sa.Engine, app_meters: Meters) -> None:
-    """Measure how many seconds each statement and commit of this engine takes, in `app_meters.database_seconds`.
-
-    They are labelled "read" (a statement that begins with SELECT), "write" (any other) and "commit". A statement that
-    fails is not measured.
-    """
     began, commit = perf_counter, engine.dialect.do_commit
 
     @sa.event.listens_for(engine, "before_cursor_execute")
@@ -119,7 +104,6 @@ def _measure(engine: sa.Engine, app_meters: Meters) -> None:
         app_meters.database_seconds.labels(kind).observe(began() - context.began_at)
 
     def timed_commit(connection: Any) -> None:
-        """Commit, and measure it."""
         start = began()
         commit(connection)
         app_meters.database_seconds.labels("commit").observe(began() - start)
@@ -129,12 +113,7 @@ def _measure(engine: sa.Engine, app_meters: Meters) -> None:
 
 @contextmanager
 def migration_transaction(engine: sa.Engine) -> Iterator[sa.Connection]:
-    """A connection for a `with` block in which tables may change: committed at the end, rolled back by an exception.
-
-    It first waits until no other process is in one, on SQLite for 5 s at most: then it raises OperationalError. On
-    PostgreSQL, statements in it may take any time; SQLite does not enforce foreign keys in it, and does again
-    afterwards.
-    """
+    """A connection for a `with` block in which tables may change: committed at the end, rolled back by an exception."""
     sqlite = engine.dialect.name == "sqlite"
     with transactional(engine).connect() as connection, without_limits(connection):
         if sqlite:  # recreating a table, which drops the old one, must not delete the rows that refer to it
@@ -150,12 +129,7 @@ def migration_transaction(engine: sa.Engine) -> Iterator[sa.Connection]:
 
 
 def empty_log(engine: sa.Engine) -> bool:
-    """Copy SQLite's write-ahead log into the database file and cut it to nothing; True if nothing is left in it.
-
-    Only then is a row that was deleted before in neither: the log keeps older pages until it is written over. While
-    another connection reads what an earlier part of the log has, or writes for longer than LOG_LIMIT_S, the log stays,
-    and the next call empties it. PostgreSQL is left alone, and the result is then True.
-    """
+    """Copy SQLite's write-ahead log into the database file and cut it to nothing; True if nothing is left in it."""
     if engine.dialect.name != "sqlite":
         return True
     with engine.connect() as connection:
@@ -179,9 +153,7 @@ def is_before_release(revision: str) -> bool:
 
 def prepare_tables(connection: sa.Connection) -> None:
     """Create the newest tables in a database without any table, or run the missing migrations of another, without a
-    commit.
-
-    Raises what `upgrade` raises.
+    commit. Raises what `upgrade` raises.
     """
     if sa.inspect(connection).get_table_names():
         upgrade(connection)
@@ -191,12 +163,7 @@ def prepare_tables(connection: sa.Connection) -> None:
 
 
 def upgrade(connection: sa.Connection, revision: str = "head") -> None:
-    """Run the missing migrations up to a revision, such as "0001_tables", without a commit.
-
-    In an empty database, these are all up to it. Tables of a newer version that this one can work with (`is_newer`)
-    stay as they are. Raises OlderDatabaseError for tables from before the first release, and CommandError where the
-    tables have another revision that this code does not know.
-    """
+    """Run the missing migrations up to a revision, such as "0001_tables", without a commit."""
     current = revision_of(connection) or ""
     if is_before_release(current):
         raise OlderDatabaseError
@@ -211,10 +178,7 @@ def revision_of(connection: sa.Connection) -> str | None:
 
 
 def count_locked(engine: sa.Engine, key: SecretKey) -> int:
-    """How many resume codes and sealed tickets, added up, were stored with another key than this one.
-
-    This one cannot read them. Those of archived courses count, too.
-    """
+    """How many resume codes and sealed tickets, added up, were stored with another key than this one."""
     count = 0
     with engine.connect() as connection:
         for column in (students.c.resume_hash, sealed_tickets.c.sealed):
@@ -223,12 +187,7 @@ def count_locked(engine: sa.Engine, key: SecretKey) -> int:
 
 
 def another_key_signs(engine: sa.Engine, key: SecretKey) -> bool:
-    """Whether a web process with another secret key is connected to this database now; False for SQLite.
-
-    PostgreSQL knows by the names of connections, which contain a mark of the key, so that nothing is left of a process
-    that has ended; runners don't count. Nor does a connection that was idle for a minute: a pool such as PgBouncer
-    keeps it, with its name. No web process is idle for so long.
-    """
+    """Whether a web process with another secret key is connected to this database now; False for SQLite."""
     if engine.dialect.name == "sqlite":
         return False
     query = sa.text(
@@ -251,10 +210,7 @@ def clock_ahead_s(engine: sa.Engine) -> float:
 
 
 def connections_allowed(engine: sa.Engine) -> int | None:
-    """How many connections a PostgreSQL server allows to ordinary users, other programs' included; None for SQLite.
-
-    That is max_connections less those reserved for superusers and for the role of reserved connections.
-    """
+    """How many connections a PostgreSQL server allows to ordinary users, other programs' included; None for SQLite."""
     if engine.dialect.name == "sqlite":
         return None
     reserved = "current_setting('superuser_reserved_connections')::int"
@@ -265,9 +221,6 @@ def connections_allowed(engine: sa.Engine) -> int | None:
 
 def is_newer(revision: str) -> bool:
     """Whether a revision is a later one than all that this code has, and of their series: see docs/contributing.md.
-
-    Within a series, which is the first digit, migrations only add to the tables. So a process of the version before
-    serves beside those of the new one while they are restarted one after the other.
 
     Example: to code that ends with "0004_owners_of_jobs", "0007_later" is newer; "1000_fewer_tables" is not.
     """
@@ -287,7 +240,6 @@ def is_known(revision: str) -> bool:
 
 
 def _scripts(connection: sa.Connection | None = None) -> Config:
-    """The configuration of Alembic: where the migrations are, and the connection to run them on, if any."""
     config = Config()
     config.attributes["connection"] = connection
     config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
@@ -296,9 +248,7 @@ def _scripts(connection: sa.Connection | None = None) -> Config:
 
 def make_private(folder: Path) -> None:
     """Take every right from group and others on a folder and all files and folders in it; links are not followed.
-
-    The owner's rights stay as they are. The folder is created if it is missing. What cannot be changed, such as other
-    users' files, is left alone. Raises OSError if the folder cannot be created.
+    Raises OSError if the folder cannot be created.
     """
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     for inside, _folders, files in os.walk(folder):
@@ -310,11 +260,6 @@ def make_private(folder: Path) -> None:
 
 
 def _make_file(url: str) -> None:
-    """Create the folder and the empty file of an SQLite database if they are missing, for their owner alone.
-
-    What exists keeps its mode. SQLite gives the write-ahead log the mode of the file. Does nothing for SQLite in memory
-    and other databases. Raises OSError.
-    """
     database = make_url(url)
     if database.get_backend_name() == "sqlite" and database.database and database.database != ":memory:":
         path = Path(database.database)
@@ -333,10 +278,7 @@ def _set_up_sqlite(connection: Any, _record: object) -> None:
 
 
 def _use_wal(connection: Any) -> None:
-    """Turn the write-ahead log on; raises sqlite3.OperationalError if SQLite still refuses after 5 s of trying.
-
-    While another connection turns it on, SQLite refuses at once, without waiting for the lock.
-    """
+    """While another connection turns it on, SQLite refuses at once, without waiting for the lock."""
     for pause_s in (*[0.05] * 100, None):
         try:
             connection.execute("PRAGMA journal_mode=WAL")

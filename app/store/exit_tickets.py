@@ -34,9 +34,8 @@ MIXED_FROM = 2 * MIN_MIXED
 
 @dataclass(frozen=True)
 class TicketAnswer:
-    """One answer on an exit ticket; `student_id` is None where the ticket is anonymous.
-
-    The staff may star an answer, mark it for a follow-up, or hide it.
+    """One answer on an exit ticket; `student_id` is None where the ticket is anonymous. The staff may star an
+    answer, mark it for a follow-up, or hide it.
     """
 
     id: str
@@ -71,13 +70,8 @@ class ExitTickets(QueryBase):
         self._key = key
 
     def hand_in(self, activity_id: int, student_id: int, client_id: str, answers: Answers, *, anonymous: bool) -> bool:
-        """Store a student's answers by question as their exit ticket, durable once this returns; whether that was done.
-
-        False, and nothing changes, if they have already handed one in or never opened the activity. Times are not
-        checked. That the student handed in a ticket is stored with their attendance. Answers with the name are shown at
-        once, under ids made from `client_id`. Anonymous ones are sealed without the student, and become answers in
-        groups: as soon as MIXED_FROM tickets wait, all but MIN_MIXED of them do, and the rest by `mix_closed` after the
-        activity has closed.
+        """Store a student's answers by question as their exit ticket, durable once this returns; whether that was
+        done.
         """
         arrived = (attendance.c.activity_id == activity_id, attendance.c.student_id == student_id)
         first = sa.update(attendance).where(*arrived, attendance.c.ticket_in.is_(False)).values(ticket_in=True)
@@ -97,9 +91,8 @@ class ExitTickets(QueryBase):
         return True
 
     def held(self, activity_id: int) -> HeldTickets:
-        """How many anonymous tickets are not shown yet: sealed with this key ("waiting"), and with another ("locked").
-
-        Also whether anonymous answers of the activity are shown already.
+        """How many anonymous tickets are not shown yet: sealed with this key ("waiting"), and with another
+        ("locked").
         """
         ours = sa.case((sealed_tickets.c.sealed.like(f"{self._key.mark}.%"), 1), else_=0)
         counts = sa.func.count().label("all"), sa.func.coalesce(sa.func.sum(ours), 0).label("ours")
@@ -114,13 +107,7 @@ class ExitTickets(QueryBase):
         return int(self._fetch_one(query.where(activities.c.course_id == course.id)).all)
 
     def mix_closed(self, activity: Activity) -> None:
-        """Turn the anonymous tickets that wait into answers, if the activity is closed; otherwise do nothing.
-
-        Earlier anonymous answers are written again among them, with new ids, so that nothing tells one group from
-        another; they keep their marks. If there are earlier answers and fewer than MIN_MIXED tickets wait, such as
-        those that came after it was opened again, these go on waiting: whoever has read the earlier ones would know
-        which are new. Without earlier answers, any number is shown. A database error is logged, and they wait, too.
-        """
+        """Turn the anonymous tickets that wait into answers, if the activity is closed; otherwise do nothing."""
         if activity.phase(self.now()) != "closed":
             return
         held = self.held(activity.id)
@@ -131,13 +118,7 @@ class ExitTickets(QueryBase):
                 log.warning("exit tickets: %s", type(error).__name__)
 
     def _mix(self, activity_id: int, leave: int) -> None:
-        """Replace sealed tickets of an activity by their answers in random order; `leave` random ones stay sealed.
-
-        If `leave` is 0, all anonymous answers are written again with them, and every answer written gets a new id.
-        Nothing happens if fewer than MIN_MIXED would be replaced, unless `leave` is 0 and there are no earlier answers.
-        Tickets of another key stay. One transaction, so that a ticket is either sealed or open, whenever the process is
-        killed.
-        """
+        """One transaction, so that a ticket is either sealed or open, whenever the process is killed."""
         with self.transaction() as connection:
             # PostgreSQL: only one process mixes an activity at a time. SQLite has its write lock.
             lock = sa.select(activities.c.id).where(activities.c.id == activity_id).with_for_update(key_share=True)
@@ -158,9 +139,6 @@ class ExitTickets(QueryBase):
             connection.execute(sa.delete(sealed_tickets).where(sealed_tickets.c.id.in_(chosen)))
 
     def _unsealed(self, connection: sa.Connection, activity_id: int) -> dict[str, Answers]:
-        """The answers of the sealed tickets of an activity, by the ticket's id; those that cannot be unsealed, since
-        another key has sealed them or they are damaged, are left out.
-        """
         query = sa.select(sealed_tickets.c.id, sealed_tickets.c.sealed)
         tickets = dict[str, Answers]()
         for row in connection.execute(query.where(sealed_tickets.c.activity_id == activity_id)):
@@ -171,13 +149,11 @@ class ExitTickets(QueryBase):
         return tickets
 
     def _insert_answers(self, connection: sa.Connection, activity_id: int, answers: Sequence[TicketAnswer]) -> None:
-        """Insert answers in this order; one whose id is there already is skipped."""
         if rows := [{**asdict(answer), "activity_id": activity_id} for answer in answers]:
             insert = self._insert_into(ticket_answers)
             connection.execute(insert.on_conflict_do_nothing(index_elements=[ticket_answers.c.id]), rows)
 
     def _today(self, connection: sa.Connection, activity_id: int) -> date:
-        """The day that it is now in the time zone of the activity's course."""
         of_course = sa.select(courses.c.time_zone).join(activities, activities.c.course_id == courses.c.id)
         zone = connection.scalar(of_course.where(activities.c.id == activity_id))
         return self.now().astimezone(ZoneInfo(str(zone))).date()
@@ -193,19 +169,14 @@ class ExitTickets(QueryBase):
         return tuple(from_row(TicketAnswer, row) for row in self._fetch_all(query.order_by(ticket_answers.c.id)))
 
     def mark(self, activity_id: int, *answer_ids: str, **marks: bool) -> bool:
-        """Set `starred`, `follow_up` or `hidden` of answers, as `marks` say; False if the activity has none of them.
-
-        Ids of other activities' answers are ignored.
-        """
+        """Set `starred`, `follow_up` or `hidden` of answers, as `marks` say; False if the activity has none of them."""
         this = (ticket_answers.c.id.in_(answer_ids), ticket_answers.c.activity_id == activity_id)
         return bool(self._execute(sa.update(ticket_answers).where(*this).values(marks)))
 
 
 def _new_answer(answer_id: str, question: str, text: str, student_id: int | None, day: date) -> TicketAnswer:
-    """An answer without any mark."""
     return TicketAnswer(answer_id, question, text, student_id, day, starred=False, follow_up=False, hidden=False)
 
 
 def _anonymous_in(activity_id: int) -> tuple[sa.ColumnElement[bool], ...]:
-    """The conditions that select the anonymous answers of an activity."""
     return ticket_answers.c.activity_id == activity_id, ticket_answers.c.student_id.is_(None)

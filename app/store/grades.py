@@ -39,10 +39,8 @@ class AttemptedSheet(NamedTuple):
 
 @dataclass(frozen=True)
 class GradeChange:
-    """What a teacher let count for a student in an activity, in place of what counted before.
-
-    `points` is None where the student is excused, and where an earlier change was undone, so that the attempts count
-    again. `points_before` is None where nothing counted. `by` is the teacher's name, empty if the account is gone.
+    """What a teacher let count for a student in an activity, in place of what counted before. `points` is None where
+    the student is excused, and where an earlier change was undone, so that the attempts count again.
     """
 
     id: int
@@ -75,11 +73,7 @@ class Grades(QueryBase):
     """Queries on the points of a course."""
 
     def last_scores(self, activity_ids: Collection[int], student_id: int | None = None) -> Sequence[AttemptScore]:
-        """The last attempt of every student, or of this one, on every sheet key of these activities, in any order.
-
-        That is the one with the highest id, whether it was handed in, auto-submitted, late or none of these. A
-        worksheet that was revised has a sheet key for each version of its questions. No `activity_ids` give nothing.
-        """
+        """The last attempt of every student, or of this one, on every sheet key of these activities, in any order."""
         key = (attempts.c.activity_id, attempts.c.student_id, attempts.c.sheet_key)
         newest = sa.select(sa.func.max(attempts.c.id)).group_by(*key)
         newest = newest.where(attempts.c.activity_id.in_(activity_ids))
@@ -89,8 +83,8 @@ class Grades(QueryBase):
         return [AttemptScore._make(row) for row in self._fetch_all(last)]
 
     def attempted_sheets(self, activity_id: int) -> list[AttemptedSheet]:
-        """Each sheet key of an activity that has attempts, with revision and sheet number of its first attempt, in the
-        order of these attempts.
+        """Each sheet key of an activity that has attempts, with revision and sheet number of its first attempt, in
+        the order of these attempts.
         """
         first = sa.select(sa.func.min(attempts.c.id)).where(attempts.c.activity_id == activity_id)
         first = first.group_by(attempts.c.sheet_key)
@@ -111,11 +105,8 @@ class Grades(QueryBase):
         return int(self._fetch_one(count)[0])
 
     def overrides(self, activity_ids: Collection[int], student_id: int | None = None) -> Sequence[GradeChange]:
-        """The newest grade change of each student, or of this one, in each of these activities, in the order they were
-        made.
-
-        A change to "excused" is one, too. If the newest is "undone", the student has none there, whatever changes came
-        before.
+        """The newest grade change of each student, or of this one, in each of these activities, in the order they
+        were made.
         """
         newest = sa.select(sa.func.max(grade_changes.c.id)).where(grade_changes.c.activity_id.in_(activity_ids))
         if student_id is not None:
@@ -140,11 +131,7 @@ class Grades(QueryBase):
         points_before: float | None = None,
         reason: str = "",
     ) -> None:
-        """Add a change of a student's points: other points, excused, or undone; earlier changes stay as the history.
-
-        `points` are None unless they are other points. `points_before` are those that counted before, None for none;
-        `reason` is the teacher's, "" for none. That it is the teacher's course is not checked here.
-        """
+        """Add a change of a student's points: other points, excused, or undone; earlier changes stay as the history."""
         row = {"activity_id": activity_id, "student_id": student_id, "teacher_id": teacher.id, "kind": kind,
                "points": points, "points_before": points_before, "reason": reason, "at": self.now()}  # fmt: skip
         self._execute(sa.insert(grade_changes).values(row))

@@ -40,17 +40,8 @@ _MODELS_NAMED = (drafts.c.model_key, attempts.c.model_key, snapshots.c.model_key
 
 
 def delete_expired(engine: sa.Engine, at: datetime) -> int:
-    """Delete what is older at `at` than the times above, and sessions older than MAX_SESSION_AGE; return how many rows.
-
-    A visitor goes PRACTICE_RETENTION (a year) after they came first, unless they have saved a practice draft or made a
-    practice attempt within that time, or are enrolled in a course. Practice drafts and attempts go after a year, even
-    if their visitor stays. Runs, account links (counted from when they expire) and audit entries go by age. Worksheets
-    and exit tickets go a while after they were removed, with all their versions. Snapshots go that no revision or
-    regrade names; so do imported models, some weeks after they were last used or, if never, imported, unless a sheet, a
-    snapshot or a teacher's worksheet names them.
-
-    Each kind of row is a step by itself, whose statements may take any time. If steps fail, the others are done all the
-    same, and an ExceptionGroup is raised at the end. Rows that go with a deleted one are not counted.
+    """Delete what is older at `at` than the times above, and sessions older than MAX_SESSION_AGE; return how many
+    rows.
     """
     recent = at - PRACTICE_RETENTION
     is_active = (
@@ -90,11 +81,7 @@ def delete_expired(engine: sa.Engine, at: datetime) -> int:
 
 
 def _delete_rows(table: Any, *conditions: sa.ColumnElement[bool], connection: sa.Connection) -> int:
-    """Delete the rows that meet every condition, ROWS_AT_A_TIME in a transaction; return how many were deleted.
-
-    They are looked for once, and each must still meet the conditions when it is deleted. What is open on the connection
-    is committed first; PAUSE_S pass after each transaction, also the last.
-    """
+    """Delete the rows that meet every condition, ROWS_AT_A_TIME in a transaction; return how many were deleted."""
     key = list(table.primary_key.columns)
     expired = connection.execute(sa.select(*key).where(*conditions)).all()
     connection.commit()

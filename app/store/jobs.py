@@ -39,13 +39,11 @@ _OTHER = jobs.alias()
 
 
 class JobTable(QueryBase):
-    """Jobs and runners as rows, so that all processes of the app see the same queue; implements `JobRows`.
-
-    On PostgreSQL every time is the database's, so that the clocks of several machines need not agree.
+    """Jobs and runners as rows, so that all processes of the app see the same queue; implements `JobRows`. On
+    PostgreSQL every time is the database's, so that the clocks of several machines need not agree.
     """
 
     def __init__(self, database: OpenDatabase) -> None:
-        """Build the queries of single jobs; the connection that listens for jobs is opened by `await_job`."""
         super().__init__(database)
         self._is_postgresql = self.engine.dialect.name == "postgresql"
         # Built once: every page of a job asks it each second, and building it takes longer than the answer.
@@ -73,18 +71,7 @@ class JobTable(QueryBase):
         runner: Runner | None = None,
     ) -> Job:
         """Store a new job in its client's next turn, and return it; raises JobRefusedError if `limits` are reached.
-
-        The reason is "full" if too many jobs of the kind wait or are at work, in all or, for a visitor, of visitors;
-        else "yours" if too many of this client do; else "hourly" if this client has queued too many within an hour. A
-        client without a key can only get "full". `along` is called in the same transaction, after these checks. The job
-        is deleted with the visitor or student whose it is, if they are deleted before it.
-
-        A client's next turn is one after its last, but not before the turn that the queue has come to: the highest of
-        any job that was started, of members and visitors each. Jobs cancelled before their start do not count.
-
-        `runner` is that of the calling process, None if it does no jobs. With it, the job is started for the caller to
-        do, as `claim` would, if no job of its kind waits and the runner may start one more. Otherwise it waits, and
-        waiting runners are told.
+        `along` is called in the same transaction, after these checks.
         """
         own = (jobs.c.client == client.key, jobs.c.kind == kind, jobs.c.is_member == client.is_member)
         count, has_started = sa.func.count(), jobs.c.started_at.is_not(None)
@@ -102,10 +89,6 @@ class JobTable(QueryBase):
         spoken = language()  # here, since another request's thread may be the one that stores the job
 
         def within(connection: sa.Connection) -> Job:
-            """Under the lock of the queue, check the limits, call `along`, insert the job, and return it.
-
-            It is started if it may be at once; else runners are told. Raises JobRefusedError, before `along` is called.
-            """
             self._lock_queue(connection, kind)
             total, visitors, waiting, at_work = connection.execute(of_all).one()
             mine, hourly, own_turn, turn = connection.execute(of_client).one()
@@ -133,10 +116,7 @@ class JobTable(QueryBase):
         return self.in_transaction(within)
 
     def find(self, key: str) -> Job | None:
-        """A job with its place, also one that has ended; None for an unknown key, and for a job that was deleted.
-
-        Who may see it is for the caller to check.
-        """
+        """A job with its place, also one that has ended; None for an unknown key, and for a job that was deleted."""
         if "\0" in key:  # no key has it, and PostgreSQL refuses the query
             return None
         row = self._fetch_one(self._find, job_key=key)
@@ -148,10 +128,7 @@ class JobTable(QueryBase):
         return _job(row) if row else None
 
     def overdue(self) -> Sequence[Job]:
-        """The jobs that wait and were queued more than OVERDUE_AFTER ago, the first queued first, 200 at most.
-
-        A job whose process fell silent counts as waiting.
-        """
+        """The jobs that wait and were queued more than OVERDUE_AFTER ago, the first queued first, 200 at most."""
         late = jobs.c.created_at < self._time(OVERDUE_AFTER)
         rows = self._fetch_all(self._found.where(_OPEN, ~self._works(), late).order_by(jobs.c.id).limit(200))
         return [_job(row) for row in rows]
@@ -165,12 +142,7 @@ class JobTable(QueryBase):
         return int(self._fetch_one(sa.select(sa.func.count()).where(_OPEN, jobs.c.form != JOB_FORM))[0])
 
     def claim(self, kind: JobKind, runner: Runner) -> Claimed | None:
-        """Start the first job of a kind whose needs a runner meets, and return it with its arguments.
-
-        Members' jobs go first, then the earliest turn, then whichever was queued first. None if no such job waits, or
-        if the runner is at work on `concurrency` jobs of the kind already. A job that gave no sign of life for
-        SILENT_AFTER waits again; one that has been started MAX_ATTEMPTS times is lost instead, and the next is tried.
-        """
+        """Start the first job of a kind whose needs a runner meets, and return it with its arguments."""
         first = (
             sa.select(jobs.c.id, jobs.c.is_working, jobs.c.attempt)
             .where(jobs.c.kind == kind, _OPEN, ~self._works(), _suits(runner))
@@ -186,11 +158,6 @@ class JobTable(QueryBase):
         lost = {"ending": "lost", "is_working": False, "heard_at": self._time()}
 
         def within(connection: sa.Connection) -> Claimed | None:
-            """Start the first job that the runner can do, and return it with its arguments.
-
-            None if there is none, or if the runner is at work on as many as it may. Silent jobs before it that have
-            been started MAX_ATTEMPTS times are lost. All under the lock of the queue.
-            """
             self._lock_queue(connection, kind)
             while row := connection.execute(first).one_or_none():
                 if row.is_working and row.attempt >= MAX_ATTEMPTS:
@@ -205,12 +172,7 @@ class JobTable(QueryBase):
         return self.in_transaction(within)
 
     def await_job(self, seconds: float) -> None:
-        """Wait until a job may have been queued, for `seconds` at most. For one thread of a process.
-
-        On PostgreSQL a notification ends the wait, on a connection that is open only for that; the call that opens it
-        returns at once. On SQLite, after a lost connection, or with a PgBouncer that passes nothing on, it takes the
-        whole time.
-        """
+        """Wait until a job may have been queued, for `seconds` at most."""
         if not self._is_postgresql:
             time.sleep(seconds)
             return
@@ -242,12 +204,7 @@ class JobTable(QueryBase):
         return self._update(job, heard_at=self._time(), done=done, total=total)
 
     def must_give_way(self, job: Job, runner: Runner) -> bool:
-        """Whether a visitor's `job` must stop for a member's.
-
-        As many visitors' jobs at work on this runner must stop, those with the highest ids, as members' jobs of this
-        kind wait that the runner can do and that were queued over GIVES_WAY_AFTER ago. Members' jobs whose runner fell
-        silent don't count. That `job` is a visitor's, and at work on this runner, is for the caller to check.
-        """
+        """Whether a visitor's `job` must stop for a member's."""
         count = sa.select(sa.func.count())
         waiting = count.where(
             jobs.c.kind == job.kind,
@@ -263,11 +220,7 @@ class JobTable(QueryBase):
         return bool(self._fetch_one(sa.select(waiting.scalar_subquery() > stop_before.scalar_subquery()))[0])
 
     def put_back(self, job: Job) -> None:
-        """Let a job that was started wait again in its turn, with no progress; this start does not count. Runners are
-        told of it.
-
-        Nothing happens if it has ended or was started again elsewhere.
-        """
+        """Let a job that was started wait again in its turn, with no progress; this start does not count."""
         waits = {"is_working": False, "done": 0, "attempt": job.attempt - 1, "started_at": None, "runner": ""}
 
         def within(connection: sa.Connection) -> None:
@@ -277,22 +230,14 @@ class JobTable(QueryBase):
         self.in_transaction(within)
 
     def finish(self, job: Job, ending: JobEnd, problem: str = "", result: Result = b"", reason: str = "") -> None:
-        """Store the result of a job and how it has ended, unless it has ended already or was started again elsewhere.
-
-        All in one transaction, but for the pieces of a large result; a `result` that is a function is called in it.
-        `problem` is the sentence for a job that has failed, cut after MAX_PROBLEM characters; `reason` is the same as a
-        word. Whatever the ending that is stored, its runner has done one job more.
+        """Store the result of a job and how it has ended, unless it has ended already or was started again
+        elsewhere. All in one transaction, but for the pieces of a large result; a `result` that is a function is
+        called in it.
         """
         insist(lambda: self._finish(job, ending, problem, result, reason))
 
     def _finish(self, job: Job, ending: JobEnd, problem: str, result: Result, reason: str) -> None:
-        """End a job, and store its result: bytes in pieces of PIECE_BYTES, or what a function stores.
-
-        All pieces but the last have a transaction each. One more stores the last, calls the function, and stores the
-        ending, the problem, cut after MAX_PROBLEM characters, and the reason; it also counts one job more for its
-        runner. Whenever the job is found to have ended or to have been started again, nothing more is stored, and
-        nothing is raised.
-        """
+        """All pieces but the last have a transaction each."""
         data, store_result = (result, None) if isinstance(result, bytes) else (b"", result)
         *pieces, rest = (data[start : start + PIECE_BYTES] for start in range(0, len(data) + 1, PIECE_BYTES))
         for number, piece in enumerate(pieces):
@@ -304,10 +249,6 @@ class JobTable(QueryBase):
         done_by = sa.update(runners).where(runners.c.name == job.runner)
 
         def within(_connection: sa.Connection) -> None:
-            """Store the ending, then the last piece or what the function stores, and count the job for its runner.
-
-            Nothing is stored if the job is no longer at work by this start.
-            """
             if not self._update(job, heard_at=self._time(), **ended):
                 return
             if rest:
@@ -319,15 +260,11 @@ class JobTable(QueryBase):
         self.in_transaction(within)
 
     def _store_piece(self, job: Job, number: int, data: bytes) -> None:
-        """Store a piece of a job's result, unless an earlier try of this start has stored it."""
         piece = {"job_id": job.id, "attempt": job.attempt, "number": number, "data": data}
         self._execute(self._insert_into(job_pieces).values(piece).on_conflict_do_nothing())
 
     def refuse(self, job: Job, problem: str, reason: str) -> None:
-        """Let a waiting job fail with a sentence, cut after MAX_PROBLEM characters, and a reason.
-
-        Nothing happens to one that is at work or has ended.
-        """
+        """Let a waiting job fail with a sentence, cut after MAX_PROBLEM characters, and a reason."""
         waits = (jobs.c.id == job.id, _OPEN, ~self._works())
         failed = {"ending": "failed", "problem": problem[:MAX_PROBLEM], "reason": reason, "is_working": False}
 
@@ -338,20 +275,12 @@ class JobTable(QueryBase):
         self.in_transaction(within)
 
     def cancel(self, job: Job) -> bool:
-        """End a job that waits or is at work as "cancelled", and return True; False if it has ended already.
-
-        Its process notices at its next sign of life. If the job was never started, or was put back or retried since,
-        its client's later jobs of that kind move up by a turn.
-        """
+        """End a job that waits or is at work as "cancelled", and return True; False if it has ended already."""
         end = sa.update(jobs).where(jobs.c.id == job.id, _OPEN).returning(jobs.c.turn, jobs.c.started_at)
         end = end.values(ending="cancelled", is_working=False, heard_at=self._time())
         own = (jobs.c.client == job.client, jobs.c.kind == job.kind, jobs.c.is_member == job.is_member)
 
         def within(connection: sa.Connection) -> bool:
-            """End the job under the lock of the queue; return whether it had not ended yet.
-
-            Of one without a start (never started, put back or retried), the client's later jobs move up by a turn.
-            """
             self._lock_queue(connection, job.kind)
             row = connection.execute(end).one_or_none()
             if row and row.started_at is None:
@@ -362,20 +291,13 @@ class JobTable(QueryBase):
         return self.in_transaction(within)
 
     def retry(self, job: Job) -> bool:
-        """Put a job that failed or was lost back into the queue, in its old turn, and tell runners of it.
-
-        It counts as created now. False, and nothing changes, for any other job, and for one that was deleted or ended
-        more than JOB_RETENTION ago. Limits of the queue are not checked. Its earlier starts count: if its runner falls
-        silent and it has been started MAX_ATTEMPTS times, it is lost at once. If it made a run, the sentence that the
-        run failed with is deleted.
-        """
+        """Put a job that failed or was lost back into the queue, in its old turn, and tell runners of it."""
         failed = (jobs.c.ending.in_(("failed", "lost")), jobs.c.heard_at >= self._time(JOB_RETENTION))
         again = {"ending": None, "problem": "", "reason": "", "done": 0, "started_at": None, "runner": "",
                  "created_at": self._time(), "heard_at": self._time()}  # fmt: skip
         retried = sa.update(jobs).where(jobs.c.id == job.id, ~jobs.c.key.startswith(_FORGOTTEN), *failed)
 
         def within(connection: sa.Connection) -> bool:
-            """Queue the job again, clear the problem of its run, if any, and tell runners; False if it may not be."""
             if not connection.execute(retried.values(again)).rowcount:
                 return False
             connection.execute(sa.update(runs).where(runs.c.id == job.key).values(problem=None))
@@ -397,12 +319,8 @@ class JobTable(QueryBase):
         return arguments
 
     def delete(self, job: Job) -> None:
-        """End a job, as "cancelled" unless it has ended, and delete its arguments, its problem, what it is about, and
-        its result.
-
-        It gets a random key, so that nobody can find it any more. The rest of its row stays as long as that of any
-        other: otherwise a client who deletes each job at its end would always come first, and start any number of them
-        within an hour.
+        """End a job, as "cancelled" unless it has ended, and delete its arguments, its problem, what it is about,
+        and its result.
         """
         with self.transaction():
             self.cancel(job)
@@ -410,11 +328,7 @@ class JobTable(QueryBase):
             self._execute(sa.delete(job_pieces).where(job_pieces.c.job_id == job.id))
 
     def delete_expired(self) -> None:
-        """Delete jobs that ended more than ROW_RETENTION ago, and runners that were silent for as long.
-
-        The row of a job that ended more than JOB_RETENTION ago loses everything that `delete` would take, and whose job
-        it was: client and the ids of teacher, visitor and student. Its key then leads nowhere.
-        """
+        """Delete jobs that ended more than ROW_RETENTION ago, and runners that were silent for as long."""
         nobody = {"client": "", "teacher_id": None, "visitor_id": None, "student_id": None}
         is_forgotten = jobs.c.key.startswith(_FORGOTTEN)
         is_past = (~_OPEN, jobs.c.heard_at < self._time(JOB_RETENTION), ~is_forgotten | (jobs.c.client != ""))
@@ -428,11 +342,7 @@ class JobTable(QueryBase):
     # Runners
 
     def sign_on(self, runner: Runner) -> None:
-        """Store what a runner is, with a sign of life now; what is stored under its name is overwritten.
-
-        Only its start and the number of jobs it has done stay from the first call on, until `sign_off`; `runner`'s own
-        values of these are ignored.
-        """
+        """Store what a runner is, with a sign of life now; what is stored under its name is overwritten."""
         said = {"is_web": runner.is_web, "kinds": list(runner.kinds), "device": runner.device,
                 "device_name": runner.device_name, "memory_bytes": runner.memory_bytes,
                 "concurrency": runner.concurrency, "checkpoints": [dict(each) for each in runner.checkpoints],
@@ -442,20 +352,14 @@ class JobTable(QueryBase):
         self._execute(insert.on_conflict_do_update(index_elements=[runners.c.name], set_=said))
 
     def sign_off(self, name: str) -> None:
-        """Delete the runner with this name; jobs at work there count as silent, so that they start again at once.
-
-        The next runner that looks for jobs starts them. Nothing happens if there is no such runner or job.
-        """
+        """Delete the runner with this name; jobs at work there count as silent, so that they start again at once."""
         at_work_there = (_OPEN, jobs.c.is_working, jobs.c.runner == name)
         with self.transaction():
             self._execute(sa.delete(runners).where(runners.c.name == name))
             self._execute(sa.update(jobs).where(*at_work_there).values(heard_at=self._time(2 * SILENT_AFTER)))
 
     def runners(self) -> tuple[Runner, ...]:
-        """Every stored runner, web processes included, by name, alive or not, until `delete_expired` deletes it.
-
-        One is alive if it gave a sign of life within SILENT_AFTER, or WEB_SILENT_AFTER for web processes.
-        """
+        """Every stored runner, web processes included, by name, alive or not, until `delete_expired` deletes it."""
         alive_after = sa.case((runners.c.is_web, self._time(WEB_SILENT_AFTER)), else_=self._time(SILENT_AFTER))
         is_alive = (runners.c.heard_at >= alive_after).label("is_alive")
         rows = self._fetch_all(sa.select(runners, is_alive).order_by("name"))
@@ -464,32 +368,21 @@ class JobTable(QueryBase):
     # What the queries share
 
     def _update(self, job: Job, **values: Any) -> bool:
-        """Change a job, and return True, if it is still at work by the start that `job` has; else return False."""
         start = (jobs.c.id == job.id, jobs.c.attempt == job.attempt, jobs.c.runner == job.runner, jobs.c.is_working)
         return self._execute(sa.update(jobs).where(*start).values(values)) == 1
 
     def _time(self, ago: timedelta = timedelta()) -> sa.ColumnElement[Any]:
-        """The time that was `ago` when a statement with this is executed."""
         if self._is_postgresql:
             return sa.func.clock_timestamp() - sa.literal(ago, sa.Interval())
         return sa.bindparam(None, callable_=lambda: self.now() - ago, type_=UtcDateTime(), unique=True)
 
     def _works(self, table: sa.FromClause = jobs) -> sa.ColumnElement[bool]:
-        """Whether a job is at work, and gave a sign of life within SILENT_AFTER."""
         return table.c.is_working & (table.c.heard_at >= self._time(SILENT_AFTER))
 
     def _is_at(self, runner: Runner | None) -> sa.ColumnElement[bool]:
-        """Whether a job is at work on a runner and has given a sign of life lately; never for None."""
         return self._works() & (jobs.c.runner == runner.name) if runner else sa.false()
 
     def _build_found(self) -> sa.Select[Any]:
-        """A query of all jobs, ended or not, in the form of `_job`, with what only the queue knows.
-
-        That is "is_working", "before", "is_stalled" and "is_overdue". A job that waits has before it those of its kind
-        that are at work, or would be started first: members' before visitors', then by turn, then by id; any other has
-        0. It is stalled if it waits and no other job of its kind is at work, and overdue if it waits and was queued
-        over OVERDUE_AFTER ago. A job whose runner fell silent waits.
-        """
         waits, other_works = _OPEN & ~self._works(), self._works(_OTHER)
         rivals = (_OTHER.c.kind == jobs.c.kind, _OTHER.c.ending.is_(None), _OTHER.c.id != jobs.c.id)
         is_earlier = (_OTHER.c.is_member & ~jobs.c.is_member) | (
@@ -506,7 +399,7 @@ class JobTable(QueryBase):
         )
 
     def _lock_queue(self, connection: sa.Connection, kind: JobKind) -> None:
-        """Hold the queue of a kind until the transaction ends; SQLite, with one writer at a time, needs no lock."""
+        """Hold the queue of a kind until the transaction ends."""
         if self._is_postgresql:
             connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_PG_LOCK, sa.func.hashtext(kind))))
 
@@ -516,9 +409,6 @@ class JobTable(QueryBase):
             connection.execute(sa.select(sa.func.pg_notify(CHANNEL, "")))
 
     def _without_content(self) -> dict[str, Any]:
-        """The values with which a job is forgotten: empty "about", "arguments" and "problem" (which may quote what was
-        typed), and as "key" a random one that begins with _FORGOTTEN, by which nobody finds it.
-        """
         sqlite, postgresql = (
             sa.func.hex(sa.func.randomblob(16)),
             sa.func.md5(sa.cast(sa.func.gen_random_uuid(), sa.Text)),
@@ -532,10 +422,6 @@ def _job(row: Any) -> Job:
 
 
 def _suits(runner: Runner) -> sa.ColumnElement[bool]:
-    """An SQL condition on jobs: whether this runner has what the job needs, as in `unmet_need`, apart from its kind.
-
-    Web processes need only have the job's form.
-    """
     is_ours = jobs.c.form == runner.form
     if runner.is_web:
         return is_ours

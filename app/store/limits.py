@@ -34,19 +34,14 @@ Result = TypeVar("Result")
 
 
 class LimitedConnection(psycopg.Connection[Any]):
-    """A PostgreSQL connection that waits `answer_limit_s` for an answer, then closes itself with an OperationalError.
-
-    None waits for any time.
+    """A PostgreSQL connection that waits `answer_limit_s` for an answer, then closes itself with an
+    OperationalError. None waits for any time.
     """
 
     answer_limit_s: float | None = ANSWER_LIMIT_S
 
     def wait(self, gen: PQGen[Result], interval: float = 0.1, timeout: float | None = None) -> Result:
-        """Wait for an answer of the server, for `timeout` seconds or, if that is None, for `answer_limit_s`.
-
-        In the latter case, an OperationalError that the server has not sent, such as when the time runs out, closes the
-        connection. Every error is passed on.
-        """
+        """Wait for an answer of the server, for `timeout` seconds or, if that is None, for `answer_limit_s`."""
         try:
             return super().wait(gen, interval, self.answer_limit_s if timeout is None else timeout)
         except psycopg.OperationalError as error:
@@ -56,18 +51,10 @@ class LimitedConnection(psycopg.Connection[Any]):
 
 
 def limit_postgresql(engine: sa.Engine, name: str) -> None:
-    """Give every new connection of this engine that name, and limits for connecting, statements and answers.
-
-    Limits of connecting in the URL win over ours; a name in it does not. A connection that cannot be made raises
-    OperationalError.
-    """
+    """Give every new connection of this engine that name, and limits for connecting, statements and answers."""
 
     @sa.event.listens_for(engine, "do_connect")
     def _connect(_dialect: Any, _record: Any, arguments: list[Any], parameters: dict[str, Any]) -> LimitedConnection:
-        """Connect with _PARAMETERS, unless the URL has others, and the name; then set the limits of `_set_limits`.
-
-        Raises psycopg's OperationalError, after collecting garbage, if the server cannot be reached or refuses.
-        """
         settings = {**_PARAMETERS, **parameters, "application_name": name}
         try:
             connection = LimitedConnection.connect(*arguments, **settings)
@@ -85,21 +72,14 @@ def limit_postgresql(engine: sa.Engine, name: str) -> None:
 
 
 def _set_limits(seconds: float) -> str:
-    """The SQL that limits each statement, and each pause in a transaction, to `seconds`; 0 is no limit.
-
-    Without the second, a process that stands still in a transaction would keep others from its locks until it goes on.
-    """
+    """The SQL that limits each statement, and each pause in a transaction, to `seconds`; 0 is no limit."""
     milliseconds = round(1000 * seconds)
     return f"SET statement_timeout = {milliseconds}; SET idle_in_transaction_session_timeout = {milliseconds}"
 
 
 @contextmanager
 def without_limits(connection: sa.Connection) -> Iterator[None]:
-    """Lift the limits of a PostgreSQL connection for this `with`: migrations and backups take as long as they need.
-
-    What is open on it is committed before. At the end, also after an exception, what is not committed is rolled back
-    and the limits are set again, unless the connection is closed. On SQLite nothing happens.
-    """
+    """Lift the limits of a PostgreSQL connection for this `with`: migrations and backups take as long as they need."""
     raw = connection.connection.dbapi_connection
     if not isinstance(raw, LimitedConnection):
         yield
@@ -122,11 +102,7 @@ class DatabaseGoneError(sqlite3.OperationalError):
 
 
 def watch_sqlite_file(engine: sa.Engine) -> None:
-    """From the engine's first connection on, refuse each use of one once the database's file is gone or replaced.
-
-    It raises OperationalError with a DatabaseGoneError as `orig`. SQLite itself would go on writing into the deleted
-    file, or begin with an empty one. Does nothing for a database in memory.
-    """
+    """From the engine's first connection on, refuse each use of one once the database's file is gone or replaced."""
     path = engine.url.database
     if not path or path == ":memory:":
         return
@@ -139,9 +115,6 @@ def watch_sqlite_file(engine: sa.Engine) -> None:
 
     @sa.event.listens_for(engine, "checkout")
     def _check_file(_connection: Any, _record: Any, _proxy: Any) -> None:
-        """Raise OperationalError, with a DatabaseGoneError as `orig`, if nothing is at the path, or another file than
-        when the engine's first connection was made.
-        """
         try:
             gone = os.stat(path).st_ino not in opened
         except OSError:
@@ -157,10 +130,7 @@ class NoRoomError(sqlite3.OperationalError):
 
 
 def check_room(engine: sa.Engine) -> None:
-    """Raise OperationalError, with NoRoomError as `orig`, if an SQLite file's disk has less than ROOM_NEEDED_BYTES.
-
-    Never for PostgreSQL and for SQLite in memory.
-    """
+    """Raise OperationalError, with NoRoomError as `orig`, if an SQLite file's disk has less than ROOM_NEEDED_BYTES."""
     path = engine.url.database
     on_disk = engine.dialect.name == "sqlite" and path and path != ":memory:"
     if on_disk and shutil.disk_usage(os.path.dirname(str(path)) or ".").free < ROOM_NEEDED_BYTES:
@@ -220,11 +190,7 @@ def is_orphan(error: BaseException) -> bool:
 
 @contextmanager
 def tolerated_failure() -> Iterator[None]:
-    """Go on after this `with` if the database could not do its work (`failure_of`), without a log entry.
-
-    What followed in the `with` is skipped; every other error is raised. It is for what a page can do without, such as
-    noting that somebody was there.
-    """
+    """Go on after this `with` if the database could not do its work (`failure_of`), without a log entry."""
     try:
         yield
     except sa.exc.SQLAlchemyError as error:
@@ -236,7 +202,6 @@ class HealthCheck:
     """Runs one check after the other in a thread that no request shares, so that it works while all others wait."""
 
     def __init__(self, check: Callable[[], None]) -> None:
-        """`check` raises whatever is wrong."""
         self._check, self._lock = check, threading.Lock()
         self._executor = ThreadPoolExecutor(1, "health")
         self._asked_at, self._running = 0.0, Future[None]()
@@ -250,7 +215,6 @@ class HealthCheck:
         self._executor.shutdown(wait=False, cancel_futures=True)
 
     def _newest(self) -> Future[None]:
-        """The check that is running, however long, or that was asked for within HEALTH_TTL_S; otherwise a new one."""
         with self._lock:
             at = time.monotonic()
             if not self._asked_at or (self._running.done() and at - self._asked_at > HEALTH_TTL_S):
@@ -259,10 +223,8 @@ class HealthCheck:
 
 
 def insist(store: Callable[[], object]) -> None:
-    """Call `store` until it succeeds, with the pauses of STORED_AGAIN_AFTER_S, while the database cannot do its work.
-
-    For what nobody would send again: it may block for half a minute or longer, and `store` must bear being called
-    again. Any other error is raised at once, a failure of the database after the last pause.
+    """Call `store` until it succeeds, with the pauses of STORED_AGAIN_AFTER_S, while the database cannot do its
+    work.
     """
     for pause_s in (*STORED_AGAIN_AFTER_S, None):
         try:

@@ -21,8 +21,7 @@ StudentSheetKey = tuple[int, str]  # a student's id and a sheet key
 @dataclass(frozen=True)
 class LastAttempt:
     """The id of a student's newest attempt on a sheet, and what was done with any of their attempts on it.
-
-    `handed_in`: the student handed one in. `auto_submitted`: one was submitted at closing.
+    `handed_in`: the student handed one in.
     """
 
     id: int
@@ -33,7 +32,6 @@ class LastAttempt:
 @dataclass(frozen=True)
 class Spotlight:
     """A misconception that is explained to the class, and the number, from 1, of the sheet that it is explained on.
-
     `shows_drawing` draws it beside the true shapes, which reveals answers.
     """
 
@@ -61,10 +59,7 @@ class Live(QueryBase):
         return {(row.student_id, row.sheet_key): row.version for row in rows}
 
     def draft_texts(self, activity_id: int, student_ids: Collection[int]) -> dict[StudentSheetKey, Draft]:
-        """The drafts of these students in an activity, by student id and sheet key; sheets without one are left out.
-
-        Drafts under sheet keys of earlier revisions are among them.
-        """
+        """The drafts of these students in an activity, by student id and sheet key; sheets without one are left out."""
         found = dict[StudentSheetKey, Draft]()
         query = sa.select(drafts.c.student_id, drafts.c.sheet_key, *DRAFT_COLUMNS)
         for some in batches(sorted(student_ids), MAX_VALUES):
@@ -74,11 +69,7 @@ class Live(QueryBase):
         return found
 
     def last_attempts(self, activity_id: int) -> dict[StudentSheetKey, LastAttempt]:
-        """The LastAttempt by student id and sheet key: the newest attempt's id, and what happened on the sheet.
-
-        That is whether any of its attempts was handed in by the student (not auto-submitted), and whether any was
-        auto-submitted; these need not be the newest. Sheets without attempts are left out.
-        """
+        """The LastAttempt by student id and sheet key: the newest attempt's id, and what happened on the sheet."""
         key = (attempts.c.student_id, attempts.c.sheet_key)
         newest = sa.func.max(attempts.c.id)
         auto_submitted = sa.func.max(sa.case((attempts.c.auto_submitted, 1), else_=0))
@@ -96,10 +87,7 @@ class Live(QueryBase):
         }
 
     def stored_marks(self, attempt_ids: Collection[int]) -> dict[int, StoredMarks]:
-        """By attempt id, the marks by blank, the keys of misconceptions, and the answers; unknown ids are left out.
-
-        A mark is its kind, as a word.
-        """
+        """By attempt id, the marks by blank, the keys of misconceptions, and the answers; unknown ids are left out."""
         stored = dict[int, StoredMarks]()
         for some in batches(sorted(attempt_ids), MAX_VALUES):
             columns = (attempts.c.id, attempts.c.marks, attempts.c.misconceptions, attempts.c.answers)

@@ -21,9 +21,7 @@ _FAILED = jobs.c.ending.in_(("failed", "lost"))
 @dataclass(frozen=True)
 class JobRecord:
     """A job as operators see it: neither its key, which is an address, nor anything that somebody typed.
-
-    `started_at` is its newest start, None before the first. `heard_at` is its last sign of life; of a job that has
-    ended, its end. `reason` is why it failed, a word such as "refused".
+    `started_at` is its newest start, None before the first.
     """
 
     id: int
@@ -62,9 +60,8 @@ class KindQueue:
 
 
 class Machines(QueryBase):
-    """What the page of machines shows of jobs; those that ended are kept for a day.
-
-    A job counts as at work until its end is stored or it is put back, even if its process fell silent.
+    """What the page of machines shows of jobs; those that ended are kept for a day. A job counts as at work until
+    its end is stored or it is put back, even if its process fell silent.
     """
 
     def time(self) -> datetime:
@@ -77,8 +74,6 @@ class Machines(QueryBase):
     def queues(self) -> dict[str, KindQueue]:
         """By kind, its name, how many jobs wait and are at work, and when the oldest that waits was queued (None if
         none waits).
-
-        Kinds with neither are left out. A job whose runner fell silent counts as at work here.
         """
         count, waits = sa.func.count(), ~jobs.c.is_working
         numbers = sa.select(
@@ -91,20 +86,13 @@ class Machines(QueryBase):
         return {row[0]: KindQueue(*row) for row in rows}
 
     def open_jobs(self, limit: int) -> tuple[JobRecord, ...]:
-        """Jobs at work, the first started first, then those that wait, by kind and in the order of its queue.
-
-        `limit` at most. Kinds are in the order of the alphabet.
-        """
+        """Jobs at work, the first started first, then those that wait, by kind and in the order of its queue."""
         order = (jobs.c.is_working.desc(), sa.case((jobs.c.is_working, jobs.c.started_at)), jobs.c.kind,
                  jobs.c.is_member.desc(), jobs.c.turn, jobs.c.id)  # fmt: skip
         return self._records(_OPEN, order, limit)
 
     def slowest(self, limit: int) -> tuple[JobRecord, ...]:
-        """The `limit` jobs that took longest from their newest start to their end, the longest first.
-
-        Only jobs that ended "ready" count, of all kinds, while their rows are kept. Of jobs that took equally long, the
-        first queued comes first.
-        """
+        """The `limit` jobs that took longest from their newest start to their end, the longest first."""
         seconds = sa.func.julianday if self.engine.dialect.name == "sqlite" else lambda at: sa.extract("epoch", at)
         took = seconds(jobs.c.heard_at) - seconds(jobs.c.started_at)
         is_ready = (jobs.c.ending == "ready") & jobs.c.started_at.is_not(None)

@@ -22,11 +22,8 @@ MaterialKind = Literal["worksheet", "ticket"]
 
 @dataclass(frozen=True)
 class Material:
-    """A worksheet or an exit ticket of a course or of one teacher, as it was saved last.
-
-    Either `course_id` or `teacher_id` is None. `topic` and `model` are empty for a ticket. `version` counts the saves,
-    `saved_at` and `saved_by` (a teacher's name, "" where the account is gone) are those of the newest, and `content`
-    holds its settings as a worksheet file or a ticket file has them.
+    """A worksheet or an exit ticket of a course or of one teacher, as it was saved last. Either `course_id` or
+    `teacher_id` is None.
     """
 
     id: int
@@ -66,11 +63,9 @@ class MaterialVersion:
 
 @dataclass(frozen=True)
 class MaterialSave:
-    """What became of a save: the material as it is now, and whether it has what was to be saved.
-
-    `is_stored` is False where somebody had saved another version first: nothing was changed, and that version is the
-    material's newest. `has_new_version` says whether this very save added a version: not if the newest had the settings
-    already.
+    """What became of a save: the material as it is now, and whether it has what was to be saved. `is_stored` is
+    False where somebody had saved another version first: nothing was changed, and that version is the material's
+    newest.
     """
 
     material: Material
@@ -84,10 +79,7 @@ class Materials(QueryBase):
     def add(
         self, kind: MaterialKind, owner: Course | Teacher, teacher: Teacher, content: Mapping[str, Any]
     ) -> Material:
-        """Add a material of `owner`, with these settings as version 1, saved by `teacher`; return it.
-
-        Nothing is checked. Its title, topic and model are copied from the settings, cut to what their columns hold.
-        """
+        """Add a material of `owner`, with these settings as version 1, saved by `teacher`; return it."""
         owned = {"course_id": owner.id} if isinstance(owner, Course) else {"teacher_id": owner.id}
         row = {"kind": kind, **owned, **_listed(content), "version": 1, "created_at": self.now()}
         with self.transaction() as connection:
@@ -96,13 +88,7 @@ class Materials(QueryBase):
             return self._found(material_id)
 
     def save(self, material: Material, based_on: int, content: Mapping[str, Any], teacher: Teacher) -> MaterialSave:
-        """Save settings that were changed from the version `based_on` as the newest version, numbered one higher.
-
-        Returns the material as it is stored then, and whether it has these settings. If the newest version has them
-        already, nothing is written, and `is_stored` is True, whatever `based_on` is, even if the material was removed.
-        Otherwise nothing is written, and it is False, if the newest version is not `based_on`, or the material was
-        removed. The content is not checked. Older versions stay.
-        """
+        """Save settings that were changed from the version `based_on` as the newest version, numbered one higher."""
         this = (materials.c.id == material.id, materials.c.removed_at.is_(None))
         # One statement decides: of two servers that save at once, the second finds another number.
         update = sa.update(materials).where(*this, materials.c.version == based_on)
@@ -117,10 +103,7 @@ class Materials(QueryBase):
             return MaterialSave(self._found(material.id), is_stored, has_new_version=is_stored)
 
     def restore(self, material: Material, number: int, teacher: Teacher) -> MaterialSave | None:
-        """Save the settings of version `number` again, as the newest; None if there is no such version.
-
-        As `save` does, based on the version that `material` had when it was read.
-        """
+        """Save the settings of version `number` again, as the newest; None if there is no such version."""
         old = self.version(material, number)
         return self.save(material, material.version, old.content, teacher) if old else None
 
@@ -161,11 +144,7 @@ class Materials(QueryBase):
         return self._all(sa.or_(materials.c.course_id.in_(taught), materials.c.teacher_id == teacher.id))
 
     def removed(self, teacher: Teacher) -> tuple[Material, ...]:
-        """The removed materials that a teacher can put back, by title: their own, and those of some courses.
-
-        In these courses the teacher is an instructor, not only an assistant, and none of them is archived. Materials
-        that housekeeping has deleted are gone.
-        """
+        """The removed materials that a teacher can put back, by title: their own, and those of some courses."""
         is_led = (staff.c.teacher_id == teacher.id, staff.c.role == "instructor", courses.c.archived_at.is_(None))
         led = sa.select(staff.c.course_id).join(courses, courses.c.id == staff.c.course_id).where(*is_led)
         owned = sa.or_(materials.c.course_id.in_(led), materials.c.teacher_id == teacher.id)
@@ -203,10 +182,6 @@ class Materials(QueryBase):
     def _add_version(
         self, connection: sa.Connection, material_id: int, number: int, teacher: Teacher, content: Mapping[str, Any]
     ) -> None:
-        """Store a version as saved now by a teacher, and which imported models (not the library's) its content names.
-
-        The material's own row is left as it is.
-        """
         row = {"material_id": material_id, "number": number}
         rest = {"content": dict(content), "teacher_id": teacher.id, "at": self.now()}
         connection.execute(sa.insert(material_versions).values(row | rest))
@@ -214,29 +189,21 @@ class Materials(QueryBase):
             connection.execute(sa.insert(version_models), imported)
 
     def _found(self, material_id: int) -> Material:
-        """The material with an id that exists, removed or not; raises AssertionError if there is none."""
         material = self._one(materials.c.id == material_id)
         assert material is not None  # noqa: S101 - it was there in this transaction
         return material
 
     def _one(self, *conditions: sa.ColumnElement[bool]) -> Material | None:
-        """The only material that meets every condition; None if there is none."""
         row = self._fetch_one(_newest_versions().where(*conditions))
         return from_row(Material, row) if row else None
 
     def _all(self, condition: sa.ColumnElement[bool], *, removed: bool = False) -> tuple[Material, ...]:
-        """The materials that meet the condition, by title as names are sorted, then by id: only the removed ones if
-        `removed`, else only the others.
-        """
         is_listed = materials.c.removed_at.is_not(None) if removed else materials.c.removed_at.is_(None)
         rows = self._fetch_all(_newest_versions().where(condition, is_listed))
         listed = [from_row(Material, row) for row in rows]
         return tuple(sorted(listed, key=lambda material: (name_key(material.title), material.id)))
 
     def _versions(self, material: Material, *conditions: sa.ColumnElement[bool]) -> tuple[MaterialVersion, ...]:
-        """The versions of a material that meet every condition, the newest first: number, content, and when and by whom
-        each was saved.
-        """
         query = (
             sa.select(material_versions.c.number, material_versions.c.content, *_SAVED)
             .join(teachers, teachers.c.id == material_versions.c.teacher_id, isouter=True)
@@ -252,9 +219,6 @@ _SAVED = (material_versions.c.at.label("saved_at"), _NAME.label("saved_by"))
 
 
 def _newest_versions() -> sa.Select[Any]:
-    """The SELECT of every material, removed or not, with the content of its newest version, and when and by whom that
-    was saved, by the fields of Material. Conditions and order are for the caller to add.
-    """
     names = ("id", "kind", "course_id", "teacher_id", "title", "topic", "model", "version", "removed_at")
     newest = (material_versions.c.material_id == materials.c.id, material_versions.c.number == materials.c.version)
     is_shared = materials.c.share_hash.is_not(None).label("is_shared")
@@ -273,5 +237,4 @@ def models_named(content: Mapping[str, Any]) -> list[str]:
 
 
 def _listed(content: Mapping[str, Any]) -> dict[str, str]:
-    """The title, topic and model in some settings, cleaned and cut to what their columns hold; "" for a missing one."""
     return {name: clean_line(str(content.get(name, "")), longest) for name, longest in _LISTED.items()}

@@ -31,10 +31,7 @@ MAX_MAILED_LINKS = 3  # for one teacher within MAILED_LINK_LIFETIME
 
 @dataclass(frozen=True)
 class Teacher:
-    """Somebody with an account. Without a password (None) they cannot sign in yet.
-
-    An operator also looks after the installation: its machines, runners and jobs, those of other teachers too.
-    """
+    """Somebody with an account. Without a password (None) they cannot sign in yet."""
 
     id: int
     email: str
@@ -73,10 +70,7 @@ class People(QueryBase):
         return from_row(Teacher, rows[0]) if len(rows) == 1 else None
 
     def add_teacher(self, email: str, name: str) -> Teacher | None:
-        """Add a teacher without a password, with the e-mail address in lower case.
-
-        None, and nothing changes, if somebody has that address.
-        """
+        """Add a teacher without a password, with the e-mail address in lower case."""
         values = {"email": email.lower(), "name": name, "created_at": self.now()}
         insert = self._insert_into(teachers).values(values).on_conflict_do_nothing(index_elements=[teachers.c.email])
         with self.transaction() as connection:
@@ -99,9 +93,8 @@ class People(QueryBase):
     # Account links
 
     def add_link(self, kind: LinkKind, email: str = "", course_id: int | None = None, role: Role | None = None) -> str:
-        """Add an account link that expires after the LINK_LIFETIME of its kind, and return its token, stored as a hash.
-
-        A new "reset" link voids the older unused ones of its e-mail address.
+        """Add an account link that expires after the LINK_LIFETIME of its kind, and return its token, stored as a
+        hash.
         """
         token = secrets.token_urlsafe(32)
         values = {"kind": kind, "token_hash": hash_secret(token), "email": email.lower(), "course_id": course_id,
@@ -113,11 +106,7 @@ class People(QueryBase):
         return token
 
     def add_mailed_link(self, teacher: Teacher) -> str | None:
-        """Add a "reset" link for a teacher that expires after MAILED_LINK_LIFETIME (an hour), and return its token.
-
-        None, and nothing is added, if MAX_MAILED_LINKS "reset" links of theirs, used or not, expire within that time.
-        Anybody may ask for such a link, so it leaves the teacher's other links valid. No mail is sent here.
-        """
+        """Add a "reset" link for a teacher that expires after MAILED_LINK_LIFETIME (an hour), and return its token."""
         token, expires_at = secrets.token_urlsafe(32), self.now() + MAILED_LINK_LIFETIME
         values = {"kind": "reset", "token_hash": hash_secret(token), "email": teacher.email, "expires_at": expires_at}
         recent = (
@@ -137,10 +126,7 @@ class People(QueryBase):
         self._execute(sa.delete(account_links).where(account_links.c.token_hash == hash_secret(token)))
 
     def find_link(self, token: str) -> AccountLink | None:
-        """The account link with this token, of whatever kind; None if it is used, void, expired or unknown.
-
-        It is not used up by that.
-        """
+        """The account link with this token, of whatever kind; None if it is used, void, expired or unknown."""
         this = account_links.c.token_hash == hash_secret(token)
         usable = (account_links.c.used_at.is_(None), account_links.c.expires_at > self.now())
         row = self._fetch_one(sa.select(*columns(account_links, AccountLink)).where(this, *usable))
@@ -149,11 +135,7 @@ class People(QueryBase):
     def follow_link(
         self, link: AccountLink, email: str, name: str = "", password_hash: str | None = None
     ) -> Teacher | None:
-        """Use a link up, do what it is for, and return the teacher; None, and nothing changes, if it has been used.
-
-        A new password ends the teacher's sessions and voids their "reset" links and everybody's "setup" links. Whether
-        the link has expired, and whether it is for this address, is not checked here.
-        """
+        """Use a link up, do what it is for, and return the teacher; None, and nothing changes, if it has been used."""
         with self.transaction() as connection:
             if link.kind == "setup":  # there may be several, and only one may make the first account
                 every = sa.select(account_links.c.id).where(account_links.c.kind == "setup")
@@ -187,38 +169,26 @@ class People(QueryBase):
             self._void_links(connection, "reset", account_links.c.email == teacher.email)
 
     def _set_password(self, connection: sa.Connection, teacher_id: int, name: str, password_hash: str) -> None:
-        """Store a teacher's password hash, and the name unless it is empty, and mark all of their open sessions as
-        ended.
-        """
         values = {"password_hash": password_hash} | ({"name": name} if name else {})
         connection.execute(sa.update(teachers).where(teachers.c.id == teacher_id).values(values))
         open_sessions = (sessions.c.teacher_id == teacher_id, sessions.c.ended_at.is_(None))
         connection.execute(sa.update(sessions).where(*open_sessions).values(ended_at=self.now()))
 
     def _void_links(self, connection: sa.Connection, kind: LinkKind, *conditions: sa.ColumnElement[bool]) -> None:
-        """Mark the unused links of a kind as used: those that meet every condition, all of them without conditions."""
         unused = (account_links.c.kind == kind, account_links.c.used_at.is_(None), *conditions)
         connection.execute(sa.update(account_links).where(*unused).values(used_at=self.now()))
 
     # Sessions
 
     def open_session(self, teacher: Teacher) -> str:
-        """Store a session of a teacher that begins now, and return its random token, for the cookie.
-
-        Only a hash of the token is stored. Other sessions of the teacher stay open. No password is checked here.
-        """
+        """Store a session of a teacher that begins now, and return its random token, for the cookie."""
         token, at = secrets.token_urlsafe(32), self.now()
         row = {"token_hash": hash_secret(token), "teacher_id": teacher.id, "created_at": at, "seen_at": at}
         self._execute(sa.insert(sessions).values(row))
         return token
 
     def find_session(self, token: str) -> Teacher | None:
-        """The teacher who is signed in with this token; stores, once in SEEN_INTERVAL, that the session is in use.
-
-        If the database cannot store that, as on a full disk, nothing is raised. None if there is no such session, or if
-        it has ended, was not used for MAX_SESSION_IDLE, is older than MAX_SESSION_AGE, or was last used more than
-        MAX_SESSION_IDLE in the future, by a clock that was wrong.
-        """
+        """The teacher who is signed in with this token; stores, once in SEEN_INTERVAL, that the session is in use."""
         at = self.now()
         query = (
             sa.select(sessions.c.id.label("session_id"), sessions.c.seen_at, *columns(teachers, Teacher))
@@ -247,10 +217,7 @@ class People(QueryBase):
 
 
 def parse_email(text: str) -> str | None:
-    """A typed e-mail address in lower case and without spaces around it; None if its syntax is wrong.
-
-    Its domain may be one without a dot, such as localhost. Nobody is asked whether it exists.
-    """
+    """A typed e-mail address in lower case and without spaces around it; None if its syntax is wrong."""
     email = text.strip().lower()
     try:
         validate_email(email, check_deliverability=False, globally_deliverable=False)

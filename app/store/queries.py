@@ -34,24 +34,17 @@ Result = TypeVar("Result")  # whatever some work returns
 
 class WriteLock:
     """A lock for all who write to an SQLite file: the threads of this process, and other processes of the app.
-
-    Raises sqlalchemy.exc.TimeoutError after WRITE_LOCK_TIMEOUT_S seconds. A thread that holds it must not ask for it
-    again. Between processes it is a lock on a file beside the database, which is had as soon as it is free; SQLite
-    itself would look for its own lock after longer and longer pauses.
+    Raises sqlalchemy.exc.TimeoutError after WRITE_LOCK_TIMEOUT_S seconds.
     """
 
     def __init__(self, database: str | None) -> None:
-        """`database` is the path of the file; None for a database in memory, which no other process can open."""
         self._lock = threading.Lock()
         on_disk = fcntl is not None and database and database != ":memory:"
         self._path = f"{database}-writer" if on_disk else ""
         self._file: int | None = None  # its descriptor
 
     def __enter__(self) -> None:
-        """Wait for the lock among this process's threads, then for that of the file; both are held then, or neither.
-
-        Raises sqlalchemy.exc.TimeoutError if they cannot be had within WRITE_LOCK_TIMEOUT_S in all.
-        """
+        """Wait for the lock among this process's threads, then for that of the file; both are held then, or neither."""
         deadline = time.monotonic() + WRITE_LOCK_TIMEOUT_S
         if not self._lock.acquire(timeout=WRITE_LOCK_TIMEOUT_S):
             raise sa.exc.TimeoutError
@@ -81,11 +74,7 @@ class WriteLock:
             os.close(self._file)
 
     def _try_file(self) -> bool:
-        """Take the lock on the file if it is free, and return whether it was; never waits.
-
-        True, too, for a database in memory, on Windows, and from the first time on that the file cannot be opened or
-        locked: then only the threads of this process exclude one another.
-        """
+        """Take the lock on the file if it is free, and return whether it was; never waits."""
         if not self._path:
             return True
         try:
@@ -101,9 +90,8 @@ class WriteLock:
 
 @dataclass(eq=False)
 class _Write:
-    """A write that waits for its commit: what it does, and what came of it once `woken` is set.
-
-    It is also woken to commit what waits, itself included: then `leads` is set and there is no result yet.
+    """A write that waits for its commit: what it does, and what came of it once `woken` is set. It is also woken to
+    commit what waits, itself included: then `leads` is set and there is no result yet.
     """
 
     work: Callable[[sa.Connection], Any]
@@ -115,28 +103,16 @@ class _Write:
 
 
 class SharedCommits:
-    """Lets threads that write to SQLite at the same time share a commit, which is one flush of the disk.
-
-    What arrives while a commit is under way is collected, and one of the waiting threads commits all of it at once. A
-    write returns once its own commit is on disk. Where one of them fails, all are rolled back, and each is written
-    again in a transaction of its own, so that the error reaches nobody else.
-    """
+    """Lets threads that write to SQLite at the same time share a commit, which is one flush of the disk."""
 
     def __init__(self, engine: sa.Engine) -> None:
-        """`engine` is that of an SQLite database; nothing waits yet."""
         self._engine, self.lock = engine, WriteLock(engine.url.database)
         self._mutex = threading.Lock()  # held for the two fields below, never while the database works
         self._waiting: list[_Write] = []
         self._has_leader = False
 
     def run(self, work: Callable[[sa.Connection], Any]) -> Any:
-        """Do some work in a transaction that other threads may share; return its result once that is committed.
-
-        If another write that shares the transaction fails, all are rolled back and each is done anew alone: so `work`
-        may be called in another thread, and twice. Raises what it raises, and sqlalchemy.exc.TimeoutError after
-        WRITE_LOCK_TIMEOUT_S seconds in the queue or, if another thread is committing it by then, after three times
-        that: only then may it still be committed.
-        """
+        """Do some work in a transaction that other threads may share; return its result once that is committed."""
         write = _Write(work)
         with self._mutex:
             self._waiting.append(write)
@@ -150,11 +126,6 @@ class SharedCommits:
         return write.result
 
     def _wait_for(self, write: _Write) -> None:
-        """Wait until the write is done, or it is its turn to lead; raises TimeoutError if neither comes in time.
-
-        A write that waits in the queue for WRITE_LOCK_TIMEOUT_S leaves it, and is not stored. One that a leader has
-        taken by then is waited for twice as long again, and may be committed even after the error.
-        """
         if write.woken.wait(WRITE_LOCK_TIMEOUT_S):
             return
         with self._mutex:
@@ -166,10 +137,7 @@ class SharedCommits:
             raise sa.exc.TimeoutError
 
     def _lead(self, leader: _Write) -> None:
-        """Commit all that waits as soon as the lock is free, and wake its threads; then let the next write lead.
-
-        `leader` is the write of this thread. If the lock cannot be had, it leaves the queue: TimeoutError is raised.
-        """
+        """Commit all that waits as soon as the lock is free, and wake its threads."""
         batch = list[_Write]()
         try:
             with self.lock:
@@ -188,12 +156,7 @@ class SharedCommits:
                 write.woken.set()
 
     def _commit(self, batch: Sequence[_Write]) -> None:
-        """Commit these writes together, in this thread, or each alone if one of them fails; every one is done
-        afterwards.
-
-        Each then has its result or its error; nothing is raised. All have the same error if the transaction could not
-        begin. Those that are written alone are called a second time.
-        """
+        """All have the same error if the transaction could not begin."""
         begun = False
         try:
             with self._engine.begin() as connection:
@@ -223,10 +186,8 @@ def transactional(engine: sa.Engine) -> sa.Engine:
 
 @dataclass(frozen=True)
 class OpenDatabase:
-    """An open database as all groups of queries share it.
-
-    `engine` commits at the end of a transaction, `single_engine` each statement at once where the database can do that;
-    they have the same connections. `commits` is there for SQLite alone. `clock` tells the time that is stored.
+    """An open database as all groups of queries share it. `engine` commits at the end of a transaction,
+    `single_engine` each statement at once where the database can do that; they have the same connections.
     """
 
     engine: sa.Engine
@@ -242,10 +203,8 @@ class OpenDatabase:
 
 
 class QueryBase:
-    """A group of queries on one part of the database.
-
-    SQLite lets one connection write at a time: waiting for a lock of our own is fair and quick, while SQLite itself
-    sleeps and tries again. PostgreSQL needs no such lock, and lets commits share a flush by itself.
+    """A group of queries on one part of the database. SQLite lets one connection write at a time: waiting for a lock
+    of our own is fair and quick, while SQLite itself sleeps and tries again.
     """
 
     def __init__(self, database: OpenDatabase) -> None:
@@ -255,12 +214,9 @@ class QueryBase:
 
     @contextmanager
     def transaction(self) -> Iterator[sa.Connection]:
-        """Put everything that this thread reads and writes, in whatever group of queries, into one transaction.
-
-        It is committed at the end and rolled back by an exception. A transaction inside another one is a savepoint: its
-        exception takes back what it wrote, and the outer one commits. Other threads are not affected. On SQLite nobody
-        else writes meanwhile, so what was read is still true when something is written; waiting for that ends in
-        sqlalchemy.exc.TimeoutError after WRITE_LOCK_TIMEOUT_S. PostgreSQL has row locks.
+        """Put everything that this thread reads and writes, in whatever group of queries, into one transaction. A
+        transaction inside another one is a savepoint: its exception takes back what it wrote, and the outer one
+        commits.
         """
         if current := self._current_connection():
             with current.begin_nested():
@@ -276,21 +232,14 @@ class QueryBase:
                 _CURRENT.reset(outer)
 
     def in_transaction(self, work: Callable[[sa.Connection], Result]) -> Result:
-        """Do some work inside `transaction()` and return its result; on SQLite threads share their commits.
-
-        What the work raises takes back what it wrote, and is raised again. On SQLite, the work may be called twice, and
-        in another thread. Inside `transaction()`, it is called once, in this thread, in a savepoint of that.
+        """Do some work inside `transaction()` and return its result; on SQLite threads share their commits. Inside
+        `transaction()`, it is called once, in this thread, in a savepoint of that.
         """
         if self._commits is None or self._current_connection():
             with self.transaction() as connection:
                 return work(connection)
 
         def within(connection: sa.Connection) -> tuple[Result | None, Exception | None]:
-            """Do the work in a savepoint of a shared transaction, as the current one of the thread that calls this.
-
-            Returns its result and None or, if it raises, None and the error, after a rollback to the savepoint. An
-            SQLAlchemyError is raised, so that the transaction is rolled back and each write is tried alone.
-            """
             outer = _CURRENT.set((self.engine, connection))
             savepoint = connection.begin_nested()
             try:
@@ -326,22 +275,16 @@ class QueryBase:
         return current[1] if current and current[0] is self.engine else None
 
     def _fetch_one(self, query: sa.Select[Any], **values: Any) -> Any:
-        """The only row of a query, None if there is none; raises MultipleResultsFound for two.
-
-        `values` are those of the query's bind parameters.
-        """
         with self._read_connection() as connection:
             return connection.execute(query, values).one_or_none()
 
     def _fetch_all(self, query: sa.Select[Any] | sa.CompoundSelect[Any], **values: Any) -> Sequence[Any]:
-        """Every row; `values` are those of the query's bind parameters."""
         with self._read_connection() as connection:
             return connection.execute(query, values).all()
 
     def _execute(self, statement: sa.UpdateBase, values: Mapping[str, Any] | None = None) -> int:
-        """Execute one INSERT, UPDATE or DELETE, and return the number of rows it changed.
-
-        It is committed at once (on SQLite, with what other threads write) or, inside `transaction()`, when that ends.
+        """It is committed at once (on SQLite, with what other threads write) or, inside `transaction()`, when that
+        ends.
         """
         if current := self._current_connection():
             return current.execute(statement, values).rowcount
@@ -351,7 +294,6 @@ class QueryBase:
             return connection.execute(statement, values).rowcount
 
     def _insert_into(self, table: sa.Table) -> sqlite.Insert | postgresql.Insert:
-        """An INSERT that knows ON CONFLICT, which SQLAlchemy has for each database separately."""
         return sqlite.insert(table) if self.engine.dialect.name == "sqlite" else postgresql.insert(table)
 
 
@@ -371,7 +313,6 @@ def from_row(kind: type[Kind], row: Any, prefix: str = "") -> Kind:
 
 @lru_cache
 def _values_of(kind: type, prefix: str) -> Callable[[Any], tuple[Any, ...]]:
-    """What takes the values of a dataclass's fields out of a row; found once, since a roster has hundreds of rows."""
     return itemgetter(*(prefix + field.name for field in fields(kind)))
 
 

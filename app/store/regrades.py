@@ -31,10 +31,9 @@ class Regrade:
 
 @dataclass(frozen=True)
 class NewMarks:
-    """The marks that an attempt gets in a regrade, and the sheet key of the definition that gives them.
-
-    `marked_by` becomes `Attempt.marked_by`; it is FrozenWorksheet(definition).sheet_key, which equals the
-    attempt's own sheet key where the correction left the questions alone.
+    """The marks that an attempt gets in a regrade, and the sheet key of the definition that gives them. `marked_by`
+    becomes `Attempt.marked_by`; it is FrozenWorksheet(definition).sheet_key, which equals the attempt's own sheet
+    key where the correction left the questions alone.
     """
 
     graded: Graded
@@ -59,12 +58,7 @@ class Regrades(QueryBase):
         new: Mapping[int, NewMarks],
         definitions: Mapping[str, Content] | None = None,
     ) -> int:
-        """Store a regrade by this teacher, and return its id: attempts get the new marks, the old ones are kept.
-
-        `definitions` are the corrected worksheets that gave the marks, by what `marked_by` calls them, and are stored
-        with their snapshots. `new` has the marks by attempt id; ids of other activities' attempts are ignored. On an
-        error nothing changes.
-        """
+        """Store a regrade by this teacher, and return its id: attempts get the new marks, the old ones are kept."""
         with self.transaction() as connection:
             corrected = {marked_by: content.as_json() for marked_by, content in (definitions or {}).items()}
             row = {"activity_id": activity_id, "teacher_id": teacher_id, "at": self.now(), "definitions": corrected}
@@ -80,10 +74,6 @@ class Regrades(QueryBase):
     def _replace_marks(
         self, connection: sa.Connection, activity_id: int, regrade_id: int, new: Mapping[int, NewMarks]
     ) -> None:
-        """Store the present marks of these attempts as old marks of a regrade, then give the attempts their new marks.
-
-        `new` is by attempt id. Attempts of another activity are left alone.
-        """
         this = (attempts.c.id == sa.bindparam("attempt"), attempts.c.activity_id == activity_id)
         marks_now = [attempts.c[name] for name in _MARK_COLUMNS]
         before = sa.select(sa.literal(regrade_id), attempts.c.id, *marks_now).where(*this)
@@ -97,17 +87,14 @@ class Regrades(QueryBase):
         connection.execute(update, rows)
 
     def definitions(self, activity_id: int) -> dict[str, Content]:
-        """The corrected worksheets that regrades of an activity marked by, by what `marked_by` calls them.
-
-        Of two regrades with the same name, the later one's definition counts.
-        """
+        """The corrected worksheets that regrades of an activity marked by, by what `marked_by` calls them."""
         query = sa.select(regrades.c.definitions).where(regrades.c.activity_id == activity_id).order_by(regrades.c.id)
         stored = (definitions for (definitions,) in self._fetch_all(query))
         return {marked_by: Content.from_json(json) for each in stored for marked_by, json in each.items()}
 
     def of_activity(self, activity_id: int) -> tuple[Regrade, ...]:
-        """Every regrade of an activity, newest first: id, time, the teacher's name ("" if the account is gone), and how
-        many attempts it gave new marks.
+        """Every regrade of an activity, newest first: id, time, the teacher's name ("" if the account is gone), and
+        how many attempts it gave new marks.
         """
         changed = sa.select(sa.func.count()).where(old_marks.c.regrade_id == regrades.c.id).scalar_subquery()
         query = (
@@ -119,11 +106,7 @@ class Regrades(QueryBase):
         return tuple(Regrade(*row) for row in self._fetch_all(query))
 
     def old_marks(self, activity_id: int, student_id: int) -> dict[int, tuple[OldMarks, ...]]:
-        """The marks that a student's attempts in an activity had before each regrade, oldest first, by attempt id.
-
-        Each comes with the time of the regrade that replaced it: kinds of marks, misconceptions, score and best score.
-        Attempts that were never regraded are left out.
-        """
+        """The marks that a student's attempts in an activity had before each regrade, oldest first, by attempt id."""
         query = (
             sa.select(old_marks, regrades.c.at)
             .join(regrades, regrades.c.id == old_marks.c.regrade_id)

@@ -36,11 +36,7 @@ MAX_TYPED_CODE = 40  # characters
 
 @dataclass(frozen=True)
 class Student:
-    """A name on the roster of a course. `joined_at` is None until somebody has claimed the name.
-
-    `roster_key` is the number that the roster gives, None if it gives none, `number_title` the title of the column that
-    it came from, and `canvas_id` what Canvas calls the student.
-    """
+    """A name on the roster of a course. `joined_at` is None until somebody has claimed the name."""
 
     id: int
     course_id: int
@@ -73,7 +69,6 @@ class NameTakenError(Exception):
 
 
 def _nothing_in(*tables: sa.Table) -> list[sa.ColumnElement[bool]]:
-    """The conditions that a student has no row in any of these tables."""
     return [~sa.exists().where(table.c.student_id == students.c.id) for table in tables]
 
 
@@ -106,10 +101,7 @@ class Roster(QueryBase):
         self._key = key
 
     def add_students(self, course: Course, entries: Iterable[RosterEntry | tuple[str, str | None]]) -> int:
-        """Add the students who are not on the roster yet, by their number or else their name; return how many.
-
-        Those added together are one import, which `undo_import` takes back.
-        """
+        """Add the students who are not on the roster yet, by their number or else their name; return how many."""
         import_key = secrets.token_hex(16)
         with self.transaction() as connection:
             # Two imports at once would each find nobody on the roster. A student who joins under one of the names does
@@ -136,8 +128,6 @@ class Roster(QueryBase):
     def last_import(self, course: Course) -> RosterImport | None:
         """The newest import of which a course still has students: its key, its time, and how many of them are left,
         joined or not.
-
-        None if there is none.
         """
         imported = (students.c.course_id == course.id, students.c.import_key.is_not(None))
         query = sa.select(students.c.import_key, sa.func.max(students.c.created_at), sa.func.count())
@@ -146,11 +136,7 @@ class Roster(QueryBase):
         return RosterImport(*newest) if newest else None
 
     def undo_import(self, course: Course, import_key: str) -> tuple[int, int]:
-        """Remove the students whom an import added; return how many were removed and how many stay.
-
-        Those stay who have joined, whom a browser is enrolled as, who have opened an activity or practised, or of whom
-        there is anything in _WORK; they no longer count as imported.
-        """
+        """Remove the students whom an import added; return how many were removed and how many stay."""
         this = (students.c.course_id == course.id, students.c.import_key == import_key)
         with self.transaction() as connection:
             never_joined = (students.c.joined_at.is_(None), *_nothing_in(*_WORK, attendance, enrolments))
@@ -160,18 +146,11 @@ class Roster(QueryBase):
         return removed, kept
 
     def idle_newcomers(self, course: Course) -> tuple[Student, ...]:
-        """The students, by name, who joined with the code under a name that was on no roster, and have done nothing.
-
-        They have neither a number nor anything in _WORK (attempts, drafts, answers on exit tickets, extra time, changed
-        points), have handed in no exit ticket, and have not practised. They may have opened an activity.
-        """
+        """The students, by name, who joined with the code under a name that was on no roster, and have done nothing."""
         return self._select(students.c.course_id == course.id, *_IDLE_NEWCOMER)
 
     def remove_idle_newcomers(self, course: Course, newest_id: int) -> int:
-        """Delete the `idle_newcomers` whose ids are at most `newest_id`, so that nobody goes who has joined since.
-
-        Returns how many were deleted. Whoever begins to work before they are deleted stays.
-        """
+        """Delete the `idle_newcomers` whose ids are at most `newest_id`, so that nobody goes who has joined since."""
         idle = sa.select(students.c.id).where(
             students.c.course_id == course.id, students.c.id <= newest_id, *_IDLE_NEWCOMER
         )
@@ -184,10 +163,7 @@ class Roster(QueryBase):
             )
 
     def students(self, course: Course, offset: int = 0, limit: int | None = None) -> tuple[Student, ...]:
-        """The students of a course, by name, whether they have joined or not.
-
-        All of them, or at most `limit` after the first `offset`.
-        """
+        """The students of a course, by name, whether they have joined or not."""
         return self._select(students.c.course_id == course.id, offset=offset, limit=limit)
 
     def count(self, course: Course) -> tuple[int, int]:
@@ -201,10 +177,8 @@ class Roster(QueryBase):
         return self._select(students.c.course_id == course.id, students.c.name_key == name_key(name))
 
     def unclaimed_names(self, course: Course, words: Sequence[str] = (), limit: int | None = None) -> tuple[str, ...]:
-        """The names of students who have not joined, each `name_key` once, sorted by it; `limit` at most (None: all).
-
-        Of several spellings of one `name_key`, the one that the database sorts last is taken. Each of `words`, which
-        are parts of a `name_key`, must begin a word of the name.
+        """The names of students who have not joined, each `name_key` once, sorted by it; `limit` at most (None:
+        all).
         """
         key = students.c.name_key
         fit = [key.startswith(word, autoescape=True) | key.contains(f" {word}", autoescape=True) for word in words]
@@ -218,11 +192,7 @@ class Roster(QueryBase):
         return from_row(Student, row) if row else None
 
     def rename(self, student: Student, entry: RosterEntry | tuple[str, str | None]) -> bool:
-        """Give a student the name and number of an entry, and return whether that was done.
-
-        False, and nothing changes, if another student of the course has that number or, without a number, if another
-        student without one has the same name (`name_key`).
-        """
+        """Give a student the name and number of an entry, and return whether that was done."""
         name, roster_key, title, canvas_id, _doubtful = RosterEntry(*entry)
         if roster_key == student.roster_key:  # else they were another number's
             title, canvas_id = title or student.number_title, canvas_id or student.canvas_id
@@ -241,10 +211,7 @@ class Roster(QueryBase):
         self._execute(sa.delete(students).where(students.c.id == student.id))
 
     def release_student(self, student: Student) -> None:
-        """Make a student's name unclaimed again: no browser is enrolled as them, and their resume code is void.
-
-        Their drafts, attempts and exit tickets stay.
-        """
+        """Make a student's name unclaimed again: no browser is enrolled as them, and their resume code is void."""
         with self.transaction() as connection:
             connection.execute(sa.delete(enrolments).where(enrolments.c.student_id == student.id))
             this = sa.update(students).where(students.c.id == student.id)
@@ -254,9 +221,7 @@ class Roster(QueryBase):
 
     def lock_name(self, course: Course, name: str) -> None:
         """Inside `transaction()`, wait for and hold the lock on this name in this course until the transaction ends.
-
-        With it, the second of two people who join under one name at once finds the first one's row. SQLite needs no
-        lock, since `transaction()` lets one thread write at a time.
+        SQLite needs no lock, since `transaction()` lets one thread write at a time.
         """
         if self.engine.dialect.name == "postgresql":
             number = int.from_bytes(hashlib.sha256(name_key(name).encode()).digest()[:4], signed=True)
@@ -266,9 +231,7 @@ class Roster(QueryBase):
         self, course: Course, name: str, visitor_id: int | None = None, code: str = ""
     ) -> tuple[Student, str]:
         """Add a student without a number who has joined, and enrol the visitor's browser as them if one is given.
-
-        Returns the student and their resume code: `code`, or a random one if that is empty. Raises NameTakenError, and
-        adds nobody, if another student of the course has the same name and no number.
+        Raises NameTakenError, and adds nobody, if another student of the course has the same name and no number.
         """
         code, at = code or new_code(), self.now()
         row = {"course_id": course.id, "name": name, "resume_hash": self._key.code_hash(code), "joined_at": at,
@@ -284,10 +247,7 @@ class Roster(QueryBase):
         return student, code
 
     def claim_name(self, student: Student, visitor_id: int, code: str = "") -> str | None:
-        """Enrol a browser as a student whose name is unclaimed, and return their resume code.
-
-        It is `code`, or a random one if that is empty. None, and nothing changes, if the name has been claimed by now.
-        """
+        """Enrol a browser as a student whose name is unclaimed, and return their resume code."""
         code = code or new_code()
         unclaimed = sa.update(students).where(students.c.id == student.id, students.c.joined_at.is_(None))
         claim = unclaimed.values(joined_at=self.now(), resume_hash=self._key.code_hash(code))
@@ -298,10 +258,7 @@ class Roster(QueryBase):
         return code
 
     def find_by_resume_code(self, code: str) -> Student | None:
-        """The student with this resume code, in whatever course; None if nobody has the code.
-
-        Lower case, spaces and hyphens in the typed code do not matter.
-        """
+        """The student with this resume code, in whatever course; None if nobody has the code."""
         this = students.c.resume_hash == self._key.code_hash(normalised_code(code))
         row = self._fetch_one(sa.select(*columns(students, Student)).where(this))
         return from_row(Student, row) if row else None
@@ -317,8 +274,8 @@ class Roster(QueryBase):
         return self._fetch_one(sa.select(students.c.id).where(*this)) is not None
 
     def renew_code(self, student: Student) -> str:
-        """Give a student a new random resume code and return it; the old one is void, but browsers stay enrolled as the
-        student.
+        """Give a student a new random resume code and return it; the old one is void, but browsers stay enrolled as
+        the student.
         """
         code = new_code()
         this = sa.update(students).where(students.c.id == student.id)
@@ -340,10 +297,8 @@ class Roster(QueryBase):
         return tuple(_enrolment(row) for row in self._fetch_all(_ENROLMENTS, visitor_id=visitor_id))
 
     def practising(self, visitor_id: int) -> tuple[Enrolment, Mapping[str, Any], str | None] | None:
-        """The enrolment for which a browser practises, what that course practises, and the student's practice record or
-        None.
-
-        It is the latest enrolment in a course that has practice and is not archived; None if there is none.
+        """The enrolment for which a browser practises, what that course practises, and the student's practice record
+        or None.
         """
         practises = (courses.c.archived_at.is_(None), courses.c.practice.is_not(sa.null()))
         query = _ENROLMENTS.add_columns(courses.c.practice, students.c.practice_record).where(*practises).limit(1)
@@ -368,13 +323,11 @@ class Roster(QueryBase):
     def _select(
         self, *conditions: sa.ColumnElement[bool], offset: int = 0, limit: int | None = None
     ) -> tuple[Student, ...]:
-        """The students who meet every condition, by name without regard to case, then by id; see `students`."""
         query = sa.select(*columns(students, Student)).where(*conditions).order_by(students.c.name_key, students.c.id)
         query = query.offset(offset or None).limit(limit)
         return tuple(from_row(Student, row) for row in self._fetch_all(query))
 
     def _enrol(self, connection: sa.Connection, student: Student, visitor_id: int) -> None:
-        """Enrol a browser as a student, in place of the student it may have been in the same course until now."""
         row = {"visitor_id": visitor_id, "course_id": student.course_id, "student_id": student.id,
                "created_at": self.now()}  # fmt: skip
         key = [enrolments.c.visitor_id, enrolments.c.course_id]
@@ -389,10 +342,7 @@ def new_code(length: int = CODE_LENGTH) -> str:
 
 
 def resume_code_from(secret: bytes) -> str:
-    """A resume code that is always the same for one secret of 256 random bits, and looks like a random one.
-
-    It is the last CODE_LENGTH digits of the big-endian number, lowest first, with UNAMBIGUOUS_LETTERS as the digits.
-    """
+    """A resume code that is always the same for one secret of 256 random bits, and looks like a random one."""
     number = int.from_bytes(secret)
     return "".join(
         UNAMBIGUOUS_LETTERS[number // len(UNAMBIGUOUS_LETTERS) ** position % len(UNAMBIGUOUS_LETTERS)]

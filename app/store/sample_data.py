@@ -33,11 +33,7 @@ class SimulatedAttempt:
 
 @dataclass(frozen=True)
 class SimulatedStudent:
-    """A simulated student in one activity.
-
-    `student` is the index of their name in the list of names. `typed` are drafts of sheets without an attempt: sheet
-    number, sizes and answers. `ticket` has the exit-ticket answers by question; it is empty if none was handed in.
-    """
+    """A simulated student in one activity. `student` is the index of their name in the list of names."""
 
     student: int
     activity: Activity
@@ -51,11 +47,7 @@ class SampleData(QueryBase):
     """Fills sample courses."""
 
     def fill(self, course: Course, names: Sequence[str], simulated: Iterable[SimulatedStudent]) -> None:
-        """Add students of these names, joined now and without resume codes, to a course, with everything they did.
-
-        `simulated` names each student by the index in `names`, from 0, once for each activity; a student may be missing
-        there. On an error, such as a name that the course has already, nothing is added.
-        """
+        """Add students of these names, joined now and without resume codes, to a course, with everything they did."""
         at = self.now()
         with self.transaction() as connection:
             rows = [{"course_id": course.id, "name": name, "joined_at": at, "created_at": at} for name in names]
@@ -67,12 +59,6 @@ class SampleData(QueryBase):
     def _insert_classwork(
         self, connection: sa.Connection, student: SimulatedStudent, student_id: int, day: date
     ) -> None:
-        """Insert what a student did in one activity: attendance, drafts, attempts and the exit ticket, if any.
-
-        The draft of a sheet is the last attempt on it, saved at that time, or else what is typed, saved on arrival.
-        Attempts have random client ids. Answers on the ticket have random ids, no marks, and `day`, that of arrival in
-        the course's time zone; they have no student where the activity's tickets are anonymous.
-        """
         activity, arrived_at = student.activity, student.arrived_at
         keys = {
             number: ClassSheetKey(student_id, activity.id, activity.revision, number, item.sheet_key)

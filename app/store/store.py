@@ -75,14 +75,8 @@ class StoredModel:
 
 
 class Store(QueryBase):
-    """An open database with the newest tables.
-
-    The secret key is in `key_file` or, if that is empty, in the data folder `folder`, made if there is none.
-    `processes` is how many share the connections that the server allows. `clock` gives the times that are stored. On
-    PostgreSQL, `role` and the mark of the key are in the names of the connections (`connection_name`).
-
-    The store itself has the queries on visitors, runs and imported models. The others are grouped:
-    `store.roster.students(course)`, `store.classwork.save(key, draft)` and so on. `transaction()` spans all groups.
+    """An open database with the newest tables. The secret key is in `key_file` or, if that is empty, in the data
+    folder `folder`, made if there is none.
     """
 
     def __init__(
@@ -94,10 +88,6 @@ class Store(QueryBase):
         key_file: str = "",
         role: ProcessRole = "command",
     ) -> None:
-        """Read or make the key, open the database, create or migrate its tables, and make the groups of queries.
-
-        Raises SecretFileError, SQLAlchemyError, and what `prepare_tables` raises, with every connection closed.
-        """
         key = SecretKey(read_or_make_secret(folder, key_file))
         engine = open_engine(url, processes, connection_name(role, key))
         database = OpenDatabase.of(engine, clock)
@@ -126,22 +116,14 @@ class Store(QueryBase):
         self.sample_data = SampleData(database)
 
     def close(self) -> None:
-        """Close every connection, and on SQLite the file by which processes take turns.
-
-        That includes the connection on which jobs are awaited. The next query opens what it needs again. Closing twice
-        does no harm.
-        """
+        """Close every connection, and on SQLite the file by which processes take turns."""
         self.jobs.stop_listening()
         self.engine.dispose()
         if self._commits:
             self._commits.lock.close()
 
     def check_writable(self) -> None:
-        """Raise SQLAlchemyError if the database takes nothing in, or the disk of an SQLite file is nearly full.
-
-        Nothing is written: an UPDATE of no rows needs all that a write needs, but for room. A client cannot ask how
-        much room PostgreSQL has.
-        """
+        """Raise SQLAlchemyError if the database takes nothing in, or the disk of an SQLite file is nearly full."""
         self._execute(sa.update(visitors).where(sa.false()).values(token_hash=""))
         check_room(self.engine)
 
@@ -166,18 +148,12 @@ class Store(QueryBase):
     # Runs of a head
 
     def new_run(self, answers: Answers, frozen: Mapping[str, Any], activity_id: int | None = None) -> Run:
-        """A run that has not finished, to be stored by `add_run`; `frozen` is what it stores of its sheet.
-
-        `activity_id` is the activity in which a student started it, None for practice. Its id is 96 random bits, since
-        knowing it is enough to see the run.
-        """
+        """A run that has not finished, to be stored by `add_run`; `frozen` is what it stores of its sheet."""
         return Run(secrets.token_urlsafe(12), answers, frozen, None, None, self.now(), activity_id)
 
     def add_run(self, run: Run, snapshots: Iterable[Snapshot] = ()) -> Run:
         """Store a new run with `snapshots`, the texts that its `frozen` names, in one transaction; return the same
         `run`.
-
-        They count as kept at its `created_at`. An id that is stored already raises IntegrityError.
         """
         with self.transaction() as connection:
             keep_snapshots(connection, self._insert_into, snapshots, run.created_at)
@@ -186,10 +162,7 @@ class Store(QueryBase):
         return run
 
     def finish_run(self, run_id: str, result: Mapping[str, Any] | None, problem: str | None = None) -> None:
-        """Store that a run has finished: its result, or None and the sentence that says why there is none.
-
-        The sentence is cut after 500 characters.
-        """
+        """Store that a run has finished: its result, or None and the sentence that says why there is none."""
         values = {"result": None if result is None else dict(result), "problem": problem and problem[:MAX_PROBLEM]}
         self._execute(sa.update(runs).where(runs.c.id == run_id).values(**values))
 
@@ -203,11 +176,7 @@ class Store(QueryBase):
     # Imported models
 
     def keep_model(self, name: str, config: Any, source: str, given_name: str = "") -> StoredModel:
-        """Store a parsed config.json, and return the model with its key: a hash of the config and of the given name.
-
-        One that is stored already keeps the name and source of its first import. The name is cut after 100 characters,
-        the source after 200. Either way its use is noted, as by `find_model`.
-        """
+        """Store a parsed config.json, and return the model with its key: a hash of the config and of the given name."""
         text = _config_text(config)
         key = _model_key(f"{text} {given_name}" if given_name else text)
         row = {"key": key, "name": name[:100], "config": text, "source": source[:200], "created_at": self.now()}
@@ -219,10 +188,7 @@ class Store(QueryBase):
         return self.find_model(_model_key(_config_text(config)))
 
     def find_model(self, key: str) -> StoredModel | None:
-        """The imported model with that key, whose use is noted once a day; None if there is none.
-
-        A key that is not "cfg-" and 20 hexadecimal digits is not looked up.
-        """
+        """The imported model with that key, whose use is noted once a day; None if there is none."""
         if not imported_model(key):
             return None
         query = sa.select(*columns(models, StoredModel), models.c.used_at).where(models.c.key == key)
@@ -241,7 +207,6 @@ class Store(QueryBase):
 
 
 def _config_text(config: Any) -> str:
-    """A config as it is stored: sorted, in ASCII, without spaces."""
     return json.dumps(config, sort_keys=True, separators=(",", ":"))
 
 

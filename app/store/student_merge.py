@@ -22,11 +22,7 @@ _MAX_SHEET_KEY = 200  # characters
 @dataclass(frozen=True)
 class MergePreview:
     """What a merge would move to the student who stays, and what happens where both have the same thing.
-
-    `activities` that both opened become one attendance. `kept_aside` counts the sheets on which both typed different
-    answers into one box: the older ones stay in the database and in exports, but the student no longer sees them.
-    `replaced_grades` are the ids of activities where both have a grade set by hand: the newer one stays.
-    `ends_resume_code` says whether the resume code of the student who goes stops working, since the other has one too.
+    `activities` that both opened become one attendance.
     """
 
     attempts: int
@@ -45,11 +41,6 @@ class StudentMerge(QueryBase):
     def preview(self, stays: Student, goes: Student) -> MergePreview:
         """What `merge` would do with these two students now; nothing changes, and whether they can be merged is not
         checked.
-
-        Counted are the attempts, drafts, opened activities, exit tickets and browsers of `goes` that would move,
-        whether `stays` has the same or not, and the sheets of which older texts would be kept aside. It also has the
-        ids of the activities where both have a grade set by hand, ascending, and whether the resume code of `goes`
-        ends, as it does if both have one.
         """
         with self._read_connection() as connection:
             typed = _both(connection, drafts, stays, goes)
@@ -68,14 +59,7 @@ class StudentMerge(QueryBase):
             )
 
     def merge(self, stays: Student, goes: Student) -> bool:
-        """Give `stays` everything that belongs to `goes`, and delete `goes`, in one transaction.
-
-        Attempts keep their order in time, so the newest of both counts; so does the newest grade set by hand. Two
-        drafts of one sheet, arrivals and extra times are combined (_COMBINED); texts that this loses are kept aside.
-        `stays` keeps name, number, resume code and practice record, and gets those of `goes`, except the name, that it
-        lacks. False, and nothing changes, if one of them is no longer on the roster, both are the same, or they are of
-        different courses.
-        """
+        """Give `stays` everything that belongs to `goes`, and delete `goes`, in one transaction."""
         if stays.id == goes.id or stays.course_id != goes.course_id:
             return False
         with self.transaction() as connection:
@@ -103,7 +87,6 @@ class StudentMerge(QueryBase):
 
 
 def _merged_student(stays: Any, goes: Any) -> dict[str, Any]:
-    """The new values of the row that stays; the name is left as it is."""
     joined = [row.joined_at for row in (stays, goes) if row.joined_at]
     numbered = stays if stays.roster_key else goes  # a number goes with the title of its column
     filled = {name: getattr(stays, name) or getattr(goes, name) for name in ("resume_hash", "practice_record")}
@@ -117,10 +100,6 @@ def _count(connection: sa.Connection, table: sa.Table, student: Student) -> int:
 
 
 def _overrides(connection: sa.Connection, *whose: Student) -> dict[int, list[Any]]:
-    """The newest change of points of each of these students in each activity, unless it is "undone".
-
-    By activity id, each list oldest first; activities without one are left out.
-    """
     ids = [student.id for student in whose]
     newest = sa.select(sa.func.max(grade_changes.c.id)).where(grade_changes.c.student_id.in_(ids))
     newest = newest.group_by(grade_changes.c.activity_id, grade_changes.c.student_id)
@@ -134,10 +113,7 @@ def _overrides(connection: sa.Connection, *whose: Student) -> dict[int, list[Any
 def _both(
     connection: sa.Connection, table: sa.Table, stays: Student, goes: Student, *, locked: bool = False
 ) -> dict[tuple[Any, ...], tuple[Any, Any]]:
-    """The rows of both students in a table, as pairs (row of `stays`, row of `goes`) with None for a missing one.
-
-    They are by the values of the table's columns in _KEYS. If `locked`, nobody changes them until the transaction ends.
-    """
+    """If `locked`, nobody changes them until the transaction ends."""
     key = _KEYS[table]
     pairs = dict[tuple[Any, ...], list[Any]]()
     query = sa.select(table).where(table.c.student_id.in_((stays.id, goes.id)))
@@ -148,11 +124,6 @@ def _both(
 
 
 def _move(connection: sa.Connection, table: sa.Table, stays: Student, goes: Student, combine: _Combine) -> None:
-    """Move the rows of `goes` in a table with one row for each student and key to `stays`.
-
-    If both have a row with the same key, the one of `stays` is updated with the columns that `combine`, called with
-    that row and the one of `goes`, returns, and the latter is deleted.
-    """
     key = [table.c[name] for name in _KEYS[table]]
     for values, (ours, theirs) in _both(connection, table, stays, goes, locked=True).items():
         same = [column == value for column, value in zip(key, values, strict=True)]
@@ -165,10 +136,6 @@ def _move(connection: sa.Connection, table: sa.Table, stays: Student, goes: Stud
 
 
 def _move_attempts(connection: sa.Connection, stays: Student, goes: Student) -> None:
-    """Move every attempt of `goes` to `stays`.
-
-    One whose client id `stays` has used, too, as when one paper was entered for both, gets a random client id first.
-    """
     used = sa.select(attempts.c.client_id).where(attempts.c.student_id == stays.id)
     theirs = attempts.c.student_id == goes.id
     repeated = sa.select(attempts.c.id).where(theirs, attempts.c.client_id.in_(used))
@@ -179,12 +146,6 @@ def _move_attempts(connection: sa.Connection, stays: Student, goes: Student) -> 
 
 
 def _keep_older_texts(connection: sa.Connection, stays: Student, goes: Student) -> None:
-    """Store the texts that merging two drafts of one sheet would lose, as a draft of `stays` that only exports show.
-
-    Lost are the older draft's texts, blank ones aside, where the newer one has another text, or all of them if the
-    drafts differ in their sizes. It is a copy of the older draft with these alone and no tab versions, under the first
-    of `_aside_keys` that is free in the activity. Sheets where nothing is lost get none.
-    """
     typed = _both(connection, drafts, stays, goes, locked=True)  # a save that is acknowledged now must not be lost
     taken = set(typed)
     for (activity_id, sheet_key), (ours, theirs) in typed.items():
@@ -198,17 +159,11 @@ def _keep_older_texts(connection: sa.Connection, stays: Student, goes: Student) 
 
 
 def _aside_keys(goes: Student, sheet_key: str) -> Iterator[str]:
-    """The keys that lost texts of a sheet may be stored under, in order of preference: '~12 SHEET', '~12.2 SHEET', …"""
     for suffix in chain([""], (f".{number}" for number in count(2))):
         yield f"~{goes.id}{suffix} {sheet_key}"[:_MAX_SHEET_KEY]
 
 
 def _lost_texts(ours: Any, theirs: Any) -> dict[str, str]:
-    """The texts of the older of two drafts, by box, that are not in what `_combined_draft` makes of them.
-
-    Blank ones are left out. If the drafts differ in their sizes, all that are not blank are lost, even those that both
-    drafts have.
-    """
     older, combined = min(ours, theirs, key=lambda row: row.saved_at), _combined_draft(ours, theirs)
     same_sizes = combined["variant"] == older.variant
     return {
@@ -219,13 +174,6 @@ def _lost_texts(ours: Any, theirs: Any) -> dict[str, str]:
 
 
 def _combined_draft(ours: Any, theirs: Any) -> dict[str, Any]:
-    """The columns of one draft made of two: the newer one, whose blank boxes get the older one's texts if both have the
-    same sizes.
-
-    Its version is one above the higher of both, so that whoever has read either reads it again. It has the highest
-    number of each tab of both, so that a save of either that arrives late or twice changes nothing. Sizes, model and
-    time are those of the newer.
-    """
     older, newer = sorted((ours, theirs), key=lambda row: row.saved_at)
     answers, versions = dict(newer.answers), dict(older.tab_versions)
     if older.variant == newer.variant:

@@ -41,7 +41,7 @@ class UtcDateTime(TypeDecorator[datetime]):
     cache_ok = True
 
     def process_bind_param(self, value: datetime | None, dialect: Any) -> datetime | None:
-        """What is stored: the time in UTC. A time without a zone counts as local time."""
+        """What is stored: the time in UTC."""
         return None if value is None else value.astimezone(UTC)
 
     def process_result_value(self, value: datetime | None, dialect: Any) -> datetime | None:
@@ -75,7 +75,6 @@ def _model_of_snapshot(context: Any) -> str | None:
 
 
 def _model_key(default: Callable[[Any], str | None]) -> Column[Any]:
-    """The imported model that a row needs, null for none. No foreign key: nothing that is typed is refused for it."""
     return Column("model_key", String(32), default=default)
 
 
@@ -363,7 +362,6 @@ revision_snapshots = Table(  # which snapshots a revision's content names
 
 
 def _owner_columns() -> Iterator[Column[Any]]:
-    """Whose work a row is, and on which sheet: a student's in an activity, or a visitor's in practice."""
     for name, table in (("visitor_id", "visitors"), ("student_id", "students"), ("activity_id", "activities")):
         yield Column(name, ForeignKey(f"{table}.id", ondelete="CASCADE"))
     yield Column("sheet_key", String(200), nullable=False)  # see FrozenWorksheet.sheet_key and practice_sheet_key
@@ -373,7 +371,6 @@ _ONE_OWNER = "(student_id IS NULL) = (activity_id IS NULL) AND (student_id IS NU
 
 
 def _index(table: Table, *names: str, unique: bool = False) -> None:
-    """An index of the rows that have a value in its first column, so that practice costs a class nothing."""
     has_first = table.c[names[0]].is_not(None)
     Index(None, *(table.c[n] for n in names), unique=unique, sqlite_where=has_first, postgresql_where=has_first)
 

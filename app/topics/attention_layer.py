@@ -38,11 +38,6 @@ ATTENTION_LAYER = TensorTable(
 
 
 def _latent_attention(key: str, *queries: Tensor) -> TensorTable:
-    """The table of a layer with latent attention (DeepSeek-AI, arXiv:2405.04434), under `key`.
-
-    `queries` are the tensors that make the queries from the input, matrices included. The cache holds r_kv + d_rope
-    numbers a token, for all heads together; keys (d_h = d_nope + d_rope wide) and values are made from them.
-    """
     return TensorTable(
         key,
         (
@@ -95,7 +90,6 @@ _LATENT = (
 
 
 def _layer_table(architecture: Architecture, _tokens: int) -> TensorTable:
-    """The table of an attention layer, with latent attention, and with latent queries, if the model has these."""
     if not architecture.has_latent_attention:
         return ATTENTION_LAYER
     return LATENT_ATTENTION_LAYER if architecture.has_latent_queries else DIRECT_LATENT_ATTENTION_LAYER

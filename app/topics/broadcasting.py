@@ -72,24 +72,16 @@ BROADCASTING = TensorTable("broadcasting", (*_PADDING, *_CAUSAL, *_POSITIONS, *_
 
 
 def _adds_positions(architecture: Architecture) -> bool:
-    """Whether the model adds rows of a position table to its token embeddings, and the table is d wide."""
     tables = [spec for spec in architecture.base_parameters if spec.part == ModelPart.POSITION_TABLE]
     return architecture.has_position_table and any(str(spec.in_out_shape[-1]) == "d" for spec in tables)
 
 
 def _has_scale(architecture: Architecture) -> bool:
-    """Whether a layer has a norm with a scale for each of the d numbers of a token's vector."""
     specs = [spec for kind in architecture.kinds for spec in kind.rows.get("norms", ())]
     return any(spec.kind == "scale" and spec.in_out_shape == (Expression.symbol("d"),) for spec in specs)
 
 
 def _broadcasting_table(architecture: Architecture, _tokens: int) -> TensorTable:
-    """The tensors of BROADCASTING that the model has, in a fixed order, under the same key.
-
-    They are the padding mask if the model reads text, the causal mask if it is causal as well, positions if it adds
-    rows of a position table, the scale of a norm if it has one of d numbers, cosines with RoPE, and groups of heads if
-    G is below H. A list that meets a column comes last, for every model. `_tokens` changes nothing.
-    """
     reads_text = architecture.input == "text"
     parts = {
         _PADDING: reads_text,

@@ -32,12 +32,6 @@ MOST_NEW_TOKENS = max(_NEW_TOKENS)
 
 
 def _sizes_of_step(architecture: Architecture, tokens: int) -> dict[str, int]:
-    """m, how many new tokens each text gets, and in an encoder-decoder N_enc, how many tokens the encoder has read.
-
-    Both change with `tokens`. m is one of _NEW_TOKENS, if possible neither `tokens` nor H, G, d_h, d_v or L of the
-    decoder. N_enc is the one length that the encoder reads, if there is only one; else one of _ENCODER_TOKENS, if
-    possible neither `tokens`, `tokens` + m nor d_h, or the number of the encoder's positions, if these are fewer.
-    """
     sizes = architecture.decoder_sizes
     new = first_free(_NEW_TOKENS, tokens, {tokens, *(sizes[symbol] for symbol in ("H", "G", "d_h", "d_v", "L"))})
     if not architecture.encoder_decoder:
@@ -47,14 +41,6 @@ def _sizes_of_step(architecture: Architecture, tokens: int) -> dict[str, int]:
 
 
 def _cache_table(key: str, *appended: Tensor, cached: str, used: str, of_layer: str = "") -> TensorTable:
-    """The table of one layer's KV cache, under `key`, with counts of what all L layers cache, in numbers and in bytes.
-
-    Its tensors are cached keys and values, queries, new keys and values, `appended`, repeated keys and values, scores,
-    weights and context. `cached` is how many tokens of each text are in the cache, as a symbol or formula. `appended`
-    are the tensors "keys" and "values" of all that the new tokens attend to, and `used` is how many tokens these are.
-    `of_layer` is the formula of how many tokens a layer caches for each text, by default `cached`. Bytes are 2 a
-    number.
-    """
     in_layer = of_layer or f"{{{cached}}}"
     numbers = Expression.parse(f"L*B*G*{in_layer}*(d_h + d_v)".replace("{", "").replace("}", ""))
     formula = f"{{L}} · {{B}} · {{G}} · {in_layer} · ({{d_h}} + {{d_v}})"
@@ -119,12 +105,6 @@ DECODER_KV_CACHE = replace(
 
 
 def _cache_of_model(architecture: Architecture, tokens: int) -> TensorTable:
-    """The table of m new tokens after `tokens` cached ones, chosen by the model.
-
-    Every encoder-decoder has the same one, DECODER_KV_CACHE. Of the others, a model with a sliding window of at most
-    `tokens` has a windowed table, any other a plain one; both kinds have repeated keys and values if G is below H, and
-    none if G = H.
-    """
     if architecture.encoder_decoder:
         return DECODER_KV_CACHE
     is_full = architecture.window is not None and tokens >= architecture.window
@@ -134,13 +114,11 @@ def _cache_of_model(architecture: Architecture, tokens: int) -> TensorTable:
 
 
 def _places(architecture: Architecture, _tokens: int) -> int:
-    """How many tokens the positions and the first chunk have room for."""
     chunks = (run.chunk for run in architecture.stacks[-1].runs if run.chunk)
     return min([architecture.max_decoder_tokens, *chunks])
 
 
 def _longest_before(architecture: Architecture, tokens: int) -> int:
-    """How many tokens can be cached so that MOST_NEW_TOKENS more have a place; below 1 if none can."""
     return _places(architecture, tokens) - MOST_NEW_TOKENS
 
 

@@ -47,12 +47,8 @@ def product_flops(table: TensorTable, key: str) -> Expression:
 
 @cache
 def layer_costs(gated: bool) -> tuple[Count, ...]:
-    """Counts of the FLOPs of one layer for N tokens: of each attention product, then of the whole feed-forward block.
-
-    The keys are "queries_flops", keys, values, scores, context, output and "feed_forward_flops". Each product is
-    counted in all heads that compute it: G key/value heads for keys and values, H query heads for the others: '2 · {N}
-    · {d} · {d_h}, {for-each-of} {H} {heads}'. Masked scores cost as much as others. The feed-forward block has W_up and
-    W_down, and W_gate if `gated`.
+    """Counts of the FLOPs of one layer for N tokens: of each attention product, then of the whole feed-forward
+    block.
     """
     in_all_heads = list[Count]()
     for key, heads in HEADS_COMPUTING.items():
@@ -69,14 +65,7 @@ def layer_costs(gated: bool) -> tuple[Count, ...]:
 
 
 def cached_numbers(architecture: Architecture, tokens: int) -> Expression:
-    """How many numbers the KV cache holds after N = `tokens` tokens (Pope et al., arXiv:2211.05102).
-
-    Every layer caches CACHED_OF_TOKEN for each token; one with a sliding window, for the latest W tokens at most (Jiang
-    et al., arXiv:2310.06825, section 2, "rolling buffer cache"). In symbols these are L·W tokens if every layer has a
-    full window, L·N if none has, else W for each layer with a full window and N for each other one. A window is full if
-    it holds fewer than N tokens. Of an encoder-decoder, the layers are the encoder's; whether the model uses a cache at
-    all is not checked.
-    """
+    """How many numbers the KV cache holds after N = `tokens` tokens (Pope et al., arXiv:2211.05102)."""
     runs = architecture.stacks[0].runs
     layers = sum(run.count for run in runs)
     full = sum(run.count for run in runs if run.window and tokens > run.window)
@@ -87,11 +76,7 @@ def cached_numbers(architecture: Architecture, tokens: int) -> Expression:
 
 
 def memory_costs(cached: Expression | None) -> tuple[Count, ...]:
-    """Counts of bytes: all parameters at 16, 8 and 4 bits a number, then the KV cache at 16 and 8 bits.
-
-    Each is rounded up to whole bytes; the number of parameters is the symbol `params`. `cached` is how many numbers the
-    cache holds, as `cached_numbers` returns it; if it is None, there are no counts of the cache.
-    """
+    """Counts of bytes: all parameters at 16, 8 and 4 bits a number, then the KV cache at 16 and 8 bits."""
     weights = [
         _memory_count("weights", bits, Expression.parse("params"), f"{_bytes(size)} · {{parameters}}")
         for bits, size in BYTES_PER_NUMBER.items()
@@ -110,10 +95,6 @@ def memory_costs(cached: Expression | None) -> tuple[Count, ...]:
 
 
 def _cached_tokens(cached: Expression) -> Iterator[str]:
-    """Yield the tokens that all layers together cache, as formulas: '{L} · {N}', or '13 · {N}' and '13 · {W}'.
-
-    `cached` is a number of tokens times CACHED_OF_TOKEN; a factor of 1 is left out.
-    """
     for term in cached.terms:
         if "d_h" in term.symbols:  # once for keys, and the same again for values
             factor = [str(term.factor)] if term.factor != 1 else []
@@ -121,15 +102,10 @@ def _cached_tokens(cached: Expression) -> Iterator[str]:
 
 
 def _bytes(size: Fraction) -> str:
-    """The bytes of one number in a formula: "2 {bytes}", "1 {byte}"."""
     return f"{size} {{{'bytes' if size > 1 else 'byte'}}}"
 
 
 def _memory_count(what: str, bits: str, numbers: Expression, formula: str) -> Count:
-    """The bytes of `numbers` numbers at `bits` bits each, rounded up; its key begins with `what`: "weights_8_bit".
-
-    At 8 and 4 bits it is worked out as half of the count with twice the bits: weights_8_bit is half of weights_16_bit.
-    """
     doubled = str(2 * int(bits))
     halved = FromParts(PARTS_SUM / 2, (f"{what}_{doubled}_bit",), "up") if doubled in BYTES_PER_NUMBER else None
     total = numbers * BYTES_PER_NUMBER[bits]
@@ -137,10 +113,6 @@ def _memory_count(what: str, bits: str, numbers: Expression, formula: str) -> Co
 
 
 def _costs_table(architecture: Architecture, tokens: int) -> TensorTable:
-    """FLOPs of one layer, then bytes of parameters and, if the model has one, of its KV cache after `tokens` tokens.
-
-    It has no matrices.
-    """
     cached = cached_numbers(architecture, tokens) if architecture.has_kv_cache else None
     return TensorTable("costs", counts=(*layer_costs(architecture.gated), *memory_costs(cached)))
 

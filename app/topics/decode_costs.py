@@ -24,30 +24,20 @@ HEADS_OF_STEP = {"queries": "H", "new_key": "G", "new_value": "G", "scores": "H"
 
 
 def step_flops(table: TensorTable) -> Expression:
-    """The operations of one more token after N cached ones, by the table of a decode step, over all heads.
-
-    A table without the projections of the new key and value, that of a full window, takes them from DECODE_STEP.
-    """
+    """The operations of one more token after N cached ones, by the table of a decode step, over all heads."""
     tables = {key: table if key in table.by_key else DECODE_STEP for key in HEADS_OF_STEP}
     products = (Expression.parse(heads) * product_flops(tables[key], key) for key, heads in HEADS_OF_STEP.items())
     return sum(products, ZERO)
 
 
 def recomputed_flops() -> Expression:
-    """The operations of one more token after N others without a cache: all N + 1 of them are computed anew.
-
-    Masked scores, and those outside a window, cost as much as others (see `layer_costs`).
-    """
+    """The operations of one more token after N others without a cache: all N + 1 of them are computed anew."""
     products = (Expression.parse(heads) * product_flops(SINGLE_HEAD, key) for key, heads in HEADS_COMPUTING.items())
     return sum(products, ZERO).substitute({"N": Expression.parse("N + 1")})
 
 
 def flops_with_cache(sizes: Mapping[str, int], tokens: int, window: int | None) -> int:
-    """The operations of writing `tokens` tokens one after the other with a cache, the first one included.
-
-    With a `window` of W keys, each token after the first W costs what one costs in a full window. `sizes` are those of
-    the model; N and W in them don't matter.
-    """
+    """The operations of writing `tokens` tokens one after the other with a cache, the first one included."""
     growing = min(tokens, window or tokens)
     full = step_flops(WINDOWED_DECODE_STEP).size({**sizes, "W": window}) if window else 0
     return _summed(step_flops(DECODE_STEP), sizes, growing) + (tokens - growing) * full
@@ -59,10 +49,6 @@ def flops_without_cache(sizes: Mapping[str, int], tokens: int) -> int:
 
 
 def _summed(flops: Expression, sizes: Mapping[str, int], tokens: int) -> int:
-    """The sum of `flops`, a polynomial of degree 2 in N, over N = 0 … tokens - 1.
-
-    It takes Newton's forward differences from the values at 0, 1 and 2, so that it doesn't loop over the tokens.
-    """
     first, second, third = (flops.size({**sizes, "N": count}) for count in range(3))
     differences = (first, second - first, third - 2 * second + first)
     return sum(math.comb(tokens, order + 1) * each for order, each in enumerate(differences))

@@ -56,12 +56,7 @@ WINDOWED_DECODE_STEP = TensorTable(
 
 
 def decode_step_table(architecture: Architecture, tokens: int) -> TensorTable | None:
-    """The table of one new token after `tokens` cached ones; None if the model can't take this step.
-
-    That is so without a KV cache, without a position for the new token (in the decoder, if there is one), and, with
-    chunked attention, if the new token is beyond the first chunk, since it would see only its own. If the new token and
-    the cached ones are more than a sliding window holds, it is the table in which the oldest key is dropped.
-    """
+    """The table of one new token after `tokens` cached ones; None if the model can't take this step."""
     if not architecture.has_kv_cache or tokens + 1 > (architecture.chunk or architecture.max_decoder_tokens):
         return None
     window_is_full = architecture.window is not None and tokens + 1 > architecture.window
@@ -69,7 +64,6 @@ def decode_step_table(architecture: Architecture, tokens: int) -> TensorTable | 
 
 
 def _decode_table(architecture: Architecture, tokens: int) -> TensorTable:
-    """A decode step after `tokens` cached tokens; `requires` has refused models that have none."""
     table = decode_step_table(architecture, tokens)
     assert table is not None  # noqa: S101 - see above
     return table

@@ -66,11 +66,7 @@ _GATED_EXPERTS_ALIKE = Requirement(
 
 
 def experts_table(architecture: Architecture, tokens: int) -> TensorTable:
-    """The shapes of a layer with experts, with the counts of `_counts`, under the key "experts".
-
-    If N·k/E is not a whole number, so that experts can't get equally many tokens, the key is "uneven-experts": the
-    tensors IN_ONE_EXPERT, with N·k/E tokens each, are left out, and the output is made from the input by AddExperts.
-    """
+    """The shapes of a layer with experts, with the counts of `_counts`, under the key "experts"."""
     counts = _counts(architecture)
     if tokens % even_tokens(architecture) == 0:
         return replace(EXPERTS, counts=counts)
@@ -86,10 +82,8 @@ def even_tokens(architecture: Architecture) -> int:
 
 
 def expert_sizes(architecture: Architecture) -> Mapping[str, int]:
-    """The sizes that only this table uses: d_exp, the inner width of an expert; L_exp, the layers with experts; rest.
-
-    `rest` is the number of all parameters of the model except its routed experts; routers and shared experts are among
-    them. Empty for a model without experts. The layers are those of the first kind that has experts.
+    """The sizes that only this table uses: d_exp, the inner width of an expert; L_exp, the layers with experts;
+    rest.
     """
     kind = _kind_with_experts(architecture)
     if kind is None:
@@ -108,25 +102,16 @@ def shared_expert_parameters(architecture: Architecture) -> int:
 
 
 def _kind_with_experts(architecture: Architecture) -> LayerKind | None:
-    """The first kind of layer that has experts; None if no layer has."""
     return next((kind for kind in architecture.kinds if kind.has_experts), None)
 
 
 def _are_gated(kind: LayerKind) -> bool:
-    """Whether the matrices of all E experts of a layer have 3·E·d·d_exp entries: three of d × d_exp in each."""
     experts = kind.rows["experts"]
     matrices = number_of_parameters(spec for spec in experts if spec.kind == "matrix")
     return matrices == Expression.parse("3*E*d") * inner_width(experts)
 
 
 def _counts(architecture: Architecture) -> tuple[Count, ...]:
-    """The counts in row order: parts of one layer, its block stored and active, the whole model stored and active.
-
-    The parts are router, one expert, all experts, shared experts and the k chosen experts; shared experts only if the
-    model has them. The others have the keys "block_stored", "block_active", "total" and "used". "Active" counts the k
-    chosen experts in place of all of them, with router and shared experts. The model's two counts take the experts of
-    all L layers (L_exp if only some have experts), plus all other parameters.
-    """
     kind = _kind_with_experts(architecture)
     assert kind is not None  # noqa: S101 - `requires` has refused the others
     rows = {row.key: row for row in parameter_rows(architecture)}
@@ -146,7 +131,6 @@ def _counts(architecture: Architecture) -> tuple[Count, ...]:
 
 
 def _in_all_layers(key: str, experts: Count, layers: str) -> Count:
-    """A count of the whole model: `experts` times the number of layers, L or L_exp, plus `rest`."""
     factor, rest = Expression.symbol(layers), Expression.symbol("rest")
     formula = f"{{{layers}}} · {{{experts.key}}} + {{all-else}}"
     return Count(key, factor * experts.total + rest, formula, FromParts(factor * PARTS_SUM + rest, (experts.key,)))

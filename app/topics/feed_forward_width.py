@@ -16,10 +16,6 @@ from app.translation import N_
 
 
 def _width_sizes(architecture: Architecture, _tokens: int) -> dict[str, int]:
-    """The symbols of LLaMA's rule: m, whose multiple the width is; percent; g, the width before it is rounded up.
-
-    {} if the model's width doesn't follow the rule.
-    """
     rule = architecture.width_rule
     if rule is None:
         return {}
@@ -27,20 +23,12 @@ def _width_sizes(architecture: Architecture, _tokens: int) -> dict[str, int]:
 
 
 def _width_table(architecture: Architecture, _tokens: int) -> TensorTable:
-    """The steps to the inner dimension, and the parameters of the block; those of the other kind of block to compare.
-
-    The steps are those of LLaMA's rule if the model's width follows it, else 4·d.
-    """
     rule = architecture.width_rule
     counts = _gated(architecture, rule) if rule else _ungated(architecture)
     return TensorTable("feed-forward-width", counts=tuple(counts))
 
 
 def _ungated(architecture: Architecture) -> Iterator[Count]:
-    """Yield "width", 4·d; "block_parameters", those of two matrices, 8·d²; and "gated_width", two thirds of width.
-
-    The last, rounded down, is how wide a gated block, with three matrices, can be without more parameters.
-    """
     four_d, d = Expression.parse("4*d"), Expression.symbol("d")
     yield _step("width", four_d, "4 · {d}")
     yield Count("block_parameters", four_d * d * 2, "2 · {d} · {width}", FromParts(d * 2 * PARTS_SUM, ("width",)))
@@ -48,12 +36,6 @@ def _ungated(architecture: Architecture) -> Iterator[Count]:
 
 
 def _gated(architecture: Architecture, rule: WidthRule) -> Iterator[Count]:
-    """Yield the steps of LLaMA's rule, then the parameters of three matrices of this width, and of two of width 4·d.
-
-    The steps are 4·d, two thirds of it, the rule's percentage of that unless it is 100, how many multiples of m that is
-    (rounded up), and the width. From the first step on that is rounded for this d, all up to "gated_parameters" have
-    `rounds`; the width is then m times a number, else the step before the multiples.
-    """
     d, m = architecture.d, Expression.symbol("m")
     yield _step("four_d", Expression.parse("4*d"), "4 · {d}")
     yield (before := _two_thirds("two_thirds", d, "four_d"))
@@ -75,14 +57,12 @@ def _gated(architecture: Architecture, rule: WidthRule) -> Iterator[Count]:
 
 
 def _two_thirds(key: str, d: int, part: str) -> Count:
-    """2/3 of the count `part`, which is 4·d, rounded down for this d: 8·d/3 - 2/3 for 4096."""
     total = Expression.symbol("d") * Fraction(8, 3) - Fraction(8 * d % 3, 3)
     made_from = FromParts(PARTS_SUM * Fraction(2, 3), (part,), "down")
     return _step(key, total, f"2/3 · {{{part}}}, {{rounded-down}}", made_from, rounds=d % 3 > 0)
 
 
 def _percent_of(before: Count, d: int, rule: WidthRule) -> Count:
-    """The rule's percentage of the count `before`, rounded down for this d; `rounds` if that or `before` is rounded."""
     share = Fraction(rule.percent, WHOLE_PERCENT)
     exact = before.total * share
     dropped = exact.value({"d": d}) % 1

@@ -30,10 +30,8 @@ NOTHING_WRONG = "nothing-wrong"  # the reason that there is none
 
 @dataclass(frozen=True, eq=False)
 class BugTable(TensorTable):
-    """The shapes after some lines of a program, and the questions about its bug.
-
-    `reasons` are the wrong ones and `right_reason`, in the order in which they are shown: it depends on the bug and on
-    the sizes. `witness` is what a program in which nothing is wrong shows. Each table equals only itself.
+    """The shapes after some lines of a program, and the questions about its bug. `reasons` are the wrong ones and
+    `right_reason`, in the order in which they are shown: it depends on the bug and on the sizes.
     """
 
     case: BugCase | None = None
@@ -53,13 +51,6 @@ class BugTable(TensorTable):
 
 
 def _bug_table(bug: Bug, architecture: Architecture, tokens: int) -> BugTable:
-    """The table of a bug: shapes, questions, and reasons to choose from; a witness only if nothing is wrong.
-
-    Raises TopicError with the reason if the model or the tokens don't show the bug (see `_refusal`). The reasons
-    offered are the right one, the case's next two and NOTHING_WRONG; where nothing is wrong, NOTHING_WRONG, which is
-    right, and all of the case but its first. Their order comes from a hash of the bug, the sizes and each reason:
-    always the same, without giving the right one away.
-    """
     try:
         case = bug_case(bug, architecture, tokens, _batch(architecture, tokens))
     except BugError as error:
@@ -82,11 +73,6 @@ def _bug_table(bug: Bug, architecture: Architecture, tokens: int) -> BugTable:
 
 
 def _refusal(bug: Bug, architecture: Architecture, error: BugError) -> TopicError:
-    """The TopicError that says why a bug is refused, with the number of tokens that `error` proposes, if it works.
-
-    The proposal is tried: if the bug is refused with it, too, the reason is that second one, and nothing is proposed. A
-    batch that `error` proposes is ignored.
-    """
     if error.tokens is None:
         return TopicError(str(error))
     try:
@@ -97,10 +83,6 @@ def _refusal(bug: Bug, architecture: Architecture, error: BugError) -> TopicErro
 
 
 def _batch(architecture: Architecture, tokens: int) -> int:
-    """How many inputs a batch has: the first number from MIN_BATCH on that no other size of a program is.
-
-    Taken are `tokens` and the next number; d, H, G, d_h, d_h/2, H·d_h and G·d_h; and all sizes of the decoder.
-    """
     sizes = architecture.all_sizes
     heads = {symbol: sizes[symbol] for symbol in ("d", "H", "G", "d_h")}
     widths = {heads["H"] * heads["d_h"], heads["G"] * heads["d_h"], heads["d_h"] // 2}
@@ -109,12 +91,6 @@ def _batch(architecture: Architecture, tokens: int) -> int:
 
 
 def _questions(case: BugCase, right_reason: int, reasons: int) -> Iterator[OneOf | Joint]:
-    """Yield the questions "where", "clash", "why" and "repair" about a case.
-
-    "where" is a choice of line from NO_LINE, which is right if nothing is wrong, to the last. "clash" asks for the two
-    sizes of the message, only if it has two. "why" is a choice from 1 to `reasons`, of which `right_reason` is right.
-    "repair" asks for the blanks of the repaired line, only if there is a bug; any repair that works is right.
-    """
     yield OneOf("where", tuple(range(NO_LINE, len(case.lines) + 1)), case.wrong_line)
     if case.clash:
         yield Joint("clash", tuple(JointPart("size", size) for size in case.clash), ("",) * (len(case.clash) + 1))
@@ -133,10 +109,6 @@ def _works(case: BugCase, filled: Sequence[Filling]) -> bool:
 
 
 def _parts(repair: RepairForm) -> Iterator[JointPart]:
-    """Yield a box for each blank of the repaired line, with the answer from the form's example as an Expression.
-
-    The answer to a choice of words is the number of the word, from 1; an empty word is shown as NO_WORD.
-    """
     for blank, text in zip(repair.blanks, repair.example, strict=True):
         if blank.kind == "word":
             words = tuple(word or NO_WORD for word in blank.words)
@@ -146,11 +118,6 @@ def _parts(repair: RepairForm) -> Iterator[JointPart]:
 
 
 def _first_table(architecture: Architecture, tokens: int) -> BugTable:
-    """The table of the first bug of the bank that the model shows; raises the first TopicError if it shows none.
-
-    A refusal that proposes another number of tokens ends the search, and is raised: the first programs have the fewest
-    sizes, so that the others would be refused, too.
-    """
     refusals = list[TopicError]()
     for bug in BUGS.values():
         try:
@@ -163,10 +130,6 @@ def _first_table(architecture: Architecture, tokens: int) -> BugTable:
 
 
 def _with_sides(sides: int) -> TensorTable:
-    """A table with all that a sheet can ask for, in which each shape has this many sides, and the repair has all PARTS.
-
-    Only its keys are used; its sizes and answers mean nothing.
-    """
     size = JointPart("size", ONE)
     questions = (
         OneOf("where", (NO_LINE,), NO_LINE),
@@ -179,10 +142,6 @@ def _with_sides(sides: int) -> TensorTable:
 
 
 def _tokens_that_show_a_bug(architecture: Architecture, tokens: int) -> int | None:
-    """The number of tokens with which the model shows a bug: `tokens` if any bug works with it, else the one proposed.
-
-    None if none is proposed.
-    """
     try:
         _first_table(architecture, tokens)
     except TopicError as error:

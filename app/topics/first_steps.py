@@ -54,11 +54,6 @@ _MASKED_ENTRIES = Count("masked", Expression.number(FEW * (FEW - 1) // 2), "3 + 
 
 
 def _steps_table(architecture: Architecture, _tokens: int) -> TensorTable:
-    """The steps with a mask if the model is causal, without one otherwise, and with counts where they are true of it.
-
-    The number under the root is counted if the model divides scores by √d_h; the masked entries of FEW tokens if it is
-    causal and no layer's window or chunk hides more than the later ones of these tokens.
-    """
     counts = (_UNDER_ROOT,) if divides_by_root(architecture) else ()
     if not architecture.causal:
         return replace(UNMASKED, counts=counts)

@@ -12,10 +12,6 @@ from app.topics.topic import Topic
 
 
 def _with_batch(key: str, table: TensorTable) -> TensorTable:
-    """The table under `key` with a batch dimension B in front of every activation's shape and in its operation.
-
-    Queries (N, d) become (B, N, d). Parameters, counts and all other settings stay as they are.
-    """
     batch, activations = Expression.symbol("B"), {tensor.key for tensor in table.activations}
 
     def batched(each: Tensor) -> Tensor:

@@ -44,12 +44,7 @@ _ATTENTION_TO_ALL = Requirement(
 
 
 def crossing(architecture: Architecture, *, with_feed_forward: bool) -> Expression:
-    """The number of tokens, in symbols, at which products with N² take as many operations as those with N.
-
-    It may be a fraction. For the four projections it is (H + G)·d/H, which is 2·d with H = G heads. If
-    `with_feed_forward`, the products with N include the feed-forward block, and 3·d·d_ff/(2·H·d_h) is added if that is
-    gated, else d·d_ff/(H·d_h).
-    """
+    """The number of tokens, in symbols, at which products with N² take as many operations as those with N."""
     tokens = Expression.parse("d + G*d/H")
     if with_feed_forward:
         matrices = 3 if architecture.gated else 2
@@ -58,12 +53,7 @@ def crossing(architecture: Architecture, *, with_feed_forward: bool) -> Expressi
 
 
 def growth_counts(architecture: Architecture, _tokens: int) -> Iterator[Count]:
-    """Yield operations with N, with N² and of both; where the two are equal; factors for 2·N tokens; one more token.
-
-    Where they are equal is asked without the feed-forward block and with it ("crossing", "crossing_of_layer"), each
-    only if it is a whole number of tokens in this model. Of one more token these are its operations and the bytes that
-    it adds to the cache, at 2 bytes a number; a model without a KV cache has neither, nor the factor of the cache.
-    """
+    """Yield operations with N, with N² and of both; where the two are equal; factors for 2·N tokens; one more token."""
     costs = {count.key: count.total for count in layer_costs(architecture.gated)}
     projections, pairwise = (sum((costs[key] for key in keys), ZERO) for keys in (PROJECTIONS, PAIRWISE))
     yield Count("projections_flops", projections, "{each-projection}", unit="operations")

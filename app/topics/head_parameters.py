@@ -30,11 +30,6 @@ HEAD_PARAMETERS = TensorTable(
 
 
 def _head_parameters_table(architecture: Architecture, _tokens: int) -> TensorTable:
-    """The matrices of one head and of its layer, two products of them, and counts of the largest ranks of these.
-
-    The largest rank of W_QK is the smaller of d and d_h, that of W_VO the smaller of d and d_v. The count is that
-    symbol alone, d if both are equal.
-    """
     widths = {"W_QK": "d_h", "W_VO": "d_v"}
     sizes = architecture.all_sizes
     ranks = {key: width if sizes[width] < architecture.d else "d" for key, width in widths.items()}

@@ -60,22 +60,12 @@ INDEX_NOTATION = replace(_PLAIN, tensors=tuple(each for each in _PLAIN.tensors i
 
 
 def _summed(table: TensorTable, key: str, right: int, *texts: str) -> OneOf:
-    """The question over which axes the pattern of a tensor sums: `right` is the number of the right text, from 1.
-
-    The text "" stands for no axis. It shows the line of code that makes the tensor.
-    """
     made_by = table[key].made_by
     call = made_by.code() if made_by else ""
     return OneOf(f"summed_in_{key}", tuple(range(1, len(texts) + 1)), right, texts=texts, call=call)
 
 
 def _questions(table: TensorTable) -> Iterator[OneOf]:
-    """Yield three questions over which axes a pattern sums, then patterns to be written, the right one first.
-
-    Patterns are of the projection, the split, scores, sums and the merge; in a table with grouped scores also of
-    repeated keys and grouped queries. The keys and values in them are the repeated ones, if the table has any. The
-    misconceptions in app/misconceptions/groups/dimensions.py name the wrong patterns by their places.
-    """
     are_repeated = "repeated_keys" in table.by_key
     keys, values = ("repeated_keys", "repeated_values") if are_repeated else ("keys_by_head", "values_by_head")
     yield _summed(table, "scores", 3, "q, k", "b, h, e", "e", "")
@@ -131,10 +121,6 @@ def _questions(table: TensorTable) -> Iterator[OneOf]:
 
 
 def _index_notation_table(architecture: Architecture, _tokens: int) -> TensorTable:
-    """The tensors and questions. Keys and values are repeated only if G is below H.
-
-    Queries with a dimension of groups, and their patterns, are there only if, besides, G is above 1.
-    """
     table = INDEX_NOTATION if architecture.G == architecture.H else GROUPED_INDEX_NOTATION
     if architecture.G == 1:
         table = replace(table, tensors=tuple(each for each in table.tensors if each.key not in _OF_GROUPS))

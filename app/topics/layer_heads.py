@@ -32,10 +32,8 @@ BY_HEAD = {key: f"{key}_by_head" for key in ("queries", "keys", "values")}
 
 @dataclass(frozen=True)
 class LayerHeads:
-    """A layer with a size for each symbol: slabs and decks of heads, both as the table has them.
-
-    A slab is a whole matrix with its heads next to each other: (N, H·d_h). A deck is the same with one card for each
-    head: (H, N, d_h), as PyTorch prints it after `view` and `transpose`.
+    """A layer with a size for each symbol: slabs and decks of heads, both as the table has them. A slab is a whole
+    matrix with its heads next to each other: (N, H·d_h).
     """
 
     sizes: Mapping[str, int]

@@ -17,10 +17,6 @@ PLAIN_LAYER_PARAMETERS = TensorTable("plain-layer-parameters", (*LAYER_ATTENTION
 
 
 def _figures(*up: str) -> tuple[FigurePlan, ...]:
-    """The four figures of a layer's matrices: of Q, K and V; of W_O; into the feed-forward block; and out of it.
-
-    `up` are the results in the third figure: "gate" and "up", or "up" alone in a block without a gate.
-    """
     return (
         FigurePlan("matrices-in", "input", ("queries", "keys", "values")),
         FigurePlan("matrix-out", "context", ("output",)),
@@ -30,10 +26,6 @@ def _figures(*up: str) -> tuple[FigurePlan, ...]:
 
 
 def _with_activations(key: str, model: TensorTable) -> TensorTable:
-    """A layer's attention and the feed-forward block of `model`: matrices and activations, under `key`.
-
-    The activations have small letters, as those of one token; attention's scores and weights are among them.
-    """
     feed_forward = ("normed_residual", "W_gate", "W_up", "W_down", "gate", "up", "hidden", "fed_forward")
     tensors = (*ATTENTION_LAYER.tensors, *(t for t in model.tensors if t.key in feed_forward))
     return model.with_only((t if t.parameter else replace(t, letter=t.letter.lower()) for t in tensors), key)

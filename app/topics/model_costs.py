@@ -1,8 +1,8 @@
-"""What a whole model costs: operations of one token, of a prefill, of decoding and of training, and bytes in training.
-
-The rule of thumb takes 2·P operations for a token and 6·P in training, for P parameters (Kaplan et al.,
-arXiv:2001.08361, section 2.1). The exact numbers are those of all matrix products: an embedding is looked up, norms and
-biases are no products, a tied embedding is multiplied after all, and attention pairs tokens with tokens.
+"""What a whole model costs: operations of one token, of a prefill, of decoding and of training, and bytes in
+training. The rule of thumb takes 2·P operations for a token and 6·P in training, for P parameters (Kaplan et al.,
+arXiv:2001.08361, section 2.1). The exact numbers are those of all matrix products: an embedding is looked up,
+norms and biases are no products, a tied embedding is multiplied after all, and attention pairs tokens with
+tokens.
 
 >>> from app.models.read_config import read_config
 >>> gpt2 = read_config(
@@ -44,12 +44,8 @@ BYTES_IN_TRAINING = {"gradients_bytes": 2, "master_bytes": 4, "moments_bytes": 8
 
 
 def model_costs(architecture: Architecture, tokens: int) -> Iterator[Count]:
-    """Yield the parameters that a token is multiplied by, then operations, operations per byte, and bytes in training.
-
-    The parameters are those in the layers, those outside and their sum. Operations are those of one token by the rule
-    of thumb and exactly, and of `tokens` tokens at once, of one more with a cache, and of training on them.
-    `prefill_intensity`, the operations per byte of a prefill, is left out in a mixture of experts, whose tokens don't
-    all read the same matrices; that of decoding is 1.
+    """Yield the parameters that a token is multiplied by, then operations, operations per byte, and bytes in
+    training.
     """
     in_layers, outside = _in_layers(architecture), _outside_layers(architecture)
     multiplied = in_layers + outside
@@ -68,11 +64,6 @@ def model_costs(architecture: Architecture, tokens: int) -> Iterator[Count]:
 
 
 def _of_one_token(architecture: Architecture, multiplied: Expression) -> Iterator[Count]:
-    """Yield the operations of one token by the rule of thumb, by its matrix products, and the difference.
-
-    The rule takes twice the parameters, in a mixture of experts those that a token uses; the products are twice
-    `multiplied`. The difference, `rule_excess`, is left out where it is 0 (OLMo, whose norms have no parameters).
-    """
     word = "active-parameters" if architecture.has_experts else "parameters"
     rule = _parameters(architecture) * 2
     yield Count("rule_flops", rule, f"2 · {{{word}}}", unit="operations")
@@ -85,18 +76,10 @@ def _of_one_token(architecture: Architecture, multiplied: Expression) -> Iterato
 
 
 def _parameters(architecture: Architecture) -> Expression:
-    """The symbol for the number of parameters that the rule of thumb takes."""
     return Expression.symbol("active" if architecture.has_experts else "params")
 
 
 def _of_many_tokens(architecture: Architecture, tokens: int, multiplied: Expression) -> Iterator[Count]:
-    """Yield the operations of N tokens at once, of one more token after them, and of training on them.
-
-    Those of N tokens are given for products with parameters, for scores and weighted sums, and in all; those of
-    training by the rule of thumb and exactly. A backward pass takes every product twice: for the gradients of what came
-    in, and of the matrix. With latent attention, N tokens at once have keys and values, and one more token meets the
-    cached latent vectors. The model must be able to decode after N = `tokens` tokens (`decode_step_table`).
-    """
     tokens_once = FromParts(Expression.parse("N*parts"), ("token_flops",))
     products = Expression.parse("2*N") * multiplied
     yield Count("products_flops", products, "{N} · {token_flops}", tokens_once, unit="operations")
@@ -126,10 +109,6 @@ def _of_many_tokens(architecture: Architecture, tokens: int, multiplied: Express
 
 
 def _in_training() -> Iterator[Count]:
-    """Yield the bytes of training: 16-bit weights, then each of BYTES_IN_TRAINING, then their sum, "training_bytes".
-
-    These are gradients, the copy of the weights and Adam's moments. The number of parameters is the symbol `params`.
-    """
     weights = memory_costs(None)[0]
     yield weights
     total = weights.total
@@ -144,17 +123,11 @@ def _in_training() -> Iterator[Count]:
 
 
 def _pairwise_flops(table: TensorTable) -> Expression:
-    """The operations of scores and weighted sums in all H heads of all L layers, by the table of one head."""
     products = (Expression.symbol(HEADS_COMPUTING[key]) * product_flops(table, key) for key in _PAIRWISE)
     return Expression.symbol("L") * sum(products, ZERO)
 
 
 def _in_layers(architecture: Architecture) -> Expression:
-    """The entries of all matrices in the layers that a token is multiplied by; of the E experts of a layer, only k.
-
-    Biases and norms are not counted. The number of layers is the symbol L, or a number for each kind of layer if there
-    are several kinds. Of an encoder-decoder, the layers are the encoder's.
-    """
     kinds, chosen, total = architecture.stacks[0].kinds, {"E": Expression.symbol("k")}, ZERO
     for kind in kinds:
         layers = Expression.symbol("L") if len(kinds) == 1 else Expression.number(kind.layers)
@@ -164,11 +137,6 @@ def _in_layers(architecture: Architecture) -> Expression:
 
 
 def _outside_layers(architecture: Architecture) -> Expression:
-    """The entries of the matrices outside the layers that a token is multiplied by.
-
-    These are the unembedding, which is the token embedding again if the two are tied, and projections next to it (OPT).
-    A table that is only looked up is left out.
-    """
     specs = architecture.outside_parameters
     tied = (spec for spec in specs if architecture.tied_embeddings and spec.part == ModelPart.TOKEN_TABLE)
     return sum((spec.count for spec in (*_matrices(specs), *tied)), ZERO)
@@ -185,7 +153,6 @@ def parameter_sizes(architecture: Architecture) -> Mapping[str, int]:
 
 
 def _matrices_of_model(architecture: Architecture) -> Iterator[Fact]:
-    """The parameter inventory without norms and biases of attention, which no count needs."""
     left_out = ("norms-", "final-norm", "qk-norms", "embedding-norm", "sinks")
     for fact in parameter_inventory(architecture):
         if not fact.key.startswith(left_out) and not fact.key.endswith(("-biases", "one-bias")):

@@ -25,13 +25,7 @@ from app.topics.registry import sizes_for, topic_for
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """A table of tensors, a size for each of its symbols, and the rows that are asked.
-
-    `author_misconceptions` are those that the sheet's author described in addition to the catalogue: by key, the size
-    that each writes into some of the blanks.
-
-    Two problems are equal only if they are the same object, so that results can be cached by problem.
-    """
+    """A table of tensors, a size for each of its symbols, and the rows that are asked."""
 
     topic: str
     architecture: Architecture
@@ -85,12 +79,7 @@ def problem_for(
     head: int | None = None,
 ) -> Problem:
     """The Problem of a topic for a model and N = `tokens`; M is `decoder_tokens`, or `tokens` if that is None or 0.
-
-    M is at most the decoder's positions, for a larger number as well. `bug` is the one that the sheet is about; see
-    `topic_for`. The sizes of its program, such as B, override the topic's. `head` replaces j, the head that the topic
-    would choose, unchecked; it changes nothing in a topic without j. Of `rows`, those that the topic's table doesn't
-    have for this model are left out, and the order is kept. Raises TopicError if the topic is not true of the model,
-    KeyError if it is unknown.
+    Raises TopicError if the topic is not true of the model, KeyError if it is unknown.
     """
     table = topic_for(topic, architecture, tokens, bug)
     decoder_positions = min(decoder_tokens or tokens, architecture.max_decoder_tokens)

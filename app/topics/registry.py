@@ -1,6 +1,5 @@
-"""The topics: each is one `Topic`, which builds the table of tensors that the topic means for a model.
-
-Families differ in their layers, and a topic may be true of some models only: `requires` refuses the others with a
+"""The topics: each is one `Topic`, which builds the table of tensors that the topic means for a model. Families
+differ in their layers, and a topic may be true of some models only: `requires` refuses the others with a
 sentence, so that a table never shows what a model does not have.
 
 >>> from app.models.read_config import read_config
@@ -59,12 +58,8 @@ BATCH_SIZES = (3, 6, 9, 10, 11, 13, 15)
 
 
 def topic_for(key: str, architecture: Architecture, tokens: int, bug: Bug | None = None) -> TensorTable:
-    """The table of a topic for this model, with each softmax and lookup as the model has them.
-
-    `bug` is the one that a sheet is about, on a topic that has bugs, whose table is returned as it is built; None is
-    the first that the model shows. Other topics ignore it. Raises TopicError if the topic, or the bug, is not true of
-    the model with this many tokens: with a `bug` its program decides, and the topic's requirements are not checked.
-    Raises KeyError for an unknown topic.
+    """The table of a topic for this model, with each softmax and lookup as the model has them. Raises KeyError for
+    an unknown topic.
     """
     topic = TOPICS[key]
     if bug and topic.build_for_bug:
@@ -79,17 +74,7 @@ def refusal(key: str, architecture: Architecture, tokens: int) -> str | None:
 
 
 def sizes_for(key: str, architecture: Architecture, tokens: int, decoder_tokens: int) -> dict[str, int]:
-    """A size for every symbol that the topic's table may use.
-
-    These are the model's sizes, of its decoder if the topic uses that; the topic's extra sizes; and
-    - N, which is `tokens`, and M, which is `decoder_tokens`;
-    - W, the first sliding window among the layers, or tokens + 1 if none has one;
-    - d_rot, how many numbers of a query RoPE rotates; left out without RoPE;
-    - B in a batched topic, the inputs of a batch: one of BATCH_SIZES, which changes with `tokens`, and if possible
-      differs from N, d, H, G, d_h and d_v.
-
-    Where names are equal, extra sizes override the model's and W, and nothing overrides N and M.
-    """
+    """A size for every symbol that the topic's table may use."""
     topic = TOPICS[key]
     model_sizes = architecture.decoder_sizes if topic.uses_decoder else architecture.all_sizes
     window = next((run.window for run in architecture.runs if run.window), tokens + 1)
@@ -102,12 +87,7 @@ def sizes_for(key: str, architecture: Architecture, tokens: int, decoder_tokens:
 
 
 def check_topic_tokens(key: str, architecture: Architecture, tokens: int) -> int:
-    """Return `tokens` if the model has positions for that many, otherwise raise TokensError.
-
-    If the topic is about the decoder alone and the model is an encoder-decoder, the limits are 1 and the decoder's
-    positions; otherwise they are those of `Architecture.check_tokens`. A topic's requirements, and tokens it adds, are
-    not checked.
-    """
+    """Return `tokens` if the model has positions for that many, otherwise raise TokensError."""
     if not (_is_about_decoder_alone(key) and architecture.encoder_decoder):
         return architecture.check_tokens(tokens)
     if 1 <= tokens <= architecture.max_decoder_tokens:
@@ -117,12 +97,8 @@ def check_topic_tokens(key: str, architecture: Architecture, tokens: int) -> int
 
 
 def possible_tokens(key: str, architecture: Architecture, wanted: int) -> int:
-    """The number of tokens for a topic that the model can take: `wanted`, or if it cannot take that, the nearest below.
-
-    In a topic about the decoder alone, the tokens that it adds must have positions, too; the number is at least 1. In
-    any other topic, and for a model without an encoder that reads only one length, it is that one length, if there is
-    one; else `wanted` is rounded down to a multiple of the topic's `token_step`, but to one step at least, if the model
-    can take as many.
+    """The number of tokens for a topic that the model can take: `wanted`, or if it cannot take that, the nearest
+    below.
     """
     if _is_about_decoder_alone(key) and (architecture.encoder_decoder or not architecture.fixed_tokens):
         return max(1, min(wanted, architecture.max_decoder_tokens - TOPICS[key].adds_tokens))
@@ -132,15 +108,12 @@ def possible_tokens(key: str, architecture: Architecture, wanted: int) -> int:
 
 
 def _is_about_decoder_alone(key: str) -> bool:
-    """Whether the topic's tokens are those of a decoder and of no encoder."""
     return TOPICS[key].uses_decoder and not TOPICS[key].reads_two_texts
 
 
 def check_decoder_tokens(architecture: Architecture, tokens: int, decoder_tokens: int | None) -> int:
     """Return the number of decoder tokens; for None it is `tokens`, or the decoder's positions if they are fewer.
-
-    Raises TokensError for a number below 1 or above those positions, and, if the model is no encoder-decoder, for any
-    number at all. None never raises.
+    None never raises.
     """
     longest = architecture.max_decoder_tokens
     if decoder_tokens is None:
@@ -154,18 +127,7 @@ def check_decoder_tokens(architecture: Architecture, tokens: int, decoder_tokens
 
 
 def _as_in_the_model(table: TensorTable, architecture: Architecture, topic: Topic) -> TensorTable:
-    """The table with each softmax and lookup as this model has them; the same table if that changes nothing.
-
-    Of a softmax these are the mask, scale, softcap, position bias and sink, of a lookup its scale and its position
-    table. A softmax is masked only if the table masks it, and the model is causal or the topic about its decoder; it
-    has a position bias only if queries and keys are of the same text. All other operations stay as they are.
-    """
-
     def as_in_model(tensor: Tensor) -> Tensor:
-        """The same tensor, or a copy if its softmax or lookup is another in this model; other operations never change.
-
-        A softmax gets the model's mask, scale, softcap, position bias and sink; a lookup its scale and position table.
-        """
         operation: Operation | None = tensor.made_by
         if isinstance(operation, Softmax):
             operation = replace(

@@ -16,9 +16,8 @@ Number = Callable[[Architecture, int], int]
 
 
 class TopicError(ValueError):
-    """A topic that this model, or this number of tokens, has no table for; one sentence that says why.
-
-    `tokens` is a number with which the model would have one, None where none is known; the sentence says it, too.
+    """A topic that this model, or this number of tokens, has no table for; one sentence that says why. `tokens` is a
+    number with which the model would have one, None where none is known; the sentence says it, too.
     """
 
     def __init__(self, reason: str, tokens: int | None = None) -> None:
@@ -28,10 +27,8 @@ class TopicError(ValueError):
 
 @dataclass(frozen=True)
 class Requirement:
-    """What a model, read with some number of tokens, has to be, and why it is refused where it isn't.
-
-    The sentence, marked by N_, also says what to choose instead. It may use {model}, {tokens}, and {number}: what
-    `number` gives for a model that is refused.
+    """What a model, read with some number of tokens, has to be, and why it is refused where it isn't. The sentence,
+    marked by N_, also says what to choose instead.
     """
 
     is_met: Callable[[Architecture, int], bool]
@@ -40,10 +37,7 @@ class Requirement:
 
 
 def unmet(requirements: Iterable[Requirement], architecture: Architecture, tokens: int) -> str | None:
-    """The sentence of the first of these requirements that the model or the tokens fail; None if they meet all.
-
-    It is translated, with the model's name and the numbers filled in: 1234 as 1,234.
-    """
+    """The sentence of the first of these requirements that the model or the tokens fail; None if they meet all."""
     for requirement in requirements:
         if not requirement.is_met(architecture, tokens):
             number = f"{requirement.number(architecture, tokens):,}"
@@ -58,22 +52,13 @@ def require(requirements: Iterable[Requirement], architecture: Architecture, tok
 
 
 def visible_keys(run: LayerRun, tokens: int) -> int:
-    """How many keys the token after `tokens` others sees in these layers, its own included.
-
-    With chunks it is those from the beginning of its chunk on, else with a sliding window at most as many as that
-    holds, else all.
-    """
+    """How many keys the token after `tokens` others sees in these layers, its own included."""
     if run.chunk:
         return tokens % run.chunk + 1
     return min(tokens + 1, run.window or tokens + 1)
 
 
 def _most_with_one_mask(architecture: Architecture, _tokens: int) -> int:
-    """The longest text for which all layers hide the same entries; MAX_TOKENS if they do for any.
-
-    It is the smallest of all chunks and, unless the model is causal and every layer has the same window, of how many
-    tokens each window reaches. In an encoder-decoder the layers are the encoder's.
-    """
     runs = architecture.stacks[0].runs
     reaches = {architecture.reach_of(run.window) for run in runs if run.window}
     is_same_window = architecture.causal and len({run.window for run in runs}) == 1
@@ -81,59 +66,39 @@ def _most_with_one_mask(architecture: Architecture, _tokens: int) -> int:
 
 
 def _see_alike(architecture: Architecture, tokens: int) -> bool:
-    """Whether the token after `tokens` others sees as many keys in each layer, and is in the first of any chunks.
-
-    The layers of an encoder-decoder are its decoder's.
-    """
     runs = architecture.stacks[-1].runs
     in_first_chunk = all(tokens + 1 <= run.chunk for run in runs if run.chunk)
     return len({visible_keys(run, tokens) for run in runs}) <= 1 and in_first_chunk
 
 
 def _most_cached_alike(architecture: Architecture, _tokens: int) -> int:
-    """The longest text whose cache no chunk shortens, nor sliding windows of several lengths; else MAX_TOKENS."""
     windows = {run.window for run in architecture.runs if run.window}
     chunks = (run.chunk for run in architecture.runs if run.chunk)
     return min([*(windows if len(windows) > 1 else ()), *chunks], default=MAX_TOKENS)
 
 
 def _are_matrices_alike(architecture: Architecture, _tokens: int) -> bool:
-    """Whether all layers have the same matrices, each of which belongs to a row of the parameter-count sheet.
-
-    Cross-attention, for one, has no row. Vectors do not count: norms, biases and sinks.
-    """
     matrices = {tuple(spec for spec in kind.parameters if not spec.is_vector) for kind in architecture.kinds}
     return len(matrices) <= 1 and all(spec.part.row for of_layer in matrices for spec in of_layer)
 
 
 def _are_attention_matrices_alike(architecture: Architecture, _tokens: int) -> bool:
-    """Whether the layers, of an encoder-decoder those of the encoder, have the same matrices of attention."""
     kinds = architecture.stacks[0].kinds
     of_kind = (kind.rows.get("attention", ()) for kind in kinds)
     return len({tuple(spec for spec in specs if not spec.is_vector) for specs in of_kind}) <= 1
 
 
 def _predicts_next_tokens(architecture: Architecture, _tokens: int) -> bool:
-    """Whether the model is causal, no encoder-decoder, and has logits over the vocabulary at each of N positions."""
     logits = tuple(str(dim) for dim in architecture.task_head.logits or ())
     return architecture.causal and not architecture.encoder_decoder and logits == ("N", "V")
 
 
 def _has_norms_before_blocks(architecture: Architecture, _tokens: int) -> bool:
-    """Whether its layers are x + attention(norm(x)), then the same with the feed-forward block.
-
-    There must be no norm or projection between the token embedding and the first layer, and a norm after the last one.
-    """
     between = not {"embedding_norm", "embedding_projection"}.isdisjoint(architecture.outside_rows)
     return architecture.norm_placement == "pre" and not between and architecture.has_final_norm
 
 
 def _have_rows(architecture: Architecture, _tokens: int) -> bool:
-    """Whether the parameter-count sheet can count this model: every parameter has a row, and layers are alike enough.
-
-    There may be at most two kinds of layers. If one has experts, they may differ in feed-forward block, router, experts
-    and shared experts, otherwise only in their norms. The layers of an encoder-decoder are its encoder's.
-    """
     kinds = architecture.stacks[0].kinds
     mixed = any(kind.has_experts for kind in kinds)
     may_differ = {"feed_forward", "router", "experts", "shared_experts"} if mixed else {"norms"}

@@ -68,21 +68,13 @@ _WHOLE_PAIRS = Requirement(
 
 
 def other_partner(architecture: Architecture) -> Expression:
-    """The partner of dimension 2 in the convention that the model does not follow.
-
-    It is d_rot/2 + 2 if the model pairs adjacent dimensions, else 3, also for a model without RoPE.
-    """
+    """The partner of dimension 2 in the convention that the model does not follow."""
     adjacent = architecture.rotary is not None and architecture.rotary.adjacent_pairs
     return IN_SECOND_HALF if adjacent else NEXT_DIMENSION
 
 
 def rotary_counts(architecture: Architecture) -> Iterator[Count]:
-    """Yield the partner of dimension 2, what is not rotated in a head, then angles and rotated numbers of one layer.
-
-    The partner is 3 if the model pairs adjacent dimensions, else d_rot/2 + 2. It is asked only if 2 is in the first
-    half of the rotated dimensions, and what is not rotated only if there is some. All heads of a layer use the same
-    angles; values are not rotated.
-    """
+    """Yield the partner of dimension 2, what is not rotated in a head, then angles and rotated numbers of one layer."""
     rotary = architecture.rotary
     if rotary is not None and rotary.width // 2 > ASKED_DIMENSION:
         formula = "{next-dimension}" if rotary.adjacent_pairs else "{same-place-in-second-half}"

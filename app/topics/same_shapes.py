@@ -42,13 +42,7 @@ SAME_SHAPES = TensorTable(
 
 
 def chosen(architecture: Architecture, tokens: int) -> Mapping[str, int]:
-    """The token i, the head j and the feature f that a sheet asks about, each counted from 0.
-
-    i is `tokens` // 3, and f is 3, or the last feature if there are fewer. Of the heads after the first, j is the
-    nearest to the middle for which the wrong view has another head's query of another token at (j, i); if there is
-    none, one for which at least the head or the token is another, else the nearest of all. Of two that are as near it
-    is the first. With a single head, j is 0.
-    """
+    """The token i, the head j and the feature f that a sheet asks about, each counted from 0."""
     heads, i = architecture.H, tokens // 3
 
     def rank(head: int) -> tuple[int, int]:
@@ -64,14 +58,6 @@ def same_shapes(architecture: Architecture, tokens: int) -> TensorTable:
 
 
 def _counts(architecture: Architecture, tokens: int) -> Iterator[Count]:
-    """Yield where entries of views come from, the dimension of the softmax, and what a causal mask leaves of token i.
-
-    For the right view this is the column of feature f of head j; for the wrong one, the token and the head whose query
-    is at (j, i): in q.view(heads, tokens, features) this is query j·N + i in memory order, in which each token has H.
-    The softmax is asked for twice: its dimension of three and of four. Only in a causal model come three numbers of
-    entries: the keys that token i sees under the mask, i + 1, and under the reversed mask, and the weights above 0 in
-    its row of transposed weights. All places and dimensions count from 0.
-    """
     sizes = chosen(architecture, tokens)
     token = (sizes["j"] * tokens + sizes["i"]) // architecture.H
     place = _J * _N + _I
@@ -94,10 +80,6 @@ def _index(key: str, total: Expression, formula: str = "") -> Count:
 
 
 def _most_under_one_mask(architecture: Architecture, _tokens: int) -> int:
-    """The longest text in which no window and no chunk of a layer hides more than the causal mask does.
-
-    MAX_TOKENS if there are none, and for a bidirectional model. In an encoder-decoder the layers are the encoder's.
-    """
     limits = [limit for run in architecture.stacks[0].runs for limit in (run.window, run.chunk) if limit]
     return min(limits, default=MAX_TOKENS) if architecture.causal else MAX_TOKENS
 

@@ -33,12 +33,7 @@ def chosen_token(tokens: int) -> int:
 
 
 def softmax_counts(architecture: Architecture, tokens: int) -> tuple[Count, ...]:
-    """The size under the root, masked entries, weights above 0 of three tokens and of all, and sums of weights.
-
-    The three are the first token, token i (see `chosen_token`) and the last. The sums are those of one row and of all
-    weights. A model whose scores are not divided by √d_h has no count for the root, and a bidirectional one none for
-    masked entries. Right only for models whose layers all hide the same entries with this many tokens.
-    """
+    """The size under the root, masked entries, weights above 0 of three tokens and of all, and sums of weights."""
     counts = [*_masked(architecture, tokens), *_weights_above_zero(architecture, tokens)]
     if divides_by_root(architecture):
         counts.insert(0, _entries("under_root", Expression.symbol("d_h"), "{d_h}"))
@@ -52,16 +47,11 @@ def divides_by_root(architecture: Architecture) -> bool:
 
 
 def _window(architecture: Architecture, tokens: int) -> int | None:
-    """The sliding window of a causal model if there are more tokens than it holds, else None."""
     window = architecture.window
     return window if architecture.causal and window is not None and window < tokens else None
 
 
 def _masked(architecture: Architecture, tokens: int) -> Iterator[Count]:
-    """Yield the count of masked entries: those of later tokens, N·(N − 1)/2, and (N − W)·(N − W + 1)/2 before a window.
-
-    Yields nothing for a bidirectional model; a window of W tokens counts only if there are more than W.
-    """
     if not architecture.causal:
         return
     masked, formula = _triangle(_N - 1), "{N} · ({N} − 1)/2"
@@ -72,11 +62,6 @@ def _masked(architecture: Architecture, tokens: int) -> Iterator[Count]:
 
 
 def _weights_above_zero(architecture: Architecture, tokens: int) -> Iterator[Count]:
-    """Yield the weights above 0 of the first token, token i, the last token and all tokens together.
-
-    i counts from 1. A token attends to itself and those before it, in a window to the latest W of these; without a
-    causal mask, each attends to all N.
-    """
     window, i = _window(architecture, tokens), Expression.symbol("i")
     if not architecture.causal:
         attended = {"first": _N, "chosen": _N, "last": _N}
@@ -94,7 +79,6 @@ def _weights_above_zero(architecture: Architecture, tokens: int) -> Iterator[Cou
 
 
 def _triangle(side: Expression) -> Expression:
-    """1 + 2 + … + side: side · (side + 1)/2."""
     return side * (side + 1) / 2
 
 
@@ -121,7 +105,6 @@ _PRODUCT_OF_SCORES = FigurePlan("product", "queries", ("scores",))
 
 
 def _softmax_table(architecture: Architecture, tokens: int) -> TensorTable:
-    """From queries and keys of one head to its weights, with a mask if the model is causal; then the counts."""
     table = SCALE_MASK_SOFTMAX if architecture.causal else UNMASKED_SOFTMAX
     return replace(table, counts=softmax_counts(architecture, tokens))
 

@@ -29,15 +29,7 @@ Shape = list[int]
 
 
 def shapes(architecture: Architecture, tokens: int, decoder_tokens: int | None = None) -> dict[str, Any]:
-    """Every shape for N tokens as [rows, columns]: of one head, its layer, a decode step and the whole model.
-
-    The keys are "family", "tokens" (N), "sizes", "causal", "tied_embeddings", "head", "layer", "decode" (None if there
-    is no such step) and "model", which has the model's name as well. An encoder-decoder encodes N tokens and decodes M
-    = `decoder_tokens`; if that is None, M = N, but no more than the decoder has positions. Its head and layer are the
-    encoder's, its decode step is the decoder's; "causal" is a dict of its three kinds of attention, and "cross", which
-    only it has, is one head of cross-attention with M queries and N keys. Raises TokensError for a length that the
-    model cannot take, and for any `decoder_tokens` but None if it is no encoder-decoder.
-    """
+    """Every shape for N tokens as [rows, columns]: of one head, its layer, a decode step and the whole model."""
     sizes = {**architecture.all_sizes, "N": architecture.check_tokens(tokens)}
     checked_decoder_tokens = check_decoder_tokens(architecture, tokens, decoder_tokens)
     described = {
@@ -59,10 +51,7 @@ def shapes(architecture: Architecture, tokens: int, decoder_tokens: int | None =
 
 
 def decode_step_shapes(architecture: Architecture, tokens: int) -> dict[str, Shape] | None:
-    """[rows, columns] by tensor of one head's step for one more token after `tokens` cached ones.
-
-    None if `decode_step_table` has no table. A full sliding window drops the oldest key.
-    """
+    """[rows, columns] by tensor of one head's step for one more token after `tokens` cached ones."""
     table = decode_step_table(architecture, tokens)
     if table is None:
         return None
@@ -71,12 +60,7 @@ def decode_step_shapes(architecture: Architecture, tokens: int) -> dict[str, Sha
 
 
 def model_shapes(architecture: Architecture, tokens: int, decoder_tokens: int) -> dict[str, Shape | None]:
-    """[rows, columns] of each activation from embedded tokens to logits, by tensor; one layer represents all.
-
-    Those of an encoder-decoder are its decoder's, for M = `decoder_tokens`; of other models, for N = `tokens`. Neither
-    length is checked. "logits" is always there: those of the model's task head, None if that has none. Parameters,
-    token ids and the last token's logits are left out.
-    """
+    """[rows, columns] of each activation from embedded tokens to logits, by tensor; one layer represents all."""
     table, logits = whole_model_table(architecture), architecture.task_head.logits
     length = decoder_tokens if architecture.encoder_decoder else tokens
     keys = [tensor.key for tensor in table.activations if tensor.key not in OUTSIDE_MODEL]

@@ -1,7 +1,6 @@
-"""What the file holds: a layer's attention parameters as they are stored, and the slice of each that belongs to a head.
-
-nn.Linear stores its weight as out × in and computes x · Wᵀ; the Conv1D of GPT-2 stores in × out. Names, shapes and the
-order in a fused matrix are those of the family's layout.
+"""What the file holds: a layer's attention parameters as they are stored, and the slice of each that belongs to a
+head. nn.Linear stores its weight as out × in and computes x · Wᵀ; the Conv1D of GPT-2 stores in × out. Names,
+shapes and the order in a fused matrix are those of the family's layout.
 
 >>> from app.models.read_config import read_config
 >>> gpt2 = read_config('{"model_type": "gpt2", "n_embd": 768, "n_head": 12, "n_layer": 12, "vocab_size": 50257}')
@@ -41,22 +40,13 @@ _J, _H, _G, _D_H, _D_V = map(Expression.symbol, ("j", "H", "G", "d_h", "d_v"))
 
 
 def fused_order(architecture: Architecture) -> FusedOrder:
-    """How the queries, keys and values of all heads are ordered in the layer's fused matrix; "" if there is none.
-
-    With a single key/value head, "by-head" is the same as "by-matrix", and is returned as that.
-    """
+    """How the queries, keys and values of all heads are ordered in the layer's fused matrix; "" if there is none."""
     order = architecture.attention_matrices[0].fused if architecture.attention_matrices else ""
     return "by-matrix" if order == "by-head" and architecture.G == 1 else order
 
 
 def chosen_head(architecture: Architecture) -> int:
-    """The number, from 0, of the query head j that a sheet asks about; 0 only if no other can be chosen.
-
-    If query heads share one of several key/value heads, it is the first that reads its key/value head, so that this is
-    j·G/H in symbols, too. Preferred are, in this order, a number that is none of d, H, G, d_h and d_v; with such
-    sharing, one for which j mod G is neither j nor its key/value head; and one about a third of the way, the lower of
-    two that are as near.
-    """
+    """The number, from 0, of the query head j that a sheet asks about; 0 only if no other can be chosen."""
     heads, kv_heads = architecture.H, architecture.G
     share = heads // kv_heads if kv_heads > 1 else 1
     taken = {architecture.d, heads, kv_heads, architecture.d_h, architecture.d_v}
@@ -75,11 +65,6 @@ def stored_weights(architecture: Architecture, _tokens: int) -> TensorTable:
 
 
 def _table_of(specs: ParameterSpecs) -> TensorTable:
-    """The matrices of a layout as they are stored: four, or two if queries, keys and values are fused; no counts.
-
-    `specs` are these matrices in the order of the layout. The key of the table is "conv1d-weights" where the first is
-    stored as in × out, else "separate-weights" or "fused-weights".
-    """
     kinds = _SEPARATE if len(specs) == len(_SEPARATE) else _FUSED
     tensors = (
         Tensor(f"stored_{letter}", letter, spec.stored_shape, role, parameter=True, counted=False, stored_as=spec.name)
@@ -91,13 +76,6 @@ def _table_of(specs: ParameterSpecs) -> TensorTable:
 
 
 def _slices(architecture: Architecture, *, is_conv1d: bool) -> Iterator[Count]:
-    """Yield the key/value head that head j reads, if several query heads share one of several; then dim, start, length.
-
-    Dim, start and length are what torch.narrow takes: all three for the queries of head j, then the start of the keys
-    and of the values that it reads, then dim and start in the output projection. Dim, from 0, is that of the features
-    of all heads: in a weight of nn.Linear the first, in the output projection the second; in a Conv1D (`is_conv1d`) it
-    is the other way round.
-    """
     is_shared = 1 < architecture.G < architecture.H
     if is_shared:
         yield _index("kv_head", _J * _G / _H, "{j} · {G}/{H}")
@@ -112,13 +90,6 @@ def _slices(architecture: Architecture, *, is_conv1d: bool) -> Iterator[Count]:
 
 
 def _starts(architecture: Architecture, kv: str) -> dict[str, tuple[Expression, str, FromParts | None]]:
-    """Where the queries "q" of head j begin, and the keys "k" and values "v" that it reads: start, formula, made from.
-
-    Starts are counted from 0 in the matrix that holds them: the fused one, in its order, or one for each. `kv` is the
-    key/value head in a formula, "" if it is head 0, the only one. The last works out the start from the count
-    "kv_head"; queries have it only where a fused matrix has the queries, key and value of one group after those of
-    another, otherwise None.
-    """
     order = fused_order(architecture)
     kv_head = _J * _G / _H if kv else ZERO
     if order == "by-head":  # the queries that share a key and a value, then these: as many such groups as key heads
@@ -150,11 +121,6 @@ def _index(key: str, total: Expression, formula: str = "", made_from: FromParts 
 
 
 def _with_activations(table: TensorTable) -> TensorTable:
-    """The stored matrices with the activations that each meets, under the same key: x · Wᵀ, or x · W in a Conv1D.
-
-    The output projection is multiplied by the context, any other matrix by the input; input and context come first, and
-    each product follows its matrix. Counts are dropped.
-    """
     is_conv1d = table.key == _CONV1D
     weight = "i o" if is_conv1d else "o i"
     tensors = [tensor("input", "x", "N, d", "input"), tensor("context", "c", "N, H*d_v", "value")]

@@ -1,9 +1,8 @@
 """From the token ids of a batch to the loss of training: logits at every position, and the tokens that they predict.
-
-A decoder-only model predicts each token from those before it, so the last position of a text and its first token have
-no counterpart. An encoder-decoder reads its targets shifted right, with a start token in front (T5, arXiv:1910.10683,
-section 3.1), so there every position has one. Whisper's encoder reads sound, of which a convolution halves the frames.
-ViT predicts no token but the class of an image, from its class token.
+A decoder-only model predicts each token from those before it, so the last position of a text and its first token
+have no counterpart. An encoder-decoder reads its targets shifted right, with a start token in front (T5,
+arXiv:1910.10683, section 3.1), so there every position has one. Whisper's encoder reads sound, of which a
+convolution halves the frames.
 
 >>> sizes = {"B": 2, "N": 5, "d": 4, "V": 9}
 >>> [table.shapes(sizes)["flat_logits"] for table in (TEXT_TO_LOSS, TARGET_TEXT_TO_LOSS)]
@@ -94,17 +93,12 @@ IMAGE_TO_LOSS = TensorTable(
 
 
 def _has_target(architecture: Architecture, tokens: int) -> bool:
-    """Whether the model predicts one of several classes of an image or, if it reads no images, next tokens.
-
-    An encoder-decoder need only have an LM head; any other model must meet NEXT_TOKEN.
-    """
     if architecture.input == "image":
         return architecture.extra.get("labels", 1) > 1
     return architecture.has_lm_head if architecture.encoder_decoder else NEXT_TOKEN.is_met(architecture, tokens)
 
 
 def _table(architecture: Architecture, _tokens: int) -> TensorTable:
-    """The way into the model and to its loss: of images, of sound, of an encoder-decoder's text, or of a text alone."""
     by_input = {"image": IMAGE_TO_LOSS, "sound": SOUND_TO_LOSS, "text": TARGET_TEXT_TO_LOSS}
     reads_text = architecture.input == "text" and not architecture.encoder_decoder
     return TEXT_TO_LOSS if reads_text else by_input[architecture.input]

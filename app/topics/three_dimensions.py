@@ -42,11 +42,7 @@ GROUPED_THREE_DIMENSIONS = TensorTable(
 
 
 def without_repeat(key: str, table: TensorTable) -> TensorTable:
-    """The table, under `key`, of a model with as many key/value heads as query heads, which copies none.
-
-    Tensors made by Repeat are left out; what was made of them is made of the originals. G and H are `alike` in it;
-    counts, questions and shapes stay as they are.
-    """
+    """The table, under `key`, of a model with as many key/value heads as query heads, which copies none."""
     original = {t.key: t.made_by.of for t in table.tensors if isinstance(t.made_by, Repeat)}
     others = (tensor for tensor in table.tensors if tensor.key not in original)
     tensors = (replace(t, made_by=t.made_by.with_operands(original)) if t.made_by else t for t in others)

@@ -17,11 +17,6 @@ UP_AND_DOWN = (learned("W_up", "d, d_ff", "hidden"), learned("W_down", "d_ff, d"
 
 
 def _whole_model(key: str, *feed_forward: Tensor) -> TensorTable:
-    """The table of a model from token ids to the last token's logits; one layer represents all L.
-
-    Attention is a single step, normed to attended. `feed_forward` are the tensors after normed_residual, which the
-    table has already, up to and including fed_forward, which the second residual connection adds.
-    """
     return TensorTable(
         key,
         (
@@ -81,11 +76,6 @@ def whole_model_table(architecture: Architecture) -> TensorTable:
 
 
 def _whole_model_with_angles(architecture: Architecture, tokens: int) -> TensorTable:
-    """The table of the whole model, if RoPE rotates an even number of dimensions with the rotary angles as its last
-    tensor.
-
-    Otherwise it is that of `whole_model_table`, unchanged.
-    """
     table = whole_model_table(architecture)
     if not rotates_pairs(architecture, tokens):
         return table

@@ -22,6 +22,5 @@ from app.store import (
     ],
 )
 def test_policies_that_cannot_be_are_refused(wrong: dict[str, object]) -> None:
-    """By the name of the field that is wrong."""
     with pytest.raises(PoliciesError, match=next(iter(wrong))):
         Policies.from_json(wrong)

@@ -9,7 +9,6 @@ from tests.helpers.stored_class import SHEET
 
 
 def test_a_sheet_is_the_same_as_long_as_its_questions_are() -> None:
-    """Another title keeps drafts and attempts in place; another length does not."""
     assert FrozenWorksheet({**SHEET, "title": "Heads"}).sheet_key == FrozenWorksheet(SHEET).sheet_key
     assert FrozenWorksheet({**SHEET, "tokens": 50}).sheet_key != FrozenWorksheet(SHEET).sheet_key
     assert FrozenWorksheet({**SHEET, "tolerance": 0.0}).sheet_key == FrozenWorksheet(SHEET).sheet_key

@@ -22,7 +22,6 @@ def rules(*, writable: bool = True, phase: Any = "open", **policies: Any) -> Rul
 def test_boxes_are_locked_once_no_attempt_is_left(
     allowed: int, attempts: int, left: int | None, *, locked: bool
 ) -> None:
-    """The last attempt can still be handed in, once; after the late window nothing can."""
     open_rules, over = rules(max_attempts=allowed), rules(max_attempts=allowed, writable=False)
     assert (open_rules.attempts_left(attempts), open_rules.is_locked(attempts)) == (left, locked)
     assert open_rules.can_hand_in(attempts, handed_in=False)
@@ -32,6 +31,5 @@ def test_boxes_are_locked_once_no_attempt_is_left(
 
 
 def test_practice_marks_at_once_as_often_as_asked() -> None:
-    """And never shows the answers unasked."""
     assert PRACTICE_RULES.attempts_left(1000) is None
     assert (PRACTICE_RULES.can_check, PRACTICE_RULES.may_run_first, PRACTICE_RULES.shows_answers) == (True, True, False)

@@ -34,7 +34,6 @@ class OpenTab:
 
 @given(st.data())
 def test_whatever_arrives_in_whatever_order_each_box_has_the_last_text_of_a_tab(data: st.DataObject) -> None:
-    """Requests late, twice, and unanswered: no box goes back to an older text of a tab, and no tab is left out."""
     tabs = [OpenTab("tab-a"), OpenTab("tab-b")]
     under_way = list[tuple[dict[str, str], dict[str, Edit]]]()
     stored: Draft | None = None
@@ -55,7 +54,6 @@ def test_whatever_arrives_in_whatever_order_each_box_has_the_last_text_of_a_tab(
 
 
 def test_a_form_without_script_counts_whole_and_only_the_newest_tabs_are_remembered() -> None:
-    """Every text of such a form replaces the stored one; the numbers of the thirty tabs that saved last are kept."""
     stored = merged_draft(None, {"a.rows": "1", "b.rows": "2"}, None, SIZES)
     assert stored == Draft({"a.rows": "1", "b.rows": "2"}, 1, SIZES)
     for number in range(MAX_TABS + 5):
@@ -66,6 +64,5 @@ def test_a_form_without_script_counts_whole_and_only_the_newest_tabs_are_remembe
 
 
 def test_the_sizes_of_the_first_save_stay() -> None:
-    """And every save that changes something counts."""
     stored = merged_draft(None, {"a.rows": "1"}, None, SIZES)
     assert merged_draft(stored, {"a.rows": "2"}, None, VariantSizes("gpt2", 7)) == Draft({"a.rows": "2"}, 2, SIZES)

@@ -32,7 +32,6 @@ def counted(terms: list[list[str]]) -> int:
 
 @given(SUMS)
 def test_a_sum_of_products_has_the_size_that_arithmetic_gives(terms: list[list[str]]) -> None:
-    """Multiplying and adding the sizes one by one gives what the expression gives."""
     assert Expression.parse(written(terms)).size(SIZES) == counted(terms)
 
 
@@ -44,7 +43,6 @@ def test_order_makes_no_difference(terms: list[list[str]]) -> None:
 
 @given(SUMS, SUMS)
 def test_products_and_sums_have_the_sizes_of_products_and_sums(first: list[list[str]], second: list[list[str]]) -> None:
-    """size(a·b) = size(a)·size(b), and size(a+b) = size(a)+size(b)."""
     a, b = Expression.parse(written(first)), Expression.parse(written(second))
     assert (a * b).size(SIZES) == counted(first) * counted(second)
     assert (a + b).size(SIZES) == counted(first) + counted(second)
@@ -52,26 +50,22 @@ def test_products_and_sums_have_the_sizes_of_products_and_sums(first: list[list[
 
 @given(SUMS)
 def test_a_printed_expression_reads_back_as_itself(terms: list[list[str]]) -> None:
-    """Printing and parsing are inverse to each other."""
     expression = Expression.parse(written(terms))
     assert Expression.parse(str(expression)) == expression
 
 
 def test_two_symbols_of_one_length_are_two_expressions() -> None:
-    """With N = d_h = 128 the sizes are equal, and N is still not d_h."""
     sizes = {"N": 128, "d_h": 128}
     assert Expression.parse("N").size(sizes) == Expression.parse("d_h").size(sizes) == 128
     assert Expression.parse("N") != Expression.parse("d_h")
 
 
 def test_like_terms_are_added_up() -> None:
-    """N + 1 + N + 2 is 2·N + 3, and prints symbols before numbers."""
     assert str(Expression.parse("N + 1 + N + 2")) == "2*N + 3"
     assert str(Expression.parse("d_h*G")) == "G*d_h"
 
 
 def test_an_expression_knows_its_symbols() -> None:
-    """G·d_h + 1 needs the sizes of G and d_h."""
     assert Expression.parse("G*d_h + 1").symbols == {"G", "d_h"}
 
 
@@ -80,7 +74,6 @@ def test_an_expression_knows_its_symbols() -> None:
     ["", "N*", "N+", "(N", "4 096", "²", "N d", "2d", "(N)(d)", "__import__('os')", "9**9", "1.5", "d/"],
 )
 def test_anything_else_is_refused_with_its_text(text: str) -> None:
-    """An expression is arithmetic with a sign for every product; the error carries the text that was none."""
     with pytest.raises(ExpressionError) as refused:
         Expression.parse(text)
     assert refused.value.pattern == text
@@ -88,14 +81,12 @@ def test_anything_else_is_refused_with_its_text(text: str) -> None:
 
 @given(SUMS, SUMS)
 def test_differences_and_brackets_are_read(first: list[list[str]], second: list[list[str]]) -> None:
-    """(a)·(a − b) is read as what it is, and d^2 as d·d."""
     a, b = written(first), written(second)
     assert Expression.parse(f"({a})*({a} - ({b}))").value(SIZES) == counted(first) * (counted(first) - counted(second))
     assert Expression.parse("d^2 - -1") == Expression.parse("d*d + 1")
 
 
 def test_a_size_is_whole_or_rounded_on_purpose() -> None:
-    """Half of nine tokens is no size; a formula says which way it is rounded."""
     half = Expression.parse("N/2")
     with pytest.raises(ExpressionError, match=r"9/2 is not a whole number in '1/2\*N'"):
         half.size({"N": 9})
@@ -107,7 +98,6 @@ def test_a_size_is_whole_or_rounded_on_purpose() -> None:
 
 
 def test_a_symbol_without_a_size_is_named() -> None:
-    """The error says which symbol has no size, in which expression, and which sizes there were."""
     with pytest.raises(ExpressionError, match=r"no size for d_h in 'G\*d_h' \(sizes given: G=2\)") as refused:
         Expression.parse("G*d_h").size({"G": 2})
     assert refused.value.sizes == {"G": 2}
@@ -115,7 +105,6 @@ def test_a_symbol_without_a_size_is_named() -> None:
 
 @given(SUMS, PRODUCTS)
 def test_quotients_and_differences_are_exact(terms: list[list[str]], product: list[str]) -> None:
-    """value(a/b) = value(a)/value(b), a/b·b = a and a − a = 0, for a sum a and a product b."""
     a, b = Expression.parse(written(terms)), Expression.parse(written([product]))
     assert (a / b).value(SIZES) == Fraction(counted(terms), counted([product]))
     assert (a / b * b, a - a) == (a, ZERO)
@@ -123,7 +112,6 @@ def test_quotients_and_differences_are_exact(terms: list[list[str]], product: li
 
 @given(SUMS, st.fractions(min_value=1, max_value=99, max_denominator=9))
 def test_numbers_are_operands_on_either_side(terms: list[list[str]], number: Fraction) -> None:
-    """Of + - * and /, whole or a fraction, as if they were expressions."""
     a, as_expression = Expression.parse(written(terms)), Expression.number(number)
     assert (a + number, number + a, a - number) == (a + as_expression, as_expression + a, a - as_expression)
     assert (number - a, a * number, number * a) == (as_expression - a, a * as_expression, as_expression * a)
@@ -131,7 +119,6 @@ def test_numbers_are_operands_on_either_side(terms: list[list[str]], number: Fra
 
 
 def test_what_is_divided_by_is_cancelled() -> None:
-    """d·d/d is d, and what is left of a quotient is printed with a slash."""
     d, H = Expression.symbol("d"), Expression.symbol("H")
     assert (d * d / d, str(d * d / (d * H))) == (d, "d/H")
     with pytest.raises(ExpressionError, match="cannot divide by a sum"):
@@ -142,20 +129,17 @@ def test_what_is_divided_by_is_cancelled() -> None:
 
 @given(SUMS, PRODUCTS)
 def test_a_symbol_can_be_replaced_by_what_it_means(terms: list[list[str]], product: list[str]) -> None:
-    """With N written out as a product, the value is that for N as large as the product."""
     meaning = Expression.parse(written([product]))
     replaced = Expression.parse(written(terms)).substitute({"N": meaning})
     assert replaced.value(SIZES) == Expression.parse(written(terms)).value({**SIZES, "N": counted([product])})
 
 
 def test_a_product_can_be_written_as_one_symbol() -> None:
-    """H·d_h as d, as often as it is there whole."""
     product = Expression.parse("H*d_h")
     folded = Expression.parse("2*H*H*d_h*d_h*N + H*d + d_h*H").fold(product, "d")
     assert folded == Expression.parse("2*d*d*N + H*d + d")
 
 
 def test_a_sum_of_many_starts_at_zero() -> None:
-    """The sum of no expressions is zero, which adds nothing."""
     assert sum((Expression.parse(text) for text in ("N", "d", "N")), ZERO) == Expression.parse("2*N + d")
     assert (sum((), ZERO), str(ZERO), ZERO.size({})) == (ZERO, "0", 0)

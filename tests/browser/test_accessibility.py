@@ -14,7 +14,6 @@ pytestmark = pytest.mark.slow
 
 
 def test_axe_finds_nothing_on_any_page(browser: Browser, shared_app: Server) -> None:
-    """Empty, with a mismatch, checked with a hint, answered and explained, running, run, refused and lost pages."""
     context = browser.new_context(base_url=shared_app.url)
     page = context.new_page()
     page.goto("/sheet")
@@ -63,7 +62,6 @@ def test_axe_finds_nothing_on_any_page(browser: Browser, shared_app: Server) -> 
 
 
 def test_nothing_is_wider_than_a_phone(browser: Browser, shared_app: Server) -> None:
-    """No page scrolls sideways at 360 px, nor at 1280 px zoomed to 200 % or 400 %."""
     context = browser.new_context(base_url=shared_app.url, viewport={"width": 320, "height": 700})
     page = context.new_page()
     page.goto("/sheet")
@@ -77,7 +75,6 @@ def test_nothing_is_wider_than_a_phone(browser: Browser, shared_app: Server) -> 
 
 
 def test_every_box_is_labelled_for_a_screen_reader(page: Page) -> None:
-    """Each box is found by the name of its matrix and its side, and is described by what the check said of it."""
     for name in ("Input to this head", "Queries", "Keys", "Values", "Attention scores", "Attention weights"):
         for side in ("rows", "columns"):
             expect(page.get_by_label(f"{name}, {side}", exact=True)).to_have_count(1)
@@ -89,7 +86,6 @@ def test_every_box_is_labelled_for_a_screen_reader(page: Page) -> None:
 
 
 def test_a_term_opens_the_glossary_by_keyboard_and_keeps_what_is_typed(page: Page) -> None:
-    """Enter on a term opens its place in a new tab; the boxes are as they were."""
     page.fill('input[name="queries.rows"]', "123")
     page.locator("a.term").first.focus()
     with page.context.expect_page() as opened:
@@ -100,7 +96,6 @@ def test_a_term_opens_the_glossary_by_keyboard_and_keeps_what_is_typed(page: Pag
 
 
 def test_a_drawing_is_a_tab_stop_only_where_it_scrolls(page: Page) -> None:
-    """On a phone the arrow keys move an explanation’s wide drawings; on a desk none scrolls or stops Tab."""
     for text, said in (("128", "1 of 14"), ("4096", "0 of 14")):
         page.fill('input[name="queries.columns"]', text)
         page.get_by_role("button", name="Check").click()

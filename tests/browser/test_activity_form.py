@@ -56,10 +56,6 @@ def add_own_worksheet(lesson: Lesson) -> str:
 def test_an_activity_has_the_worksheets_that_were_ticked(
     browser: Browser, shared_app: Server, ticked: tuple[str, ...]
 ) -> None:
-    """Whichever groups they leave empty, arranging ticked worksheets ticks no other; what is saved is what was ticked.
-
-    A group that was opened stays open.
-    """
     lesson = open_lesson(shared_app, f"Ticked {'-'.join(ticked).replace('.', '-')}")
     own = add_own_worksheet(lesson)
     keys = {own if key == "own" else key for key in ticked}
@@ -86,7 +82,6 @@ def test_an_activity_has_the_worksheets_that_were_ticked(
 
 @pytest.mark.slow
 def test_worksheets_are_put_in_order(browser: Browser, shared_app: Server) -> None:
-    """A drag by mouse, one by finger and a press of ↓ by keyboard each move one; what is saved is the order shown."""
     lesson = open_lesson(shared_app, "Arranging")
     context = browser.new_context(base_url=shared_app.url, has_touch=True)
     context.add_cookies([{"name": TEACHER_COOKIE, "value": lesson.session, "url": shared_app.url}])
@@ -137,7 +132,6 @@ def test_worksheets_are_put_in_order(browser: Browser, shared_app: Server) -> No
 
 @pytest.mark.slow
 def test_from_a_copied_worksheet_to_a_handout_and_an_open_activity(browser: Browser, shared_app: Server) -> None:
-    """In at most 15 clicks, of which none is on a rule: those are as a line says that can be changed."""
     lesson = open_lesson(shared_app, "Fifteen clicks")
     context = browser.new_context(base_url=shared_app.url, accept_downloads=True)
     context.set_default_timeout(LONG_WAIT_MS)  # handouts are made

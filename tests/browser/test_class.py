@@ -129,7 +129,6 @@ def leave_a_ticket(page: Page, text: str) -> None:
 
 @pytest.mark.slow
 def test_a_class_of_three_from_join_to_export(browser: Browser, own_app: Server, tmp_path: Path) -> None:
-    """One student works by keyboard alone, one loses the connection; live view and gradebook have both right."""
     lesson = open_browsers(browser, own_app, "Kim Lee", "Lou Ray")
     teacher, (_, kim), (lous, lou) = lesson.teacher, *lesson.phones.values()
     code = make_lesson(teacher, own_app)

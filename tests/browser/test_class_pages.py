@@ -16,7 +16,6 @@ pytestmark = pytest.mark.slow
 
 
 def test_from_the_first_start_to_an_exit_ticket(browser: Browser, own_app: Server) -> None:
-    """The instructor sets up a course and an activity; one student works and hands in, another's paper is typed in."""
     teaching, learning = (browser.new_context(base_url=own_app.url) for _ in range(2))
     ada, kim = teaching.new_page(), learning.new_page()
     ada.goto(set_up_link(own_app))
@@ -118,7 +117,6 @@ def test_from_the_first_start_to_an_exit_ticket(browser: Browser, own_app: Serve
 
 
 def test_what_is_typed_without_a_connection_is_kept_and_sent_later(browser: Browser, own_app: Server) -> None:
-    """The server goes away and comes back: the page says so, keeps what was typed, and saves it by itself."""
     store = Store(own_app.database, own_app.folder)
     link = store.people.find_link(store.people.add_link("invite", "ada@example.org"))
     assert link

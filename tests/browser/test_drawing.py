@@ -60,7 +60,6 @@ def some_figures() -> list[Figure]:
 
 
 def test_texts_of_drawings_stand_free_as_they_are_set(page: Page) -> None:
-    """In the typefaces that the page ships, at their real widths."""
     drawings = template_environment().from_string(DRAWINGS).render(figures=some_figures())
     page.evaluate("html => { document.querySelector('main').innerHTML = html }", drawings)
     problems = page.evaluate(COLLISIONS)

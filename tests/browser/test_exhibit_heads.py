@@ -27,7 +27,6 @@ def drag(page: Page, thing: str, place: str, inside: str = ".frame.shown ") -> N
 
 
 def test_heads_are_dealt_by_mouse_and_keyboard(browser: Browser, shared_app: Server) -> None:
-    """A wrong key card is refused with its readers, the right one deals a card; boxes are marked by the server."""
     context = browser.new_context(base_url=shared_app.url, viewport={"width": 1280, "height": 800})
     page = context.new_page()
     page.emulate_media(reduced_motion="reduce")
@@ -75,7 +74,6 @@ def test_heads_are_dealt_by_mouse_and_keyboard(browser: Browser, shared_app: Ser
 
 
 def test_a_key_card_is_tapped_and_the_number_of_heads_slid(browser: Browser, shared_app: Server) -> None:
-    """By touch on a phone: a tap on a card picks it, and dragging along the line chooses fewer heads."""
     context = browser.new_context(
         base_url=shared_app.url, viewport={"width": 360, "height": 740}, has_touch=True, is_mobile=True
     )
@@ -91,7 +89,6 @@ def test_a_key_card_is_tapped_and_the_number_of_heads_slid(browser: Browser, sha
 
 
 def test_without_script_and_on_paper_all_frames_stand_below_one_another(browser: Browser, shared_app: Server) -> None:
-    """The form works by its buttons, every frame is seen, and on paper too."""
     context = browser.new_context(base_url=shared_app.url, java_script_enabled=False)
     page = context.new_page()
     page.goto(ADDRESS)

@@ -16,7 +16,6 @@ pytestmark = pytest.mark.slow
 
 
 def test_a_sample_course_is_taken_home_put_away_and_deleted(browser: Browser, shared_app: Server) -> None:
-    """A spreadsheet and a ZIP come down; the wrong title deletes nothing; the right one, typed by keyboard, all."""
     store = Store(shared_app.database, shared_app.folder)
     ada = store.people.add_teacher("exporter@example.org", "Ada")
     assert ada

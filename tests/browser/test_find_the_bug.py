@@ -37,7 +37,6 @@ def fill_boxes(page: Page, right: dict[str, str], *, repair: bool) -> None:
 
 
 def test_a_bug_is_found_and_repaired_by_touch(browser: Browser, shared_app: Server, right: dict[str, str]) -> None:
-    """A line is tapped in the program; each question has the width of the phone; the repair opens with a check."""
     size = {"width": 360, "height": 640}
     context = browser.new_context(base_url=shared_app.url, viewport=size, has_touch=True)  # type: ignore[arg-type]
     page = context.new_page()
@@ -62,7 +61,6 @@ def test_a_bug_is_found_and_repaired_by_touch(browser: Browser, shared_app: Serv
 
 @pytest.mark.slow
 def test_choices_in_two_tabs_merge(page: Page) -> None:
-    """A tab that is behind overwrites no choice that it did not touch, and shows what the other one chose."""
     page.goto(ADDRESS)
     page.locator("ol.program-lines label").nth(2).click()
     expect(page.locator("output.saved")).to_have_text("Saved")
@@ -80,7 +78,6 @@ def test_choices_in_two_tabs_merge(page: Page) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("worksheet", ["bug-one-head", "bug-or-none", "bug-layer"])
 def test_axe_finds_nothing_and_nothing_is_wider_than_the_window(page: Page, worksheet: str) -> None:
-    """Empty, with a wrong line, with every hint, and with the answers, in all looks."""
     page.goto(f"/sheet?worksheet={worksheet}")
     assert_accessible_in_all_looks(page)
     page.locator("ol.program-lines label").nth(2).click()
@@ -99,7 +96,6 @@ def test_axe_finds_nothing_and_nothing_is_wider_than_the_window(page: Page, work
 
 @pytest.mark.slow
 def test_the_program_stays_in_sight_of_its_questions(page: Page) -> None:
-    """At a desk it stands beside them, down to the last one; on a phone above them."""
     page.set_viewport_size({"width": 1280, "height": 800})
     page.goto(ADDRESS)
     last_reason = page.locator("fieldset.sentences label").last
@@ -116,7 +112,6 @@ def test_the_program_stays_in_sight_of_its_questions(page: Page) -> None:
 
 @pytest.mark.slow
 def test_a_bug_is_found_by_keyboard_alone(page: Page, right: dict[str, str]) -> None:
-    """Arrows choose within a question, and Tab leaves it."""
     page.goto(ADDRESS)
     page.locator("input[name='shape_1.rows']").focus()
     for box in right:
@@ -140,7 +135,6 @@ def test_a_bug_is_found_by_keyboard_alone(page: Page, right: dict[str, str]) -> 
 
 @pytest.mark.slow
 def test_a_bug_is_found_without_script(browser: Browser, shared_app: Server, right: dict[str, str]) -> None:
-    """The same form, sent by its buttons; what was chosen is there after a reload."""
     context = browser.new_context(base_url=shared_app.url, java_script_enabled=False)
     page = context.new_page()
     page.goto(ADDRESS)
@@ -159,7 +153,6 @@ def test_a_bug_is_found_without_script(browser: Browser, shared_app: Server, rig
 
 @pytest.mark.slow
 def test_where_no_check_shows_marks_the_repair_waits_for_a_line(browser: Browser, shared_app: Server) -> None:
-    """It tells which line is wrong: it is there once one is chosen."""
     lesson = open_lesson(shared_app, "Bug in an exam", AFTER_HAND_IN, "bug-one-head")
     context = browser.new_context(base_url=shared_app.url)
     page = context.new_page()

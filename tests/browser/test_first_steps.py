@@ -40,7 +40,6 @@ def rows(page: Page) -> int:
 
 @pytest.mark.slow
 def test_by_keyboard_from_the_start_page_to_the_whole_sheet(page: Page) -> None:
-    """One step at a time: a wrong answer gets help and no further step, a right one its reason and the next step."""
     page.goto("/")
     typist = Typist(page)
     page.get_by_role("link", name="Take the first steps").focus()
@@ -91,7 +90,6 @@ def test_every_step_is_accessible(page: Page) -> None:
 
 @pytest.mark.slow
 def test_without_script_on_a_phone(browser: Browser, shared_app: Server) -> None:
-    """Each check is a page that begins at the next question; nothing is wider than the screen."""
     context = browser.new_context(
         base_url=shared_app.url, java_script_enabled=False, viewport={"width": 360, "height": 640}
     )

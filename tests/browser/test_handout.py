@@ -16,7 +16,6 @@ pytestmark = pytest.mark.slow
 
 
 def test_the_pages_follow_the_options(page: Page) -> None:
-    """Another layout and a course change the pictures and the address without a button, and the PDF with them."""
     page.goto("/handout")
     expect(page.locator(".sheets img")).to_have_count(1)
     page.get_by_label("full pages", exact=True).check()
@@ -36,7 +35,6 @@ def test_the_pages_follow_the_options(page: Page) -> None:
 
 
 def test_the_decoders_length_is_asked_for_where_there_is_a_decoder(page: Page) -> None:
-    """As soon as a sheet on cross attention is chosen, and on no other."""
     page.goto("/handout")
     page.get_by_text("More options").click()
     field = page.get_by_label("Decoder tokens")
@@ -51,7 +49,6 @@ def test_the_decoders_length_is_asked_for_where_there_is_a_decoder(page: Page) -
 
 
 def test_an_option_that_cannot_be_used_is_told_at_its_field(browser: Browser, shared_app: Server) -> None:
-    """The sentence stands below the field while it is wrong, and the field is described by it."""
     context = browser.new_context(base_url=shared_app.url)
     page = context.new_page()
     page.goto("/handout")
@@ -71,7 +68,6 @@ def test_an_option_that_cannot_be_used_is_told_at_its_field(browser: Browser, sh
 
 
 def test_a_class_list_is_made_with_progress(page: Page) -> None:
-    """Names typed in become a handout that says when it is ready."""
     page.goto("/handout")
     page.get_by_text("Print names on the sheets").click()
     page.get_by_label("Names", exact=True).fill("\n".join(f"Student {at}" for at in range(90)))
@@ -82,7 +78,6 @@ def test_a_class_list_is_made_with_progress(page: Page) -> None:
 
 
 def test_paper_is_typed_back_in_with_the_keyboard_alone(page: Page) -> None:
-    """Code, Enter, a line a student, Tab, Enter: the marks stand below."""
     variant = LIBRARY.variant("llama-7b")
     page.goto("/marking")
     expect(page.get_by_label("Sheet code")).to_be_focused()
@@ -99,7 +94,6 @@ def test_paper_is_typed_back_in_with_the_keyboard_alone(page: Page) -> None:
 
 
 def test_axe_finds_nothing_and_nothing_is_too_wide(browser: Browser, shared_app: Server) -> None:
-    """Options, a refusal, names, marks: light and dark, on a phone and on a desk."""
     variant = LIBRARY.variant("llama-7b")
     context = browser.new_context(base_url=shared_app.url)
     page = context.new_page()
@@ -120,7 +114,6 @@ def test_axe_finds_nothing_and_nothing_is_too_wide(browser: Browser, shared_app:
 
 
 def test_a_handout_is_made_without_script(browser: Browser, shared_app: Server) -> None:
-    """The button shows the pages, and a class list becomes a PDF."""
     context = browser.new_context(base_url=shared_app.url, java_script_enabled=False)
     page = context.new_page()
     page.goto("/handout")
@@ -135,7 +128,6 @@ def test_a_handout_is_made_without_script(browser: Browser, shared_app: Server) 
 
 
 def test_a_sheet_of_one_head_prints_on_one_page_with_its_drawing(page: Page) -> None:
-    """By the browser's own print, on Letter and on A4, with the footnote where there is one."""
     for worksheet in ("llama-7b", "qwen2.5-0.5b"):
         page.goto(f"/sheet?worksheet={worksheet}")
         for paper in ("Letter", "A4"):

@@ -34,7 +34,6 @@ def sentence(page: Page, row: int) -> str:
 
 
 def test_the_picture_is_read_by_keyboard(page: Page, address: str) -> None:
-    """One stop for Tab; arrow keys go by row, its sentence first, and by cell; Enter to its product, Escape back."""
     page.goto(address)
     page.get_by_label("Leave out the first token").focus()
     page.keyboard.press("Tab")
@@ -62,7 +61,6 @@ def test_the_picture_is_read_by_keyboard(page: Page, address: str) -> None:
 
 
 def test_the_grid_says_the_numbers_of_the_stage_that_is_chosen(page: Page, address: str) -> None:
-    """The same cell before and after the mask, and without the first column."""
     page.goto(address)
     for stage, text in (("masked", "masked"), ("scaled", "")):
         page.locator(f"#picture-{stage}").check()
@@ -76,7 +74,6 @@ def test_the_grid_says_the_numbers_of_the_stage_that_is_chosen(page: Page, addre
 
 
 def test_a_cell_is_read_by_pointing_at_it(page: Page, address: str) -> None:
-    """Its number at once; a click shows its product, and so does a key in the table."""
     page.goto(address)
     cell = page.locator(".drawn.weights [data-at='6 2']")
     cell.hover()
@@ -111,7 +108,6 @@ def test_it_works_without_script(browser: Browser, shared_app: Server, address: 
 
 
 def test_axe_finds_nothing_in_any_stage(page: Page, address: str) -> None:
-    """On a desk in light colours and on a phone in dark ones, with everything unfolded; nothing is wider than it."""
     page.goto(address)
     page.evaluate("for (const each of document.querySelectorAll('.picture details')) each.open = true")
     for stage in ("products", "masked", "weights"):

@@ -123,7 +123,6 @@ def assert_all_said_in_sight(page: Page, *, touch: bool) -> None:
 def test_on_a_phone_all_that_is_said_and_the_box_are_in_sight(
     browser: Browser, shared_app: Server, worksheet: str, width: int, height: int
 ) -> None:
-    """The first box by "Next box", with drawing and keys open; then, both folded, the diagnosis and each hint."""
     context = browser.new_context(
         base_url=shared_app.url, viewport={"width": width, "height": height}, has_touch=True, is_mobile=True,
         reduced_motion="reduce",
@@ -145,7 +144,6 @@ def test_on_a_phone_all_that_is_said_and_the_box_are_in_sight(
 def test_on_a_desk_all_that_is_said_and_the_box_are_in_sight(
     browser: Browser, shared_app: Server, width: int, height: int
 ) -> None:
-    """By the mouse, in windows of two heights."""
     context = browser.new_context(
         base_url=shared_app.url, viewport={"width": width, "height": height}, reduced_motion="reduce"
     )
@@ -160,7 +158,6 @@ def test_on_a_desk_all_that_is_said_and_the_box_are_in_sight(
 def test_in_a_class_and_its_preview_too_below_the_time_that_is_left(
     browser: Browser, shared_app: Server, library: Library
 ) -> None:
-    """The sheet of a student on the smallest phone, in the last minutes; and the teacher's preview of it."""
     store = Store(shared_app.database, shared_app.folder)
     running = RunningActivity(library, store)
     _student, visitor, _code = enrol_student(store, running.course)
@@ -196,7 +193,6 @@ def test_in_a_class_and_its_preview_too_below_the_time_that_is_left(
 
 
 def test_without_script_the_diagnosis_is_in_sight(browser: Browser, shared_app: Server) -> None:
-    """The page after Check, and after a hint, begins at the first box that it is about."""
     context = browser.new_context(
         base_url=shared_app.url, viewport={"width": 360, "height": 640}, java_script_enabled=False
     )
@@ -219,7 +215,6 @@ def test_without_script_the_diagnosis_is_in_sight(browser: Browser, shared_app: 
 
 @pytest.mark.slow
 def test_only_what_goes_wrong_is_read_out_while_a_sheet_is_typed(browser: Browser, shared_app: Server) -> None:
-    """Fourteen boxes typed and saved: silence. Without the server: one sentence, however often it is tried."""
     context = browser.new_context(base_url=shared_app.url)
     page = context.new_page()
     page.add_init_script(NOTE_ANNOUNCEMENTS)
@@ -247,7 +242,6 @@ def test_only_what_goes_wrong_is_read_out_while_a_sheet_is_typed(browser: Browse
 
 @pytest.mark.slow
 def test_a_score_is_that_of_the_last_check_once_a_box_is_changed(page: Page) -> None:
-    """In words, and after a reload as well; wrong boxes say that they are, and what of them, until they are changed."""
     page.goto("/sheet?tokens=83")
     fill_in(page, wide_heads("llama-7b", 83))
     page.locator("#check").click()
@@ -273,7 +267,6 @@ def test_a_score_is_that_of_the_last_check_once_a_box_is_changed(page: Page) -> 
 
 @pytest.mark.slow
 def test_the_drawing_on_a_phone_says_what_does_not_fit_of_the_box(browser: Browser, shared_app: Server) -> None:
-    """Not the first mismatch of the sheet: K columns against Q columns, then the rows of S."""
     context = browser.new_context(
         base_url=shared_app.url, viewport={"width": 360, "height": 640}, has_touch=True, is_mobile=True
     )
@@ -292,7 +285,6 @@ def test_the_drawing_on_a_phone_says_what_does_not_fit_of_the_box(browser: Brows
 
 @pytest.mark.slow
 def test_a_level_that_is_passed_is_said_in_the_bar(browser: Browser, shared_app: Server) -> None:
-    """Where the eye is, on a phone: by the button that leads on."""
     context = browser.new_context(
         base_url=shared_app.url, viewport={"width": 360, "height": 640}, reduced_motion="reduce"
     )

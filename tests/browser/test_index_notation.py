@@ -14,7 +14,6 @@ ADDRESS = "/sheet?worksheet=index-gpt2"
 
 @pytest.mark.slow
 def test_patterns_are_written_and_axes_chosen_by_keyboard(page: Page, shared_app: Server, library: Library) -> None:
-    """A pattern in other names is right, a text without an arrow is said to be unreadable; nothing is too wide."""
     variant = library.variant("index-gpt2")
     right = {box: variant.written_answer(blank) for box, blank in variant.blanks_by_name.items()}
     typed = {**right, "scores_pattern.choice": "bhij,bhkj->bhik", "sums_pattern.choice": "bhqk bhke"}

@@ -21,7 +21,6 @@ def box_asked_for(page: Page, name: str) -> None:
 
 @pytest.mark.parametrize("screen", SCREENS)
 def test_the_first_screen_says_what_this_is_and_what_to_do(browser: Browser, shared_app: Server, screen: str) -> None:
-    """Heading, sentence, drawing, the box that waits and every door are on it without scrolling."""
     context = browser.new_context(base_url=shared_app.url, viewport=SCREENS[screen])  # type: ignore[arg-type]
     page = context.new_page()
     page.goto("/")
@@ -35,7 +34,6 @@ def test_the_first_screen_says_what_this_is_and_what_to_do(browser: Browser, sha
 
 
 def test_text_is_painted_before_typefaces_and_pictures_are_asked_for(browser: Browser, shared_app: Server) -> None:
-    """On the first page of a visit, with nothing in the browser's cache; they come right after it."""
     context = browser.new_context(base_url=shared_app.url)
     page = context.new_page()
     page.goto("/")
@@ -51,7 +49,6 @@ def test_text_is_painted_before_typefaces_and_pictures_are_asked_for(browser: Br
 
 @pytest.mark.slow
 def test_on_a_phone_a_mismatch_is_in_the_frame(browser: Browser, shared_app: Server) -> None:
-    """The bracket and both numbers are inside the drawing's box, in type that can be read, over no other text."""
     context = browser.new_context(base_url=shared_app.url, viewport=SCREENS["phone"])  # type: ignore[arg-type]
     page = context.new_page()
     page.emulate_media(reduced_motion="reduce")
@@ -69,7 +66,6 @@ def test_on_a_phone_a_mismatch_is_in_the_frame(browser: Browser, shared_app: Ser
 
 @pytest.mark.parametrize("screen", one_in(2, SCREENS))
 def test_a_visitor_fills_in_a_head_by_typing_alone(browser: Browser, shared_app: Server, screen: str) -> None:
-    """A wrong number shows all stripes of the layer, a right one opens the next box; nothing is stored or posted."""
     context = browser.new_context(base_url=shared_app.url, viewport=SCREENS[screen])  # type: ignore[arg-type]
     page = context.new_page()
     posts: list[str] = []
@@ -93,7 +89,6 @@ def test_a_visitor_fills_in_a_head_by_typing_alone(browser: Browser, shared_app:
 
 
 def test_the_start_page_is_light_and_waits_for_one_stylesheet(browser: Browser, shared_app: Server) -> None:
-    """At most 100 kB without the pictures, which come later, and one request before anything is painted."""
     context = browser.new_context(base_url=shared_app.url)
     page = context.new_page()
     page.route("**/pictures/*", lambda route: route.abort())
@@ -111,7 +106,6 @@ def test_the_start_page_is_light_and_waits_for_one_stylesheet(browser: Browser, 
 
 @pytest.mark.slow
 def test_the_start_page_is_accessible(browser: Browser, shared_app: Server) -> None:
-    """At rest, with a mismatch and once everything fits."""
     context = browser.new_context(base_url=shared_app.url)
     page = context.new_page()
     for query in ("", "?keys.columns=4096", "?keys.columns=128&scores.columns=100&output.columns=4096"):

@@ -109,7 +109,6 @@ def fill(page: Page, answers: dict[str, str]) -> None:
 
 
 def test_a_lesson_with_every_trap(lesson: Lesson) -> None:
-    """Nothing saved is lost, nobody is left without a way on, every promise is kept or taken back first."""
     kims, lous, mos = (lesson.phone(name) for name in ("Kim Lee", "Lou Ray", "Mo Oh"))
     kim, lou, mo = (lesson.sheet(context) for context in (kims, lous, mos))
     work_on_two_devices(lesson, kims, kim)

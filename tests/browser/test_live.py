@@ -59,9 +59,6 @@ def taught(shared_app: Server) -> Iterator[SampleCourse]:
 def test_the_live_view_changes_by_itself_and_a_misconception_is_explained_by_keyboard(
     browser: Browser, taught: SampleCourse
 ) -> None:
-    """Somebody comes in and the number grows; a press explains a misconception on two screens, another takes it
-    away.
-    """
     context = browser.new_context(base_url=taught.url)
     projector, laptop = taught.sign_in(context), context.new_page()
     for page in (projector, laptop):
@@ -95,7 +92,6 @@ SMALLEST_TEXT = """Math.min(...[...document.querySelectorAll("body *")]
 def test_the_projector_counts_arrivals_is_readable_from_the_back_and_closes(
     browser: Browser, taught: SampleCourse
 ) -> None:
-    """No text under 24 px on a screen 1920 px wide; somebody who comes in is counted there and on the overview."""
     context = browser.new_context(base_url=taught.url, viewport={"width": 1920, "height": 1080})
     projector, overview = taught.sign_in(context), context.new_page()
     overview.goto(taught.path)
@@ -146,7 +142,6 @@ def test_the_projector_counts_arrivals_is_readable_from_the_back_and_closes(
 
 
 def test_old_numbers_are_called_old(browser: Browser, taught: SampleCourse) -> None:
-    """While the server cannot be reached or refuses, a sentence says so; it goes when the numbers are new again."""
     context = browser.new_context(base_url=taught.url)
     page = taught.sign_in(context)
     page.goto(f"{taught.path}/live")
@@ -161,7 +156,6 @@ def test_old_numbers_are_called_old(browser: Browser, taught: SampleCourse) -> N
 
 
 def test_axe_finds_nothing_on_the_pages_of_a_class(browser: Browser, taught: SampleCourse) -> None:
-    """The live view with an explanation drawn and with names, and all that comes afterwards; none scrolls sideways."""
     context = browser.new_context(base_url=taught.url)
     page = taught.sign_in(context)
     page.goto(f"{taught.path}/live?names=yes")
@@ -181,7 +175,6 @@ def test_axe_finds_nothing_on_the_pages_of_a_class(browser: Browser, taught: Sam
 
 
 def test_exit_tickets_are_searched_and_starred_without_a_reload(browser: Browser, taught: SampleCourse) -> None:
-    """Typing narrows the list; a star stays on the answer, and the page is the one that was opened."""
     context = browser.new_context(base_url=taught.url)
     page = taught.sign_in(context)
     page.goto(f"/activities/{taught.closed.id}/tickets")
@@ -209,7 +202,6 @@ def test_exit_tickets_are_searched_and_starred_without_a_reload(browser: Browser
 
 
 def test_the_summary_prints_on_one_page(browser: Browser, taught: SampleCourse) -> None:
-    """Even where every starred sentence is as long as the form takes."""
     for number in range(7):
         answers = {"muddiest": f"{number}: " + "Why is the mixture multiplied once more? " * 90}
         course = taught.store.courses.find(taught.activity.course_id)

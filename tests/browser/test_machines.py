@@ -76,7 +76,6 @@ def day(own_app: Server) -> Iterator[Day]:
 
 
 def test_it_renews_itself_while_it_is_seen(browser: Browser, day: Day) -> None:
-    """A job that is queued appears; hidden, the page asks for nothing; and the focus stays where it was."""
     context = browser.new_context(base_url=day.url)
     context.add_init_script(TELLS_HIDDEN)
     page, asked = day.open(context), list[str]()
@@ -97,7 +96,6 @@ def test_it_renews_itself_while_it_is_seen(browser: Browser, day: Day) -> None:
 
 
 def test_jobs_are_cancelled_and_retried_by_keyboard(browser: Browser, day: Day) -> None:
-    """Each says what happened; the page is found from the list of courses, and has nothing for axe to object to."""
     context = browser.new_context(base_url=day.url)
     page = day.open(context)
     page.goto("/courses")

@@ -30,7 +30,6 @@ def check(page: Page) -> None:
 
 
 def test_a_sheet_is_copied_found_shared_and_imported(browser: Browser, shared_app: Server) -> None:
-    """From the public page of a sheet to the teacher's own list, and by a link and a file to others."""
     lesson = open_lesson(shared_app, "Own sheets")
     context = browser.new_context(base_url=shared_app.url)
     context.add_cookies([{"name": TEACHER_COOKIE, "value": lesson.session, "url": shared_app.url}])

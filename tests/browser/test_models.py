@@ -34,7 +34,6 @@ def shared_app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 
 def test_pasted_text_becomes_a_sheet_that_is_checked(page: Page) -> None:
-    """From the header to the form, the model's page, a sheet of one head, and six right boxes."""
     page.get_by_role("link", name="Models").click()
     page.get_by_label("As text").fill(TEXT)
     page.get_by_label("Name (optional)").fill("A tiny model")
@@ -64,7 +63,6 @@ def test_a_file_is_opened(page: Page, tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_imported_is_said_beside_its_field(browser: Browser, shared_app: Server) -> None:
-    """Each way says its own sentence, and what was typed in the others stays; Enter in the name's field fetches."""
     context = browser.new_context(base_url=shared_app.url)
     page = context.new_page()
     page.goto("/models")
@@ -85,7 +83,6 @@ def test_what_cannot_be_imported_is_said_beside_its_field(browser: Browser, shar
 
 
 def test_a_term_and_its_piece_of_the_bar_light_up_together(browser: Browser, shared_app: Server) -> None:
-    """A term under the pointer lights its piece; a piece in focus, its term; nothing stays lit afterwards."""
     context = browser.new_context(base_url=shared_app.url)
     page = context.new_page()
     page.goto("/models/gpt2")
@@ -100,7 +97,6 @@ def test_a_term_and_its_piece_of_the_bar_light_up_together(browser: Browser, sha
 
 
 def test_axe_finds_nothing_on_the_pages_of_models(browser: Browser, shared_app: Server) -> None:
-    """The list, a refusal, and models of several kinds; none of them is wider than the screen."""
     context = browser.new_context(base_url=shared_app.url)
     page = context.new_page()
     for address in ("/models", "/models/llama-7b", "/models/gpt2", "/models/t5-small", "/models/deepseek-v2-lite"):
@@ -115,7 +111,6 @@ def test_axe_finds_nothing_on_the_pages_of_models(browser: Browser, shared_app: 
 
 
 def test_the_pages_fit_a_screen_of_320_pixels(browser: Browser, shared_app: Server) -> None:
-    """As 1280 pixels are at 400 % zoom; long tables scroll inside their own box."""
     context = browser.new_context(base_url=shared_app.url, viewport={"width": 320, "height": 700})
     page = context.new_page()
     for address in ("/models", "/models/llama-7b", "/models/deepseek-v2-lite"):

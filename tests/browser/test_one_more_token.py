@@ -14,7 +14,6 @@ pytestmark = pytest.mark.slow
 
 
 def test_the_triangle_is_built_by_keyboard(page: Page) -> None:
-    """Each press shows the next line, says so, and is in the address; the switch shows the queries of all rows."""
     page.emulate_media(reduced_motion="reduce")
     page.goto("/see/token?model=mistral-7b&tokens=100")
     frames, shown = page.locator(".exhibit .frame"), page.locator(".exhibit .frame.shown")
@@ -57,7 +56,6 @@ def test_a_row_slides_onto_the_cache_at_a_tap(browser: Browser, shared_app: Serv
 
 
 def test_without_script_every_step_stands_below_the_one_before(browser: Browser, shared_app: Server) -> None:
-    """Also the costs of each, and the switch, which needs no script."""
     context = browser.new_context(base_url=shared_app.url, java_script_enabled=False)
     page = context.new_page()
     page.goto("/see/token?model=gpt2&tokens=100")
@@ -79,7 +77,6 @@ def test_without_script_every_step_stands_below_the_one_before(browser: Browser,
 
 
 def test_held_down_the_button_goes_on_to_a_question_which_is_answered_in_place(page: Page) -> None:
-    """The click at the end of holding is no further token; a check changes the boxes of its own frame alone."""
     page.goto("/see/token?model=gpt2&tokens=100")
     shown, asking = page.locator(".exhibit .frame.shown"), page.locator(".frame:has(form)").first
     page.get_by_role("link", name="+1 token").hover()

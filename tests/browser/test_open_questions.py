@@ -22,10 +22,6 @@ def saved(page: Page) -> None:
 
 
 def test_an_answer_is_written_on_a_phone_seen_on_a_laptop_and_kept(browser: Browser, shared_app: Server) -> None:
-    """Enter begins a line and hands nothing in; the keys for numbers stay away; "Saved" comes once it is; a laptop has
-    it, spaces and all. The last check locks the boxes and no question; a sheet that has closed shows what could not be
-    saved.
-    """
     store = Store(shared_app.database, shared_app.folder)
     course = store.courses.add("Words", "UTC", add_teacher(store, "words@example.org", "Ada"))
     activity = store.activities.add(course, Plan("Words", None, Policies(max_attempts=1)), asking_content(LIBRARY))

@@ -32,9 +32,6 @@ def tab_to(page: Page, target: Locator) -> None:
 
 
 def test_an_own_ticket_by_keyboard_alone(browser: Browser, shared_app: Server) -> None:
-    """The preview follows what is typed, the focus stays on what was pressed, the ticket's proposal of names is taken,
-    a phone needs no pointer, and the teacher sees the choice counted.
-    """
     lesson = open_lesson(shared_app, "Own ticket")
     teacher = context_with(browser, shared_app, TEACHER_COOKIE, lesson.session, 1280)
     page = teacher.new_page()

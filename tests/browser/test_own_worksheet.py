@@ -164,7 +164,6 @@ def printed(teacher: Page, activity: str) -> str:
 
 
 def test_what_a_teacher_wrote_arrives_everywhere(browser: Browser, own_app: Server) -> None:
-    """One of two students holds her misconception; page, paper, live view, results, regrade and exports know of it."""
     teacher = browser.new_context(base_url=own_app.url, viewport={"width": 1280, "height": 800}).new_page()
     sign_up(teacher, own_app)
     write_worksheet(teacher)

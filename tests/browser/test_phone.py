@@ -89,7 +89,6 @@ def answers_of(page: Page) -> dict[str, str]:
 
 
 def test_a_sheet_on_a_phone_is_filled_in_mended_and_left_by_touch_alone(phone: Page) -> None:
-    """Fourteen answers by the page's own keys, Check, three boxes mended, Check, the run's result, the next sheet."""
     phone.goto("/sheet?practice=1")
     right = answers_of(phone)
     wrong = {"queries.columns": "4096", "values.columns": "4096/8", "output.columns": "128"}
@@ -130,7 +129,6 @@ def test_a_sheet_on_a_phone_is_filled_in_mended_and_left_by_touch_alone(phone: P
 
 @pytest.mark.slow
 def test_keys_type_at_the_caret_and_bring_the_system_keyboard_when_asked(phone: Page) -> None:
-    """A digit goes where the caret is, and in place of what is selected; "abc" is a switch."""
     phone.goto("/sheet")
     box = phone.locator("input[name='queries.columns']")
     box.tap()
@@ -152,7 +150,6 @@ def test_keys_type_at_the_caret_and_bring_the_system_keyboard_when_asked(phone: 
 
 @pytest.mark.slow
 def test_a_tap_selects_a_wrong_answer_so_that_typing_replaces_it(phone: Page) -> None:
-    """A second tap puts the caret into it; an answer that isn't wrong is left as it is."""
     phone.goto("/sheet?tokens=91")
     selected = "box => box.value.slice(box.selectionStart, box.selectionEnd)"
     for name, number in (("input.columns", "4096"), ("queries.columns", "16")):
@@ -175,7 +172,6 @@ def test_a_tap_selects_a_wrong_answer_so_that_typing_replaces_it(phone: Page) ->
 
 @pytest.mark.slow
 def test_numbers_that_the_sheet_gives_are_keys_so_that_a_box_takes_two_taps(phone: Page) -> None:
-    """The first box is on the first screen; each answer is one key, and Next another: 28 taps in all, with Check."""
     phone.set_viewport_size({"width": 360, "height": 640})
     phone.goto("/sheet")
     assert_reachable(phone.locator("input[data-blank]").first)
@@ -194,7 +190,6 @@ def test_numbers_that_the_sheet_gives_are_keys_so_that_a_box_takes_two_taps(phon
 
 
 def test_a_stated_number_takes_the_place_of_the_digits_before_it(phone: Page) -> None:
-    """After an operator it is a further factor."""
     phone.goto("/sheet")
     box = phone.locator("input[name='queries.columns']")
     box.tap()
@@ -205,7 +200,6 @@ def test_a_stated_number_takes_the_place_of_the_digits_before_it(phone: Page) ->
 
 
 def test_the_symbols_that_a_sheet_explains_are_keys(phone: Page) -> None:
-    """On a sheet in symbols, which on a phone are hard to find; "abc" still brings the system's keyboard."""
     phone.goto("/sheet?worksheet=letters-llama-7b")
     box = phone.locator("input[data-blank]").first
     box.tap()
@@ -217,7 +211,6 @@ def test_the_symbols_that_a_sheet_explains_are_keys(phone: Page) -> None:
 
 
 def test_a_mouse_brings_no_keys(page: Page) -> None:
-    """With a fine pointer the page has no keys of its own, however narrow it is."""
     page.set_viewport_size({"width": 360, "height": 740})
     page.locator("input[data-blank]").first.click()
     expect(page.locator(".keys")).to_be_hidden()
@@ -225,7 +218,6 @@ def test_a_mouse_brings_no_keys(page: Page) -> None:
 
 
 def test_the_first_box_is_near_and_the_focus_is_never_lost(page: Page) -> None:
-    """By keyboard: at most three stops after the skip link, and each button leaves the focus in the sheet."""
     page.keyboard.press("Tab")
     page.keyboard.press("Enter")
     for _ in range(3):
@@ -255,7 +247,6 @@ def test_the_first_box_is_near_and_the_focus_is_never_lost(page: Page) -> None:
 
 
 def test_the_step_of_the_row_in_focus_is_shown_alone_and_a_break_where_it_is(phone: Page) -> None:
-    """Of the decks of a layer's heads: the step that makes a row, unless its numbers don't fit in another one."""
     phone.goto("/sheet?worksheet=three-dimensions-qwen2.5-0.5b")
     shown = phone.locator(".figures figure:visible")
     box = "input[name='{}']".format

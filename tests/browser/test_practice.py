@@ -47,7 +47,6 @@ def state(page: Page, group: str) -> str | None:
 
 
 def test_three_sheets_in_a_row_and_the_record_survives_a_reload(page: Page, library: Library) -> None:
-    """Missed, made good, and a step further; the same sheet and group states after a reload and from the menu."""
     practise_one_head(page)
     first = go_on(page, library, "softmax-collapses")
     expect(page.locator(".why")).to_have_text("This sheet comes back to something you missed: Scores and weights.")
@@ -66,7 +65,6 @@ def test_three_sheets_in_a_row_and_the_record_survives_a_reload(page: Page, libr
 
 @pytest.mark.slow
 def test_practice_works_with_the_keyboard_alone(page: Page, library: Library) -> None:
-    """Type, Tab, Enter checks; Enter goes on, and the skip link leads to the boxes of the next sheet."""
     practise_one_head(page)
     variant = sheet_on(page, library)
     page.locator("input[data-blank]").first.focus()
@@ -111,7 +109,6 @@ def test_practice_works_without_script(browser: Browser, shared_app: Server, lib
 
 @pytest.mark.slow
 def test_axe_finds_nothing_and_nothing_is_too_wide(browser: Browser, shared_app: Server, library: Library) -> None:
-    """On the first sheet, checked with a mistake, and on the one that comes back to it, its details open."""
     context = browser.new_context(base_url=shared_app.url)
     page = context.new_page()
     practise_one_head(page)

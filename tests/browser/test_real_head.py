@@ -16,7 +16,6 @@ LESSON = LIBRARY.variant("it-attends-smollm2")
 
 
 def test_a_sentence_is_followed_to_the_next_token_by_keyboard(page: Page) -> None:
-    """Wrong first, then right: the focus is in the box to fix, then in the first box of the next stage."""
     page.goto("/heads")
     assert_accessible_in_all_looks(page)
     page.get_by_label("Sentence").fill("The cat sat")
@@ -48,7 +47,6 @@ def test_a_sentence_is_followed_to_the_next_token_by_keyboard(page: Page) -> Non
 
 
 def test_a_lesson_from_joining_to_the_results(browser: Browser, own_app: Server) -> None:
-    """A teacher assigns "What one head does"; a student joins, checks, opens the real head, and hands in."""
     teacher = browser.new_context(base_url=own_app.url, viewport={"width": 1280, "height": 800}).new_page()
     teacher.goto(set_up_link(own_app))
     for label, text in (("E-mail", "ada@example.org"), ("Your name", "Ada"), ("Password", "a long password")):

@@ -29,6 +29,5 @@ def sent_while_opening(page: Page, path: str) -> list[str]:
 
 @pytest.mark.parametrize("path", ["/", "/sheet", "/models", "/join"])
 def test_a_repeated_view_costs_one_request(page: Page, path: str) -> None:
-    """The page itself: stylesheets, scripts and fonts stay in the cache and are not asked for again."""
     page.goto(path, wait_until="networkidle")
     assert sent_while_opening(page, path) == [page.url]

@@ -35,14 +35,12 @@ def without_news(page: Page) -> Iterator[None]:
 
 
 def test_an_untried_sheet_is_not_given_away(page: Page) -> None:
-    """With nothing filled in the button asks for an attempt first, and shows no shape."""
     start(page, {})
     expect(page.locator("#run")).to_contain_text("Fill in at least one row first")
     expect(page.locator("table.compared")).to_have_count(0)
 
 
 def test_torch_shapes_stand_beside_the_answers(page: Page) -> None:
-    """What torch reports for LLaMA 7B and 100 tokens, beside what was typed, with device, time, code and picture."""
     with without_news(page):
         start(page, {"queries.rows": "100", "queries.columns": "4096", "scores.rows": "100"})
         # It runs, or waits for others.
@@ -76,7 +74,6 @@ def test_torch_shapes_stand_beside_the_answers(page: Page) -> None:
 
 @pytest.mark.slow
 def test_the_picture_is_empty_above_the_diagonal(page: Page) -> None:
-    """Every pixel right of the diagonal is clear, and every row has one that is not."""
     start(page, {"queries.rows": "100"})
     expect(page.locator(".weights img")).to_be_visible(timeout=LONG_WAIT_MS)
     opacity = page.locator(".weights img").evaluate(
@@ -96,7 +93,6 @@ def test_the_picture_is_empty_above_the_diagonal(page: Page) -> None:
 
 @pytest.mark.slow
 def test_a_run_can_be_left_and_found_again(page: Page) -> None:
-    """The run has an address of its own that shows it later, with what was typed."""
     with without_news(page):
         start(page, {"queries.rows": "99"})
         page.get_by_role("link", name="come back to this run").click()
@@ -107,7 +103,6 @@ def test_a_run_can_be_left_and_found_again(page: Page) -> None:
 
 @pytest.mark.slow
 def test_too_large_a_head_is_refused_with_its_bytes_and_runs_on_meta(page: Page) -> None:
-    """A million tokens need terabytes of scores: refused with the number, then shown on the meta device."""
     page.goto("/sheet?worksheet=llama-7b&tokens=1000000")
     start(page, {"queries.rows": "1000000"})
     problem = page.locator("#run .problem")
@@ -119,7 +114,6 @@ def test_too_large_a_head_is_refused_with_its_bytes_and_runs_on_meta(page: Page)
 
 @pytest.mark.slow
 def test_a_grouped_head_reads_its_own_key_value_head(page: Page) -> None:
-    """Query head 9 of Qwen2.5 0.5B, seven to a key/value head, reads key/value head 1."""
     page.goto("/sheet?worksheet=qwen2.5-0.5b")
     start(page, {"queries.rows": "50"})
     expect(page.locator("table.compared")).to_be_visible(timeout=LONG_WAIT_MS)
@@ -131,7 +125,6 @@ def test_a_grouped_head_reads_its_own_key_value_head(page: Page) -> None:
 
 @pytest.mark.slow
 def test_a_transposed_sheet_stands_beside_torchs_own_shapes(page: Page) -> None:
-    """Tokens are columns on the sheet and rows in the code: torch's (45, 128) agrees with 128 × 45, as is said."""
     page.goto("/sheet?worksheet=columns-qwen3-0.6b")
     start(page, {"queries.rows": "128", "queries.columns": "45", "keys.rows": "45"})
     expect(page.locator("table.compared")).to_be_visible(timeout=LONG_WAIT_MS)

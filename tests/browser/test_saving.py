@@ -68,7 +68,6 @@ def type_and_save(page: Page, box: str, text: str) -> None:
 
 
 def test_two_tabs_merge_and_each_shows_what_the_other_changed(devices: Devices) -> None:
-    """An older tab overwrites no box that it did not touch; where both changed one, the later save wins and is told."""
     context = devices.open()
     first, second = devices.sheet(context), devices.sheet(context)
     type_and_save(first, ROWS, "111")
@@ -88,7 +87,6 @@ def test_two_tabs_merge_and_each_shows_what_the_other_changed(devices: Devices) 
 
 @pytest.mark.slow
 def test_a_check_marks_what_another_device_has_changed(devices: Devices) -> None:
-    """The laptop shows an old text when Check is pressed there: the new one appears, with its mark."""
     laptop, phone = devices.open(), devices.open()
     page, other = devices.sheet(laptop), devices.sheet(phone)
     type_and_save(page, ROWS, "7")
@@ -104,7 +102,6 @@ def test_a_check_marks_what_another_device_has_changed(devices: Devices) -> None
 
 @pytest.mark.slow
 def test_an_offline_device_with_a_wrong_clock_loses_nothing(devices: Devices) -> None:
-    """A laptop five minutes fast and a phone that was away: the save that the server took last counts, on both."""
     laptop, phone = devices.open(), devices.open()
     fast, page = devices.sheet(laptop), devices.sheet(phone)
     fast.evaluate("const now = Date.now; Date.now = () => now() + 300000")
@@ -127,7 +124,6 @@ def test_an_offline_device_with_a_wrong_clock_loses_nothing(devices: Devices) ->
 
 @pytest.mark.slow
 def test_an_answer_that_was_lost_is_asked_again_and_overwrites_nothing(devices: Devices) -> None:
-    """The server took a save and the page never heard: sent again, it covers nothing that was typed elsewhere since."""
     first, second = devices.open(), devices.open()
     page, other = devices.sheet(first), devices.sheet(second)
 
@@ -155,7 +151,6 @@ def test_an_answer_that_was_lost_is_asked_again_and_overwrites_nothing(devices: 
 
 @pytest.mark.slow
 def test_a_bug_on_the_server_is_not_asked_for_ever(devices: Devices) -> None:
-    """Three answers 500, and the page waits for the next change; what is typed stays in the browser."""
     context, asked = devices.open(), list[str]()
     page = devices.sheet(context)
 
@@ -176,7 +171,6 @@ def test_a_bug_on_the_server_is_not_asked_for_ever(devices: Devices) -> None:
 
 @pytest.mark.slow
 def test_a_check_that_fails_is_told_and_a_later_save_leaves_the_sentence(devices: Devices) -> None:
-    """In the server's words, since what was typed is saved all the same."""
     context = devices.open()
     page = devices.sheet(context)
     sentence = "Something went wrong."
@@ -192,7 +186,6 @@ def test_a_check_that_fails_is_told_and_a_later_save_leaves_the_sentence(devices
 
 @pytest.mark.slow
 def test_only_what_changed_is_sent_and_a_closed_tab_sends_its_last_words(devices: Devices) -> None:
-    """A save names one box; leaving in mid-word loses nothing; and what a tab could not send, the next one does."""
     context, sent = devices.open(), list[str]()
     page = devices.sheet(context)
     type_and_save(page, ROWS, "1")
@@ -221,7 +214,6 @@ def test_only_what_changed_is_sent_and_a_closed_tab_sends_its_last_words(devices
 
 @pytest.mark.slow
 def test_a_refusal_is_told_in_the_servers_words_and_only_closed_means_closed(devices: Devices) -> None:
-    """An activity whose opening was put off says so, not that it has closed. Closed: the value can be copied."""
     context = devices.open()
     page = devices.sheet(context)
     tomorrow, activities = datetime.now(UTC) + timedelta(days=1), devices.store.activities

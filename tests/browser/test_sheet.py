@@ -27,7 +27,6 @@ def mark(page: Page, blank: str) -> str | None:
 
 
 def test_first_screen_is_a_sheet_to_type_into(page: Page) -> None:
-    """The address without anything after it opens LLaMA 7B with 100 tokens and fourteen empty, labelled boxes."""
     expect(page.get_by_role("heading", level=1)).to_have_text("One head of LLaMA 7B")
     expect(page.get_by_label("Queries, rows")).to_be_editable()
     assert page.locator("input[data-blank]").count() == 14
@@ -35,7 +34,6 @@ def test_first_screen_is_a_sheet_to_type_into(page: Page) -> None:
 
 
 def test_the_link_to_the_sheet_is_copied(page: Page) -> None:
-    """As a whole address, and the button says so."""
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     button = page.locator("[data-copy-link]")
     button.click()
@@ -45,7 +43,6 @@ def test_the_link_to_the_sheet_is_copied(page: Page) -> None:
 
 
 def test_all_right_is_said_and_marked(page: Page) -> None:
-    """The key worked out by hand gets fourteen ticks."""
     fill(page, KEY)
     page.get_by_role("button", name="Check").click()
     expect(page.get_by_role("status").first).to_have_text("All 14 boxes are correct.")
@@ -53,7 +50,6 @@ def test_all_right_is_said_and_marked(page: Page) -> None:
 
 
 def test_each_kind_of_mark_is_told_apart(page: Page) -> None:
-    """A wrong box gets a nudge, an unreadable one a reason and no wrong mark, a product is read and shown."""
     fill(page, {"queries.rows": "100", "queries.columns": "4096", "values.columns": "4096/32", "weights.rows": "many"})
     page.get_by_role("button", name="Check").click()
     expect(page.get_by_role("status").first).to_have_text("2 of 14 boxes are correct. 10 boxes are still empty.")
@@ -65,7 +61,6 @@ def test_each_kind_of_mark_is_told_apart(page: Page) -> None:
 
 
 def test_a_mark_goes_when_its_text_changes(page: Page) -> None:
-    """What was marked wrong is no longer marked once something else stands there."""
     fill(page, {"queries.columns": "4096"})
     page.get_by_role("button", name="Check").click()
     expect(page.locator("#says-queries\\.columns")).not_to_be_empty()
@@ -75,7 +70,6 @@ def test_a_mark_goes_when_its_text_changes(page: Page) -> None:
 
 
 def test_typing_goes_on_while_a_check_is_under_way(page: Page) -> None:
-    """A box filled between the press of Check and its answer keeps its text."""
     fill(page, {"input.rows": "100"})
 
     def type_on(route: Route) -> None:
@@ -90,7 +84,6 @@ def test_typing_goes_on_while_a_check_is_under_way(page: Page) -> None:
 
 @pytest.mark.slow
 def test_inner_edges_that_do_not_meet_show_a_gap_while_typing(page: Page) -> None:
-    """Queries 128 wide and keys 4096 wide: an arc that falls short, a bracket and a sentence; mended, all go."""
     fill(page, {"queries.rows": "100", "queries.columns": "128", "keys.rows": "100", "keys.columns": "4096"})
     expect(page.locator("path.arc.mismatch")).to_have_count(1)
     expect(page.locator(".mismatched text")).to_have_text("4096 ≠ 128")
@@ -101,7 +94,6 @@ def test_inner_edges_that_do_not_meet_show_a_gap_while_typing(page: Page) -> Non
 
 @pytest.mark.slow
 def test_an_output_that_cannot_be_added_back_shows_while_typing(page: Page) -> None:
-    """An output as narrow as a head, an input as wide as the model: outline and sentence; mended, both go."""
     fill(page, {"input.rows": "100", "input.columns": "4096", "output.rows": "100", "output.columns": "128"})
     expect(page.locator("rect.needed")).to_have_count(1)
     expect(page.locator("figcaption .mismatch")).to_have_text(re.compile("X.* 4096 .*O.* 128.*cannot be added"))
@@ -132,7 +124,6 @@ def test_lengths_follow_the_scale(page: Page) -> None:
 
 
 def test_answers_come_only_after_an_attempt(page: Page) -> None:
-    """There is no button before a check, and after one it shows every answer with its symbols."""
     expect(page.get_by_role("button", name="Show answers")).to_have_count(0)
     fill(page, {"queries.rows": "90"})
     page.get_by_role("button", name="Check").click()
@@ -145,7 +136,6 @@ def test_answers_come_only_after_an_attempt(page: Page) -> None:
 
 
 def test_another_model_and_length_make_another_sheet(page: Page) -> None:
-    """Qwen3 0.6B with 77 tokens: its stated head width, not 1024/16, is what the sheet tells and marks by."""
     page.locator(".chosen > summary").click()
     page.get_by_role("combobox", name="Model").select_option(label="Qwen3 0.6B")
     page.get_by_role("textbox", name="Tokens").fill("77")
@@ -157,7 +147,6 @@ def test_another_model_and_length_make_another_sheet(page: Page) -> None:
 
 
 def test_impossible_tokens_are_refused_beside_the_field(browser: Browser, shared_app: Server) -> None:
-    """Zero tokens: a sentence at the field, which keeps what was typed."""
     context = browser.new_context(base_url=shared_app.url)
     page = context.new_page()
     page.goto("/sheet")
@@ -170,7 +159,6 @@ def test_impossible_tokens_are_refused_beside_the_field(browser: Browser, shared
 
 
 def test_what_was_typed_survives_a_reload(page: Page) -> None:
-    """Saved on the server after a pause, it stands there again."""
     fill(page, {"queries.rows": "100", "keys.rows": "viele"})
     expect(page.locator("output.saved")).to_have_text("Saved")
     page.evaluate("localStorage.clear()")
@@ -179,7 +167,6 @@ def test_what_was_typed_survives_a_reload(page: Page) -> None:
 
 
 def test_what_was_typed_in_the_last_moment_survives_leaving(page: Page) -> None:
-    """Leaving before the pause is over loses nothing."""
     page.fill(box(page, "queries.rows"), "101")
     page.goto("/sheet?worksheet=qwen2.5-0.5b")
     page.goto("/sheet")
@@ -187,7 +174,6 @@ def test_what_was_typed_in_the_last_moment_survives_leaving(page: Page) -> None:
 
 
 def test_what_was_typed_before_the_script_had_come_is_saved(browser: Browser, shared_app: Server) -> None:
-    """And checked, where it comes late over a slow network."""
     context = browser.new_context(base_url=shared_app.url)
     page, held, is_late = context.new_page(), list[Route](), True
     page.route("**/*.js*", lambda route: held.append(route) if is_late else route.continue_())
@@ -203,7 +189,6 @@ def test_what_was_typed_before_the_script_had_come_is_saved(browser: Browser, sh
 
 
 def test_marks_come_back_after_a_reload(page: Page) -> None:
-    """The marks of the last check stand beside the texts that have not changed since."""
     fill(page, {"queries.rows": "100", "queries.columns": "4096"})
     page.get_by_role("button", name="Check").click()
     expect(page.get_by_role("status").first).to_contain_text("1 of 14")
@@ -213,7 +198,6 @@ def test_marks_come_back_after_a_reload(page: Page) -> None:
 
 @pytest.mark.slow
 def test_a_lost_connection_and_a_restarted_server_lose_nothing(browser: Browser, own_app: Server) -> None:
-    """Typed while the server is gone: said so, kept through a reload of the page, and saved once it is back."""
     context = browser.new_context(base_url=own_app.url)
     page = context.new_page()
     page.goto("/sheet")
@@ -237,7 +221,6 @@ def test_a_lost_connection_and_a_restarted_server_lose_nothing(browser: Browser,
 
 
 def test_a_save_that_overtakes_a_reload_is_shown(page: Page) -> None:
-    """The page was written before the save, and the browser told of it before it had the page."""
     page.fill(box(page, "keys.columns"), "129")
     expect(page.locator("output.saved")).to_have_text("Saved")
 
@@ -252,7 +235,6 @@ def test_a_save_that_overtakes_a_reload_is_shown(page: Page) -> None:
 
 @pytest.mark.slow
 def test_the_link_opens_the_same_sheet_without_the_answers(page: Page, browser: Browser) -> None:
-    """Someone else opens the link and finds the sheet, and nothing typed."""
     page.goto("/sheet?worksheet=llama-7b&model=mistral-7b&tokens=64")
     page.fill(box(page, "queries.rows"), "64")
     expect(page.locator("output.saved")).to_have_text("Saved")
@@ -267,7 +249,6 @@ def test_the_link_opens_the_same_sheet_without_the_answers(page: Page, browser: 
 
 
 def test_hints_go_further_and_never_tell(page: Page) -> None:
-    """By the keyboard, the focus staying on the button: two hints beyond the nudge, no right number in any."""
     fill(page, KEY | dict.fromkeys(("queries.columns", "keys.columns", "values.columns"), "4096"))
     page.get_by_role("button", name="Check").click()
     said = [page.locator("p.diagnosis").inner_text()]
@@ -293,7 +274,6 @@ def test_hints_go_further_and_never_tell(page: Page) -> None:
 
 @pytest.mark.slow
 def test_the_buttons_still_do_what_they_say_after_the_last_hint(page: Page) -> None:
-    """A button that goes leaves the others as they were: Check checks, and the run's button runs nothing else."""
     fill(page, KEY | {"output.columns": "128"})
     page.get_by_role("button", name="Check").click()
     page.get_by_role("button", name="Hint").click()
@@ -311,7 +291,6 @@ def test_the_buttons_still_do_what_they_say_after_the_last_hint(page: Page) -> N
 
 @pytest.mark.slow
 def test_the_whole_job_works_with_the_keyboard_alone(page: Page) -> None:
-    """From the top of the page: skip link, tab to the first box, fill in by tabbing, Enter checks, tab to the run."""
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.textContent") == "Skip to the boxes"
     page.focus(box(page, "input.rows"))
@@ -330,7 +309,6 @@ def test_the_whole_job_works_with_the_keyboard_alone(page: Page) -> None:
 
 
 def test_focus_lights_the_side_in_the_drawing(page: Page) -> None:
-    """The box in focus and its side belong together, and equal numbers are seen to be equal."""
     fill(page, {"queries.columns": "128", "keys.columns": "128"})
     expect(page.locator(".edge[data-blank='keys.columns'] text").first).to_have_text("128")
     page.focus(box(page, "queries.columns"))
@@ -360,7 +338,6 @@ def test_it_works_without_script(browser: Browser, shared_app: Server) -> None:
 
 
 def test_nothing_is_asked_of_anyone_else_and_the_first_load_is_light(browser: Browser, shared_app: Server) -> None:
-    """Every request goes to the app itself, and the first load weighs at most 100 kB as sent."""
     context = browser.new_context(base_url=shared_app.url)
     page = context.new_page()
     requests: list[str] = []

@@ -25,7 +25,6 @@ def assert_back_shows_nothing(page: Page, name: str) -> None:
 
 
 def test_back_shows_nothing_after_a_teacher_has_signed_out(browser: Browser, own_app: Server) -> None:
-    """Neither from the browser's cache nor from the server."""
     activity = open_lesson(own_app, "Week 3").activity
     store = Store(own_app.database, own_app.folder)
     course = store.courses.find(activity.course_id)
@@ -49,7 +48,6 @@ def test_back_shows_nothing_after_a_teacher_has_signed_out(browser: Browser, own
 
 
 def test_a_student_leaves_nothing_on_a_device(browser: Browser, shared_app: Server) -> None:
-    """No draft stays in the browser, Back shows no name, and the resume code on the last page opens the work again."""
     activity = open_lesson(shared_app, "A shared device").activity
     context = browser.new_context(base_url=shared_app.url)
     page = context.new_page()

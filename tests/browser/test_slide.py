@@ -21,7 +21,6 @@ def shown(page: Page, key: str) -> None:
 
 
 def test_by_mouse_unequal_sides_bounce_off_and_say_by_how_much(page: Page) -> None:
-    """A short pull falls back, a long one goes on; the step is in the address, and Back leads back."""
     page.goto(BOUNCING)
     left = page.get_by_role("slider", name="Move Q up to Kᵀ")
     left.scroll_into_view_if_needed()
@@ -41,10 +40,6 @@ def test_by_mouse_unequal_sides_bounce_off_and_say_by_how_much(page: Page) -> No
 
 
 def test_by_touch_a_cell_is_chosen(browser: Browser, shared_app: Server) -> None:
-    """On a phone: a finger pulls the operand up, then taps a wrong cell, which is explained, and the right one.
-
-    The page doesn't scroll under the finger.
-    """
     context = browser.new_context(base_url=shared_app.url, viewport={"width": 360, "height": 740}, has_touch=True)
     page = context.new_page()
     page.goto("/see/slide?worksheet=llama-7b")
@@ -77,7 +72,6 @@ def test_by_touch_a_cell_is_chosen(browser: Browser, shared_app: Server) -> None
 
 
 def test_by_keyboard_from_start_to_end_without_movement(browser: Browser, shared_app: Server) -> None:
-    """Tab, arrow keys and Enter do everything, each step is told, and nothing moves where that is not wanted."""
     context = browser.new_context(base_url=shared_app.url, reduced_motion="reduce")
     page = context.new_page()
     page.goto("/see/slide")
@@ -125,7 +119,6 @@ def test_without_script_and_on_paper_every_frame_is_there(browser: Browser, shar
 
 
 def test_a_sheet_opens_a_product_with_what_was_typed_a_moment_ago(page: Page) -> None:
-    """And what was put together there stands in the boxes afterwards."""
     for name, text in {
         "queries.rows": "100",
         "queries.columns": "128",
@@ -142,10 +135,6 @@ def test_a_sheet_opens_a_product_with_what_was_typed_a_moment_ago(page: Page) ->
 
 
 def test_on_a_phone_sentence_drawing_and_next_are_in_sight_together(browser: Browser, shared_app: Server) -> None:
-    """On one screen of 360 × 640 without scrolling, in each exhibit, and boxes where something is asked.
-
-    A cell to choose is 28 px wide at least, and what is in the cells of a mask 9 px high.
-    """
     context = browser.new_context(
         base_url=shared_app.url, viewport={"width": 360, "height": 640}, has_touch=True, is_mobile=True
     )
@@ -179,7 +168,6 @@ def test_on_a_phone_sentence_drawing_and_next_are_in_sight_together(browser: Bro
 
 
 def test_a_product_can_be_broken_on_its_page(page: Page) -> None:
-    """Another inner side: the product bounces off, and there is nothing to put into a sheet."""
     page.goto("/see/slide")
     expect(page.locator(".breaks input[name='keys.columns']")).to_have_value("128")
     page.locator(".breaks input[name='keys.columns']").fill("4096")

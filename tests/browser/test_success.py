@@ -72,10 +72,6 @@ def joined(page: Page, app: Server, library: Library, policies: Policies) -> Var
 
 @pytest.mark.slow
 def test_practice_answers_the_moment_it_is_right(page: Page, library: Library) -> None:
-    """After a mended mistake: arcs, PyTorch's shapes equal to the answers, the idea behind it, and the next sheet.
-
-    The head runs once, however often the sheet is checked or opened again; progress moves at once.
-    """
     page.add_init_script(NOTE_PARTS)
     runs: list[str] = []
     page.on("request", lambda request: runs.append(request.url) if RUNS.search(request.url) else None)
@@ -115,7 +111,6 @@ def test_practice_answers_the_moment_it_is_right(page: Page, library: Library) -
 
 @pytest.mark.slow
 def test_a_perfect_sheet_counts_at_once(page: Page, library: Library) -> None:
-    """The panel moves with the check, and the page of the next sheet says the same."""
     practise_one_head(page)
     check(page, right(library.variant_from_code(page.locator(".share a").first.inner_text())))
     expect(page.locator(".path")).to_contain_text("1 of 2")
@@ -127,7 +122,6 @@ def test_a_perfect_sheet_counts_at_once(page: Page, library: Library) -> None:
 
 @pytest.mark.slow
 def test_on_a_phone_the_whole_drawing_comes_into_view(browser: Browser, shared_app: Server, library: Library) -> None:
-    """All matrices in colour and none outside of the frame, above the bar with the button that is next."""
     context = browser.new_context(
         base_url=shared_app.url, viewport={"width": 360, "height": 740}, reduced_motion="reduce"
     )
@@ -143,7 +137,6 @@ def test_on_a_phone_the_whole_drawing_comes_into_view(browser: Browser, shared_a
 
 @pytest.mark.slow
 def test_nothing_moves_for_those_who_want_it_still(browser: Browser, shared_app: Server, library: Library) -> None:
-    """With reduced motion no arc is animated; the rest is the same, and a sheet of one's own choice leads on too."""
     context = browser.new_context(base_url=shared_app.url, reduced_motion="reduce")
     page = context.new_page()
     page.add_init_script(NOTE_PARTS)
@@ -161,7 +154,6 @@ def test_nothing_moves_for_those_who_want_it_still(browser: Browser, shared_app:
 def test_a_run_that_is_refused_leaves_the_sheet_as_it_is(
     browser: Browser, shared_app: Server, library: Library, answer: int
 ) -> None:
-    """A busy runner or a full store: no sentence about PyTorch, none about an error, and everything still works."""
     context = browser.new_context(base_url=shared_app.url)
     page = context.new_page()
     page.route(RUNS, lambda route: route.fulfill(status=answer, body=""))
@@ -178,7 +170,6 @@ def test_a_run_that_is_refused_leaves_the_sheet_as_it_is(
 
 @pytest.mark.slow
 def test_a_class_that_shows_marks_has_the_same_moment(page: Page, shared_app: Server, library: Library) -> None:
-    """Checked all right: arcs, PyTorch, and Hand in as the only button to press; then what comes next."""
     truth = right(joined(page, shared_app, library, Policies()))
     check(page, truth | {f"{row}.columns": "4096" for row in ("queries", "keys", "values")})
     check(page, truth)
@@ -198,7 +189,6 @@ def test_a_class_that_shows_marks_has_the_same_moment(page: Page, shared_app: Se
 def test_a_class_that_keeps_its_marks_gives_nothing_away(
     page: Page, shared_app: Server, library: Library, policies: Policies
 ) -> None:
-    """All right, handed in, and no sign of it: no arcs, no run, no explanation."""
     truth = right(joined(page, shared_app, library, policies))
     if policies.feedback == "immediate":  # an exam shows which boxes are right, but helps with nothing
         check(page, truth)

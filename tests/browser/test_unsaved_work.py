@@ -112,7 +112,6 @@ def lesson(browser: Browser, app: Server, request: pytest.FixtureRequest) -> Ite
 
 
 def test_a_busy_server_saves_first_and_draws_later(browser: Browser, tmp_path: Path) -> None:
-    """What was typed is saved at once; the drawing stays as it was, and is there some seconds later by itself."""
     app = Server(tmp_path, program=HURRIED)
     app.start()
     try:
@@ -134,7 +133,6 @@ def test_a_busy_server_saves_first_and_draws_later(browser: Browser, tmp_path: P
 
 
 def test_a_check_too_many_is_refused_in_the_servers_words_and_loses_nothing(browser: Browser, tmp_path: Path) -> None:
-    """The page says until when to wait, not that nothing can be saved; what was typed is saved."""
     app = Server(tmp_path, program=THRIFTY)
     app.start()
     try:
@@ -157,7 +155,6 @@ def test_a_check_too_many_is_refused_in_the_servers_words_and_loses_nothing(brow
 
 
 def test_a_ticket_that_was_lost_is_found_again_and_handed_in_once(lesson: Phones) -> None:
-    """A closed tab and a server that is away lose nothing; before handing in not a word leaves the browser."""
     phone = lesson.join("Kim Lee")
     sent = list[str]()
     phone.on("request", lambda request: sent.append(request.post_data or "") if request.method == "POST" else None)
@@ -185,7 +182,6 @@ def test_a_ticket_that_was_lost_is_found_again_and_handed_in_once(lesson: Phones
 
 
 def test_a_ticket_is_not_lost_when_the_activity_closes(lesson: Phones) -> None:
-    """Who hands in too late is told so with the text in the box, and finds it again later, in that browser alone."""
     phone = lesson.join("Kim Lee")
     page = lesson.ticket(phone.new_page())
     page.get_by_role("button", name="Hand in").click()
@@ -205,7 +201,6 @@ def test_a_ticket_is_not_lost_when_the_activity_closes(lesson: Phones) -> None:
 
 
 def test_a_browser_that_keeps_nothing_says_so(lesson: Phones) -> None:
-    """Where its storage is forbidden the page warns, and handing in works all the same."""
     phone = lesson.join("Kim Lee")
     page = phone.new_page()
     page.add_init_script("Storage.prototype.setItem = () => { throw new DOMException('forbidden'); };")
@@ -242,7 +237,6 @@ def full(app: Server) -> Iterator[None]:
 
 
 def test_a_database_that_takes_nothing_for_a_while_loses_nothing(lesson: Phones) -> None:
-    """Locked, and then on a full disk: the page says so, keeps what is typed over a reload, and saves it by itself."""
     phone = lesson.join("Kim Lee")
     statuses = Counter[int]()
     phone.on("response", lambda answer: statuses.update([answer.status]))

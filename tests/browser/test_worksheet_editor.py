@@ -42,7 +42,6 @@ def editor(browser: Browser, shared_app: Server, library: Library, request: pyte
 
 
 def test_a_sheet_is_changed_by_keyboard_alone(editor: Page) -> None:
-    """Model, tokens, a hidden fact, a proposal, the order of rows, a question; the preview follows, and it is saved."""
     shown, state = editor.locator("#shown"), editor.get_by_role("status")
     editor.get_by_label("Model", exact=True).focus()
     editor.keyboard.type("Mistral 7B")
@@ -93,7 +92,6 @@ def test_a_sheet_is_changed_by_keyboard_alone(editor: Page) -> None:
 
 
 def test_what_cannot_be_used_leaves_the_last_preview(editor: Page) -> None:
-    """The sentence stands beside the field while it is typed in, and nothing typed is lost."""
     tokens, shown = editor.get_by_label("Tokens", exact=True), editor.locator("#shown")
     tokens.fill("many")
     expect(tokens).to_have_attribute("aria-invalid", "true")
@@ -107,7 +105,6 @@ def test_what_cannot_be_used_leaves_the_last_preview(editor: Page) -> None:
 
 
 def test_save_covers_no_field_that_has_the_focus(editor: Page) -> None:
-    """Whether it got there by Tab, or by a click on the part of it that could be seen."""
     editor.get_by_role("button", name="Add a misconception").click()
     expect(editor.get_by_label("Boxes and formulas")).to_be_visible()
     fields = editor.locator("#editor .form :is(input:not([type=hidden]), textarea, select):visible")

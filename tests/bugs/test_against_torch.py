@@ -39,11 +39,7 @@ def torch_line(line: str, variables: dict[str, Any]) -> list[str]:
 
 
 def outcome_in_torch(case: BugCase) -> Outcome:
-    """What the lines do in torch with the model's sizes.
-
-    Lines that raise nothing run on torch's meta device, without numbers; one that raises runs once more on the CPU, on
-    tensors of the same shapes and strides.
-    """
+    """What the lines do in torch with the model's sizes."""
     variables: dict[str, Any] = dict(case.sizes)
     for name, shape in case.inputs:
         dtype = torch.bool if name in ("padding", "mask") else torch.int64 if name == "position" else torch.float32
@@ -82,8 +78,6 @@ def cases(model: str, numbers: Sequence[tuple[int, int]]) -> list[BugCase]:
 
 @pytest.mark.parametrize("call", ["view(0, -1)", "reshape(-1, 0)", "split([])", "split([], 1)", "view(3, 0)"])
 def test_a_tensor_without_elements_is_cut_as_torch_cuts_it(call: str) -> None:
-    """Or refused in the same words."""
-
     def result(tensor: Any) -> object:
         try:
             made = eval(f"tensor.{call}", {"tensor": tensor})  # noqa: S307 - one of the calls above
@@ -102,7 +96,6 @@ def test_a_tensor_without_elements_is_cut_as_torch_cuts_it(call: str) -> None:
     ],
 )
 def test_message_exception_line_and_shapes_are_those_of_torch(model: str, numbers: Sequence[tuple[int, int]]) -> None:
-    """Of every bug: what the sheet shows is what torch says."""
     for case in cases(model, numbers):
         made, error, message, line = outcome_in_torch(case)
         assert (case.error, case.message, case.raises_at) == (error, message, line), case.bug.key
@@ -148,7 +141,6 @@ def last_of(lines: Sequence[str], variables: Mapping[str, Any]) -> Any:
 
 @pytest.mark.parametrize("model", one_in(3, STRUCTURES))
 def test_right_programs_and_repairs_compute_the_formula(model: str) -> None:
-    """In float64 on small tensors: within 10⁻¹² of a program written for this test, head by head."""
     for program in programs_of(model):
         laboratory, variables, lines, mask = small_in_torch(model, program)
         expected = output_by_hand(program, variables, laboratory.sizes, mask)
@@ -203,10 +195,6 @@ def random_filling(case: BugCase, draw: random.Random) -> list[str | int]:
     [("qwen2.5-0.5b", 2), *(pytest.param(model, 60, marks=pytest.mark.slow) for model in STRUCTURES)],
 )
 def test_app_and_torch_agree_on_random_fillings(model: str, fillings: int) -> None:
-    """Filled lines on small tensors: both fail alike, or both make the same numbers in the same shape.
-
-    And a filling in symbols counts as a repair exactly if torch makes the right numbers.
-    """
     draw = random.Random(7)  # noqa: S311 - no secret
     for case in (each for each in cases(model, NUMBERS[:1]) if each.repair):
         laboratory, variables, _lines, _mask = small_in_torch(model, case.program.key)

@@ -36,7 +36,6 @@ RIGHT_ROW: dict[str, Any] = {
     ],
 )
 def test_a_typo_in_a_row_is_refused(change: dict[str, Any], problem: str) -> None:
-    """When the row is made; the sentence names the bug and the typo."""
     Bug(**RIGHT_ROW)
     with pytest.raises(BankError, match=r"^The bug “softmax-over-batch”: ") as refused:
         Bug(**RIGHT_ROW | change)
@@ -44,14 +43,12 @@ def test_a_typo_in_a_row_is_refused(change: dict[str, Any], problem: str) -> Non
 
 
 def test_what_rows_name_is_in_the_catalogue_and_in_the_wording() -> None:
-    """Misconceptions of beliefs are rows of the catalogue, and each reason is a sentence."""
     assert {*BELIEFS.values()} - {""} <= {row.key for row in MISCONCEPTIONS}
     sentences = [LIBRARY.wording.bugs.reason(key) for key in (*BUGS, *BELIEFS)]
     assert len({*sentences}) > len(sentences) - 3  # cached or not, tiled keys are the same mistake
 
 
 def test_each_bug_can_be_shown_with_some_model() -> None:
-    """With four reasons, no two alike, and at most twelve lines."""
     shown = set[str]()
     for model in ("qwen2.5-0.5b", "qwen3-4b", "gpt2", "bert-base", "bart-base"):
         for key in BUGS.keys() - shown:

@@ -68,7 +68,6 @@ MODELS_TRIED = ("qwen2.5-0.5b", "qwen3-4b", "gpt2", "bert-base", "bart-base", "v
     [("qwen2.5-0.5b", 4), *(pytest.param(model, 400, marks=pytest.mark.slow) for model in MODELS_TRIED)],
 )
 def test_no_other_line_repairs_a_bug(model: str, ways: int) -> None:
-    """Neither another bug's wrong line in its place nor any filling of another line's repair makes the output right."""
     shown = list(cases_of(model))
     for case in shown:
         laboratory = laboratory_for(case.program, MODELS[model], case.sizes)
@@ -86,7 +85,6 @@ def test_no_other_line_repairs_a_bug(model: str, ways: int) -> None:
 
 
 def test_hostile_fillings_are_refused_quickly() -> None:
-    """Whatever is typed, no repair takes long, needs memory or raises anything."""
     typed: list[str | Expression | int] = [
         "10^99",
         10**12,
@@ -125,7 +123,6 @@ def test_hostile_fillings_are_refused_quickly() -> None:
 
 
 def test_a_filling_of_the_wrong_kind_is_none() -> None:
-    """Too few texts, a word that is not listed, and a size where a dimension is asked."""
     case = bug_case(BUGS["view-after-transpose"], QWEN, 10, 3)
     assert case.repair_works([".transpose(1, 2).reshape"])
     assert not any(case.repair_works(filled) for filled in ([], [".flatten"], [1], [".transpose(1, 2).reshape", "B"]))
@@ -134,7 +131,6 @@ def test_a_filling_of_the_wrong_kind_is_none() -> None:
 
 
 def test_nothing_wrong_has_neither_message_nor_repair() -> None:
-    """Its reason is that nothing is wrong."""
     case = bug_case(BUGS["nothing-wrong-in-layer"], QWEN, 10, 3)
     assert (case.wrong_line, case.raises_at, case.error, case.message, case.witness, case.repair) == (
         0,
@@ -148,7 +144,6 @@ def test_nothing_wrong_has_neither_message_nor_repair() -> None:
 
 
 def test_the_clash_is_in_symbols_and_the_trace_stops_before_the_error() -> None:
-    """Of a value that was never appended: N + 1 weights for N values, five lines after the cause."""
     case = bug_case(BUGS["values-not-appended"], QWEN, 10, 3)
     assert case.clash == (Expression.parse("N + 1"), Expression.parse("N"))
     assert (case.wrong_line, case.raises_at) == (5, 10)

@@ -31,7 +31,6 @@ QWEN = "qwen2.5-0.5b"  # H 14, G 2, d_h 64
 def test_sizes_that_hide_a_bug_are_refused_with_a_proposal(
     bug: str, model: str, tokens: int, batch: int, reason: str
 ) -> None:
-    """With the proposed numbers the bug can be shown."""
     with pytest.raises(BugError, match=reason) as refused:
         bug_case(BUGS[bug], MODELS[model], tokens, batch)
     proposed = refused.value.tokens or tokens, refused.value.batch or batch
@@ -57,14 +56,12 @@ def test_sizes_that_hide_a_bug_are_refused_with_a_proposal(
     ],
 )
 def test_a_program_that_is_not_the_models_is_refused(bug: str, model: str, reason: str) -> None:
-    """And so is a bug that is not as loud or as silent as the bank says, with the sizes of this model."""
     with pytest.raises(BugError, match=reason):
         bug_case(BUGS[bug], MODELS[model], 10, 3)
 
 
 @pytest.mark.parametrize("model", one_in(40, MODELS))
 def test_every_bug_of_every_model_is_shown_or_refused_with_a_sentence(model: str) -> None:
-    """Whatever the numbers, nothing else is raised; a proposal is never refused for its sizes again."""
     for bug, (tokens, batch) in product(BUGS, ((1, 1), (2, 2), (10, 3), (64, 64), (1500, 8))):
         refused = refusal(bug, model, tokens, batch)
         if refused:
@@ -84,7 +81,6 @@ def refusal(bug: str, model: str, tokens: int, batch: int) -> BugError | None:
 
 
 def test_small_sizes_are_equal_where_those_of_the_model_are() -> None:
-    """Elsewhere they differ pairwise."""
     grouped = small_sizes({"B": 3, "N": 10, "H": 14, "G": 2, "d_h": 64, "d": 896})
     assert grouped["d"] == grouped["H"] * grouped["d_h"]
     assert len({*grouped.values()}) == 6

@@ -27,7 +27,6 @@ def silent_cases(model: str) -> Iterator[BugCase]:
 
 @pytest.mark.parametrize("model", one_in(2, ["qwen2.5-0.5b", "qwen3-4b", "gpt2", "bert-base", "bart-base", "vit-base"]))
 def test_a_right_program_shows_what_its_caption_says(model: str) -> None:
-    """And one with the bug shows something else."""
     for case in silent_cases(model):
         witness = case.witness
         assert witness is not None
@@ -56,7 +55,6 @@ def test_a_right_program_shows_what_its_caption_says(model: str) -> None:
 
 
 def test_probes_find_what_they_are_made_for() -> None:
-    """In Qwen2.5 0.5B."""
     probes = {case.bug.key: case.witness.probe for case in silent_cases("qwen2.5-0.5b") if case.witness}
     assert probes["layer-softmax-over-queries"] == probes["diagonal-masked"] == "row-sums"
     assert probes["heads-split-by-view"] == probes["mask-inverted"] == probes["tokens-before-batch"] == "last-token"

@@ -64,10 +64,7 @@ class Classroom:
     printed: dict[str, str] = field(default_factory=dict)  # the text of each PDF or page, by the name that it has
 
     def live_through(self, trouble: Callable[[], Awaitable[object]]) -> None:
-        """All join; then they save, run heads and print while the trouble is under way, and hand in after it.
-
-        Whatever goes wrong meanwhile: nothing acknowledged is lost or doubled, and each job is done, once.
-        """
+        """All join; then they save, run heads and print while the trouble is under way, and hand in after it."""
 
         async def until_it_is_over(stop: asyncio.Event) -> None:
             await trouble()
@@ -210,7 +207,6 @@ process.HeadRunner = MadeUp
 
 
 def test_a_web_server_is_killed(campus: Campus, classroom: Classroom) -> None:
-    """The other one answers meanwhile: whoever reads notices nothing, and whoever saves saves again."""
     server, statuses, is_over = campus.web_servers[0], list[int](), asyncio.Event()
 
     async def read() -> None:
@@ -259,7 +255,6 @@ def test_the_database_is_killed(campus: Campus, database: str, classroom: Classr
 def test_a_runner_is_killed_and_then_the_database_stands_still(
     campus: Campus, database: str, classroom: Classroom
 ) -> None:
-    """What the runner had begun begins again on the other one, once it has given no sign of life for half a minute."""
     killed, other = campus.runners
     begun = set[int]()
 
@@ -295,7 +290,6 @@ process.HeadRunner = Slow
 
 
 def test_a_runner_stands_still_for_too_long_and_wakes_up(campus: Campus, classroom: Classroom, tmp_path: Path) -> None:
-    """What it had begun was done by another one meanwhile: its own result comes too late, and does not count."""
     begun = list[int]()
 
     async def stand_still() -> None:
@@ -319,8 +313,6 @@ def test_a_runner_stands_still_for_too_long_and_wakes_up(campus: Campus, classro
 
 
 def test_a_runner_stands_still_with_the_lock_of_the_queue(campus: Campus, classroom: Classroom, tmp_path: Path) -> None:
-    """The database takes the lock from it, so that others go on; once it wakes up, it does as well."""
-
     async def stand_still() -> None:
         with (
             standing_still(*campus.runners),
@@ -350,7 +342,6 @@ jobs.JobTable._lock_queue = lock_queue
 
 
 def test_a_runner_on_older_code(campus: Campus, classroom: Classroom, tmp_path: Path) -> None:
-    """It leaves alone what it would do wrong, until another runner comes."""
     older = "from functools import partial; from app.cli import runner; runner.Runner = partial(runner.Runner, form=0)"
 
     async def wait_for_another() -> None:
@@ -364,7 +355,6 @@ def test_a_runner_on_older_code(campus: Campus, classroom: Classroom, tmp_path: 
 
 
 def test_the_disk_of_a_runner_is_full(campus: Campus, classroom: Classroom, tmp_path: Path) -> None:
-    """It needs none: it does its jobs, and says nothing more in the terminal."""
     full = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (100, resource.RLIM_INFINITY))"
 
     async def do_all() -> None:
@@ -387,8 +377,6 @@ queries.datetime = WrongDatetime
 
 
 def test_the_clocks_of_runners_are_an_hour_off(campus: Campus, classroom: Classroom, tmp_path: Path) -> None:
-    """One is fast and one is slow: none takes the other's job for one that nobody does."""
-
     async def do_all() -> None:
         with (
             standing_still(*campus.runners),

@@ -119,7 +119,6 @@ def use(path: Path) -> None:
 
 @pytest.mark.parametrize("content", GGUF_FILES.values(), ids=GGUF_FILES)
 def test_a_hostile_gguf_file_gets_one_sentence(content: bytes, tmp_path: Path) -> None:
-    """Counts, lengths and shapes are checked before anything follows them."""
     (tmp_path / "model.gguf").write_bytes(content)
     with pytest.raises(CheckpointError) as refusal:
         use(tmp_path / "model.gguf")
@@ -129,7 +128,6 @@ def test_a_hostile_gguf_file_gets_one_sentence(content: bytes, tmp_path: Path) -
 
 @pytest.mark.parametrize("content", SAFETENSORS_FILES.values(), ids=SAFETENSORS_FILES)
 def test_a_hostile_safetensors_file_gets_one_sentence(content: bytes, whole: Path, tmp_path: Path) -> None:
-    """The header is looked at before the library maps the file."""
     shutil.copytree(whole / "llama", tmp_path / "model")
     (tmp_path / "model" / "model.safetensors").write_bytes(content)
     with pytest.raises(CheckpointError) as refusal:
@@ -138,7 +136,6 @@ def test_a_hostile_safetensors_file_gets_one_sentence(content: bytes, whole: Pat
 
 
 def test_a_file_deleted_after_opening_gets_one_sentence(whole: Path, tmp_path: Path) -> None:
-    """Whoever has the checkpoint open reads no more of it."""
     shutil.copytree(whole / "llama", tmp_path / "model")
     checkpoint = open_checkpoint(tmp_path / "model", [tmp_path])
     (tmp_path / "model" / "model.safetensors").unlink()
@@ -148,7 +145,6 @@ def test_a_file_deleted_after_opening_gets_one_sentence(whole: Path, tmp_path: P
 
 @pytest.mark.parametrize("change", ["overlap", "gap at the end", "a longer tensor", "another dtype", "another shape"])
 def test_offsets_that_contradict_shapes_are_refused(change: str, whole: Path, tmp_path: Path) -> None:
-    """Also where each tensor taken alone lies within the file."""
     shutil.copytree(whole / "llama", tmp_path / "model")
     path = tmp_path / "model" / "model.safetensors"
     content = path.read_bytes()
@@ -173,7 +169,6 @@ def test_offsets_that_contradict_shapes_are_refused(change: str, whole: Path, tm
 
 @pytest.mark.parametrize("kind", ["gguf", "safetensors"])
 def test_changed_bytes_and_cut_files_never_raise_anything_else(kind: str, whole: Path, tmp_path: Path) -> None:
-    """A changed header is refused, or read as what it says now; a cut one is refused."""
     chance = random.Random(3)  # noqa: S311 - the same damage in each run
     name = "model.gguf" if kind == "gguf" else "model.safetensors"
     content = (whole / ("model.gguf" if kind == "gguf" else "llama/model.safetensors")).read_bytes()

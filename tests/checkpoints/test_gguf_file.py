@@ -22,7 +22,6 @@ def opened(path: Path) -> Checkpoint:
 
 @pytest.mark.parametrize("family", ["llama", "qwen2", "qwen3"])
 def test_each_head_has_the_weights_of_transformers_module(family: str, tmp_path: Path) -> None:
-    """With G < H; in llama, whose rows are permuted, the rows as they lie or put back by H heads are others."""
     model = small_model(family, **({"attention_bias": False, "mlp_bias": False} if family == "llama" else {}))
     checkpoint = opened(write_gguf(model, tmp_path / "model.gguf"))
     layer, width = model.model.layers[1].self_attn, 24 if family == "qwen3" else 16
@@ -44,7 +43,6 @@ def test_each_head_has_the_weights_of_transformers_module(family: str, tmp_path:
 
 
 def test_rows_that_cut_through_a_permuted_head_are_put_in_order_first(tmp_path: Path) -> None:
-    """Any rows of a tensor are those of the whole tensor."""
     model = small_model("llama", attention_bias=False, mlp_bias=False)
     checkpoint = opened(write_gguf(model, tmp_path / "model.gguf"))
     whole = checkpoint.tensor("blk.0.attn_q.weight")
@@ -56,7 +54,6 @@ LLAMA3 |= {"original_max_position_embeddings": 8192}
 
 
 def test_the_rope_factors_of_llama_3_are_recognized(tmp_path: Path) -> None:
-    """The file holds what the frequencies are divided by; other factors are refused."""
     model = small_model("llama", attention_bias=False, mlp_bias=False, rope_parameters=LLAMA3)
     path = write_gguf(model, tmp_path / "model.gguf")
     rotary = opened(path).architecture.rotary
@@ -82,14 +79,12 @@ def test_the_rope_factors_of_llama_3_are_recognized(tmp_path: Path) -> None:
 def test_metadata_that_a_run_cannot_follow_is_refused_by_name(
     stated: dict[str, Any], named: str, tmp_path: Path
 ) -> None:
-    """Scaling, experts, adapters, a piece without the name of one."""
     model = small_model("llama", attention_bias=False, mlp_bias=False)
     with pytest.raises(CheckpointError, match=named):
         opened(write_gguf(model, tmp_path / "model.gguf", **stated))
 
 
 def test_a_file_in_pieces_has_the_weights_of_the_whole(tmp_path: Path) -> None:
-    """Opened by its first piece or its folder, and listed once; other pieces, and too few of them, are refused."""
     model = small_model("qwen2")
     whole = opened(write_gguf(model, tmp_path / "model.gguf"))
     (tmp_path / "pieces").mkdir()
@@ -117,7 +112,6 @@ def test_a_file_in_pieces_has_the_weights_of_the_whole(tmp_path: Path) -> None:
 
 
 def test_a_file_in_pieces_is_listed_once_its_last_piece_has_come(tmp_path: Path) -> None:
-    """As long as one is missing it isn't, though its first piece never changes."""
     first = write_gguf(small_model("qwen2"), tmp_path / "model.gguf", split_after=9)
     last = max(tmp_path.iterdir())
     last.rename(tmp_path / "unfinished")
@@ -128,7 +122,6 @@ def test_a_file_in_pieces_is_listed_once_its_last_piece_has_come(tmp_path: Path)
 
 @pytest.mark.slow
 def test_smollm2_has_the_weights_and_tokens_that_transformers_reads() -> None:
-    """Of its first, middle and last layer, and of a longer text with digits, accents and line breaks."""
     from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
     from transformers.modeling_gguf_pytorch_utils import load_gguf_checkpoint
 
@@ -159,7 +152,6 @@ def test_smollm2_has_the_weights_and_tokens_that_transformers_reads() -> None:
 
 
 def test_the_header_is_walked_once(tmp_path: Path) -> None:
-    """A second start takes at most a tenth of a second of processor time; a changed file is walked again."""
     path = smollm2_file()
     assert path is not None
     index = read_index(path)

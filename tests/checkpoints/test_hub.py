@@ -100,7 +100,6 @@ def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
 
 
 def test_only_what_a_layer_needs_is_fetched_once(hub: Hub, tmp_path: Path) -> None:
-    """Config, index, tokenizer and shards up to the layer; the second time nothing, and later the rest."""
     progress = list[tuple[int, int]]()
     folder = fetch_checkpoint("org/small", tmp_path, layer=0, report=lambda done, total: progress.append((done, total)))
     index = json.loads((hub.folder / "model.safetensors.index.json").read_text())["weight_map"]
@@ -127,7 +126,6 @@ def test_only_what_a_layer_needs_is_fetched_once(hub: Hub, tmp_path: Path) -> No
 def test_the_token_goes_to_the_hub_and_into_no_log(
     hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Even at the most talkative level."""
     caplog.set_level(logging.DEBUG)
     fetch_checkpoint("org/small", tmp_path, layer=0)
     assert hub.tokens == {None}
@@ -144,13 +142,11 @@ def test_the_token_goes_to_the_hub_and_into_no_log(
     [("org/missing", "no model"), ("org/gated", "gated"), ("../etc", "not a name"), ("a/b/c", "not a name")],
 )
 def test_what_cannot_be_fetched_gets_one_sentence(hub: Hub, name: str, said: str, tmp_path: Path) -> None:
-    """It says what to do."""
     with pytest.raises(CheckpointError, match=said):
         fetch_checkpoint(name, tmp_path)
 
 
 def test_a_model_that_cannot_be_run_costs_no_more_than_its_config(hub: Hub, tmp_path: Path) -> None:
-    """Nothing else is fetched."""
     (hub.folder / "config.json").write_text('{"model_type": "mamba"}')
     with pytest.raises(CheckpointError, match="mamba"):
         fetch_checkpoint("org/small", tmp_path)
@@ -167,7 +163,6 @@ def test_an_adapter_costs_nothing(hub: Hub, tmp_path: Path) -> None:
 
 
 def test_without_the_hub_the_last_commit_is_used(hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A model that was never fetched is refused."""
     folder = fetch_checkpoint("org/small", tmp_path, layer=0)
     monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
     assert fetch_checkpoint("org/small", tmp_path, layer=0) == folder
@@ -178,7 +173,6 @@ def test_without_the_hub_the_last_commit_is_used(hub: Hub, tmp_path: Path, monke
 
 
 def test_a_cache_that_cannot_be_written_is_not_the_hubs_fault(hub: Hub, tmp_path: Path) -> None:
-    """Its folder is named, though the model was fetched before."""
     assert fetch_checkpoint("org/small", tmp_path / "cache", layer=0)
     (tmp_path / "file").touch()
     with pytest.raises(CheckpointError, match="file cannot be used"):
@@ -186,7 +180,6 @@ def test_a_cache_that_cannot_be_written_is_not_the_hubs_fault(hub: Hub, tmp_path
 
 
 def test_a_full_disk_is_noticed_before(hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The weights are not begun."""
     monkeypatch.setattr("shutil.disk_usage", lambda _path: type("Usage", (), {"free": 10_000})())
     with pytest.raises(CheckpointError, match="room"):
         fetch_checkpoint("org/small", tmp_path)
@@ -195,7 +188,6 @@ def test_a_full_disk_is_noticed_before(hub: Hub, tmp_path: Path, monkeypatch: py
 
 @pytest.mark.parametrize("index", ["[]", "{", '{"weight_map": {"a": ["b"]}}', '{"weight_map": 3}'])
 def test_a_damaged_index_gets_one_sentence(hub: Hub, index: str, tmp_path: Path) -> None:
-    """It names the file."""
     (hub.folder / "model.safetensors.index.json").write_text(index)
     with pytest.raises(CheckpointError, match=r"index\.json"):
         fetch_checkpoint("org/small", tmp_path)

@@ -74,7 +74,6 @@ def columns_of(variable: str, head: int, checkpoint: Checkpoint) -> slice:
 def test_a_layer_and_each_head_have_the_weights_of_transformers_module(
     family: str, saved: Callable[[str], tuple[Any, Checkpoint]]
 ) -> None:
-    """Fused, stored as Conv1D or shared by several heads as they may be."""
     model, checkpoint = saved(family)
     expected = attention_of(model)
     layer = checkpoint.layer_weights(LAYER)
@@ -109,7 +108,6 @@ WRONG_READINGS: dict[str, tuple[str, str, Callable[[torch.Tensor], torch.Tensor]
 
 @pytest.mark.parametrize("wrong", WRONG_READINGS)
 def test_a_wrong_reading_gives_other_weights(wrong: str, saved: Callable[[str], tuple[Any, Checkpoint]]) -> None:
-    """Of the same shape, so that nothing else would show it."""
     family, variable, read = WRONG_READINGS[wrong]
     _model, checkpoint = saved(family)
     weights = checkpoint.head_weights(LAYER, 2)
@@ -123,7 +121,6 @@ def test_a_wrong_reading_gives_other_weights(wrong: str, saved: Callable[[str], 
 def test_norms_and_feed_forward_compute_what_transformers_modules_compute(
     family: str, saved: Callable[[str], tuple[Any, Checkpoint]]
 ) -> None:
-    """With the epsilon, the activation and the offset of the norm that the checkpoint states."""
     model, checkpoint = saved(family)
     layer = dict(model.named_modules())[f"{model.base_model_prefix}.{'h' if family == 'gpt2' else 'layers'}.{LAYER}"]
     weights, x = checkpoint.layer_weights(LAYER), torch.randn(5, 64, generator=torch.Generator().manual_seed(1))
@@ -163,7 +160,6 @@ def test_norms_and_feed_forward_compute_what_transformers_modules_compute(
 def test_embeddings_and_output_rows_are_those_of_the_model(
     family: str, saved: Callable[[str], tuple[Any, Checkpoint]]
 ) -> None:
-    """Rows in the order of the ids, repeated ones too; positions only in GPT-2."""
     model, checkpoint = saved(family)
     ids = [7, 3, 4, 7, 59]
     assert torch.equal(checkpoint.embedding_rows(ids), model.get_input_embeddings().weight[ids])
@@ -178,7 +174,6 @@ def test_embeddings_and_output_rows_are_those_of_the_model(
 def test_a_tied_model_that_stores_its_head_uses_it_as_transformers_does(
     family: str, added: float, tmp_path: Path
 ) -> None:
-    """Equal to the embeddings, or different: then transformers doesn't tie them, whatever the config says."""
     small_model(family, tie_word_embeddings=True).save_pretrained(tmp_path)
     [path] = tmp_path.glob("*.safetensors")
     tensors = load_file(path)
@@ -197,7 +192,6 @@ def test_a_tied_model_that_stores_its_head_uses_it_as_transformers_does(
 
 
 def test_parts_rebuild_each_tensor_from_the_file(saved: Callable[[str], tuple[Any, Checkpoint]]) -> None:
-    """Cut out by torch.narrow, turned if they are stored as out × in, with 1 added where a note says so."""
     for family in FAMILY_CONFIGS:
         _model, checkpoint = saved(family)
         weights = checkpoint.head_weights(LAYER, 3)
@@ -210,7 +204,6 @@ def test_parts_rebuild_each_tensor_from_the_file(saved: Callable[[str], tuple[An
 
 
 def test_shards_of_other_layers_need_not_be_there(tmp_path: Path) -> None:
-    """Only the shards with the tensors that are asked for are opened; without one, the sentence names its file."""
     model = small_model("llama")
     model.save_pretrained(tmp_path, max_shard_size="60KB")
     [*shards] = sorted(tmp_path.glob("model-*.safetensors"))

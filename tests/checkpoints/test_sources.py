@@ -34,7 +34,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_links_and_dots_lead_to_no_other_folder(folder: Path, tmp_path: Path) -> None:
-    """Neither as the source nor as one of the files of a folder that is allowed."""
     (tmp_path / "link").symlink_to(folder / "llama")
     (tmp_path / "model.gguf").symlink_to(folder / "qwen2.gguf")
     inside = tmp_path / "copy"
@@ -51,7 +50,6 @@ def test_links_and_dots_lead_to_no_other_folder(folder: Path, tmp_path: Path) ->
 
 
 def test_a_cache_of_the_hub_has_links_to_its_files(folder: Path, tmp_path: Path) -> None:
-    """Files are called as their links are; they may be given one by one."""
     commit, blobs = tmp_path / "models--org--name" / "snapshots" / "0123abc", tmp_path / "models--org--name" / "blobs"
     commit.mkdir(parents=True)
     shutil.copytree(folder / "llama", blobs)
@@ -68,7 +66,6 @@ def test_a_cache_of_the_hub_has_links_to_its_files(folder: Path, tmp_path: Path)
 
 
 def test_the_list_has_what_can_be_opened(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """SmolLM2 first; a checkpoint that is refused is missing, and the log says why without naming the folder."""
     refused = folder / "refused"
     refused.mkdir()
     (refused / "config.json").write_text('{"model_type": "mamba"}')
@@ -87,7 +84,6 @@ def test_the_list_has_what_can_be_opened(folder: Path, caplog: pytest.LogCapture
 def test_a_folder_that_only_seems_to_hold_a_model_is_named_in_the_log(
     folder: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """An adapter, a pointer of Git LFS and a file with a byte order mark, each for what it is."""
     for name in ("an-adapter", "a-pointer", "a-mark", "no-weights"):
         (tmp_path / name).mkdir()
     (tmp_path / "an-adapter" / "adapter_config.json").write_text("{}")
@@ -112,7 +108,6 @@ def test_a_folder_that_only_seems_to_hold_a_model_is_named_in_the_log(
 
 
 def test_the_list_looks_into_folders_of_files_and_caches_of_the_hub(folder: Path, tmp_path: Path) -> None:
-    """A commit is listed under the name of its repository."""
     (tmp_path / "files").mkdir()
     shutil.copy(folder / "qwen2.gguf", tmp_path / "files" / "small.gguf")
     shutil.copytree(folder / "llama", tmp_path / "models--org--name" / "snapshots" / "0123abc")
@@ -123,7 +118,6 @@ def test_the_list_looks_into_folders_of_files_and_caches_of_the_hub(folder: Path
 
 
 def test_checkpoints_with_the_same_name_have_keys_of_their_own(folder: Path, tmp_path: Path) -> None:
-    """The second one is numbered; so are long names, which are cut to what a job can hold, of two that begin alike."""
     shutil.copytree(folder / "llama", tmp_path / "llama")
     assert [entry.key for entry in listed_checkpoints([folder, tmp_path])] == [SMOLLM2, "llama", "qwen2", "llama (2)"]
     names = ["n" * 200 + end for end in "ab"]
@@ -159,7 +153,6 @@ def test_checkpoints_with_the_same_name_have_keys_of_their_own(folder: Path, tmp
     ],
 )
 def test_what_a_run_cannot_reproduce_is_refused_by_name(stated: dict[str, Any], named: str, folder: Path) -> None:
-    """A field that nobody has looked at counts as one that changes the numbers."""
     config = json.loads((folder / "llama" / "config.json").read_text())
     assert readable_architecture(config, "It").L == 2
     with pytest.raises(CheckpointError, match=named):
@@ -167,7 +160,6 @@ def test_what_a_run_cannot_reproduce_is_refused_by_name(stated: dict[str, Any], 
 
 
 def test_a_field_of_another_family_is_refused() -> None:
-    """Families that can be run take the configs of the models that come with the app; others name their type."""
     for path in (PROJECT / "worksheets" / "models").glob("*.json"):
         config = json.loads(path.read_text())["config"]
         if config["model_type"] in CHECKPOINT_RULES:
@@ -199,7 +191,6 @@ def test_a_field_of_another_family_is_refused() -> None:
 def test_folders_that_are_not_whole_get_one_sentence(
     change: Callable[[Path], Any], named: str, folder: Path, tmp_path: Path
 ) -> None:
-    """It says which file is at fault."""
     shutil.copytree(folder / "llama", tmp_path / "model")
     if named == INDEX:
         (tmp_path / "model" / "model.safetensors").unlink()

@@ -95,7 +95,6 @@ def test_ids_are_those_of_transformers(
     config: dict[str, Any],
     with_tokenizer: Callable[[Tokenizer, dict[str, Any]], Path],
 ) -> None:
-    """With the special tokens that it adds; the bytes of the others are those of the text."""
     from transformers import AutoTokenizer
 
     folder = with_tokenizer(tokenizer(), config)
@@ -127,7 +126,6 @@ def gguf_with(tokenizer: Tokenizer, path: Path, **metadata: Any) -> Path:
 
 @pytest.mark.parametrize("split", PRE_TOKENIZERS)
 def test_ids_of_a_gguf_vocabulary_are_those_of_transformers(split: str, tmp_path: Path) -> None:
-    """For each way of splitting, with digits, accents, spaces and special tokens in the text."""
     from transformers import AutoTokenizer, Qwen2Tokenizer
 
     tokenizer = trained(single_digits=split == "smollm")
@@ -155,7 +153,6 @@ def test_ids_of_a_gguf_vocabulary_are_those_of_transformers(split: str, tmp_path
     ],
 )
 def test_vocabularies_that_are_not_known_are_refused(stated: dict[str, Any], named: str, tmp_path: Path) -> None:
-    """By name, once a text is to be tokenized; heads can be read without."""
     path = gguf_with(trained(), tmp_path / "model.gguf", **stated)
     checkpoint = open_checkpoint(path, [tmp_path])
     assert checkpoint.head_weights(0, 0)
@@ -169,7 +166,6 @@ def test_vocabularies_that_are_not_known_are_refused(stated: dict[str, Any], nam
 def test_a_damaged_tokenizer_gets_one_sentence(
     content: str, with_tokenizer: Callable[[Tokenizer, dict[str, Any]], Path]
 ) -> None:
-    """Whatever the library raises."""
     folder = with_tokenizer(trained(), {})
     (folder / "tokenizer.json").write_text(content)
     with pytest.raises(CheckpointError, match="tokenizer"):
@@ -186,7 +182,6 @@ def test_a_damaged_tokenizer_gets_one_sentence(
 def test_a_tokenizer_that_cannot_be_read_as_it_is_is_named(
     before: str, named: str, with_tokenizer: Callable[[Tokenizer, dict[str, Any]], Path]
 ) -> None:
-    """The library doesn't read such a file either, and its error names only the first character."""
     folder = with_tokenizer(trained(), {})
     path = folder / "tokenizer.json"
     path.write_text(before + path.read_text(encoding="utf-8"), encoding="utf-8")
@@ -199,7 +194,6 @@ def test_a_tokenizer_that_cannot_be_read_as_it_is_is_named(
 def test_tokens_that_only_the_config_adds_are_refused(
     with_tokenizer: Callable[[Tokenizer, dict[str, Any]], Path],
 ) -> None:
-    """They would be cut into pieces."""
     folder = with_tokenizer(trained(), {"added_tokens_decoder": {"999": {"content": "<tool>"}}})
     with pytest.raises(CheckpointError, match="<tool>"):
         open_checkpoint(folder, [folder]).tokens("a")
@@ -211,7 +205,6 @@ def test_tokens_that_only_the_config_adds_are_refused(
     ids=["no character of GPT-2's alphabet", "no byte"],
 )
 def test_words_that_spell_no_bytes_are_refused(word: str, decoder: decoders.Decoder) -> None:
-    """The library reads such a vocabulary, and writes the text as this token."""
     tokenizer = Tokenizer(models.WordLevel({word: 0}, unk_token=word))
     tokenizer.decoder = decoder
     tokenize = json_tokenizer(lambda name, _most: tokenizer.to_str() if name == "tokenizer.json" else None, "odd", 1)
@@ -220,7 +213,6 @@ def test_words_that_spell_no_bytes_are_refused(word: str, decoder: decoders.Deco
 
 
 def test_texts_are_bounded_before_anything_looks_at_them() -> None:
-    """Empty ones, long ones and halves of characters are refused."""
     checkpoint = open_checkpoint(SMOLLM2, [])
     for text in ("", "x" * (MAX_TEXT_CHARACTERS + 1), "a\ud800"):
         with pytest.raises(CheckpointError):
@@ -229,7 +221,6 @@ def test_texts_are_bounded_before_anything_looks_at_them() -> None:
 
 
 def test_smollm2_has_digits_and_spaces_as_tokens() -> None:
-    """A chip shows them; the ids are those that stand for these bytes in its published vocabulary."""
     tokens = open_checkpoint(SMOLLM2, []).tokens("Paris 2024\n<|im_end|>")
     assert [token.text for token in tokens] == ["Paris", "␣", "2", "0", "2", "4", "↵", "<|im_end|>"]
     assert [token.is_special for token in tokens] == [False] * 7 + [True]
@@ -241,5 +232,4 @@ def test_smollm2_has_digits_and_spaces_as_tokens() -> None:
     [(b" a", "␣a"), (b"\n\t", "↵⇥"), (b"\xe2\x82", "⟨E2⟩⟨82⟩"), ("\u200bé".encode(), "⟨U+200B⟩é"), (b"", "")],
 )
 def test_spaces_and_odd_bytes_are_visible(raw: bytes, shown: str) -> None:
-    """Each as one sign."""
     assert visible(raw) == shown

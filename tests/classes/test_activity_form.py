@@ -43,7 +43,6 @@ def read(library: Library, worksheets: tuple[str, ...] = ("llama-7b",), **fields
 
 
 def test_texts_become_a_plan_and_back(library: Library) -> None:
-    """Times are those of the course; the form filled in with the result has the same texts."""
     plan, content = read(library, ("qwen2.5-0.5b", "llama-7b"))
     policies = Policies("per_student", "after_close", 3, 0.25, hints=False, examples=False, run="before",
                         ticket_anonymous=False, exam=True, late_minutes=5, auto_submit=False)  # fmt: skip
@@ -56,7 +55,6 @@ def test_texts_become_a_plan_and_back(library: Library) -> None:
 
 
 def test_what_is_left_empty_has_no_value(library: Library) -> None:
-    """No day, no times, any number of attempts, and no exit ticket."""
     plan, content = read(library, day="", opens="", closes="", late_minutes="", max_attempts="", ticket="")
     assert (plan.day, plan.opens_at, plan.closes_at) == (None, None, None)
     assert (plan.policies.max_attempts, plan.policies.late_minutes) == (0, 0)
@@ -64,7 +62,6 @@ def test_what_is_left_empty_has_no_value(library: Library) -> None:
 
 
 def test_of_two_forms_each_keeps_what_only_the_other_changed() -> None:
-    """The second to save has another title; the first had closed the activity and taken a worksheet out."""
     sheets = tuple(map(WorksheetTexts, ("llama-7b", "qwen2.5-0.5b")))
     shown, stored = ActivityTexts(FIELDS, sheets), ActivityTexts({**FIELDS, "closes": "", "hints": "yes"}, sheets[:1])
     typed = ActivityTexts({**FIELDS, "title": "Week 4", "exam": ""}, sheets)
@@ -75,7 +72,6 @@ def test_of_two_forms_each_keeps_what_only_the_other_changed() -> None:
 
 
 def test_a_new_form_has_the_default_policies(library: Library) -> None:
-    """And the first exit ticket; with a title it can be saved as it is."""
     texts = empty_texts(tuple(TICKETS), "UTC")
     texts = ActivityTexts({**texts.fields, "title": "T"}, ())
     plan, content = read_activity_form(Offer(library, TICKETS), "UTC", texts)
@@ -112,7 +108,6 @@ def test_a_new_form_has_the_default_policies(library: Library) -> None:
 def test_the_first_field_that_cannot_be_used_is_named(
     library: Library, change: dict[str, Any], field: str, key: str
 ) -> None:
-    """With the sentence of its wording, which repeats what was typed where that helps."""
     with pytest.raises(ActivityFormError) as refused:
         read(library, **change)
     values = {"text": change.get(field, ""), "most": 99, "longest": 10080, "field": field, "sheet": "nonsense",
@@ -133,7 +128,6 @@ def test_the_first_field_that_cannot_be_used_is_named(
 def test_a_worksheet_can_have_another_model_and_length(
     library: Library, sheet: WorksheetTexts, sizes: tuple[str, int], title: str | None
 ) -> None:
-    """The title says so; the form filled in with the result chooses the same sheet again."""
     sheets = (WorksheetTexts("qwen2.5-0.5b"), sheet)
     texts = ActivityTexts(FIELDS, sheets)
     plan, content = read_activity_form(Offer(library, TICKETS), "UTC", texts)
@@ -160,7 +154,6 @@ def test_a_worksheet_can_have_another_model_and_length(
 def test_a_model_or_length_that_a_worksheet_cannot_have_is_refused_beside_it(
     library: Library, sheet: WorksheetTexts
 ) -> None:
-    """The sentence is about that worksheet's fields."""
     with pytest.raises(ActivityFormError) as refused:
         read_activity_form(Offer(library, TICKETS), "UTC", ActivityTexts(FIELDS, (sheet,)))
     assert refused.value.field == f"sheet.{sheet.key}"

@@ -21,9 +21,8 @@ MISTAKEN = {"tokens_are": "columns"}
 
 
 class RegradedAttempt:
-    """One attempt with the answers of KEY on a sheet that was frozen with tokens as columns by mistake, then regraded.
-
-    The library has tokens as rows.
+    """One attempt with the answers of KEY on a sheet that was frozen with tokens as columns by mistake, then
+    regraded. The library has tokens as rows.
     """
 
     def __init__(self, library: Library, store: Store) -> None:
@@ -64,14 +63,12 @@ def kinds(sheet: Variant, report: Report) -> dict[str, str]:
 
 
 def test_before_a_regrade_it_is_the_frozen_definition(regraded: RegradedAttempt) -> None:
-    """Its marks are those that were stored when the sheet was handed in."""
     is_frozen, sheet, report = regraded.report(regraded.before)
     assert is_frozen
     assert kinds(sheet, report) == regraded.before.marks
 
 
 def test_after_a_regrade_it_is_the_corrected_definition(regraded: RegradedAttempt) -> None:
-    """`marked_by` is its key, and it gives every stored mark."""
     is_frozen, sheet, report = regraded.report(regraded.after)
     assert not is_frozen
     assert regraded.after.marked_by == frozen_form(sheet.worksheet).sheet_key != regraded.item.sheet_key
@@ -79,7 +76,6 @@ def test_after_a_regrade_it_is_the_corrected_definition(regraded: RegradedAttemp
 
 
 def test_what_names_the_definition_is_the_key_and_not_the_marks(regraded: RegradedAttempt) -> None:
-    """Marks that the corrected definition would give, stored as the frozen one's, are shown on the frozen sheet."""
     is_frozen, sheet, report = regraded.report(replace(regraded.after, marked_by=regraded.item.sheet_key))
     assert is_frozen
     assert kinds(sheet, report) == regraded.after.marks

@@ -68,7 +68,6 @@ def lesson(library: Library, store: Store) -> Lesson:
 def test_processes_that_settle_an_activity_together_share_the_work(
     lesson: Lesson, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each begins with other students, and passes over those whom another one has done meanwhile."""
     monkeypatch.setattr(closing, "STUDENTS_AT_A_TIME", 1)
     for number in range(12):
         lesson.type(lesson.student(f"Student {number}"), KEY)
@@ -91,9 +90,6 @@ def test_processes_that_settle_an_activity_together_share_the_work(
 
 
 def test_what_is_typed_at_the_end_becomes_an_attempt_once(lesson: Lesson, clock: Clock) -> None:
-    """All right, never handed in: 14 of 14. Not submitted: what is as handed in, unreadable or empty, typed before the
-    answers on paper, or beyond the last attempt.
-    """
     kim, lee, max_, ada, bo, eve = map(lesson.student, ("Kim", "Lee", "Max", "Ada", "Bo", "Eve"))
     lesson.type(kim, KEY)
     lesson.type(kim, {"queries.rows": "100"}, number=2)
@@ -129,7 +125,6 @@ def test_what_is_typed_at_the_end_becomes_an_attempt_once(lesson: Lesson, clock:
 
 
 def test_a_clock_that_was_ahead_takes_nothing_from_anybody(lesson: Lesson, clock: Clock) -> None:
-    """Two hours ahead, it closes the activity; once it is right, that is open, and drafts are submitted at its end."""
     plan = replace(lesson.activity.plan, closes_at=clock.now + timedelta(hours=1))
     lesson.store.activities.change(lesson.activity, plan)
     kim, lee = lesson.student("Kim"), lesson.student("Lee")
@@ -151,7 +146,6 @@ def test_a_clock_that_was_ahead_takes_nothing_from_anybody(lesson: Lesson, clock
 
 
 def test_without_the_rule_drafts_stay_drafts(library: Library, store: Store) -> None:
-    """And the activity is closed as soon as it has ended."""
     lesson = Lesson(library, store, Policies(auto_submit=False))
     lesson.type(lesson.student("Kim"), KEY)
     assert lesson.end().phase(lesson.store.now()) == "closed"
@@ -160,7 +154,6 @@ def test_without_the_rule_drafts_stay_drafts(library: Library, store: Store) -> 
 
 
 def test_many_at_the_same_time_take_each_draft_in_once(lesson: Lesson, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Four processes, in batches of three students."""
     monkeypatch.setattr(closing, "STUDENTS_AT_A_TIME", 3)
     students = [lesson.student(f"S{number}") for number in range(20)]
     for student in students:
@@ -175,7 +168,6 @@ def test_many_at_the_same_time_take_each_draft_in_once(lesson: Lesson, monkeypat
 
 
 def test_what_is_typed_after_reopening_is_auto_submitted_at_the_next_end(lesson: Lesson, clock: Clock) -> None:
-    """Late, since the answers had been shown; the one who had extra time was not late before."""
     kim, lee = lesson.student("Kim"), lesson.student("Lee")
     lesson.store.activities.set_extra_time(lesson.activity, lee.id, 10)
     lesson.type(kim, HALF)
@@ -204,7 +196,6 @@ def test_what_is_typed_after_reopening_is_auto_submitted_at_the_next_end(lesson:
 def test_what_was_handed_in_on_time_is_not_replaced_by_what_was_only_typed_late(
     library: Library, store: Store, clock: Clock
 ) -> None:
-    """Kim types over a box of a sheet that is in; what was submitted for Lee, who handed in nothing, is replaced."""
     lesson = Lesson(library, store, Policies(late_minutes=60))
     kim, lee = lesson.student("Kim"), lesson.student("Lee")
     lesson.attempt(kim, KEY)
@@ -229,7 +220,6 @@ def test_what_was_handed_in_on_time_is_not_replaced_by_what_was_only_typed_late(
 def test_a_draft_that_cannot_be_graded_keeps_nobody_from_their_marks(
     lesson: Lesson, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """It stays a draft, and the log says that something is wrong."""
     kim, lee = lesson.student("Kim"), lesson.student("Lee")
     lesson.type(kim, {"queries.rows": "1"})
     lesson.type(lee, HALF)
@@ -249,8 +239,6 @@ def test_a_draft_that_cannot_be_graded_keeps_nobody_from_their_marks(
 def test_a_database_that_takes_nothing_in_fills_no_log(
     lesson: Lesson, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """It is asked again a minute later, not every two seconds, and the log has one entry in that minute."""
-
     def refuse(*_arguments: object) -> None:
         raise OperationalError("INSERT", {}, Exception("disk full"))
 
@@ -267,7 +255,6 @@ def test_a_database_that_takes_nothing_in_fills_no_log(
 
 
 def test_a_thread_takes_drafts_in_without_anybody_looking(lesson: Lesson) -> None:
-    """And ends with the app."""
     lesson.type(lesson.student("Kim"), KEY)
     lesson.end()
     taking = Closing(lesson.library, lesson.store, interval_s=0.02)
@@ -284,7 +271,6 @@ def test_a_thread_takes_drafts_in_without_anybody_looking(lesson: Lesson) -> Non
 def test_one_activity_that_is_broken_stops_no_other(
     lesson: Lesson, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Its policies are of another version: the others get their marks, the log says which, and it is tried again."""
     kim = lesson.student("Kim")
     lesson.type(kim, KEY)
     content = freeze(lesson.library, ("llama-7b",), None)
@@ -311,7 +297,6 @@ def test_one_activity_that_is_broken_stops_no_other(
 def test_the_thread_survives_whatever_fails(
     lesson: Lesson, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """It is logged with its traceback, and the next round comes."""
     asked = threading.Event()
 
     def fail() -> tuple[int, ...]:
@@ -332,7 +317,6 @@ def test_the_thread_survives_whatever_fails(
 
 
 def test_nothing_is_auto_submitted_before_a_close_can_no_longer_be_undone(lesson: Lesson, clock: Clock) -> None:
-    """After an undo at the last moment the draft is still a draft, and is auto-submitted at the closing that counts."""
     kim = lesson.student("Kim")
     lesson.type(kim, KEY)
     close_undoably(lesson.store, lesson.activity)

@@ -20,7 +20,6 @@ TEN = datetime(2026, 3, 1, 10, tzinfo=UTC)
 def test_until_it_closes_a_close_is_undone_without_a_trace(
     store: Store, clock: Clock, minutes: int, closes_at: datetime | None
 ) -> None:
-    """Ten seconds for "now", else until the time that was set: till then it is open, and then as it was before."""
     opens_at = clock.now - timedelta(hours=1)
     made, _kim, token = activity(store, Plan("Week 3", None, Policies(feedback="after_close"), opens_at, closes_at))
     before = reload(store, made)
@@ -39,7 +38,6 @@ def test_until_it_closes_a_close_is_undone_without_a_trace(
 
 
 def test_a_close_that_took_effect_or_was_overtaken_is_not_undone(store: Store, clock: Clock) -> None:
-    """Ten seconds later it is closing; nor does Undo put back what another teacher has changed meanwhile."""
     made, _, _ = activity(store, Plan("Week 3"))
     close_undoably(store, made)
     clock.pass_seconds(10)
@@ -58,7 +56,6 @@ def test_a_close_that_took_effect_or_was_overtaken_is_not_undone(store: Store, c
 
 
 def test_presses_of_close_in_a_row_are_undone_together(store: Store, clock: Clock) -> None:
-    """A second press does not hide the first; a later one, in place of an announced time, brings that time back."""
     made, _, _ = activity(store, Plan("Week 3"))
     close_undoably(store, made)
     clock.pass_seconds(1)
@@ -75,7 +72,6 @@ def test_presses_of_close_in_a_row_are_undone_together(store: Store, clock: Cloc
 
 
 def test_closing_what_has_not_opened_yet_is_undone_too(store: Store, clock: Clock) -> None:
-    """It closes at once, since students would come in otherwise, and is waiting again for the same time."""
     opens_at = clock.now + timedelta(seconds=20)
     made, _, _ = activity(store, Plan("Week 3", None, Policies(auto_submit=False), opens_at))
     before = reload(store, made)

@@ -26,7 +26,6 @@ def taught(new_app: FastAPI) -> Taught:
 
 
 def test_an_export_holds_while_somebody_joins(app_on_each_database: FastAPI) -> None:
-    """Whoever joins and hands in after the roster was read is in the next export; this one is whole without them."""
     taught = Taught(app_on_each_database)
     store = taught.school.store
     activities = store.activities.of_course(taught.course)[::-1]
@@ -50,9 +49,6 @@ def test_an_export_holds_while_somebody_joins(app_on_each_database: FastAPI) -> 
 
 
 def test_every_box_of_every_try_has_a_row(app_on_each_database: FastAPI) -> None:
-    """Three attempts of fourteen boxes are 42 rows; what was typed and its mark stand in them, and which attempt
-    counts.
-    """
     taught = Taught(app_on_each_database)
     got = taught.get("answers.csv")
     assert got.headers["content-disposition"] == 'attachment; filename="transformers-1-answers.csv"'
@@ -76,7 +72,6 @@ def test_every_box_of_every_try_has_a_row(app_on_each_database: FastAPI) -> None
 
 
 def test_the_gradebooks_count_the_last_attempt_on_each_sheet(taught: Taught) -> None:
-    """Two boxes right of the 28 of both sheets; the activity without a sheet is no column."""
     rows = read(taught.get("gradebook-canvas.csv").text)
     assert list(rows[0])[5:] == ["Week 3"]
     assert [(row["Student"].strip(), row["Week 3"]) for row in rows] == [
@@ -86,7 +81,6 @@ def test_the_gradebooks_count_the_last_attempt_on_each_sheet(taught: Taught) -> 
 
 
 def test_a_sheet_that_was_replaced_keeps_its_points(taught: Taught) -> None:
-    """With another worksheet in the place of the first, what was handed in there still counts, by its share."""
     store = taught.school.store
     items = taught.activity.content.items
     other = replace(items[0], worksheet={**items[0].worksheet, "tokens": 50})
@@ -97,7 +91,6 @@ def test_a_sheet_that_was_replaced_keeps_its_points(taught: Taught) -> None:
 
 
 def test_anonymous_tickets_say_nothing_of_who_wrote_them(taught: Taught) -> None:
-    """In no file is a student, a number, an id or a time beside them; the named one has its name."""
     close_and_mix(taught.school.store, taught.activity)
     rows = read(taught.get("exit-tickets.csv").text)
     assert {(row["activity"], row["student"]) for row in rows} == {("Week 3", ""), ("Week 4", "Kim Secretname")}
@@ -113,7 +106,6 @@ def test_anonymous_tickets_say_nothing_of_who_wrote_them(taught: Taught) -> None
 
 
 def test_an_export_says_how_many_tickets_are_held_back(app_on_each_database: FastAPI) -> None:
-    """Of an open activity all, after closing none, and what came after reopening, of which no file has the text."""
     taught = Taught(app_on_each_database)
     store, activity = taught.school.store, taught.activity
 
@@ -137,7 +129,6 @@ def test_an_export_says_how_many_tickets_are_held_back(app_on_each_database: Fas
 
 
 def test_anonymous_tickets_come_in_a_new_order_each_time(taught: Taught) -> None:
-    """Those of twelve students that are shown, four times: not the order of the table four times."""
     for number in range(10):
         student, _ = taught.school.student(taught.course, f"S{number}")
         taught.work.arrive(taught.activity.id, student.id)
@@ -150,7 +141,6 @@ def test_anonymous_tickets_come_in_a_new_order_each_time(taught: Taught) -> None
 
 
 def test_the_zip_holds_the_course_and_nothing_that_lets_people_in(taught: Taught) -> None:
-    """Each file the README names is there; every attempt and revision is in the JSON; no code and no hash is."""
     ticket = {"title": "Bye", "instruction": "Pick.", "questions": [{"key": "q", "text": "Why?"}]}
     material = taught.school.store.materials.add("ticket", taught.course, taught.ada, ticket)
     archive = zipfile.ZipFile(io.BytesIO(taught.get("course.zip").content))

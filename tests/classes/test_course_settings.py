@@ -29,7 +29,6 @@ def kept(tmp_path: Path) -> Iterator[Store]:
 
 
 def test_the_copy_of_a_course_has_copies_of_its_materials(kept: Store, library: Library) -> None:
-    """Its activities and its practice have the copies, so that what is changed there is offered there."""
     ada = teacher(kept)
     course = kept.courses.add("C", "UTC", ada)
     sheet, ticket = (

@@ -33,7 +33,6 @@ def processes(tmp_path: Path) -> Iterator[Processes]:
 
 
 def test_one_process_makes_the_days_course_and_the_other_opens_it(processes: Processes) -> None:
-    """Both show the same join code; the course is a sample one with its thirty students."""
     assert processes.other.current() is None
     store = processes.one.begin()
     assert processes.one.begin() is store
@@ -70,7 +69,6 @@ def test_nothing_can_be_written(processes: Processes) -> None:
 
 
 def test_a_new_day_has_a_new_course_and_the_one_before_yesterday_goes(processes: Processes) -> None:
-    """Until somebody begins the new day, the last one is shown."""
     monday = processes.one.begin()
     processes.now += timedelta(days=1)
     assert processes.one.current() is monday

@@ -42,7 +42,6 @@ def given(student: Student, points: float | None) -> GradeChange:
 
 
 def test_the_last_attempt_on_each_sheet_counts_by_its_share() -> None:
-    """In whatever order they are read; 4 of 8 boxes are worth half of the sheet's points, a sheet not tried nothing."""
     attempts = [attempt(3, KIM, FIRST, 4, 8), attempt(1, KIM, FIRST, 9), attempt(2, LOU, SECOND, 0, 0, late=True)]
     assert counted_attempts(activity(), attempts).keys() == {(KIM.id, 0), (LOU.id, 1)}
     points = column(*attempts)
@@ -53,14 +52,12 @@ def test_the_last_attempt_on_each_sheet_counts_by_its_share() -> None:
 
 
 def test_an_attempt_on_an_earlier_version_counts_for_the_worksheet_it_is_now() -> None:
-    """The newest of both versions counts; attempts on a worksheet that the activity has no longer do not."""
     earlier = FrozenWorksheet({**SHEET, "tokens": 50})
     attempts = [attempt(1, KIM, FIRST, 9), attempt(2, KIM, earlier, 1), attempt(3, LOU, SECOND, 5)]
     assert column(*attempts, of=activity(items=(FIRST,))).scores == {KIM.id: 1}
 
 
 def test_points_by_a_teacher_count_in_place_of_the_attempts() -> None:
-    """Who is excused has no points and is not asked for any, and what was earned stays known."""
     points = column(attempt(1, KIM, FIRST, 9), given=[given(KIM, 4), given(LOU, None)])
     assert points.scores == {KIM.id: 4}
     assert points.earned == {KIM.id: 9}
@@ -76,7 +73,6 @@ def test_nobody_has_missed_an_activity_before_it_has_closed() -> None:
 
 
 def test_students_are_sorted_and_filtered() -> None:
-    """By points from the highest, who has none last; and by words in the name or number."""
     points = [column(attempt(1, LOU, FIRST, 3))]
 
     def listed(order: GradebookOrder) -> list[str]:

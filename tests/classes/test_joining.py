@@ -37,13 +37,11 @@ class Listed:
      ("zoe\u0308 o'b", ("Zoë O’Brien",)), ("max", ()), ("100%", ()), ("kim_", ())],
 )  # fmt: skip
 def test_names_are_suggested_by_the_beginnings_of_their_words(store: Store, typed: str, names: tuple[str, ...]) -> None:
-    """After four letters, whatever the case, accents composed or not; never that of somebody who has joined."""
     listed = Listed(store, KIM, ZOE, MAX)
     assert suggested_names(listed.roster, listed.course, typed) == names
 
 
 def test_many_names_that_fit_are_none(store: Store) -> None:
-    """So nobody reads the roster by chance; two students with the same name are one name."""
     listed = Listed(store, *((f"Name{number} Sample", None) for number in range(5)), ("name4 sample", "4"))
     assert len(suggested_names(listed.roster, listed.course, "samp")) == 5
     listed.roster.add_students(listed.course, [("Name6 Sample", None)])
@@ -51,7 +49,6 @@ def test_many_names_that_fit_are_none(store: Store) -> None:
 
 
 def test_students_without_numbers_are_not_asked_for_one(store: Store) -> None:
-    """One with a number and one without: the number decides, and without one it is the other."""
     listed = Listed(store, ("Alex", None), ("Alex", "1020"))
     assert listed.choose("alex", "1020") == NameChoice(listed.numbered("1020"))
     assert listed.choose("alex", "7").asks_number
@@ -65,7 +62,6 @@ def test_a_name_is_taken_by_who_has_joined_under_it(store: Store) -> None:
 
 @pytest.mark.parametrize("typed", ["Kim", "Lee, K", "Kim Le", "Kmi Lee", "Kim Leee", "zoe o’brian"])
 def test_a_name_that_is_nearly_on_the_list_is_asked_about(store: Store, typed: str) -> None:
-    """A part of it, or a slip in it: the name is suggested until its student has joined, and then only asked about."""
     listed = Listed(store, KIM, ZOE, MAX)
     choice = listed.choose(typed)
     [name] = choice.suggestions
@@ -77,11 +73,9 @@ def test_a_name_that_is_nearly_on_the_list_is_asked_about(store: Store, typed: s
 
 @pytest.mark.parametrize("typed", ["Kim Fox", "Amir", "Ki", "Lou Lee", "K", "Group 1", "Group 13"])
 def test_another_name_is_a_new_student(store: Store, typed: str) -> None:
-    """A first or last name in common is not enough, nor are two letters, nor a number that differs."""
     assert Listed(store, KIM, ZOE, MAX, ("Group 12", None)).choose(typed) == NameChoice()
 
 
 def test_a_name_near_to_many_suggests_none_of_them(store: Store) -> None:
-    """Whoever has the join code is not to read the roster; but nobody is added without a question."""
     listed = Listed(store, *((f"Name{number} Sample", None) for number in range(6)))
     assert listed.choose("Sample") == NameChoice(is_near=True)

@@ -13,10 +13,6 @@ from tests.helpers.shipped import LIBRARY
 
 
 def test_who_watches_never_waits_for_the_count(classroom: Classroom) -> None:
-    """An expired snapshot is shown while the next one is taken; one that is old, or was called out of date, is not.
-
-    One of several servers behind a balancer may not be asked for some seconds, while many save.
-    """
     now, started = [0.0], list[Callable[[], None]]()
     snapshots = LiveSnapshots(lambda: now[0], started.append)
     activity, services = classroom.open(), classroom.school.services
@@ -48,7 +44,6 @@ def test_who_watches_never_waits_for_the_count(classroom: Classroom) -> None:
 def test_a_bar_shows_each_state_by_its_share(
     counts: tuple[int, int, int, int], segments: list[tuple[str, float, float]]
 ) -> None:
-    """From left to right, each piece lower than the one before; what nobody has is left out."""
     bar = RowBar(LIBRARY.variant("llama-7b").rows[0], *counts)
     assert [(each.kind, each.start, each.width) for each in bar.segments] == segments
     heights = [each.height for each in bar.segments]

@@ -35,7 +35,6 @@ def kept(tmp_path: Path) -> Iterator[Store]:
 
 
 def test_own_worksheets_stand_beside_the_librarys(kept: Store, library: Library) -> None:
-    """With an imported model, too; its key of the answers is that of the model's own sizes."""
     ada = teacher(kept)
     model = kept.keep_model("Small", CONFIG, "pasted").key
     own = kept.materials.add("worksheet", ada, ada, {**SHEET, "model": model})
@@ -53,7 +52,6 @@ def test_own_worksheets_stand_beside_the_librarys(kept: Store, library: Library)
     ids=["no model", "no topic", "no row", "nothing"],
 )
 def test_what_cannot_be_read_is_left_out_with_a_reason(kept: Store, library: Library, content: dict[str, Any]) -> None:
-    """Everything else is there all the same."""
     ada = teacher(kept)
     course = kept.courses.add("C", "UTC", ada)
     broken = [kept.materials.add(kind, ada, ada, content) for kind in ("worksheet", "ticket")]
@@ -67,7 +65,6 @@ def test_what_cannot_be_read_is_left_out_with_a_reason(kept: Store, library: Lib
 
 
 def test_a_library_with_the_same_worksheets_keeps_its_sheets(library: Library) -> None:
-    """Each request would otherwise work out the sheets, drawings and confusions of an own worksheet anew."""
     [own] = [replace(library.worksheets["llama-7b"], key="own-1")]
     [model] = [replace(library.models["llama-7b"], key="cfg-1")]
     added = library.with_added([own], [model])
@@ -77,7 +74,6 @@ def test_a_library_with_the_same_worksheets_keeps_its_sheets(library: Library) -
 
 
 def test_a_save_that_two_requests_send_is_recorded_once(kept: Store) -> None:
-    """The audit log names whoever made the version, not whoever sent the same settings after that."""
     ada, ben = teacher(kept), teacher(kept, "ben@example.org")
     material = kept.materials.add("worksheet", ada, ada, SHEET)
     saves = [save_material(kept, material, 1, {**SHEET, "title": "Two heads"}, each) for each in (ada, ben)]

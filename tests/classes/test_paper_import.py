@@ -55,7 +55,6 @@ def paper_activity(library: Library, store: Store) -> PaperActivity:
 
 @pytest.mark.parametrize("start", ["1017:", "kim lee:", "Lee, Kim:", "Kim Lee", "1017"])
 def test_a_line_becomes_an_attempt_once(paper_activity: PaperActivity, start: str) -> None:
-    """By number or name, with a colon or without; the same line again is the same attempt."""
     [line], _ = paper_activity.enter(f"{start} {RIGHT}")
     assert (line.student.name, line.paper.report.score, line.already_stored) == ("Kim Lee", 14, False)
     [again], _ = paper_activity.enter(f"1017: {RIGHT}")
@@ -67,7 +66,6 @@ def test_a_line_becomes_an_attempt_once(paper_activity: PaperActivity, start: st
 
 
 def test_many_lines_are_stored_in_as_few_statements_as_one(paper_activity: PaperActivity) -> None:
-    """Fifty students more: no statement more; each has an attempt, a draft, and counts as arrived."""
     store, activity = paper_activity.store, paper_activity.activity
     with counted_statements(store) as one:
         paper_activity.enter(f"1017: {RIGHT}")
@@ -81,7 +79,6 @@ def test_many_lines_are_stored_in_as_few_statements_as_one(paper_activity: Paper
 
 
 def test_lines_that_are_not_clear_come_back_with_who_may_be_meant(paper_activity: PaperActivity) -> None:
-    """Each with its own sentence, numbered among those that come back; the clear one between them is stored."""
     stored, rejected = paper_activity.enter(f"Kim: {RIGHT}", f"Lou: {RIGHT}", "Eve: 1", "Lou:", "1 2 3")
     assert [line.student.name for line in stored] == ["Lou Ray"]
     assert [line.line for line in rejected] == [f"Kim: {RIGHT}", "Eve: 1", "Lou:", "1 2 3"]
@@ -92,7 +89,6 @@ def test_lines_that_are_not_clear_come_back_with_who_may_be_meant(paper_activity
 
 
 def test_a_page_offers_so_many_students_in_all(paper_activity: PaperActivity, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A class list typed for another course would offer everybody in every line; later lines get a sentence alone."""
     monkeypatch.setattr(paper_import, "MAX_CHOICES", 7)
     _, rejected = paper_activity.enter(*(f"Eve {number}: 1" for number in range(4)))
     assert [len(line.students) for line in rejected] == [3, 3, 0, 0]
@@ -102,7 +98,6 @@ def test_a_page_offers_so_many_students_in_all(paper_activity: PaperActivity, mo
 
 
 def test_a_picked_student_is_used_for_one_line(paper_activity: PaperActivity) -> None:
-    """Two lines with the same label get the two students that were picked, in order; a stranger's id is none."""
     ids = [str(paper_activity.listed(name).id) for name in ("Kim Fox", "Kim Lee")]
     stored, rejected = paper_activity.enter(*[f"Kim: {RIGHT}"] * 3, chosen={"Kim": [*ids, "999999"]})
     assert {line.picked_label for line in stored} == {"Kim"}
@@ -111,7 +106,6 @@ def test_a_picked_student_is_used_for_one_line(paper_activity: PaperActivity) ->
 
 
 def test_a_code_says_which_sheet_and_which_sizes(paper_activity: PaperActivity, library: Library) -> None:
-    """Behind the name, or for all lines; its sizes are those of the paper, whatever the screen has."""
     other = library.variant("qwen2.5-0.5b", None, 64)
     answers = " ".join(map(str, other.key.values()))
     for line, code in ((f"1017 {other.code}: {answers}", ""), (f"1018: {answers}", other.code)):
@@ -122,7 +116,6 @@ def test_a_code_says_which_sheet_and_which_sizes(paper_activity: PaperActivity, 
 
 
 def test_a_code_of_no_sheet_of_the_activity_is_refused(paper_activity: PaperActivity, library: Library) -> None:
-    """Another worksheet's, an earlier version's, and what is no code."""
     with pytest.raises(WrongSheetError):
         paper_activity.paper_import().sheet_by_code(library.variant("walk-gpt2").code)
     with pytest.raises(WorksheetError):
@@ -137,14 +130,12 @@ def test_a_code_of_no_sheet_of_the_activity_is_refused(paper_activity: PaperActi
 
 
 def test_too_many_answers_are_refused(paper_activity: PaperActivity) -> None:
-    """More than the sheet has blanks; nothing is stored."""
     [], [rejected] = paper_activity.enter(f"1017: {RIGHT} 1")
     assert "Line 1" in rejected.problem
     assert paper_activity.attempts() == 0
 
 
 def test_what_is_typed_on_the_screen_stays(paper_activity: PaperActivity, library: Library) -> None:
-    """Whatever sizes the paper has, and however little is on it; without a draft, the paper becomes one."""
     kim = paper_activity.listed("Kim Lee")
     sheet = student_sheet(library, paper_activity.store, paper_activity.activity, kim, 1)
     save(paper_activity.store, sheet.key, {"input.rows": "1"}, sizes=sheet.sizes)
@@ -163,7 +154,6 @@ def test_what_is_typed_on_the_screen_stays(paper_activity: PaperActivity, librar
 
 
 def test_what_a_line_replaces_is_known_before_it_is_stored(paper_activity: PaperActivity, library: Library) -> None:
-    """Ada's case: 14 of 14 on the screen, three answers on paper. Both attempts are there afterwards."""
     kim, store = paper_activity.listed("Kim Lee"), paper_activity.store
     sheet = student_sheet(library, store, paper_activity.activity, kim, 1)
     graded = stored_marks(sheet.variant, grade(sheet.variant, KEY))
@@ -190,7 +180,6 @@ def test_what_a_line_replaces_is_known_before_it_is_stored(paper_activity: Paper
 
 
 def test_the_token_of_a_line_changes_with_what_it_replaces(paper_activity: PaperActivity) -> None:
-    """So that nothing is stored that was not shown: another attempt of the student makes another token."""
     [line], _ = paper_activity.paper_import().read_lines([f"1017: {RIGHT}"])
     [same], _ = paper_activity.paper_import().read_lines([f"Kim Lee: {RIGHT}"])
     assert line.token == same.token

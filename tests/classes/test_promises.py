@@ -46,13 +46,11 @@ def with_ticket(**ticket: Any) -> Activity:
     ],
 )
 def test_a_form_made_under_another_rule_is_known(other: Activity, *, sheet_changes: bool, ticket_changes: bool) -> None:
-    """Of what the page has told: when marks are shown, how many attempts there are, whose name is on the ticket."""
     assert (sheet_promise(other, 1) != sheet_promise(ACTIVITY, 1)) == sheet_changes
     assert (ticket_promise(other) != ticket_promise(ACTIVITY)) == ticket_changes
 
 
 def test_students_are_told_each_rule_that_holds() -> None:
-    """When marks are shown, always; the number of attempts, auto-submission and exam conditions where there are any."""
     bare = {"max_attempts": 0, "auto_submit": False, "exam": False}
     of_marks = {rules_in_words(with_policies(**bare, feedback=each)) for each in ("immediate", "after_hand_in")}
     assert [len(rules) for rules in of_marks] == [1, 1]

@@ -37,7 +37,6 @@ def graded(monkeypatch: pytest.MonkeyPatch) -> list[Mapping[str, str]]:
 
 
 def test_a_preview_says_what_would_change_and_changes_nothing(library: Library, store: Store) -> None:
-    """Of two attempts of a student on a sheet, the last one counts; one without follow-through keeps its marks."""
     running, regrading = RunningActivity(library, store), Regrading()
     kim = running.student("Kim")
     first, last, other = running.attempt(kim, FOLLOWING), running.attempt(kim, FOLLOWING), running.attempt(kim, KEY)
@@ -59,10 +58,6 @@ def test_a_preview_says_what_would_change_and_changes_nothing(library: Library, 
 def test_what_counts_after_a_worksheet_was_corrected_is_what_the_gradebook_counts(
     library: Library, store: Store
 ) -> None:
-    """An attempt on the corrected worksheet replaces one on the old version, in Regrade and in the exports.
-
-    Lou has only tried the old one, which still counts; nothing on a worksheet that was removed does.
-    """
     running, regrading = RunningActivity(library, store, ("llama-7b", "qwen2.5-0.5b")), Regrading()
     kim, lou = running.student("Kim"), running.student("Lou")
     old, counting = running.attempt(kim, FOLLOWING), running.attempt(lou, FOLLOWING)
@@ -92,13 +87,11 @@ def test_what_counts_after_a_worksheet_was_corrected_is_what_the_gradebook_count
 
 
 def _scores_that_change(regrading: Regrading, running: RunningActivity) -> list[int]:
-    """The attempts whose score counts and would change."""
     preview = regrading.preview(running.library, running.store, running.activity)
     return [change.attempt.id for change in preview.score_changes]
 
 
 def test_the_database_is_asked_as_little_for_many_changes_as_for_one(library: Library, store: Store) -> None:
-    """A fixed number of statements: attempts and revisions are read once each, and all marks are written together."""
     running = RunningActivity(library, store)
     running.change_follow_share(1)
     counts, regrading = list[int](), Regrading()
@@ -121,7 +114,6 @@ def test_the_database_is_asked_as_little_for_many_changes_as_for_one(library: Li
 def test_what_was_shown_is_applied_without_grading_again(
     library: Library, store: Store, graded: list[Mapping[str, str]]
 ) -> None:
-    """Showing, applying and showing again is one regrading; afterwards nothing is left to change."""
     running, regrading = RunningActivity(library, store), Regrading()
     attempt = running.attempt(running.student(), FOLLOWING)
     running.change_follow_share(0)
@@ -139,7 +131,6 @@ def test_what_was_shown_is_applied_without_grading_again(
 def test_a_preview_is_made_again_once_anything_has_changed(
     library: Library, store: Store, graded: list[Mapping[str, str]]
 ) -> None:
-    """A new attempt, another credit, and a minute later: each means another preview; otherwise none is made."""
     now = 1000.0
     running, regrading = RunningActivity(library, store), Regrading(lambda: now)
     kim = running.student()
@@ -160,7 +151,6 @@ def test_a_preview_is_made_again_once_anything_has_changed(
 
 
 def test_changes_that_are_no_shorter_those_shown_are_not_made(library: Library, store: Store) -> None:
-    """Another attempt came in that would change, too: nothing changes, and the preview is another one."""
     running, regrading = RunningActivity(library, store), Regrading()
     first = running.attempt(running.student("Kim"), FOLLOWING)
     running.change_follow_share(0)
@@ -175,7 +165,6 @@ def test_changes_that_are_no_shorter_those_shown_are_not_made(library: Library, 
 def test_an_attempt_that_comes_in_last_stops_the_regrade(
     library: Library, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The teacher has not seen what would change in it; nothing is stored and nothing is logged."""
     running, regrading = RunningActivity(library, store), Regrading()
     kim, locked = running.student(), store.activities.locked
     running.attempt(kim, FOLLOWING)
@@ -194,7 +183,6 @@ def test_an_attempt_that_comes_in_last_stops_the_regrade(
 
 
 def test_of_two_regrades_at_once_one_is_made(library: Library, store: Store) -> None:
-    """Both have seen the same changes, as in two windows of a browser at two workers of a server."""
     running = RunningActivity(library, store)
     running.attempt(running.student(), FOLLOWING)
     running.change_follow_share(0)

@@ -28,7 +28,6 @@ ROSTER = (Student(1, 1, "Kim Lee", "17", None), Student(2, 1, "Zoë Fox", None, 
     ],
 )
 def test_a_row_is_new_known_or_odd(entry: tuple[str, str | None], kind: str, reason: str) -> None:
-    """By its number where it has one, else by the name in any case and spelling."""
     [checked] = check_entries([entry], ROSTER)
     assert (checked.entry[:2], checked.kind, checked.reason) == (entry, kind, reason)
 
@@ -38,17 +37,14 @@ def test_a_row_is_new_known_or_odd(entry: tuple[str, str | None], kind: str, rea
     [(("Kim Fox", "17"), 1), (("Kim Lee", "18"), 1), (("Zoë Fox", "18"), 2), (("Kim Lee", None), 0), (("Lou", "1"), 0)],
 )
 def test_a_row_may_be_somebody_on_the_roster(entry: tuple[str, str | None], other: int) -> None:
-    """Who has its number under another name, or its name without a number or with another one."""
     [checked] = check_entries([entry], ROSTER)
     assert (checked.other.id if checked.other else 0) == other
 
 
 def test_one_number_with_two_names_in_a_list_is_a_question() -> None:
-    """The second isn't dropped without a word."""
     assert [each.reason for each in check_entries([("Lou Ray", "18"), ("Bo Li", "18")], ROSTER)] == ["", "number-taken"]
 
 
 @pytest.mark.parametrize("entry", [("Lou Ray", "18"), ("Lou Ray", None), ("Student 7", None)])
 def test_a_row_that_comes_twice_is_added_once(entry: tuple[str, str | None]) -> None:
-    """Also one that is added only if the teacher ticks it."""
     assert [each.kind == "known" for each in check_entries([entry, entry], ROSTER)] == [False, True]

@@ -27,7 +27,6 @@ ROSTER = RosterLookup(PEOPLE)
      ("", []), ("Ki", []), ("Kim Lee Fox", []), (",", [])],
 )  # fmt: skip
 def test_people_are_found_as_they_are_written(written: str, ids: list[int]) -> None:
-    """By number, by name in any case and order, by one word of it; never by half a word."""
     assert [student.id for student in ROSTER.find(written)] == ids
 
 
@@ -39,7 +38,6 @@ NAMESAKES = [
 
 
 def test_namesakes_are_found_as_their_sheets_call_them() -> None:
-    """With the number behind the name; the name alone finds both."""
     roster = RosterLookup(NAMESAKES)
     assert roster.find("alex smith (1044)") == (NAMESAKES[1],)
     assert roster.find("Alex Smith") == tuple(NAMESAKES[:2])
@@ -48,6 +46,5 @@ def test_namesakes_are_found_as_their_sheets_call_them() -> None:
 
 @given(st.text(max_size=30))
 def test_any_text_finds_people_of_the_roster_or_nobody(written: str) -> None:
-    """Whatever stands there: nobody is made up, and a whole name in any case finds its own."""
     assert set(ROSTER.find(written)) <= set(PEOPLE)
     assert ROSTER.find(f" {PEOPLE[0].name.upper()} ") == (PEOPLE[0],)

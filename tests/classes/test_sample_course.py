@@ -21,7 +21,6 @@ def sample(school: School) -> Course:
 
 
 def test_simulated_students_write_what_their_misconception_makes_them_write(new_app: FastAPI) -> None:
-    """Each first attempt is the sheet of a misconception, or right; marks, score and diagnosis are the grader's."""
     school = School(new_app)
     course, library = sample(school), school.library
     [going_on, past] = school.store.activities.of_course(course)
@@ -42,7 +41,6 @@ def test_simulated_students_write_what_their_misconception_makes_them_write(new_
 
 
 def test_a_button_pressed_twice_makes_one(app_on_each_database: FastAPI) -> None:
-    """Both requests get the same course, though the second comes while the first is still made."""
     school, made = School(app_on_each_database), list[Course]()
     ada = school.teacher()
 
@@ -55,9 +53,6 @@ def test_a_button_pressed_twice_makes_one(app_on_each_database: FastAPI) -> None
 
 
 def test_there_is_something_to_see_at_once(new_app: FastAPI) -> None:
-    """Of the lesson that goes on, some have handed in, some have attempted it, some type and some are missing; tickets
-    too.
-    """
     school = School(new_app)
     course = sample(school)
     [going_on, past] = school.store.activities.of_course(course)

@@ -239,7 +239,6 @@ def combinations(**varied: tuple[Any, ...]) -> Iterator[Case]:
 def test_every_action_does_what_the_table_says(
     action: Action, lines: list[Line], varied: dict[str, tuple[Any, ...]]
 ) -> None:
-    """At twelve moments, under three feedbacks and three limits, on four kinds of work: 6,480 combinations."""
     cases = list(combinations(**varied))
     assert len(cases) >= 432
     wrong = [(case, done_in(action, case), expected(lines, case)) for case in cases]
@@ -247,7 +246,6 @@ def test_every_action_does_what_the_table_says(
 
 
 def test_a_moment_means_what_the_table_says() -> None:
-    """Phase, whether work is accepted, whether a page can be typed in, and whether an attempt is late."""
     for name, moment in MOMENTS.items():
         rules = rules_at(moment)
         writable = moment.accepts if moment.is_writable is None else moment.is_writable
@@ -275,7 +273,6 @@ def test_what_is_shown(exam: bool, run: str) -> None:
 
 
 def test_a_request_that_is_sent_again_adds_nothing() -> None:
-    """Also where it used the last attempt; a hand-in of what a check of the same form has stored hands that in."""
     rules = rules_at(MOMENTS["as it opens"], max_attempts=1)
     sent = SentSheet(RIGHT, None, "form.1")
     _, once = perform(sheet_actions.check, SHEET, work_after(NOTHING_DONE), rules, sent)
@@ -288,7 +285,6 @@ def test_a_request_that_is_sent_again_adds_nothing() -> None:
 
 
 def test_answers_to_open_questions_go_to_the_last_attempt() -> None:
-    """When it is handed in without being graded again, and once no attempt is left; not before."""
     for allowed, expected_answer in ((2, ""), (1, WORDS["question.why"])):
         rules = rules_at(MOMENTS["as it opens"], max_attempts=allowed)
         _, after = perform(
@@ -305,8 +301,6 @@ def test_answers_to_open_questions_go_to_the_last_attempt() -> None:
 
 
 def test_a_box_that_another_tab_has_changed_counts_as_it_is_stored() -> None:
-    """An attempt answers what stands in the boxes once the edits of the form are merged into the draft."""
-
     @dataclass(frozen=True)
     class Drafted(PreviewWork):
         """Work with a draft, as a database has it."""
@@ -326,7 +320,6 @@ def test_a_box_that_another_tab_has_changed_counts_as_it_is_stored() -> None:
 
 @pytest.mark.parametrize("action", [sheet_actions.save, sheet_actions.check, sheet_actions.hand_in])
 def test_the_edits_of_a_form_are_stored_with_its_texts(action: Action) -> None:
-    """Also by the first form of a sheet: the page would otherwise take what it typed for unsaved."""
     edits = {"queries.rows": Edit("thistab1", 1)}
     outcome = action(SHEET, work_after(NOTHING_DONE), rules_at(MOMENTS["as it opens"]), SentSheet(RIGHT, edits))
     assert outcome.draft
@@ -339,7 +332,6 @@ def test_the_edits_of_a_form_are_stored_with_its_texts(action: Action) -> None:
 @pytest.mark.parametrize("auto_submit", [True, False])
 @pytest.mark.parametrize("allowed", [0, 1])
 def test_what_is_typed_is_submitted_at_closing(auto_submit: bool, allowed: int) -> None:
-    """What can be read or is written, is news, has an attempt left, and is not late work after work on time."""
     saved = {"on time": MOMENTS["just before it closes"], "late": MOMENTS["in the late window"]}
     for (when, moment), typed, done, on_time in itertools.product(
         saved.items(), (NOTHING, WORDS, HALF), ALL_DONE, (False, True)
@@ -368,7 +360,6 @@ def test_what_is_typed_is_submitted_at_closing(auto_submit: bool, allowed: int) 
 @pytest.mark.parametrize("typed", [NOTHING, WORDS, HALF, RIGHT])
 @pytest.mark.parametrize("done", [NOTHING_DONE, CHECKED, SAME])
 def test_practice_marks_at_once_and_as_often_as_asked(typed: Answers, done: Done) -> None:
-    """A hint checks first, but counts no answers twice; the answers are shown after an attempt."""
     work, sent, is_read = work_after(done), SentSheet(typed), typed in (HALF, RIGHT)
     boxes = {name: text for name, text in typed.items() if name != "question.why"}
     checked, after = perform(sheet_actions.check, SHEET, work, PRACTICE_RULES, sent)

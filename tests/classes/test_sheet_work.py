@@ -52,7 +52,6 @@ def rules_now(work: ClassWork) -> Rules:
 
 
 def test_a_preview_keeps_what_a_class_does(class_work: ClassWork) -> None:
-    """After each step the same attempts, marks and progress; only the draft is the class's alone."""
     work, preview = class_work, PreviewWork(class_work.sheet, (), class_work.store.now())
     for number, (action, answers) in enumerate(STEPS):
         sent, rules = SentSheet(answers, None, f"form.{number}"), rules_now(work)
@@ -74,7 +73,6 @@ def test_a_preview_keeps_what_a_class_does(class_work: ClassWork) -> None:
 
 
 def test_an_attempt_over_the_limit_is_refused_and_its_text_saved(class_work: ClassWork) -> None:
-    """So that it is auto-submitted at closing; with a limit of the activity's own, the other is not asked."""
     limited = replace(class_work, charge=refuse)
     with pytest.raises(RefusedError):
         perform(sheet_actions.check, limited.sheet.variant, limited, rules_now(limited), SentSheet(WIDE, None, "a"))
@@ -88,7 +86,6 @@ def test_an_attempt_over_the_limit_is_refused_and_its_text_saved(class_work: Cla
 
 
 def test_practice_is_found_by_the_browsers_token(library: Library, store: Store) -> None:
-    """With the draft and the last attempt on the sheet; of another sheet there is none."""
     visitor, variant = store.add_visitor(), library.variant("llama-7b")
     work = PracticeWork.find(store, visitor.token, variant)
     assert work
@@ -105,7 +102,6 @@ def test_practice_is_found_by_the_browsers_token(library: Library, store: Store)
 
 @pytest.mark.parametrize("action", [sheet_actions.save, sheet_actions.check, sheet_actions.hand_in])
 def test_what_another_tab_has_saved_meanwhile_counts(class_work: ClassWork, action: Action) -> None:
-    """Its box is stored, shown and marked with those of the form, which was read before; nothing is doubled."""
     seen = class_work
     first = SentSheet({**NOTHING, "queries.rows": "1"}, {"queries.rows": Edit("phone001", 1)}, "phone")
     perform(sheet_actions.check, seen.sheet.variant, seen, rules_now(seen), first)
@@ -121,7 +117,6 @@ def test_what_another_tab_has_saved_meanwhile_counts(class_work: ClassWork, acti
 
 
 def test_where_one_attempt_is_left_one_of_two_requests_makes_it(class_work: ClassWork) -> None:
-    """The other is told so, and what it sent is not stored."""
     plan = replace(class_work.activity.plan, policies=Policies(max_attempts=1))
     work = replace(class_work, activity=replace(class_work.activity, plan=plan))
     outcomes = [

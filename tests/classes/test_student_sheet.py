@@ -24,7 +24,6 @@ from tests.helpers.running_activity import RunningActivity
 
 
 def test_students_have_numbers_of_their_own_where_the_policy_says(library: Library, store: Store) -> None:
-    """The same ones at each look; else everybody has those of the worksheet."""
     running = RunningActivity(library, store, policies=Policies(variants="per_student"))
     students = [running.student(f"S{number}") for number in range(6)]
     looks = [[student_sheet(library, store, running.activity, each, 1).sizes for each in students] for _ in range(2)]
@@ -36,7 +35,6 @@ def test_students_have_numbers_of_their_own_where_the_policy_says(library: Libra
 
 
 def test_a_student_keeps_the_sizes_of_the_first_save(library: Library, store: Store) -> None:
-    """Whatever the policy says of newcomers."""
     running = RunningActivity(library, store)
     kim, sizes = running.student(), VariantSizes("llama-13b", 7)
     sheet = student_sheet(library, store, running.activity, kim, 1)
@@ -57,7 +55,6 @@ def test_a_student_keeps_the_sizes_of_the_first_save(library: Library, store: St
 def test_a_worksheet_is_frozen_with_what_was_chosen(
     library: Library, choice: ChosenWorksheet, models: tuple[str, ...] | None, chosen: ChosenWorksheet
 ) -> None:
-    """A snapshot comes along of every model that a student may be given: the chosen one alone, or all of the sheet."""
     content = freeze(library, [choice], None)
     [item] = content.items
     sheet = library.worksheets["llama-7b"]
@@ -68,7 +65,6 @@ def test_a_worksheet_is_frozen_with_what_was_chosen(
 
 
 def test_an_attempt_stores_marks_by_box_and_the_diagnosis_first(library: Library, store: Store) -> None:
-    """With the points of all boxes; a sheet that is right has no misconception."""
     content = freeze(library, ("llama-7b",), None)
     variant = library.variant("llama-7b")
     right, wide = (stored_marks(variant, grade(variant, answers)) for answers in (KEY, WIDE))

@@ -40,19 +40,16 @@ FINE: Typed = {"one": ["A"], "several": [], "pace": ["3"], "why": []}
     ],
 )
 def test_what_cannot_be_taken_is_marked(changes: dict[str, list[str]], marked: set[str]) -> None:
-    """At the question, and once for the ticket."""
     assert set(ticket_problems(TICKET, {**FINE, **changes})) == marked
 
 
 def test_choices_are_kept_in_the_order_of_the_ticket() -> None:
-    """And read back as they were chosen; questions without an answer are left out."""
     texts = answer_texts(TICKET, {**FINE, "several": ["C", "A"]})
     assert texts == {"one": "A", "several": "A\nC", "pace": "3"}
     assert chosen_in(SEVERAL, texts["several"]) == ("A", "C")
 
 
 def test_a_text_that_holds_anything_else_chooses_nothing() -> None:
-    """As after the question has changed."""
     assert chosen_in(SEVERAL, "A\nD") == ()
     assert chosen_in(PACE, "6") == ()
     assert chosen_in(WHY, "A") == ()

@@ -35,12 +35,10 @@ def answers(*texts: str, question: str = "why", starred: str = "", hidden: str =
     ],
 )
 def test_texts_that_say_the_same_are_one_group(one: str, other: str, *, together: bool) -> None:
-    """Apart from case, spaces and punctuation; signs of mathematics count."""
     assert (len(group_answers(answers(one, other))) == 1) == together
 
 
 def test_starred_groups_come_first_then_the_largest() -> None:
-    """Under the spelling of most; what is hidden is a group of its own."""
     groups = group_answers(answers("masks", "heads", "Heads!", "heads", "softmax", starred="softmax", hidden="masks"))
     assert [(group.text, len(group.answers), group.starred, group.hidden) for group in groups] == [
         ("softmax", 1, True, False),
@@ -50,7 +48,6 @@ def test_starred_groups_come_first_then_the_largest() -> None:
 
 
 def test_each_choice_is_counted_of_those_who_chose_anything_offered() -> None:
-    """An answer with a choice that is no longer offered is shown as text instead."""
     given = [*answers("A\nC", "C", "A\nD", question="clear"), *answers("4", question="pace")]
     assert [(each.text, len(each.answers), each.percent) for each in choice_counts(SEVERAL, given)] == [
         ("A", 1, 50.0),

@@ -33,7 +33,6 @@ def answered(classroom: Classroom) -> Classroom:
 
 
 def test_a_teacher_reads_all_answers_to_a_question_and_those_of_a_student(answered: Classroom) -> None:
-    """Each student's last answer, by name; on the student's page each one with its time; text stays text."""
     links = {text: attrs["href"] for attrs, text in answered.page("/results").find("a")}
     listed = Page(answered.get(links[WHY.text]))
     assert listed.text("h1") == WHY.text
@@ -49,7 +48,6 @@ def test_a_teacher_reads_all_answers_to_a_question_and_those_of_a_student(answer
 
 
 def test_the_summary_prints_answers_without_names(answered: Classroom) -> None:
-    """Only where the teacher asks for them."""
     assert not answered.page("/summary").find("blockquote")
     shown = answered.page("/summary?answers=shown")
     assert "One row per token." in [text for _, text in shown.find("blockquote")]
@@ -57,7 +55,6 @@ def test_the_summary_prints_answers_without_names(answered: Classroom) -> None:
 
 
 def test_files_have_the_answers_and_no_formula(answered: Classroom) -> None:
-    """One row for each answer of each attempt, as text in a spreadsheet; the ZIP has them, the boxes' file does not."""
     exports = f"/courses/{answered.course.id}/exports"
     text = answered.get(f"{exports}/written-answers.csv")
     rows = list(csv.DictReader(io.StringIO(text.removeprefix("\ufeff"))))
@@ -74,7 +71,6 @@ def test_files_have_the_answers_and_no_formula(answered: Classroom) -> None:
 
 
 def test_an_answer_outlives_its_question(answered: Classroom) -> None:
-    """A revision that no longer asks leaves what was written readable, and students' other work where it was."""
     content = asking_content(answered.school.library, WHY)
     answered.store.activities.revise(answered.activity, content)
     page = answered.page("/results/written?sheet=1&question=heads")

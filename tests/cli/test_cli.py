@@ -102,7 +102,6 @@ def test_worksheets_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_shapes_of_a_model_are_printed_as_promised(capsys: pytest.CaptureFixture[str]) -> None:
-    """Qwen2.5 0.5B with 50 tokens, worked by hand: 896/14 = 64 a head, 14·64 = 896 and 2·64 = 128 in the layer."""
     described = printed_json(capsys, "shapes", "qwen2.5-0.5b", "--tokens", "50")
     assert set(described) >= {"model", "family", "tokens", "sizes", "head", "layer"}
     assert (described["family"], described["tokens"]) == ("qwen2", 50)
@@ -123,12 +122,10 @@ def test_shapes_of_a_model_are_printed_as_promised(capsys: pytest.CaptureFixture
 
 
 def test_shapes_are_for_a_hundred_tokens_unless_said(capsys: pytest.CaptureFixture[str]) -> None:
-    """The default of --tokens is 100."""
     assert printed_json(capsys, "shapes", "llama-7b")["head"]["queries"] == [100, 128]
 
 
 def test_shapes_of_a_config_file_are_printed(capsys: pytest.CaptureFixture[str], config: Path) -> None:
-    """64/4 = 16 a head; a file called config.json is named after its folder, another after itself."""
     described = printed_json(capsys, "shapes", str(config), "--tokens", "7")
     assert described["head"]["queries"] == [7, 16]
     assert described["layer"]["keys"] == [7, 32]
@@ -138,7 +135,6 @@ def test_shapes_of_a_config_file_are_printed(capsys: pytest.CaptureFixture[str],
 
 
 def test_the_table_of_shapes_is_for_people(capsys: pytest.CaptureFixture[str]) -> None:
-    """Name, sizes, and one line a matrix, of one head and of the layer."""
     text = read_pdf(capsys, "shapes", "llama-7b")
     assert text.startswith("LLaMA 7B (llama), 100 tokens\n")
     assert re.search(r"d=4096 +H=32 +G=32 +d_h=128", text)
@@ -150,7 +146,6 @@ def test_the_table_of_shapes_is_for_people(capsys: pytest.CaptureFixture[str]) -
 
 
 def test_answers_are_graded_as_the_api_grades_them(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    """One right, one wrong, one unreadable, eleven empty."""
     path = tmp_path / "answers.json"
     answers = {"queries.rows": "100", "queries.columns": "4 096", "keys.rows": "__import__('os')"}
     path.write_text(json.dumps(answers), encoding="utf-8")
@@ -168,7 +163,6 @@ def test_answers_are_graded_as_the_api_grades_them(capsys: pytest.CaptureFixture
 
 
 def test_a_hint_is_printed_where_it_is_asked_for(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    """Below the diagnosis, and in JSON; the first level is the diagnosis itself, and another level is refused."""
     path = tmp_path / "answers.json"
     path.write_text('{"queries.rows": "100", "queries.columns": "4096"}', encoding="utf-8")
     plain = read_pdf(capsys, "grade", "llama-7b", str(path))
@@ -182,14 +176,12 @@ def test_a_hint_is_printed_where_it_is_asked_for(capsys: pytest.CaptureFixture[s
 def test_answers_come_from_standard_input_too(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With - for the file."""
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b'{"scores.rows": "100"}')))
     assert printed_json(capsys, "grade", "llama-7b", "-")["score"] == 1
 
 
 @pytest.mark.parametrize("text", ["7" * 10_000, "9**9**9", "1/0", "\x00?", "\ud800", "𝟏½"])
 def test_bad_answers_are_unreadable_and_no_error(capsys: pytest.CaptureFixture[str], tmp_path: Path, text: str) -> None:
-    """Each gets its mark, in the table and in JSON, whatever a terminal can show."""
     path = tmp_path / "answers.json"
     path.write_text(json.dumps({"queries.rows": text}), encoding="utf-8")
     assert printed_json(capsys, "grade", "llama-7b", str(path))["marks"]["queries.rows"]["mark"] == "unreadable"
@@ -198,7 +190,6 @@ def test_bad_answers_are_unreadable_and_no_error(capsys: pytest.CaptureFixture[s
 
 @pytest.mark.slow
 def test_a_terminal_that_knows_ascii_alone_is_printed_to(config: Path) -> None:
-    """In a C locale without UTF-8 the × is written as an escape, and the command is done."""
     environment = {**os.environ, "LC_ALL": "C", "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
     done = subprocess.run(
         [*ENTRY, "shapes", str(config)], cwd=PROJECT, env=environment, capture_output=True, check=False
@@ -209,7 +200,6 @@ def test_a_terminal_that_knows_ascii_alone_is_printed_to(config: Path) -> None:
 
 @pytest.mark.slow
 def test_a_reader_that_has_seen_enough_may_go(config: Path) -> None:
-    """A closed pipe ends the command without a word."""
     read, write = os.pipe()
     os.close(read)
     buffered = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
@@ -221,7 +211,6 @@ def test_a_reader_that_has_seen_enough_may_go(config: Path) -> None:
 
 
 def test_a_head_is_run_for_real(config: Path) -> None:
-    """On the CPU, in a process of its own: the shapes that torch reports, by hand 7 × 16 and 7 × 7, and they agree."""
     command = [*ENTRY, "run", str(config), "--tokens", "7", "--device", "cpu", "--dtype", "bfloat16", "--head", "3"]
     done = subprocess.run([*command, "--json"], cwd=PROJECT, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
@@ -231,10 +220,6 @@ def test_a_head_is_run_for_real(config: Path) -> None:
 
 
 def test_a_head_of_a_checkpoint_reads_a_text(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    """Tokens, each parameter as stored and as used, shapes and strongest keys; the file has the tensors in float32.
-
-    Positions count from 1 as on the page, those of JSON and of the arrays from 0.
-    """
     options = ["--weights", "smollm2", "--text", "The cat saw a cat", "--head", "8", "--layer", "0"]
     main(["run", *options, "--save", str(tmp_path / "head.npz")])
     printed = capsys.readouterr().out
@@ -256,7 +241,6 @@ def test_a_head_of_a_checkpoint_reads_a_text(capsys: pytest.CaptureFixture[str],
 
 @pytest.mark.slow
 def test_the_likelihood_of_a_text_is_added(capsys: pytest.CaptureFixture[str]) -> None:
-    """Through all 30 layers, in nats: a sentence is likelier than its words in another order."""
     means = []
     for text in ("The capital of France is Paris.", "Paris of the is capital France."):
         main(["run", "--weights", "smollm2", "--text", text, "--likelihood", "--json"])
@@ -266,7 +250,6 @@ def test_the_likelihood_of_a_text_is_added(capsys: pytest.CaptureFixture[str]) -
 
 @pytest.mark.slow
 def test_a_head_too_large_for_any_memory_is_run_on_the_meta_device() -> None:
-    """131,072 tokens of LLaMA 7B: scores of 131,072 × 131,072, and the last line says that table and torch agree."""
     command = [*ENTRY, "run", "llama-7b", "--tokens", "131072", "--device", "meta"]
     done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
@@ -275,7 +258,6 @@ def test_a_head_too_large_for_any_memory_is_run_on_the_meta_device() -> None:
 
 
 def test_help_and_version_are_there(capsys: pytest.CaptureFixture[str]) -> None:
-    """Every command stands in the help, and every setting in that of serve."""
     settings = Settings.model_fields.keys() - {"database_url"}
     for arguments, wanted in (
         (
@@ -293,7 +275,6 @@ def test_help_and_version_are_there(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_every_command_is_found_in_its_module(capsys: pytest.CaptureFixture[str]) -> None:
-    """The help of the whole program lists what the help of each command alone explains in the same words."""
     with pytest.raises(SystemExit):
         main(["--help"])
     listed = re.findall(r"^    (\S+)\s+(\S[^\n]*)", capsys.readouterr().out, re.MULTILINE)
@@ -305,7 +286,6 @@ def test_every_command_is_found_in_its_module(capsys: pytest.CaptureFixture[str]
 
 
 def test_shapes_are_printed_without_database_or_web() -> None:
-    """Of what was installed, a fresh interpreter loads for it what reads the settings, and no more."""
     code = (
         "import sys; from app.cli import main; main(['shapes', 'llama-7b']);"
         "print(*sorted({name.partition('.')[0] for name in sys.modules}), file=sys.stderr)"
@@ -333,12 +313,10 @@ def test_shapes_are_printed_without_database_or_web() -> None:
 @pytest.mark.parametrize("name", ["shapes", "run"])
 @pytest.mark.parametrize("tokens", ["0", "-3", "1000000000", "1.5", "", "many", "²", "9" * 5000, "9**9", "1,000"])
 def test_tokens_that_cannot_be_used(capsys: pytest.CaptureFixture[str], name: str, tokens: str) -> None:
-    """Zero, negative, huge, broken, empty: a sentence about tokens."""
     assert re.search(r"[Tt]okens must be a whole number", refusal(capsys, name, "llama-7b", "--tokens", tokens))
 
 
 def test_tokens_beyond_a_position_table(capsys: pytest.CaptureFixture[str]) -> None:
-    """GPT-2 ends at 1,024, and its table is named."""
     assert "table of 1,024 positions" in refusal(capsys, "shapes", "gpt2", "--tokens", "1025")
 
 
@@ -365,7 +343,6 @@ def test_tokens_beyond_a_position_table(capsys: pytest.CaptureFixture[str]) -> N
 def test_configs_that_cannot_be_used(
     capsys: pytest.CaptureFixture[str], config: Path, changes: dict[str, object], sentence: str
 ) -> None:
-    """The field that is missing or impossible is named."""
     assert sentence in refusal(capsys, "shapes", changed(config, **changes))
 
 
@@ -373,19 +350,16 @@ def test_configs_that_cannot_be_used(
     "content", [b"", b"{", b"[]", b"null", b"\xff\xfe\x00", b"[" * 100_000, b"hidden_size: 64", b'{"a": NaN}']
 )
 def test_files_that_are_no_config(capsys: pytest.CaptureFixture[str], config: Path, content: bytes) -> None:
-    """Empty, broken, deep or of another kind: one line."""
     config.write_bytes(content)
     refusal(capsys, "shapes", str(config))
 
 
 def test_a_stated_head_width_makes_odd_heads_possible(capsys: pytest.CaptureFixture[str], config: Path) -> None:
-    """Five heads do not divide 64, and need not where head_dim says 24."""
     path = changed(config, num_attention_heads=5, num_key_value_heads=5, head_dim=24)
     assert printed_json(capsys, "shapes", path)["head"]["queries"] == [100, 24]
 
 
 def test_fifty_megabytes_are_refused_unread(capsys: pytest.CaptureFixture[str], config: Path) -> None:
-    """No more than the limit is read: the line says the limit, as config and as answers."""
     with config.open("wb") as file:
         file.truncate(50_000_000)
     assert "1,000,000 bytes" in refusal(capsys, "shapes", str(config))
@@ -396,7 +370,6 @@ def test_fifty_megabytes_are_refused_unread(capsys: pytest.CaptureFixture[str], 
 def test_models_and_files_that_are_not_there(
     capsys: pytest.CaptureFixture[str], name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Neither a model nor a file, or a folder: the line lists the models, and as answers it says what is wrong."""
     monkeypatch.chdir(tmp_path)
     assert "llama-7b" in refusal(capsys, "shapes", name)
     refusal(capsys, "grade", "llama-7b", name)
@@ -422,7 +395,6 @@ def test_models_and_files_that_are_not_there(
 def test_answers_that_cannot_be_used(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, content: bytes, sentence: str
 ) -> None:
-    """Not JSON, not texts, or for boxes that the sheet does not have."""
     path = tmp_path / "answers.json"
     path.write_bytes(content)
     assert sentence in refusal(capsys, "grade", "llama-7b", str(path))
@@ -437,13 +409,11 @@ def test_an_unknown_worksheet(capsys: pytest.CaptureFixture[str], tmp_path: Path
 
 
 def test_a_setting_that_cannot_be_used(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """The line names its variable and says what it must be."""
     monkeypatch.setenv("ATTENTION_SHAPES_PORT", "x")
     assert refusal(capsys, "serve") == "attention-shapes: ATTENTION_SHAPES_PORT: must be a whole number.\n"
 
 
 def test_a_path_with_nothing_there(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    """The line names it."""
     assert "absent" in refusal(capsys, "check-worksheets", str(tmp_path / "absent"))
 
 
@@ -473,7 +443,6 @@ def test_a_path_with_nothing_there(capsys: pytest.CaptureFixture[str], tmp_path:
     ],
 )
 def test_commands_that_cannot_be_understood(capsys: pytest.CaptureFixture[str], arguments: list[str]) -> None:
-    """Missing, unknown and impossible arguments end with 2 and one line, as any other bad input."""
     refusal(capsys, *arguments)
 
 
@@ -482,10 +451,7 @@ def test_commands_that_cannot_be_understood(capsys: pytest.CaptureFixture[str], 
 
 @contextlib.contextmanager
 def served(folder: Path, **environment: str) -> Iterator[tuple[str, int]]:
-    """The program as it is started from a terminal, on a free port: host and port from the address it prints.
-
-    It is stopped by Ctrl-C, which is no error.
-    """
+    """The program as it is started from a terminal, on a free port: host and port from the address it prints."""
     settings = {"ATTENTION_SHAPES_PORT": "0", "ATTENTION_SHAPES_DATA_DIR": str(folder / "data"), "DATABASE_URL": ""}
     command = [sys.executable, "-X", "importtime", *ENTRY[1:], "serve"]
     with (
@@ -529,7 +495,6 @@ def test_serve_ends_with_how_to_sign_in_and_how_a_class_gets_here(
     school: School, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch,
     host: str, settings: dict[str, Any], last_line: str,
 ) -> None:  # fmt: skip
-    """Each start prints a link until there is a teacher."""
     monkeypatch.setattr("app.cli.serve.lan_addresses", lambda: ["192.168.1.20"])
     _greet(Settings(**settings), school.store, host, 8123)
     greeting = capsys.readouterr().out
@@ -542,7 +507,6 @@ def test_serve_ends_with_how_to_sign_in_and_how_a_class_gets_here(
 
 @pytest.mark.slow
 def test_serve_prints_its_address_and_serves_there_without_torch(tmp_path: Path) -> None:
-    """On a free port: /healthz and the first page answer, torch is not loaded, and the port is not given twice."""
     with served(tmp_path) as (host, port):
         assert host == "127.0.0.1"
         assert asked(host, port, "/healthz") == (200, '{"status":"ok"}')
@@ -585,7 +549,6 @@ def test_settings_that_cannot_be_used(
     value: str,
     sentence: str,
 ) -> None:
-    """One line that names the setting, and nothing is served."""
     monkeypatch.setenv("ATTENTION_SHAPES_PORT", "0")
     monkeypatch.setenv("ATTENTION_SHAPES_DATA_DIR", str(tmp_path))
     monkeypatch.setenv(variable, value)
@@ -595,7 +558,6 @@ def test_settings_that_cannot_be_used(
 def test_a_file_of_the_data_folder_that_cannot_be_used_is_named(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """Not the folder, which is as it should be."""
     monkeypatch.setenv("ATTENTION_SHAPES_DATA_DIR", str(tmp_path))
     database, key = tmp_path / "attention-shapes.sqlite3", tmp_path / "secret.key"
     database.write_text("no database")
@@ -610,7 +572,6 @@ def test_a_file_of_the_data_folder_that_cannot_be_used_is_named(
 
 
 def test_a_variant_is_printed_as_the_api_gives_it(capsys: pytest.CaptureFixture[str]) -> None:
-    """By its seed and by its code: the same sheet; the answers only where they are asked for."""
     drawn = printed_json(capsys, "variant", "llama-7b", "--seed", "7")
     coded = printed_json(capsys, "variant", drawn["code"].lower())
     assert drawn["seed"] == 7
@@ -622,14 +583,12 @@ def test_a_variant_is_printed_as_the_api_gives_it(capsys: pytest.CaptureFixture[
 
 
 def test_a_printed_variant_shows_answers_only_with_its_key(capsys: pytest.CaptureFixture[str]) -> None:
-    """Blanks on the sheet; on the key 4096 = d_model."""
     assert "4096 = d_model" not in (sheet := read_pdf(capsys, "variant", "llama-7b", "--seed", "7"))
     assert sheet.count("____") == 14
     assert "4096 = d_model" in read_pdf(capsys, "variant", "llama-7b", "--seed", "7", "--key")
 
 
 def test_answers_to_a_variant_are_graded(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    """By seed and by code."""
     drawn = printed_json(capsys, "variant", "llama-7b", "--seed", "7", "--key")
     answers = tmp_path / "answers.json"
     answers.write_text(json.dumps({box: str(size) for box, size in drawn["key"].items()}))
@@ -651,7 +610,6 @@ def test_answers_to_a_variant_are_graded(capsys: pytest.CaptureFixture[str], tmp
 def test_a_variant_that_cannot_be_drawn_is_refused(
     capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], sentence: str | None
 ) -> None:
-    """In one line; a long seed is a seed like any other."""
     if sentence is None:
         assert read_pdf(capsys, "variant", *arguments)
     else:

@@ -29,7 +29,6 @@ def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
 
 
 def test_the_terminal_writes_the_same_bytes_each_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With a class list, backs and a key; the public address makes the QR codes."""
     monkeypatch.setenv("ATTENTION_SHAPES_ADDRESS", "https://shapes.example.org/")
     monkeypatch.setenv("ATTENTION_SHAPES_DATA_DIR", str(tmp_path))
     roster = tmp_path / "names.csv"
@@ -45,7 +44,6 @@ def test_the_terminal_writes_the_same_bytes_each_time(tmp_path: Path, monkeypatc
 
 
 def test_the_terminal_takes_every_option(tmp_path: Path) -> None:
-    """Tokens, date, versions, seed, layout, paper, large print and figures all reach the paper."""
     one = read_pdf(handout(tmp_path / "a.pdf", "llama-7b", "--tokens", "57", "--copies", "1", "--date", "1 May"))[0]
     assert "57 tokens" in one.text
     assert "1 May" in one.text
@@ -64,7 +62,6 @@ def test_the_terminal_takes_every_option(tmp_path: Path) -> None:
 def test_a_roster_comes_through_a_pipe_and_the_pdf_goes_out_through_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
 ) -> None:
-    """- is standard input and standard output."""
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO("Ada\n田中さくら".encode())))
     main(["handout", "llama-7b", "--roster", "-", "--same", "-o", "-"])
     written = capfdbinary.readouterr().out
@@ -72,7 +69,6 @@ def test_a_roster_comes_through_a_pipe_and_the_pdf_goes_out_through_one(
 
 
 def test_standard_output_without_room_is_told_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As for a file."""
     with open("/dev/full", "w", encoding="utf-8") as full:
         monkeypatch.setattr("sys.stdout", full)
         with pytest.raises(SystemExit) as ended:
@@ -99,7 +95,6 @@ def test_what_cannot_be_used_is_told_in_one_line(
     arguments: list[str],
     sentence: str,
 ) -> None:
-    """Exit status 2, and nothing is written."""
     monkeypatch.chdir(tmp_path)
     assert sentence in refused(capsys, *arguments)
     assert not (tmp_path / "x.pdf").exists()
@@ -108,14 +103,12 @@ def test_what_cannot_be_used_is_told_in_one_line(
 def test_a_public_address_that_is_none_is_told(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The setting's name and what it must begin with."""
     monkeypatch.setenv("ATTENTION_SHAPES_ADDRESS", "javascript:alert(1)")
     line = refused(capsys, "llama-7b", "-o", "x.pdf")
     assert "ATTENTION_SHAPES_ADDRESS: must begin with https://" in line
 
 
 def test_a_letter_without_a_font_is_named(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    """The sheets are written all the same, and standard error says which letter is a box on them."""
     main(["handout", "llama-7b", "-o", str(tmp_path / "x.pdf"), "--course", "ᚠ"])
     assert "ᚠ" in capsys.readouterr().err
     assert (tmp_path / "x.pdf").read_bytes().startswith(b"%PDF")

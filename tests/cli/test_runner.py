@@ -88,7 +88,6 @@ SHEET = {"worksheet": "llama-7b", "queries.rows": "100"}
 def test_bad_options_get_a_sentence_that_names_them(
     options: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Nothing is started."""
     monkeypatch.setenv("DATABASE_URL", "postgresql://localhost:1/none")
     assert options[0] in refusal(capsys, *options)
 
@@ -96,7 +95,6 @@ def test_bad_options_get_a_sentence_that_names_them(
 def test_runners_need_the_servers_postgresql(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """With SQLite there is none, and no server can leave its work to any."""
     monkeypatch.delenv("DATABASE_URL", raising=False)
     assert "DATABASE_URL" in refusal(capsys)
     monkeypatch.setenv("ATTENTION_SHAPES_RUNNERS", "true")
@@ -105,7 +103,6 @@ def test_runners_need_the_servers_postgresql(
 
 @pytest.mark.parametrize(("problem", "said"), [(ForwardError("no cuda"), "cuda:3"), (RunnerFailed(), "PyTorch")])
 def test_a_device_that_is_not_there_is_refused(problem: Exception, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """So is a machine without torch, unless handouts are all that it does."""
     heads = FakeRunner()
 
     def describe(_check: object) -> None:
@@ -125,7 +122,6 @@ def test_a_device_that_is_not_there_is_refused(problem: Exception, said: str, mo
 def test_of_several_gpus_a_run_sees_the_one_that_was_chosen(
     visible: str | None, device: str, seen: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As torch counts those that this process sees; none with cpu."""
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible or "")
     if visible is None:
         monkeypatch.delenv("CUDA_VISIBLE_DEVICES")
@@ -145,7 +141,6 @@ def test_of_several_gpus_a_run_sees_the_one_that_was_chosen(
 def test_work_that_fails_since_all_processes_are_stopped_is_put_back(
     problem: Exception, is_stopping: bool, ending: type[Exception], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Any other failure is the job's; the terminal learns kind and number, and nothing that anybody typed."""
     stopped, task = threading.Event(), SimpleNamespace(job=SimpleNamespace(id=7, key="secret"), gives_way=False)
     if is_stopping:
         stopped.set()
@@ -202,7 +197,7 @@ class Campus:
 
 @pytest.fixture
 def campus(new_postgres_database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Campus]:
-    """No runner is there yet. The server's own way to run a head fails, since it has none."""
+    """No runner is there yet."""
     monkeypatch.setattr(runner, "listed_checkpoints", lambda _folders: (LISTED,))
     monkeypatch.setattr("app.web.heads.head_request.listed_checkpoints", lambda _folders: (LISTED,))
     settings = Settings(data_dir=tmp_path, database_url=new_postgres_database, runners=True)
@@ -213,10 +208,6 @@ def campus(new_postgres_database: str, tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_without_a_runner_pages_say_so_and_its_return_goes_on(campus: Campus) -> None:
-    """A run waits; real heads, whose weights only runners have, cannot be asked for.
-
-    The server itself, which did jobs until it was told to leave them to runners, is none.
-    """
     campus.services.store.jobs.sign_on(Runner("the server", is_web=True))
     assert campus.client.get("/api/v1/heads").json() == []
     assert "No runner" in campus.page("/heads").text("div", class_="remark")
@@ -227,7 +218,6 @@ def test_without_a_runner_pages_say_so_and_its_return_goes_on(campus: Campus) ->
 
 
 def test_runners_do_what_a_server_leaves_to_them(campus: Campus) -> None:
-    """A run for its page and for a program, a real head, and the weights of all of them, each once."""
     campus.start_runner("a", checkpoints=[OFFER, {**OFFER, "key": "other"}])
     campus.start_runner("b")
     listed = campus.client.get("/api/v1/heads").json()
@@ -244,7 +234,6 @@ def test_runners_do_what_a_server_leaves_to_them(campus: Campus) -> None:
 
 
 def test_a_config_with_infinity_reaches_a_runner(campus: Campus) -> None:
-    """PostgreSQL's JSON has none, but some models state it."""
     campus.start_runner("a")
     config = {**SMALL_LLAMA, "time_step_limit": [0.0, math.inf]}
     text, headers = json.dumps({"config": config, "tokens": 4}), {"content-type": "application/json"}
@@ -253,7 +242,6 @@ def test_a_config_with_infinity_reaches_a_runner(campus: Campus) -> None:
 
 
 def test_a_run_goes_to_a_runner_with_the_device_and_memory_that_it_needs(campus: Campus) -> None:
-    """What none of them has is not waited for: any runner refuses it in words."""
     small = campus.start_runner("a", memory_bytes=1000)
     large = campus.start_runner("b", device="cuda:0")
 
@@ -267,7 +255,6 @@ def test_a_run_goes_to_a_runner_with_the_device_and_memory_that_it_needs(campus:
 
 
 def test_large_handouts_go_to_runners_and_small_ones_do_not(campus: Campus, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The server typesets what a browser waits for."""
     monkeypatch.setattr(HandoutPrinter, "print_large", lambda *_: b"%PDF large")
     monkeypatch.setattr(HandoutPrinter, "render_small", lambda *_: b"%PDF small")
     monkeypatch.setattr(HandoutPrinter, "missing_letters", lambda *_: "")
@@ -280,7 +267,6 @@ def test_large_handouts_go_to_runners_and_small_ones_do_not(campus: Campus, monk
 
 
 def test_jobs_of_other_code_are_told_of(bare_database_url: str, tmp_path: Path) -> None:
-    """Jobs of another form wait for a runner of theirs; so does whoever reads of newer tables for an update."""
     store = Store(bare_database_url, tmp_path)
     campus = Jobs(store.jobs, None)
     campus.add_kind("run", lambda _task: b"", RUN_LIMITS)
@@ -323,7 +309,6 @@ def printed(command: Command, pattern: str) -> None:
 
 @pytest.mark.slow
 def test_a_server_without_torch_and_two_runners_share_the_work(new_postgres_database: str, tmp_path: Path) -> None:
-    """Each request is answered, by one runner each; one that is stopped puts back what it is at and exits with 0."""
     server = Server(tmp_path, new_postgres_database, program=LEAN_SERVER, runners="true")
     names = ("--name", "a", "--device", "cpu"), ("--name", "b", "--device", "cpu")
     first, second = runners = [process(tmp_path, new_postgres_database, *options) for options in names]
@@ -363,7 +348,6 @@ def test_a_server_without_torch_and_two_runners_share_the_work(new_postgres_data
 
 @pytest.mark.slow
 def test_a_runner_waits_for_its_database_and_keeps_its_name_for_itself(postgres: str, tmp_path: Path) -> None:
-    """It says that there is none yet; a second runner of its name is refused, and one after a kill is not."""
     missing = sa.make_url(postgres).set(database="runner_waits").render_as_string(hide_password=False)
     options = ("--name", "a", "--kinds", "handouts")
     first = process(tmp_path, missing, *options, begins="runner_waits")
@@ -385,7 +369,6 @@ def test_a_runner_waits_for_its_database_and_keeps_its_name_for_itself(postgres:
 
 @pytest.mark.slow
 def test_a_runner_outlives_its_database_and_takes_the_next_job_at_once(tmp_path: Path) -> None:
-    """It says that the database is lost, and that it is back; a job that is queued then begins within a second."""
     with postgres_server(durable=False) as server_url:
         url = create_database(server_url, "outage")
         store = Store(url, tmp_path)

@@ -19,7 +19,6 @@ from tests.helpers.school import PASSWORD
 def test_the_terminal_makes_and_removes_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """For the only account there is; without one, or with two, one line says what to do."""
     monkeypatch.delenv("DATABASE_URL", raising=False)
     monkeypatch.setenv("ATTENTION_SHAPES_DATA_DIR", str(tmp_path))
 
@@ -52,7 +51,6 @@ def test_the_terminal_makes_and_removes_it(
 def test_the_terminal_adds_and_resets(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """`teacher add` and `teacher reset` print a link that sets a password once; what cannot be is one line."""
     monkeypatch.setenv("ATTENTION_SHAPES_DATA_DIR", str(tmp_path))
     monkeypatch.setenv("ATTENTION_SHAPES_ADDRESS", "https://shapes.example.org/")
     monkeypatch.delenv("DATABASE_URL", raising=False)
@@ -80,7 +78,6 @@ def test_the_terminal_adds_and_resets(
 def test_the_terminal_makes_and_removes_a_sample_course(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """For the only teacher without saying whose it is; without any, one line says what to write."""
     monkeypatch.setenv("ATTENTION_SHAPES_DATA_DIR", str(tmp_path))
     monkeypatch.delenv("DATABASE_URL", raising=False)
     with pytest.raises(SystemExit):

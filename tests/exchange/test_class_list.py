@@ -113,7 +113,6 @@ def test_class_lists_are_read(text: str, read: list[tuple[str, str | None]]) -> 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "cp1252"])
 def test_files_are_read_as_they_were_saved(encoding: str) -> None:
-    """In every encoding that a spreadsheet writes."""
     assert read_roster("Name;Number\nJosé Núñez;5".encode(encoding)) == (("José Núñez", "5"),)
 
 
@@ -137,7 +136,6 @@ def test_files_are_read_as_they_were_saved(encoding: str) -> None:
     ],
 )
 def test_a_list_that_cannot_be_used_is_told(roster: str | bytes, sentence: str) -> None:
-    """One sentence says what to change, for a million rows too."""
     with pytest.raises(RosterError, match=sentence):
         read_roster(roster)
 
@@ -146,7 +144,6 @@ def test_a_list_that_cannot_be_used_is_told(roster: str | bytes, sentence: str) 
     "hostile", ["," * 900_000, "x\n" * 490_000, ("a," * 499 + "a\n") * 1_000, "Name,Id" + ",a" * 400_000, '"' * 900_000]
 )
 def test_a_list_of_a_million_characters_is_answered_at_once(hostile: str) -> None:
-    """Whatever it is made of: a tenth of a second on a quiet machine."""
     begin = time.process_time()
     with suppress(RosterError):
         read_roster(hostile)
@@ -154,7 +151,6 @@ def test_a_list_of_a_million_characters_is_answered_at_once(hostile: str) -> Non
 
 
 def test_rows_that_are_no_students_are_named() -> None:
-    """So that the teacher sees that they were left out."""
     assert read_roster_rows(CANVAS).left_out == ("Points Possible", "Test Student")
     assert read_roster_rows("Course: CS 101\nName,Number\nKim,1").left_out == ("Course: CS 101",)
 
@@ -173,12 +169,10 @@ def test_rows_that_are_no_students_are_named() -> None:
     ],
 )
 def test_what_may_be_no_student_is_doubtful(text: str, doubtful: list[str]) -> None:
-    """Titles above a list, and a summary above or below those who all have a number."""
     assert [entry.name for entry in read_roster_rows(text).entries if entry.doubtful] == doubtful
 
 
 def test_titles_that_are_guessed_are_not_lost() -> None:
-    """They may be a student whose number is missing."""
     rows = read_roster_rows("Kim Lee;none\nLou Ray;17\nBo Li;18")
     assert rows.guessed_titles
     assert (rows.guessed_titles.name, [entry.name for entry in rows.entries]) == ("Kim Lee", ["Lou Ray", "Bo Li"])
@@ -186,7 +180,6 @@ def test_titles_that_are_guessed_are_not_lost() -> None:
 
 
 def test_a_number_keeps_its_title_and_canvas_its_id() -> None:
-    """Whichever column is chosen; without a number in it, the ID is the number."""
     by_default = read_roster_rows(CANVAS)
     assert [entry[1:4] for entry in by_default.entries] == [
         ("s17", "SIS User ID", "993"),
@@ -205,7 +198,6 @@ def test_a_number_keeps_its_title_and_canvas_its_id() -> None:
 
 
 def test_as_many_names_as_are_allowed_are_read() -> None:
-    """By the usual limit and by a smaller one."""
     assert len(read_roster("Kim\n" * MAX_ROSTER_NAMES)) == MAX_ROSTER_NAMES
     assert len(read_roster("Kim\n" * 20, 20)) == 20
     with pytest.raises(RosterError, match="21 names; at most 20"):
@@ -217,7 +209,6 @@ NAMES = st.text(st.characters(categories=["Lu", "Ll", "Lo"]), min_size=1, max_si
 
 @given(st.lists(st.tuples(NAMES, NAMES, st.integers(1, 10**9)), min_size=1, max_size=20), st.sampled_from(",;\t"))
 def test_what_a_spreadsheet_writes_is_read_back(people: list[tuple[str, str, int]], mark: str) -> None:
-    """Any letters, written by Python's csv with a header, come back as first name, family name and number, composed."""
     out = io.StringIO()
     writer = csv.writer(out, delimiter=mark)
     writer.writerow(["First name", "Last name", "Student ID"])
@@ -228,7 +219,6 @@ def test_what_a_spreadsheet_writes_is_read_back(people: list[tuple[str, str, int
 
 @given(st.lists(st.lists(NAMES, min_size=1, max_size=3).map(" ".join), min_size=1, max_size=12))
 def test_any_names_come_back_as_they_were_written(names: list[str]) -> None:
-    """A CSV with a header gives back each name, in order."""
     written = io.StringIO()
     csv.writer(written).writerows([["name", "id"], *([name, ""] for name in names)])
     assert read_names(written.getvalue()) == tuple(unicodedata.normalize("NFC", name) for name in names)
@@ -236,7 +226,6 @@ def test_any_names_come_back_as_they_were_written(names: list[str]) -> None:
 
 @given(st.binary(max_size=300))
 def test_any_bytes_are_read_or_refused(data: bytes) -> None:
-    """Whatever a file holds: names on one line each, none longer than is kept, or RosterError."""
     try:
         entries = read_roster(data)
     except RosterError:

@@ -19,7 +19,6 @@ def student(number: int, name: str, key: str | None = None) -> Student:
 
 
 def test_canvas_finds_its_columns_and_its_row_of_points() -> None:
-    """Student, ID, SIS User ID, SIS Login ID and Section come first; the second row says Points Possible."""
     text = canvas_csv([student(1, "Kim Lee", "s17"), student(2, EVIL)], [PointsColumn("Week 3", 14, {1: 12.5})])
     header, points, kim, evil = csv.reader(io.StringIO(text))
     assert header == ["Student", "ID", "SIS User ID", "SIS Login ID", "Section", "Week 3"]
@@ -31,7 +30,6 @@ def test_canvas_finds_its_columns_and_its_row_of_points() -> None:
 
 @pytest.mark.parametrize("title", ["Final Grade quiz", "Current Score", "Override Status", "Week (3)", "Week (12) "])
 def test_no_title_is_taken_for_one_of_canvas_own(title: str) -> None:
-    """Canvas drops columns with these words in their titles, and reads a number in brackets at the end as its key."""
     header = next(csv.reader(io.StringIO(canvas_csv([], [PointsColumn(title, 1, {}), PointsColumn(title, 1, {})]))))[5:]
     assert len(set(header)) == 2
     for name in header:
@@ -40,7 +38,6 @@ def test_no_title_is_taken_for_one_of_canvas_own(title: str) -> None:
 
 
 def test_titles_that_are_equal_get_numbers_that_no_other_title_has() -> None:
-    """Also where a title looks like one with a number; titles that are there once stay as they are."""
     titles = ["A", "A", "A [2]", "B", "A [2]", "A"]
     unique = list(unique_titles(titles))
     assert len(set(unique)) == len(titles)
@@ -48,7 +45,6 @@ def test_titles_that_are_equal_get_numbers_that_no_other_title_has() -> None:
 
 
 def test_moodle_gets_per_cent_of_those_it_can_find() -> None:
-    """Seven of fourteen are 50; who has no number is left out, since Moodle would grade the row above again."""
     text = moodle_csv(
         [student(1, "Kim", "17"), student(2, "Lou"), student(3, "Max", "18")], [PointsColumn("Week", 14, {1: 7})]
     )

@@ -39,10 +39,8 @@ REFUSALS = {
 
 
 class FakeHub(ThreadingHTTPServer):
-    """Answers GET of /{org}/{name}/resolve/main/config.json as the Hub does; `asked` keeps every request.
-
-    `files` holds the models' files, `redirects` where other names lead. A model in `unstated` is sent without a length.
-    `sent` counts the bytes of all bodies.
+    """Answers GET of /{org}/{name}/resolve/main/config.json as the Hub does; `asked` keeps every request. `files`
+    holds the models' files, `redirects` where other names lead.
     """
 
     daemon_threads = True
@@ -131,13 +129,11 @@ def problem(name: str, cache: Path, *, allowed: bool = True) -> HubError:
 
 
 def test_a_config_comes_by_its_name(fake: FakeHub, tmp_path: Path) -> None:
-    """The parsed file, asked for at HF_ENDPOINT, and no other file of the model."""
     assert fetch_config("org/good", tmp_path, allowed=True) == SMALL_LLAMA
     assert {path for path, _ in fake.asked} == {"/org/good/resolve/main/config.json"}
 
 
 def test_nothing_but_the_name_goes_out(fake: FakeHub, tmp_path: Path) -> None:
-    """One request, which names no library, version or machine, and nothing is kept outside the folder."""
     fetch_config("org/good", tmp_path, allowed=True)
     [(_, headers)] = fake.asked
     assert headers.pop("user-agent") == "attention-shapes"
@@ -154,12 +150,10 @@ def test_no_token_is_sent(fake: FakeHub, tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_a_renamed_model_is_followed(fake: FakeHub, tmp_path: Path) -> None:
-    """The Hub answers the old name with the address of the new one."""
     assert fetch_config("org/renamed", tmp_path, allowed=True) == SMALL_LLAMA
 
 
 def test_an_unchanged_file_is_downloaded_once(fake: FakeHub, tmp_path: Path) -> None:
-    """The second time the hub is only asked whether the file is still the same."""
     for _ in range(2):
         assert fetch_config("org/good", tmp_path, allowed=True) == SMALL_LLAMA
         fake.sent, first = 0, fake.sent
@@ -167,7 +161,6 @@ def test_an_unchanged_file_is_downloaded_once(fake: FakeHub, tmp_path: Path) -> 
 
 
 def test_redirects_stay_within_the_hub(fake: FakeHub, tmp_path: Path) -> None:
-    """No hub makes this server ask another address, such as one in the operator's own network; nor for ever."""
     other = FakeHub()
     threading.Thread(target=other.serve_forever, args=(0.01,), daemon=True).start()
     fake.redirects |= {"org/away": f"{other.url}/org/good/resolve/main/config.json", "org/file": "file:///etc/passwd",
@@ -181,7 +174,6 @@ def test_redirects_stay_within_the_hub(fake: FakeHub, tmp_path: Path) -> None:
 
 
 def test_large_files_may_lie_in_the_hubs_own_storage(fake: FakeHub) -> None:
-    """Over TLS, at the domains of the Hub and at no other that looks like them."""
     for address, safe in (
         ("https://cdn-lfs.hf.co/x", True), ("https://huggingface.co/x", True), ("http://hf.co/x", False),
         ("https://nothf.co/x", False), ("https://hf.co.example.org/x", False), ("https://127.0.0.1/x", False),
@@ -191,7 +183,6 @@ def test_large_files_may_lie_in_the_hubs_own_storage(fake: FakeHub) -> None:
 
 
 def test_a_changed_file_is_downloaded_again(fake: FakeHub, tmp_path: Path) -> None:
-    """What the hub has now is what is read."""
     fetch_config("org/good", tmp_path, allowed=True)
     fake.files["org/good"] = json.dumps({**SMALL_LLAMA, "hidden_size": 128}).encode()
     assert fetch_config("org/good", tmp_path, allowed=True) == {**SMALL_LLAMA, "hidden_size": 128}
@@ -201,7 +192,6 @@ def test_a_changed_file_is_downloaded_again(fake: FakeHub, tmp_path: Path) -> No
 def test_what_was_fetched_before_is_there_without_the_hub(
     fake: FakeHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, down: bool
 ) -> None:
-    """A hub that cannot be reached, or is in trouble, does not take away what is in the cache."""
     fetch_config("org/good", tmp_path, allowed=True)
     if down:
         monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
@@ -229,7 +219,6 @@ def test_what_was_fetched_before_is_there_without_the_hub(
 def test_each_refusal_is_one_sentence_with_its_status(
     fake: FakeHub, tmp_path: Path, name: str, status: int, sentence: str
 ) -> None:
-    """What the hub says, in words that a person can act on."""
     refused = problem(name, tmp_path)
     assert sentence in str(refused)
     assert refused.status == status
@@ -238,7 +227,6 @@ def test_each_refusal_is_one_sentence_with_its_status(
 @pytest.mark.slow
 @pytest.mark.parametrize("stated", [True, False])
 def test_a_huge_file_is_not_read(fake: FakeHub, tmp_path: Path, stated: bool) -> None:
-    """Neither where its length is stated, nor where it goes on and on without one."""
     fake.files["org/huge"] = b"{" + b" " * 100_000_000 + b"}"
     if not stated:
         fake.unstated.add("org/huge")
@@ -249,7 +237,6 @@ def test_a_huge_file_is_not_read(fake: FakeHub, tmp_path: Path, stated: bool) ->
 
 
 def test_an_unreachable_hub_is_said_soon(unreachable: None, tmp_path: Path) -> None:
-    """Within seconds, with the host that was tried."""
     began = time.monotonic()
     refused = problem("org/good", tmp_path)
     assert (refused.status, "127.0.0.1:9" in str(refused)) == (503, True)
@@ -257,7 +244,6 @@ def test_an_unreachable_hub_is_said_soon(unreachable: None, tmp_path: Path) -> N
 
 
 def test_a_hub_that_does_not_answer_is_given_up(fake: FakeHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """After the seconds it has, however slowly it sends."""
     monkeypatch.setattr(hub, "FETCH_TIMEOUT_S", 0.2)
     fake.may_answer.clear()
     assert problem("org/good", tmp_path).problem == "unreachable"
@@ -266,7 +252,6 @@ def test_a_hub_that_does_not_answer_is_given_up(fake: FakeHub, tmp_path: Path, m
 
 
 def test_too_many_at_once_are_asked_to_wait(fake: FakeHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The one after the last place is refused at once."""
     monkeypatch.setattr(hub, "_fetches", Places(1, reserved=0, of_visitor=1))
     fake.may_answer.clear()
     first = threading.Thread(target=fetch_config, args=("org/good", tmp_path), kwargs={"allowed": True})
@@ -279,7 +264,6 @@ def test_too_many_at_once_are_asked_to_wait(fake: FakeHub, tmp_path: Path, monke
 
 
 def test_a_cache_that_cannot_be_written_is_said(fake: FakeHub, tmp_path: Path) -> None:
-    """Where a file stands in the place of the folder."""
     (tmp_path / "hub").write_text("in the way")
     refused = problem("org/good", tmp_path / "hub")
     assert (refused.problem, refused.status) == ("no-room", 503)
@@ -292,7 +276,6 @@ def test_a_cache_that_cannot_be_written_is_said(fake: FakeHub, tmp_path: Path) -
      "https://huggingface.co/datasets/org/name", "https://huggingface.co/spaces/org"],
 )  # fmt: skip
 def test_what_is_no_name_is_refused_without_asking(fake: FakeHub, tmp_path: Path, typed: str) -> None:
-    """422, and the hub hears nothing of it."""
     assert problem(typed, tmp_path).status == 422
     assert fake.asked == []
 
@@ -307,19 +290,16 @@ def test_what_is_no_name_is_refused_without_asking(fake: FakeHub, tmp_path: Path
     ],
 )
 def test_a_name_may_be_the_address_of_its_page(typed: str) -> None:
-    """As it is copied from a browser."""
     assert repository_name(typed) == "org/good"
 
 
 def test_nothing_is_asked_where_the_setting_is_off(fake: FakeHub, tmp_path: Path) -> None:
-    """403, and the hub hears nothing of it."""
     refused = problem("org/good", tmp_path, allowed=False)
     assert (refused.status, fake.asked) == (403, [])
     assert "switched off" in str(refused)
 
 
 def test_the_setting_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """On unless ATTENTION_SHAPES_HUB says false."""
     monkeypatch.delenv("ATTENTION_SHAPES_HUB", raising=False)
     assert Settings().hub
     monkeypatch.setenv("ATTENTION_SHAPES_HUB", "false")
@@ -330,7 +310,6 @@ def test_the_setting_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_the_page_imports_by_name_and_goes_to_the_model(fake: FakeHub, client: TestClient) -> None:
-    """The model is called what the Hub calls it, and says where it came from."""
     answer = client.post("/models", data={"way": "hub", "hub": "org/good"}, files={"file": ("", b"")})
     assert answer.status_code == 200
     assert answer.url.path.startswith("/models/cfg-")
@@ -340,7 +319,6 @@ def test_the_page_imports_by_name_and_goes_to_the_model(fake: FakeHub, client: T
 
 @pytest.mark.parametrize(("name", "status"), [("org/gated", 403), ("org/gone", 404), ("no name", 422)])
 def test_the_page_says_beside_the_field_why_not(fake: FakeHub, client: TestClient, name: str, status: int) -> None:
-    """With the name still in its field, and everything else that was typed."""
     answer = client.post("/models", data={"way": "hub", "hub": name, "text": "kept <so>", "name": "N"})
     assert answer.status_code == status
     assert 'id="hub-problem" role="alert"' in answer.text
@@ -349,7 +327,6 @@ def test_the_page_says_beside_the_field_why_not(fake: FakeHub, client: TestClien
 
 
 def test_the_api_imports_by_name(fake: FakeHub, client: TestClient) -> None:
-    """The entry with its readings; the same config as an object gets the same key."""
     entry = client.post("/api/v1/models", json={"hub": "org/good"}).json()
     assert (entry["name"], entry["sizes"]["d"]) == ("org/good", 64)
     assert client.post("/api/v1/models", json={"config": SMALL_LLAMA}).json()["key"] == entry["key"]
@@ -358,7 +335,6 @@ def test_the_api_imports_by_name(fake: FakeHub, client: TestClient) -> None:
 
 
 def test_page_and_api_say_where_it_is_off(fake: FakeHub, tmp_path: Path) -> None:
-    """The page has no field for a name then; the API answers 403."""
     app = make_app(Settings(data_dir=tmp_path, database_url="", hub=False))
     with TestClient(app) as client:
         page = client.get("/models").text
@@ -372,7 +348,6 @@ def test_page_and_api_say_where_it_is_off(fake: FakeHub, tmp_path: Path) -> None
 def test_the_terminal_takes_a_name(
     fake: FakeHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Where no such file exists; a path that ends in .json is never asked for."""
     monkeypatch.setenv("ATTENTION_SHAPES_DATA_DIR", str(tmp_path))
     cli.main(["shapes", "org/good", "--tokens", "7", "--json"])
     assert json.loads(capsys.readouterr().out)["head"]["queries"] == [7, 16]
@@ -388,7 +363,6 @@ def test_the_terminal_takes_a_name(
 
 
 def test_copies_go_after_six_weeks_and_never_fill_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Those that nobody fetched for so long, and of the others the oldest where they take too much room."""
     monkeypatch.setattr(hub, "MAX_COPIES_BYTES", 250)
     now = time.time()
     for name, days in (("new", 0), ("middle", 10), ("old", 20), ("expired", 43)):
@@ -401,7 +375,6 @@ def test_copies_go_after_six_weeks_and_never_fill_the_disk(tmp_path: Path, monke
 
 
 def test_a_copy_is_kept_while_it_is_fetched(fake: FakeHub, tmp_path: Path) -> None:
-    """Its six weeks begin anew where the hub says that the file has not changed."""
     fetch_config("org/good", tmp_path, allowed=True)
     [copy] = tmp_path.iterdir()
     os.utime(copy, (time.time() - 30 * 86_400,) * 2)

@@ -149,7 +149,6 @@ def link_in(letter: EmailMessage) -> str:
 def test_a_mailed_link_sets_a_password_once_and_ends_every_session(
     school: School, ada: Teacher, browser: TestClient, box: Box
 ) -> None:
-    """From the sign-in page over a letter to a new password: other browsers are signed out, the link is used up."""
     assert 'href="/forgotten-password"' in browser.get("/sign-in").text
     assert "Send link" in browser.get("/forgotten-password").text
     with school.browser(teacher=ada) as other:
@@ -174,7 +173,6 @@ def test_a_mailed_link_sets_a_password_once_and_ends_every_session(
 def test_the_host_of_a_request_has_no_part_in_the_link(
     school: School, ada: Teacher, browser: TestClient, box: Box
 ) -> None:
-    """Whatever Host and its relatives say, the token goes to the address that was set and nowhere else."""
     evil = {"Host": "evil.example", "X-Forwarded-Host": "evil.example", "Forwarded": "host=evil.example"}
     assert ask(browser, **evil).status_code == 200
     done(school)
@@ -183,7 +181,6 @@ def test_the_host_of_a_request_has_no_part_in_the_link(
 
 
 def test_a_link_is_good_for_an_hour(school: School, ada: Teacher, browser: TestClient, box: Box, clock: Clock) -> None:
-    """Just before it is over it works, afterwards it does not."""
     ask(browser)
     done(school)
     path = link_in(box.taken[0][1]).removeprefix(PUBLIC)
@@ -193,7 +190,6 @@ def test_a_link_is_good_for_an_hour(school: School, ada: Teacher, browser: TestC
 
 
 def test_asking_voids_no_link_and_a_new_password_voids_all(school: School, ada: Teacher, browser: TestClient) -> None:
-    """Anybody may ask in another's name: the link from the terminal stays good, until a password was set."""
     people = school.store.people
     printed = people.add_link("reset", ADA)
     ask(browser)
@@ -205,7 +201,6 @@ def test_asking_voids_no_link_and_a_new_password_voids_all(school: School, ada: 
 
 
 def test_mailed_links_are_counted_dropped_and_voided_in_either_database(store: Store) -> None:
-    """Three in an hour, of which one that reached nobody is none; after a new password not one is left."""
     people = store.people
     ada = people.add_teacher(ADA, "Ada")
     assert ada
@@ -226,7 +221,6 @@ def test_mailed_links_are_counted_dropped_and_voided_in_either_database(store: S
 def test_an_unknown_address_gets_the_same_answer_and_no_letter(
     school: School, ada: Teacher, browser: TestClient, box: Box
 ) -> None:
-    """Character by character the same, but for the address that was typed."""
     known, unknown = ask(browser), ask(browser, "eve@example.org")
     done(school)
     assert (known.status_code, unknown.status_code) == (200, 200)
@@ -238,7 +232,6 @@ def test_an_unknown_address_gets_the_same_answer_and_no_letter(
 def test_nobody_is_looked_up_before_the_answer_is_given(
     school: School, ada: Teacher, browser: TestClient, monkeypatch: pytest.MonkeyPatch, box: Box
 ) -> None:
-    """While the table of teachers cannot be read, the answer comes all the same, so its time tells nothing."""
     people, gate = school.store.people, threading.Event()
     real = people.find_teacher
     monkeypatch.setattr(people, "find_teacher", lambda address: real(address) if gate.wait(60) else None)
@@ -253,7 +246,6 @@ def test_nobody_is_looked_up_before_the_answer_is_given(
 
 
 def test_a_mailbox_gets_three_letters_an_hour(school: School, ada: Teacher, browser: TestClient, box: Box) -> None:
-    """The fourth answer is the same and sends nothing; others get theirs."""
     school.teacher("bo@example.org")
     answers = {ask(browser).text for _ in range(4)}
     ask(browser, "bo@example.org")
@@ -263,7 +255,6 @@ def test_a_mailbox_gets_three_letters_an_hour(school: School, ada: Teacher, brow
 
 
 def test_one_place_cannot_ask_for_ever(school: School, browser: TestClient) -> None:
-    """After so many asked for, one is told how long to wait, and what was typed stays."""
     for _ in range(int(BUCKETS["mail"].size)):
         assert ask(browser, "eve@example.org").status_code == 200
     refused = ask(browser, "eve@example.org")
@@ -273,7 +264,6 @@ def test_one_place_cannot_ask_for_ever(school: School, browser: TestClient) -> N
 
 
 def test_too_many_letters_that_wait_are_refused(school: School, browser: TestClient) -> None:
-    """While the mail server is slow no more than fifty wait, and the next who asks is told to come back."""
     assert school.services.mail
     gate, outbox, began = threading.Event(), school.services.mail.outbox, threading.Event()
 
@@ -292,7 +282,6 @@ def test_too_many_letters_that_wait_are_refused(school: School, browser: TestCli
 
 
 def test_what_is_no_address_is_refused(browser: TestClient) -> None:
-    """With a sentence, and what was typed is still there."""
     for address in ("", "ada", "a b@c", "a@b@c", "a@" + "b" * 254):
         refused = ask(browser, address)
         assert refused.status_code == 422
@@ -307,7 +296,6 @@ def test_what_is_no_address_is_refused(browser: TestClient) -> None:
 def test_the_terminal_says_what_is_missing(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], address: str, said: bool
 ) -> None:
-    """At the start, where a mail server is set and no address."""
     settings = Settings(data_dir=tmp_path, database_url="", address=address, smtp="smtp://127.0.0.1", smtp_from=SENDER)
     store = Store(settings.database, settings.data_dir)
     _greet(settings, store, "127.0.0.1", 8000)
@@ -322,7 +310,6 @@ def test_the_terminal_says_what_is_missing(
 def test_a_letter_that_is_refused_is_logged_without_the_address(
     school: School, ada: Teacher, browser: TestClient, box: Box, caplog: pytest.LogCaptureFixture, refusal: str
 ) -> None:
-    """The same answer to whoever asked, one line for the operator, and the link is gone and not counted."""
     box.refusal = refusal
     caplog.set_level(logging.DEBUG)
     answers = [ask(browser).text for _ in range(4)]
@@ -339,7 +326,6 @@ def test_a_letter_that_is_refused_is_logged_without_the_address(
 
 
 def test_a_mail_server_that_is_away_is_one_line_in_the_log(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """Nobody listens at that port; the app goes on, and so does its thread for mail."""
     with mail_server(Box()) as port:
         pass
     settings = Settings(data_dir=tmp_path, database_url="", address=PUBLIC, smtp=f"smtp://127.0.0.1:{port}",
@@ -355,7 +341,6 @@ def test_a_mail_server_that_is_away_is_one_line_in_the_log(tmp_path: Path, caplo
 def test_a_database_that_fails_stops_no_later_letter(
     school: School, ada: Teacher, browser: TestClient, box: Box, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What goes wrong with one letter is another's no more."""
     with monkeypatch.context() as broken:
         broken.setattr(school.store.people, "find_teacher", lambda _: 1 / 0)
         ask(browser)
@@ -396,7 +381,6 @@ LOGIN = f"{quote(USER, safe='')}:{quote(SECRET, safe='')}"
 def test_letters_go_over_tls_with_user_and_password(
     certified: Certified, box: Box, monkeypatch: pytest.MonkeyPatch, how: str
 ) -> None:
-    """Over TLS from the start or after STARTTLS, to a server that asks for it; a wrong password is refused."""
     login = {"authenticator": _allowed, "auth_exclude_mechanism": ["LOGIN"]}
     options: dict[str, Any] = (
         {"ssl_context": certified.context, "auth_require_tls": False}
@@ -414,7 +398,6 @@ def test_letters_go_over_tls_with_user_and_password(
 
 
 def test_a_certificate_that_nobody_vouches_for_is_refused(certified: Certified, box: Box) -> None:
-    """Neither letter nor password reaches a server whose certificate is not trusted, or that offers no TLS at all."""
     seen = list[object]()
 
     def curious(*heard: Any) -> AuthResult:
@@ -447,7 +430,6 @@ def test_a_certificate_that_nobody_vouches_for_is_refused(certified: Certified, 
     ],
 )
 def test_a_mail_server_is_read(url: str, server: MailServer) -> None:
-    """TLS unless it is said not to be, or the server is on this machine; the usual port of each."""
     assert read_server(url) == server
     assert SECRET not in repr(server)
 
@@ -460,7 +442,6 @@ def test_a_mail_server_is_read(url: str, server: MailServer) -> None:
     ],
 )  # fmt: skip
 def test_what_is_no_mail_server_is_refused_with_a_sentence(url: str) -> None:
-    """Which holds nothing of the password, in the error that a terminal may show too."""
     with pytest.raises(ValidationError) as refused:
         Settings(smtp=url, smtp_from=SENDER, database_url="")
     [error] = refused.value.errors()
@@ -479,7 +460,6 @@ def refusal(read: Callable[[str], object], text: str) -> str:
 
 @given(st.text())
 def test_no_text_breaks_the_reader(text: str) -> None:
-    """It is a server or a sender, or refused in words of ours."""
     for read in (read_server, read_sender):
         for tried in (text, f"smtp://{text}", f"smtp://{text}@h", f"{text}@example.org"):
             assert refusal(read, tried).startswith(("must", "needs", "allows")) or not refusal(read, tried)
@@ -500,7 +480,6 @@ def test_no_text_breaks_the_reader(text: str) -> None:
     ],
 )
 def test_a_sender_is_one_address(sender: str) -> None:
-    """With a mail server set it is needed, and nothing else can come along with it."""
     with pytest.raises(ValidationError, match="must be a single e-mail address"):
         Settings(smtp="smtp://h", smtp_from=sender, database_url="")
 
@@ -515,7 +494,6 @@ def test_a_sender_is_one_address(sender: str) -> None:
     ],
 )
 def test_a_sender_may_have_a_name_and_a_domain_in_any_script(text: str, name: str, mailbox: str) -> None:
-    """Read as its name, which may be missing, and the mailbox as mail servers know it."""
     sender = read_sender(text)
     assert (sender.display_name, sender.addr_spec) == (name, mailbox)
 
@@ -524,7 +502,6 @@ def test_a_sender_may_have_a_name_and_a_domain_in_any_script(text: str, name: st
     "address", ["a,eve@evil.example", "<a>@b", "a@b..c", "ü@example.org", "a@" + "ü" * 70 + ".org"]
 )
 def test_odd_addresses_reach_nobody_else(post: int, box: Box, address: str) -> None:
-    """A letter goes to the very address of an account or to nobody, never to a part of it."""
     mail = Mail(read_server(f"smtp://127.0.0.1:{post}"), read_sender(SENDER))
     try:
         mail.send(address, "Subject", "Text")
@@ -535,13 +512,11 @@ def test_odd_addresses_reach_nobody_else(post: int, box: Box, address: str) -> N
 
 
 def test_a_domain_in_any_script_is_written_as_mail_servers_know_it(post: int, box: Box) -> None:
-    """Bücher.example is xn--bcher-kva.example (RFC 3492)."""
     Mail(read_server(f"smtp://127.0.0.1:{post}"), read_sender(SENDER)).send("ada@bücher.example", "S", "T")
     assert [recipients for recipients, _ in box.taken] == [["ada@xn--bcher-kva.example"]]
 
 
 def test_what_waits_is_sent_before_the_app_ends(post: int, box: Box) -> None:
-    """Closing the outbox waits for what was put in."""
     mail = Mail(read_server(f"smtp://127.0.0.1:{post}"), read_sender(SENDER), Outbox())
     mail.outbox.put(lambda: mail.send(ADA, "Subject", "Text"))
     mail.outbox.close()

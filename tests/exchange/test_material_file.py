@@ -32,7 +32,6 @@ text = "Why?"
 
 @given(seed=st.integers(0, 10**6))
 def test_what_is_written_to_a_file_is_read_again(library: Library, seed: int) -> None:
-    """A worksheet with all that it can have comes back equal, also with the line breaks of another system."""
     sheet = read_settings("mine", random_settings(library, seed), library.models, library.wording)
     text = write_toml(sheet.settings)
     assert read_material_file(sheet.key, text, library).read == sheet
@@ -40,7 +39,6 @@ def test_what_is_written_to_a_file_is_read_again(library: Library, seed: int) ->
 
 
 def test_the_files_of_the_library_can_be_imported(library: Library) -> None:
-    """Each of them, to the same worksheet or ticket."""
     tickets = load_tickets(PROJECT / "worksheets")
     for path in [*PROJECT.glob("worksheets/*.toml"), *PROJECT.glob("worksheets/exit-tickets/*.toml")]:
         read = read_material_file(path.stem, decode_file(path.read_bytes()), library)
@@ -59,7 +57,6 @@ def test_the_files_of_the_library_can_be_imported(library: Library) -> None:
     ],
 )  # fmt: skip
 def test_problems_are_told_by_line(library: Library, text: str, lines: list[int]) -> None:
-    """Of the syntax and of the settings alike; a setting that is missing has no line, or that of its table."""
     with pytest.raises(MaterialFileError) as refusal:
         read_material_file("mine", text, library)
     told = refusal.value.problems
@@ -68,7 +65,6 @@ def test_problems_are_told_by_line(library: Library, text: str, lines: list[int]
 
 
 def test_a_file_in_another_encoding_is_refused_by_line() -> None:
-    """UTF-8 with a mark at its beginning, as some editors write it, is fine."""
     assert decode_file("\ufefftitle".encode()) == "title"
     with pytest.raises(MaterialFileError) as refusal:
         decode_file("title\nBüro".encode("latin-1"))

@@ -20,7 +20,6 @@ APOSTROPHE = re.compile(r"(^|[;\r\n])'")  # where one may have been added
     ["=1", "+1+1", "-1-1", "@SUM(A1)", "\t=1", "\r1", " =1", '"=1', "＝1+1", "-", "+", "=", "-2+3+cmd|' /C calc'!A0"],
 )
 def test_a_text_that_would_be_a_formula_begins_with_an_apostrophe(evil: str) -> None:
-    """The beginnings that spreadsheets evaluate, also behind spaces and in their wide forms."""
     assert escape_formula(evil) == f"'{evil}"
 
 
@@ -32,7 +31,6 @@ def test_numbers_stay_numbers(number: object) -> None:
 
 @given(st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\0")), min_size=1))
 def test_no_text_becomes_a_formula_and_none_is_lost(texts: list[str]) -> None:
-    """Whatever is typed, each cell comes back as typed but for one apostrophe, and none begins as a formula does."""
     [row] = csv.reader(io.StringIO("".join(csv_lines([texts])).removeprefix("\ufeff"), newline=""))
     kept = [cell if cell == text else APOSTROPHE.sub(r"\1", cell) for cell, text in zip(row, texts, strict=True)]
     assert kept == [t if cell == t else APOSTROPHE.sub(r"\1", t) for cell, t in zip(row, texts, strict=True)]
@@ -42,7 +40,6 @@ def test_no_text_becomes_a_formula_and_none_is_lost(texts: list[str]) -> None:
 
 @pytest.mark.parametrize("evil", ["K;=cmd|' /C calc'!A0;", "5;=2+2;", '5; "=2+2"', "a\n=2+2", "a;-1-1", "a;-"])
 def test_a_text_hides_no_formula_behind_a_semicolon(evil: str) -> None:
-    """A spreadsheet that splits at semicolons reads the quotes of a cell as letters: none of its cells is a formula."""
     file = "".join(csv_lines([("Kim", evil, 7)])).removeprefix("\ufeff")
     cells = [cell.strip(' "') for line in file.splitlines() for cell in line.split(";")]
     assert len(cells) > 1
@@ -51,5 +48,4 @@ def test_a_text_hides_no_formula_behind_a_semicolon(evil: str) -> None:
 
 
 def test_a_row_says_numbers_without_quotes_and_nothing_as_nothing() -> None:
-    """Worked by hand: whole numbers without a point, yes and no as words, every text in quotes."""
     assert "".join(csv_lines([("a", 14.0, 2.5, True, None, -1)])) == '\ufeff"a",14,2.5,"yes","",-1\r\n'

@@ -54,13 +54,11 @@ name = "M"
     ],
 )  # fmt: skip
 def test_every_setting_has_its_line(path: tuple[str | int, ...], line: int | None) -> None:
-    """What is in a comment or a text is none; what is missing is where it would belong."""
     assert line_of(lines_of_settings(TEXT), path) == line
 
 
 @given(seed=st.integers(0, 10**6))
 def test_lines_are_those_where_the_parser_first_sees_a_setting(seed: int) -> None:
-    """A file cut off before the line of a setting lacks it, by Python's own parser; with that line it has it."""
     chance = Random(seed)  # noqa: S311 - so that it can be repeated
     names = ["a", "b.c", "d e", "é", '"', "'", "#"]
     values = [1, True, "x\n[y]\nz = 1\n", 'q"""q', "'''", "#", ["[", "]"], {"k": "v = 1"}, [{"n": "="}, {"n": 2}]]
@@ -81,7 +79,6 @@ def test_lines_are_those_where_the_parser_first_sees_a_setting(seed: int) -> Non
     ids=["no equals sign", "curly quotes", "twice", "no end", "open", "deep", "huge", "NUL", "dots", "inside", "long"],
 )  # fmt: skip
 def test_what_is_no_toml_is_refused_by_its_line(text: str, line: int) -> None:
-    """In one sentence, whatever is in it."""
     with pytest.raises(TomlError) as refusal:
         read_toml(text)
     assert str(refusal.value).startswith(f"Line {line}:") or not line
@@ -92,7 +89,6 @@ def test_what_is_no_toml_is_refused_by_its_line(text: str, line: int) -> None:
     "line", ["k{}=1\n", "[t{}]\n", "a.b{}.c.d=1\n", "[a.b.c.d{}]\n", "[[t{}]]\n", "[[a]]\n[[a.b{}]]\n"]
 )
 def test_a_file_with_very_many_settings_is_refused_at_once(line: str) -> None:
-    """A worksheet has hundreds; to read and check 50,000 took seconds."""
     text = "".join(line.format(number) for number in range(MAX_TOML_BYTES // (len(line) + 4)))
 
     def refuse() -> None:

@@ -83,7 +83,6 @@ def by_label(values: Mapping[Blank, int], scale: ScaleName, variant: Variant = L
 
 
 def test_one_size_has_one_length_everywhere() -> None:
-    """On the right sheet of LLaMA 7B: 100, 128 and 4096, in lengths like their square roots 10, 11.31 and 64."""
     lengths_by_label = by_label(sizes_by_blank(LLAMA), "root")
     assert set(lengths_by_label) == {"100", "128", "4096"}
     assert lengths_by_label["4096"] / lengths_by_label["100"] == pytest.approx(6.4)
@@ -92,7 +91,6 @@ def test_one_size_has_one_length_everywhere() -> None:
 
 
 def test_the_true_scale_draws_lengths_like_the_sizes() -> None:
-    """1000 : 500 : 100 is 10 : 5 : 1."""
     values = {Blank("queries", "rows"): 1000, Blank("queries", "columns"): 500, Blank("keys", "rows"): 100}
     sheet = LIBRARY.variant("llama-7b", "gpt2")
     lengths_by_label = by_label(values, "true", sheet)
@@ -102,7 +100,6 @@ def test_the_true_scale_draws_lengths_like_the_sizes() -> None:
 
 @given(SIZES, SIZES, st.sampled_from(SCALES))
 def test_lengths_follow_the_sizes_down_to_the_shortest(first: int, second: int, scale: ScaleName) -> None:
-    """Two sizes are as long as their roots (or they themselves) are to each other, unless too short to be seen."""
     figures = draw_figures(LLAMA, {Blank("queries", "rows"): first, Blank("keys", "columns"): second}, scale)
     edges = {
         edge.blank: max(edge.end.x - edge.start.x, edge.end.y - edge.start.y)
@@ -118,7 +115,6 @@ def test_lengths_follow_the_sizes_down_to_the_shortest(first: int, second: int, 
 
 @given(typed(LLAMA), st.sampled_from(SCALES))
 def test_figures_are_finite_and_hold_their_boxes(values: dict[Blank, int], scale: ScaleName) -> None:
-    """Whatever sizes are typed, every box has a positive size and lies inside its figure, and nothing overflows."""
     for figure in draw_figures(LLAMA, values, scale):
         assert 0 < figure.frame.width < math.inf
         assert 0 < figure.frame.height < math.inf
@@ -133,7 +129,6 @@ def test_figures_are_finite_and_hold_their_boxes(values: dict[Blank, int], scale
 
 @given(typed(LLAMA), st.sampled_from(SCALES))
 def test_matrices_of_a_figure_do_not_cover_each_other(values: dict[Blank, int], scale: ScaleName) -> None:
-    """The corner layout leaves room between any two boxes."""
     for figure in draw_figures(LLAMA, values, scale):
         for i, a in enumerate(figure.boxes):
             for b in figure.boxes[i + 1 :]:
@@ -142,7 +137,6 @@ def test_matrices_of_a_figure_do_not_cover_each_other(values: dict[Blank, int], 
 
 @given(st.data(), st.sampled_from(SCALES))
 def test_sides_have_what_was_typed_and_nothing_else(data: st.DataObject, scale: ScaleName) -> None:
-    """A side that the sheet asks for has the number typed for it, or a question mark."""
     variant = data.draw(st.sampled_from([LLAMA, GROUPED]))
     values = data.draw(typed(variant))
     for edge in (edge for figure in draw_figures(variant, values, scale) for edge in figure.edges):
@@ -151,7 +145,6 @@ def test_sides_have_what_was_typed_and_nothing_else(data: st.DataObject, scale: 
 
 
 def test_drawing_never_looks_an_answer_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With the way to the answers closed, empty, wrong and right sheets are drawn as before."""
     right = dict(sizes_by_blank(LLAMA))
     sheets: list[dict[Blank, int]] = [{}, right, dict.fromkeys(right, 7)]
     before = [draw_figures(LLAMA, sheet) for sheet in sheets]
@@ -164,7 +157,6 @@ def test_drawing_never_looks_an_answer_up(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_right_answers_leave_no_mismatch(library: Library) -> None:
-    """Every sheet, filled in with its key, is whole."""
     drawn = 0
     for variant in (library.variant(sheet) for sheet in library.worksheets):
         figures = draw_figures(variant, sizes_by_blank(variant))
@@ -178,7 +170,6 @@ def test_right_answers_leave_no_mismatch(library: Library) -> None:
 
 
 def test_an_empty_sheet_is_drawn_open(library: Library) -> None:
-    """Nothing typed: every matrix is open, of one size and without a lane, and every number is a question mark."""
     *_, figure = draw_figures(library.variant("llama-7b"), {})
     assert all(box.incomplete for box in figure.boxes)
     assert len({box.rect[2:] for box in figure.boxes}) == 1
@@ -189,7 +180,6 @@ def test_an_empty_sheet_is_drawn_open(library: Library) -> None:
 
 
 def test_the_lane_is_where_rows_are_known(library: Library) -> None:
-    """Of the input alone, then of the queries too; never behind matrices whose rows are asked."""
     variant = library.variant("llama-7b")
     rows = {Blank("input", "rows"): 100}
     for typed in (rows, rows | {Blank("queries", "rows"): 100}):
@@ -201,7 +191,6 @@ def test_the_lane_is_where_rows_are_known(library: Library) -> None:
 
 
 def test_captions_come_after_the_first_check(library: Library) -> None:
-    """Before it, none but those about the scale; what the mask hides is said once weights are drawn."""
     variant = library.variant("llama-7b")
     *_, filled = draw_figures(variant, sizes_by_blank(variant))
     *_, empty = draw_figures(variant, {})
@@ -210,7 +199,6 @@ def test_captions_come_after_the_first_check(library: Library) -> None:
 
 
 def test_a_mismatch_is_drawn_and_named_by_what_was_typed(library: Library) -> None:
-    """Queries 128 wide and keys 4096 wide: the scores break, and the sentence has these two numbers alone."""
     values = {Blank("queries", "columns"): 128, Blank("keys", "columns"): 4096}
     broken = [figure for figure in draw_figures(library.variant("llama-7b"), values) if figure.mismatches]
     assert [figure.key for figure in broken] == ["flow"]
@@ -225,7 +213,6 @@ def test_a_mismatch_is_drawn_and_named_by_what_was_typed(library: Library) -> No
 
 @pytest.mark.parametrize("key", ["llama-7b", "columns-qwen3-0.6b"])
 def test_an_output_that_cannot_be_added_stands_in_the_outline_of_the_input(library: Library, key: str) -> None:
-    """As narrow as a head: around it, from its corner, the size of the input; beside a right output, none."""
     variant = library.variant(key)
     right = sizes_by_blank(variant)
     assert not any(figure.outlines for figure in draw_figures(variant, right))
@@ -243,7 +230,6 @@ def test_an_output_that_cannot_be_added_stands_in_the_outline_of_the_input(libra
 
 
 def test_queries_and_keys_of_one_width_meet_at_the_corner(library: Library) -> None:
-    """Both 128: one whole arc carries the columns of Q over to the rows of Kᵀ."""
     values = {Blank("queries", "columns"): 128, Blank("keys", "columns"): 128}
     *_, figure = draw_figures(library.variant("llama-7b"), values)
     (arc,) = (arc for arc in figure.arcs if arc.products == "scores")
@@ -258,10 +244,6 @@ def test_queries_and_keys_of_one_width_meet_at_the_corner(library: Library) -> N
 
 @pytest.mark.parametrize("key", ["llama-7b", "columns-qwen3-0.6b"])
 def test_a_head_is_one_lane_of_tokens(library: Library, key: str) -> None:
-    """All its matrices side by side, as high as the lane; the right operands above or below their results in turn.
-
-    On a sheet whose tokens are columns the same, mirrored.
-    """
     variant = library.variant(key)
     *_, figure = draw_figures(variant, sizes_by_blank(variant))
     mirrored = key.startswith("columns")
@@ -283,7 +265,6 @@ def test_a_head_is_one_lane_of_tokens(library: Library, key: str) -> None:
 
 
 def test_a_matrix_with_other_rows_sticks_out_of_the_lane(library: Library) -> None:
-    """Queries of 400 rows reach out of a lane of 100, values of 20 don't fill it, and either says so."""
     variant = library.variant("llama-7b")
     *_, right = draw_figures(variant, sizes_by_blank(variant))
     rows = {Blank("queries", "rows"): 400, Blank("values", "rows"): 20}
@@ -297,7 +278,6 @@ def test_a_matrix_with_other_rows_sticks_out_of_the_lane(library: Library) -> No
 
 
 def test_the_product_being_worked_on_is_the_first_that_is_not_answered(library: Library) -> None:
-    """At first the input, then one product after the other in the sheet's order; at the end all of them."""
     variant = library.variant("llama-7b")
     right, typed, on = sizes_by_blank(variant), dict[Blank, int](), list[set[str]]()
     for blank in variant.blanks:
@@ -318,7 +298,6 @@ def test_the_product_being_worked_on_is_the_first_that_is_not_answered(library: 
 
 
 def test_the_mask_hides_a_corner_of_the_weights_and_changes_no_shape(library: Library) -> None:
-    """Weights alone are masked, in their whole N × N outline; parameters alone are hatched."""
     variant = library.variant("llama-7b")
     boxes = [box for figure in draw_figures(variant, sizes_by_blank(variant)) for box in figure.boxes]
     assert {box.tensor for box in boxes if box.masked} == {"weights"}
@@ -328,7 +307,6 @@ def test_the_mask_hides_a_corner_of_the_weights_and_changes_no_shape(library: Li
 
 
 def test_colours_follow_the_number_and_not_the_box(library: Library) -> None:
-    """A 128 is coloured as the head's width wherever it is typed, right or wrong; a number of no meaning is neutral."""
     values = {Blank("input", "rows"): 128, Blank("scores", "columns"): 128, Blank("values", "rows"): 77}
     edges = [edge for figure in draw_figures(library.variant("llama-7b"), values) for edge in figure.edges]
     kinds = {(str(edge.blank), edge.kind) for edge in edges if edge.label in ("128", "77")}
@@ -347,11 +325,6 @@ def told(variant: Variant, sizes: Mapping[Blank, int]) -> list[Any]:
 
 @pytest.mark.parametrize("worksheet", one_in(7, LIBRARY.worksheets))
 def test_a_drawing_that_may_tell_nothing_tells_nothing(worksheet: str) -> None:
-    """With every model: right numbers are drawn as wrong ones are, each with its number beside it.
-
-    The wrong ones differ where they should be equal, and from every length that the sheet does not ask for. What is
-    divided into heads stays divisible, since a quotient is written otherwise.
-    """
     for model in LIBRARY.models:
         if LIBRARY.refusal(worksheet, model) is None:
             variant = LIBRARY.variant(worksheet, model)
@@ -364,7 +337,6 @@ def test_a_drawing_that_may_tell_nothing_tells_nothing(worksheet: str) -> None:
 
 
 def test_a_width_that_the_sheet_hides_shows_in_no_drawing(library: Library) -> None:
-    """Neither as a number, nor by what does not fit, nor by the scale: models that differ in it alone look alike."""
     hidden = own_sheet(library, "decode-gpt2", hidden_facts=["width", "head-dimension"])
     typed = {Blank("output", "columns"): 769, Blank("queries", "columns"): 64}
     wider = replace(hidden.model, architecture=replace(hidden.architecture, d=4096))
@@ -374,7 +346,6 @@ def test_a_width_that_the_sheet_hides_shows_in_no_drawing(library: Library) -> N
 
 
 def test_the_mirror_image_of_the_mirror_image_is_the_drawing_itself() -> None:
-    """Of every part of a drawing, and of every side that a label can be at."""
     assert MIRRORED_SIDES.keys() == set(get_args(EdgeSide))
     assert all(MIRRORED_SIDES[MIRRORED_SIDES[side]] == side for side in MIRRORED_SIDES)
     part = Rect(1.0, 2.0, 3.0, 4.0)
@@ -400,7 +371,6 @@ def test_the_mirror_image_of_the_mirror_image_is_the_drawing_itself() -> None:
 
 
 def test_the_drawing_of_first_steps_grows_with_them() -> None:
-    """One figure until all is filled in: the products up to the step that is asked, with what they are made of."""
     variant = LIBRARY.variant("first-steps")
     key, drawn = variant.problem.answers, list[tuple[str, ...]]()
     for at in range(len(variant.rows)):

@@ -24,7 +24,6 @@ SCALES: tuple[ScaleName, ScaleName] = ("root", "true")
 
 @given(st.integers(0, 2**32), st.sampled_from(SHEETS), st.sampled_from(SCALES), st.booleans())
 def test_nothing_that_is_written_is_covered(seed: int, sheet: Variant, scale: ScaleName, filled: bool) -> None:
-    """Sizes from 1 to 1,000,000: no text meets another one, a matrix, an arc or a bracket; all are in the frame."""
     chance = Random(seed)  # noqa: S311 - so that it can be repeated
     answers = {blank: sheet.answer(blank) for blank in sheet.blanks} if filled else {}
     count = chance.randrange(6 if filled else 2 * len(sheet.blanks))

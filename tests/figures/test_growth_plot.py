@@ -34,7 +34,6 @@ def height(edge: Edge, x: float) -> float:
 def test_lines_meet_where_both_counts_are_equal(
     library: Library, projections: int, pairwise: int, crossing: int
 ) -> None:
-    """P·x/N = Q·(x/N)² at x = N·P/Q, with N = 100; one line is twice as steep as the other."""
     figure = plot(library, projections_flops=projections, pairwise_flops=pairwise, crossing=crossing)
     once, twice, upright = (line(figure, key) for key in ("projections_flops", "pairwise_flops", "crossing"))
     assert upright.start.x == upright.end.x
@@ -44,7 +43,6 @@ def test_lines_meet_where_both_counts_are_equal(
 
 
 def test_lines_that_meet_elsewhere_are_a_mismatch(library: Library) -> None:
-    """Whatever the key says; what was not typed is not drawn, and never given away."""
     assert plot(library, projections_flops=10**9, pairwise_flops=10**7, crossing=8192).mismatches
     right = {blank.tensor: number for blank, number in library.variant(WORKSHEET).problem.answers.items()}
     assert not plot(library, **right).mismatches

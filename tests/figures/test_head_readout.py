@@ -40,7 +40,6 @@ def with_weights(rows: Sequence[Sequence[float]], tokens: tuple[str, ...]) -> He
 
 
 def test_a_dot_product_is_told_term_by_term() -> None:
-    """The largest summands in size, the sum of the others, and all of them, to the decimals that are told."""
     head = made_head(6, 16)
     for cell in read_row(head, 4).cells:
         q, k = head.queries[4].astype(np.float64), head.keys[cell.key].astype(np.float64)
@@ -70,7 +69,6 @@ def test_a_dot_product_is_told_term_by_term() -> None:
     ],
 )
 def test_the_scale_is_the_models(scale: ScoreScale, factor_text: str) -> None:
-    """Each kind of scale is told with its number, and what it comes to."""
     plain = made_head(5, 8)
     head = replace(plain, scale=scale, scores=(plain.products * scale.factor).astype(np.float32))
     text, value = read_row(head, 3).cells[2].steps[0]
@@ -80,7 +78,6 @@ def test_the_scale_is_the_models(scale: ScoreScale, factor_text: str) -> None:
 
 
 def test_position_bias_and_softcap_are_steps_of_their_own() -> None:
-    """T5 scales nothing and adds a bias, Gemma 2 caps: each step comes to what it computes."""
     plain = made_head(5, 8)
     bias = np.random.default_rng(1).normal(size=(5, 5)).astype(np.float32)
     t5 = replace(plain, scale=ScoreScale("none", 1.0), scores=plain.products + bias, has_bias=True)
@@ -96,7 +93,6 @@ def test_position_bias_and_softcap_are_steps_of_their_own() -> None:
 
 
 def test_a_row_says_what_it_attends_to_and_never_why() -> None:
-    """The keys with a tenth or more, by weight; where a token comes twice, its position; then the others together."""
     head = with_weights(
         [[1, 0, 0, 0], [0.4, 0.6, 0, 0], [0.05, 0.93, 0.02, 0], [0.12, 0.2, 0.61, 0.07]], ("the", "␣cat", "␣the", "␣it")
     )
@@ -109,7 +105,6 @@ def test_a_row_says_what_it_attends_to_and_never_why() -> None:
 
 
 def test_a_row_spread_evenly_names_one_key() -> None:
-    """At most NAMED_KEYS, and the first of equal ones where none has a tenth."""
     even = np.tril(np.ones((40, 40)))
     head = replace(made_head(40, 4), weights=(even / even.sum(1, keepdims=True)).astype(np.float32))
     assert row_sentence(head, 39).count("“") == 2
@@ -117,7 +112,6 @@ def test_a_row_spread_evenly_names_one_key() -> None:
 
 
 def test_a_learned_sink_is_named_where_a_row_adds_up_to_less() -> None:
-    """Of a model whose softmax has one more score, a share goes to no token."""
     head = made_head(4, 4)
     sunk = replace(head, weights=head.weights * np.float32(0.7))
     assert "30\u00a0%" in row_sentence(sunk, 3)
@@ -126,7 +120,6 @@ def test_a_learned_sink_is_named_where_a_row_adds_up_to_less() -> None:
 
 
 def test_the_first_tokens_share_is_explained_where_it_is_large() -> None:
-    """Not of two tokens, where even sharing gives it half, nor of a head that looks elsewhere."""
     resting = [[1.0, 0, 0, 0], [0.9, 0.1, 0, 0], [0.9, 0, 0.1, 0], [0.9, 0, 0, 0.1]]
     assert len(first_token_sentences(with_weights(resting, ("a", "b", "c", "d")))) == 2
     assert len(first_token_sentences(with_weights([[1, 0], [0.5, 0.5]], ("a", "b")))) == 1
@@ -139,7 +132,6 @@ def test_the_first_tokens_share_is_explained_where_it_is_large() -> None:
 
 
 def test_the_picture_begins_with_a_row_that_says_something() -> None:
-    """A token that looks back at one other than the first, rather among many keys; in a text without one, the last."""
     few, many = [0.05, 0.95, 0, 0, 0, 0], [0.02, 0.02, 0.9, 0.02, 0.02, 0.02]
     head = with_weights(
         [[1, 0, 0, 0, 0, 0], [0, 1, 0, 0, 0, 0], few, [0.9, 0, 0, 0.1, 0, 0], [0, 0, 0, 0, 1, 0], many], tuple("abcdef")
@@ -153,7 +145,6 @@ def test_the_picture_begins_with_a_row_that_says_something() -> None:
 
 
 def test_a_reduced_picture_leads_to_rows_and_keys_of_the_text() -> None:
-    """Each cell to the key with most of the row's weight in its square, each row to one of its queries."""
     head = made_head(100, 4)
     row = read_row(head, 70)
     assert row.row == 70 // 3
@@ -180,7 +171,6 @@ def test_masked_cells_say_so() -> None:
 
 
 def test_the_table_of_numbers_comes_back_as_it_was() -> None:
-    """Every float32 is written in full, with positions from 1; the row of a decode step has its own."""
     head = made_head(5, 4)
     heading, *rows = number_rows(head)
     columns = {name: [row[at] for row in rows] for at, name in enumerate(heading)}
@@ -192,7 +182,6 @@ def test_the_table_of_numbers_comes_back_as_it_was() -> None:
 
 
 def test_every_picture_says_what_it_shows() -> None:
-    """Its model, size and something of its numbers, in one or two sentences."""
     head = made_head(5, 4)
     texts = [alt_text(head, stage) for stage in (*stages(head), "rest")]
     assert len(set(texts)) == 5
@@ -200,7 +189,6 @@ def test_every_picture_says_what_it_shows() -> None:
 
 
 def test_a_row_there_is_not_is_an_error() -> None:
-    """Also a negative one, which Python would count from the end."""
     for query in (-1, 3):
         with pytest.raises(IndexError):
             read_row(made_head(3, 4), query)

@@ -43,7 +43,6 @@ def luminance(colour: str) -> float:
 
 
 def test_the_stages_are_those_of_the_head() -> None:
-    """Q·Kᵀ is the product in float64; the mask hides later keys and changes no number."""
     head = made_head(7, 5)
     product = head.queries.astype(np.float64) @ head.keys.astype(np.float64).T
     assert stages(head) == ("products", "scaled", "masked", "weights")
@@ -57,7 +56,6 @@ def test_the_stages_are_those_of_the_head() -> None:
 
 
 def test_without_the_first_token_rows_add_up_to_one_again() -> None:
-    """In the proportions that the other weights had; a row with nothing else stays empty, not divided by 0."""
     head = made_head(6, 4)
     values, hidden = stage_numbers(head, "rest")
     assert values.shape == hidden.shape == (6, 5)
@@ -66,7 +64,6 @@ def test_without_the_first_token_rows_add_up_to_one_again() -> None:
 
 
 def test_the_share_of_the_first_token_is_a_mean_over_the_later_ones() -> None:
-    """An even head of a causal model gives what even rows would; one that rests there gives all."""
     even = np.tril(np.ones((4, 4), np.float32))
     head = replace(made_head(4, 4), weights=even / even.sum(axis=1, keepdims=True))
     expected = (1 / 2 + 1 / 3 + 1 / 4) / 3
@@ -82,7 +79,6 @@ def test_the_share_of_the_first_token_is_a_mean_over_the_later_ones() -> None:
 
 @pytest.mark.parametrize(("rows", "columns"), [(48, 48), (49, 49), (130, 130), (1, 1000), (1, 48)])
 def test_a_long_text_is_reduced_to_means_of_what_is_not_masked(rows: int, columns: int) -> None:
-    """Against plain loops; at most MOST_CELLS rows and columns, in squares with smaller ones at the ends."""
     drawn = np.random.default_rng(0)
     values = drawn.normal(size=(rows, columns)).astype(np.float32)
     hidden = drawn.random((rows, columns)) < 0.5
@@ -99,9 +95,6 @@ def test_a_long_text_is_reduced_to_means_of_what_is_not_masked(rows: int, column
 
 
 def test_luminance_changes_steadily_from_the_paper_to_either_end() -> None:
-    """On light paper and on dark, so that a picture is read without seeing hues: every channel of a hue goes the same
-    way from the paper, and its end stands out from it.
-    """
     css = (PROJECT / "static" / "css" / "picture.css").read_text(encoding="utf-8")
     light, dark = (dict(re.findall(r"--(plus|minus): (#\w{6})", part)) for part in css.split("@media (prefers", 1))
     assert light == HUES
@@ -114,7 +107,6 @@ def test_luminance_changes_steadily_from_the_paper_to_either_end() -> None:
 
 @pytest.mark.parametrize("tokens", [1, 2, 22, 48, 200])
 def test_every_stage_is_an_svg_of_bounded_size(tokens: int) -> None:
-    """It parses, says what it shows, and has tokens with < and & in them as they are."""
     head = replace(made_head(tokens, 8), key_tokens=("<a&\"b'",) * tokens)
     for stage in stages(head):
         svg = heat_svg(draw_stage(head, stage), "Shows <it>", stage, for_file=True)
@@ -127,9 +119,6 @@ def test_every_stage_is_an_svg_of_bounded_size(tokens: int) -> None:
 
 
 def test_the_png_has_the_colours_of_the_numbers() -> None:
-    """In the middle of every cell of the weights and of the scores, up to the step of a level; masked ones are paper
-    with lines.
-    """
     head = made_head(9, 4)
     for stage in ("weights", "masked"):
         drawing = draw_stage(head, stage)
@@ -152,7 +141,6 @@ def test_the_png_has_the_colours_of_the_numbers() -> None:
 
 
 def test_one_row_of_a_decode_step_is_drawn_as_one() -> None:
-    """1 × N, the last of the square: queries and keys differ in number."""
     square = made_head(12, 4)
     row = square.last_row()
     assert (row.scores == square.scores[-1:]).all()
@@ -164,7 +152,6 @@ def test_one_row_of_a_decode_step_is_drawn_as_one() -> None:
 
 
 def test_a_small_picture_is_light() -> None:
-    """Of a head that rests on the first token as of one of 300 tokens, since there are many of them on a page."""
     weights = np.tril(np.random.default_rng(0).random((300, 300))).astype(np.float16)
     for each in (weights / weights.sum(-1, keepdims=True), np.eye(20, dtype=np.float16)):
         svg = small_svg(each)
@@ -180,7 +167,6 @@ def test_numbers_are_written_alike() -> None:
 
 
 def test_all_scores_may_be_zero() -> None:
-    """An untrained head: every cell is paper, and nothing divides by the largest of them."""
     head = made_head(3, 2)
     nothing: HeadNumbers = replace(head, queries=head.queries * 0, scores=head.scores * 0)
     assert cell_texts(nothing, "products") == (("0.00",) * 3,) * 3

@@ -64,6 +64,5 @@ def problems(figure: Figure) -> Iterator[str]:
 @pytest.mark.slow
 @given(st.data(), st.sampled_from(VARIANTS), st.sampled_from(SCALES))
 def test_no_label_lies_on_another_or_leaves_its_figure(data: st.DataObject, variant: Variant, scale: ScaleName) -> None:
-    """Incomplete sheets, mismatches, and lengths from 1 to 1,000,000."""
     for figure in draw_figures(variant, typed(data, variant), scale):
         assert list(problems(figure)) == []

@@ -42,10 +42,7 @@ def written(figure: Figure) -> Iterator[str]:
 
 
 def with_other_sizes(variant: Variant) -> Variant:
-    """The same sheet of a model that is larger in every size, with half of the tokens if they fill the same windows.
-
-    Unchanged on a sheet about the width of a feed-forward block, which must follow a rule; it has bars alone.
-    """
+    """The same sheet of a model that is larger in every size, with half of the tokens if they fill the same windows."""
     architecture = variant.architecture
     if variant.worksheet.topic == "feed-forward-width":
         return variant
@@ -60,10 +57,7 @@ def with_other_sizes(variant: Variant) -> Variant:
 
 
 def check(variant: Variant) -> None:
-    """No answer is written in the empty drawing, and that of a model in which every size differs looks the same.
-
-    All bars are of one length.
-    """
+    """No answer is written in the empty drawing, and that of a model in which every size differs looks the same."""
     figures, others = drawn_empty(variant), drawn_empty(with_other_sizes(variant))
     numbers = {int(n.replace(",", "")) for f in figures for text in written(f) for n in re.findall(r"\d[\d,]*", text)}
     labels = {edge.label for figure in figures for edge in figure.edges if edge.blank in variant.problem.answers}
@@ -77,14 +71,12 @@ def check(variant: Variant) -> None:
 
 @pytest.mark.parametrize("worksheet", SHEETS)
 def test_no_box_can_be_read_off_the_empty_drawing(worksheet: str) -> None:
-    """Of each worksheet with its default model."""
     check(LIBRARY.variant(worksheet))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("worksheet", DRAWN)
 def test_no_box_of_any_model_can_be_read_off_in_any_notation(worksheet: str) -> None:
-    """The same of every worksheet with every model in every notation, with tokens as rows and as columns."""
     models = [model for model in LIBRARY.models if LIBRARY.refusal(worksheet, model) is None]
     for model, notation in product(models, NOTATIONS):
         variant = LIBRARY.variant(worksheet, model)
@@ -96,9 +88,6 @@ def test_no_box_of_any_model_can_be_read_off_in_any_notation(worksheet: str) -> 
 @pytest.mark.parametrize("tokens_are", ["rows", "columns"])
 @pytest.mark.parametrize("model", ["llama-7b", "gpt2"])
 def test_a_step_draws_what_its_question_states_and_not_what_it_asks_for(model: str, tokens_are: TokensAre) -> None:
-    """Whatever is typed, it is the step's own drawing: the given matrices keep their sizes, what is wrong doesn't fit,
-    and a side that is asked for has no size until it is typed.
-    """
     variant = LIBRARY.variant("first-steps", model)
     variant = replace(variant, worksheet=replace(variant.worksheet, tokens_are=tokens_are))
     right, answers, introduced = variant.problem.answers, dict[Blank, int](), ""
@@ -126,7 +115,6 @@ def test_a_step_draws_what_its_question_states_and_not_what_it_asks_for(model: s
 
 
 def test_given_matrices_are_drawn_on_one_scale_with_what_is_typed() -> None:
-    """First steps of LLaMA 7B, by the square roots of 1, 4096 and 128; no side is shorter than 7 px."""
     variant = LIBRARY.variant("first-steps", "llama-7b")
     wrong = {Blank("token_query", "rows"): 4096, Blank("token_query", "columns"): 128}
     for typed in ({}, wrong):

@@ -13,7 +13,6 @@ from app.sheets.library import Library
 
 
 def test_the_stripes_of_every_model_tile_its_bar_and_are_as_long_as_they_count(library: Library) -> None:
-    """As drawn, each stripe begins where another ends; those of a bucket are together as long as its share."""
     for key, model in library.models.items():
         counts, formula = parameter_counts(model.architecture), parameter_formula(model.architecture)
         stripes, active = [], 0.0
@@ -34,7 +33,6 @@ def test_the_stripes_of_every_model_tile_its_bar_and_are_as_long_as_they_count(l
 
 
 def test_experts_alone_can_be_idle(library: Library) -> None:
-    """Two of eight experts of Mixtral work on a token; everything in a dense model does."""
     idle = {
         key: [
             piece.bucket.bucket

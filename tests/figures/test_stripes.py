@@ -39,7 +39,6 @@ def width_of(part: Rect | None) -> float:
 
 
 def test_a_head_is_one_of_32_stripes_and_looks_it() -> None:
-    """4096 : 128 is 32 : 1 and 4096 : 100 as it is; all stripes are as wide as the input."""
     boxes = right_stripes(LLAMA)
     width, height = boxes["input"].rect[2:]
     assert width / height == pytest.approx(4096 / 100)
@@ -57,10 +56,6 @@ def test_a_head_is_one_of_32_stripes_and_looks_it() -> None:
 def test_grouped_heads_share_the_stripes_of_keys_and_values(
     worksheet: str, model: str | None, heads: tuple[int, int]
 ) -> None:
-    """As many stripes of queries as query heads, and of keys as the model has; also on a sheet that simplifies that.
-
-    Qwen3's heads are together twice as wide as its input, and are drawn so.
-    """
     variant = LIBRARY.variant(worksheet, model)
     boxes = right_stripes(variant)
     for key, count in zip(("W_Q", "W_K"), heads, strict=True):
@@ -71,7 +66,6 @@ def test_grouped_heads_share_the_stripes_of_keys_and_values(
 
 
 def test_as_wide_as_the_model_is_all_stripes_at_once() -> None:
-    """4096 columns of queries are those of all 32 heads; 8192 would make a layer twice as wide as 32 inputs."""
     everything = right_stripes(LLAMA, queries=4096)
     assert everything["W_Q"].part == everything["W_Q"].rect
     assert everything["W_K"].part != everything["W_K"].rect
@@ -80,13 +74,11 @@ def test_as_wide_as_the_model_is_all_stripes_at_once() -> None:
 
 
 def test_where_heads_together_are_not_as_wide_as_the_model_its_width_is_one_stripe() -> None:
-    """Qwen3 0.6B: 1024 columns are 8 of its 16 heads, not all; so they are drawn as those of one head."""
     boxes = right_stripes(LIBRARY.variant("llama-7b", "qwen3-0.6b"), queries=1024)
     assert boxes["W_Q"].part != boxes["W_Q"].rect
 
 
 def test_an_enlarged_head_is_named_so_and_only_true_numbers_are_written() -> None:
-    """A factor of 8 beside "8 heads" would be read as one of the model's numbers."""
     variant = LIBRARY.variant("llama-7b", "llama-3.2-1b", 60)
     figure = stripes(variant, variant.problem.answers)
     assert figure
@@ -101,7 +93,6 @@ def test_an_enlarged_head_is_named_so_and_only_true_numbers_are_written() -> Non
 
 
 def test_there_are_none_before_a_width_is_typed_or_where_heads_are_hidden() -> None:
-    """Neither with the input or a head alone, nor on a sheet that does not say how many heads there are."""
     right = LLAMA.problem.answers
     source, head = Blank("input", "columns"), Blank("queries", "columns")
     assert stripes(LLAMA, {source: right[source]}) is None
@@ -113,7 +104,6 @@ def test_there_are_none_before_a_width_is_typed_or_where_heads_are_hidden() -> N
 
 
 def test_a_drawing_that_may_not_compare_draws_each_width_as_one_stripe() -> None:
-    """All stripes at once would say that the width is that of all heads."""
     quiet = replace(LLAMA, worksheet=replace(LLAMA.worksheet, show_mismatches=False))
     boxes = right_stripes(quiet, queries=4096)
     assert boxes["W_Q"].part != boxes["W_Q"].rect
@@ -121,7 +111,6 @@ def test_a_drawing_that_may_not_compare_draws_each_width_as_one_stripe() -> None
 
 @pytest.mark.parametrize(("worksheet", "heads"), [("cross-t5-small", 8), ("cross-bart-base", 12)])
 def test_cross_attention_has_stripes_in_both_texts(worksheet: str, heads: int) -> None:
-    """Queries are one of the decoder's heads, and keys and values of the encoder's output are another figure."""
     variant = LIBRARY.variant(worksheet)
     figures = [each for each in draw_figures(variant, variant.problem.answers) if each.key == "stripes"]
     assert [{box.tensor for box in figure.boxes} for figure in figures] == [

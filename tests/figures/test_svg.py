@@ -14,7 +14,6 @@ HOSTILE = """</text><script>"'&amp;\u00a0</script>"""
 
 
 def test_texts_stand_in_svg_as_they_are_written() -> None:
-    """Read back by a parser of XML, no text and no attribute has lost, gained or changed a character."""
     variant = LIBRARY.variant("llama-7b")
     *_, figure = draw_figures(variant, variant.problem.answers)
     edges = tuple(replace(edge, name=HOSTILE, label=HOSTILE, shown="label") for edge in figure.edges)

@@ -137,7 +137,6 @@ def card_products(figure: Figure) -> Iterator[tuple[Box, Box, Box]]:
 
 
 def test_every_topic_is_drawn_for_some_sheet() -> None:
-    """Nothing that a sheet can be about is without a drawing, but a bug, which is looked for in a program."""
     own = (f"{key}@{worksheet.model}" for key, worksheet in LIBRARY.worksheets.items())
     drawn = {named(name).worksheet.topic for name in own if right_figures(name)}
     assert drawn == {key for key, topic in TOPICS.items() if not topic.bugs}
@@ -147,10 +146,6 @@ def test_every_topic_is_drawn_for_some_sheet() -> None:
 
 @on_every_sheet()
 def test_products_of_a_right_sheet_can_be_multiplied_as_they_are_drawn(name: str) -> None:
-    """Torch multiplies two matrices as wide and high as the drawn rectangles, and its result is as large as the third.
-
-    Where tokens are columns the same corner layout shows the transposed product.
-    """
     for figure in right_figures(name):
         for left, above, result in products(figure):
             shape = (meta(left.rect.height, left.rect.width) @ meta(above.rect.height, above.rect.width)).shape
@@ -159,7 +154,6 @@ def test_products_of_a_right_sheet_can_be_multiplied_as_they_are_drawn(name: str
 
 @on_every_sheet(lambda v: v.table.key in FIGURE_PLANS)
 def test_each_figure_of_products_has_as_many_as_its_plan(name: str) -> None:
-    """A layer's Q·Kᵀ and A·V are drawn for one head; nothing is left out."""
     table = named(name).table
     plans = {plan.key: plan for plan in FIGURE_PLANS[table.key]}
     table = DRAWN_WITH.get(table.key, table)
@@ -185,7 +179,6 @@ TOKEN_NAMES = {"tokens", "cached", "new tokens", "cached + new", "predicted", "e
 
 @on_every_sheet()
 def test_a_right_sheet_has_no_mismatch_and_every_asked_side_is_named(name: str) -> None:
-    """The sides of what the sheet asks for say what they count: tokens, embedding, heads …"""
     variant = named(name)
     for figure in right_figures(name):
         assert not figure.mismatches, figure.mismatches
@@ -209,10 +202,6 @@ def test_a_right_sheet_has_no_mismatch_and_every_asked_side_is_named(name: str) 
 
 @on_every_sheet(lambda v: v.worksheet.answers == "letters")
 def test_a_sheet_in_letters_has_no_numbers_in_its_figures(name: str) -> None:
-    """Sides, names, letters and sentences are in the sheet's symbols; a single token is one row, and pairs are half.
-
-    PyTorch's names for dimensions, and for the first place of one, are numbers.
-    """
     for figure in right_figures(name):
         words = [*(e.label + e.name for e in figure.edges), *(b.letter for b in figure.boxes), figure.alt_text]
         said = " ".join(
@@ -224,7 +213,6 @@ def test_a_sheet_in_letters_has_no_numbers_in_its_figures(name: str) -> None:
 
 @on_every_sheet()
 def test_alt_texts_follow_the_convention_and_the_model(name: str) -> None:
-    """The key comes first in Kᵀ·Q where tokens are columns; a mask is named in causal models alone."""
     variant = named(name)
     letters = variant.letters
     for figure in right_figures(name):
@@ -243,7 +231,6 @@ def test_alt_texts_follow_the_convention_and_the_model(name: str) -> None:
 
 @on_every_sheet(lambda v: bool(v.table.counts))
 def test_parts_of_a_count_are_drawn_as_long_as_their_whole(name: str) -> None:
-    """Each bar begins where the one before ends, and the whole is as long as all of them; a wrong whole is not."""
     variant = named(name)
     right = {blank: variant.answer(blank) for blank in variant.blanks}
     for figure in (figure for figure in draw_figures(variant, right) if figure.key == "parts"):
@@ -304,7 +291,6 @@ NUMBERED = st.deferred(
 
 @given(st.integers(0, 2**32), NUMBERED, st.sampled_from(SCALES))
 def test_each_pair_of_sides_that_differ_is_broken_in_plain_sight(seed: int, variant: Variant, scale: ScaleName) -> None:
-    """A bracket of a few pixels at least, and two numbers that stand free and inside the figure; none without one."""
     values = {blank: variant.answer(blank) for blank in variant.blanks}
     chance = Random(seed)  # noqa: S311 - so that it can be repeated
     values |= {chance.choice(variant.blanks): int(10 ** chance.uniform(0, 6)) for _ in range(chance.randrange(4))}
@@ -322,7 +308,6 @@ def test_each_pair_of_sides_that_differ_is_broken_in_plain_sight(seed: int, vari
 
 @given(st.integers(0, 2**32), st.sampled_from([HEAD, LAYER]))
 def test_there_is_a_mismatch_exactly_where_torch_cannot_multiply(seed: int, variant: Variant) -> None:
-    """For the right sheet with a few sides replaced by other sizes."""
     values = {blank: variant.answer(blank) for blank in variant.blanks}
     chance = Random(seed)  # noqa: S311 - so that it can be repeated
     sizes = [*values.values(), 7, 96]
@@ -336,7 +321,6 @@ def test_there_is_a_mismatch_exactly_where_torch_cannot_multiply(seed: int, vari
 
 @on_every_sheet()
 def test_an_empty_sheet_gives_no_answer_away(name: str) -> None:
-    """Asked sides have question marks; sentences name heads that share."""
     variant = named(name)
     for figure in draw_figures(variant, {}):
         assert not figure.mismatches
@@ -352,7 +336,6 @@ def test_an_empty_sheet_gives_no_answer_away(name: str) -> None:
 
 
 def test_letters_do_not_fit_because_their_numbers_are_equal() -> None:
-    """With 128 tokens T and d_h are both 128: T columns of queries still don't fit d_h columns of keys."""
     variant = LIBRARY.variant("letters-llama-7b", tokens=128)
     written = {Blank("queries", "columns"): "T", Blank("keys", "columns"): "d_h"}
     typed = {blank: variant.read(blank, text) for blank, text in written.items()}
@@ -366,7 +349,6 @@ def test_letters_do_not_fit_because_their_numbers_are_equal() -> None:
 
 
 def test_a_mask_hides_what_the_layers_hide() -> None:
-    """A window of 4096 keys among 9000 tokens: (9000 - 4096)² of 9000² entries besides the later tokens' half."""
     variant = LIBRARY.variant("llama-7b", "mistral-7b", 9000)
     figures = draw_figures(variant, {blank: variant.answer(blank) for blank in variant.blanks})
     weights = next(box for figure in figures for box in figure.boxes if box.tensor == "weights")
@@ -376,7 +358,6 @@ def test_a_mask_hides_what_the_layers_hide() -> None:
 
 @pytest.mark.parametrize("tokens", [40, 65, 66, 100])
 def test_a_window_to_both_sides_hides_tokens_beyond_either(tokens: int) -> None:
-    """ModernBERT with local layers alone: of 65 tokens each sees all; of more, two corners are hidden."""
     variant = LIBRARY.variant("bidirectional-bert-base", "modernbert-base", tokens)
     config = {**json.loads(variant.model.config), "layer_types": ["sliding_attention"] * 22}
     variant = replace(variant, model=replace(variant.model, architecture=build_architecture(config)))

@@ -326,7 +326,6 @@ def relative_error(found: torch.Tensor, expected: torch.Tensor) -> float:
 
 @pytest.mark.parametrize("case", one_in(6, CASES))
 def test_a_layer_and_its_heads_are_the_attention_of_transformers(case: str) -> None:
-    """The same attention weights, context and output from the layer's program, and from its heads' added up."""
     model, config = tiny_model(case, CASES[case])
     a = build_architecture(config.to_dict())
     observed = observe(case, model, a)
@@ -348,10 +347,6 @@ def test_a_layer_and_its_heads_are_the_attention_of_transformers(case: str) -> N
 
 @pytest.mark.parametrize("case", one_in(6, CASES))
 def test_split_heads_and_a_decode_step_are_the_same_attention(case: str) -> None:
-    """In three dimensions, for each input of a batch, and for the last token after a cache of the others.
-
-    Only an encoder's last token is left out: it has no cache.
-    """
     model, config = tiny_model(case, CASES[case])
     a = build_architecture(config.to_dict())
     observed = observe(case, model, a)
@@ -376,7 +371,6 @@ def test_split_heads_and_a_decode_step_are_the_same_attention(case: str) -> None
 
 @pytest.mark.parametrize("kind", ["t5", "bart", "whisper"])
 def test_cross_attention_is_that_of_transformers(kind: str) -> None:
-    """The decoder's second attention in layer 0, head by head: other tokens ask than answer."""
     model, config = tiny_model(kind, CASES[kind])
     a = architecture_of("cross-attention", build_architecture(config.to_dict()))
     seen: dict[str, Any] = {}
@@ -403,7 +397,6 @@ def test_cross_attention_is_that_of_transformers(kind: str) -> None:
 
 @pytest.mark.parametrize("key", PUBLISHED)
 def test_a_published_config_is_read_as_transformers_reads_it(key: str) -> None:
-    """The library's config.json as it is, with fewer layers and heads: its own heads, scaling, windows and biases."""
     from transformers import AutoConfig
 
     raw = json.loads((PROJECT / "worksheets" / "models" / f"{key}.json").read_text(encoding="utf-8"))["config"]

@@ -37,14 +37,12 @@ def pointing(target: Callable[[int], int], size: int = len(TEXT)) -> np.ndarray:
     ],
 )
 def test_a_head_made_for_a_pattern_has_the_score_one_in_it(target: Callable[[int], int], pattern: Pattern) -> None:
-    """And no other such score, but that a head that mostly rests on the first token is found for that, too."""
     scores = scores_of(pointing(target), TEXT)
     assert scores[pattern] == 1
     assert all(value == 0 for other, value in scores.items() if other not in (pattern, "first", "itself"))
 
 
 def test_the_first_token_is_nobodys_previous_one() -> None:
-    """A head that always rests on the first token doesn't look at the previous one, in the second row either."""
     assert scores_of(pointing(lambda _i: 0), TEXT)["previous"] == 0
 
 
@@ -59,7 +57,6 @@ def loops(matrix: np.ndarray, ids: list[int]) -> Iterator[tuple[Pattern, float]]
 
 
 def test_scores_are_those_of_plain_loops() -> None:
-    """For random weights of three heads in float16, with a token that comes three times; the pair is the largest."""
     ids = [1, 2, 1, 1, 3, 2, 4, 1]
     drawn = np.tril(np.random.default_rng(0).random((3, 8, 8)))
     weights = (drawn / drawn.sum(-1, keepdims=True)).astype(np.float16)
@@ -78,19 +75,16 @@ def test_scores_are_those_of_plain_loops() -> None:
      ([1, 1], {"repeats", "back", "previous"}), ([1], set(PATTERNS))],
 )  # fmt: skip
 def test_a_text_without_room_for_a_pattern_has_no_score_for_it(ids: list[int], missing: set[Pattern]) -> None:
-    """A token that follows itself at once has nothing to repeat yet."""
     size = len(ids)
     assert set(PATTERNS) - set(scores_of(np.ones((2, size, size)) / size, ids)) == missing
 
 
 def test_every_pattern_has_a_name_and_a_definition() -> None:
-    """In the order in which they are offered."""
     assert list(pattern_names()) == list(pattern_definitions()) == list(PATTERNS)
 
 
 @pytest.mark.slow
 def test_heads_that_others_have_found_are_found_in_smollm2() -> None:
-    """Previous token, itself and induction, which a forward pass written in numpy alone has shown, in any such text."""
     text = "The cat sat on the mat because it was tired. The cat sat on the mat because it was warm."
     scores = run_real_head(open_checkpoint("smollm2", []), text, layer=17, head=5).head_scores
     assert {(score.layer, score.head) for score in scores} == {

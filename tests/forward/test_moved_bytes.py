@@ -15,9 +15,6 @@ LLAMA = (
 
 @pytest.mark.slow
 def test_bytes_moved_are_those_of_each_operation() -> None:
-    """For each score in bfloat16: Q·Kᵀ writes 2 bytes, scaling reads and writes them, the mask is written (1 byte),
-    then read and applied (2 read, 2 written), the softmax reads and writes, A·V reads.
-    """
     model, n = read_config(LLAMA), 1000
     once, twice, thrice = (bytes_moved(model, times * n, "bfloat16") for times in (1, 2, 3))
     assert (thrice - 2 * twice + once) / (2 * n * n) == 2 + (2 + 2) + 1 + (1 + 2 + 2) + (2 + 2) + 2

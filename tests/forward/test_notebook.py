@@ -78,7 +78,6 @@ def variables_after(code: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("topic", RUNNABLE_TOPICS)
 def test_a_run_with_random_numbers_comes_out_of_its_notebook(topic: str) -> None:
-    """Completed it gives what the program gives; with a blank left or wrong, it stops at that assertion."""
     model = read_config(T5 if topic in ("cross-attention", "bidirectional-head") else LLAMA)
     run = run_head(model, 7, head=2, device="cpu", topic=topic)
     notebook = run_notebook(run)
@@ -100,7 +99,6 @@ def test_a_run_with_random_numbers_comes_out_of_its_notebook(topic: str) -> None
 
 
 def test_only_what_the_sheet_asks_is_asserted_and_nothing_shows_a_shape() -> None:
-    """The queries alone, once, although rotation makes them a second time; no comment has the shape of any tensor."""
     run = run_head(read_config(LLAMA), 7, device="cpu")
     source = "\n".join(code_cells(run_notebook(run, {"queries", "count"})))
     assert [match[1] for match in ASSERTION.finditer(source)] == ["Q"]
@@ -108,7 +106,6 @@ def test_only_what_the_sheet_asks_is_asserted_and_nothing_shows_a_shape() -> Non
 
 
 def test_a_name_that_somebody_typed_is_shown_as_it_is() -> None:
-    """Nothing in it is markdown, HTML or a formula, and a line break does not end the heading."""
     model = read_config(json.dumps(json.loads(LLAMA) | {"_name_or_path": "x"}))
     run = run_head(model, 7, device="cpu")
     named = run_notebook(type(run)(**{**vars(run), "model": "<b>$x$\n# *y*"}))
@@ -160,9 +157,6 @@ def assert_same_numbers(made: Mapping[str, Any], head: RealHead) -> None:
 
 
 def test_a_real_head_comes_out_of_its_notebook_again(tmp_path: Path) -> None:
-    """Read from its safetensors, it has the run's numbers. A wrong shape of a tensor, of one as it is stored, or a
-    wrong number of tokens stops it, and so does another head's slice of the file.
-    """
     folder = write_checkpoint(tmp_path / "tiny")
     head = run_real_head(open_checkpoint(folder, [tmp_path]), TEXT, layer=1, head=4, device="cpu")
     notebook = head_notebook(head, TEXT)
@@ -180,7 +174,6 @@ def test_a_real_head_comes_out_of_its_notebook_again(tmp_path: Path) -> None:
 
 
 def test_a_special_token_that_is_typed_is_none_that_the_tokenizer_adds(tmp_path: Path) -> None:
-    """A text with "<s>" in it has that token twice if the tokenizer begins each text with it; the notebook agrees."""
     folder = write_checkpoint(tmp_path / "tiny")
     tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
     tokenizer.add_special_tokens(["<s>"])
@@ -195,7 +188,6 @@ def test_a_special_token_that_is_typed_is_none_that_the_tokenizer_adds(tmp_path:
 
 
 def test_the_notebook_of_a_gguf_file_has_the_weights_with_it() -> None:
-    """The library torch reads no GGUF, so that nothing of the file is needed; too many numbers are refused."""
     head = run_real_head(open_checkpoint(SMOLLM2, ()), "The cat sat.", layer=0, head=4, device="cpu")
     code = "\n".join(code_cells(head_notebook(head, "The cat sat.")))
     assert_same_numbers(variables_after(completed_head(head, code)), head)
@@ -218,7 +210,6 @@ print(json.dumps({"output": variables["O"].tolist(), "forbidden": sorted(loaded 
     "kind", ["smollm2", "llama", "mistral", "qwen2", "qwen3", "gpt2", "gpt_neox", "phi3", "gemma2"]
 )
 def test_a_clean_process_needs_torch_safetensors_and_tokenizers_alone(kind: str, tmp_path: Path) -> None:
-    """For SmolLM2, and for a checkpoint of every family, as transformers writes it."""
     source = SMOLLM2
     if kind != "smollm2":
         from tests.helpers.small_checkpoints import small_model  # loads transformers

@@ -71,13 +71,11 @@ def in_the_background(runner: HeadRunner) -> tuple[threading.Thread, list[BaseEx
 
 
 def test_a_run_gives_plain_data(runner: HeadRunner) -> None:
-    """The head's shapes come back from the child, with every option passed on to it."""
     run = runner.run(LLAMA, 7, head=3, seed=5)
     assert (run.shapes["scores"], run.kv_head, run.seed, run.agrees) == ([7, 7], 1, 5, True)
 
 
 def test_a_real_head_runs_in_the_child(runner: HeadRunner) -> None:
-    """It tells of each layer below as it has run; the child keeps them for another head of the sentence."""
     reports: list[tuple[int, int]] = []
 
     def report(done: int, total: int) -> None:
@@ -90,7 +88,6 @@ def test_a_real_head_runs_in_the_child(runner: HeadRunner) -> None:
 
 
 def test_a_checkpoint_outside_the_listed_folders_is_refused_in_words(runner: HeadRunner, tmp_path: Path) -> None:
-    """As is a head that the model does not have; the child lives on."""
     (tmp_path / "model.gguf").write_bytes(b"GGUF")
     for source, layer in ((tmp_path / "model.gguf", 0), ("smollm2", 30)):
         with pytest.raises(ForwardError, match=r"\.$"):
@@ -99,7 +96,6 @@ def test_a_checkpoint_outside_the_listed_folders_is_refused_in_words(runner: Hea
 
 
 def test_two_runs_use_the_same_child(runner: HeadRunner) -> None:
-    """The child loads torch once: the second run finds the child of the first."""
     runner.run(LLAMA, 2)
     first = child()
     runner.run(LLAMA, 3)
@@ -109,7 +105,6 @@ def test_two_runs_use_the_same_child(runner: HeadRunner) -> None:
 
 @pytest.mark.slow
 def test_a_run_that_takes_too_long_is_stopped_and_the_next_one_works(runner: HeadRunner) -> None:
-    """The child of the long run is gone, and another one answers."""
     runner.run(LLAMA, 2)
     first = child()
     runner.time_limit_s = 0.05
@@ -123,7 +118,6 @@ def test_a_run_that_takes_too_long_is_stopped_and_the_next_one_works(runner: Hea
 
 @pytest.mark.slow
 def test_a_real_head_is_cancelled_while_the_layers_below_run(runner: HeadRunner) -> None:
-    """Its child is gone after the next layer at the latest, and another one answers."""
     layers = list[int]()
 
     def check() -> None:
@@ -140,9 +134,6 @@ def test_a_real_head_is_cancelled_while_the_layers_below_run(runner: HeadRunner)
 
 @pytest.mark.slow
 def test_a_real_head_that_takes_too_long_is_stopped_with_a_sentence_that_helps(runner: HeadRunner) -> None:
-    """It speaks of the sentence and the layer; a device for shapes alone, which a run with random numbers has, is of no
-    use here.
-    """
     runner.run_real_head("smollm2", "The cat", layer=0, head=0)
     runner.time_limit_s, layers = 1.0, list[int]()
 
@@ -160,7 +151,6 @@ def test_a_real_head_that_takes_too_long_is_stopped_with_a_sentence_that_helps(r
 
 @pytest.mark.slow
 def test_as_many_run_at_a_time_as_there_are_children(runner: HeadRunner) -> None:
-    """With one child the second call waits for the first, and its `check` can end the waiting; with two it does not."""
     thread, _ = in_the_background(runner)
 
     def give_up() -> None:
@@ -190,7 +180,6 @@ def test_as_many_run_at_a_time_as_there_are_children(runner: HeadRunner) -> None
 
 
 def test_the_device_of_runs_that_name_none(runner: HeadRunner, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It has a name and free memory; the runner's own choice holds where a run names no other."""
     here = runner.describe_device()
     assert here.name
     assert here.usable_bytes > 0
@@ -202,7 +191,6 @@ def test_the_device_of_runs_that_name_none(runner: HeadRunner, monkeypatch: pyte
 
 @pytest.mark.slow
 def test_a_child_that_is_killed_fails_the_run_and_not_the_next(runner: HeadRunner) -> None:
-    """What the system does to a process that takes too much memory: the run fails, and the runner goes on."""
     thread, caught = in_the_background(runner)
     pid = child()
     assert pid is not None
@@ -213,14 +201,12 @@ def test_a_child_that_is_killed_fails_the_run_and_not_the_next(runner: HeadRunne
 
 
 def test_a_refusal_comes_through_with_its_sentence(runner: HeadRunner) -> None:
-    """A head that does not exist is refused in words for a person, and the child lives on."""
     with pytest.raises(ForwardError, match=r"^The head must be a whole number from 0 to 3\.$"):
         runner.run(LLAMA, 2, head=4)
     assert child() is not None
 
 
 def test_a_fault_in_the_child_shows_nothing_of_its_insides(runner: HeadRunner) -> None:
-    """An Architecture that no config can give makes the head fail: the caller learns that it failed, and no more."""
     runner.run(LLAMA, 2)
     first = child()
     with pytest.raises(RunnerFailed, match=r"^$"):
@@ -231,7 +217,6 @@ def test_a_fault_in_the_child_shows_nothing_of_its_insides(runner: HeadRunner) -
 
 @pytest.mark.slow
 def test_a_child_that_has_nothing_to_do_is_ended() -> None:
-    """After the idle time the memory is given back; closing ends the runner for good."""
     runner = HeadRunner(idle_limit_s=0.1, start_limit_s=600)
     before = {process.pid for process in multiprocessing.active_children()}
     runner.run(LLAMA, 2)

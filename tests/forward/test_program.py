@@ -8,7 +8,6 @@ from app.forward import program
 
 
 def test_the_listing_at_the_top_of_the_program_module_is_what_a_run_prints() -> None:
-    """Every line, and every shape beside it as torch reports it."""
     examples = doctest.DocTestFinder().find(program)
     assert "A = torch.softmax(S, dim=-1)  # (100, 100)" in examples[0].examples[-1].want
     assert doctest.testmod(program).failed == 0

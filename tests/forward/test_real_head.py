@@ -98,7 +98,6 @@ MISREAD: dict[str, Callable[[LayerWeights], LayerWeights]] = {
 
 @pytest.mark.parametrize("family", FAMILY_CONFIGS)
 def test_weights_that_are_misread_are_noticed(family: str, tmp_path: Path) -> None:
-    """Key heads in the wrong order, a square matrix turned, a bias or gain left out, fused matrices cut otherwise."""
     model = small_model(family)
     checkpoint, ids = saved_checkpoint(model, tmp_path), [token.id for token in letters(TEXT)]
     weights, expected = checkpoint.layer_weights(0), observe(model, ids).inputs[1]
@@ -109,7 +108,6 @@ def test_weights_that_are_misread_are_noticed(family: str, tmp_path: Path) -> No
 
 @pytest.mark.parametrize("family", ["llama", "qwen2"])
 def test_a_gguf_file_gives_the_same_head(family: str, tmp_path: Path) -> None:
-    """With G < H; a llama whose rows stay as the converter permuted them is another model."""
     plain = {"attention_bias": False, "mlp_bias": False} if family == "llama" else {}
     model = small_model(family, **plain)
     checkpoint = open_checkpoint(write_gguf(model, tmp_path / "model.gguf"), [tmp_path])
@@ -126,7 +124,6 @@ def test_a_gguf_file_gives_the_same_head(family: str, tmp_path: Path) -> None:
 
 
 def test_a_head_of_smollm2_by_hand(smollm2: Checkpoint) -> None:
-    """Layer 0 in numpy, in float64: the file's rows of Q and K as they lie, with RoPE on neighbours."""
     run = run_real_head(smollm2, SENTENCE, layer=0, head=4)
     a, ids = smollm2.architecture, [token.id for token in run.tokens]
     every = slice(None)
@@ -172,7 +169,6 @@ def stored_gain(checkpoint: Checkpoint) -> np.ndarray:
 
 @pytest.mark.slow
 def test_smollm2_equals_transformers_on_the_same_dequantized_weights(smollm2: Checkpoint) -> None:
-    """Every head of layers 0, 14 and 29, and the likelihood; with half-split RoPE on rows as they lie it is worse."""
     from transformers import LlamaConfig, LlamaForCausalLM
     from transformers.modeling_gguf_pytorch_utils import load_gguf_checkpoint
     from transformers.models.llama.modeling_llama import apply_rotary_pos_emb
@@ -216,7 +212,6 @@ def test_smollm2_equals_transformers_on_the_same_dequantized_weights(smollm2: Ch
 
 @pytest.mark.slow
 def test_it_looks_at_the_cat_most_in_four_heads_only(smollm2: Checkpoint) -> None:
-    """What the worksheet says about its head and the others; their weights equal those of transformers (above)."""
     sheet, states = LIBRARY.worksheets["it-attends-smollm2"], HiddenStates()
     words = [token.text.strip("␣ ") for token in smollm2.tokens(sheet.sentence)]
     it, cat = words.index("it"), words.index("cat")
@@ -234,7 +229,6 @@ def test_it_looks_at_the_cat_most_in_four_heads_only(smollm2: Checkpoint) -> Non
 
 
 def test_the_lines_shown_are_the_lines_that_ran_without_random_numbers(tmp_path: Path) -> None:
-    """Executed as text on the head's tensors alone, they make the arrays of the run; shapes are beside them."""
     checkpoint = saved_checkpoint(small_model("qwen3"), tmp_path)
     run = run_real_head(checkpoint, TEXT, layer=1, head=2)
     code = "\n".join(line.code for line in run.lines)
@@ -248,7 +242,6 @@ def test_the_lines_shown_are_the_lines_that_ran_without_random_numbers(tmp_path:
 
 
 def test_scores_are_those_before_the_mask(tmp_path: Path) -> None:
-    """Of hidden keys, too; masked and with a softmax they are the weights."""
     run = run_real_head(saved_checkpoint(small_model("mistral"), tmp_path), TEXT, layer=0, head=1)
     masked = np.where(run.mask, run.arrays["scores"], -np.inf)
     expected = torch.softmax(torch.from_numpy(masked), -1)
@@ -258,7 +251,6 @@ def test_scores_are_those_before_the_mask(tmp_path: Path) -> None:
 
 
 def test_the_layers_below_run_once_for_a_sentence_and_memory_is_bounded(tmp_path: Path) -> None:
-    """A deeper layer starts where an earlier call stopped; what is kept stays below the bound."""
     checkpoint = saved_checkpoint(small_model("llama"), tmp_path)
     reports: list[tuple[int, int]] = []
     ids = [token.id for token in letters(TEXT)]
@@ -274,7 +266,6 @@ def test_the_layers_below_run_once_for_a_sentence_and_memory_is_bounded(tmp_path
 
 
 def test_another_sentence_reads_no_weights_of_a_small_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Those of one checkpoint are kept; of a larger model, or without a place for them, they are read each time."""
     checkpoint = saved_checkpoint(small_model("llama"), tmp_path)
     read: list[int] = []
     from_file = checkpoint.layer_weights
@@ -293,7 +284,6 @@ def test_another_sentence_reads_no_weights_of_a_small_model(tmp_path: Path, monk
 
 @pytest.mark.parametrize("family", ["llama", "mistral", "gemma2"])
 def test_the_fused_kernel_beside_the_plain_head(family: str, tmp_path: Path) -> None:
-    """The same output; a window is a mask of N × N bytes, and a softcap cannot be given to the kernel."""
     run = run_real_head(saved_checkpoint(small_model(family), tmp_path), TEXT, layer=0, head=1, compare=True)
     if family == "gemma2":
         assert run.sdpa is None
@@ -305,7 +295,6 @@ def test_the_fused_kernel_beside_the_plain_head(family: str, tmp_path: Path) -> 
 
 
 def test_a_run_is_stored_and_read_again(smollm2: Checkpoint) -> None:
-    """With every field; the npz file holds the tokens' ids and eight tensors in float32."""
     run = run_real_head(smollm2, "Zoë’s 😀 cat", layer=0, head=8, compare=True)
     again = RealHead.from_bytes(run.to_bytes())
     for name in ("tokens", "parts", "lines", "sdpa", "checkpoint", "revision", "layer", "head", "kv_head", "dtype"):
@@ -337,7 +326,6 @@ def test_a_run_is_stored_and_read_again(smollm2: Checkpoint) -> None:
     ],
 )
 def test_what_cannot_run_is_refused(changed: dict[str, Any], tmp_path: Path) -> None:
-    """With one sentence, before any layer runs."""
     arguments: dict[str, Any] = {"text": TEXT, "layer": 1, "head": 0, **changed}
 
     def report(_done: int, _total: int) -> None:
@@ -350,7 +338,6 @@ def test_what_cannot_run_is_refused(changed: dict[str, Any], tmp_path: Path) -> 
 
 
 def test_a_text_too_long_for_the_positions_is_told_both_numbers(tmp_path: Path) -> None:
-    """Those of its tokens and of the rows in the file's table, whatever else limits it."""
     checkpoint = saved_checkpoint(small_model("gpt2"), tmp_path)
     for most in (10, 4096):
         with pytest.raises(ForwardError, match=r"\b80 tokens.*\b64\b"):
@@ -359,7 +346,6 @@ def test_a_text_too_long_for_the_positions_is_told_both_numbers(tmp_path: Path) 
 
 @pytest.mark.parametrize("number", [float("nan"), float("inf")])
 def test_numbers_that_are_none_are_a_refusal(number: float, tmp_path: Path) -> None:
-    """Of this head, or of another one in its layer, whose weights are shown as well."""
     model = small_model("llama")
     with torch.no_grad():
         model.model.layers[1].self_attn.q_proj.weight[0, 0] = number  # of head 0
@@ -371,8 +357,6 @@ def test_numbers_that_are_none_are_a_refusal(number: float, tmp_path: Path) -> N
 
 
 def test_memory_that_runs_out_all_the_same_is_a_refusal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As on a GPU that others use, too."""
-
     def run_out(*_arguments: object) -> None:
         raise torch.OutOfMemoryError
 
@@ -383,7 +367,6 @@ def test_memory_that_runs_out_all_the_same_is_a_refusal(tmp_path: Path, monkeypa
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
 def test_other_number_formats_are_near(dtype: str, tmp_path: Path) -> None:
-    """The layers below run in the same format."""
     checkpoint = saved_checkpoint(small_model("qwen2"), tmp_path)
     exact, run = (run_real_head(checkpoint, TEXT, layer=1, head=1, dtype=name) for name in ("float32", dtype))
     assert 0 < relative_error(run.arrays["weights"], exact.arrays["weights"]) < 0.1

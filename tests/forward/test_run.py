@@ -130,7 +130,6 @@ def relative_error(found: torch.Tensor, expected: Floats) -> float:
 @pytest.mark.parametrize("device", COMPUTING_DEVICES)
 @pytest.mark.parametrize("name", MODELS)
 def test_a_head_agrees_with_numpy_in_double_precision(name: str, device: str) -> None:
-    """Queries to output are within 1e-5 of a reference that shares no code with the program, on a GPU too."""
     architecture = MODELS[name]
     lines = program(architecture, 100, head=architecture.H - 1, device=device)
     variables = execute(lines, device=device).variables
@@ -141,7 +140,6 @@ def test_a_head_agrees_with_numpy_in_double_precision(name: str, device: str) ->
 
 
 def test_a_bidirectional_head_masks_nothing() -> None:
-    """Without causal attention the first token looks at the last, as numpy does it."""
     architecture = replace(SMALL_GPT2, causal=False)
     variables = execute(program(architecture, 20)).variables
     given = {key: variables[key].double().numpy() for key in ("X", "W_Q", "W_K", "W_V", "W_O")}
@@ -150,7 +148,6 @@ def test_a_bidirectional_head_masks_nothing() -> None:
 
 
 def test_query_heads_of_one_group_share_keys_and_values_and_nothing_else() -> None:
-    """Heads 0 and 1 read key/value head 0 and head 2 reads another, with one seed and so one input."""
     first, second, third = (execute(program(MODELS["llama"], 9, head)).variables for head in (0, 1, 2))
     assert torch.equal(first["X"], third["X"])
     assert torch.equal(first["K"], second["K"])
@@ -161,7 +158,6 @@ def test_query_heads_of_one_group_share_keys_and_values_and_nothing_else() -> No
 
 
 def test_all_random_tensors_of_a_run_are_drawn_apart() -> None:
-    """No weight repeats another's numbers, nor those of another seed, and they spread as the config says."""
     variables = execute(program(GPT2, 768, head=1)).variables
     starts = set()
     for seed, head in itertools.product(range(9), range(4)):
@@ -199,7 +195,6 @@ def architectures(draw: st.DrawFn) -> Architecture:
 def test_every_head_has_the_table_s_shapes_and_sound_weights(
     device: str, architecture: Architecture, tokens: int, dtype: str, data: st.DataObject
 ) -> None:
-    """Whatever the sizes: torch's shapes are the table's, rows sum to one, nothing looks ahead or out of the window."""
     head = data.draw(st.integers(0, architecture.H - 1))
     run = run_head(architecture, tokens, head=head, device=device, dtype=dtype)
     table = SINGLE_HEAD.shapes({"N": tokens, **{s: n for s, n in architecture.sizes.items() if n}})
@@ -215,7 +210,6 @@ def test_every_head_has_the_table_s_shapes_and_sound_weights(
 
 
 def test_every_line_that_makes_a_tensor_carries_its_shape() -> None:
-    """The student reads the shape beside the line, as torch reported it."""
     run = run_head(MODELS["llama"], 7, device="cpu")
     texts = [line.text for line in run.lines]
     assert "Q = X @ W_Q  # (7, 8)" in texts
@@ -225,7 +219,6 @@ def test_every_line_that_makes_a_tensor_carries_its_shape() -> None:
 
 
 def test_a_tensor_of_another_shape_is_named() -> None:
-    """With keys one column wider than the table says, just those who feel it disagree."""
     given = {"W_Q": torch.ones(32, 9), "W_K": torch.ones(32, 9), "b_Q": torch.ones(9), "b_K": torch.ones(9)}
     variables = execute(program(SMALL_GPT2, 5), given).variables
     shapes = {tensor.key: list(variables[tensor.letter].shape) for tensor in SINGLE_HEAD.tensors}
@@ -234,7 +227,6 @@ def test_a_tensor_of_another_shape_is_named() -> None:
 
 @pytest.mark.parametrize("device", COMPUTING_DEVICES)
 def test_the_program_pasted_elsewhere_gives_the_same_output_bit_by_bit(device: str) -> None:
-    """The text with its shapes beside it is the whole program: a fresh namespace needs nothing else."""
     for architecture in (MODELS["llama3 scaling"], MODELS["qwen3"], MODELS["mistral, window of 30"]):
         lines = run_head(architecture, 40, head=3, device=device, seed=11).lines
         pasted: dict[str, Any] = {}
@@ -244,7 +236,6 @@ def test_the_program_pasted_elsewhere_gives_the_same_output_bit_by_bit(device: s
 
 
 def test_nothing_written_in_a_config_enters_the_program() -> None:
-    """A model's name and an unknown scaling stay outside; a number that is text is refused."""
     hostile = 'x"\nimport os'
     scaling = {"rope_type": "linear", "factor": 2.0, hostile: hostile}
     architecture = replace(model("llama", 8, 2, 1, rope_scaling=scaling), name=hostile)
@@ -259,7 +250,6 @@ def test_nothing_written_in_a_config_enters_the_program() -> None:
 
 
 def test_notes_say_what_a_reader_should_know() -> None:
-    """Each note is there where it holds and nowhere else."""
     yarn = model("llama", 8, 2, 2, rope_scaling={"type": "yarn", "factor": 4.0})
     assert notes(yarn, 9) == ("rope-scaling:yarn",)
     assert notes(MODELS["mistral, window of 30"], 30) == ("keys-shared",)
@@ -269,7 +259,6 @@ def test_notes_say_what_a_reader_should_know() -> None:
 
 
 def test_a_head_of_the_largest_model_shows_its_shapes_without_memory() -> None:
-    """The sizes of Llama 405B and 131,072 tokens on the meta device: real shapes, at once, and no number."""
     architecture = model("llama", 16384, 128, 8, rope_scaling=LLAMA3, max_position_embeddings=131072)
     torch.empty(1, device="meta").cos()  # the first use of the meta device loads torch's Python parts
     began = time.process_time()
@@ -281,7 +270,6 @@ def test_a_head_of_the_largest_model_shows_its_shapes_without_memory() -> None:
 
 
 def test_a_head_that_does_not_fit_is_refused_with_its_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The sentence names what it needs, what there is, and the way out; a tenth stays free."""
     needed = bytes_needed(GPT2, 1000)
     free = int(needed / 0.9) - 2
     monkeypatch.setattr(forward, "available_bytes", lambda device: free)
@@ -294,7 +282,6 @@ def test_a_head_that_does_not_fit_is_refused_with_its_bytes(monkeypatch: pytest.
 @pytest.mark.parametrize("name", ["gpt2", "llama", "qwen3 0.6B", "mistral, window of 30"])
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 def test_the_bytes_needed_are_those_of_the_tensors_left_at_the_end(name: str, dtype: str) -> None:
-    """Every storage that is alive after the run, counted once; the frequencies, a few numbers, are left out."""
     architecture = MODELS[name]
     variables = execute(program(architecture, 300, dtype=dtype)).variables
     alive = {t.untyped_storage().data_ptr(): t.untyped_storage().nbytes() for t in variables.values() if _is_tensor(t)}
@@ -307,12 +294,6 @@ def _is_tensor(value: object) -> bool:
 
 
 def test_very_few_tokens_need_the_bytes_of_rotating_their_queries_and_keys() -> None:
-    """One token, d = 4, d_h = 1000, d_v = 2, four bytes a number, added up by hand.
-
-    X 4, W_Q and W_K 8000, W_V and W_O 16, Q and K 2000, V 2: 10,022 numbers, 40,088 bytes. Beside them 8 for the
-    position, 500 angles of 8, cosines and sines of 4 (8,000), old Q and K (8,000). Rotating adds 4,000, the norm 12,000
-    beside gains of 8,000.
-    """
     narrow = replace(MODELS["llama"], d=4, H=1, G=1, d_h=1000, d_v=2, rotary=Rotary(10000.0, 1000))
     assert bytes_needed(narrow, 1) == 40_088 + 8 + 8_000 + 8_000 + 4_000
     normed = replace(narrow, qk_norm="per-head", qk_norm_eps=1e-6)
@@ -323,7 +304,6 @@ def test_very_few_tokens_need_the_bytes_of_rotating_their_queries_and_keys() -> 
 def test_no_peak_is_reported_that_the_tensors_do_not_fit_in(
     monkeypatch: pytest.MonkeyPatch, measured: int, reported: int | None
 ) -> None:
-    """One head of LLaMA 7B with 100 tokens: its input and parameters alone are 10,027,008 bytes."""
     monkeypatch.setattr("app.forward.run.peak_bytes_since", lambda _device, _start: measured)
     assert run_head(MODELS["llama 7B"], 100, device="cpu").peak_bytes == reported
 
@@ -331,7 +311,6 @@ def test_no_peak_is_reported_that_the_tensors_do_not_fit_in(
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux lets a process reset its own peak")
 @pytest.mark.parametrize(("name", "tokens"), [("llama", 3000), ("llama 7B", 97)])
 def test_the_measured_peak_is_about_the_bytes_needed(name: str, tokens: int) -> None:
-    """No copy of N × N is made that the count does not know, and a small head is not charged for the libraries' own."""
     run = run_head(MODELS[name], tokens, device="cpu")
     if run.peak_bytes is None:
         pytest.skip("this system does not let a process reset its own peak")
@@ -341,7 +320,6 @@ def test_the_measured_peak_is_about_the_bytes_needed(name: str, tokens: int) -> 
 
 
 def test_the_picture_is_the_mean_of_each_block_of_weights() -> None:
-    """At 250 tokens a cell averages 3 × 3 weights; the last row and column have one token left."""
     lines = program(SMALL_GPT2, 250)
     weights = execute(lines).variables["A"].double().numpy()
     picture = run_head(SMALL_GPT2, 250, device="cpu").picture
@@ -353,7 +331,6 @@ def test_the_picture_is_the_mean_of_each_block_of_weights() -> None:
 
 
 def test_a_run_is_plain_data_for_json() -> None:
-    """Nothing of torch is left in it, and no number that JSON does not know, even where the scores overflow."""
     run = run_head(replace(SMALL_GPT2, initializer_range=1e11), 5, device="cpu", dtype="float16")
     assert (run.row_sums, run.picture, run.notes[-1]) == (None, None, "not-finite")
     again = json.loads(json.dumps(run.as_dict(), allow_nan=False))
@@ -376,20 +353,17 @@ def test_a_run_is_plain_data_for_json() -> None:
     ],
 )
 def test_an_argument_out_of_its_range_is_refused_in_a_sentence(options: dict[str, Any], says: str) -> None:
-    """The sentence says which values there are."""
     with pytest.raises(ForwardError, match=says):
         run_head(replace(GPT2, C=1024), **({"tokens": 5} | options))
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has the device")
 def test_a_device_that_is_not_here_is_refused_with_those_that_are() -> None:
-    """Asked for a GPU, a machine without one names what it has."""
     with pytest.raises(ForwardError, match=r"no cuda device: choose one of .*cpu, meta"):
         run_head(GPT2, 5, device="cuda")
 
 
 def test_importing_the_module_loads_neither_torch_nor_numpy() -> None:
-    """The web app and the terminal start fast: a head is the first to need them."""
     code = (
         "import sys, app.forward.run, app.forward.process; print(*({'torch', 'numpy', 'psutil'} & sys.modules.keys()))"
     )

@@ -117,7 +117,6 @@ def relative_error(found: torch.Tensor, expected: Floats) -> float:
 @pytest.mark.parametrize("device", COMPUTING_DEVICES)
 @pytest.mark.parametrize("name", MODELS)
 def test_a_layer_agrees_with_numpy_in_double_precision(name: str, device: str) -> None:
-    """Queries to output are within 1e-5 of a reference that shares no code with the program, on a GPU too."""
     architecture = MODELS[name]
     variables = execute(program(architecture, 70, device=device, topic=LAYER), device=device).variables
     w = {key: variables[key].cpu().double().numpy() for key in ("X", "W_Q", "W_K", "W_V", "W_O")}
@@ -128,7 +127,6 @@ def test_a_layer_agrees_with_numpy_in_double_precision(name: str, device: str) -
 
 @pytest.mark.parametrize("name", ["llama, values of another width", "qwen3", "gpt2 with shared keys"])
 def test_a_layer_contains_the_heads_of_the_single_head_program(name: str) -> None:
-    """Every head's own program draws the numbers that stand in its columns, and the heads' outputs add up."""
     a = MODELS[name]
     layer = execute(program(a, 20, topic=LAYER, seed=5)).variables
     total = torch.zeros_like(layer["O"])
@@ -147,7 +145,6 @@ def test_a_layer_contains_the_heads_of_the_single_head_program(name: str) -> Non
 
 @pytest.mark.parametrize("name", ["llama, values of another width", "qwen3", "gpt2 with shared keys"])
 def test_all_heads_of_a_run_have_the_shapes_of_a_sheet_in_three_dimensions(name: str) -> None:
-    """Queries, keys and values by head, scores, weights and weighted sums, as the layer's program computes them."""
     architecture = MODELS[name]
     variables = execute(program(architecture, 20, topic=LAYER)).variables
     shapes = topic_for("three-dimensions", architecture, 20).shapes(sizes_for("three-dimensions", architecture, 20, 20))
@@ -186,7 +183,6 @@ def architectures(draw: st.DrawFn) -> Architecture:
 def test_every_layer_has_the_table_s_shapes_and_sound_weights(
     architecture: Architecture, tokens: int, dtype: str, data: st.DataObject
 ) -> None:
-    """Whatever the sizes: torch's shapes are the table's, and every row of every head sums to one."""
     head = data.draw(st.integers(0, architecture.H - 1))
     run = run_head(architecture, tokens, head=head, device="cpu", dtype=dtype, topic=LAYER)
     table = ATTENTION_LAYER.shapes({**architecture.all_sizes, "N": tokens})
@@ -205,7 +201,6 @@ def test_every_layer_has_the_table_s_shapes_and_sound_weights(
 
 @pytest.mark.parametrize("name", MODELS)
 def test_the_shape_beside_a_line_is_the_one_its_variable_has_there(name: str) -> None:
-    """Run line by line, every variable has the printed shape at once, and keeps it to the end."""
     variables: dict[str, Any] = {}
     for line in run_head(MODELS[name], 7, device="cpu", topic=LAYER).lines:
         exec(line.code, variables)  # noqa: S102 - the lines of program()
@@ -213,7 +208,6 @@ def test_the_shape_beside_a_line_is_the_one_its_variable_has_there(name: str) ->
 
 
 def test_the_lines_show_all_heads_and_the_one_that_the_table_asks_for() -> None:
-    """S is three-dimensional beside its lines; the row "scores" is one head of it, from torch, as a line of its own."""
     run = run_head(LLAMA, 7, device="cpu", topic=LAYER, head=3)
     texts = [line.text for line in run.lines]
     assert "Q = X @ W_Q  # (7, 32)" in texts
@@ -228,10 +222,6 @@ def test_the_lines_show_all_heads_and_the_one_that_the_table_asks_for() -> None:
 
 
 def test_a_tensor_of_another_shape_is_named() -> None:
-    """What torch reports is compared, key by key: with an output projection of 9 columns the output is not the table's.
-
-    W_Q is drawn in the line of W_O; the one that is given replaces the drawn one, the other is left as it is.
-    """
     lines = program(LLAMA, 5, topic=LAYER)
     variables, plain = execute(lines, {"W_O": torch.ones(32, 9)}).variables, execute(lines).variables
     assert torch.equal(variables["W_Q"], plain["W_Q"])
@@ -244,7 +234,6 @@ def test_a_tensor_of_another_shape_is_named() -> None:
 
 @pytest.mark.parametrize("name", ["qwen3", "mistral, window of 30", "gpt2"])
 def test_the_program_pasted_elsewhere_gives_the_same_output_bit_by_bit(name: str) -> None:
-    """The text with its shapes beside it is the whole program: a fresh namespace needs nothing else."""
     lines = run_head(MODELS[name], 40, head=2, device="cpu", seed=11, topic=LAYER).lines
     pasted: dict[str, Any] = {}
     exec(listing(lines), pasted)  # noqa: S102 - this is the test: the shown text is the code that ran
@@ -252,7 +241,6 @@ def test_the_program_pasted_elsewhere_gives_the_same_output_bit_by_bit(name: str
 
 
 def test_a_layer_of_the_largest_model_shows_its_shapes_without_memory() -> None:
-    """Llama 405B with 131,072 tokens on the meta device: 128 heads of N × N, at once, and no number."""
     torch.empty(1, device="meta").cos()  # the first use of the meta device loads torch's Python parts
     began = time.process_time()
     run = run_head(build_architecture(LLAMA_405B), 131072, device="meta", dtype="bfloat16", topic=LAYER)
@@ -265,7 +253,6 @@ def test_a_layer_of_the_largest_model_shows_its_shapes_without_memory() -> None:
 
 
 def test_a_layer_that_does_not_fit_is_refused_with_its_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is enough for one head is not enough for all: the sentence names the layer and its bytes."""
     free = 2 * bytes_needed(GPT2, 1000)
     needed = bytes_needed(GPT2, 1000, topic=LAYER)
     monkeypatch.setattr(forward, "available_bytes", lambda device: free)
@@ -277,10 +264,6 @@ def test_a_layer_that_does_not_fit_is_refused_with_its_bytes(monkeypatch: pytest
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 def test_the_bytes_needed_are_those_of_the_tensors_left_at_the_end(name: str, dtype: str) -> None:
-    """Every storage that is alive after the run, counted once; the frequencies, a few numbers, are left out.
-
-    No key or value is there once for each of the query heads that read it.
-    """
     architecture = MODELS[name]
     variables = execute(program(architecture, 300, dtype=dtype, topic=LAYER)).variables
     tensors = [value for value in variables.values() if isinstance(value, torch.Tensor)]
@@ -291,15 +274,6 @@ def test_the_bytes_needed_are_those_of_the_tensors_left_at_the_end(name: str, dt
 
 
 def test_very_few_tokens_need_the_bytes_of_rotating_and_norming_queries_and_keys() -> None:
-    """One token, d = 4, H = G = 1, d_h = 1000, d_v = 2, four bytes a number, added up by hand.
-
-    X 4, W_Q and W_K 8,000, W_V and W_O 16, Q and K 2,000, V 2: 10,022 numbers; rotated q and k 2,000; S, A 2, c, C 4,
-    O 4. Beside them 8 bytes for the position, 500 angles of 8, cosines and sines of 4 (8,000 bytes). While keys are
-    rotated two half results (1,000 numbers) stand where S to O (10) are not yet. With a norm 2,000 more numbers, and
-    while queries are normed, 3,000 where normed keys (1,000), rotated ones (2,000) and S to O are not yet:
-    nothing more.
-    With a norm and no rotation the 3,000 of normed keys stand where S to O are not yet. Gains are 2,000 numbers.
-    """
     narrow = replace(LLAMA, d=4, H=1, G=1, d_h=1000, d_v=2, rotary=Rotary(10000.0, 1000))
     numbers = 10_022 + 2_000 + 1_000
     assert bytes_needed(narrow, 1, topic=LAYER) == 4 * numbers + 8 + 8_000
@@ -312,7 +286,6 @@ def test_very_few_tokens_need_the_bytes_of_rotating_and_norming_queries_and_keys
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux lets a process reset its own peak")
 @pytest.mark.parametrize(("name", "tokens"), [("llama", 1500), ("norm without rotation, keys shared", 1000)])
 def test_the_measured_peak_is_about_the_bytes_needed(name: str, tokens: int) -> None:
-    """No copy of H × N × N is made that the count does not know."""
     run = run_head(MODELS[name], tokens, device="cpu", topic=LAYER)
     if run.peak_bytes is None:
         pytest.skip("this system does not let a process reset its own peak")
@@ -320,7 +293,6 @@ def test_the_measured_peak_is_about_the_bytes_needed(name: str, tokens: int) -> 
 
 
 def test_sums_are_of_all_heads_and_the_picture_of_one() -> None:
-    """At 150 tokens a cell averages 2 × 2 weights of the head asked for; the sums are the extremes over every head."""
     run = run_head(LLAMA, 150, device="cpu", topic=LAYER, head=2, dtype="bfloat16")
     weights = execute(program(LLAMA, 150, topic=LAYER, head=2, dtype="bfloat16")).variables["A"].double().numpy()
     assert run.picture is not None
@@ -332,14 +304,12 @@ def test_sums_are_of_all_heads_and_the_picture_of_one() -> None:
 
 
 def test_a_layer_s_run_is_plain_data_for_json_even_where_scores_overflow() -> None:
-    """No number that JSON does not know, and no picture of weights that are none."""
     run = run_head(replace(GPT2, initializer_range=1e11), 5, device="cpu", dtype="float16", topic=LAYER)
     assert (run.row_sums, run.picture, run.notes[-1]) == (None, None, "not-finite")
     assert json.loads(json.dumps(run.as_dict(), allow_nan=False))["head"] is None
 
 
 def test_a_topic_with_nothing_to_run_is_refused_in_a_sentence() -> None:
-    """The sentence says which there are; a head out of range is refused for a layer too."""
     with pytest.raises(ForwardError, match="single-head, bidirectional-head, attention-layer"):
         run_head(GPT2, 5, topic="growth")
     with pytest.raises(ForwardError, match="from 0 to 3"):
@@ -353,7 +323,6 @@ def sheet_of_a_layer(**changes: Any) -> Variant:
 
 
 def test_a_sheet_on_a_layer_runs_the_layer() -> None:
-    """The shapes beside the answers are the layer's, and the answers' own."""
     variant = sheet_of_a_layer()
     result = run_sheet(RunnerInThisProcess(), variant, head=9, device="cpu")
     observed = {row.key: tuple(result.shapes[row.key]) for row in variant.rows}
@@ -371,14 +340,12 @@ def test_a_sheet_on_a_layer_runs_the_layer() -> None:
 
 
 def test_a_simplified_sheet_on_a_layer_runs_the_layer_it_asks_about() -> None:
-    """With keys and values for every query head the answers are 50 × 896, and so is what stands beside them."""
     variant = sheet_of_a_layer(kv_head_per_query_head=True)
     result = run_sheet(RunnerInThisProcess(), variant, device="meta")
     assert (result.shapes["keys"], result.agrees) == ([50, 896], True)
 
 
 def test_the_terminal_runs_a_layer(capsys: pytest.CaptureFixture[str]) -> None:
-    """`run --topic attention-layer` prints the layer's shapes; without it, the head's."""
     main(["run", "qwen2.5-0.5b", "--tokens", "50", "--device", "meta", "--topic", LAYER])
     assert "queries  50 × 896" in capsys.readouterr().out
     main(["run", "qwen2.5-0.5b", "--tokens", "50", "--device", "meta"])

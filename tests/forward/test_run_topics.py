@@ -35,7 +35,6 @@ def is_runnable(topic: str, a: Architecture, tokens: int) -> bool:
 
 @pytest.mark.parametrize("key", one_in(6, list(LIBRARY.models)))
 def test_every_model_of_the_library_has_the_shapes_of_its_sheets(key: str) -> None:
-    """On the meta device, whose shapes are torch's; a topic that is not true of a model is refused with a sentence."""
     a = LIBRARY.model(key).architecture
     tokens = a.fixed_tokens or TOKENS
     for topic in TOPICS_TO_RUN:
@@ -48,7 +47,6 @@ def test_every_model_of_the_library_has_the_shapes_of_its_sheets(key: str) -> No
 
 
 def test_shapes_worked_out_by_hand() -> None:
-    """LLaMA 3 8B, 32 query heads on 8 key/value heads of 128; a cache of 60; T5 small with 25 decoder tokens."""
     llama = LIBRARY.model("llama-3-8b").architecture
     heads = run_head(llama, 60, topic="three-dimensions", device="meta").shapes
     assert (heads["split_keys"], heads["repeated_keys"]) == ([60, 8, 128], [32, 60, 128])
@@ -61,7 +59,6 @@ def test_shapes_worked_out_by_hand() -> None:
 
 
 def test_the_weights_of_one_head_are_pictured() -> None:
-    """Of the first input of a batch, the head asked for; a decode step has one row, and no picture."""
     gpt2 = LIBRARY.model("gpt2").architecture
     run = run_head(gpt2, 8, topic="four-dimensions", head=5, device="cpu")
     weights = execute(program(gpt2, 8, topic="four-dimensions")).variables["A"]
@@ -74,7 +71,6 @@ def test_the_weights_of_one_head_are_pictured() -> None:
 @pytest.mark.parametrize("topic", TOPICS_TO_RUN)
 @pytest.mark.parametrize("key", ["gpt2", "llama-3.2-1b", "gemma-2-2b", "gpt-oss-20b", "t5-small"])
 def test_the_bytes_needed_are_about_those_left_at_the_end(key: str, topic: str) -> None:
-    """Every storage that is alive after the run, counted once."""
     a = LIBRARY.model(key).architecture
     if not is_runnable(topic, a, 100):
         return
@@ -85,7 +81,6 @@ def test_the_bytes_needed_are_about_those_left_at_the_end(key: str, topic: str) 
 
 
 def test_what_no_line_computes_is_refused() -> None:
-    """T5's decoder sorts distances into other buckets than its encoder."""
     with pytest.raises(ForwardError, match="decode step cannot run"):
         run_head(LIBRARY.model("t5-small").architecture, 20, topic="decode-step", device="meta")
     with pytest.raises(ForwardError, match="from 1 to"):
@@ -96,7 +91,6 @@ def test_what_no_line_computes_is_refused() -> None:
 
 @pytest.mark.parametrize("topic", TOPICS_TO_RUN)
 def test_a_sheet_has_torchs_shape_next_to_each_answer(topic: str) -> None:
-    """Each answer of the first worksheet on the topic is the length that torch reports."""
     key = next(key for key, sheet in LIBRARY.worksheets.items() if sheet.topic == topic)
     variant: Variant = LIBRARY.variant(key)
     result = run_sheet(RunnerInThisProcess(), variant, device="meta")
@@ -106,7 +100,6 @@ def test_a_sheet_has_torchs_shape_next_to_each_answer(topic: str) -> None:
 
 
 def test_a_topic_that_can_be_run_has_a_button() -> None:
-    """And a title for the page of the run; no other topic has."""
     wording = LIBRARY.wording.topics
     assert {key for key, topic in TOPICS.items() if topic.program} == {
         key for key, words in wording.items() if words.run_button and words.run_title
@@ -114,7 +107,6 @@ def test_a_topic_that_can_be_run_has_a_button() -> None:
 
 
 def test_the_terminal_runs_two_texts(capsys: pytest.CaptureFixture[str]) -> None:
-    """`run --topic cross-attention --decoder-tokens 25` prints the shapes of 25 queries and 30 keys."""
     command = ["run", "t5-small", "--tokens", "30", "--device", "meta", "--topic", "cross-attention", "--json"]
     main([*command, "--decoder-tokens", "25"])
     assert json.loads(capsys.readouterr().out)["shapes"]["scores"] == [25, 30]

@@ -50,7 +50,6 @@ def kinds(report: Report) -> dict[str, str]:
 def test_a_number_that_just_misses_is_told_apart(
     library: Library, worksheet: str, box: str, text: str, missed: str | None
 ) -> None:
-    """It is as wrong as any other, but what is said of it doesn't ask about shapes where its rounding is at fault."""
     variant = library.variant(worksheet)
     blank = variant.blanks_by_name[box]
     typed = variant.read(blank, text)
@@ -65,14 +64,12 @@ def test_a_number_that_just_misses_is_told_apart(
 
 
 def test_within_a_tolerance_nothing_is_asked_to_be_exact(library: Library) -> None:
-    """6.7e9 is farther from the right number than the tolerance, which allows more than the exact number."""
     variant = with_tolerance(library.variant("count-llama-7b"), 0.005)
     mark = grade(variant, {"total.count": "6.7e9"}).marks[variant.blanks_by_name["total.count"]]
     assert (mark.kind, mark.message) == ("wrong", variant.text.nudge(variant.blanks_by_name["total.count"]))
 
 
 def test_marks_in_letters_do_not_depend_on_a_coincidence_of_the_number_of_tokens(library: Library) -> None:
-    """In LLaMA 7B 128 is also the head dimension; the same letters get the same marks there as at 100 tokens."""
     for changes in (
         {"values.columns": "T", "context.columns": "T"},
         {"queries.rows": "d_h", "scores.rows": "d_h"},
@@ -90,7 +87,6 @@ def test_marks_in_letters_do_not_depend_on_a_coincidence_of_the_number_of_tokens
 
 
 def test_a_mismatch_on_a_sheet_in_letters_is_said_in_letters(library: Library) -> None:
-    """The student typed T and d_h, so the sentence names no number."""
     variant = library.variant("letters-llama-7b")
     report = grade(variant, {"queries.columns": "d_h", "keys.columns": "T"})
     assert report.first_mismatch is not None
@@ -110,19 +106,16 @@ def test_a_mismatch_on_a_sheet_in_letters_is_said_in_letters(library: Library) -
     ],
 )
 def test_a_worksheet_can_tolerate_rounded_counts(library: Library, tolerance: float, text: str, kind: str) -> None:
-    """LLaMA 7B has 6,738,415,616 parameters; 6.6e9 is 2 % less."""
     variant = with_tolerance(library.variant("count-llama-7b"), tolerance)
     assert filled(variant, {"total.count": text}).marks[variant.blanks_by_name["total.count"]].kind == kind
 
 
 def test_rows_and_columns_are_never_tolerated(library: Library) -> None:
-    """4097 columns are wrong whatever the tolerance; the count of the same matrix may be rounded."""
     variant = with_tolerance(library.variant("matrices-llama-7b"), 0.1)
     assert kinds(filled(variant, {"W_Q.rows": "4097", "W_Q.count": "1.7e7"})) == {"W_Q.rows": "wrong"}
 
 
 def test_follow_through_and_diagnosis_take_rounded_counts_too(library: Library) -> None:
-    """Bytes at eight bits are half of those at sixteen, up to the rounding; a rounded misconception is recognised."""
     variant = library.variant("costs-llama-7b")
     halves = filled(variant, {"weights_16_bit.count": "27.0 GB", "weights_8_bit.count": "13.5 GB"})
     assert kinds(halves) == {"weights_16_bit.count": "wrong", "weights_8_bit.count": "follows"}
@@ -135,7 +128,6 @@ def test_follow_through_and_diagnosis_take_rounded_counts_too(library: Library) 
 
 
 def test_a_sheet_says_how_far_counts_may_be_rounded(library: Library) -> None:
-    """The task names the tolerance, and rounded bytes where bytes are asked; sheets of shapes say nothing of it."""
     counting, costs, head = (library.variant(key) for key in ("count-llama-7b", "costs-llama-7b", "llama-7b"))
     assert "within 2.5%" in with_tolerance(counting, 0.025).text.task
     assert "within" not in counting.text.task
@@ -148,7 +140,6 @@ def test_a_sheet_says_how_far_counts_may_be_rounded(library: Library) -> None:
 def test_a_formula_that_comes_to_the_right_number_by_chance_is_told_so(
     library: Library, typed: str, near: str | None
 ) -> None:
-    """In DeepSeek-V2-Lite 16 heads of 128 are 2048, and so is the embedding dimension, by chance."""
     variant = library.variant("letters-latent-deepseek-v2-lite")
     blank = variant.blanks_by_name["values.columns"]
     mark = filled(variant, {"values.columns": typed}).marks[blank]

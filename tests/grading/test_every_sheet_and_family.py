@@ -49,7 +49,6 @@ def test_some_models_have_a_context_length_and_some_have_none() -> None:
 
 @pytest.mark.parametrize("sheet", one_in(12, LIBRARY.worksheets))
 def test_a_sheet_is_graded_for_every_family(sheet: str, caplog: pytest.LogCaptureFixture) -> None:
-    """Right answers earn all, wrong and missing ones nothing, with hints; nothing is left out of the diagnosis."""
     library = LIBRARY.with_added(models=one_of_each_family())
     for model in one_of_each_family():
         if library.refusal(sheet, model.key):
@@ -69,7 +68,6 @@ def test_a_sheet_is_graded_for_every_family(sheet: str, caplog: pytest.LogCaptur
 def test_a_misconception_that_cannot_be_worked_out_is_left_out_and_logged(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The others are still diagnosed."""
     faulty = Misconception("faulty", 999, {"parameter-count": (Prediction({"embedding.count": "right + C*d"}),)})
     monkeypatch.setattr(predictions, "MISCONCEPTIONS", (faulty, *MISCONCEPTIONS))
     config = json.dumps(

@@ -37,7 +37,6 @@ def marked(library: Library, key: str, *typed: object) -> AskedBoxes:
 
 
 def test_the_true_deck_is_right_and_no_other_sentence_tells_it(library: Library) -> None:
-    """Each side wrong alone, the slab's own width, and the order before transpose: a sentence without a digit."""
     for variant in layers(library):
         counts = possible_kv_heads(variant.architecture.H)
         for count in {counts[0], counts[-1], counts[len(counts) // 2], variant.architecture.G}:
@@ -56,7 +55,6 @@ def test_the_true_deck_is_right_and_no_other_sentence_tells_it(library: Library)
 
 
 def test_a_mistake_that_the_catalogue_knows_is_named(library: Library) -> None:
-    """Query heads for key heads, and heads that are not repeated for the scores, have the misconception's nudge."""
     nudges = {entry.nudge for entry in library.wording.misconceptions.values()}
     assert marked(library, "keys", 32, 60, 64).message in nudges
     assert marked(library, "scores", 8, 60, 60).message in nudges
@@ -64,7 +62,6 @@ def test_a_mistake_that_the_catalogue_knows_is_named(library: Library) -> None:
 
 
 def test_symbols_may_be_typed_and_boxes_left_empty(library: Library) -> None:
-    """H and N stand for their numbers; what can't be read is never wrong; nothing typed, nothing said."""
     assert marked(library, "queries", "H", "N", "2^6").is_right
     assert marked(library, "queries", "", "", "") == AskedBoxes(("", "", ""), ("empty", "empty", "empty"))
     assert marked(library, "queries", "32", "60 64", "").marks == ("right", "unreadable", "empty")
@@ -72,7 +69,6 @@ def test_symbols_may_be_typed_and_boxes_left_empty(library: Library) -> None:
 
 
 def test_bytes_may_be_rounded_and_mistakes_are_named(library: Library) -> None:
-    """Llama 3.2 1B after 60 tokens: 2·16·60·8·64·2 bytes, 1.97 MB; half without values, 8 times in bits."""
     variant = library.variant(LAYER_WORKSHEET, "llama-3.2-1b", 60)
     for text in ("1,966,080", "1.97 MB", "1920 KiB"):
         assert mark_cache(variant, text).is_right
@@ -84,7 +80,6 @@ def test_bytes_may_be_rounded_and_mistakes_are_named(library: Library) -> None:
 
 @pytest.mark.parametrize("tokens", [60, 200])
 def test_the_bytes_of_every_model_that_are_asked_for_are_right(library: Library, tokens: int) -> None:
-    """Of mixtures of experts too, and where windows are full: 12 layers of gpt-oss keep 128 of 200 tokens."""
     for model in library.models:
         try:
             variant = library.variant(LAYER_WORKSHEET, model, tokens)
@@ -97,7 +92,6 @@ def test_the_bytes_of_every_model_that_are_asked_for_are_right(library: Library,
 
 
 def test_the_scores_of_every_step_are_right_and_no_other_sentence_tells_them(library: Library) -> None:
-    """Of every model with a cache of keys and values: one row, and the keys that its window leaves."""
     lengths = set[int]()
     for model in library.models:
         if library.refusal("decode-gpt2", model) is not None:

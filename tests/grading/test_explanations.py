@@ -33,7 +33,6 @@ def graded(variant: Variant, boxes: FilledSheet) -> Report:
 
 @pytest.mark.parametrize("sheet", one_in(5, SHEETS), ids=lambda sheet: sheet.worksheet.key)
 def test_each_misconception_is_drawn_as_it_has_the_sheet_and_as_it_is(sheet: Variant) -> None:
-    """Left the sides its student writes otherwise, right all as the key has them; in figures that differ."""
     explained = [(key, boxes, graded(sheet, boxes)) for key, boxes in misconception_sheets(sheet)]
     shown = [
         (key, boxes, report) for key, boxes, report in explained if report.diagnosis and report.diagnosis.key == key
@@ -55,7 +54,6 @@ def test_each_misconception_is_drawn_as_it_has_the_sheet_and_as_it_is(sheet: Var
 
 
 def test_a_pair_stands_on_one_scale_and_shows_the_mismatch_on_one_side(library: Library) -> None:
-    """A narrow output: only the last product is drawn; its context is as large on both sides."""
     variant = library.variant("llama-7b")
     answers = {box: str(n) for box, n in LLAMA.items()}
     explanation = explain_diagnosis(variant, grade(variant, answers | {"output.columns": "128"}))
@@ -69,7 +67,6 @@ def test_a_pair_stands_on_one_scale_and_shows_the_mismatch_on_one_side(library: 
 
 
 def test_the_way_a_misconception_was_held_is_the_way_it_is_drawn(library: Library) -> None:
-    """A decode step written as a square of one by one, or of all the kept keys: each as it was typed."""
     variant = library.variant("decode-gpt2", tokens=80)
     key = {box: str(size) for box, size in variant.key.items()}
     for side in ("80", "1", "81"):
@@ -81,7 +78,6 @@ def test_the_way_a_misconception_was_held_is_the_way_it_is_drawn(library: Librar
 
 
 def test_an_attempt_that_shows_no_misconception_is_not_explained(library: Library) -> None:
-    """Nor is a right one."""
     variant = library.variant("llama-7b")
     answers = {box: str(n) for box, n in LLAMA.items()}
     assert explain_diagnosis(variant, grade(variant, answers)) is None
@@ -89,7 +85,6 @@ def test_an_attempt_that_shows_no_misconception_is_not_explained(library: Librar
 
 
 def test_on_a_sheet_with_tokens_as_columns_both_sides_are_mirrored(library: Library) -> None:
-    """Queries as wide as the model: their width stands in the rows, on both sides."""
     variant = library.variant("columns-qwen3-0.6b")
     wide = dict.fromkeys(("queries.rows", "keys.rows", "values.rows"), "1024")
     answers = {box: str(size) for box, size in variant.key.items()} | wide

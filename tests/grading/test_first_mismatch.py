@@ -29,7 +29,6 @@ def first_mismatch(variant: Variant, answers: dict[str, int]) -> object:
 
 
 def test_a_right_sheet_has_no_break(library: Library) -> None:
-    """Nor has an empty one, nor one whose wrong shapes fit each other."""
     variant = library.variant("llama-7b")
     assert first_mismatch(variant, LLAMA) is None
     assert first_mismatch(variant, {}) is None
@@ -37,7 +36,6 @@ def test_a_right_sheet_has_no_break(library: Library) -> None:
 
 
 def test_wide_keys_are_named_with_the_queries_they_should_meet(library: Library) -> None:
-    """Queries of 128 columns, keys of 4096: the scores cannot be computed."""
     mismatch = first_mismatch(library.variant("llama-7b"), {"queries.columns": 128, "keys.columns": 4096})
     assert isinstance(mismatch, dict)
     assert (mismatch["at"], mismatch["left"], mismatch["right"]) == ("scores", "queries.columns", "keys.columns")
@@ -45,7 +43,6 @@ def test_wide_keys_are_named_with_the_queries_they_should_meet(library: Library)
 
 
 def test_the_first_in_order_of_computation_is_named(library: Library) -> None:
-    """An input of 1 row breaks at the queries already, whatever comes after."""
     mismatch = first_mismatch(library.variant("llama-7b"), LLAMA | {"input.rows": 1, "keys.columns": 4096})
     assert isinstance(mismatch, dict)
     assert (mismatch["at"], mismatch["left"], mismatch["right"]) == ("queries", "input.rows", "queries.rows")
@@ -53,7 +50,6 @@ def test_the_first_in_order_of_computation_is_named(library: Library) -> None:
 
 
 def test_a_row_left_out_is_named_by_the_box_it_comes_from(library: Library) -> None:
-    """Weights of 100 rows, output of 90: the context between them is not on the sheet."""
     mismatch = first_mismatch(library.variant("llama-7b"), LLAMA | {"output.rows": 90})
     assert isinstance(mismatch, dict)
     assert (mismatch["at"], mismatch["left"], mismatch["right"]) == ("output", "weights.rows", "output.rows")
@@ -61,10 +57,6 @@ def test_a_row_left_out_is_named_by_the_box_it_comes_from(library: Library) -> N
 
 @pytest.mark.parametrize("worksheet", [key for key, sheet in LIBRARY.worksheets.items() if "dimensions" in sheet.topic])
 def test_dimensions_that_no_equation_on_the_sheet_joins_are_not_compared(worksheet: str) -> None:
-    """Keys as (heads, d_h, tokens) meet queries in the scores; dim 0 of the queries and dim 1 of keys meet nowhere.
-
-    If nothing else breaks, the sentence says which size both are.
-    """
     variant = LIBRARY.variant(worksheet)
     right = {variant.box(blank): variant.written_answer(blank) for blank in variant.blanks}
     for tensor in {blank.tensor for blank in variant.blanks}:
@@ -98,7 +90,6 @@ ADDED = [
 
 @pytest.mark.parametrize("variant", ADDED, ids=lambda variant: variant.worksheet.key)
 def test_without_the_projection_back_the_output_cannot_be_added(variant: Variant) -> None:
-    """The misconception that a head's mixtures leave as they are breaks this one link, whatever the sheet."""
     left, right = Blank("input", "columns"), Blank("output", "columns")
     answers = {variant.box(blank): variant.written_answer(blank) for blank in variant.blanks}
     wrong = "d/h" if variant.worksheet.answers == "letters" else str(mixed(variant))
@@ -131,7 +122,6 @@ def of_every_model() -> list[Variant]:
 
 
 def test_a_sum_that_breaks_is_said_by_what_is_added() -> None:
-    """The mask needs an entry for each score, and a residual connection one shape; no other sum is asked about."""
     kinds = set()
     for variant, result, right in [(sheet, *each) for sheet in of_every_model() for each in sums(sheet)]:
         side = Blank(right, "columns")
@@ -152,7 +142,6 @@ def test_a_sum_that_breaks_is_said_by_what_is_added() -> None:
 
 
 def test_a_sum_is_named_by_what_was_asked(library: Library) -> None:
-    """Where the input is not asked, the queries stand for its rows, and the sentence speaks of edges that meet."""
     mismatch = first_mismatch(library.variant("decode-gpt2"), {"queries.rows": 1, "output.rows": 5})
     assert isinstance(mismatch, dict)
     assert (mismatch["left"], mismatch["right"]) == ("queries.rows", "output.rows")
@@ -161,14 +150,12 @@ def test_a_sum_is_named_by_what_was_asked(library: Library) -> None:
 
 @pytest.mark.parametrize("key", LIBRARY.worksheets)
 def test_no_key_has_a_break(library: Library, key: str) -> None:
-    """The truth of every shipped worksheet fits together."""
     variant = library.variant(key)
     assert first_mismatch(variant, dict(variant.key)) is None
 
 
 @given(st.data())
 def test_the_break_is_computed_from_what_was_typed_alone(data: st.DataObject) -> None:
-    """Another model or length under the same numbers gives the same break, between boxes that were typed."""
     variant = data.draw(st.sampled_from(OF_ANY_LENGTH))
     boxes = {variant.box(blank): st.integers(1, 3) for blank in variant.blanks}
     answers = data.draw(st.fixed_dictionaries({}, optional=boxes))

@@ -44,7 +44,6 @@ def kinds(report: Report, kind: str) -> set[str]:
     ("share", "credit"), [(0, "no credit"), (0.25, "25% credit"), (0.5, "half credit"), (1, "full credit")]
 )
 def test_what_a_follow_through_earns_is_said_beside_it(library: Library, share: float, credit: str) -> None:
-    """Of a box that follows and of one that repeats a mistake, for any share; score and words agree."""
     variant = library.variant("llama-7b")
     variant = replace(variant, worksheet=replace(variant.worksheet, follow_share=share))
     wrong = {"queries.rows": 90, "keys.rows": 90, "scores.rows": 90, "scores.columns": 90}
@@ -59,7 +58,6 @@ def test_what_a_follow_through_earns_is_said_beside_it(library: Library, share: 
 
 
 def test_scores_follow_queries_and_keys(library: Library) -> None:
-    """Queries and keys of 90 × 128 give scores of 90 × 90; the keys make the mistake of the queries again."""
     shapes = {"queries": (90, 128), "keys": (90, 128), "scores": (90, 90)}
     answers = {
         f"{key}.{axis}": n for key, pair in shapes.items() for axis, n in zip(("rows", "columns"), pair, strict=True)
@@ -73,7 +71,6 @@ def test_scores_follow_queries_and_keys(library: Library) -> None:
 
 
 def test_what_a_view_splits_and_a_reshape_merges_follows(library: Library) -> None:
-    """Half as many features are 32 heads of half the width; sums of half the width merge into half the features."""
     sheet = library.variant("three-dimensions-llama-7b")
     right = dict(sheet.key)
     split = {"queries.columns": 2048, "split_queries.dim2": 64, "queries_by_head.dim2": 64}
@@ -90,7 +87,6 @@ def test_what_a_view_splits_and_a_reshape_merges_follows(library: Library) -> No
 
 
 def test_a_wrong_input_length_costs_one_box(library: Library) -> None:
-    """90 tokens instead of 100, from the input to the output: nine sides have N, the first is wrong, eight follow."""
     report = marked(library.variant("llama-7b"), {box: 90 if size == 100 else size for box, size in LLAMA.items()})
     assert kinds(report, "wrong") == {"input.rows"}
     assert len(kinds(report, "follows")) == 8
@@ -98,7 +94,6 @@ def test_a_wrong_input_length_costs_one_box(library: Library) -> None:
 
 
 def test_putting_the_input_right_costs_nothing(library: Library) -> None:
-    """The same sheet with the right input: the queries are the first mistake, and keys and values make it no second."""
     answers = {box: 90 if size == 100 else size for box, size in LLAMA.items()} | {"input.rows": 100}
     report = marked(library.variant("llama-7b"), answers)
     assert kinds(report, "wrong") == {"queries.rows"}
@@ -110,7 +105,6 @@ def repeated(report: Report) -> dict[str, str]:
 
 
 def test_a_mistake_made_again_beside_a_right_answer_is_called_that(library: Library) -> None:
-    """Queries, keys and values of 4096 rows after an input of 100: keys and values repeat the queries' mistake."""
     wrong = {f"{row}.rows": 4096 for row in ("queries", "keys", "values")}
     variant = library.variant("llama-7b")
     report = marked(variant, LLAMA | wrong)
@@ -120,7 +114,6 @@ def test_a_mistake_made_again_beside_a_right_answer_is_called_that(library: Libr
 
 
 def test_keys_and_values_of_the_wrong_text_are_one_mistake(library: Library) -> None:
-    """The decoder's 25 tokens where the encoder has 90: values repeat keys, and follow from nothing."""
     variant = library.variant("cross-bart-base")
     key = dict(variant.key)
     report = marked(variant, key | {"keys.rows": 25, "values.rows": 25})
@@ -128,7 +121,6 @@ def test_keys_and_values_of_the_wrong_text_are_one_mistake(library: Library) -> 
 
 
 def test_a_sum_with_one_wrong_part_does_not_follow(library: Library) -> None:
-    """Attention of 64 columns added to tokens of 2048: 64 again agrees with one and contradicts the other."""
     variant = library.variant("walk-llama-3.2-1b")
     key = dict(variant.key)
     report = marked(variant, key | {"attended.columns": 64, "residual.columns": 64})
@@ -136,27 +128,23 @@ def test_a_sum_with_one_wrong_part_does_not_follow(library: Library) -> None:
 
 
 def test_an_answer_does_not_follow_from_another_side(library: Library) -> None:
-    """Queries of 90 rows and keys of the right 100: scores 90 × 90 follow in their rows, repeat in their columns."""
     report = marked(library.variant("llama-7b"), LLAMA | {"queries.rows": 90, "scores.rows": 90, "scores.columns": 90})
     assert (kinds(report, "wrong"), repeated(report)) == ({"queries.rows"}, {"scores.columns": "queries.rows"})
     assert kinds(report, "follows") == {"scores.rows", "scores.columns"}
 
 
 def test_a_row_left_out_is_looked_through(library: Library) -> None:
-    """The classic sheet asks no context; an output of 90 rows follows from weights of 90 rows through it."""
     report = marked(library.variant("llama-7b"), LLAMA | {"weights.rows": 90, "output.rows": 90})
     assert (kinds(report, "wrong"), kinds(report, "follows")) == ({"weights.rows"}, {"output.rows"})
 
 
 def test_what_could_not_be_read_or_is_empty_leads_nowhere(library: Library) -> None:
-    """Weights of 90 rows after scores whose rows are letters, or empty, are wrong."""
     for text in ("N", ""):
         texts = {box: str(size) for box, size in LLAMA.items()} | {"scores.rows": text, "weights.rows": "90"}
         assert kinds(grade(library.variant("llama-7b"), texts), "wrong") == {"weights.rows"}
 
 
 def test_a_count_follows_from_its_rows_and_columns(library: Library) -> None:
-    """W_Q as 4096 × 128 holds 524288 numbers: the columns are wrong, the count is right given them."""
     answers = {"W_Q.rows": 4096, "W_Q.columns": 128, "W_Q.count": 524288}
     report = marked(library.variant("matrices-llama-7b"), answers)
     assert (kinds(report, "wrong"), kinds(report, "follows")) == ({"W_Q.columns"}, {"W_Q.count"})
@@ -180,7 +168,6 @@ LLAMA_COUNT = counts(
 
 
 def test_a_total_follows_from_its_parts_as_typed(library: Library) -> None:
-    """Attention counted with three matrices, not four: one layer is 16,777,216 short, all layers 32 times that."""
     short = {"attention": 3 * 4096 * 4096, "all_layers": 5_939_396_608, "total": 6_201_544_704}
     report = marked(library.variant("count-llama-7b"), LLAMA_COUNT | counts(**short))
     assert kinds(report, "wrong") == {"attention.count"}
@@ -189,7 +176,6 @@ def test_a_total_follows_from_its_parts_as_typed(library: Library) -> None:
 
 
 def test_a_total_follows_from_parts_as_typed_or_right(library: Library) -> None:
-    """A part that is empty, or wrong in another way, may have had its right number in the sum; any other is wrong."""
     short = counts(embedding=131_072_001, total=6_738_415_617)
     variant = library.variant("count-llama-7b")
     assert kinds(marked(variant, LLAMA_COUNT | short), "follows") == {"total.count"}
@@ -201,7 +187,6 @@ def test_a_total_follows_from_parts_as_typed_or_right(library: Library) -> None:
 
 
 def test_what_a_token_uses_follows_from_the_whole_model_and_one_expert_as_typed(library: Library) -> None:
-    """Mixtral has 32 layers, in each of which a token is not sent to 6 of the 8 experts."""
     variant = library.variant("count-mixtral-8x7b")
     truth = dict(variant.key)
     short = {box: truth[box] - 409_600 for box in ("embedding.count", "total.count", "used.count")}
@@ -216,7 +201,6 @@ def test_what_a_token_uses_follows_from_the_whole_model_and_one_expert_as_typed(
 
 
 def test_all_layers_follow_where_the_layers_differ_in_their_norms(library: Library) -> None:
-    """ModernBERT has 22 layers, and one norm fewer in the first; its bars still show no sum of unlike parts."""
     variant = library.variant("count-bert-base", "modernbert-base")
     rows = ("embedding", "attention", "feed_forward", "all_norms", "all_layers", "total")
     variant = replace(variant, worksheet=replace(variant.worksheet, rows=rows))
@@ -230,7 +214,6 @@ def test_all_layers_follow_where_the_layers_differ_in_their_norms(library: Libra
 
 
 def test_a_count_follows_from_every_other_that_its_formula_names(library: Library) -> None:
-    """On every sheet about every model; and from the right ones it makes the right number."""
     for key, model in product(library.worksheets, library.models):
         try:
             problem = library.variant(key, model).problem
@@ -247,7 +230,6 @@ def test_a_count_follows_from_every_other_that_its_formula_names(library: Librar
 
 
 def test_a_part_that_a_sheet_does_not_ask_is_taken_as_it_is(library: Library) -> None:
-    """Without a row for all layers and the last norm, the total still follows from one layer as typed."""
     variant = library.variant("count-llama-7b")
     rows = ("embedding", "attention", "feed_forward", "norms", "output_head", "total")
     variant = replace(variant, worksheet=replace(variant.worksheet, rows=rows))
@@ -257,7 +239,6 @@ def test_a_part_that_a_sheet_does_not_ask_is_taken_as_it_is(library: Library) ->
 
 
 def test_half_as_many_bits_follow_as_half_the_bytes(library: Library) -> None:
-    """A cache without its values, 26,214,400 bytes for 100 tokens: at eight bits half of that, given the first."""
     truth = dict(library.variant("costs-llama-7b").key)
     assert truth["cache_16_bit.count"] == 52_428_800
     wrong = counts(cache_16_bit=26_214_400, cache_8_bit=13_107_200, weights_16_bit=7, weights_8_bit=4, weights_4_bit=2)
@@ -268,7 +249,6 @@ def test_half_as_many_bits_follow_as_half_the_bytes(library: Library) -> None:
 
 @pytest.mark.parametrize("sheet", SHEETS, ids=lambda sheet: sheet.worksheet.key)
 def test_one_number_everywhere_earns_nothing_by_following(sheet: Variant) -> None:
-    """All ones, all seven, or any number of the sheet in every box: right where it is right, and nothing follows."""
     for number in {1, 7, *sheet.key.values()}:
         report = marked(sheet, dict.fromkeys(sheet.blanks_by_name, number))
         assert kinds(report, "follows") == set()
@@ -278,7 +258,6 @@ def test_one_number_everywhere_earns_nothing_by_following(sheet: Variant) -> Non
 
 @pytest.mark.parametrize(("share", "score"), [(0.0, 5), (0.25, 7), (1.0, 13), (0.1, 5.8)])
 def test_a_worksheet_sets_what_following_is_worth(library: Library, share: float, score: float) -> None:
-    """Five right and eight following boxes at the worksheet's share; whole where it can be."""
     variant = library.variant("llama-7b")
     variant = replace(variant, worksheet=replace(variant.worksheet, follow_share=share))
     report = marked(variant, {box: 90 if size == 100 else size for box, size in LLAMA.items()})
@@ -292,7 +271,6 @@ RANGE, TYPE = "from 0 to 1", "must be a number"
     ("setting", "said"), [("2", RANGE), ("-0.1", RANGE), ("nan", RANGE), ('"half"', TYPE), ("true", TYPE)]
 )
 def test_a_share_that_is_none_is_refused(tmp_path: Path, setting: str, said: str) -> None:
-    """A sentence with the file, the setting and what it may be."""
     for part in ("models", "wording"):
         (tmp_path / part).symlink_to(PROJECT / "worksheets" / part)
     sheet = (PROJECT / "worksheets" / "llama-7b.toml").read_text(encoding="utf-8")
@@ -334,14 +312,12 @@ TOTALLED = [
 
 @pytest.mark.parametrize("sheet", TOTALLED, ids=lambda sheet: sheet.worksheet.key)
 def test_right_parts_add_up_to_the_right_totals(sheet: Variant) -> None:
-    """The truth of every shipped sheet is what these tests add up by hand."""
     key = dict(sheet.key)
     assert added_up(sheet, key) == key
 
 
 @given(st.data())
 def test_a_sheet_added_up_rightly_keeps_its_totals(data: st.DataObject) -> None:
-    """However wrong the parts: every total that is their sum, beside a right box of another number, is not wrong."""
     variant = data.draw(st.sampled_from(TOTALLED))
     key = dict(variant.key)
     parts = {box: data.draw(st.sampled_from([size, size + 1, 2 * size])) for box, size in key.items()}
@@ -354,7 +330,6 @@ def test_a_sheet_added_up_rightly_keeps_its_totals(data: st.DataObject) -> None:
 
 @given(sheets())
 def test_following_never_takes_a_mark_and_never_gives_the_truth_s(filled: tuple[Variant, dict[str, int]]) -> None:
-    """A right box stays right; a box that follows is wrong by the key; the score lies between truth and all boxes."""
     variant, answers = filled
     report = marked(variant, answers)
     right = {str(blank) for blank, size in variant.key.items() if answers.get(str(blank)) == size}
@@ -368,7 +343,6 @@ def test_following_never_takes_a_mark_and_never_gives_the_truth_s(filled: tuple[
 
 @given(sheets(), st.data())
 def test_putting_an_answer_right_never_costs_marks(filled: tuple[Variant, dict[str, int]], data: st.DataObject) -> None:
-    """Whatever else is on the sheet, a wrong answer replaced by the right one does not lower the score."""
     variant, answers = filled
     key = dict(variant.key)
     if wrong := sorted(box for box, size in answers.items() if size != key[box]):
@@ -379,7 +353,6 @@ def test_putting_an_answer_right_never_costs_marks(filled: tuple[Variant, dict[s
 @pytest.mark.slow
 @given(st.data())
 def test_putting_a_part_right_never_costs_more_than_its_total(data: st.DataObject) -> None:
-    """On a sheet added up from wrong parts, each repair in turn, in any order, leaves the score no lower."""
     variant = data.draw(st.sampled_from(TOTALLED))
     key = dict(variant.key)
     answers = added_up(variant, {box: size + data.draw(st.integers(0, 1)) for box, size in key.items()})

@@ -22,7 +22,6 @@ from tests.helpers.shipped import LIBRARY
 
 @pytest.mark.parametrize("sheet", KEYS)
 def test_the_key_worked_out_by_hand_is_all_right(library: Library, sheet: str) -> None:
-    """Fourteen of fourteen, and nothing is said."""
     report = grade(library.variant(sheet), {box: str(size) for box, size in boxes(sheet).items()})
     assert (report.score, report.out_of, report.empty, report.has_readable_answer) == (14, 14, 0, True)
     assert {mark.kind for mark in report.marks.values()} == {"right"}
@@ -31,7 +30,6 @@ def test_the_key_worked_out_by_hand_is_all_right(library: Library, sheet: str) -
 
 @pytest.mark.parametrize("sheet", KEYS)
 def test_one_off_is_wrong_in_every_box(library: Library, sheet: str) -> None:
-    """A size too large by one is right nowhere, and each box has its own nudge without a digit."""
     report = grade(library.variant(sheet), {box: str(size + 1) for box, size in boxes(sheet).items()})
     assert report.score == 0
     assert {mark.kind for mark in report.marks.values()} == {"wrong"}
@@ -40,7 +38,6 @@ def test_one_off_is_wrong_in_every_box(library: Library, sheet: str) -> None:
 
 @pytest.mark.parametrize("worksheet", LIBRARY.worksheets)
 def test_a_count_of_zero_is_wrong_and_never_unreadable(worksheet: str) -> None:
-    """In numbers and symbols, alone and in all counts: it is drawn, and no message says that a count is above 0."""
     variant = LIBRARY.variant(worksheet)
     counts = [blank for blank in variant.blanks if blank.field == "count"]
     right = {variant.box(blank): variant.written_answer(blank) for blank in variant.blanks}
@@ -53,7 +50,6 @@ def test_a_count_of_zero_is_wrong_and_never_unreadable(worksheet: str) -> None:
 
 
 def test_rows_and_columns_are_two_boxes(library: Library) -> None:
-    """Queries written as 128 × 100 are wrong on both sides: rows come first. It is one mistake, and costs one box."""
     report = grade(library.variant("llama-7b"), {"queries.rows": "128", "queries.columns": "100"})
     assert {str(blank): mark.kind for blank, mark in report.marks.items() if mark.kind != "empty"} == {
         "queries.rows": "wrong",
@@ -88,13 +84,11 @@ def test_each_kind_of_mark(library: Library, text: str, kind: str, read_as: int 
 
 
 def test_a_box_left_out_is_empty(library: Library) -> None:
-    """No answers at all are fourteen empty boxes, and no attempt."""
     report = grade(library.variant("llama-7b"), {})
     assert (report.score, report.out_of, report.empty, report.has_readable_answer) == (0, 14, 14, False)
 
 
 def test_what_cannot_be_read_is_no_attempt(library: Library) -> None:
-    """A sheet full of letters was not tried; one number makes it an attempt."""
     variant = library.variant("llama-7b")
     assert not grade(variant, {"queries.rows": "L", "keys.rows": "?"}).has_readable_answer
     assert grade(variant, {"queries.rows": "L", "keys.rows": "3"}).has_readable_answer
@@ -104,14 +98,12 @@ def test_what_cannot_be_read_is_no_attempt(library: Library) -> None:
     "box", ["queries", "queries.row", "context.rows", "W_Q.rows", "", "Queries.rows", "x" * 10_000]
 )
 def test_a_box_that_is_not_on_the_sheet_is_refused(library: Library, box: str) -> None:
-    """The sentence names the box, shortened, and lists the boxes there are."""
     with pytest.raises(AnswersError, match=r"is not a box of this sheet. Its boxes: input\.columns") as refused:
         grade(library.variant("llama-7b"), {box: "1"})
     assert len(str(refused.value)) < 500
 
 
 def test_the_report_as_json_has_the_promised_shape(library: Library) -> None:
-    """Score, out_of, marks by box with mark, read_as and message, the first broken link and a diagnosis."""
     variant = library.variant("llama-7b")
     report = grade(variant, {"queries.rows": "100", "queries.columns": "4096"}).as_json(variant)
     assert set(report) == {"score", "out_of", "marks", "mistakes", "first_mismatch", "diagnosis"}
@@ -126,7 +118,6 @@ def test_the_report_as_json_has_the_promised_shape(library: Library) -> None:
 
 @given(st.dictionaries(st.sampled_from(sorted(LLAMA)), st.text(max_size=40)))
 def test_no_texts_make_grading_fail(texts: dict[str, str]) -> None:
-    """Any texts in any boxes are marked, every box once, and kept as typed."""
     report = grade(LIBRARY.variant("llama-7b"), texts)
     assert {str(blank): mark.text for blank, mark in report.marks.items()} == {box: texts.get(box, "") for box in LLAMA}
 
@@ -136,7 +127,6 @@ KINDS = st.sampled_from(["right", "wrong", "unreadable", "empty", "left out"])
 
 @given(st.fixed_dictionaries(dict.fromkeys(LLAMA, KINDS)))
 def test_the_score_counts_the_boxes_that_are_right(wanted: dict[str, str]) -> None:
-    """Texts made to be right, wrong, unreadable or empty are marked so, and counted apart from the grader."""
     texts = {
         box: {"right": f"{2 * LLAMA[box]}/2", "wrong": str(3 * LLAMA[box] + at), "unreadable": "ñ²", "empty": " "}[kind]
         for at, (box, kind) in enumerate(wanted.items())
@@ -150,7 +140,6 @@ def test_the_score_counts_the_boxes_that_are_right(wanted: dict[str, str]) -> No
 
 
 def test_marks_that_were_given_stand(library: Library) -> None:
-    """Score, kinds and sentences go by what was given; a box without a mark is out, and so is a kind nobody knows."""
     sheet = library.variant("llama-7b")
     report = grade(sheet, {"input.rows": "100", "keys.columns": "4096", "values.columns": "?"})
     given = {str(blank): mark.kind for blank, mark in report.marks.items()}
@@ -166,7 +155,6 @@ def test_marks_that_were_given_stand(library: Library) -> None:
 
 
 def test_rows_may_have_points_of_their_own(library: Library) -> None:
-    """Of two boxes a row, 3 points each, 0 for the input: of a mistake's boxes, one with the most points is lost."""
     variant = own_sheet(library, rows=["input", "keys", "scores"], row_points={"keys": 3, "input": 0})
     right = {box: str(number) for box, number in variant.key.items()}
     report = grade(variant, right)
@@ -182,7 +170,6 @@ def test_rows_may_have_points_of_their_own(library: Library) -> None:
 
 
 def test_a_sheet_that_shows_no_mismatches_says_of_none(library: Library) -> None:
-    """Neither on the page nor in the API; the marks are the same."""
     answers = {"queries.columns": "128", "keys.columns": "64", "queries.rows": "100", "keys.rows": "100"}
     shown, quiet = (own_sheet(library, show_mismatches=shows) for shows in (True, False))
     assert grade(shown, answers).first_mismatch is not None
@@ -190,7 +177,6 @@ def test_a_sheet_that_shows_no_mismatches_says_of_none(library: Library) -> None
 
 
 def test_sentences_call_a_row_by_its_own_name(library: Library) -> None:
-    """As the sheet does: who looks for “Queries” would find nothing."""
     variant = own_sheet(library, row_names={"keys": "Was wir suchen"})
     mismatch = grade(variant, {"queries.columns": "128", "keys.columns": "64"}).first_mismatch
     assert mismatch is not None
@@ -200,7 +186,6 @@ def test_sentences_call_a_row_by_its_own_name(library: Library) -> None:
 
 @given(seed=st.integers(0, 10**6))
 def test_whatever_an_author_sets_the_own_key_is_all_right(seed: int) -> None:
-    """With every point that there is; it can be drawn, and is not where the drawing is off."""
     worksheet = read_settings("mine", random_settings(LIBRARY, seed), LIBRARY.models, LIBRARY.wording)
     library = replace(LIBRARY, worksheets={"mine": worksheet})
     assume(not library.refusal("mine", worksheet.model))  # letters, for answers that symbols cannot say

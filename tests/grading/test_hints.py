@@ -91,10 +91,7 @@ def numbers(sentence: str) -> set[int]:
 
 
 def tells(variant: Variant, sentence: str) -> bool:
-    """Whether a sentence has the right number of any box, or on a sheet in letters a right expression.
-
-    The names of rows stand on the sheet itself: “Weights of token i”.
-    """
+    """Whether a sentence has the right number of any box, or on a sheet in letters a right expression."""
     sizes = [b for b in variant.blanks if b.field in symbol_fields(variant.table.askable[b.tensor])]
     written = {
         variant.notation.write(variant.expression(blank))
@@ -120,10 +117,6 @@ def hinted(variant: Variant, report: Report) -> list[Hint]:
 
 @ON_EACH_SHEET
 def test_no_hint_and_no_nudge_tells_a_right_number(sheet: Variant) -> None:
-    """Whatever the misconception: nothing said before the answers has a right number of the sheet.
-
-    Hints have numbers only in a small case, at the last level.
-    """
     reports = list(misconception_reports(sheet))
     on_topic = {each.key for each in MISCONCEPTIONS if sheet.worksheet.topic in each.topics}
     assert sheet.problem.case or on_topic >= {key for key, _ in reports}
@@ -166,10 +159,6 @@ def every_relation() -> Iterator[tuple[Variant, Blank, str]]:
 
 
 def test_what_a_hint_says_of_a_box_is_true_of_its_sheet() -> None:
-    """It names a size wherever it points to the description, and never calls given what the sheet asks for.
-
-    A number that depends on no size is the same in all models and at all lengths of which that is said.
-    """
     constants = dict[tuple[str, Blank], set[int]]()
     for variant, blank, relation in every_relation():
         assert not re.search(r"\b(for|need) ?[.,]|\bis given\b|stays the same", relation), (variant.code, relation)
@@ -192,11 +181,6 @@ def facts(message: str) -> set[str]:
     "models", [FEW_MODELS, pytest.param(UNLIKE_MODELS, marks=pytest.mark.slow)], ids=["few", "all"]
 )
 def test_no_hint_on_a_box_repeats_another(topic: str, answers: Answers, models: Collection[str]) -> None:
-    """For every row of the topic with a model of each kind: the levels have no sentence in common, and the last a step.
-
-    That is a small case, without any right answer of the sheet, or, where there is none, why a tensor has its shape or
-    where to begin with a count.
-    """
     for variant in sheets_of(topic, models, answers, "rows"):
         writer = HintWriter(variant, grade(variant, {}))
         for blank in variant.blanks:
@@ -210,7 +194,6 @@ def test_no_hint_on_a_box_repeats_another(topic: str, answers: Answers, models: 
 
 @ON_EACH_SHEET
 def test_what_the_last_hint_says_of_a_count_is_true_of_its_formula(sheet: Variant) -> None:
-    """A single product is one term, and what grows with each token has one N in every term; no count is negative."""
     writer = HintWriter(sheet, grade(sheet, {}))
     for blank in (blank for blank in sheet.blanks if blank.field == "count"):
         message = writer.boxes_to_check((blank,)).message
@@ -225,7 +208,6 @@ def test_what_the_last_hint_says_of_a_count_is_true_of_its_formula(sheet: Varian
 
 
 def test_a_small_case_is_right_with_its_numbers() -> None:
-    """Of a sheet made with those numbers, for the rows of a head: six tokens of twelve numbers, in heads of eight."""
     small = build_architecture(
         {"model_type": "llama", "hidden_size": 12, "num_attention_heads": 1, "head_dim": 8, "num_hidden_layers": 1,
          "intermediate_size": 20, "vocab_size": 50}
@@ -244,7 +226,6 @@ def test_a_small_case_is_right_with_its_numbers() -> None:
     ("sheet", "row"), [("loss-gpt2", "logits"), ("loss-gpt2", "flat_targets"), ("letters-cache-llama-3.2-1b", "keys")]
 )
 def test_a_small_case_of_a_tensor_has_all_its_sides(sheet: str, row: str) -> None:
-    """A product in a batch too, with unequal numbers; a single side has a comma, as PyTorch prints it."""
     variant = LIBRARY.variant(sheet)
     boxes = [blank for blank in variant.blanks if blank.tensor == row]
     case = small_case(variant, boxes[0])
@@ -256,10 +237,6 @@ def test_a_small_case_of_a_tensor_has_all_its_sides(sheet: str, row: str) -> Non
 
 @ON_EACH_SHEET
 def test_each_level_says_something_else(sheet: Variant) -> None:
-    """Three different sentences; the first is the diagnosis' own, the last names the boxes it explains.
-
-    All but those that are worked out from others: they are right again once these are.
-    """
     for _key, report in misconception_reports(sheet):
         hints = hinted(sheet, report)
         assert [hint.level for hint in hints] == [1, 2, 3]
@@ -273,7 +250,6 @@ def test_each_level_says_something_else(sheet: Variant) -> None:
 
 
 def test_every_misconception_has_a_hint_of_its_own(library: Library) -> None:
-    """All unlike each other and unlike the nudge, without a digit, and one sentence or two that end."""
     found = {
         misconception.key: library.wording.misconception(misconception.key, "hint") for misconception in MISCONCEPTIONS
     }
@@ -300,7 +276,6 @@ def test_hints_on_a_misconception(library: Library) -> None:
 
 
 def test_a_hint_leaves_out_what_follows(library: Library) -> None:
-    """Scores as wide as a head, and weights after them: the scores are to be looked at, not the weights."""
     variant = library.variant("llama-7b")
     look = hint_messages(variant, LLAMA | {"scores.columns": 128, "weights.columns": 128})[2]
     assert look.startswith("Look again at “Attention scores” (columns). ")
@@ -312,7 +287,6 @@ def hints_of(variant: Variant, answers: Mapping[str, object]) -> list[Hint]:
 
 
 def test_hints_where_nothing_explains_the_sheet(library: Library) -> None:
-    """The first wrong box, then how its matrix is made, then every wrong box and what the first must equal."""
     variant = library.variant("llama-7b")
     hints = hints_of(variant, LLAMA | {"scores.columns": 77, "values.rows": 31})
     assert [list(map(str, hint.blanks)) for hint in hints] == [
@@ -341,7 +315,6 @@ ROWS = [box for box, size in LLAMA.items() if size == 100]
     ],
 )  # fmt: skip
 def test_no_hint_asks_to_compare_boxes_that_agree_already(sheet: str, wrong: dict[str, int]) -> None:
-    """A box named as equal to a wrong one is right: never one that is wrong, or follows, with the same number."""
     variant = LIBRARY.variant(sheet)
     answers = dict(variant.key) | wrong
     report = grade(variant, {box: str(size) for box, size in answers.items()})
@@ -369,7 +342,6 @@ def test_no_hint_asks_to_compare_boxes_that_agree_already(sheet: str, wrong: dic
     ],
 )
 def test_a_size_that_no_other_row_decides_is_pointed_to_the_description(sheet: str, box: str, size: str) -> None:
-    """Level 2 names the size that the description states."""
     variant = LIBRARY.variant(sheet)
     report = grade(variant, {box: "d*d" if variant.worksheet.answers == "letters" else "7777"})
     hint = write_hint(variant, report, 2)
@@ -378,7 +350,6 @@ def test_a_size_that_no_other_row_decides_is_pointed_to_the_description(sheet: s
 
 
 def test_no_second_hint_is_a_tautology_or_only_names_what_is_counted() -> None:
-    """On every sheet: “kᵀ = kᵀ”, or “Norms of one layer” = scale parameters."""
     empty = re.compile(r"” = (?:(?:matrix|matrices|tables|scale parameters|biases)(?: \+ |\.))+$")
     for sheet in SHEETS:
         writer = HintWriter(sheet, grade(sheet, {}))
@@ -391,7 +362,6 @@ def test_no_second_hint_is_a_tautology_or_only_names_what_is_counted() -> None:
 
 
 def test_only_a_step_of_decoding_has_a_side_of_one_for_its_token() -> None:
-    """Among tensors with more than two dimensions, a given side of 1 is there to be repeated."""
     scale, token = LIBRARY.variant("broadcasting-gpt2"), LIBRARY.variant("decode-gpt2")
     token = replace(token, worksheet=replace(token.worksheet, rows=("input", "queries")))
     for variant, box, is_step in ((scale, "norm_scale.dim0", False), (token, "input.rows", True)):
@@ -402,7 +372,6 @@ def test_only_a_step_of_decoding_has_a_side_of_one_for_its_token() -> None:
 
 @ON_EACH_SHEET
 def test_only_what_is_elementwise_is_called_so(sheet: Variant) -> None:
-    """Softmax, attention and norms mix numbers of a row; only an activation function is elementwise."""
     for blank in sheet.blanks:
         if blank.tensor == "hidden" or isinstance(sheet.table.askable[blank.tensor], OneOf | Joint):
             continue
@@ -411,7 +380,6 @@ def test_only_what_is_elementwise_is_called_so(sheet: Variant) -> None:
 
 
 def test_an_unfinished_sheet_is_led_on(library: Library) -> None:
-    """Nothing wrong, something empty or unreadable: the first of those is hinted at."""
     variant = library.variant("llama-7b")
     report = grade(variant, {"input.rows": "100", "input.columns": "wide"})
     assert str(hinted(variant, report)[0].blanks[0]) == "input.columns"
@@ -419,14 +387,12 @@ def test_an_unfinished_sheet_is_led_on(library: Library) -> None:
 
 
 def test_a_right_and_an_empty_sheet_get_no_hint(library: Library) -> None:
-    """Nor does one on which nothing could be read."""
     variant = library.variant("llama-7b")
     for answers in ({box: str(n) for box, n in LLAMA.items()}, {}, {"input.rows": "some"}):
         assert [write_hint(variant, grade(variant, answers), level) for level in HINT_LEVELS] == [None, None, None]
 
 
 def test_on_a_sheet_with_tokens_as_columns_the_other_convention_is_the_other_one(library: Library) -> None:
-    """Tokens as rows, on a sheet that has them as columns: all that is said names the conventions so."""
     variant = library.variant("columns-qwen3-0.6b")
     report = dict(misconception_reports(variant))["columns-are-tokens"]
     assert report.diagnosis is not None
@@ -454,10 +420,6 @@ def boxes_to_equal(variant: Variant, message: str) -> list[Blank]:
 
 @given(st.data())
 def test_whatever_is_typed_no_hint_tells(data: st.DataObject) -> None:
-    """Numbers that are right somewhere on the sheet, in any box: no hint has one, and there is none where all is right.
-
-    A box that another one must equal is always right.
-    """
     variant = data.draw(st.sampled_from(MADE))
     sizes = st.sampled_from(sorted({*map(str, variant.key.values()), "1", "31", "what?"}))
     report = grade(variant, data.draw(st.fixed_dictionaries({}, optional=dict.fromkeys(variant.blanks_by_name, sizes))))
@@ -471,7 +433,6 @@ def test_whatever_is_typed_no_hint_tells(data: st.DataObject) -> None:
 
 
 def test_the_worksheets_own_hint_comes_first() -> None:
-    """For the row that hints are about; what it replaces stands beside the box anyway, and the others follow."""
     variant = own_sheet(LIBRARY, row_hints={"keys": "Think of a dictionary."})
     right = {box: str(number) for box, number in variant.key.items()}
     for answers, level in (({**right, "keys.columns": "5"}, 1), ({**right, "values.columns": "5"}, 2)):
@@ -484,7 +445,6 @@ def test_the_worksheets_own_hint_comes_first() -> None:
 
 
 def test_a_worksheet_may_give_no_hints() -> None:
-    """At no level."""
     variant = own_sheet(LIBRARY, show_hints=False)
     report = grade(variant, {"keys.columns": "5"})
     assert {write_hint(variant, report, level) for level in HINT_LEVELS} == {None}
@@ -492,7 +452,6 @@ def test_a_worksheet_may_give_no_hints() -> None:
 
 
 def test_a_hint_points_to_no_fact_that_the_sheet_hides() -> None:
-    """Where it hides the head dimension, the description still states d and H."""
     variant = own_sheet(LIBRARY, rows=["queries"], hidden_facts=["head-dimension"])
     hint = write_hint(variant, grade(variant, {"queries.columns": "5", "queries.rows": "100"}), 2)
     assert hint is not None
@@ -501,7 +460,6 @@ def test_a_hint_points_to_no_fact_that_the_sheet_hides() -> None:
 
 
 def test_the_third_hint_goes_on_from_a_small_case_to_the_structure(library: Library) -> None:
-    """Where no box is right that the first wrong one must equal; else that box is named. Both without a diagnosis."""
     variant = library.variant("llama-7b")
     structure = row_reason(variant, "queries").text.partition(": ")[2]
     for filled, goes_on in (({}, structure), ({"input.rows": "100"}, "“Input to this head”")):

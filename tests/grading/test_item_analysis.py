@@ -20,7 +20,6 @@ def sheet(queries: str, keys: str, total: str) -> dict[str, str]:
 
 @given(st.lists(st.tuples(st.booleans(), st.integers(0, 6)), min_size=10, max_size=40))
 def test_discrimination_is_the_correlation_that_numpy_computes(students: list[tuple[bool, int]]) -> None:
-    """A point-biserial correlation is Pearson's with one of the two a yes or no."""
     right, rest = [hit for hit, _ in students], [score for _, score in students]
     assume(len(set(right)) == 2)
     assume(len(set(rest)) > 1)
@@ -42,12 +41,10 @@ def test_discrimination_by_hand() -> None:
     ids=["nine students", "all right", "none right", "rest alike", "nobody"],
 )  # fmt: skip
 def test_discrimination_is_not_told_where_it_means_nothing(right: list[bool], rest: list[float]) -> None:
-    """Fewer than ten students, and rows or rests in which all are alike."""
     assert discrimination(right, rest) is None
 
 
 def test_a_row_is_as_good_as_its_boxes() -> None:
-    """One wrong box makes a row wrong; one empty box leaves it open; following boxes make it follow."""
     boxes = ROWS["queries"]
     states = {
         ("right", "right"): "right", ("right", "follows"): "follows", ("wrong", "empty"): "wrong",
@@ -59,7 +56,6 @@ def test_a_row_is_as_good_as_its_boxes() -> None:
 
 
 def test_shares_count_first_and_last_attempts_apart() -> None:
-    """Of four students, two had the queries right at first and three have now; the keys went the other way round."""
     first = [sheet("right", "right", "wrong"), sheet("right", "wrong", "wrong"), sheet("follows", "wrong", "empty"),
              sheet("wrong", "wrong", "wrong")]  # fmt: skip
     last = [first[0], first[1], sheet("right", "right", "right"), first[3]]
@@ -73,7 +69,6 @@ def test_shares_count_first_and_last_attempts_apart() -> None:
 
 
 def test_a_row_is_compared_with_the_rest_of_the_sheet_without_itself() -> None:
-    """Twelve students, in numpy's correlations of each row with the others: keys go with queries, the total against."""
     table = np.array([[1, 1, 0]] * 5 + [[0, 0, 1]] * 4 + [[1, 0, 1], [0, 1, 0], [1, 1, 1]])
     first = [sheet(*("right" if hit else "wrong" for hit in student)) for student in table]
     for column, row in enumerate(row_statistics(ROWS, first, first)):

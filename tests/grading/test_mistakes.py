@@ -62,7 +62,6 @@ def ninety_tokens(right: dict[str, int]) -> dict[str, int]:
 def test_one_idea_held_throughout_costs_one_box(
     worksheet: str, model: str | None, student: Student, wrong: int
 ) -> None:
-    """As a student writes it on the shipped sheet: the first wrong box is lost, and every other one follows."""
     variant = LIBRARY.variant(worksheet, model)
     answers = student(dict(variant.key))
     first = next(blank for box, blank in variant.blanks_by_name.items() if answers[box] != variant.key[box])
@@ -76,7 +75,6 @@ def test_one_idea_held_throughout_costs_one_box(
 
 
 def test_the_page_says_what_was_lost_and_why() -> None:
-    """By the misconception's name if it is diagnosed, else by the row in which it shows first."""
     variant = LIBRARY.variant("llama-7b")
     (named,) = marked(variant, everything_transposed(dict(variant.key))).losses
     assert variant.wording.misconception_name("columns-are-tokens") in named
@@ -88,7 +86,6 @@ def test_the_page_says_what_was_lost_and_why() -> None:
 
 @pytest.mark.parametrize("worksheet", one_in(3, IN_NUMBERS))
 def test_any_misconception_costs_one_box_and_correcting_one_costs_nothing(worksheet: str) -> None:
-    """Every misconception on every worksheet: then its wrong boxes are corrected one by one, in a random order."""
     variant = with_tokens_as_rows(LIBRARY.variant(worksheet))
     right, chance = dict(variant.key), random.Random(worksheet)  # noqa: S311 - a simulated student
     for key, sheet in misconception_sheets(variant):
@@ -98,7 +95,6 @@ def test_any_misconception_costs_one_box_and_correcting_one_costs_nothing(worksh
 
 @pytest.mark.parametrize("worksheet", one_in(3, IN_NUMBERS))
 def test_correcting_one_of_two_misconceptions_costs_nothing(worksheet: str) -> None:
-    """Held at once, the second in what the first leaves right."""
     variant = with_tokens_as_rows(LIBRARY.variant(worksheet))
     right, chance = dict(variant.key), random.Random(worksheet)  # noqa: S311 - a simulated student
     sheets = [sheet for _key, sheet in misconception_sheets(variant)]
@@ -124,7 +120,6 @@ def losses_while_correcting(
 
 @pytest.mark.parametrize("worksheet", one_in(3, IN_NUMBERS))
 def test_guesses_earn_nothing_by_following(worksheet: str) -> None:
-    """Random numbers never; the right numbers themselves, in random boxes, in at most one box of eight."""
     variant = with_tokens_as_rows(LIBRARY.variant(worksheet))
     right, chance = dict(variant.key), random.Random(worksheet)  # noqa: S311 - a simulated student
     numbers = sorted(set(right.values()))
@@ -136,7 +131,6 @@ def test_guesses_earn_nothing_by_following(worksheet: str) -> None:
 
 @given(st.data())
 def test_points_of_rows_change_nothing_about_corrections(data: st.DataObject) -> None:
-    """On a sheet whose rows have different points, too, no box put right lowers the score."""
     variant = LIBRARY.variant("llama-7b")
     rows = variant.worksheet.rows
     points = {row: data.draw(st.sampled_from([0, 1, 2, 5])) for row in rows}
@@ -151,7 +145,6 @@ def test_points_of_rows_change_nothing_about_corrections(data: st.DataObject) ->
 
 
 def test_multiply_adds_in_symbols_cost_one_box() -> None:
-    """Six formulas of seven are half of what they should be: on a sheet in letters, too, that is one mistake."""
     variant = LIBRARY.variant("letters-costs-mistral-7b")
     texts = {str(blank): str(variant.expression(blank)) for blank in variant.blanks}
     halved = {box: f"{text}/2" if box.endswith("_flops.count") else text for box, text in texts.items()}

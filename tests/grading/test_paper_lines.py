@@ -23,12 +23,10 @@ from tests.helpers.shipped import LIBRARY
     [("Kim: 1 2", "Kim", " 1 2"), ("Kim： 1", "Kim", " 1"), ("1 2", "", "1 2"), ("Kim: a:b", "Kim", " a:b")],
 )
 def test_the_first_colon_ends_the_name(line: str, name: str, answers: str) -> None:
-    """Also a full-width one; without a colon there is no name."""
     assert split_name(line) == (name, answers)
 
 
 def test_blank_lines_are_counted_and_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Numbers are those of the lines as typed, whatever ends them; more lines than allowed are refused."""
     assert numbered_lines("a\r\n \rb\n\n") == ((1, "a"), (3, "b"))
     monkeypatch.setattr(paper_lines, "MAX_PAPER_LINES", 2)
     with pytest.raises(AnswersError, match="At most 2"):
@@ -36,7 +34,6 @@ def test_blank_lines_are_counted_and_left_out(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_missing_answers_are_empty_and_surplus_ones_are_refused(library: Library) -> None:
-    """A dash leaves its blank empty, as does a line that ends early; a line that is too long names its number."""
     variant = library.variant("llama-7b")
     [paper] = mark_lines(variant, "  Kim\t Lee : 100 - 7")
     assert paper.name == "Kim Lee"
@@ -50,7 +47,6 @@ def test_missing_answers_are_empty_and_surplus_ones_are_refused(library: Library
 
 
 def test_a_line_of_thousands_of_answers_is_refused_at_once(library: Library) -> None:
-    """As long as a form can be, and without a name: it is not taken apart before its length is looked at."""
     variant = library.variant("llama-7b")
 
     def mark() -> None:
@@ -61,7 +57,6 @@ def test_a_line_of_thousands_of_answers_is_refused_at_once(library: Library) -> 
 
 
 def test_a_line_without_a_name_may_begin_with_an_answer_in_quotes(library: Library) -> None:
-    """As any other answer with spaces; what is in the quotes decides whether the line begins with an answer."""
     [paper] = mark_lines(library.variant("letters-llama-7b"), '"2 * T" 4')
     assert paper.texts[:2] == ("2 * T", "4")
     with pytest.raises(AnswersError, match="Noor"):
@@ -69,7 +64,6 @@ def test_a_line_without_a_name_may_begin_with_an_answer_in_quotes(library: Libra
 
 
 def test_blanks_are_typed_row_by_row(library: Library) -> None:
-    """One entry for each blank, with the row's letter."""
     order = blank_order(library.variant("llama-7b"))
     assert order[:2] == ({"row": "X", "axis": "rows"}, {"row": "X", "axis": "columns"})
     assert len(order) == 14
@@ -81,7 +75,6 @@ def test_blanks_are_typed_row_by_row(library: Library) -> None:
      own_sheet(LIBRARY, "bug-layer", bug="keys-tiled"), LIBRARY.variant("index-llama-3.2-1b")],
 )  # fmt: skip
 def test_an_option_may_be_typed_as_it_is_printed(variant: Variant) -> None:
-    """With its spaces and commas, in quotes or without them; a question’s becomes its number, as it is stored."""
     right, typed = right_texts(variant), dict[str, str]()
     for box, blank in variant.blanks_by_name.items():
         asked = variant.table.askable[blank.tensor]

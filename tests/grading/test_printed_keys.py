@@ -71,7 +71,6 @@ def said_of_code(view: RowView, text: str) -> list[str]:
 
 @pytest.mark.parametrize("worksheet", one_in(4, LONGEST.values()), ids=LONGEST)
 def test_the_answers_shown_on_screen_are_correct_when_typed(worksheet: str) -> None:
-    """For every kind of model, notation and convention, in numbers and in letters."""
     for variant in sheets(worksheet):
         for form in FORMS:
             sheet = in_form(variant, *form)
@@ -103,7 +102,6 @@ def bold_texts(page: pdfium.PdfPage) -> list[str]:
 
 
 def _is_bold(textpage: pdfium.PdfTextPage, at: int) -> bool:
-    """Whether a character is set in a bold font."""
     name, flags = ctypes.create_string_buffer(100), ctypes.c_int()
     raw.FPDFText_GetFontInfo(textpage, at, name, 100, flags)
     return b"Bold" in name.value
@@ -111,10 +109,6 @@ def _is_bold(textpage: pdfium.PdfTextPage, at: int) -> bool:
 
 @pytest.mark.slow
 def test_the_answers_printed_in_the_key_are_correct_when_typed() -> None:
-    """Symbols lose their underscores and subscripts in a PDF; what is left is still read, and correct.
-
-    Not of a sheet about a bug, whose key is sentences and code.
-    """
     renderer, options = TypstRenderer(), HandoutOptions(worksheet="llama-7b", key="only", figures="none")
     everything = [variant for key, sheet in LIBRARY.worksheets.items() if not sheet.bug for variant in sheets(key)]
     for at, form in enumerate(FORMS):

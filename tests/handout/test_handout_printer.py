@@ -41,7 +41,6 @@ def print_jobs() -> list[BaseProcess]:
 
 @pytest.mark.slow
 def test_a_handout_that_is_given_up_ends_its_child_at_once(printer: HandoutPrinter) -> None:
-    """In the middle of its work; what it had reported is known, and the next one is made."""
     progress = list[tuple[int, int]]()
 
     def give_up() -> None:
@@ -62,7 +61,6 @@ def test_a_handout_that_is_given_up_ends_its_child_at_once(printer: HandoutPrint
 def test_a_child_that_takes_too_much_is_ended_with_a_sentence(
     printer: HandoutPrinter, monkeypatch: pytest.MonkeyPatch, limit: str, sentence: str, reason: str
 ) -> None:
-    """Of memory or of time; so is one that is killed, for which the server is to blame."""
     monkeypatch.setattr(handout_printer, limit, 1)
     with pytest.raises(HandoutError, match=sentence) as failed:
         large(printer, MANY)
@@ -72,8 +70,6 @@ def test_a_child_that_takes_too_much_is_ended_with_a_sentence(
 
 @pytest.mark.slow
 def test_a_child_that_is_killed_fails_its_handout_and_not_the_next(printer: HandoutPrinter) -> None:
-    """As the system does where memory runs out."""
-
     def kill(_done: int, _total: int) -> None:
         [child] = print_jobs()
         child.kill()
@@ -86,7 +82,6 @@ def test_a_child_that_is_killed_fails_its_handout_and_not_the_next(printer: Hand
 
 @pytest.mark.slow
 def test_what_typst_took_is_given_back(printer: HandoutPrinter) -> None:
-    """A hundred sheets with their key: this process has not grown, and a child that has is not kept."""
     printer.render_small(LIBRARY, FEW, "")
     before = psutil.Process().memory_info().rss
     assert printer.render_small(LIBRARY, MANY, "").startswith(b"%PDF")
@@ -95,7 +90,6 @@ def test_what_typst_took_is_given_back(printer: HandoutPrinter) -> None:
 
 
 def test_more_versions_than_there_are_cost_nothing(printer: HandoutPrinter) -> None:
-    """They are counted before anything is made: no child is started."""
     with pytest.raises(HandoutError, match="at most 188 different versions"):
         printer.preview(LIBRARY, HandoutOptions(worksheet="llama-7b", variants=True, sheets=190), "")
     with pytest.raises(HandoutError, match="only 1 version"):

@@ -21,5 +21,4 @@ from app.handout.name_language import language_of
     ],
 )
 def test_a_name_is_set_in_its_language(name: str, language: str) -> None:
-    """Shared characters get the forms of the right language, and a reading machine the right voice."""
     assert language_of(name)[0] == language

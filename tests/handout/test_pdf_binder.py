@@ -29,7 +29,6 @@ def asked(**changes: Any) -> MakeDocument:
 
 @pytest.mark.parametrize("many", [1, 3])
 def test_texts_that_look_like_references_stay_as_they_are(many: int) -> None:
-    """A title may hold parentheses, backslashes and what would lead to an object elsewhere."""
     with pikepdf.open(io.BytesIO(RENDERER.render_handout([asked(title=MISLEADING)] * many))) as pdf:
         assert pdf.docinfo.Title == MISLEADING
         heads = [e for e in pdf.objects if isinstance(e, pikepdf.Dictionary) and e.get("/S") == "/H1"]
@@ -37,7 +36,6 @@ def test_texts_that_look_like_references_stay_as_they_are(many: int) -> None:
 
 
 def test_a_bound_pdf_is_sound_and_its_pages_are_those_of_its_parts() -> None:
-    """Another program finds nothing wrong in it, each page once, and on it what was drawn in the part."""
     alone = RENDERER.render_handout([asked()])
     bound = RENDERER.render_handout([asked()] * 3)
     with pikepdf.open(io.BytesIO(bound)) as pdf, pikepdf.open(io.BytesIO(alone)) as part:
@@ -51,12 +49,10 @@ def test_a_bound_pdf_is_sound_and_its_pages_are_those_of_its_parts() -> None:
 
 
 def test_the_same_parts_have_the_same_bytes() -> None:
-    """Nothing of the moment goes into a file."""
     assert RENDERER.render_handout([asked()] * 2) == RENDERER.render_handout([asked()] * 2)
 
 
 def test_more_parts_than_letters_are_refused() -> None:
-    """The names of header cells begin with one letter a part."""
     part = RENDERER.render_pdf(asked())
     binder = PdfBinder()
     for _ in range(MAX_DOCUMENTS):

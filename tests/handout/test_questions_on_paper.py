@@ -28,7 +28,6 @@ def free_below(page: Printed, words: str) -> float:
 
 @pytest.mark.parametrize("changed", [{}, {"layout": "full"}, {"layout": "pair"}, {"large": True}, {"figures": "blank"}])
 def test_questions_are_printed_with_room_to_write(library: Library, changed: dict[str, object]) -> None:
-    """On a half page and a full one, in large print and with a drawing: no markup runs, and the boxes stay whole."""
     asked = asking(library, WHY, HEADS, MARKUP)
     options = HandoutOptions(worksheet="llama-7b", sheets=1, **changed).check_back({})  # type: ignore[arg-type]
     pages = read_pdf(
@@ -45,7 +44,6 @@ def test_questions_are_printed_with_room_to_write(library: Library, changed: dic
 
 
 def test_a_sheet_without_questions_is_printed_as_before(library: Library) -> None:
-    """One half page, and nothing about words of one's own."""
     options = HandoutOptions(worksheet="llama-7b", sheets=1).check_back({})
     [page] = read_pdf(
         TypstRenderer().render_handout(handout_documents(options, plan_sheets(library, options, ()), {}, ""))
@@ -54,7 +52,6 @@ def test_a_sheet_without_questions_is_printed_as_before(library: Library) -> Non
 
 
 def test_model_answers_are_on_the_key_alone(library: Library) -> None:
-    """Below the table of each key, formulas typeset; no student's sheet and no page of a sheet has any."""
     answered = replace(WHY, model_answer="Its *columns* are $d_h$ wide.")
     asked = asking(library, answered, HEADS)
     for key in ("none", "with", "only"):

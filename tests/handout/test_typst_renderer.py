@@ -126,7 +126,6 @@ def boxes_on_paper(variant: Variant) -> int:
     ("key", "layout"), one_in(7, [*product(LIBRARY.worksheets, ["half"]), *product(LONGEST, ["pair", "full"])])
 )
 def test_every_worksheet_is_printed_whole(key: str, layout: SheetLayout) -> None:
-    """Every row with every box, inside the page and its half, no answer, and a code that a telephone opens."""
     variant = LIBRARY.variant(key)
     options = HandoutOptions(worksheet=key, sheets=1, layout=layout, course="COS 1", date="May")
     pages = read_pdf(handout_pdf(options, address=ADDRESS))
@@ -145,7 +144,6 @@ def test_every_worksheet_is_printed_whole(key: str, layout: SheetLayout) -> None
 
 
 def test_a_program_and_its_questions_need_few_pages() -> None:
-    """One full page each; in large print, heads of columns are only on the page of a layer that has boxes for them."""
     for key in ("bug-one-head", "bug-layer"):
         assert len(read_pdf(handout_pdf(HandoutOptions(worksheet=key, sheets=1, layout="full")))) == 1
     pages = read_pdf(handout_pdf(HandoutOptions(worksheet="bug-layer", sheets=1, large=True)))
@@ -153,7 +151,6 @@ def test_a_program_and_its_questions_need_few_pages() -> None:
 
 
 def test_the_s_of_a_possessive_is_no_symbol() -> None:
-    """Of “a head’s score s is Q’s”, only s and Q are."""
     pieces = SymbolSplitter("classic").sentence("a head’s score s is Q’s", frozenset({"s", "Q"}))
     assert [piece["base"] for piece in pieces if isinstance(piece, dict)] == ["s", "Q"]
 
@@ -161,7 +158,6 @@ def test_the_s_of_a_possessive_is_no_symbol() -> None:
 @pytest.mark.parametrize("paper", ["letter", "a4"])
 @pytest.mark.parametrize("key", ["llama-7b", "qwen2.5-0.5b"])
 def test_the_paper_handouts_take_half_a_page(key: str, paper: Paper) -> None:
-    """All that the courses' own handouts say, in a readable size, with the exit ticket on the back."""
     options = HandoutOptions(worksheet=key, sheets=1, paper=paper, back="classic", course="COS 1", date="May")
     front, back = read_pdf(handout_pdf(options))
     assert panels([front]) == 1
@@ -200,7 +196,6 @@ def assert_nothing_is_cut(page: Printed, layout: str) -> None:
 @pytest.mark.parametrize("layout", ["half", "pair"])
 @pytest.mark.parametrize("key", ["head-of-a-model", "layer-of-a-model", "cross-t5-small"])
 def test_versions_are_whole_whatever_their_numbers(key: str, layout: SheetLayout) -> None:
-    """Sheets with two digits and with three are set alike, and none runs over its half."""
     options = HandoutOptions(worksheet=key, variants=True, sheets=30, layout=layout)
     pages = read_pdf(handout_pdf(options))
     assert sum(len(page.boxes) for page in pages) == sum(len(s.variant.blanks) for s in plan_sheets(LIBRARY, options))
@@ -212,7 +207,6 @@ def test_versions_are_whole_whatever_their_numbers(key: str, layout: SheetLayout
 @pytest.mark.parametrize("key", ["llama-7b", "latent-deepseek-v2-lite", "matrices-gpt2", "costs-llama-7b"])
 @pytest.mark.parametrize("paper", ["letter", "a4"])
 def test_large_print_is_eighteen_points(key: str, paper: Paper) -> None:
-    """What is to be read and filled in stands in 18 pt, on full pages, with every row there."""
     variant = LIBRARY.variant(key)
     pages = read_pdf(handout_pdf(HandoutOptions(worksheet=key, sheets=1, large=True, paper=paper)))
     words = [g for page in pages for g in page.glyphs if g.size >= 15]
@@ -225,7 +219,6 @@ def test_large_print_is_eighteen_points(key: str, paper: Paper) -> None:
 
 @pytest.mark.parametrize(("layout", "mirrored"), [("half", False), ("pair", True), ("full", False)])
 def test_front_and_back_of_a_student_lie_behind_each_other(layout: SheetLayout, mirrored: bool) -> None:
-    """After printing on both sides and cutting, the name on the back is the one on the front."""
     names = ["Ada Lovelace", "Emmy Noether", "Sofja Kowalewskaja"]
     pages = read_pdf(handout_pdf(HandoutOptions(variants=True, layout=layout, back="classic"), names))
     ticket = TICKETS["classic"]
@@ -261,7 +254,6 @@ LONG_TICKET = ticket_of_settings(
     "ticket", [OWN_TICKET, LONG_TICKET, LONG_TICKET.model_copy(update={"questions": LONG_TICKET.questions[10:]})]
 )
 def test_a_ticket_of_every_kind_fits_its_backs(layout: SheetLayout, large: bool, ticket: Ticket) -> None:
-    """Each question, option and label is printed, inside the panels, as it is; what is long goes on behind a leaf."""
     options = HandoutOptions(layout=layout, large=large, back=ticket.key, sheets=1)
     documents = handout_documents(options, plan_sheets(LIBRARY, options), {ticket.key: ticket}, ADDRESS)
     pages = read_pdf(RENDERER.render_handout(documents))
@@ -273,7 +265,6 @@ def test_a_ticket_of_every_kind_fits_its_backs(layout: SheetLayout, large: bool,
 
 
 def test_a_long_sheet_goes_on_with_its_heading() -> None:
-    """The second panel says whose and which sheet it is, and that it goes on."""
     text = read_pdf(handout_pdf(HandoutOptions(worksheet="walk-llama-3.2-1b"), ["Ada Lovelace"]))[0].text
     assert text.count("Llama 3.2 1B, from tokens to logits") == 2
     assert "(continued)" in text
@@ -282,7 +273,6 @@ def test_a_long_sheet_goes_on_with_its_heading() -> None:
 
 
 def test_names_in_every_script_are_set() -> None:
-    """Latin with accents, Greek, Cyrillic, Chinese, Japanese, Korean, Arabic and Hebrew letters leave their ink."""
     pages = read_pdf(handout_pdf(HandoutOptions(), SCRIPTS))
     letters = set("".join(page.text for page in pages))
     for name in SCRIPTS:
@@ -290,7 +280,6 @@ def test_names_in_every_script_are_set() -> None:
 
 
 def test_names_begin_at_the_same_place() -> None:
-    """Whatever its script, a name starts right behind the word “Name”, on paper that is written on from the left."""
     pages = read_pdf(handout_pdf(HandoutOptions(layout="full"), SCRIPTS))
     starts = set()
     for page, name in zip(pages, SCRIPTS, strict=True):
@@ -302,7 +291,6 @@ def test_names_begin_at_the_same_place() -> None:
 
 @pytest.mark.parametrize("layout", ["half", "pair", "full"])
 def test_a_footnote_is_set_like_the_text(layout: SheetLayout) -> None:
-    """It starts at the text's left edge, in the type of the assumptions, on the first panel."""
     [page] = read_pdf(handout_pdf(HandoutOptions(worksheet="qwen2.5-0.5b", sheets=1, layout=layout)))
     text, note, assumption = (
         where_glyph(page, words) for words in ("Qwen2.5 0.5B has", "* To keep things", "Assume that the proj")
@@ -320,11 +308,7 @@ def where_glyph(page: Printed, words: str) -> Glyph:
 
 
 def most_halves(variant: Variant) -> int:
-    """How many half pages a sheet with its drawing may take.
-
-    Long are latent attention, tensors, symbols of a model, experts beside shared ones, and a sentence for a real head;
-    high is a drawing with more tokens than dimensions.
-    """
+    """How many half pages a sheet with its drawing may take."""
     topic, in_letters = TOPICS[variant.worksheet.topic], variant.worksheet.answers == "letters"
     if topic.subject == "layer" and variant.architecture.has_latent_attention:
         return 4
@@ -338,10 +322,6 @@ def most_halves(variant: Variant) -> int:
 
 @pytest.mark.parametrize(("key", "paper"), one_in(13, product(LIBRARY.worksheets, ["letter", "a4"])))
 def test_a_sheet_takes_few_half_pages(key: str, paper: Paper) -> None:
-    """A sheet of one head holds its drawing on its half page, most others on a second one; no type is below 6.5 pt.
-
-    The subscripts of a sheet in symbols may be a little smaller.
-    """
     options = HandoutOptions(worksheet=key, sheets=1, figures="aid", course="COS 1", date="May", paper=paper)
     pages = read_pdf(handout_pdf(options))
     assert panels(pages) <= most_halves(LIBRARY.variant(key))
@@ -355,7 +335,6 @@ def test_a_sheet_takes_few_half_pages(key: str, paper: Paper) -> None:
 
 
 def test_the_key_has_the_drawing_with_its_numbers() -> None:
-    """On the page of the answers, under the table: every number of the lane, and the names of its axes."""
     [page] = read_pdf(handout_pdf(HandoutOptions(key="only", sheets=1, figures="blank")))
     below = [g for g in page.glyphs if g.top > page.where("Only the last token has a query")[1] + 20]
     text = "".join(g.text for g in below)
@@ -373,7 +352,6 @@ def panels(pages: Sequence[Printed]) -> int:
 
 
 def test_a_table_of_answers_has_a_column_for_what_only_some_models_have() -> None:
-    """LLaMA 7B has an LM head of its own; the lines of models without one have a dash there, and keep their order."""
     options = HandoutOptions(worksheet="count-of-a-model", variants=True, sheets=4, key="only")
     text = squeezed(read_pdf(handout_pdf(options))[0].text)
     rows = [row.name for row in LIBRARY.variant("count-llama-7b").rows]
@@ -386,7 +364,6 @@ def test_a_table_of_answers_has_a_column_for_what_only_some_models_have() -> Non
 
 
 def test_every_font_is_the_published_one_with_its_licence() -> None:
-    """Each file has the hash that fonts/README.md says, and the text of its licence beside it."""
     fonts = sorted((PROJECT / "fonts").glob("*.ttf"))
     assert len(fonts) == 4
     about = (PROJECT / "fonts" / "README.md").read_text(encoding="utf-8")
@@ -397,7 +374,6 @@ def test_every_font_is_the_published_one_with_its_licence() -> None:
 
 
 def test_shared_characters_have_the_forms_of_the_language() -> None:
-    """Kana make a name Japanese, Hangul Korean: then the same character is drawn from another font."""
     fonts = [fonts_in(handout_pdf(HandoutOptions(), [name])) for name in ("直", "直さくら", "直김")]
     assert fonts == [{"NotoSansSC"}, {"NotoSansJP"}, {"NotoSansKR"}]
 
@@ -410,7 +386,6 @@ def fonts_in(pdf: bytes) -> set[str]:
 
 
 def test_a_letter_without_a_font_stops_nobody() -> None:
-    """One box is printed for each emoji, and all names are; the note names the letters."""
     names = ["Zoe 👩\u200d🎓🎉", "Kim ᚠ", *SCRIPTS]
     text = "".join(page.text for page in read_pdf(handout_pdf(HandoutOptions(), names)))
     assert "Zoe □□" in text
@@ -425,7 +400,6 @@ def test_a_letter_without_a_font_stops_nobody() -> None:
 
 
 def test_markup_and_formulas_are_printed_as_they_are() -> None:
-    """Nothing that is typed is read as markup, and control characters vanish."""
     course = '#import "x": * $a$ *b* \\ @c'
     names = ["=cmd()|'/C calc'!A0", "#panic()", "Bell\x07 here\x00\x1b"]
     options = HandoutOptions(course=course, date="#{1+1}")
@@ -441,7 +415,6 @@ def clean(name: str) -> str:
 
 
 def test_the_same_options_give_the_same_bytes() -> None:
-    """Two renderers, one after the other, agree to the last byte; another seed makes another handout."""
     options = HandoutOptions(worksheet="head-of-a-model", variants=True, sheets=3, back="classic", key="with", seed=5)
     sheets = plan_sheets(LIBRARY, options)
     first = handout_pdf(options)
@@ -450,7 +423,6 @@ def test_the_same_options_give_the_same_bytes() -> None:
 
 
 def test_a_name_keeps_its_version_when_the_list_is_put_in_another_order() -> None:
-    """A version follows from the seed and the name; a name that stands twice gets two."""
     options = HandoutOptions(worksheet="head-of-a-model", variants=True)
     one = {s.name: s.variant.code for s in plan_sheets(LIBRARY, options, ["A", "B", "C"])}
     other = {s.name: s.variant.code for s in plan_sheets(LIBRARY, options, ["C", "X", "A", "B"])}
@@ -460,7 +432,6 @@ def test_a_name_keeps_its_version_when_the_list_is_put_in_another_order() -> Non
 
 
 def test_versions_differ_and_run_out_with_a_sentence() -> None:
-    """K versions have K codes; a worksheet with one version says so."""
     sheets = plan_sheets(LIBRARY, HandoutOptions(worksheet="head-of-a-model", variants=True, sheets=60))
     assert len({sheet.variant.code for sheet in sheets}) == 60
     with pytest.raises(HandoutError, match="only 1 version"):
@@ -468,7 +439,6 @@ def test_versions_differ_and_run_out_with_a_sentence() -> None:
 
 
 def test_without_an_address_the_code_alone_is_printed() -> None:
-    """No QR code and no link, but the letters."""
     [page] = read_pdf(handout_pdf(HandoutOptions(sheets=1), address=""))
     assert page.codes == []
     assert "/v/" not in page.text
@@ -476,7 +446,6 @@ def test_without_an_address_the_code_alone_is_printed() -> None:
 
 
 def test_the_key_is_filled_in_with_working_and_misconceptions() -> None:
-    """Every number by hand for LLaMA 7B, how 128 comes about, and what a wrong 4096 shows."""
     [page] = read_pdf(handout_pdf(HandoutOptions(key="only", sheets=1)))
     assert "4096/32 = 128" in page.text
     for number in ("100", "4096", "128"):
@@ -488,7 +457,6 @@ def test_the_key_is_filled_in_with_working_and_misconceptions() -> None:
 
 @pytest.mark.parametrize("key", one_in(8, LIBRARY.worksheets))
 def test_every_worksheet_has_a_key_with_every_answer(key: str) -> None:
-    """Each right number, or on a sheet in letters each letter, stands in the key and within the page."""
     variant = LIBRARY.variant(key)
     pages = read_pdf(handout_pdf(HandoutOptions(worksheet=key, key="only", sheets=1)))
     text = " ".join(page.text for page in pages)
@@ -506,7 +474,6 @@ def test_every_worksheet_has_a_key_with_every_answer(key: str) -> None:
     ("key", "count"), [("head-of-a-model", 30), ("matrices-of-a-model", 5), ("layer-of-a-model", 30)]
 )
 def test_one_table_marks_a_class(key: str, count: int) -> None:
-    """All versions stand in one table on one page, each with its code and its numbers in the order of the boxes."""
     options = HandoutOptions(worksheet=key, variants=True, sheets=count, key="only")
     first = read_pdf(handout_pdf(options))[0]
     for sheet in plan_sheets(LIBRARY, options):
@@ -533,7 +500,6 @@ def test_drawings_tell_no_answer(key: str, figures: PrintedFigures) -> None:
 
 
 def test_a_pdf_is_tagged_for_reading_machines() -> None:
-    """PDF/UA-1 by its own word, with language, title, header cells and a text for each picture."""
     with pikepdf.open(io.BytesIO(handout_pdf(HandoutOptions(back="classic", key="with")))) as pdf:
         assert pdf.Root.MarkInfo.Marked
         assert pdf.Root.Lang == "en"
@@ -563,7 +529,6 @@ def walk(entry: pikepdf.Object) -> Iterable[pikepdf.Object]:
 
 
 def test_parts_are_bound_with_their_tags(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A handout that is set in several parts is one tree: every page is numbered once and found in it."""
     monkeypatch.setattr("app.handout.document.SHEETS_PER_DOCUMENT", 10)
     names = [f"Student {at}" for at in range(23)]
     progress = list[tuple[int, int]]()
@@ -599,20 +564,17 @@ def test_parts_are_bound_with_their_tags(monkeypatch: pytest.MonkeyPatch) -> Non
     ],
 )
 def test_options_that_cannot_be_used_are_told(change: dict[str, object], sentence: str) -> None:
-    """One sentence says what to change."""
     with pytest.raises(HandoutError, match=re.escape(sentence)):
         HandoutOptions(**change).check_back(TICKETS)  # type: ignore[arg-type]
 
 
 def test_a_course_that_is_too_long_is_told() -> None:
-    """It would run over the page."""
     with pytest.raises(HandoutError, match="121 characters"):
         handout_pdf(HandoutOptions(course="x" * 121))
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_what_an_author_writes_is_printed_as_text(seed: int) -> None:
-    """Whatever markup it looks like: introduction, own assumptions, footnote, names and points, letter for letter."""
     settings = {**random_settings(LIBRARY, seed), **dict.fromkeys(OWN_TEXTS, '#eval("1") <b> $W_Q$')}
     worksheet = read_settings("mine", settings, LIBRARY.models, LIBRARY.wording)
     library = replace(LIBRARY, worksheets={"mine": worksheet})
@@ -625,7 +587,6 @@ def test_what_an_author_writes_is_printed_as_text(seed: int) -> None:
 
 @pytest.mark.parametrize(("layout", "large"), [("half", False), ("pair", False), ("full", True)])
 def test_more_words_than_a_panel_holds_go_on_in_the_next(layout: SheetLayout, large: bool) -> None:
-    """Every word of introduction, assumptions and footnote is printed once, in order, above the foot of its panel."""
     words = [f"w{number:04}" for number in range(1500)]
     texts = {name: " ".join(words[at * 500 : at * 500 + 500]) for at, name in enumerate(OWN_TEXTS)}
     library = with_own_worksheet(LIBRARY, **texts)
@@ -636,7 +597,6 @@ def test_more_words_than_a_panel_holds_go_on_in_the_next(layout: SheetLayout, la
 
 
 def test_a_word_longer_than_its_column_is_broken() -> None:
-    """In titles, names of rows and an author's text: everything stays inside of the page's margins."""
     library = with_own_worksheet(LIBRARY, title="W" * 200, row_names={"keys": "w" * 200}, introduction="z" * 1000)
     options = HandoutOptions(worksheet="mine", sheets=1)
     pages = read_pdf(RENDERER.render_handout(handout_documents(options, plan_sheets(library, options), {}, ADDRESS)))

@@ -17,10 +17,9 @@ class UnknownKeysError(Exception):
 
 @dataclass(frozen=True)
 class Keys:
-    """Finds the keys that expressions of one module can come to.
-
-    `known` are those of expressions that the code alone doesn't tell, by the last name of their module and their
-    source: {"head_page: model.norm": ("RMSNorm",)}.
+    """Finds the keys that expressions of one module can come to. `known` are those of expressions that the code
+    alone doesn't tell, by the last name of their module and their source: {"head_page: model.norm":
+    ("RMSNorm",)}.
     """
 
     module: str
@@ -66,7 +65,6 @@ class Keys:
         raise UnknownKeysError(source)
 
     def _handed(self, function: ast.FunctionDef, name: str) -> Iterator[tuple[ast.AST, ast.AST]]:
-        """What the module's calls of a function give to one of its parameters, each with the function that it is in."""
         parameters = [each.arg for each in function.args.args if each.arg != "self"]
         if name in parameters:
             for scope, call in calls(self.tree):
@@ -77,7 +75,6 @@ class Keys:
         return set[str]().union(*(self.of(each, scope) for each in nodes))
 
     def _returned(self, name: str) -> set[str]:
-        """The keys that a function of the module returns or yields, alone or as the first of several values."""
         found = set[str]()
         functions = [node for node in ast.walk(self.tree) if isinstance(node, ast.FunctionDef) and node.name == name]
         if not functions:
@@ -95,7 +92,6 @@ def _first(node: ast.AST) -> ast.AST:
 
 
 def _assigned(scope: ast.AST, name: str) -> Iterator[ast.AST]:
-    """What is assigned to a name in a function, or what the name goes through in a loop of it."""
     for node in ast.walk(scope):
         match node:
             case (
@@ -120,7 +116,6 @@ def _assigned(scope: ast.AST, name: str) -> Iterator[ast.AST]:
 
 
 def _matching(target: ast.AST, value: ast.AST, name: str) -> Iterator[ast.AST]:
-    """The part of a value that goes to a name: `a, b = x, y` gives y to b."""
     if isinstance(target, ast.Name) and target.id == name:
         yield value
     elif isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):

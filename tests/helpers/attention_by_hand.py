@@ -11,7 +11,6 @@ if TYPE_CHECKING:
 
 
 def _weighted(q: torch.Tensor, k: torch.Tensor, hidden: torch.Tensor | None) -> torch.Tensor:
-    """The weights of one head's queries (n, d_h) on its keys (m, d_h); `hidden` (n, m) are those that get none."""
     import torch
 
     scores = torch.einsum("nf,mf->nm", q, k) / math.sqrt(q.shape[1])
@@ -66,7 +65,6 @@ def output_by_hand(
 
 
 def _turned(x: torch.Tensor, turn: torch.Tensor) -> torch.Tensor:
-    """Numbers j and j + d_h/2 of each row as one complex number, turned by its position's angles."""
     import torch
 
     half = x.shape[1] // 2

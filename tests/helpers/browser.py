@@ -51,10 +51,7 @@ def violations(page: Page) -> list[Any]:
 
 
 def assert_accessible(page: Page) -> None:
-    """Fail unless axe objects to nothing on the page as it stands, and nothing is wider than the window.
-
-    Every control that a morph may touch has an id of its own, too.
-    """
+    """Fail unless axe objects to nothing on the page as it stands, and nothing is wider than the window."""
     assert violations(page) == [], page.url
     unnamed = page.evaluate(UNNAMED_CONTROLS)
     assert unnamed == [], (page.url, unnamed)
@@ -71,10 +68,7 @@ def assert_accessible_in_all_looks(page: Page) -> None:
 
 @contextmanager
 def unreachable(target: Page | BrowserContext, addresses: str) -> Iterator[None]:
-    """Let every request to these addresses fail within the block.
-
-    The route stays: one that is taken away while a request is being answered makes playwright raise an error.
-    """
+    """Let every request to these addresses fail within the block."""
     failing = True
 
     def answer(route: Route) -> None:
@@ -98,7 +92,6 @@ def set_up_link(server: Server) -> str:
 
 def wait_until(page: Page, condition: str | Callable[[], object], problem: str = "") -> None:
     """Wait up to WAIT_MS until a condition holds, in JavaScript or a function; else fail with it, or the problem.
-
     JavaScript is evaluated from outside, since the content security policy lets the page evaluate no text.
     """
     for _ in range(WAIT_MS // 50):

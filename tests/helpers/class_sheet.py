@@ -15,11 +15,7 @@ HALF = {**dict.fromkeys(KEY, ""), "input.rows": "100", "queries.columns": "4096"
 
 
 def press(browser: TestClient, activity: Activity, what: str, answers: dict[str, str], **more: str) -> Any:
-    """Send the first sheet by a button: "save", "check", "hint" or "hand-in"; `more` are further fields of the form.
-
-    The answer is the page that the form leads to. The form's id is read
-    from the page unless `more` has one, since a form sent twice counts once.
-    """
+    """Send the first sheet by a button: "save", "check", "hint" or "hand-in"; `more` are further fields of the form."""
     address = f"/class/{activity.id}/1"
     form_id = more.pop("form_id", None) or Page(browser.get(address).text).find("input", name="form_id")[0][0]["value"]
     data = {**answers, "form_id": form_id, **more}

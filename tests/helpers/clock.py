@@ -59,10 +59,7 @@ def end_activity(store: Store, activity_id: int) -> Activity:
 
 
 def age_jobs(store: Store, time: timedelta) -> None:
-    """Let a second more than this time go by for all jobs and runners, by making their rows older.
-
-    On PostgreSQL their times are the database's, whose clock no test can move.
-    """
+    """Let a second more than this time go by for all jobs and runners, by making their rows older."""
     time += timedelta(seconds=1)
     for table, names in ((jobs, ("created_at", "started_at", "heard_at")), (runners, ("started_at", "heard_at"))):
         [key] = table.primary_key

@@ -28,11 +28,7 @@ class RunnerInThisProcess(HeadRunner):
 
 
 class FakeRunner(HeadRunner):
-    """Returns a report written by hand at once, and records every call in `calls`.
-
-    A test may set `problem`, which a run then raises, and `changes`, which replace parts of the report; while `gate` is
-    cleared, a run waits, for two minutes at most. `is_at_work` says whether a real head does.
-    """
+    """Returns a report written by hand at once, and records every call in `calls`."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -86,7 +86,6 @@ class Fuzzer:
             self._in_new_courses(min(left, REQUESTS_PER_COURSES))
 
     def _in_new_courses(self, requests: int) -> None:
-        """Send so many requests in courses made for them: as instructor, as student, and the rest as nobody."""
         courses = TwoCourses(self.app)
         self.app.state.services = replace(
             self.app.state.services, limits=RateLimits()
@@ -101,7 +100,6 @@ class Fuzzer:
                     self._send(browser, courses, forms, links)
 
     def _harvest(self, browser: TestClient, courses: TwoCourses) -> tuple[list[Form], list[str]]:
-        """Open every page that a GET route has; all forms on them, and all links."""
         pages = [*ALWAYS, *(courses.path(route[4:]) for route in TABLE if route.startswith("GET "))]
         forms, links = list[Form](), set[str]()
         for path in dict.fromkeys(pages):
@@ -114,7 +112,6 @@ class Fuzzer:
         return forms, sorted(links)
 
     def _send(self, browser: TestClient, courses: TwoCourses, forms: Sequence[Form], links: Sequence[str]) -> None:
-        """Send a form as its page has it, or its fields to another route, or, now and then, to a link."""
         if self._chance.random() < 0.6:
             form = self._chance.choice(forms)
         else:
@@ -125,7 +122,6 @@ class Fuzzer:
         self._submit(browser, form)
 
     def _path(self, courses: TwoCourses, route: str) -> str:
-        """The path of a route with fitting parameters, each replaced by one of NASTY one time in five."""
         pieces = list[str]()
         for piece in route.split("/"):
             odd = piece.startswith("{") and self._chance.random() < 0.2
@@ -135,7 +131,6 @@ class Fuzzer:
         return "/".join(pieces)
 
     def _submit(self, browser: TestClient, form: Form) -> None:
-        """Send a form: each field with a value of its own, with one of NASTY, with many, or left out."""
         sent = dict[str, list[str]]()
         for name, values in form.fields.items():
             turn = self._chance.random()
@@ -158,7 +153,6 @@ class Fuzzer:
         self._record(form.method, f"{path} {str(sent)[:1500]}", answer.status_code)
 
     def _record(self, method: str, request: str, status: int) -> None:
-        """Count a status, and keep the request if it is 500 or higher."""
         self.statuses[status] += 1
         if status >= 500:
             self.broken.append(f"{status} {method} {request}")

@@ -71,7 +71,6 @@ SHEETS = ("llama-7b", "letters-experts-mixtral-8x7b", "costs-llama-7b", "letters
 
 
 def _role_of(row: Row) -> str:
-    """Who gets furthest at a route: nobody in particular where all are treated alike, else a student or instructor."""
     by_role = dict(zip(ROLES, row, strict=True))
     if len(set(row)) == 1 or by_role["nobody"] == 200:
         return "nobody"
@@ -90,9 +89,8 @@ class Timed:
 
 @dataclass
 class HardRequests:
-    """Sends hard requests in the name of whoever gets furthest, and keeps how long each took.
-
-    With `every_text`, each field of each form gets each of PIECES; else FIELDS_TRIED of them get one of FEW, by turns.
+    """Sends hard requests in the name of whoever gets furthest, and keeps how long each took. With `every_text`,
+    each field of each form gets each of PIECES; else FIELDS_TRIED of them get one of FEW, by turns.
     """
 
     app: FastAPI
@@ -131,7 +129,6 @@ class HardRequests:
         return [each for each in self.timed if each.seconds > MOST_S[each.role] or each.status == 500]
 
     def _renew(self) -> None:
-        """New courses, since much is deleted or closed by then, and limits that have counted nothing."""
         self._courses = TwoCourses(self.app)
         self._browsers = {role: self._courses.school.browser(**self._courses.people[role]) for role in ROLES_TRIED}
         self._forms = {role: self._forms_of(browser) for role, browser in self._browsers.items()}
@@ -142,21 +139,18 @@ class HardRequests:
         self.app.state.services = replace(services, limits=RateLimits(), storage=StorageBudget())
 
     def _texts(self, length: int) -> Iterator[str]:
-        """The texts that a field gets: all of them, or one, by turns."""
         if self.every_text:
             yield from texts(length, PIECES)
         else:
             yield [*texts(length, FEW)][next(self._turn)]
 
     def _send_paths(self, role: str, method: str, path: str) -> None:
-        """A hard text in place of each parameter of a path."""
         for parameter in re.findall(r"{[^}]+}", path):
             for text in self._texts(MAX_TARGET // 3 - 200):
                 hard = self._courses.path(path.replace(parameter, "HARD")).replace("HARD", quote(text, safe=""))
                 self._time(role, method, hard[: MAX_PATH - 10], f"{path} {parameter}={text[:20]!r}")
 
     def _send_queries(self, role: str, method: str, path: str, route: str) -> None:
-        """A hard text in each parameter of a query that the route's signature or module names."""
         endpoint = self._routes.get(route)
         names = {each.name for each in endpoint.dependant.query_params} if endpoint else set()
         if endpoint and method == "GET":
@@ -167,7 +161,6 @@ class HardRequests:
                 self._time(role, method, self._courses.path(path) + query, f"{path} ?{name}={text[:20]!r}")
 
     def _send_forms(self, role: str, path: str, route: str) -> None:
-        """Each form that leads to the route, with a hard text in one field after the other; then in all of them."""
         address = self._courses.path(path)
         forms = [form for form in self._forms[role] if form.action.partition("?")[0] == address] or [Form("POST", "")]
         endpoint = self._routes.get(route)
@@ -189,7 +182,6 @@ class HardRequests:
         self, role: str, address: str, path: str, values: Mapping[str, str], name: str, *,
         is_file: bool = False,
     ) -> None:  # fmt: skip
-        """Send a form, in parts, so that no character is longer than in UTF-8."""
         parts = {
             key: (("hard.csv" if is_file and key == name else None), text.encode("utf-8", "replace"))
             for key, text in values.items()
@@ -198,7 +190,6 @@ class HardRequests:
         self._time(role, "POST", address, f"{path} {name}={shown!r}", files=parts)
 
     def _forms_of(self, browser: TestClient) -> list[Form]:
-        """The forms of every page that this browser sees, with the addresses of their other buttons."""
         forms = list[Form]()
         for route in TABLE:
             if route.startswith("GET ") and not route.endswith(_NO_PAGES):
@@ -209,14 +200,12 @@ class HardRequests:
         return forms
 
     def _names_in_source(self, endpoint: APIRoute) -> set[str]:
-        """The names of fields that the module of a page reads, and what every sheet sends."""
         modules: list[Any] = [inspect.getmodule(endpoint.endpoint)]
         if "save" in endpoint.path or "check" in endpoint.path:
             modules += [sheet_form, practice_request, student_request]
         return {name for module in modules for name in _NAME_IN_SOURCE.findall(inspect.getsource(module))}
 
     def _send_headers(self) -> None:
-        """A hard text in each header that is looked at, and in each cookie, quoted and not."""
         for path in ("/", "/mine", "/practice", "/courses", "/sheet", "/nope") if self.every_text else ("/", "/mine"):
             for text in texts(MAX_HEADERS - 1000, self._pieces):
                 plain = "".join(char for char in text if char.isprintable() and char.isascii())
@@ -230,7 +219,6 @@ class HardRequests:
                         self._time("student", "GET", path, f"{path} {name}: {value[:20]!r}", headers=headers)
 
     def _send_json(self) -> None:
-        """A hard text in each field of the API, deep and wide JSON, and long numbers."""
         sheets = {key: self._courses.school.library.variant(key).blanks for key in SHEETS}
         for text in texts(8_000, self._pieces if self.every_text else FEW[::3]):
             for key, blanks in sheets.items():
@@ -267,7 +255,6 @@ class HardRequests:
         self._time("student", "POST", path, f"{path} {shown[:40]!r} {list(body)}", json=body)
 
     def _time(self, role: str, method: str, path: str, request: str, **sent: Any) -> None:
-        """Send a request and keep how long it took; one that took long is sent again, and the shorter time counts."""
         seconds = float("inf")
         for _ in range(2):
             started = time.process_time()

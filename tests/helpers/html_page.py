@@ -37,10 +37,7 @@ class Page(HTMLParser):
             texts.append(data)
 
     def find(self, tag: str, **attributes: str) -> list[tuple[dict[str, str], str]]:
-        """Every element of a tag with these attributes: its attributes, and all its text with single spaces.
-
-        An attribute may hold the value among others, as class does; write class_ for class and data_x for data-x.
-        """
+        """Every element of a tag with these attributes: its attributes, and all its text with single spaces."""
         wanted = {name.rstrip("_").replace("_", "-"): value for name, value in attributes.items()}
         return [
             (attrs, " ".join("".join(texts).split()))

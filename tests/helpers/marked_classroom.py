@@ -67,10 +67,7 @@ def table_rows(page: Page) -> list[list[str]]:
 
 
 def classroom_with_tickets(app: FastAPI, *, anonymous: bool) -> MarkedClassroom:
-    """A classroom in which Kim, Lou and Mo have handed in exit tickets, Mo with two answers and the others with one.
-
-    With anonymous tickets the activity is closed.
-    """
+    """A classroom in which Kim, Lou and Mo have handed in exit tickets, Mo with two answers and the others with one."""
     classroom = MarkedClassroom(app, Policies(ticket_anonymous=anonymous))
     for name, text in (("Kim", "Why √d?"), ("Lou", "The output PROJECTION"), ("Mo", "a rude word")):
         answers = {"muddiest": text, "curious": f"{name} is curious"} if name == "Mo" else {"muddiest": text}

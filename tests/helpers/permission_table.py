@@ -249,8 +249,8 @@ TABLE: dict[str, Row] = {
 
 class TwoCourses:
     """Two courses with somebody for each role of the table, who is tried on the objects of the first course.
-
-    `people` holds for each role what School.browser takes; `values` holds an example for each parameter of a path.
+    `people` holds for each role what School.browser takes; `values` holds an example for each parameter of a
+    path.
     """
 
     def __init__(self, app: FastAPI) -> None:

@@ -8,10 +8,7 @@ from collections.abc import Callable
 
 
 def processor_time_s(call: Callable[[], object]) -> float:
-    """Seconds of processor time that a call takes, in all threads of this process.
-
-    Nothing is collected meanwhile: going over all that earlier tests have made can take a second of its own.
-    """
+    """Seconds of processor time that a call takes, in all threads of this process."""
     gc.disable()
     try:
         started = time.process_time()

@@ -80,7 +80,6 @@ def tickets_in_brackets(tickets: Mapping[str, Ticket]) -> dict[str, Ticket]:
 
 
 def _bracketed(words: Any) -> Any:
-    """Nested sentences in brackets; lists of keys and names stay, and so do a letter and a key."""
     if isinstance(words, Mapping):
         stays = {name for name in ("letter", "size", "key", "kind") if " " not in str(words.get(name, " "))}
         return {name: each if name in stays else _bracketed(each) for name, each in words.items()}
@@ -90,10 +89,7 @@ def _bracketed(words: Any) -> Any:
 
 
 def english_words(page: str) -> list[str]:
-    """The words that a reader of a page in PSEUDO sees outside all brackets; codes, in capital letters, are none.
-
-    english_words('<p title="⟦Hint⟧">⟦Open ‹Scores›⟧ now</p>')    # ["now"]
-    """
+    """The words that a reader of a page in PSEUDO sees outside all brackets; codes, in capital letters, are none."""
     reader = _Reader()
     reader.feed(page)
     reader.close()
@@ -102,7 +98,6 @@ def english_words(page: str) -> list[str]:
 
 
 def _outside(text: str) -> str:
-    """A text without what is in brackets."""
     depth, kept = 0, list[str]()
     for char in text:
         depth += BRACKETS.get(char, 0)

@@ -81,7 +81,6 @@ def paragraphs(random: Random) -> str:
 
 
 def _random_subject(library: Library, random: Random) -> dict[str, Any]:
-    """A topic, a model that has it, and a number of tokens that it can take."""
     while True:
         sheet, model = random.choice(list(library.worksheets.values())), random.choice(list(library.models.values()))
         tokens = model.architecture.fixed_tokens or random.randint(2, 300)
@@ -94,7 +93,6 @@ def _random_subject(library: Library, random: Random) -> dict[str, Any]:
 
 
 def _misconception(random: Random, number: int, boxes: list[str]) -> dict[str, Any]:
-    """One that writes formulas into some of the boxes."""
     chosen = random.sample(boxes, random.randint(1, min(len(boxes), MAX_MISCONCEPTION_BOXES)))
     return {
         "name": f"{number} {text_of(random)}"[:80].rstrip(),

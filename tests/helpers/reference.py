@@ -25,11 +25,7 @@ _COPY = re.compile(r"(?<=\.norms)\.\d+(?=\.)")
 
 
 def built(config: Mapping[str, Any], class_name: str) -> dict[str, tuple[int, ...]]:
-    """Every parameter of the model by name with its shape as stored; tied ones once.
-
-    T5's LM head counts as its own if the config unties it: published checkpoints of such files hold "lm_head.weight",
-    though the module of transformers 5 shares one tensor.
-    """
+    """Every parameter of the model by name with its shape as stored; tied ones once."""
     model = on_meta_device(config, class_name)
     if config["model_type"] in ALWAYS_TIED and config.get("tie_word_embeddings") is False and hasattr(model, "lm_head"):
         model.lm_head.weight = torch.nn.Parameter(model.lm_head.weight.clone())

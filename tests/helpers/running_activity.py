@@ -61,9 +61,8 @@ class RunningActivity:
 
 @contextmanager
 def counted_statements(store: Store) -> Iterator[list[str]]:
-    """The SQL statements that are sent to a store's database meanwhile, but not by threads in the background.
-
-    It waits until no job is left first: what a job writes may be sent by the thread of a save, in one transaction.
+    """The SQL statements that are sent to a store's database meanwhile, but not by threads in the background. It
+    waits until no job is left first: what a job writes may be sent by the thread of a save, in one transaction.
     """
     statements = list[str]()
     late = time.monotonic() + 60

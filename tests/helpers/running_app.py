@@ -26,10 +26,7 @@ NEVER_S = 3600.0  # by itself, no app looks for activities that have ended: the 
 
 
 def make_app(settings: Settings, runner: HeadRunner | None = None) -> FastAPI:
-    """An app with the shipped library, read once for all tests, whose handouts are not left for idle time.
-
-    However slow the machine is, no request is logged for it.
-    """
+    """An app with the shipped library, read once for all tests, whose handouts are not left for idle time."""
     printer = HandoutPrinter(
         settings.data_dir, TICKETS, request_limit_s=PATIENCE_S, start_limit_s=PATIENCE_S, idle_time_only=False
     )
@@ -46,8 +43,7 @@ def make_app(settings: Settings, runner: HeadRunner | None = None) -> FastAPI:
 
 class BalancedApp:
     """Several apps behind a balancer: each request is answered by one of them, at random, and always in one order.
-
-    `state` is that of the first, by which tests look into the database. `answered` counts the requests of each.
+    `state` is that of the first, by which tests look into the database.
     """
 
     def __init__(self, apps: Sequence[FastAPI], seed: int = 1) -> None:
@@ -77,7 +73,7 @@ def balanced_app(folder: Path, database_url: str, machines: int = 2) -> Iterator
 
 @contextmanager
 def running_app(data_dir: Path, database_url: str = "") -> Iterator[FastAPI]:
-    """Create the app and start it; stop it at the end. Without a `database_url` it has a SQLite file in the folder."""
+    """Create the app and start it; stop it at the end."""
     app = make_app(Settings(data_dir=data_dir, database_url=database_url))
     with TestClient(app):
         yield app

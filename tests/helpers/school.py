@@ -29,7 +29,6 @@ _numbers = itertools.count(1)
 
 class Browser(TestClient):
     """A browser at an app that runs already: other than a TestClient, `with` neither starts nor stops the app.
-
     Before each request, the app looks for activities that have ended, as it does every two seconds in use.
     """
 
@@ -69,10 +68,7 @@ class School:
         return self.services.library
 
     def teacher(self, email: str = "", course: Course | None = None, role: Role = "instructor") -> Teacher:
-        """Add a teacher with an account, on the staff of a course if one is given.
-
-        The name is the e-mail's first part: "Ada" for ada@example.org. Without an e-mail it is Ada with a new e-mail.
-        """
+        """Add a teacher with an account, on the staff of a course if one is given."""
         people, email = self.store.people, email or f"ada@school{next(_numbers)}.example"
         link = people.find_link(people.add_link("invite", email, course.id if course else None, role))
         assert link
@@ -125,9 +121,8 @@ class School:
 
 
 class Classroom:
-    """One course of a school with its teacher, students, and an open activity; `instructor` is the teacher's browser.
-
-    `sheets=None` leaves the course without an activity, to be opened by `open` or through the pages.
+    """One course of a school with its teacher, students, and an open activity; `instructor` is the teacher's
+    browser. `sheets=None` leaves the course without an activity, to be opened by `open` or through the pages.
     """
 
     def __init__(

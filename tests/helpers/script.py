@@ -29,7 +29,6 @@ class Script:
         self._process = process
 
     def __call__(self, code: str, *arguments: object) -> Any:
-        """The value of an expression in JavaScript; it may name its `arguments` as $0, $1 and so on."""
         names = ", ".join(f"${number}" for number in range(len(arguments)))
         call = f"(({names}) => {code})({', '.join(map(json.dumps, arguments))})"
         assert self._process.stdin

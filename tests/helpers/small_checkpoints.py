@@ -71,10 +71,7 @@ def permuted(rows: torch.Tensor, heads: int) -> torch.Tensor:
 
 
 def write_gguf(model: Any, path: Path, split_after: int = 0, **metadata: Any) -> Path:
-    """Write a model as GGUF, as the converter of llama.cpp does; `metadata` is stated besides, or instead.
-
-    With `split_after`, each of several files has that many tensors; the path of the first is returned.
-    """
+    """Write a model as GGUF, as the converter of llama.cpp does; `metadata` is stated besides, or instead."""
     from gguf import GGUFWriter
 
     config = model.config

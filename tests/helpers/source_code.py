@@ -27,10 +27,7 @@ def app_modules() -> dict[str, ast.Module]:
 
 @cache
 def imported_names(name: str) -> tuple[str, ...]:
-    """Every dotted name that a module imports: in functions and under TYPE_CHECKING, too, relative ones written out.
-
-    `from app.store import Store` gives app.store.Store, which may be a module or a name in one.
-    """
+    """Every dotted name that a module imports: in functions and under TYPE_CHECKING, too, relative ones written out."""
     return tuple(_imported_names(name, app_modules()[name]))
 
 
@@ -77,7 +74,6 @@ def modules_in_cycles() -> set[str]:
     graph = import_graph()
 
     def reachable(start: str) -> set[str]:
-        """Every module that this one imports, directly or by way of others."""
         reached, waiting = set[str](), [start]
         while waiting:
             new = graph[waiting.pop()] - reached

@@ -72,9 +72,8 @@ def save(
     sizes: VariantSizes = LLAMA,
     seen: Draft | None = None,
 ) -> Draft:
-    """Save what a page sends, as the app does: once more where another save came first; the draft that is stored then.
-
-    `seen` is the draft that the page's request has read.
+    """Save what a page sends, as the app does: once more where another save came first; the draft that is stored
+    then.
     """
     stored = seen or store.classwork.draft(key)
     while draft := merged_draft(stored, answers, edits, sizes):

@@ -20,10 +20,7 @@ ENTITY = re.compile(r"&#?\w+;")
 
 
 def unmarked_texts(source: str) -> list[str]:
-    """What readers of a template see without a translation call, in the order of the template.
-
-    unmarked_texts('<p title="Hint">{{ "yes" if ok else _("no") }} <code>torch</code></p>')    # ["Hint", "yes"]
-    """
+    """What readers of a template see without a translation call, in the order of the template."""
     flat = _Flat()
     flat.add(template_environment().parse(source))
     reader = _Reader(flat.expressions)
@@ -99,7 +96,6 @@ class _Reader(HTMLParser):
         return any(kept for _, kept in self._open)
 
     def _read(self, text: str) -> None:
-        """Collect a text of the template itself, and the constants of the expressions in it."""
         plain = re.sub(r"\ue000\d+\ue001", " ", text)
         if WORD.search(ENTITY.sub("", plain)):
             self.found.append(" ".join(plain.split()))
@@ -108,7 +104,6 @@ class _Reader(HTMLParser):
 
 
 def _constants(node: nodes.Node | None) -> Iterator[str]:
-    """The constant texts that an expression may show, but for those of translation calls."""
     match node:
         case nodes.Const(value=str(value)) | nodes.TemplateData(data=value):
             yield value

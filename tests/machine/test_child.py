@@ -70,19 +70,16 @@ def child() -> Iterator[WarmChild]:
 
 
 def test_a_child_gives_way_to_the_app(child: WarmChild) -> None:
-    """The system runs it later, and takes it first where memory runs out."""
     assert child.ask("niceness", PATIENCE_S) == ("done", (os.nice(0) + 10, "1000", os.sched_getscheduler(0)))
 
 
 def test_a_child_leaves_one_core_to_the_app(child: WarmChild) -> None:
-    """The last of several; where there is one alone, they share it."""
     cores = sorted(os.sched_getaffinity(0))
     left = set(cores[:-1] or cores)
     assert child.ask("cores", PATIENCE_S) == ("done", (len(left), left))
 
 
 def test_a_child_nobody_waits_for_works_when_nothing_else_does() -> None:
-    """The system has a class of its own for it."""
     warm = WarmChild("test", serve, idle_limit_s=60, idle_time_only=True)
     running = warm._start()  # on a busy machine it would have no time to answer
     assert running.process.pid
@@ -93,7 +90,6 @@ def test_a_child_nobody_waits_for_works_when_nothing_else_does() -> None:
 
 
 def test_a_child_that_takes_too_much_is_ended_and_the_next_call_has_another(child: WarmChild) -> None:
-    """Too much memory, too much time, or nobody who wants its work: it is gone, and so is its memory."""
     first = child.ask("who", PATIENCE_S)[1]
     child.memory_limit = 150_000_000
     with pytest.raises(ChildTooLarge):
@@ -113,7 +109,6 @@ def test_a_child_that_takes_too_much_is_ended_and_the_next_call_has_another(chil
 
 
 def test_a_child_that_has_grown_is_not_kept(child: WarmChild) -> None:
-    """What it said on the way arrives, its answer too; then its memory goes back."""
     child.kept_memory = 150_000_000
     progress = list[int]()
     kind, process_id = child.ask("grow", PATIENCE_S, progress.append)
@@ -123,7 +118,6 @@ def test_a_child_that_has_grown_is_not_kept(child: WarmChild) -> None:
 
 
 def test_a_child_at_work_ends_with_the_app() -> None:
-    """Killed, the app leaves nobody behind."""
     with subprocess.Popen([sys.executable, "-c", PARENT], cwd=PROJECT, stdout=subprocess.PIPE, text=True) as parent:
         assert parent.stdout
         process_id = int(parent.stdout.readline())
@@ -139,7 +133,6 @@ def test_a_child_at_work_ends_with_the_app() -> None:
 
 
 def test_a_call_can_be_given_up_while_its_child_starts() -> None:
-    """On a busy machine that takes minutes, in which a print job has to give signs of life, and may be cancelled."""
     warm = WarmChild("test", never_ready, idle_limit_s=60, start_limit_s=PATIENCE_S)
     ticks = iter(range(3))
     with pytest.raises(StopIteration):
@@ -157,7 +150,6 @@ def never_ready(_pipe: Connection) -> None:
 def test_a_child_that_dies_as_it_starts_is_started_three_times(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, tmp_path: Path
 ) -> None:
-    """Then the call fails, the log says so once, later calls fail at once, and after a rest it is tried again."""
     monkeypatch.setattr(child_module, "PAUSE_BETWEEN_STARTS_S", 0)
     warm = WarmChild("test", partial(die_at_start, tmp_path), idle_limit_s=60, start_limit_s=PATIENCE_S)
     for _ in range(2):
@@ -180,7 +172,6 @@ def die_at_start(folder: Path, _pipe: Connection) -> None:
 
 @pytest.mark.slow
 def test_a_parent_from_standard_input_is_told_why_it_has_no_child() -> None:
-    """The child would have to read the program again, which nobody can."""
     program = PARENT.replace('if __name__ == "__main__":', "if True:")
     told = subprocess.run(
         [sys.executable, "-"], input=program, cwd=PROJECT, capture_output=True, text=True, timeout=600

@@ -11,7 +11,6 @@ from app.machine.housekeeper import DAY_S, Housekeeper
 
 
 def test_daily_work_is_done_once_a_day_by_one_process(tmp_path: Path) -> None:
-    """Four at the same moment, again at once, and a day later; the frequent work is everybody's."""
     daily, often = list[int](), list[int]()
 
     def work(number: int) -> None:
@@ -33,7 +32,6 @@ def test_daily_work_is_done_once_a_day_by_one_process(tmp_path: Path) -> None:
 
 
 def test_what_failed_is_tried_again(tmp_path: Path) -> None:
-    """A database that does not answer is asked the next time, and nothing is raised in the thread."""
     tries = list[int]()
 
     def fail() -> None:
@@ -49,7 +47,6 @@ def test_what_failed_is_tried_again(tmp_path: Path) -> None:
 
 
 def test_frequent_work_that_fails_keeps_nothing_from_the_daily_work(tmp_path: Path) -> None:
-    """A folder of PDFs that cannot be read is no reason to keep what has expired."""
     done = list[int]()
 
     def fail() -> None:

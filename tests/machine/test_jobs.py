@@ -92,7 +92,6 @@ def works(store: Store, monkeypatch: pytest.MonkeyPatch) -> Iterator[Works]:
 
 
 def test_jobs_of_all_processes_are_one_queue(works: Works) -> None:
-    """One is at work at a time; members go first, then whoever came first; each process knows every place."""
     works.gate.clear()
     works.submit("first", visitor(1))
     works.wait_for("first", lambda job: job.is_working)
@@ -107,14 +106,12 @@ def test_jobs_of_all_processes_are_one_queue(works: Works) -> None:
 
 
 def test_progress_is_seen_by_every_process(works: Works) -> None:
-    """As far as the work has reported it."""
     works.gate.clear()
     works.submit("a")
     assert works.wait_for("a", lambda job: job.done).percent == 25
 
 
 def test_there_is_room_for_so_many_and_visitors_leave_some(works: Works) -> None:
-    """For each client, for all visitors, for all, and within an hour; whichever process is asked."""
     works.gate.clear()
 
     def refused(client: Client) -> str:
@@ -142,7 +139,6 @@ def test_there_is_room_for_so_many_and_visitors_leave_some(works: Works) -> None
 
 
 def test_a_job_is_cancelled_while_it_waits_and_while_it_is_made(works: Works) -> None:
-    """By any process; the next one begins, and a job that has ended stays as it is."""
     works.gate.clear()
     for key in ("a", "b", "c"):
         works.submit(key)
@@ -158,7 +154,6 @@ def test_a_job_is_cancelled_while_it_waits_and_while_it_is_made(works: Works) ->
 
 
 def test_a_restart_loses_no_job(works: Works) -> None:
-    """What was at work begins again, before the others; nobody has to look at its page."""
     works.gate.clear()
     for key in ("a", "b"):
         works.submit(key)
@@ -173,7 +168,6 @@ def test_a_restart_loses_no_job(works: Works) -> None:
 
 
 def test_a_job_whose_process_died_is_done_by_another_and_counts_once(works: Works) -> None:
-    """After half a minute without a sign of life; what the first one still writes when it wakes up is void."""
     asleep = works.store.jobs.add("handout", ADA, LIMITS, "-", "a", None, {}, {"size": 3}, runner=RUNNER)
     assert asleep.is_working
     assert works.store.jobs.claim("handout", RUNNER) is None
@@ -186,7 +180,6 @@ def test_a_job_whose_process_died_is_done_by_another_and_counts_once(works: Work
 
 
 def test_a_job_that_ends_every_process_is_lost(works: Works) -> None:
-    """It is started a few times, and then no more."""
     works.store.jobs.add("handout", ADA, LIMITS, "-", "a", None, {}, {}, runner=RUNNER)
     age_jobs(works.store, timedelta(seconds=31))
     for _ in range(MAX_ATTEMPTS - 1):
@@ -197,7 +190,6 @@ def test_a_job_that_ends_every_process_is_lost(works: Works) -> None:
 
 
 def test_a_visitors_job_gives_way_to_a_member_and_goes_on(works: Works) -> None:
-    """Not at once, and not to other visitors; a member's job goes on."""
     works.gate.clear()
     works.submit("v1", visitor(1))
     works.wait_for("v1", lambda job: job.is_working)
@@ -217,7 +209,6 @@ def test_a_visitors_job_gives_way_to_a_member_and_goes_on(works: Works) -> None:
 
 
 def test_a_job_that_fails_says_why(works: Works, caplog: pytest.LogCaptureFixture) -> None:
-    """In the words of our own errors; a bug leaves a general sentence, and a line with the id of its request."""
     REQUEST_ID.set("5f0c2a9b71d4")
     caplog.handler.setFormatter(LogFormatter())
     with caplog.at_level(logging.ERROR):
@@ -231,7 +222,6 @@ def test_a_job_that_fails_says_why(works: Works, caplog: pytest.LogCaptureFixtur
 
 
 def test_a_database_in_trouble_loses_no_job(works: Works, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither signs of life nor the end of a job can be stored for a moment; nor can the queue be read."""
     table, failures = works.store.jobs, {"beat": 3, "_finish": 2, "claim": 1}
     monkeypatch.setattr(limits, "STORED_AGAIN_AFTER_S", (0.01, 0.01, 0.01))
 
@@ -258,7 +248,6 @@ def test_a_database_in_trouble_loses_no_job(works: Works, monkeypatch: pytest.Mo
 
 
 def test_a_result_is_stored_in_pieces_and_deleted_an_hour_after_the_end(works: Works) -> None:
-    """Its job can no longer be found then; the row goes a day later, and what waits or is at work stays."""
     size = 2 * PIECE_BYTES + 7
     works.submit("a", size=size)
     assert len(works.processes[0].rows.result(works.wait_for("a", lambda job: job.ending))) == size
@@ -335,7 +324,6 @@ def campus(store: Store, monkeypatch: pytest.MonkeyPatch) -> Iterator[Campus]:
 
 
 def test_runners_do_what_web_processes_leave_to_them(campus: Campus) -> None:
-    """As many at a time as they say. Whoever needs the result waits for it; a runner that ends gives its jobs back."""
     jobs = [campus.submit(f"{number}") for number in range(5)]
     campus.web.start()
     assert {job.is_working for job in jobs} == {False}
@@ -357,7 +345,6 @@ def test_runners_do_what_web_processes_leave_to_them(campus: Campus) -> None:
 def test_jobs_that_wait_for_long_outlive_the_restart_of_a_runner(
     campus: Campus, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A runner that is stopped for an update is back within a minute; a job that has waited for longer waits on."""
     campus.runners[1].start()
     campus.submit("at work")
     campus.wait_for(lambda: campus.by)
@@ -375,7 +362,6 @@ def test_jobs_that_wait_for_long_outlive_the_restart_of_a_runner(
 
 @pytest.mark.parametrize("looks", ["at its page", "at nothing"])
 def test_a_job_that_no_runner_can_do_fails(campus: Campus, looks: str) -> None:
-    """After a minute, with a sentence, whether or not anybody looks at it; what can be done waits on."""
     campus.runners[1].start()
     campus.wait_for(campus.store.jobs.runners)
     campus.submit("at work")
@@ -420,7 +406,6 @@ def do_runs(url: str, folder: Path, gate: Path) -> None:
 
 
 def test_web_processes_that_leave_jobs_to_runners_are_listed_and_start_none(store: Store, tmp_path: Path) -> None:
-    """Operators see the machine; what is queued there waits, even if nothing is at work."""
     web = Jobs(store.jobs, web_runner(tmp_path, leaves_jobs=True))
     web.add_kind("run", lambda _task: b"", LIMITS)
     web.start()
@@ -435,7 +420,6 @@ def test_web_processes_that_leave_jobs_to_runners_are_listed_and_start_none(stor
 
 @pytest.mark.slow
 def test_a_runner_that_was_paused_for_too_long_changes_nothing(store: Store, database_url: str, tmp_path: Path) -> None:
-    """Neither the result nor the progress or the end of a job that another one has started again meanwhile."""
     run, gate = store.add_run(store.new_run({}, {})), tmp_path / "gate"
     web = Jobs(store.jobs, None)
     web.add_kind("run", lambda _task: b"", LIMITS)

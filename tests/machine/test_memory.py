@@ -22,7 +22,6 @@ V2 = ("memory.max", "memory.current", "inactive_file")
 
 
 def test_the_limit_of_a_service_and_of_what_is_around_it_counts(tmp_path: Path) -> None:
-    """Version 2: the cgroup's own limit, and that of the one that it is in; "max" is none."""
     own = tmp_path / "own"
     own.write_text("0::/system.slice/shapes.service\n")
     write_limit(tmp_path / "system.slice" / "shapes.service", V2, "max")
@@ -31,7 +30,6 @@ def test_the_limit_of_a_service_and_of_what_is_around_it_counts(tmp_path: Path) 
 
 
 def test_in_a_container_of_version_1_the_path_is_one_of_the_host(tmp_path: Path) -> None:
-    """What the process sees as the root is the container's own cgroup."""
     own = tmp_path / "own"
     own.write_text("9:cpu:/docker/abc\n4:memory:/docker/abc\n0::/\n")
     write_limit(tmp_path / "memory", V1, str(512 * MB))
@@ -39,6 +37,5 @@ def test_in_a_container_of_version_1_the_path_is_one_of_the_host(tmp_path: Path)
 
 
 def test_where_there_are_no_cgroups_the_machine_counts(tmp_path: Path) -> None:
-    """As on a Mac."""
     assert list(cgroup_memory_left(tmp_path, tmp_path / "own")) == []
     assert available_memory() > 0

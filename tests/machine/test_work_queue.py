@@ -38,7 +38,6 @@ class Waiting:
 
 
 def test_members_go_first_and_each_has_the_turn_alone() -> None:
-    """Whoever works is not interrupted; then come teachers and students, then visitors."""
     queue = WorkQueue(12, reserved=4, of_visitor=3)
     waiting = Waiting(queue)
     with queue.turn(visitor(1)):
@@ -53,7 +52,6 @@ def test_members_go_first_and_each_has_the_turn_alone() -> None:
 
 
 def test_visitors_leave_places_to_members() -> None:
-    """Three of a network, eight of all; a teacher finds a place, half of them at most; the app's own work finds all."""
     queue = WorkQueue(12, reserved=4, of_visitor=3)
     waiting = Waiting(queue)
     with ExitStack() as held:
@@ -73,7 +71,6 @@ def test_visitors_leave_places_to_members() -> None:
 
 
 def test_who_gives_up_leaves_the_place() -> None:
-    """What `wait` raises ends the waiting, and a member who gave up holds no visitor back."""
     queue = WorkQueue(12, reserved=4, of_visitor=3)
 
     def give_up() -> None:
@@ -87,7 +84,6 @@ def test_who_gives_up_leaves_the_place() -> None:
 
 
 def test_a_visitors_work_ends_for_a_member_who_has_waited(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not at once, not for other visitors, and a member's work never."""
     queue = WorkQueue(12, reserved=4, of_visitor=3)
     waiting = Waiting(queue)
     with queue.turn(visitor(1)):

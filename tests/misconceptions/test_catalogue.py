@@ -62,7 +62,6 @@ def told_apart(variant: Variant) -> list[tuple[str, FilledSheet]]:
 
 
 def test_a_key_stands_for_one_misconception() -> None:
-    """Which is of some topic, of those there are; tests/misconceptions/test_students_by_hand.py names them all."""
     assert len({misconception.key for misconception in MISCONCEPTIONS}) == len(MISCONCEPTIONS)
     assert all(misconception.topics for misconception in MISCONCEPTIONS)
     assert all(set(misconception.topics) <= set(TOPICS) for misconception in MISCONCEPTIONS)
@@ -84,14 +83,12 @@ def test_a_key_stands_for_one_misconception() -> None:
     ],
 )
 def test_a_typo_in_a_row_is_an_error_that_names_it(topic: str, prediction: dict[str, Any], named: str) -> None:
-    """And the misconception; otherwise the prediction would never show."""
     with pytest.raises(CatalogueError, match=f"“mine” .*“{named}”"):
         Misconception("mine", 99, {topic: (Prediction(**prediction),)})
 
 
 @pytest.mark.parametrize("formula", ["H*", "2d", "floor(d", "round(d)", "1.5*d", "d/(d + 1)", "d/0", ""])
 def test_a_formula_that_cannot_be_read_is_an_error_that_names_it(formula: str) -> None:
-    """And the misconception, wherever the formula stands."""
     read = "d + 1" if "+" in formula else formula.removeprefix("floor")  # what could not be
     for prediction in (Prediction({"queries.columns": formula}), Prediction(substitutions={"G": formula})):
         with pytest.raises(CatalogueError, match=f"“mine” .*'{re.escape(read)}'"):
@@ -109,7 +106,6 @@ def test_a_formula_that_cannot_be_read_is_an_error_that_names_it(formula: str) -
     ],
 )
 def test_a_group_is_not_imported_with_a_typo(group: ModuleType, right: str, typo: str, key: str) -> None:
-    """In a symbol, a formula, a box, the key of a tensor or a topic: the error names the row."""
     source = inspect.getsource(group)
     assert source.count(right) == 1
     with pytest.raises(CatalogueError, match=key):
@@ -117,7 +113,6 @@ def test_a_group_is_not_imported_with_a_typo(group: ModuleType, right: str, typo
 
 
 def test_a_number_and_a_key_are_those_of_one_row() -> None:
-    """The error names both rows, or the key, and the next free number."""
     (first, second), free = MISCONCEPTIONS[:2], MISCONCEPTIONS[-1].number + 1
     with pytest.raises(CatalogueError, match=rf"“{first.key}” and “{second.key}” .* {free}\b"):
         by_number([*MISCONCEPTIONS[2:], first, replace(second, number=1)])
@@ -126,13 +121,11 @@ def test_a_number_and_a_key_are_those_of_one_row() -> None:
 
 
 def test_where_a_row_is_decides_nothing() -> None:
-    """Rows in any order are the same catalogue."""
     assert by_number(reversed(MISCONCEPTIONS)) == MISCONCEPTIONS
 
 
 @ON_EACH_SHEET
 def test_of_two_that_explain_as_much_the_lower_number_is_named_first(sheet: Variant) -> None:
-    """Held at once; one that swaps rows and columns goes before the other whatever its number."""
     true, numbers = right_sheet(sheet), {misconception.key: misconception.number for misconception in MISCONCEPTIONS}
     transposing = {e.misconception for e in expectations(sheet.problem) if e.transposed}
     wrong = [(key, {box: n for box, n in boxes.items() if n != true[box]}) for key, boxes in told_apart(sheet)]
@@ -150,7 +143,6 @@ def test_of_two_that_explain_as_much_the_lower_number_is_named_first(sheet: Vari
 
 @pytest.mark.parametrize("case", one_in(6, CASES), ids=lambda case: case.model_type)
 def test_where_a_misconception_applies_it_has_all_sizes(case: Case) -> None:
-    """Of every family, in every form of it: nothing but a number that isn't whole keeps it from showing."""
     for config, name in case.configs():
         architecture = build_architecture({**config, "architectures": [name]}, "The model")
         for topic in TOPICS:
@@ -161,7 +153,6 @@ def test_where_a_misconception_applies_it_has_all_sizes(case: Case) -> None:
 
 
 def test_every_box_that_the_catalogue_names_is_on_some_sheet() -> None:
-    """Of some model, for each prediction: it writes a number there that is whole."""
     models = [LIBRARY.models[key].architecture for key in LIBRARY.models]
     named = {
         (m.key, topic, place, box)
@@ -182,7 +173,6 @@ def test_every_box_that_the_catalogue_names_is_on_some_sheet() -> None:
 
 @pytest.mark.parametrize("topic", TOPICS)
 def test_numbers_and_symbols_of_a_prediction_agree(topic: str) -> None:
-    """What a misconception writes in symbols comes to the number it writes, unless that is rounded."""
     for architecture in MODELS.values():
         tokens = possible_tokens(topic, architecture, 96)
         with suppress(TopicError):
@@ -199,7 +189,6 @@ def test_numbers_and_symbols_of_a_prediction_agree(topic: str) -> None:
 
 
 def test_every_misconception_has_its_sentences(library: Library) -> None:
-    """A nudge and an explanation each, all different, and no digit in either."""
     keys = {misconception.key for misconception in MISCONCEPTIONS}
     sentences = [library.wording.misconception(key, kind) for key in keys for kind in ("nudge", "explanation")]
     assert len(set(sentences)) == 2 * len(keys)
@@ -208,7 +197,6 @@ def test_every_misconception_has_its_sentences(library: Library) -> None:
 
 @ON_EACH_SHEET
 def test_a_sheet_filled_in_by_a_misconception_is_diagnosed_as_it(sheet: Variant) -> None:
-    """Alone, and explaining every wrong box."""
     for key, boxes in told_apart(sheet):
         found = diagnosed(sheet, boxes)
         assert found is not None, key
@@ -225,7 +213,6 @@ def test_a_sheet_filled_in_by_a_misconception_is_diagnosed_as_it(sheet: Variant)
 def test_a_factor_that_the_cache_forgets_is_named_where_windows_drop_tokens(
     model: str, tokens: int, kept_in_all_layers: int
 ) -> None:
-    """A cache of the tokens that the layers keep: with query heads, without values, both, and for one layer."""
     variant = LIBRARY.variant("costs-mistral-7b", model, tokens)
     s, right = variant.sizes, dict(variant.key)
     of_keys = 2 * kept_in_all_layers * s["d_h"]
@@ -240,9 +227,6 @@ def test_a_factor_that_the_cache_forgets_is_named_where_windows_drop_tokens(
 
 @ON_EACH_SHEET
 def test_other_models_and_lengths_are_diagnosed_alike(sheet: Variant) -> None:
-    """Every model that the worksheet can be made for, at a random length: misconceptions named, a right sheet left
-    alone.
-    """
     chance = random.Random(sheet.worksheet.key)  # noqa: S311 - a simulated student
     for model in LIBRARY.models:
         try:
@@ -257,7 +241,6 @@ def test_other_models_and_lengths_are_diagnosed_alike(sheet: Variant) -> None:
 
 @ON_EACH_SHEET
 def test_one_slip_hides_no_misconception(sheet: Variant) -> None:
-    """A digit mistyped in a box that the misconception leaves right: still it, in 98 of 100 at least."""
     true, wrong, tried = right_sheet(sheet), 0, 0
     for key, boxes in told_apart(sheet):
         untouched = [box for box in typed_boxes(sheet) if boxes[box] == true[box]]
@@ -271,7 +254,6 @@ def test_one_slip_hides_no_misconception(sheet: Variant) -> None:
 
 @ON_EACH_SHEET
 def test_a_right_sheet_and_a_single_slip_get_no_diagnosis(sheet: Variant) -> None:
-    """Nor does an empty sheet, or one box alone that is right. A single digit for another one is no slip."""
     true = right_sheet(sheet)
     longer = [box for box in typed_boxes(sheet) if true[box] > 9]
     assert diagnosed(sheet, true) is None
@@ -286,7 +268,6 @@ def test_a_right_sheet_and_a_single_slip_get_no_diagnosis(sheet: Variant) -> Non
 
 @ON_EACH_SHEET
 def test_random_numbers_of_the_sheet_are_rarely_diagnosed(sheet: Variant) -> None:
-    """Numbers taken from the wording, in any box: fewer than 5 in 100."""
     words = f"{sheet.text.description} {sheet.text.footnote or ''}".replace(",", "")
     numbers = [int(number) for number in re.findall(r"\b[1-9]\d*\b", words)]
     found = 0
@@ -298,7 +279,6 @@ def test_random_numbers_of_the_sheet_are_rarely_diagnosed(sheet: Variant) -> Non
 
 @ON_EACH_SHEET
 def test_two_misconceptions_are_both_named(sheet: Variant) -> None:
-    """Held at once where they touch different boxes: both in nine of ten."""
     true, kept = right_sheet(sheet), 0
     made = [(key, {box: n for box, n in boxes.items() if n != true[box]}) for key, boxes in told_apart(sheet)]
     pairs = [(a, b) for at, a in enumerate(made) for b in made[at + 1 :] if not a[1].keys() & b[1].keys()]
@@ -310,10 +290,6 @@ def test_two_misconceptions_are_both_named(sheet: Variant) -> None:
 
 @ON_EACH_SHEET
 def test_what_a_sheet_hides_is_named(sheet: Variant) -> None:
-    """Two misconceptions that fill the sheet in alike are a pair; every misconception is told apart or named.
-
-    On a sheet about a bug, these are the misconceptions behind the wrong reasons that are offered.
-    """
     filled = misconception_sheets(sheet)
     for at, (one, boxes) in enumerate(filled):
         for other, others in filled[at + 1 :]:
@@ -332,7 +308,6 @@ def test_what_a_sheet_hides_is_named(sheet: Variant) -> None:
 
 
 def test_of_two_misconceptions_that_fill_in_a_sheet_alike_neither_is_named() -> None:
-    """On any topic and model: whoever names one of them is wrong about half of the students."""
     pairs = set()
     for worksheet in FIRST_OF_TOPIC.values():
         for model in MODELS:
@@ -351,7 +326,6 @@ def test_of_two_misconceptions_that_fill_in_a_sheet_alike_neither_is_named() -> 
 
 
 def test_the_formula_of_a_student_who_leaves_out_the_embedding_dimension(library: Library) -> None:
-    """n_heads · 4 · head_dim²: in LLaMA 7B that is a single head of the right size, too; in Mistral 7B it is not."""
     for model, kv_heads in (("llama-7b", 32), ("mistral-7b", 8)):
         variant = library.variant("count-llama-7b", model)
         attention = 2 * 32 * 128**2 + 2 * kv_heads * 128**2
@@ -370,7 +344,6 @@ def test_the_formula_of_a_student_who_leaves_out_the_embedding_dimension(library
 
 
 def test_what_a_model_lacks_is_not_called_hidden(library: Library) -> None:
-    """LLaMA 7B has a key/value head for every query head and d_h = d/H, so three misconceptions don't apply to it."""
     assert cannot_tell_apart(library.variant("llama-7b").problem) == ()
     grouped = {e.misconception for e in expectations(library.variant("columns-qwen3-0.6b").problem)}
     assert {"all-kv-heads-in-one", "width-always-divided", "layer-for-one-head"} <= grouped
@@ -380,12 +353,10 @@ def test_what_a_model_lacks_is_not_called_hidden(library: Library) -> None:
 
 @ON_EACH_SHEET
 def test_each_sheet_tells_at_least_four_misconceptions_apart(sheet: Variant) -> None:
-    """From each other and from a correct sheet, so that every topic can be practised; not a sheet about a bug."""
     assert sheet.worksheet.bug or len({key for key, _ in told_apart(sheet)}) >= 4
 
 
 def test_a_right_answer_is_not_explained_away(library: Library) -> None:
-    """Queries and keys as wide as the model, values right: the misconception explains the two."""
     found = diagnosed(library.variant("llama-7b"), LLAMA | {"queries.columns": 4096, "keys.columns": 4096})
     assert found is not None
     assert (found.key, found.explains) == (
@@ -395,7 +366,6 @@ def test_a_right_answer_is_not_explained_away(library: Library) -> None:
 
 
 def test_swapped_rows_and_columns_are_named_as_the_other_convention(library: Library) -> None:
-    """And marked by the sheet's own: the scores alone are right, and of the other boxes one is lost."""
     transposed = {f"{row}.{axis}": LLAMA[f"{row}.{other}"] for row in {box.split(".")[0] for box in LLAMA}
               for axis, other in (("rows", "columns"), ("columns", "rows"))}  # fmt: skip
     report = grade(library.variant("llama-7b"), {box: str(n) for box, n in transposed.items()})
@@ -420,7 +390,6 @@ def test_swapped_rows_and_columns_are_named_as_the_other_convention(library: Lib
 def test_a_matrix_is_compared_with_others_only_if_there_are_others(
     library: Library, typed: dict[str, tuple[int, int]], key: str | None
 ) -> None:
-    """Filled in, not square, and oriented as the sentence says."""
     boxes = {f"{row}.{side}": n for row, shape in typed.items() for side, n in zip(MATRIX_FIELDS, shape, strict=True)}
     found = diagnosed(library.variant("llama-7b"), boxes)
     assert (found and found.key) == key

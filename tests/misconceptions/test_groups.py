@@ -9,7 +9,6 @@ from app.sheets.library import Library
 
 
 def test_every_misconception_belongs_to_exactly_one_group() -> None:
-    """All of them, each once, and nothing else."""
     grouped = Counter(
         misconception for misconceptions in MISCONCEPTION_GROUPS.values() for misconception in misconceptions
     )
@@ -18,12 +17,10 @@ def test_every_misconception_belongs_to_exactly_one_group() -> None:
 
 
 def test_every_group_can_show_on_some_sheet() -> None:
-    """Each has a misconception that changes a box somewhere, so that it can be met at all."""
     shown = {misconception.key for misconception in MISCONCEPTIONS if misconception.predictions}
     assert all(shown & set(misconceptions) for misconceptions in MISCONCEPTION_GROUPS.values())
 
 
 def test_every_group_has_a_name(library: Library) -> None:
-    """In the wording, without a digit."""
     names = library.wording.misconception_groups
     assert not any(character.isdigit() for words in names.values() for character in words.name)

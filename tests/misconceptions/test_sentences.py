@@ -63,7 +63,6 @@ CLAIMS: dict[str, tuple[str, Callable[[Variant], bool]]] = {
 
 @pytest.mark.parametrize("claim", CLAIMS)
 def test_a_claim_is_made_only_where_it_is_true(claim: str) -> None:
-    """On no sheet of any topic and model is it said and false."""
     pattern, is_true = CLAIMS[claim]
     false = {
         (variant.worksheet.topic, variant.model.key, key)
@@ -76,7 +75,6 @@ def test_a_claim_is_made_only_where_it_is_true(claim: str) -> None:
 
 
 def test_a_hidden_head_dimension_is_not_looked_for_in_the_description() -> None:
-    """Where it follows from d and H and the sheet doesn't state it, no sentence says that the description does."""
     pattern = r"description[^.?]* head dimension|head dimension[^.?]* description"
     for variant in VARIANTS:
         sizes, facts = variant.sizes, variant.text.facts
@@ -87,9 +85,6 @@ def test_a_hidden_head_dimension_is_not_looked_for_in_the_description() -> None:
 
 @pytest.mark.parametrize(("latent", "heads", "is_true"), [(512, 16, True), (64, 16, False), (512, 2, False)])
 def test_latents_are_called_long_only_where_they_are(latent: int, heads: int, is_true: bool) -> None:
-    """Keys of 192 dimensions and values of 128 are shorter than 512 and longer than 64; of the 640 numbers that two
-    heads have for a token, the cache’s 512 + 64 are no small part.
-    """
     config = json.loads(LIBRARY.model("deepseek-v2-lite").config)
     config |= {"kv_lora_rank": latent, "num_attention_heads": heads, "num_key_value_heads": heads}
     problem = problem_for("model-costs", build_architecture(config, "a model"), ("decode_flops",), 2000)

@@ -45,10 +45,6 @@ def total() -> Tally:
 
 @pytest.mark.parametrize("model", LIBRARY.models)
 def test_what_a_footnote_on_shared_heads_invites_is_recognised(model: str) -> None:
-    """G·d_h with the real model's G, or d/G, in keys and values of the sheet that gives each query head its own.
-
-    Where both are the same number, neither is named.
-    """
     if LIBRARY.refusal("qwen2.5-0.5b", model):
         return
     variant = LIBRARY.variant("qwen2.5-0.5b", model)
@@ -66,26 +62,22 @@ def test_what_a_footnote_on_shared_heads_invites_is_recognised(model: str) -> No
 
 @ON_EACH_WORKSHEET
 def test_a_misconception_is_named_on_every_drawn_sheet(worksheet: str) -> None:
-    """It and no other, in 99.5 of 100 at least; some misconception is told apart on each sheet."""
     assert figures(worksheet).tried(ALONE) >= len(SEEDS)
     assert figures(worksheet).share(ALONE) >= 0.995
 
 
 @ON_EACH_WORKSHEET
 def test_a_slip_hides_no_misconception_on_drawn_sheets(worksheet: str) -> None:
-    """A slip in a box that the misconception leaves right: still it first, in 98 of 100 at least."""
     assert figures(worksheet).share(SLIPPED) >= 0.98
 
 
 @ON_EACH_WORKSHEET
 def test_two_misconceptions_held_at_once_are_both_named(worksheet: str) -> None:
-    """These two and no third, in 90 of 100 at least."""
     assert figures(worksheet).share(BOTH) >= 0.9
 
 
 @ON_EACH_WORKSHEET
 def test_a_right_sheet_is_never_diagnosed_with_or_without_a_slip(worksheet: str) -> None:
-    """Whichever box slipped, and however."""
     assert figures(worksheet).share(RIGHT) == 1
 
 
@@ -97,16 +89,11 @@ def test_guesses_are_rarely_diagnosed(worksheet: str) -> None:
 
 @pytest.mark.slow
 def test_enough_was_tried_for_the_shares_to_mean_something() -> None:
-    """Thousands of sheets for each share; two misconceptions fit side by side on all worksheets but those about a bug.
-
-    There, a misconception shows in the reason alone, of which one is chosen.
-    """
     assert min(total().tried(share) for share in SHARES) > 4000
     assert {key for key in WORKSHEETS if not figures(key).tried(BOTH)} == ABOUT_A_BUG
 
 
 def test_who_holds_another_misconception_in_the_other_convention_turns_it_too() -> None:
-    """Heads as wide as the model, and every matrix transposed; both are named, and every wrong box is explained."""
     sheet = SimulatedSheet(LIBRARY.variant("llama-7b"))
     boxes = {"input.rows": 4096, "input.columns": 100, "output.rows": 4096, "output.columns": 100} | {
         f"{row}.{axis}": n for row in ("queries", "keys", "values") for axis, n in (("rows", 4096), ("columns", 100))
@@ -119,7 +106,6 @@ def test_who_holds_another_misconception_in_the_other_convention_turns_it_too() 
 
 @ON_EACH_WORKSHEET
 def test_one_matrix_with_its_sides_swapped_is_not_the_other_convention(worksheet: str) -> None:
-    """Every other matrix is right as it stands."""
     sheet = SimulatedSheet(with_tokens_as_rows(LIBRARY.variant(worksheet)))
     for tensor in {box.partition(".")[0] for box in sheet.right if box.endswith(".rows")}:
         swapped = transposed(sheet.right, (f"{tensor}.",))
@@ -127,6 +113,5 @@ def test_one_matrix_with_its_sides_swapped_is_not_the_other_convention(worksheet
 
 
 def test_one_side_of_the_keys_is_no_proof_that_they_are_transposed() -> None:
-    """As many rows as the embedding dimension, beside the right columns."""
     sheet = SimulatedSheet(LIBRARY.variant("cross-t5-small"))
     assert sheet.diagnose({**sheet.right, "keys.rows": 512}) is None

@@ -710,7 +710,6 @@ STUDENTS = [
 
 @pytest.mark.parametrize("student", STUDENTS, ids=lambda student: f"{student.worksheet} {student.misconception}")
 def test_what_students_write_is_diagnosed_as_what_they_hold(student: Student) -> None:
-    """That one misconception, which explains every wrong number."""
     variant = LIBRARY.variant(student.worksheet, student.model, student.tokens)
     right = {box: variant.typed(variant.blanks_by_name[box], size) for box, size in right_sheet(variant).items()}
     report = grade(variant, {**right, **{box: str(wrong) for box, wrong in student.wrong.items()}})
@@ -721,6 +720,5 @@ def test_what_students_write_is_diagnosed_as_what_they_hold(student: Student) ->
 
 
 def test_every_misconception_and_topic_has_a_student() -> None:
-    """So the catalogue isn't tested by itself alone, and no key in students' records is renamed unnoticed."""
     assert {misconception.key for misconception in MISCONCEPTIONS} == {each.misconception for each in STUDENTS}
     assert {LIBRARY.worksheets[each.worksheet].topic for each in STUDENTS} == set(TOPICS)

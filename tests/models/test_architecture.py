@@ -48,7 +48,6 @@ def llama(**changed: Any) -> Architecture:
 
 @every_record
 def test_every_size_is_the_measured_one(record: Record) -> None:
-    """Width, heads, key/value heads, head widths, feed-forward width, vocabulary, layers."""
     sizes, expected = read(record).sizes, record["expected"]
     assert {symbol: sizes[symbol] for symbol in MEASURED_SIZES} == {
         symbol: expected[name] for symbol, name in MEASURED_SIZES.items()
@@ -57,7 +56,6 @@ def test_every_size_is_the_measured_one(record: Record) -> None:
 
 @every_record
 def test_every_size_remembers_where_it_came_from(record: Record) -> None:
-    """Each of the nine sizes has one reading: a field of this config that holds it, or a rule."""
     architecture = read(record)
     readings = {reading.symbol: reading for reading in architecture.size_sources}
     assert len(readings) == len(architecture.size_sources)
@@ -69,7 +67,6 @@ def test_every_size_remembers_where_it_came_from(record: Record) -> None:
 
 @every_length
 def test_a_head_has_the_shapes_seen_in_a_real_forward_pass(record: Record, tokens: str) -> None:
-    """Rows and columns of all eight matrices of one head."""
     computed, measured = shapes(read(record), int(tokens)), record["expected"]["activations"][tokens]
     head = computed["head"]
     assert head == {**{key: measured[key] for key in head if key in measured}, "output": measured["head_output"]}
@@ -77,7 +74,6 @@ def test_a_head_has_the_shapes_seen_in_a_real_forward_pass(record: Record, token
 
 @every_length
 def test_a_layer_and_the_logits_have_the_shapes_seen_in_a_real_forward_pass(record: Record, tokens: str) -> None:
-    """What the projections give for all heads side by side, fused or apart, and the logits of every position."""
     computed, expected = shapes(read(record), int(tokens)), record["expected"]
     measured = expected["activations"][tokens]
     outputs = [shape[1:] for shape in measured["projection_outputs"].values()]
@@ -91,7 +87,6 @@ def test_a_layer_and_the_logits_have_the_shapes_seen_in_a_real_forward_pass(reco
 
 @every_length
 def test_a_decode_step_has_the_shapes_seen_with_a_real_cache(record: Record, tokens: str) -> None:
-    """One more token after N cached ones; null where there is no cache, or no position left in the table."""
     computed, measured = (
         shapes(read(record), int(tokens))["decode"],
         record["expected"]["activations"][tokens]["decode"],
@@ -102,7 +97,6 @@ def test_a_decode_step_has_the_shapes_seen_with_a_real_cache(record: Record, tok
 
 
 def test_cross_attention_has_the_shapes_seen_with_unequal_lengths() -> None:
-    """T5 with 100 encoded and 7 decoded tokens: 7 × 100 scores."""
     (t5,) = (record for record in RECORDS if record["model_type"] == "t5")
     measured = t5["expected"]["encoder100_decoder7"]["cross"]
     computed = shapes(read(t5), 100, 7)["cross"]
@@ -127,7 +121,6 @@ def test_cross_attention_has_the_shapes_seen_with_unequal_lengths() -> None:
     ],
 )
 def test_a_window_caps_the_keys_of_a_decode_step(model_type: str, changed: Record, window: int | None) -> None:
-    """The first layer's window, the new token included; without a cache the scores stay N × N."""
     architecture = build_architecture({"model_type": model_type, **LLAMA, **changed})
     assert architecture.window == window
     for tokens in (1, 4, 5, 6, 4096, 9000):
@@ -146,7 +139,6 @@ def test_chunks_are_no_window() -> None:
 
 
 def test_latent_attention_keeps_a_latent_and_a_rotary_key() -> None:
-    """DeepSeek: keys of 10 + 4 numbers, values of 7, and 13 + 4 numbers a token in the cache for all 9 heads."""
     architecture = build_architecture({"model_type": "deepseek_v3", **LLAMA, **LATENT, "q_lora_rank": 14})
     assert (architecture.d_h, architecture.d_v, architecture.G) == (14, 7, 9)
     for topic in (LATENT_ATTENTION_LAYER, DIRECT_LATENT_ATTENTION_LAYER):
@@ -165,7 +157,6 @@ def test_null_is_not_missing() -> None:
 
 
 def test_missing_key_value_heads_are_as_many_as_heads_and_say_so() -> None:
-    """The first LLaMA's files do not state them."""
     config = {name: value for name, value in LLAMA.items() if name != "num_key_value_heads"}
     architecture = build_architecture({"model_type": "llama", **config})
     assert architecture.G == architecture.H == 9
@@ -174,7 +165,6 @@ def test_missing_key_value_heads_are_as_many_as_heads_and_say_so() -> None:
 
 
 def test_the_class_that_is_counted_is_the_one_the_file_names() -> None:
-    """BERT with its pooler and without; a class not known here is said and not counted."""
     bert = {"model_type": "bert", **{k: v for k, v in LLAMA.items() if k != "num_key_value_heads"}}
     counted = {name: build_architecture({**bert, "architectures": [name]}) for name in ("BertModel", "BertForMaskedLM")}
     assert parameter_counts(counted["BertModel"]).total != parameter_counts(counted["BertForMaskedLM"]).total
@@ -187,7 +177,6 @@ def test_the_class_that_is_counted_is_the_one_the_file_names() -> None:
 
 
 def test_a_class_name_is_read_to_its_end() -> None:
-    """T5's first files name "T5WithLMHeadModel": that is no bare "Model"."""
     (t5,) = (record for record in RECORDS if record["model_type"] == "t5")
     architecture = build_architecture({**t5["config"], "architectures": ["T5WithLMHeadModel"]})
     assert architecture.model_class == "T5ForConditionalGeneration"
@@ -195,7 +184,6 @@ def test_a_class_name_is_read_to_its_end() -> None:
 
 
 def test_a_switch_that_adds_unknown_parts_is_refused() -> None:
-    """GPT-2 with cross attention would have more tensors than are counted here."""
     with pytest.raises(ConfigError, match="add_cross_attention"):
         llama(add_cross_attention=True)
 
@@ -210,7 +198,6 @@ def test_a_switch_that_adds_unknown_parts_is_refused() -> None:
     ],
 )  # fmt: skip
 def test_of_a_multimodal_file_the_text_part_is_read(outer: str, part: Record, family: str, sizes: Any) -> None:
-    """Such files leave sizes out that are their family's defaults: these are filled in, and each says so."""
     architecture = build_architecture({"model_type": outer, "vision_config": {}, "text_config": part})
     assert (architecture.family, architecture.d, architecture.H, architecture.G, architecture.d_h) == (family, *sizes)
     assert architecture.notes == (
@@ -222,14 +209,12 @@ def test_of_a_multimodal_file_the_text_part_is_read(outer: str, part: Record, fa
 
 @pytest.mark.parametrize("model_type", [*sorted(REFUSED), "frobnicator"])
 def test_a_family_without_such_scores_is_named_and_refused(model_type: str) -> None:
-    """State space, recurrence, linear and sparse attention, and whatever is not known at all."""
     with pytest.raises(ConfigError, match=f'"{model_type}"') as refused:
         build_architecture({"model_type": model_type, **LLAMA})
     assert_is_one_sentence(str(refused.value))
 
 
 def test_a_layer_type_without_scores_is_refused() -> None:
-    """A hybrid names its other layers in layer_types."""
     with pytest.raises(ConfigError, match="linear_attention"):
         build_architecture({"model_type": "gemma2", **LLAMA, "layer_types": ["linear_attention"] * 5})
 
@@ -256,20 +241,17 @@ def test_a_layer_type_without_scores_is_refused() -> None:
     ],
 )
 def test_what_is_wrong_is_said_in_one_sentence(field: str, value: object, says: str) -> None:
-    """Missing sizes are never filled in with thousands, and every sentence names the field or the number."""
     with pytest.raises(ConfigError, match=says) as refused:
         build_architecture({"model_type": "llama", **LLAMA, field: value})
     assert_is_one_sentence(str(refused.value))
 
 
 def test_a_number_too_long_to_be_written_is_refused_like_any_other() -> None:
-    """Python itself refuses to turn a whole number of 5,000 digits into text."""
     with pytest.raises(ConfigError, match="of very many digits"):
         llama(hidden_size=10**5000)
 
 
 def test_a_token_cannot_be_sent_to_more_experts_than_there_are() -> None:
-    """Two counts that contradict each other are refused, not counted."""
     with pytest.raises(ConfigError, match="9 of 8 experts"):
         build_architecture({"model_type": "mixtral", **LLAMA, "num_local_experts": 8, "num_experts_per_tok": 9})
 
@@ -285,7 +267,6 @@ def test_a_token_cannot_be_sent_to_more_experts_than_there_are() -> None:
     ],
 )
 def test_a_position_table_ends_the_sheet(model_type: str, config: Record, longest: int) -> None:
-    """The last position can be asked about, the next cannot, and the sentence says why."""
     architecture = build_architecture({"model_type": model_type, **config}, "this one")
     assert architecture.check_tokens(longest) == architecture.max_tokens == longest
     with pytest.raises(TokensError, match=f"this one has a table of {longest:,} positions"):
@@ -295,7 +276,6 @@ def test_a_position_table_ends_the_sheet(model_type: str, config: Record, longes
 
 @pytest.mark.parametrize(("model_type", "tokens"), [("vit", 197), ("whisper", 1500)])
 def test_a_model_that_reads_one_length_takes_no_other(model_type: str, tokens: int) -> None:
-    """196 patches and the class token; 30 seconds of sound in 1,500 frames, padded if there are fewer."""
     config = {"vit": {**LLAMA, "image_size": 224, "patch_size": 16}, "whisper": {**BART, "max_source_positions": 1500}}
     architecture = build_architecture({"model_type": model_type, **config[model_type]}, "this one")
     assert architecture.check_tokens(tokens) == tokens
@@ -305,14 +285,12 @@ def test_a_model_that_reads_one_length_takes_no_other(model_type: str, tokens: i
 
 
 def test_the_decoder_has_a_feed_forward_width_of_its_own() -> None:
-    """BART may have an encoder of 77 and a decoder of 91."""
     bart = build_architecture({"model_type": "bart", **BART})
     assert (bart.all_sizes["d_ff"], bart.decoder_sizes["d_ff"]) == (77, 91)
     assert shapes(bart, 10, 7)["model"]["up"] == [7, 91]
 
 
 def test_the_decoders_table_is_its_own() -> None:
-    """Whisper hears 1,500 frames and writes at most 448 tokens."""
     (whisper,) = (case for case in CASES if case.model_type == "whisper")
     config = whisper.config({"max_source_positions": 1500, "max_target_positions": 448})
     architecture = build_architecture(config)
@@ -325,7 +303,6 @@ def test_the_decoders_table_is_its_own() -> None:
 
 
 def test_text_that_is_no_json_object_is_refused() -> None:
-    """Half a file, a list, a megabyte, and brackets without end."""
     for text in ('{"model_type": "llama"', "[1, 2]", "", "[" * 100_000, b"\xff\xfe", " " * 1_000_001):
         with pytest.raises(ConfigError) as refused:
             read_config(text)
@@ -347,7 +324,6 @@ FIELDS = sorted(
 def test_a_broken_config_gives_one_readable_error_and_no_other(
     case: Case, broken: dict[str, Any], data: st.DataObject
 ) -> None:
-    """Junk in some fields, others left out: read and counted, or refused in one sentence."""
     config = {**case.config({name: values[-1] for name, values in case.settings.items()}), **broken}
     for name in data.draw(st.lists(st.sampled_from(sorted(config)), max_size=2, unique=True)):
         del config[name]
@@ -368,7 +344,6 @@ def assert_is_one_sentence(message: str) -> None:
 
 @given(case=st.sampled_from(CASES), tokens=st.integers(1, 20), data=st.data())
 def test_no_shape_contradicts_the_equation_that_makes_it(case: Case, tokens: int, data: st.DataObject) -> None:
-    """For every family: axes under one letter have one length, in every table that the model has sizes for."""
     changed = {name: data.draw(st.sampled_from(values)) for name, values in case.settings.items()}
     architecture = build_architecture(case.config(changed))
     sizes = {**architecture.decoder_sizes, "N": tokens, "M": 3, "W": 5, "d_rot": 4}
@@ -388,7 +363,6 @@ def assert_letters_agree(table: TensorTable, sizes: dict[str, int]) -> None:
 
 
 def test_a_key_value_head_for_each_query_head_is_the_simplification_of_courses() -> None:
-    """G becomes H, and the keys of the layer as wide as the queries."""
     simple = llama().as_multi_head()
     computed = ATTENTION_LAYER.shapes({**simple.all_sizes, "N": 7})
     assert computed["keys"] == computed["queries"] == (7, 54)

@@ -54,10 +54,7 @@ def built(case: Case, changed: Config) -> tuple[Config, Architecture]:
 
 @cache
 def small_model(number: int, *, short: bool = False) -> tuple[Any, Config, Architecture]:
-    """A small model that computes, of the case of that number, for all tests that leave it as it is; and its config.
-
-    Its windows and chunks are SHORT where that is asked.
-    """
+    """A small model that computes, of the case of that number, for all tests that leave it as it is; and its config."""
     config, architecture = built(CASES[number], SHORT if short else {})
     return running(config, architecture.model_class).float(), config, architecture
 
@@ -94,7 +91,6 @@ def run_model(model: Any, config: Config, architecture: Architecture) -> Any:
 
 @every_family
 def test_every_layer_hides_the_keys_that_it_hides_in_transformers(case: Case) -> None:
-    """Attention weights above zero are the seen keys: causal or not, sliding window, chunk, layer by layer."""
     model, config, architecture = small_model(CASES.index(case), short=True)
     runs = every_run(architecture)
     attentions = run_model(model, config, architecture).attentions
@@ -137,7 +133,6 @@ SCALES: list[tuple[str, Config]] = [
 
 @every_family
 def test_the_scores_are_scaled_as_in_transformers(case: Case) -> None:
-    """1/√d_h, nothing, or the family's own factor."""
     model, _, architecture = small_model(CASES.index(case))
     modules = attention_modules(model.get_encoder() if architecture.encoder_decoder else model)
     scales = [scale for module in modules if (scale := measured_scale(module)) is not None]
@@ -163,7 +158,6 @@ def test_a_scale_of_its_own_is_read_from_the_config(model_type: str, sizes: Conf
 
 
 def test_yarn_scales_the_scores_of_deepseek() -> None:
-    """DeepSeek-V2-Lite: (0.1 · 0.707 · ln 40 + 1)² / √192."""
     (case,) = (case for case in CASES if case.model_type == "deepseek_v2")
     yarn = {"type": "yarn", "factor": 40, "mscale": 0.707, "mscale_all_dim": 0.707, "beta_fast": 32, "beta_slow": 1}
     config, architecture = built(case, {"rope_scaling": {**yarn, "original_max_position_embeddings": 4096}})
@@ -175,7 +169,6 @@ def test_yarn_scales_the_scores_of_deepseek() -> None:
 
 
 def test_gpt_neo_takes_the_softmax_of_unscaled_scores() -> None:
-    """Queries and keys of the first layer, multiplied and masked, give the attention weights as they are."""
     (case,) = (case for case in CASES if case.model_type == "gpt_neo")
     config, architecture = built(case, {})
     model = running(config, architecture.model_class)
@@ -205,7 +198,6 @@ def frequencies(model: nn.Module, kind: str) -> torch.Tensor | None:
 
 @every_family
 def test_rotary_bases_and_widths_are_those_of_transformers(case: Case) -> None:
-    """θ^(-2j/width) for each pair of numbers, of layers with a window and of those without."""
     model, _, architecture = small_model(CASES.index(case), short=True)
     for run in every_run(architecture):
         measured = frequencies(model, "sliding_attention" if run.window or run.chunk else "full_attention")
@@ -218,7 +210,6 @@ def test_rotary_bases_and_widths_are_those_of_transformers(case: Case) -> None:
 
 
 def test_local_layers_of_gemma_3_have_a_base_of_their_own() -> None:
-    """As google/gemma-3-1b states: five layers with a window and base 10,000, then one without and base 1,000,000."""
     gemma = build_architecture({"model_type": "gemma3_text", **LLAMA, "num_hidden_layers": 6, "sliding_window": 512})
     thetas = [(run.count, run.window, run.rotary and run.rotary.theta) for run in gemma.stacks[0].runs]
     assert thetas == [(5, 512, 10_000.0), (1, None, 1_000_000.0)]
@@ -227,7 +218,6 @@ def test_local_layers_of_gemma_3_have_a_base_of_their_own() -> None:
 
 
 def test_published_windows_of_gpt_neo_and_modernbert() -> None:
-    """GPT-Neo: every other layer sees 256 keys; ModernBERT: two of three see 64 on each side, with a base of 10,000."""
     neo = {"hidden_size": 54, "vocab_size": 101, "num_heads": 9, "num_layers": 4}
     gpt_neo = build_architecture({"model_type": "gpt_neo", **neo, "attention_types": [[["global", "local"], 2]]})
     assert [run.window for run in every_run(gpt_neo)] == [None, 256, None, 256]
@@ -242,14 +232,12 @@ ADJACENT = {"gptj", "codegen", "cohere", "cohere2", "glm", "glm4", "llama4_text"
 
 @every_family
 def test_pairs_of_rotated_numbers_are_adjacent_where_the_code_of_transformers_takes_them_so(case: Case) -> None:
-    """rotate_every_two, x[..., ::2] and view_as_complex pair neighbours; rotate_half pairs the two halves."""
     _, architecture = built(case, {})
     assert (architecture.rotary is not None and architecture.rotary.adjacent_pairs) == (case.model_type in ADJACENT)
 
 
 @every_family
 def test_no_rotary_positions_where_the_module_leaves_them_out(case: Case) -> None:
-    """Llama 4 and SmolLM 3 list such layers; in Cohere 2 and EXAONE 4 they are the layers without a window."""
     model, _, architecture = small_model(CASES.index(case), short=True)
     modules = attention_modules(model)
     runs = every_run(architecture)
@@ -278,7 +266,6 @@ def first_full_layer(model: nn.Module) -> nn.Module:
 
 @every_family
 def test_every_norm_is_of_the_kind_that_transformers_has(case: Case) -> None:
-    """Classes called …RMSNorm, and T5's LayerNorm, which is an RMSNorm: it subtracts no mean."""
     model, _, architecture = small_model(CASES.index(case))
     layer = first_full_layer(model)
     for _, module in norms_of(layer):
@@ -291,7 +278,6 @@ def test_every_norm_is_of_the_kind_that_transformers_has(case: Case) -> None:
 @every_family
 @pytest.mark.parametrize("which", [0, -1])
 def test_norms_stand_where_they_stand_in_transformers(case: Case, which: int) -> None:
-    """Read off the tensors that flow into and out of the norms of one layer, for the first and the last settings."""
     config, architecture = built(case, {name: values[which] for name, values in case.settings.items()})
     model = running(config, architecture.model_class).float()
     layer = first_full_layer(model)
@@ -336,7 +322,6 @@ def same(first: torch.Tensor, second: torch.Tensor) -> bool:
 
 
 def test_softcaps_and_position_biases_are_those_of_the_families() -> None:
-    """Gemma 2 caps at 50 unless its config says null; T5, BLOOM, MPT and old Falcons bias their scores."""
     assert build_architecture({"model_type": "gemma2", **LLAMA}).score_softcap == 50.0
     assert build_architecture({"model_type": "gemma2", **LLAMA, "attn_logit_softcapping": None}).score_softcap is None
     assert build_architecture({"model_type": "gemma3_text", **LLAMA}).score_softcap is None
@@ -358,7 +343,6 @@ def test_softcaps_and_position_biases_are_those_of_the_families() -> None:
 
 
 def test_what_no_field_describes_is_said() -> None:
-    """A run must refuse these, such as queries scaled by their position; the others can be run."""
     said = {case.model_type for case in CASES if built(case, {})[1].not_modelled}
     assert "ministral3" in said
     t5 = {"model_type": "t5", "d_model": 8, "num_heads": 2, "d_ff": 8, "vocab_size": 9, "num_layers": 1}

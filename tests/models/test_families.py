@@ -46,7 +46,6 @@ def theirs(parameters: dict[str, tuple[int, ...]], architecture: Architecture) -
 
 @pytest.mark.parametrize("case", one_in(6, CASES), ids=lambda case: case.model_type)
 def test_every_parameter_has_the_name_shape_and_number_that_transformers_gives_it(case: Case) -> None:
-    """Both settings of every flag, stated and derived head widths, every class that we count, and each layer."""
     for config, class_name in case.configs():
         architecture, parameters = read(config, class_name), built(config, class_name)
         assert ours(architecture) == theirs(parameters, architecture), (class_name, config)
@@ -66,12 +65,10 @@ def assert_every_layer_holds_as_many(architecture: Architecture, parameters: dic
 
 
 def test_every_family_has_a_case() -> None:
-    """A row added without a comparison with transformers is a row nobody checked."""
     assert FAMILIES.keys() - {case.model_type for case in CASES} == RENAMED
 
 
 def test_a_misspelt_flag_stops_the_app_when_it_starts() -> None:
-    """A condition on a flag that no row sets would never be met; a flag that no condition asks for would do nothing."""
     check_flags(FAMILIES)
     asking = replace(FAMILIES["gpt_neox"], norm_placement={"paralel": "parallel", "": "pre"})
     setting = replace(FAMILIES["bert"], flags={"q k v o mlp_bais": YES})
@@ -101,7 +98,6 @@ NAMES = {
 
 
 def test_a_tensor_belongs_to_the_part_that_its_name_in_transformers_says() -> None:
-    """In every layout, whatever conditions a tensor has; and a bias is called one."""
     for layout in (family.layout for family in FAMILIES.values()):
         on_top = [spec for task_head in layout.task_heads.values() for spec in task_head.parameters]
         in_layers = [spec for stack in layout.stacks for spec in stack.parameters]
@@ -126,7 +122,6 @@ REQUIRED = {name: LLAMA[name] for name in ("vocab_size", "num_hidden_layers", "i
     ],
 )  # fmt: skip
 def test_a_field_left_out_means_what_the_config_class_of_its_family_says(model_type: str) -> None:
-    """Only the sizes that every file states are given: heads, widths, tables and biases follow by rule."""
     config = {"model_type": model_type, **REQUIRED, "hidden_size": 2048, "num_attention_heads": 32}
     class_name = FAMILIES[model_type].model_class
     name = "LlamaForCausalLM" if model_type == "internlm3" else class_name
@@ -167,7 +162,6 @@ WINDOW = {"sliding_window": 4}
     ],
 )
 def test_a_decode_step_has_the_keys_that_a_real_cache_leaves(model_type: str, changed: Config) -> None:
-    """Windows count the new token; without a cache every score is there, masked or not; sinks are dropped again."""
     config = {"model_type": model_type, **LLAMA, **changed}
     architecture = build_architecture(config)
     for tokens in (1, 3, 4, 9):
@@ -177,7 +171,6 @@ def test_a_decode_step_has_the_keys_that_a_real_cache_leaves(model_type: str, ch
 
 
 def test_the_first_files_of_falcon_are_the_same_models_under_other_names() -> None:
-    """RefinedWebModel is Falcon 7B, RefinedWeb is 40B with its two norms a layer, unsaid in the file."""
     new = {
         "hidden_size": 54,
         "num_hidden_layers": 3,

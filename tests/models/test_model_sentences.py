@@ -29,13 +29,11 @@ def remarks(library: Library, key: str) -> str:
 
 
 def test_every_size_of_every_family_has_a_meaning_and_nothing_else_has() -> None:
-    """The nine that every model is asked for, and those of the families."""
     symbols = {symbol for family in FAMILIES.values() for symbol in family.sizes}
     assert size_meanings().keys() == symbols | set(NINE)
 
 
 def test_a_size_without_a_field_has_a_reason(library: Library) -> None:
-    """LLaMA 7B states no key/value heads and no head dimension, and all else."""
     said = reasons(library, "llama-7b")
     assert {symbol for symbol, reason in said.items() if reason} >= {"G", "d_h"}
     assert "num_key_value_heads" in said["G"]
@@ -67,13 +65,11 @@ PROPERTIES = [
 
 @pytest.mark.parametrize(("key", "parts"), PROPERTIES, ids=[key for key, _parts in PROPERTIES])
 def test_how_a_model_computes_is_told(library: Library, key: str, parts: list[str]) -> None:
-    """As its paper or card says: windows, chunks, RoPE, scale, softcap, norms, experts, fixed lengths."""
     sentences = " ".join(property_sentences(library.model(key).architecture))
     assert [part for part in parts if part not in sentences] == []
 
 
 def test_every_model_of_every_family_is_told_without_a_gap() -> None:
-    """Every {word} of a sentence is filled in, whatever a config leaves out."""
     for a in every_architecture():
         sizes = {**{source.symbol: source.value for source in a.size_sources}, **a.all_sizes}
         counted = count_remarks(a, parameter_counts(a), parameter_formula(a))
@@ -82,7 +78,6 @@ def test_every_model_of_every_family_is_told_without_a_gap() -> None:
 
 
 def test_a_table_of_positions_counts_by_its_rows(library: Library) -> None:
-    """GPT-2's total does hold the length of its input, and Whisper's two: of its encoder and of its decoder."""
     assert "P·d (1024 rows)" in remarks(library, "gpt2")
     assert "not a factor" not in remarks(library, "gpt2")
     assert re.search(r"\(1500 rows\) and \S+ \(448 rows\)", remarks(library, "whisper-tiny"))
@@ -90,6 +85,5 @@ def test_a_table_of_positions_counts_by_its_rows(library: Library) -> None:
 
 
 def test_what_one_token_uses_is_told_with_and_without_the_embedding_table(library: Library) -> None:
-    """DeepSeek-V2-Lite: 2.7 billion, or the 2.4 billion of its card without the table of 102,400 × 2,048."""
     said = remarks(library, "deepseek-v2-lite")
     assert all(part in said for part in ("2,661,150,208", "6 of the 64", "2 shared ones", "2,451,435,008"))

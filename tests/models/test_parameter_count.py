@@ -35,7 +35,6 @@ def named(records: list[Record]) -> pytest.MarkDecorator:
 
 @named(RECORDS)
 def test_totals_and_buckets_are_those_measured(record: Record) -> None:
-    """Embedding, output head, everything else outside the layers, and the sum of all."""
     counts, expected = parameters_json(read(record)), record["expected"]
     assert counts["total"] == expected["total_parameters"]
     assert counts["embedding"] == expected["parameters_embedding"]
@@ -46,7 +45,6 @@ def test_totals_and_buckets_are_those_measured(record: Record) -> None:
 
 @named(RECORDS)
 def test_layers_are_counted_run_by_run(record: Record) -> None:
-    """Encoder first, then decoder; cross attention and relative positions are neither attention nor norms."""
     measured = [run for runs in record["expected"]["parameters_by_layer"].values() for run in runs]
     runs = parameters_json(read(record))["layers"]
     assert [run["count"] for run in runs] == [run["layers"] for run in measured]
@@ -56,7 +54,6 @@ def test_layers_are_counted_run_by_run(record: Record) -> None:
 
 @named(RECORDS)
 def test_every_stored_shape_is_the_one_in_transformers(record: Record) -> None:
-    """Names and shapes of the first layer's parameters, and of all outside the layers."""
     shapes = {tensor["name"]: tensor["shape"] for tensor in parameters_json(read(record))["tensors"]}
     expected = record["expected"]
     outside = {name: shape for name, shape in shapes.items() if "{i}" not in name}
@@ -69,7 +66,6 @@ def test_every_stored_shape_is_the_one_in_transformers(record: Record) -> None:
 
 @named(RECORDS)
 def test_one_heads_matrices_stand_in_the_orientation_of_the_product(record: Record) -> None:
-    """W_Q of one head is d × d_h where x · W_Q is meant, however it is stored."""
     sizes = {**read(record).all_sizes, "N": 7}
     for key, shape in record["expected"]["weights_per_head"].items():
         assert [side.size(sizes) for side in SINGLE_HEAD[key].shape] == shape
@@ -77,7 +73,6 @@ def test_one_heads_matrices_stand_in_the_orientation_of_the_product(record: Reco
 
 @named(RECORDS)
 def test_biases_and_tied_embeddings_are_those_built(record: Record) -> None:
-    """Which of the four projections has a bias, and whether the output head is the embedding again."""
     architecture, expected = read(record), record["expected"]
     assert {letter: letter in architecture.biases for letter in "qkvo"} == expected["attention_bias"]
     assert architecture.tied_embeddings == expected["tied_embeddings"]
@@ -85,7 +80,6 @@ def test_biases_and_tied_embeddings_are_those_built(record: Record) -> None:
 
 @named(PUBLISHED)
 def test_a_published_model_has_as_many_parameters_as_transformers_builds(record: Record) -> None:
-    """The totals are also those the model cards show; of DeepSeek V3 without its router's correction terms."""
     config = record["config"]
     name = "LlamaForCausalLM" if config["model_type"] == "internlm3" else config["architectures"][0]
     assert parameter_counts(read(record)).total == record["total"]
@@ -103,7 +97,6 @@ AS_PUBLISHED = {
 
 @pytest.mark.parametrize("path", LIBRARY, ids=lambda path: path.stem)
 def test_a_model_of_the_library_has_as_many_parameters_as_transformers_builds(path: Path) -> None:
-    """Its own config.json on the meta device, and the figure that its paper or card gives, as far as that goes."""
     entry = json.loads(path.read_text())
     total = parameter_counts(build_architecture(entry["config"], entry["name"])).total
     built_config = {**entry["config"], "pad_token_id": 0}
@@ -114,17 +107,12 @@ def test_a_model_of_the_library_has_as_many_parameters_as_transformers_builds(pa
 
 
 def test_a_token_meets_only_its_experts() -> None:
-    """Mixtral 8x7B: 6 of 8 experts idle in each of 32 layers, 3·4096·14336 numbers each.
-
-    46,702,792,704 − 32·6·3·4,096·14,336 = 12,879,925,248.
-    """
     (mixtral,) = (record for record in RECORDS if record["model_type"] == "mixtral")
     counts = parameter_counts(read(mixtral))
     assert counts.active == counts.total - 32 * 6 * 3 * 4096 * 14336 == 12_879_925_248
 
 
 def test_llama_7b_is_a_sum_of_products_without_the_context_length() -> None:
-    """2·32000·4096 + 32·(4·4096² + 3·4096·11008 + 2·4096) + 4096 = 6,738,415,616; no tensor has an axis C or N."""
     (llama,) = (record for record in RECORDS if record["name"] == "llama-7b")
     tensors = parameter_tensors(read(llama))
     assert sum(t.total for t in tensors) == 2 * 32000 * 4096 + 32 * (4 * 4096**2 + 3 * 4096 * 11008 + 2 * 4096) + 4096
@@ -134,7 +122,6 @@ def test_llama_7b_is_a_sum_of_products_without_the_context_length() -> None:
 
 @given(case=st.sampled_from(CASES), data=st.data())
 def test_sums_over_tensors_layers_and_buckets_agree_for_any_sizes(case: Case, data: st.DataObject) -> None:
-    """With random legal sizes and settings: nothing crashes, and three ways of adding up give one total."""
     architecture = build_architecture(drawn(case, data))
     counts = parameters_json(architecture)
     total = sum(tensor["count"] * tensor["layers"] for tensor in counts["tensors"])

@@ -64,14 +64,12 @@ def evaluated(numbers: str) -> int:
 
 @pytest.mark.parametrize("record", RECORDS, ids=lambda record: str(record["name"]))
 def test_the_written_sum_comes_to_the_measured_total(record: dict[str, Any]) -> None:
-    """In numbers, reckoned from the text alone; in symbols, as worked out by hand."""
     formula = parameter_formula(build_architecture(record["config"], record["name"]))
     assert evaluated(formula.numbers) == formula.total == record["expected"]["total_parameters"]
     assert formula.symbols == BY_HAND.get(record["name"], formula.symbols)
 
 
 def test_the_sum_of_every_family_is_that_of_its_tensors() -> None:
-    """Whatever the layers, the total of the parts, of the numbers as written, and of the tensors are one."""
     families = set()
     for architecture in cases():
         formula = parameter_formula(architecture)
@@ -91,7 +89,6 @@ for case in CASES:
 
 
 def test_no_formula_depends_on_the_hash_seed() -> None:
-    """Sets are iterated in another order under another seed: the equalities of BART and DeepSeek's sizes once were."""
     printed = {
         subprocess.run(
             [sys.executable, "-c", OF_ALL_FAMILIES],
@@ -105,7 +102,6 @@ def test_no_formula_depends_on_the_hash_seed() -> None:
 
 
 def test_the_sum_of_llama_7b_in_numbers(library: Library) -> None:
-    """32000·4096 + 32·(4·4096² + 3·4096·11008 + 2·4096) + 4096 + 32000·4096 = 6,738,415,616."""
     formula = parameter_formula(library.model("llama-7b").architecture)
     expected = "32,000·4096 + 32·(4·4096·4096 + 3·4096·11,008 + 2·4096) + 4096 + 32,000·4096"
     assert (formula.total, formula.numbers) == (6_738_415_616, expected)
@@ -115,7 +111,6 @@ def test_the_sum_of_llama_7b_in_numbers(library: Library) -> None:
 
 
 def test_sizes_that_only_happen_to_divide_are_not_merged() -> None:
-    """Qwen3 0.6B has 16 heads of 128 numbers in a width of 1024: H·d_h stays H·d_h."""
     record = next(record for record in RECORDS if record["name"] == "qwen3-0.6b")
     assert "2·H·d·d_h" in parameter_formula(build_architecture(record["config"])).symbols
 
@@ -133,13 +128,11 @@ def test_sizes_that_only_happen_to_divide_are_not_merged() -> None:
 def test_the_length_of_the_input_is_found_where_a_table_holds_it(
     library: Library, model: str, length: dict[str, int]
 ) -> None:
-    """Rotary and relative positions have no parameters that count them; tables of positions do."""
     assert parameter_formula(library.model(model).architecture).position_products == length
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.model_type)
 def test_the_rows_of_position_tables_are_those_of_the_tensors(case: Case) -> None:
-    """Of every family, the tensors that are called positions have these rows together; relative ones (R) are others."""
     for config, model_class in case.configs():
         with suppress(ConfigError):
             architecture = build_architecture({**config, "architectures": [model_class]})
@@ -150,13 +143,11 @@ def test_the_rows_of_position_tables_are_those_of_the_tensors(case: Case) -> Non
 
 
 def test_a_size_that_follows_from_the_length_counts_as_one(library: Library) -> None:
-    """OPT's table has C + 2 rows."""
     record = next(record for record in RECORDS if record["name"] == "opt-125m")
     assert "P" in length_symbols(build_architecture(record["config"]))
     assert "n_buckets" not in length_symbols(library.model("t5-small").architecture)
 
 
 def test_a_rule_is_written_in_numbers() -> None:
-    """Each symbol by its number, longer ones in groups of three."""
     sizes = {"d": 768, "H": 12, "C": 131_072}
     assert [in_numbers(rule, sizes) for rule in ("4*d", "d/H", "C + 2")] == ["4·768", "768/12", "131,072 + 2"]

@@ -29,14 +29,12 @@ D = ("d_model",)
 def test_a_spec_is_a_condition_fields_and_rules(
     text: str, condition: str, fields: tuple[str, ...], if_absent: str | None, if_null: str | None
 ) -> None:
-    """[condition?] [field ...] [= rule] [, null rule], and what is left out."""
     spec = parse_size_spec(text)
     assert (spec.condition, spec.fields) == (condition, fields)
     assert (spec.if_absent and spec.if_absent.text, spec.if_null and spec.if_null.text) == (if_absent, if_null)
 
 
 def test_every_spec_of_every_family_can_be_read() -> None:
-    """A rule with a typing error would otherwise wait for a config that needs it."""
     for family in FAMILIES.values():
         for texts in family.sizes.values():
             for text in (texts,) if isinstance(texts, str) else texts:
@@ -63,26 +61,22 @@ def test_each_kind_of_rule(rule: str, size: int | None) -> None:
     ],
 )
 def test_a_size_and_where_it_came_from(config: dict[str, Any], size: int, source: SizeSource) -> None:
-    """Stated by the first field that is not null; else by the rule for null if a field is null, else for absence."""
     reader = read({"x": "a b = H, null 1"}, config)
     assert (reader.size("x"), reader.sources["x"]) == (size, source)
 
 
 def test_the_first_spec_whose_condition_is_met_counts() -> None:
-    """Falcon's key/value heads: by a field, one, or as many as heads."""
     specs = {"x": ("new? n_kv = 7", "multi? = 1", "= H")}
     assert [read(specs, {}, frozenset(flags)).size("x") for flags in (("new", "multi"), ("multi",), ())] == [7, 1, 5]
 
 
 @pytest.mark.parametrize("rule", ["d/H", "H/d", "H//d"])
 def test_a_quotient_with_a_remainder_or_below_one_is_refused(rule: str) -> None:
-    """12 is no multiple of 5; and no size is 0."""
     with pytest.raises(ConfigError, match="do not divide"):
         read({"x": f"= {rule}"}).size("x")
 
 
 def test_what_the_config_should_state_and_does_not_is_refused_or_a_default() -> None:
-    """Only a text part of a multimodal file has defaults, and they say so."""
     with pytest.raises(ConfigError, match='add "a"'):
         read({"x": "a"}).size("x")
     with pytest.raises(ConfigError, match='add "a"'):

@@ -13,9 +13,8 @@ COLLAPSES, SCORES = "softmax-collapses", "scores"  # a misconception and its gro
 
 
 def past_sheet(kind: str) -> PastSheet:
-    """A sheet that tests COLLAPSES and was right (r), was wrong elsewhere (e), left its group in doubt (d) or held it.
-
-    It was held where it shows (h), or where another misconception looks like it (a).
+    """A sheet that tests COLLAPSES and was right (r), was wrong elsewhere (e), left its group in doubt (d) or held
+    it.
     """
     held = (COLLAPSES,) if kind in "ha" else ("input-sliced",) if kind == "e" else ()
     result = SheetResult(SHEET.code, kind == "r", held, (SCORES,) if kind == "d" else ())
@@ -33,5 +32,4 @@ def past_sheet(kind: str) -> PastSheet:
     ],
 )
 def test_an_idea_is_solid_only_after_three_right_sheets_since_it_was_last_missed(sheets: str, state: str) -> None:
-    """Sheets that were wrong never count, and one that missed it begins the three anew."""
     assert group_states([past_sheet(kind) for kind in sheets])[SCORES] == state

@@ -32,7 +32,6 @@ def answers(variant: Variant) -> tuple[str, ...]:
 
 
 def test_every_topic_has_its_place_and_prerequisites_stand_before_it() -> None:
-    """The whole model comes early, and latent attention after grouped queries and decode."""
     order = [spec.key for spec in LEVELS]
     assert order == list(dict.fromkeys(order))
     assert set(TOPICS) <= set(order)
@@ -43,10 +42,6 @@ def test_every_topic_has_its_place_and_prerequisites_stand_before_it() -> None:
 
 
 def test_every_step_asks_for_rows_that_a_worksheet_of_its_level_has() -> None:
-    """None is left out of the shipped library for want of rows, and each is shorter than the sheet it is cut from.
-
-    Only a sheet in steps is always whole.
-    """
     for level in (*practice_levels(LIBRARY), *practice_levels(LIBRARY, in_letters=True)):
         spec = next(spec for spec in LEVELS if spec.key == level.key)
         assert len(level.steps) == len(spec.steps), level.key
@@ -55,7 +50,6 @@ def test_every_step_asks_for_rows_that_a_worksheet_of_its_level_has() -> None:
 
 
 def test_no_step_makes_two_misconceptions_alike_that_the_whole_sheet_tells_apart() -> None:
-    """So that a short sheet names the right one; a step may well hide one, which then shows on another sheet."""
     for level in practice_levels(LIBRARY):
         for step in level.steps:
             for key in step.worksheets:
@@ -69,10 +63,6 @@ def alike(variant: Variant) -> set[Confusion]:
 
 
 def test_nobody_meets_a_level_before_what_it_comes_after() -> None:
-    """Whatever is passed or jumped to, in whatever order: only levels are open all of whose prerequisites are passed.
-
-    The walks go by the levels alone; `test_no_sheet_is_of_a_level_that_is_not_open` deals the sheets.
-    """
     levels = practice_levels(LIBRARY)
     present = {level.key for level in levels}
     for seed in range(WALKS):
@@ -89,7 +79,6 @@ def test_nobody_meets_a_level_before_what_it_comes_after() -> None:
 
 @pytest.mark.parametrize("seed", range(12))
 def test_no_sheet_is_of_a_level_that_is_not_open(seed: int) -> None:
-    """With sheets right, wrong and skipped, levels chosen and tests begun at random; what comes back is open too."""
     chance = random.Random(seed)  # noqa: S311 - so that it can be repeated
     record = PracticeRecord(seed)
     for _ in range(25):
@@ -108,7 +97,6 @@ def test_no_sheet_is_of_a_level_that_is_not_open(seed: int) -> None:
 
 
 def test_beginners_reach_the_decode_step_within_120_boxes() -> None:
-    """With three misconceptions each, a slip now and then, and none that is dropped before it is named."""
     boxes = list[int]()
     for seed in range(25):
         filled = 0
@@ -123,7 +111,6 @@ def test_beginners_reach_the_decode_step_within_120_boxes() -> None:
 
 @pytest.mark.parametrize("in_letters", [False, True])
 def test_no_level_asks_twice_for_the_same_answers(in_letters: bool) -> None:
-    """On the way of a student who is always right, from the first sheet to the last level."""
     record, way = PracticeRecord(2, in_letters=in_letters), list[tuple[str, tuple[str, ...]]]()
     while not Practice(LIBRARY, record).all_passed:
         coming = Practice(LIBRARY, record).coming
@@ -133,7 +120,6 @@ def test_no_level_asks_twice_for_the_same_answers(in_letters: bool) -> None:
 
 
 def test_symbols_are_an_option_of_every_level() -> None:
-    """Each level but steps has both; with symbols it deals those, and numbers only where a step has no other."""
     numbers, letters = practice_levels(LIBRARY), practice_levels(LIBRARY, in_letters=True)
     assert [level.key for level in numbers] == [level.key for level in letters]
     for one, other in zip(numbers, letters, strict=True):
@@ -149,7 +135,6 @@ def test_symbols_are_an_option_of_every_level() -> None:
 
 
 def test_a_level_asks_how_many_tokens_an_image_or_a_recording_makes() -> None:
-    """What is new about it: on those sheets each step has a box with a number that no sentence states."""
     level = next(each for each in practice_levels(LIBRARY) if each.key == "bidirectional-head")
     for step in level.steps:
         sheets = [LIBRARY.seeded(key, 1) for key in step.worksheets]
@@ -160,7 +145,6 @@ def test_a_level_asks_how_many_tokens_an_image_or_a_recording_makes() -> None:
 
 
 def test_a_library_without_a_level_asks_for_what_that_one_comes_after() -> None:
-    """Costs alone are open at once; with one head beside them they come after it."""
     of_costs = {"costs-llama-7b": LIBRARY.worksheets["costs-llama-7b"]}
     [costs] = practice_levels(Library(of_costs, LIBRARY.models, LIBRARY.wording))
     assert costs.after == ()
@@ -171,7 +155,6 @@ def test_a_library_without_a_level_asks_for_what_that_one_comes_after() -> None:
 
 @pytest.mark.parametrize("typo", [{"after": ("single-heads",)}, {"topic": "single-heads"}])
 def test_a_typo_in_a_level_is_found_when_the_module_is_loaded(typo: dict[str, Any]) -> None:
-    """By the name that no level, or no topic, has."""
     first, second, *_ = LEVELS
     with pytest.raises(ValueError, match="single-heads"):
         check_levels((first, replace(second, **typo)))

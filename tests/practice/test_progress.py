@@ -23,7 +23,6 @@ def after_right_sheets(record: PracticeRecord, count: int) -> PracticeRecord:
 
 
 def test_a_level_is_closed_until_what_comes_before_it_is_passed() -> None:
-    """And names it with its number; a level that was passed has all its sheets done."""
     steps, *levels = level_views(Practice(LIBRARY, NEW))
     assert (steps.number, steps.key) == (0, STEPS.key)
     assert [level.number for level in levels] == list(range(1, len(LATER) + 2))
@@ -38,7 +37,6 @@ def test_a_level_is_closed_until_what_comes_before_it_is_passed() -> None:
 
 
 def test_each_right_sheet_is_one_less_to_do() -> None:
-    """Until the level is passed, of which the panel around that last sheet says where it leads."""
     steps = len(FIRST.steps)
     assert [level_views(Practice(LIBRARY, after_right_sheets(NEW, count)))[1].done for count in range(steps + 1)] == [
         *range(steps),
@@ -51,7 +49,6 @@ def test_each_right_sheet_is_one_less_to_do() -> None:
 
 
 def test_what_was_missed_waits_on_its_level() -> None:
-    """The group is to be looked at again, and its level names it."""
     code = LIBRARY.seeded("llama-7b", 2).code
     practice = Practice(LIBRARY, replace(NEW, results=(SheetResult(code, False, ("softmax-collapses",)),)))
     [again] = [view for view in group_views(practice) if view.state == "again"]
@@ -61,7 +58,6 @@ def test_what_was_missed_waits_on_its_level() -> None:
 
 
 def test_the_panel_says_why_only_of_the_sheet_that_the_record_asks_for() -> None:
-    """Somebody may look at another one meanwhile."""
     testing = replace(NEW, testing=True)
     coming = next_sheet(LIBRARY, testing).variant
     assert practice_panel(LIBRARY, testing, testing, coming).why
@@ -69,6 +65,5 @@ def test_the_panel_says_why_only_of_the_sheet_that_the_record_asks_for() -> None
 
 
 def test_every_level_has_a_name_of_its_own() -> None:
-    """Levels of one topic differ by notation, or by latent attention."""
     names = [level_name(LIBRARY.wording, level) for level in (FIRST, *LATER)]
     assert len(set(names)) == len(names)

@@ -24,12 +24,10 @@ from tests.helpers.shipped import LIBRARY
 
 @given(records)
 def test_a_record_is_read_as_it_was_written(record: PracticeRecord) -> None:
-    """Nothing is lost on the way through JSON."""
     assert read_record(write_record(record)) == record
 
 
 def test_a_record_that_is_too_long_without_results_is_still_written() -> None:
-    """A forged cookie with long names of passed levels must not keep a thread busy for ever."""
     forged = PracticeRecord(1, results=(SheetResult(CODES[0], right=True),) * 3, passed=("é" * 60, "è" * 60))
     tries = iter(range(10))
 
@@ -53,7 +51,6 @@ garbage = st.recursive(
     | st.tuples(STARTS, STARTS, garbage, st.booleans(), st.booleans(), garbage, garbage).map(json.dumps)
 )
 def test_a_forged_record_is_refused_in_words_or_gives_a_sheet(text: str) -> None:
-    """No text does anything else."""
     try:
         record = read_record(text)
     except RecordError as error:
@@ -68,6 +65,5 @@ def test_a_forged_record_is_refused_in_words_or_gives_a_sheet(text: str) -> None
     "text", ["[" * 5000, "1" * 20_000, '[1,0,"",false,false,[1e999],[]]', '[true,0,"",false,false,[],[]]']
 )
 def test_a_record_beyond_all_bounds_is_refused(text: str) -> None:
-    """Too deep, too long, or of numbers that are none."""
     with pytest.raises(RecordError):
         read_record(text)

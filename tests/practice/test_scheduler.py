@@ -67,8 +67,6 @@ def practise(
 
 
 def test_failing_again_and_again_is_not_learning() -> None:
-    """Wrong numbers that no misconception explains: after two sheets in doubt, a group is to look at again."""
-
     def guess(variant: Variant) -> dict[str, str]:
         return {box: str(7 + at) for at, box in enumerate(variant.blanks_by_name)}
 
@@ -77,7 +75,6 @@ def test_failing_again_and_again_is_not_learning() -> None:
 
 
 def test_the_first_sheet_is_first_steps_and_the_next_one_head_in_numbers() -> None:
-    """Whole, of the fewest rows."""
     [(first, _, record)] = practise(PracticeRecord(1), answer_right, 1)
     assert (first.reason, first.variant.worksheet.topic) == ("first", "first-steps")
     coming = next_sheet(LIBRARY, record)
@@ -85,7 +82,6 @@ def test_the_first_sheet_is_first_steps_and_the_next_one_head_in_numbers() -> No
 
 
 def test_a_sheet_in_steps_counts_as_it_was_in_the_end() -> None:
-    """It teaches: a wrong answer on the way to the right one leaves nothing to repeat."""
     variant = next_sheet(LIBRARY, PracticeRecord(1)).variant
     right = answer_right(variant)
     wrong = with_misconception("head-as-wide-as-model")(variant)
@@ -95,7 +91,6 @@ def test_a_sheet_in_steps_counts_as_it_was_in_the_end() -> None:
 
 @given(records)
 def test_any_record_gives_a_sheet_and_the_same_one_again(record: PracticeRecord) -> None:
-    """In this library and in another; it is not the sheet before, and the groups have a state each."""
     coming = next_sheet(LIBRARY, record)
     assert coming.variant.blanks
     assert coming.variant.code not in [result.code for result in record.results[-1:]]
@@ -107,7 +102,6 @@ def test_any_record_gives_a_sheet_and_the_same_one_again(record: PracticeRecord)
 @given(STARTS)
 @settings(max_examples=10)
 def test_a_student_who_is_right_climbs_to_the_last_level(start: int) -> None:
-    """One sheet for each step, no sheet twice, no level downwards; then a mixture of all levels."""
     steps = list(practise(PracticeRecord(start), answer_right, len(LADDER) + 12))
     assert [coming.level.key for coming, _, _ in steps[: len(LADDER)]] == LADDER
     assert Practice(LIBRARY, steps[len(LADDER) - 1][2]).all_passed
@@ -120,7 +114,6 @@ def test_a_student_who_is_right_climbs_to_the_last_level(start: int) -> None:
 
 
 def test_a_student_who_is_right_makes_every_group_solid() -> None:
-    """Not met at first, then growing, then solid, and never to be looked at again."""
     stages = [group_states(record) for _, _, record in practise(PracticeRecord(5), answer_right, 4 * len(LADDER))]
     assert set(group_states(PracticeRecord(5)).values()) == {"new"}
     assert not any("again" in stage.values() for stage in stages)
@@ -133,11 +126,6 @@ def test_a_student_who_is_right_makes_every_group_solid() -> None:
 
 @pytest.mark.parametrize("misconception", one_in(12, SHOWN))
 def test_who_always_holds_a_misconception_meets_it_again_and_climbs_no_further(misconception: str) -> None:
-    """From the first diagnosis on it shows in each two sheets that follow, its group is not solid, the level stays.
-
-    Some show on few models, so that not every student who climbs the ladder meets one of these, and a sheet about
-    another model can be right, and the level passed.
-    """
     for start in range(11, 31):
         student = with_misconception(misconception)
         climb = practise(on_level("single-head", start), student, 4 * len(LEVELS) + 8)
@@ -159,7 +147,6 @@ def test_who_always_holds_a_misconception_meets_it_again_and_climbs_no_further(m
 
 
 def test_a_full_window_is_practised() -> None:
-    """A sheet of the decoding level has more cached tokens than the window holds, and shows what is forgotten then."""
     [level] = [level for level in practice_levels(LIBRARY) if level.key == "decode-step"]
     sheets = [LIBRARY.seeded(key, seed) for key in level.dealt for seed in range(3)]
     full = [sheet for sheet in sheets if sheet.architecture.window and sheet.tokens > sheet.architecture.window]
@@ -172,7 +159,6 @@ def test_a_full_window_is_practised() -> None:
 def test_a_misconception_comes_back_within_two_sheets_and_is_made_good(
     start: int, misconception: str, level: str
 ) -> None:
-    """Whoever drops it after the first diagnosis is shown it once more, and then goes on."""
     first, result, record = next(practise(on_level(level, start), with_misconception(misconception), 1))
     if misconception not in result.held:
         return
@@ -187,9 +173,6 @@ def test_a_misconception_comes_back_within_two_sheets_and_is_made_good(
 
 @given(STARTS, st.sampled_from(LEVELS), st.lists(st.sampled_from(["", *SHOWN]), min_size=8, max_size=16))
 def test_whatever_is_missed_comes_back_soon(start: int, level: str, held: list[str]) -> None:
-    """Within two sheets, and one more for each misconception that waits before it: also where each sheet shows another
-    one.
-    """
     record, steps = on_level(level, start), list[tuple[NextSheet, SheetResult, int]]()
     for misconception in held:
         coming, result, record = next(practise(record, with_misconception(misconception), 1))
@@ -204,7 +187,6 @@ def test_whatever_is_missed_comes_back_soon(start: int, level: str, held: list[s
 
 
 def test_a_level_that_was_chosen_is_what_comes_even_before_what_was_missed() -> None:
-    """A decode step cannot be missed in costs: costs come first, then the step comes back."""
     record = replace(on_level("costs"), level="decode-step")
     *_, (_, result, record) = practise(record, with_misconception("decode-step-square"), 1)
     assert result.held == ("decode-step-square",)
@@ -217,7 +199,6 @@ def test_a_level_that_was_chosen_is_what_comes_even_before_what_was_missed() -> 
 
 
 def test_the_first_readable_answer_to_each_box_counts() -> None:
-    """Of all attempts on a sheet; where it comes again, of the last one. Without any, the sheet is skipped."""
     record = on_level("single-head")
     variant = next_sheet(LIBRARY, record).variant
     right, unread = answer_right(variant), dict.fromkeys(answer_right(variant), "?")
@@ -234,7 +215,6 @@ def test_the_first_readable_answer_to_each_box_counts() -> None:
 
 
 def test_a_sheet_that_was_skipped_counts_for_nothing() -> None:
-    """Another one of the same level comes, and no group is met."""
     record = PracticeRecord(3)
     before = next_sheet(LIBRARY, record)
     record = record.after_skipping()
@@ -244,7 +224,6 @@ def test_a_sheet_that_was_skipped_counts_for_nothing() -> None:
 
 
 def test_a_level_is_passed_once_all_its_sheets_were_right_and_nothing_missed_on_it_waits() -> None:
-    """Right, missed, and made good on the sheet that was left: two sheets of one head in all, and one more."""
     record = on_level("single-head", 8)
     students = (answer_right, with_misconception("softmax-collapses"), answer_right)
     levels = []
@@ -255,9 +234,6 @@ def test_a_level_is_passed_once_all_its_sheets_were_right_and_nothing_missed_on_
 
 
 def test_what_was_answered_says_which_groups_are_open() -> None:
-    """Right boxes clear a group, wrong ones leave it open, a named misconception is held, nothing readable is no
-    result.
-    """
     variant = LIBRARY.variant("llama-7b")
     truth = {box: str(size) for box, size in right_sheet(variant).items()}
     assert sheet_result(variant, {}) is None
@@ -274,13 +250,11 @@ def test_what_was_answered_says_which_groups_are_open() -> None:
 
 
 def test_a_code_that_opens_nothing_is_left_out() -> None:
-    """As though the sheet had not been there: its worksheet may have been changed since."""
     record = PracticeRecord(3, results=(SheetResult("BBB-BB-BB", False, ("softmax-collapses",)),))
     assert next_sheet(LIBRARY, record) == next_sheet(LIBRARY, replace(record, results=()))
 
 
 def test_practice_needs_a_worksheet_whose_tokens_are_rows() -> None:
-    """Without one the record is refused in words; with a single one that sheet comes, again and again."""
     with_columns = {"columns-qwen3-0.6b": LIBRARY.worksheets["columns-qwen3-0.6b"]}
     with pytest.raises(RecordError, match="no worksheets to practise"):
         next_sheet(Library(with_columns, LIBRARY.models, LIBRARY.wording), PracticeRecord(1))

@@ -32,29 +32,24 @@ def infer_unasked_lengths(table: TensorTable, values: Values, asked: frozenset[s
 
 
 def test_a_right_sheet_has_no_mismatch() -> None:
-    """Every pair of sides of LLaMA 7B that should meet does."""
     assert mismatches(SINGLE_HEAD, RIGHT) == []
 
 
 def test_an_empty_sheet_has_no_mismatch_and_implies_nothing() -> None:
-    """What was not typed is compared with nothing."""
     assert mismatches(SINGLE_HEAD, {}) == []
     assert infer_unasked_lengths(SINGLE_HEAD, {}, ASKED) == {}
 
 
 def test_wide_keys_do_not_meet_the_queries() -> None:
-    """Keys of 100 × 4096 against queries of 100 × 128: Q·Kᵀ sums over the head's width, which is 128 and 4096."""
     found = mismatches(SINGLE_HEAD, RIGHT | typed(keys=(100, 4096)))
     assert found == [DimensionMismatch("scores", Blank("queries", "columns"), Blank("keys", "columns"))]
 
 
 def test_a_shape_that_is_wrong_but_fits_has_no_mismatch() -> None:
-    """Queries and keys both 4096 wide are wrong for a head, and their product still can be formed."""
     assert mismatches(SINGLE_HEAD, RIGHT | typed(queries=(100, 4096), keys=(100, 4096))) == []
 
 
 def test_scores_that_kept_the_head_width_fit_nowhere() -> None:
-    """Scores of 100 × 128: their columns should be the 100 rows of the keys, and the 100 columns of the weights."""
     found = [
         (clash.at, str(clash.left), str(clash.right))
         for clash in mismatches(SINGLE_HEAD, RIGHT | typed(scores=(100, 128)))
@@ -66,20 +61,17 @@ def test_scores_that_kept_the_head_width_fit_nowhere() -> None:
 
 
 def test_mismatches_come_in_the_order_of_computation() -> None:
-    """An input of 99 rows breaks the three projections first, and the sum with the output last."""
     sheet = RIGHT | typed(input=(99, 4096))
     found = [(clash.at, sheet[clash.left], sheet[clash.right]) for clash in mismatches(SINGLE_HEAD, sheet)]
     assert found == [("queries", 99, 100), ("keys", 99, 100), ("values", 99, 100), ("output", 99, 100)]
 
 
 def test_half_a_shape_is_compared_as_far_as_it_goes() -> None:
-    """Only columns typed: 64 against 128 is a mismatch, the empty rows are none."""
     found = mismatches(SINGLE_HEAD, typed(queries=(None, 64), keys=(None, 128)))
     assert [(str(clash.left), str(clash.right)) for clash in found] == [("queries.columns", "keys.columns")]
 
 
 def test_parameters_are_as_large_as_the_shapes_need_them() -> None:
-    """From 100 × 4096 to 100 × 128, W_Q must be 4096 × 128; to get 128 wide mixtures back to 4096, W_O 128 × 4096."""
     found = infer_unasked_lengths(SINGLE_HEAD, RIGHT, ASKED)
     assert found == typed(
         W_Q=(4096, 128), W_K=(4096, 128), W_V=(4096, 128), W_O=(128, 4096), context=(100, 128)
@@ -87,7 +79,6 @@ def test_parameters_are_as_large_as_the_shapes_need_them() -> None:
 
 
 def test_an_asked_row_is_never_filled_in() -> None:
-    """Scores left empty stay empty, though queries and keys would tell; context, not asked, follows the values."""
     sheet = {blank: size for blank, size in RIGHT.items() if blank.tensor not in ("scores", "weights", "output")}
     found = infer_unasked_lengths(SINGLE_HEAD, sheet, ASKED)
     assert {blank.tensor for blank in found} == {"W_Q", "W_K", "W_V", "W_O", "context"}
@@ -97,13 +88,11 @@ def test_an_asked_row_is_never_filled_in() -> None:
 
 
 def test_wrong_shapes_imply_what_they_would_need() -> None:
-    """An input typed as 100 × 128 with queries of 100 × 64 wants a W_Q of 128 × 64: no truth is asked."""
     found = infer_unasked_lengths(SINGLE_HEAD, typed(input=(100, 128), queries=(100, 64)), ASKED)
     assert (found[Blank("W_Q", "rows")], found[Blank("W_Q", "columns")]) == (128, 64)
 
 
 def test_grouped_keys_are_no_mismatch_in_a_layer() -> None:
-    """Qwen2.5 0.5B: queries 50 × 896 beside keys 50 × 128 belong together, since heads share keys."""
     sheet = typed(
         input=(50, 896), queries=(50, 896), keys=(50, 128), values=(50, 128),
         scores=(50, 50), weights=(50, 50), output=(50, 896),
@@ -112,13 +101,11 @@ def test_grouped_keys_are_no_mismatch_in_a_layer() -> None:
 
 
 def test_keys_and_scores_of_a_layer_still_meet_in_the_tokens() -> None:
-    """Keys of 49 rows give scores of 49 columns, not 50."""
     found = mismatches(ATTENTION_LAYER, typed(keys=(49, 128), scores=(50, 50)))
     assert [(str(clash.left), str(clash.right)) for clash in found] == [("keys.rows", "scores.columns")]
 
 
 def test_every_side_that_differs_from_the_first_is_a_mismatch() -> None:
-    """Residual = embedded + attended: 5 rows, 6 rows and 7 rows are two mismatches, each against the 5."""
     found = mismatches(TABLES["whole-model"], typed(embedded=(5, None), attended=(6, None), residual=(7, None)))
     assert [(clash.at, clash.left.tensor, clash.right.tensor) for clash in found] == [
         ("residual", "embedded", "attended"),
@@ -127,7 +114,6 @@ def test_every_side_that_differs_from_the_first_is_a_mismatch() -> None:
 
 
 def test_a_narrow_output_cannot_be_added_to_the_input() -> None:
-    """An output of 100 × 128 beside an input of 100 × 4096: every product fits, the sum at the end does not."""
     found = mismatches(SINGLE_HEAD, RIGHT | typed(output=(100, 128)))
     assert found == [DimensionMismatch("output", Blank("input", "columns"), Blank("output", "columns"), added=True)]
 
@@ -136,7 +122,6 @@ def test_a_narrow_output_cannot_be_added_to_the_input() -> None:
     "topic", ["single-head", "bidirectional-head", "attention-layer", "decode-step", "windowed-decode-step"]
 )
 def test_output_and_input_are_compared_side_by_side(topic: str) -> None:
-    """Rows with rows, columns with columns; one number in the other's blank is a mismatch twice."""
     found = mismatches(TABLES[topic], typed(input=(5, 7), output=(7, 5)))
     assert [(str(clash.left), str(clash.right), clash.added) for clash in found] == [
         ("input.rows", "output.rows", True),
@@ -145,7 +130,6 @@ def test_output_and_input_are_compared_side_by_side(topic: str) -> None:
 
 
 def test_what_leaves_a_decoder_s_head_is_added_to_the_decoder_s_tokens() -> None:
-    """Twelve tokens ask thirty: an output of 12 rows fits the input and not the encoder; 30 rows clash."""
     sheet = typed(input=(12, 512), encoded=(30, 512), output=(12, 512))
     assert mismatches(TABLES["cross-attention"], sheet) == []
     found = mismatches(TABLES["cross-attention"], sheet | typed(output=(30, 512)))
@@ -153,7 +137,6 @@ def test_what_leaves_a_decoder_s_head_is_added_to_the_decoder_s_tokens() -> None
 
 
 def test_the_sum_at_the_end_makes_no_side_of_the_output() -> None:
-    """An input of 4096 columns neither fills in the output's nor counts as what they are made from."""
     assert Blank("output", "columns") not in infer_unasked_lengths(
         SINGLE_HEAD, typed(input=(100, 4096)), ASKED - {"output"}
     )
@@ -170,7 +153,6 @@ def in_dimensions(**shapes: tuple[int, ...]) -> dict[Blank, int]:
 
 
 def test_a_view_keeps_every_number() -> None:
-    """4096 features are 32 heads of 128, and cannot be split into 32 of 100; with 64 each they merge into 2048."""
     table = TABLES["grouped-three-dimensions"]
     assert mismatches(table, in_dimensions(queries=(100, 4096), split_queries=(100, 32, 128))) == []
     (split,) = mismatches(table, in_dimensions(queries=(100, 4096), split_queries=(100, 32, 100)))
@@ -181,7 +163,6 @@ def test_a_view_keeps_every_number() -> None:
 
 
 def test_unrepeated_keys_do_not_meet_the_queries() -> None:
-    """32 query heads and 8 key/value heads: the dimensions before the matrices must be equal, and so must the width."""
     typed_heads = in_dimensions(queries_by_head=(32, 100, 128), repeated_keys=(8, 100, 128))
     (clash,) = mismatches(TABLES["grouped-three-dimensions"], typed_heads)
     assert (str(clash.left), str(clash.right)) == ("queries_by_head.dim0", "repeated_keys.dim0")

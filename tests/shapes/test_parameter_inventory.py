@@ -155,7 +155,6 @@ def experts_by_hand(facts: dict[str, Fact], d: int) -> int:
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.model_type)
 def test_the_inventory_is_enough_to_count_every_parameter(case: Case) -> None:
-    """Plain arithmetic with the numbers told gives the total that transformers has."""
     for architecture in countable_models(case):
         told = [fact.key for fact in parameter_inventory(architecture)]
         assert counted_by_hand(architecture) == parameter_counts(architecture).total, told

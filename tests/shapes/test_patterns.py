@@ -46,7 +46,6 @@ def is_read(pattern: str, ranks: tuple[int, ...], *, takes_groups: bool = False)
 
 @pytest.mark.parametrize(("spelling", "libraries"), SPELLINGS)
 def test_every_accepted_spelling_computes_the_same(spelling: str, libraries: str) -> None:
-    """By the libraries that take the spelling."""
     queries, keys = small(2, 3, 4, 5), small(2, 3, 4, 5) + 1
     expected = queries @ keys.mT
     assert read_pattern(spelling, (4, 4)) == read_pattern(SCORES, (4, 4))
@@ -66,7 +65,6 @@ def random_patterns(chance: random.Random, letters: str, count: int) -> Iterator
 
 
 def test_a_random_pattern_is_right_if_and_only_if_torch_computes_the_same() -> None:
-    """With all tensors of one size, so that only the meaning of a pattern tells it from another."""
     left, right = small(3, 3, 3, 3), small(3, 3, 3, 3).flip(0) + 1
     accepted = 0
     near = ["".join(each) for each in (("bhqe", ",bhke->bhqk"), ("bhqe", ",bhke->bhkq"), ("xyzt", ",xywt->xyzw"))]
@@ -81,7 +79,6 @@ def test_a_random_pattern_is_right_if_and_only_if_torch_computes_the_same() -> N
 
 
 def test_random_rearrangements_are_right_if_and_only_if_einops_computes_the_same() -> None:
-    """Of one tensor: the order of the axes, in brackets and out of them."""
     features, chance = small(2, 3, 20), random.Random(3)  # noqa: S311 - no secret
     expected, key = rearrange(features, SPLIT, h=4), read_pattern(SPLIT, (3,), takes_groups=True)
     accepted = 0
@@ -106,7 +103,6 @@ def test_random_rearrangements_are_right_if_and_only_if_einops_computes_the_same
 
 
 def test_axes_that_are_never_apart_count_as_one() -> None:
-    """A head split once more, and merged again, as einops does it."""
     features = small(2, 3, 24)
     finer = "b n (h e f) -> b h n (e f)"
     assert torch.equal(rearrange(features, finer, h=4, e=2), rearrange(features, SPLIT, h=4))
@@ -115,7 +111,6 @@ def test_axes_that_are_never_apart_count_as_one() -> None:
 
 
 def test_a_1_in_brackets_is_no_axis() -> None:
-    """As in einops: `(1 h)` is h, and `(1)` a side of length 1."""
     features = small(2, 3, 20)
     in_brackets = "b n (h 1 e) -> b (1 h) n e"
     assert torch.equal(rearrange(features, in_brackets, h=4), rearrange(features, SPLIT, h=4))
@@ -147,7 +142,6 @@ def test_a_1_in_brackets_is_no_axis() -> None:
     ],
 )
 def test_what_is_no_pattern_has_a_reason(typed: str, reason: str) -> None:
-    """And is never wrong."""
     with pytest.raises(CannotReadError) as raised:
         read_pattern(typed, (4, 4))
     assert raised.value.unreadable.reason == reason
@@ -157,7 +151,6 @@ def test_what_is_no_pattern_has_a_reason(typed: str, reason: str) -> None:
     ("typed", "rank"), [("bn(he)->bhne", 3), ("b n (he) -> b h n e", 3), ("bhne->bn(he)", 4), ("bgne->b(gr)ne", 4)]
 )
 def test_letters_that_einops_takes_for_one_name_are_not_wrong(typed: str, rank: int) -> None:
-    """The library stops with an error, and its user puts spaces between them."""
     with pytest.raises(CannotReadError) as raised:
         read_pattern(typed, (rank,), takes_groups=True)
     assert raised.value.unreadable.reason == "pattern-spaces"
@@ -166,7 +159,6 @@ def test_letters_that_einops_takes_for_one_name_are_not_wrong(typed: str, rank: 
 
 
 def test_hostile_texts_take_a_few_milliseconds() -> None:
-    """Long, deep and odd ones, all read a hundred times."""
     texts = [
         piece * 300 for piece in ("(", ")", "a(", "a b ", "(a b)", "... ", "->", ",", "é", "\u0301", "１", "𝔞", "a_")
     ]

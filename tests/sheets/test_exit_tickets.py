@@ -52,14 +52,12 @@ def random_settings(random: Random) -> dict[str, Any]:
 
 @given(st.integers(0, 10_000))
 def test_a_ticket_comes_back_equal_from_its_file(seed: int) -> None:
-    """Settings, a ticket, a TOML file, a ticket."""
     ticket = ticket_of_settings("own-1", random_settings(Random(seed)))  # noqa: S311 - so that it can be repeated
     file = tomli_w.dumps(ticket.settings)
     assert ticket_of_settings("own-1", tomllib.loads(file)) == ticket
 
 
 def test_what_is_left_out_has_its_default() -> None:
-    """Free text that nobody has to answer, anonymous, with any number of answers."""
     ticket = ticket_of_settings("k", {"title": "T", "instruction": "I", "questions": [{"key": "q", "text": "Why?"}]})
     [question] = ticket.questions
     assert (question.kind, question.choices, question.required) == ("text", (), False)
@@ -79,7 +77,6 @@ def changed(place: str, value: object) -> dict[str, Any]:
 
 
 def test_a_long_list_of_options_is_refused_at_once() -> None:
-    """As many as a request can have: none is compared with all others."""
     options = [f"{number}" for number in range(100_000)]
 
     def make() -> None:
@@ -125,7 +122,6 @@ def test_a_long_list_of_options_is_refused_at_once() -> None:
     ],
 )
 def test_a_setting_that_cannot_be_used_is_named(place: str, value: object) -> None:
-    """The error's setting is the one that was changed, and its sentence is one line."""
     with pytest.raises(SettingError) as refused:
         ticket_of_settings("own-1", changed(place, value))
     assert ".".join(map(str, refused.value.path)) == place

@@ -20,7 +20,6 @@ def written(variant: Variant) -> dict[str, str]:
 
 
 def test_every_formula_names_the_operands_of_its_operation_and_nothing_unknown(library: Library) -> None:
-    """A name in braces is a tensor, a count, a size or a phrase; and what a tensor is computed from, it also shows."""
     phrases = {**library.wording.sheets["formulas"], "norm": ""}
     for key in library.worksheets:
         variant = library.variant(key)
@@ -40,7 +39,6 @@ def test_every_formula_names_the_operands_of_its_operation_and_nothing_unknown(l
 
 
 def test_no_brace_and_no_key_is_left_in_a_formula(library: Library) -> None:
-    """What a reader sees has letters and words, never a key such as normed_residual."""
     for key in library.worksheets:
         for formula in written(library.variant(key)).values():
             assert not re.search(r"[{}]|\w+ed_\w+|_flops", formula), formula
@@ -61,7 +59,6 @@ def test_no_brace_and_no_key_is_left_in_a_formula(library: Library) -> None:
     ],
 )
 def test_a_formula_is_in_the_letters_of_the_sheet(library: Library, worksheet: str, key: str, formula: str) -> None:
-    """The examples are worked by hand; with tokens as columns every matrix is transposed, so (AB)ᵀ = BᵀAᵀ."""
     assert write_formula(library.variant(worksheet), key) == formula
 
 
@@ -76,7 +73,6 @@ def test_a_formula_is_in_the_letters_of_the_sheet(library: Library, worksheet: s
     ],
 )
 def test_the_softmax_is_that_of_the_model(library: Library, model: str, changes: dict[str, Any], formula: str) -> None:
-    """√d_h stands only where the model divides by it."""
     variant = library.variant("head-of-a-model", model)
     architecture = replace(variant.model.architecture, **changes)
     assert (
@@ -85,14 +81,12 @@ def test_the_softmax_is_that_of_the_model(library: Library, model: str, changes:
 
 
 def test_t5_does_not_scale_its_scores_and_adds_a_position_bias_in_self_attention_only(library: Library) -> None:
-    """Raffel et al., arXiv:1910.10683: no 1/√d_h; cross attention has no relative position bias."""
     own = write_formula(library.variant("bidirectional-t5-small"), "weights")
     cross = write_formula(library.variant("cross-t5-small"), "weights")
     assert (own, cross) == ("softmax(S + position bias), row by row", "softmax(S), row by row")
 
 
 def test_with_tokens_as_columns_blocks_are_beside_each_other_and_words_say_column(library: Library) -> None:
-    """The cache grows by a column there."""
     variant = library.variant("decode-gpt2")
     columns = replace(variant, worksheet=replace(variant.worksheet, tokens_are="columns"))
     assert written(variant)["keys"] == "[K'; k], the new row appended"
@@ -100,7 +94,6 @@ def test_with_tokens_as_columns_blocks_are_beside_each_other_and_words_say_colum
 
 
 def test_a_given_matrix_has_no_formula_and_symbols_are_told_from_words(library: Library) -> None:
-    """A page sets symbols in italics and leaves softmax upright."""
     variant = library.variant("letters-llama-7b")
     assert formula_pieces(variant, "input") == ()
     symbols = [piece.text for piece in formula_pieces(variant, "weights") if piece.is_symbol]

@@ -36,12 +36,10 @@ def sheet(**changes: object) -> str:
 
 
 def test_no_shipped_worksheet_has_anything_to_fix() -> None:
-    """Nothing hides on them that need not."""
     assert [finding for finding in findings(LIBRARY) if finding.fixable] == []
 
 
 def test_tokens_as_many_as_a_head_is_wide_are_reported(tmp_path: Path) -> None:
-    """With N = d_h = 128 the untransposed product looks right, and the sizes coincide."""
     told = lint_findings(tmp_path, sheet(tokens=128))
     assert "“transposed-product”" in told[0].message
     assert told[0].kind == "hides"
@@ -49,7 +47,6 @@ def test_tokens_as_many_as_a_head_is_wide_are_reported(tmp_path: Path) -> None:
 
 
 def test_the_proposed_number_of_tokens_mends_all_that_tokens_can(tmp_path: Path) -> None:
-    """At 128 tokens, sizes coincide and rows have one answer; at the number that is proposed, nothing is left."""
     told = lint_findings(tmp_path / "128", sheet(tokens=128))
     assert {finding.kind for finding in told} == {"hides", "coincides", "same-answer"}
     assert "“Queries”, “Keys”, “Values”, “Attention scores”, “Attention weights”" in told[-1].message
@@ -59,7 +56,6 @@ def test_the_proposed_number_of_tokens_mends_all_that_tokens_can(tmp_path: Path)
 
 
 def test_rows_that_mean_the_same_may_have_one_answer(library: Library) -> None:
-    """Queries and keys always have; input and values of a latent layer have by the chance of the model."""
     kinds = {finding.worksheet: finding.kind for finding in findings(library) if "answer" in finding.kind}
     assert kinds == dict.fromkeys(("latent-deepseek-v2-lite",), "must-have-same-answer")
 
@@ -79,13 +75,11 @@ def test_rows_that_mean_the_same_may_have_one_answer(library: Library) -> None:
 def test_a_fact_that_the_answers_need_is_reported(
     library: Library, base: str, hidden: list[str], parts: list[str]
 ) -> None:
-    """Unless other facts say as much, or the author does."""
     told = findings_on(library, own_sheet(library, base, hidden_facts=hidden))
     assert [finding.part for finding in told if finding.kind == "unstated"] == parts
 
 
 def test_a_number_in_the_prose_silences_nothing(library: Library) -> None:
-    """The finding proposes what to write, and is gone once that is in the introduction."""
     hidden: dict[str, Any] = {"hidden_facts": ["heads", "head-dimension"]}
     (finding,) = _unstated(library, introduction="You have 32 minutes.", **hidden)
     proposed = re.search("“(.*)”", finding.message)
@@ -94,19 +88,16 @@ def test_a_number_in_the_prose_silences_nothing(library: Library) -> None:
 
 
 def _unstated(library: Library, **changes: Any) -> list[Finding]:
-    """What the checker says that the sheet on LLaMA 7B with these changes leaves out."""
     return [each for each in findings_on(library, own_sheet(library, **changes)) if each.kind == "unstated"]
 
 
 def test_a_range_without_a_good_number_is_reported(library: Library) -> None:
-    """Its numbers are all as wide as a head, or so short that a single one is a slip away."""
     for first, last, is_reported in ((128, 128, True), (100, 140, False)):
         told = findings_on(library, own_sheet(library, tokens_from=first, tokens_to=last))
         assert [finding.kind for finding in told if finding.fixable] == ["range-hides"] * is_reported
 
 
 def test_words_cost_no_second_look(library: Library, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The checker is asked at each pause in typing; only the questions decide what misconceptions hide."""
     first = findings_on(library, own_sheet(library, tokens=128))
     monkeypatch.setattr("app.sheets.lint.cannot_tell_apart", lambda _problem: pytest.fail("looked again"))
     words: dict[str, Any] = {"title": "Other", "introduction": "Hi", "row_points": {"keys": 2}, "footnote": "$d$"}
@@ -114,7 +105,6 @@ def test_words_cost_no_second_look(library: Library, monkeypatch: pytest.MonkeyP
 
 
 def test_a_tolerance_that_lets_a_misconception_pass_is_reported(tmp_path: Path) -> None:
-    """A table of 2048 positions, counted by mistake, would be 0.12 % of the parameters of LLaMA 7B."""
     for tolerance, is_reported in ((0, False), (0.001, False), (0.01, True)):
         text = sheet(topic="parameter-count", rows=["total"], tolerance=tolerance)
         reported = [f.message for f in lint_findings(tmp_path / str(tolerance), text) if f.kind == "tolerates"]
@@ -122,12 +112,10 @@ def test_a_tolerance_that_lets_a_misconception_pass_is_reported(tmp_path: Path) 
 
 
 def test_a_single_digit_for_a_number_hides_nothing(tmp_path: Path) -> None:
-    """A 1 for 21 columns is no slip, so a softmax that collapses shows."""
     assert lint_findings(tmp_path, sheet(tokens=21)) == []
 
 
 def test_a_title_with_another_number_or_model_is_reported(tmp_path: Path) -> None:
-    """120 tokens in the title of a sheet of 100, and a model that it is not about."""
     model, number = lint_findings(tmp_path, sheet(title="One head of GPT-2 with 120 tokens"))
     assert (model.kind, number.kind) == ("wording", "wording")
     assert "GPT-2" in model.message
@@ -136,7 +124,6 @@ def test_a_title_with_another_number_or_model_is_reported(tmp_path: Path) -> Non
 
 
 def test_what_a_model_must_hide_is_told_but_not_to_be_mended(capsys: pytest.CaptureFixture[str]) -> None:
-    """The heads of Mistral 7B, concatenated, are as wide as the model; the command ends well all the same."""
     cli.main(["check-worksheets"])
     out = capsys.readouterr().out
     assert "layer-mistral-7b: With Mistral 7B these misconceptions cannot be seen" in out
@@ -146,7 +133,6 @@ def test_what_a_model_must_hide_is_told_but_not_to_be_mended(capsys: pytest.Capt
 def test_the_command_reads_an_authors_folder_and_ends_with_1(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """So that a script notices; JSON says the same."""
     lint_findings(tmp_path, sheet(tokens=128))
     with pytest.raises(SystemExit) as ended:
         cli.main(["check-worksheets", str(tmp_path), "--json"])
@@ -157,7 +143,6 @@ def test_the_command_reads_an_authors_folder_and_ends_with_1(
 def test_a_folder_that_cannot_be_used_is_refused_in_one_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Without wording, and without worksheets."""
     for prepare in (lambda: None, lambda: shutil.copytree(PROJECT / "worksheets" / "wording", tmp_path / "wording")):
         prepare()
         with pytest.raises(SystemExit) as ended:
@@ -168,7 +153,6 @@ def test_a_folder_that_cannot_be_used_is_refused_in_one_line(
 
 @pytest.mark.parametrize("line", ["tokens = 128", "tokens = many", "tokens = 0", ""])
 def test_one_file_is_checked_as_its_import_is(tmp_path: Path, capsys: pytest.CaptureFixture[str], line: str) -> None:
-    """Findings for a worksheet that can be used; else what is wrong, by line."""
     shipped = (PROJECT / "worksheets" / "llama-7b.toml").read_text(encoding="utf-8")
     (tmp_path / "mine.toml").write_text(shipped.replace("tokens = 100", line), encoding="utf-8")
     with pytest.raises(SystemExit) as ended:
@@ -180,7 +164,6 @@ def test_one_file_is_checked_as_its_import_is(tmp_path: Path, capsys: pytest.Cap
 
 
 def test_a_good_file_ends_well(capsys: pytest.CaptureFixture[str]) -> None:
-    """A worksheet and an exit ticket."""
     for name in ("llama-7b.toml", "exit-tickets/classic.toml"):
         cli.main(["check-worksheets", str(PROJECT / "worksheets" / name)])
     assert capsys.readouterr().out == "Checked 1 worksheet; to fix: 0.\nclassic.toml: nothing to fix.\n"
@@ -190,7 +173,6 @@ def test_a_good_file_ends_well(capsys: pytest.CaptureFixture[str]) -> None:
 def test_every_sentence_of_the_sheets_can_be_printed(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With its numbers, once each, below where it stands: descriptions, rows, nudges, captions."""
     unlike = replace(LIBRARY, models={key: LIBRARY.models[key] for key in UNLIKE_MODELS})
     monkeypatch.setattr("app.cli.worksheets.open_library", lambda: unlike)
     cli.main(["check-worksheets", "--sentences", "--json"])
@@ -205,8 +187,6 @@ def test_every_sentence_of_the_sheets_can_be_printed(
 
 
 def test_what_an_authors_misconception_cannot_show_is_reported(tmp_path: Path) -> None:
-    """What depends on the tokens is said like that of the built-in ones; the rest by the author's own name for it."""
-
     def kinds(folder: str, tokens: int, **boxes: str) -> list[tuple[str, bool]]:
         table = "\n".join(f'"{box.replace("_", ".")}" = "{formula}"' for box, formula in boxes.items())
         own = f'name = "Mine"\nquestion = "?"\nexplanation = "!"\n[misconceptions.boxes]\n{table}'

@@ -36,7 +36,6 @@ STRANGE = "0123456789+-*/()=.,'’_ ²³½①Ⅳ一٣３×÷−–xXeE\u2009\u20
 @example("1\u00005")
 @example("/" + "1" * 99)
 def test_any_text_is_a_size_or_empty_or_unreadable(text: str) -> None:
-    """Whatever is typed, nothing is raised: a whole number above zero comes back, or None, or a reason."""
     value = read_answer(text)
     if isinstance(value, int):
         assert 1 <= value <= MAX_VALUE
@@ -76,7 +75,6 @@ def written_sums(draw: st.DrawFn, depth: int = 2) -> tuple[str, Fraction]:
 
 @given(written_sums())
 def test_sums_in_any_spelling_come_to_what_fractions_say(sum_: tuple[str, Fraction]) -> None:
-    """Signs, separators and digits of any script read alike; only whole numbers from 1 up are sizes."""
     text, value = sum_
     answer = read_answer(text)
     if len(text) > MAX_ANSWER_CHARACTERS:
@@ -95,7 +93,6 @@ def test_sums_in_any_spelling_come_to_what_fractions_say(sum_: tuple[str, Fracti
 
 @pytest.mark.parametrize("text", ["0", "00", "3-3", "0/7", "0 FLOPs"])
 def test_a_count_may_be_zero_and_a_side_may_not(text: str) -> None:
-    """A mask may hide nothing; a matrix has at least one row. Neither is below zero."""
     assert read_answer(text, box="operations") == 0
     number = text.removesuffix(" FLOPs")
     assert [read_answer(number, box="side"), read_answer(number)] == [Unreadable("below-one", "0")] * 2
@@ -169,13 +166,11 @@ def test_a_count_may_be_zero_and_a_side_may_not(text: str) -> None:
     ],
 )
 def test_what_students_write_is_read(text: str, size: int) -> None:
-    """Numbers, products, quotients and sums as they are written on paper and on keyboards, worked out by hand."""
     assert read_answer(text) == size
 
 
 @pytest.mark.parametrize("text", ["", " ", "\t\n", "\u2009", "\u00a0\u3000", "\u200b", "\x00\ufeff"])
 def test_a_blank_box_is_empty(text: str) -> None:
-    """Spaces of any kind are nothing."""
     assert read_answer(text) is None
 
 
@@ -231,7 +226,6 @@ def test_a_blank_box_is_empty(text: str) -> None:
     ],
 )
 def test_what_cannot_be_read_says_why(text: str, reason: str, detail: str) -> None:
-    """Each has its own reason, and the part of the text that is meant; none of them is "wrong"."""
     assert read_answer(text) == Unreadable(reason, detail)
 
 
@@ -258,7 +252,6 @@ def test_nothing_typed_is_run(text: str) -> None:
      "1,111" * 20, "9" * 10_000, "1/97+" * 19 + "1/89"],
 )  # fmt: skip
 def test_reading_costs_a_bounded_number_of_steps(text: str) -> None:
-    """However a text is built, reading it makes less than five thousand calls."""
     calls = 0
 
     def count(_frame: object, event: str, _argument: object) -> None:
@@ -274,7 +267,6 @@ def test_reading_costs_a_bounded_number_of_steps(text: str) -> None:
 
 
 def test_every_decimal_digit_of_unicode_is_that_digit() -> None:
-    """The Unicode tables give over six hundred decimal digits; each reads as its value, after a 1."""
     digits = [c for c in map(chr, range(sys.maxunicode + 1)) if c.isdecimal()]
     assert len(digits) > 600
     assert {c: read_answer(f"1{c}") for c in digits} == {c: 10 + unicodedata.decimal(c) for c in digits}
@@ -294,13 +286,11 @@ def test_every_decimal_digit_of_unicode_is_that_digit() -> None:
     ],
 )
 def test_a_number_with_a_prefix_is_rounded_at_its_third_digit_at_most(text: str, margin: int) -> None:
-    """Zeros before the first digit don't count, so that a share of a terabyte is as exact as its gigabytes are."""
     assert rounding_margin(text, "bytes") == margin
 
 
 @pytest.mark.parametrize(("tolerance", "right"), [(0.009, 3000), (0.043, 5000), (0.01, 100)])
 def test_a_tolerance_is_a_decimal_share(tolerance: float, right: int) -> None:
-    """0.009 of 3000 is 27, though the binary fraction nearest to 0.009 is a little less."""
     most = int(Fraction(str(tolerance)) * right)
     assert is_within(right + most, right, tolerance)
     assert is_within(right - most, right, tolerance)

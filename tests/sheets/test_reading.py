@@ -26,7 +26,6 @@ def kinds(variant: Variant, box: str, *texts: str) -> list[str]:
 
 
 def test_the_notations_letters_win_over_a_models_own(library: Library) -> None:
-    """BERT calls its two token types T; on a sheet in the lecture's letters T is the number of tokens."""
     variant = library.variant("letters-llama-7b", "bert-base")
     assert mark_of(variant, "input.rows", "T").kind == "right"
     right = {variant.box(blank): variant.notation.write(variant.expression(blank)) for blank in variant.blanks}
@@ -35,7 +34,6 @@ def test_the_notations_letters_win_over_a_models_own(library: Library) -> None:
 
 @pytest.mark.parametrize("letter", ["L", "W", "P", "V", "C", "B", "M"])
 def test_a_letter_that_is_not_on_the_sheet_cannot_be_read(library: Library, letter: str) -> None:
-    """It is unreadable, never wrong, and the sentence lists the letters there are."""
     for model in ("llama-7b", "bert-base", "gpt2"):
         mark = mark_of(library.variant("letters-llama-7b", model), "input.rows", letter)
         assert (mark.kind, mark.message) == (
@@ -45,7 +43,6 @@ def test_a_letter_that_is_not_on_the_sheet_cannot_be_read(library: Library, lett
 
 
 def test_two_widths_have_two_names_only_where_they_differ(library: Library) -> None:
-    """DeepSeek's queries are 128 + 64 wide and its values 128; in LLaMA both are 128."""
     names = {
         "classic": ("d_k", "d_v", "d_head"),
         "lecture": ("d_h", "d_v", "d_h"),
@@ -61,14 +58,12 @@ def test_two_widths_have_two_names_only_where_they_differ(library: Library) -> N
 
 
 def test_symbols_of_the_sheet_can_stand_on_a_sheet_in_numbers(library: Library) -> None:
-    """They have the sheet's sizes; others cannot be read."""
     variant = library.variant("llama-7b")
     assert kinds(variant, "queries.columns", "4096/H", "d_model/32", "d_head", "d/H") == ["right"] * 4
     assert kinds(variant, "queries.rows", "N", "T", "n", "d", "L") == ["right", "right", "right", "wrong", "unreadable"]
 
 
 def test_every_symbol_of_a_sheet_in_numbers_is_read_in_its_boxes(library: Library) -> None:
-    """By each of its names, alone and in products, though x is a sign of multiplication and some names are units."""
     unread = set[tuple[str, str]]()
     for key, worksheet in library.worksheets.items():
         variant = library.variant(key)
@@ -86,7 +81,6 @@ def test_every_symbol_of_a_sheet_in_numbers_is_read_in_its_boxes(library: Librar
 
 @pytest.mark.parametrize("text", ["6.7e9 params", "2 params", "2params"])
 def test_a_symbol_behind_a_number_is_taken_for_a_unit(library: Library, text: str) -> None:
-    """On a sheet about operations: whoever means the product writes the sign."""
     variant = library.variant("costs-llama-7b")
     assert variant.read(variant.blanks[0], text) == Unreadable("unit", "params")
 
@@ -94,7 +88,6 @@ def test_a_symbol_behind_a_number_is_taken_for_a_unit(library: Library, text: st
 @pytest.mark.parametrize("text", ["100x128", "100 x 128", "100 × 128", "100X128", "(100, 128)", "100, 128", "100 128",
                                   "100,128", "[100;128]", "100 4096"])  # fmt: skip
 def test_one_box_takes_one_side(library: Library, text: str) -> None:
-    """Rows and columns in one box are never read as a wrong number."""
     variant = library.variant("llama-7b")
     for box in ("queries.rows", "queries.columns"):
         assert mark_of(variant, box, text).kind == "unreadable"
@@ -104,12 +97,10 @@ def test_one_box_takes_one_side(library: Library, text: str) -> None:
     "text", ["4,096", "4 096", "4'096", "4_096", "32*128", "32·128", "4096 columns", "4096 numbers"]
 )
 def test_thousands_and_products_stay_one_number(library: Library, text: str) -> None:
-    """Digits in groups of three that are no two sizes of the sheet, and products with a sign of their own."""
     assert mark_of(library.variant("llama-7b"), "input.columns", text).kind == "right"
 
 
 def test_a_unit_has_to_fit_the_box(library: Library) -> None:
-    """Tokens for rows; parameters, operations and bytes for counts of them."""
     head, costs = library.variant("llama-7b"), library.variant("costs-llama-7b")
     count = library.variant("count-llama-7b")
     assert kinds(head, "queries.rows", "100 tokens", "100 rows", "100 bytes", "100 GB") == [
@@ -134,12 +125,10 @@ def test_a_unit_has_to_fit_the_box(library: Library) -> None:
      ("13,5 GB", "unreadable"), ("13.5 gb", "right"), ("13.5gb ", "right"), ("12.6 gib", "right"), ("13 gb", "wrong")],
 )  # fmt: skip
 def test_a_byte_count_may_be_rounded_to_what_is_written(library: Library, text: str, kind: str) -> None:
-    """13,476,831,232 bytes are 13.4768 GB and 12.5513 GiB: at least three digits, and all that are written, count."""
     assert mark_of(library.variant("costs-llama-7b"), "weights_16_bit.count", text).kind == kind
 
 
 def test_a_prefix_that_is_also_a_symbol_is_not_guessed(library: Library) -> None:
-    """With grouped queries G is a number of heads, so 4G may be four times that, or four thousand million."""
     costs = library.variant("costs-mistral-7b")
     assert mark_of(costs, "cache_16_bit.count", "4G").kind == "unreadable"
     assert mark_of(costs, "cache_16_bit.count", "4*G").kind == "wrong"
@@ -147,7 +136,6 @@ def test_a_prefix_that_is_also_a_symbol_is_not_guessed(library: Library) -> None
 
 
 def test_the_longest_input_is_read(library: Library) -> None:
-    """Every answer of every costs sheet with 2^24 tokens, in digits, is right."""
     for worksheet in ("costs-llama-7b", "costs-mistral-7b"):
         variant = library.variant(worksheet, None, MAX_TOKENS)
         assert grade(variant, {box: str(number) for box, number in variant.key.items()}).complete
@@ -155,7 +143,6 @@ def test_the_longest_input_is_read(library: Library) -> None:
 
 @pytest.mark.parametrize("tokens", [100, 128])
 def test_letters_are_read_by_meaning_whatever_the_number_of_tokens(library: Library, tokens: int) -> None:
-    """The words of a typed sum of letters, not its number, decide; see the marks in tests/grading."""
     variant = library.variant("letters-llama-7b", None, tokens)
     assert kinds(variant, "values.columns", "T", "d_h") == ["wrong", "right"]
 
@@ -170,7 +157,6 @@ def test_letters_are_read_by_meaning_whatever_the_number_of_tokens(library: Libr
     ],
 )
 def test_a_dimension_is_read_as_torch_reads_it(library: Library, sheet: str, box: str, sizes: tuple[int, ...]) -> None:
-    """From the last one if it is negative; one that torch does not have is no mistake in the shapes if so."""
     variant, tensor = library.variant(sheet), torch.zeros(sizes)
     right = tensor.sum(dim=variant.key[box]).shape
     for dim in range(-len(sizes), len(sizes)):
@@ -185,13 +171,11 @@ def test_a_dimension_is_read_as_torch_reads_it(library: Library, sheet: str, box
     [("same-shapes-gpt2", "softmax_dim.count"), ("bug-layer", "repair.part1"), ("bug-layer", "repair.part2")],
 )
 def test_a_special_digit_is_unreadable_in_every_kind_of_box(library: Library, sheet: str, box: str) -> None:
-    """Half of a dimension is as unreadable as half of a size."""
     variant = library.variant(sheet)
     assert variant.read(variant.blanks_by_name[box], "½") == Unreadable("special-digit", "½")
 
 
 def test_a_box_is_called_what_its_number_is(library: Library) -> None:
-    """An index or a length is no count; other counts are."""
     for sheet, row, name in (
         ("same-shapes-gpt2", "softmax_dim", "dim"), ("same-shapes-gpt2", "viewed_head", "head"),
         ("stored-qwen3-0.6b", "k_start", "start"), ("costs-llama-7b", "keys_flops", "count"),
@@ -214,7 +198,6 @@ def test_a_box_is_called_what_its_number_is(library: Library) -> None:
     ],
 )
 def test_a_symbol_in_brackets_after_its_size_is_a_note(library: Library, text: str, number: int) -> None:
-    """LLaMA 7B's d is 4096, and 4096 · 4096 is no width that anyone means."""
     assert mark_of(library.variant("llama-7b"), "input.columns", text).read_as == number
 
 
@@ -223,5 +206,4 @@ def test_a_symbol_in_brackets_after_its_size_is_a_note(library: Library, text: s
     [("llama-7b", "queries.columns", "128\u200e"), ("letters-llama-7b", "queries.columns", "\u2066d_h\u2069")],
 )
 def test_what_cannot_be_seen_is_not_read(library: Library, worksheet: str, box: str, text: str) -> None:
-    """Left-to-right marks and isolates come along with text that is copied from a chat or a PDF."""
     assert kinds(library.variant(worksheet), box, text, "\u200b") == ["right", "empty"]

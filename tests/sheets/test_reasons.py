@@ -63,10 +63,7 @@ def numbers_in(text: str) -> set[int]:
 
 
 def check_product(working: str, row: list[int]) -> None:
-    """Two shapes with equal inner sides give the third: the last two sides of the row, or what one head has of them.
-
-    What the heads have together follows, as an equation.
-    """
+    """Two shapes with equal inner sides give the third: the last two sides of the row, or what one head has of them."""
     product, *joined = working.split("; ")
     factors, result = product.removesuffix(" in each head").split(" = ")
     left, right = (shape(factor) for factor in factors.removeprefix("(").removesuffix(")").split(") · ("))
@@ -107,7 +104,6 @@ def check_in_numbers(variant: Variant, row: Row) -> None:
 @ON_MODELS
 @pytest.mark.parametrize("topic", TOPICS)
 def test_the_numbers_of_every_reason_are_those_of_the_answers(topic: str, models: str) -> None:
-    """A text names the row's own numbers alone; a working is an equation that holds, or a product that is possible."""
     seen = set()
     for tokens_are in get_args(TokensAre):
         for variant in sheets(topic, models, "numbers", tokens_are):
@@ -123,7 +119,6 @@ def test_the_numbers_of_every_reason_are_those_of_the_answers(topic: str, models
 @ON_MODELS
 @pytest.mark.parametrize("topic", TOPICS)
 def test_on_a_sheet_in_symbols_every_reason_has_the_answers_in_symbols(topic: str, models: str) -> None:
-    """The shape that a text begins with, and what a working of a count comes to, are right answers on the sheet."""
     for variant in sheets(topic, models, "letters", "rows"):
         for row in variant.rows:
             text, working = row_reason(variant, row.key)
@@ -139,7 +134,6 @@ def test_on_a_sheet_in_symbols_every_reason_has_the_answers_in_symbols(topic: st
 
 
 def test_every_kind_of_operation_has_a_sentence() -> None:
-    """Under the name of its class, perhaps with which kind of it; and every such name is that of an operation."""
     kinds = {each.__name__ for each in operations(Operation) if not each.__name__.startswith("_")}
     sentences = {key.partition("-")[0] for key in LIBRARY.wording.sheets["reasons"] if key[0].isupper()}
     assert sentences == kinds

@@ -28,7 +28,6 @@ SEEDS = st.integers(0, MAX_SHEET_SEED)
 
 
 def test_a_seed_draws_what_it_drew_when_it_was_first_printed() -> None:
-    """Paper keeps: these sizes and codes were written down once, and hold on every machine."""
     drawn = [LIBRARY.seeded("llama-7b", seed) for seed in range(4)]
     assert [(sheet.tokens, sheet.code) for sheet in drawn] == [
         (145, "BHR-KQ-RM"),
@@ -41,14 +40,12 @@ def test_a_seed_draws_what_it_drew_when_it_was_first_printed() -> None:
 @pytest.mark.slow
 @given(st.sampled_from(SHEETS), SEEDS)
 def test_the_same_seed_draws_the_same_sheet_in_another_library(sheet: str, seed: int) -> None:
-    """Nothing that a process remembers has a part in it."""
     again = Library(LIBRARY.worksheets, LIBRARY.models, LIBRARY.wording)
     assert variant_json(again.seeded(sheet, seed)) == variant_json(LIBRARY.seeded(sheet, seed))
 
 
 @given(st.sampled_from(SHEETS), SEEDS)
 def test_on_a_drawn_sheet_no_two_misconceptions_write_the_same(sheet: str, seed: int) -> None:
-    """Unless they do so whatever the number of tokens; none leaves the sheet right."""
     variant = with_tokens_as_rows(LIBRARY.seeded(sheet, seed))
     unavoidable = {frozenset(pair) for pair in LIBRARY.unavoidable_confusions(sheet, variant.model.key)}
     filled = misconception_sheets(variant)
@@ -59,7 +56,6 @@ def test_on_a_drawn_sheet_no_two_misconceptions_write_the_same(sheet: str, seed:
 
 @pytest.mark.parametrize("sheet", one_in(8, SHEETS))
 def test_numbers_that_hide_are_never_drawn(sheet: str) -> None:
-    """What one draw of 200 hides, every one of its model hides: 64 tokens for heads of 64 never come up."""
     drawn = [LIBRARY.seeded(sheet, seed) for seed in range(200)]
     for model in {variant.model.key for variant in drawn}:
         hidden = [confusable_misconceptions(variant) for variant in drawn if variant.model.key == model]
@@ -70,7 +66,6 @@ def test_numbers_that_hide_are_never_drawn(sheet: str) -> None:
 
 @pytest.mark.parametrize(("positions", "sheet"), [(1, "llama-7b"), (2, "decode-gpt2")])
 def test_a_seed_draws_the_only_length_that_a_model_can_take(positions: int, sheet: str) -> None:
-    """One token for a model with a single position, or one before the new token for a model with two."""
     config = (
         '{"model_type": "gpt2", "n_embd": 64, "n_head": 4, "n_layer": 2, "vocab_size": 100, '
         f'"n_positions": {positions}}}'
@@ -82,27 +77,23 @@ def test_a_seed_draws_the_only_length_that_a_model_can_take(positions: int, shee
 
 
 def test_seeds_draw_every_model_that_the_worksheet_lists() -> None:
-    """Six models in sixty seeds, and no other; a model that is asked for is the only one."""
     listed = LIBRARY.worksheets["head-of-a-model"].models
     assert {LIBRARY.seeded("head-of-a-model", seed).model.key for seed in range(60)} == set(listed)
     assert {LIBRARY.seeded("head-of-a-model", seed, "bert-base").model.key for seed in range(9)} == {"bert-base"}
 
 
 def test_where_tokens_show_nowhere_a_seed_leaves_them_alone() -> None:
-    """The matrices of a layer are the same for any text, so every seed draws the sheet as written."""
     assert {LIBRARY.seeded("matrices-gpt2", seed).code for seed in range(9)} == {LIBRARY.variant("matrices-gpt2").code}
 
 
 @pytest.mark.parametrize("seed", [-1, MAX_SHEET_SEED + 1])
 def test_a_seed_out_of_range_is_refused(seed: int) -> None:
-    """With the seeds there are."""
     with pytest.raises(SeedError, match="from 0 to 9,223,372,036,854,775,807"):
         LIBRARY.seeded("llama-7b", seed)
 
 
 @given(st.sampled_from(SHEETS), SEEDS)
 def test_a_code_opens_exactly_its_sheet(sheet: str, seed: int) -> None:
-    """As printed, in small letters, without hyphens, or with spaces for them."""
     variant = LIBRARY.seeded(sheet, seed)
     for text in (variant.code, variant.code.lower(), variant.code.replace("-", ""), variant.code.replace("-", " ")):
         assert LIBRARY.variant_from_code(text) == variant
@@ -110,7 +101,6 @@ def test_a_code_opens_exactly_its_sheet(sheet: str, seed: int) -> None:
 
 @given(st.sampled_from(SHEETS), st.integers(1, 512), st.sampled_from(sorted(LIBRARY.models)))
 def test_any_sheet_has_a_code_not_only_a_drawn_one(sheet: str, tokens: int, model: str) -> None:
-    """Another model and another number of tokens are in it too."""
     try:
         variant = LIBRARY.variant(sheet, model, tokens)
     except ValueError:
@@ -119,7 +109,6 @@ def test_any_sheet_has_a_code_not_only_a_drawn_one(sheet: str, tokens: int, mode
 
 
 def test_almost_no_mistyped_code_opens_another_sheet() -> None:
-    """Of all codes one letter away from a printed one, the two check letters let by fewer than one in 100."""
     code = LIBRARY.seeded("llama-7b", 7).code
     letters = [at for at, letter in enumerate(code) if letter != "-"]
     near = [code[:at] + other + code[at + 1 :] for at in letters for other in CODE_LETTERS if other != code[at]]
@@ -127,7 +116,6 @@ def test_almost_no_mistyped_code_opens_another_sheet() -> None:
 
 
 def test_a_code_of_a_worksheet_that_asks_other_things_now_is_refused() -> None:
-    """Rather than opening a sheet that is not the one on paper."""
     code = LIBRARY.seeded("llama-7b", 7).code
     sheet = LIBRARY.worksheets["llama-7b"]
     shorter = replace(sheet, rows=sheet.rows[:-1])
@@ -138,7 +126,6 @@ def test_a_code_of_a_worksheet_that_asks_other_things_now_is_refused() -> None:
 
 @given(st.text(max_size=80))
 def test_any_text_is_a_code_or_is_refused_in_words(text: str) -> None:
-    """No text is anything but a code, or None; the sentence shows what a code looks like."""
     if read_code(text) is None:
         with pytest.raises(WorksheetError, match=r"letters such as [A-Z]{3}-[A-Z]{2}-[A-Z]{2}\."):
             LIBRARY.variant_from_code(text)
@@ -153,14 +140,12 @@ def _opens(text: str) -> bool:
 
 @given(SEEDS, st.integers(30, 60))
 def test_a_seed_stays_within_the_worksheets_range(seed: int, first: int) -> None:
-    """Also a short one."""
     library = with_own_worksheet(LIBRARY, tokens_from=first, tokens_to=first + 3, models=["gpt2", "llama-7b"])
     assert first <= library.seeded("mine", seed).tokens <= first + 3
     assert library.max_versions("mine") == 8
 
 
 def test_a_model_too_short_for_the_range_is_refused() -> None:
-    """GPT-2 takes 1,024 tokens; nothing else is drawn in place of more."""
     library = with_own_worksheet(LIBRARY, tokens_from=2000, tokens_to=3000)
     assert 2000 <= library.seeded("mine", 1).tokens <= 3000
     with pytest.raises(TokensError, match="1,024"):

@@ -102,11 +102,6 @@ def numbers(text: str) -> set[int]:
 
 @pytest.mark.slow
 def test_the_text_is_complete_for_every_family_and_topic(every_sheet: tuple[Variant, ...]) -> None:
-    """No sentence is missing or has a brace left, and the description has no number that is not one of the sheet's.
-
-    Besides sizes a description may give the query heads of a key/value head, the dimensions that RoPE rotates, and of
-    local layers their number, chunk, window, and how many tokens this is to either side.
-    """
     topics = set()
     for variant in every_sheet:
         for sentence in sentences(variant):
@@ -125,7 +120,6 @@ def test_the_text_is_complete_for_every_family_and_topic(every_sheet: tuple[Vari
 
 
 def test_the_description_states_what_every_box_needs(every_sheet: tuple[Variant, ...]) -> None:
-    """Each symbol of an answer has its number in the description, or that of a size it is worked out from."""
     for variant in every_sheet:
         if variant.worksheet.topic in HEAD_TOPICS and variant.tokens > 1 and "V" in variant.sizes:
             said = numbers(variant.text.description)
@@ -145,14 +139,12 @@ def test_the_description_states_what_every_box_needs(every_sheet: tuple[Variant,
     ],
 )
 def test_the_kind_of_attention_has_its_name(library: Library, changed: Mapping[str, int], kind: str) -> None:
-    """Multi-head, grouped-query and multi-query attention are told apart by the key/value heads of a layer."""
     description = llama_sheet(library, "attention-layer", **changed).text.description
     kinds = ("multi-head", "grouped-query", "multi-query", "single attention head")
     assert [each for each in kinds if each in description] == [kind]
 
 
 def test_latent_attention_has_its_name_and_both_parts_of_a_key(library: Library) -> None:
-    """Of DeepSeek: 10 dimensions without position and 4 rotary ones are 14; the cache stores 13 and 4 a token."""
     case = next(case for case in CASES if case.model_type == "deepseek_v2")
     config, model_class = next(case.configs())
     variant = sheet(
@@ -163,7 +155,6 @@ def test_latent_attention_has_its_name_and_both_parts_of_a_key(library: Library)
 
 
 def test_a_head_dimension_is_said_to_be_divided_only_where_it_is(library: Library) -> None:
-    """512/8 = 64 where it follows; where the config states 100, the quotient is denied and not given."""
     assert "512/8 = 64" in llama_sheet(library, "single-head").text.description
     stated = llama_sheet(library, "single-head", head_dim=100).text.description
     assert "not 512/8" in stated
@@ -185,7 +176,6 @@ def test_a_head_dimension_is_said_to_be_divided_only_where_it_is(library: Librar
 def test_local_layers_are_spoken_of_where_they_hide_tokens(
     library: Library, model_type: str, topic: str, words: str
 ) -> None:
-    """Not with 5 tokens, which all windows and chunks of 16 take in, but with 40."""
     case = next(case for case in CASES if case.model_type == model_type)
     config, model_class = next(case.configs())
     config = {**config, **LOCAL[model_type], "architectures": [model_class]}
@@ -198,7 +188,6 @@ def test_local_layers_are_spoken_of_where_they_hide_tokens(
 @pytest.mark.parametrize("topic", ["single-head", "bidirectional-head", "attention-layer", "three-dimensions"])
 @pytest.mark.parametrize("tokens", [8, 9, 10, 16, 17, 18])
 def test_a_local_layer_is_said_to_hide_what_transformers_hides(library: Library, topic: str, tokens: int) -> None:
-    """ModernBERT with 8 tokens on either side: a module's weights, and what sheet and figure say of the mask."""
     case = next(case for case in CASES if case.model_type == "modernbert")
     config = case.config({"hidden_size": 72, **LOCAL["modernbert"], "architectures": ["ModernBertModel"]})
     with torch.no_grad():
@@ -218,7 +207,6 @@ def test_a_local_layer_is_said_to_hide_what_transformers_hides(library: Library,
 def test_tokens_that_are_no_words_are_worked_out(
     library: Library, model_type: str, said: set[int], tokens: int
 ) -> None:
-    """25 patches of 7 × 7 pixels and a class token, half of Whisper’s frames: how many tokens that is, isn’t said."""
     case = next(case for case in CASES if case.model_type == model_type)
     config, model_class = next(case.configs())
     architecture = build_architecture({**config, "architectures": [model_class]}, "The model")
@@ -231,7 +219,6 @@ def test_tokens_that_are_no_words_are_worked_out(
 
 
 def test_the_assumptions_fit_the_mask(library: Library) -> None:
-    """Masked entries are spoken of only where a mask hides some: in a causal model."""
     causal, both_ways = library.variant("llama-7b"), library.variant("llama-7b", "bert-base")
     assert any("masked entries" in sentence for sentence in causal.text.assumptions)
     assert not any("masked entries" in sentence for sentence in both_ways.text.assumptions)
@@ -248,7 +235,6 @@ def shipped_sheets(request: pytest.FixtureRequest) -> tuple[Variant, ...]:
 def test_the_scale_of_the_scores_is_said_as_it_is(
     library: Library, every_sheet: tuple[Variant, ...], shipped_sheets: tuple[Variant, ...]
 ) -> None:
-    """Only scores that aren't divided by √d_h are said not to be; what is under the root is asked where it is d_h."""
     gemma = {**LLAMA, "model_type": "gemma2", "head_dim": 64, "query_pre_attn_scalar": 144}
     granite = {**LLAMA, "model_type": "granite", "attention_multiplier": 0.015625}
     other = [
@@ -281,7 +267,6 @@ SINK_TOPICS = {
 
 
 def test_what_no_row_needs_is_an_aside(every_sheet: tuple[Variant, ...], shipped_sheets: tuple[Variant, ...]) -> None:
-    """It states no size that an answer has, and nothing that a row's name or note speaks of; it is not said twice."""
     parts = set()
     for variant in (*every_sheet, *shipped_sheets):
         needed = frozenset[str]().union(*(variant.expression(blank).symbols for blank in variant.blanks))
@@ -299,7 +284,6 @@ def test_what_no_row_needs_is_an_aside(every_sheet: tuple[Variant, ...], shipped
 def test_weights_beside_a_sink_are_asked_without_it(
     every_sheet: tuple[Variant, ...], shipped_sheets: tuple[Variant, ...]
 ) -> None:
-    """Right after the softmax there is one more column; so sheets with a sink say that they leave it out."""
     topics = set()
     for variant in (*every_sheet, *shipped_sheets):
         if weights := next((row for row in variant.rows if row.key == "weights"), None):
@@ -313,7 +297,6 @@ def test_weights_beside_a_sink_are_asked_without_it(
 def test_assumptions_speak_only_of_what_the_model_and_the_sheet_have(
     every_sheet: tuple[Variant, ...], shipped_sheets: tuple[Variant, ...]
 ) -> None:
-    """RoPE, tied matrices and cached numbers where there are any; of biases those of projections, not of the scores."""
     found = set()
     for variant in (*every_sheet, *shipped_sheets):
         said, text = " ".join(variant.text.assumptions), variant.text.description
@@ -332,7 +315,6 @@ def test_assumptions_speak_only_of_what_the_model_and_the_sheet_have(
 def test_every_output_says_where_the_output_projection_leads(
     every_sheet: tuple[Variant, ...], shipped_sheets: tuple[Variant, ...]
 ) -> None:
-    """To vectors as long as the input: the embedding, or the hidden size that the description names in its place."""
     forms = set()
     for variant in (*every_sheet, *shipped_sheets):
         for row in variant.rows:
@@ -346,13 +328,11 @@ def test_every_output_says_where_the_output_projection_leads(
 
 
 def test_a_decoding_step_does_not_tell_how_many_keys_there_are(library: Library) -> None:
-    """That 40 cached tokens and the new one make 41 keys is the question, so neither the text nor a note says it."""
     said = sentences(llama_sheet(library, "decode-step"))
     assert numbers(" ".join(said)) == {512, 8, 64, 40, 1}  # a batch size of 1
 
 
 def test_one_token_is_said_in_the_singular(every_sheet: tuple[Variant, ...]) -> None:
-    """Neither "1 tokens" nor "1 token": a single one."""
     for variant in every_sheet:
         if variant.tokens == 1 and variant.worksheet.topic in HEAD_TOPICS[:4]:
             assert "1 token" not in variant.text.description
@@ -360,14 +340,12 @@ def test_one_token_is_said_in_the_singular(every_sheet: tuple[Variant, ...]) -> 
 
 
 def test_an_input_beyond_the_context_length_draws_a_remark(library: Library) -> None:
-    """300 tokens are all that this LLaMA states: 301 are more, and so is one more after a cache of 300."""
     for topic, longest in (("single-head", 300), ("decode-step", 299)):
         assert "context length" not in llama_sheet(library, topic, longest).text.description
         assert "context length of 300 tokens" in llama_sheet(library, topic, longest + 1).text.description
 
 
 def test_the_simplified_sheet_owns_up_in_its_footnote(library: Library) -> None:
-    """Qwen2.5 0.5B has 14 query heads on 2 key/value heads: the footnote says so, and the description multi-head."""
     text = library.variant("qwen2.5-0.5b").text
     assert "multi-head" in text.description
     assert text.footnote is not None
@@ -378,7 +356,6 @@ def test_the_simplified_sheet_owns_up_in_its_footnote(library: Library) -> None:
 def test_what_a_sheet_says_against_the_truth_has_the_asterisk_of_its_footnote(
     shipped_sheets: tuple[Variant, ...],
 ) -> None:
-    """On every topic and model whose heads are simplified, and nowhere else; none where the heads are not spoken of."""
     marked = set()
     for variant in shipped_sheets:
         for simplified in (False, True):
@@ -398,7 +375,6 @@ def test_what_a_sheet_says_against_the_truth_has_the_asterisk_of_its_footnote(
 
 
 def test_the_symbols_to_answer_in_are_listed(library: Library) -> None:
-    """T, d, h and d_h of the lecture for one head; keys and values of a layer with fewer of them need h_kv."""
     assert "T = number of tokens, d = embedding dimension, h = number of heads, d_h = head dimension" in (
         library.variant("letters-llama-7b").text.task.replace("\u00a0", " ")
     )
@@ -408,7 +384,6 @@ def test_the_symbols_to_answer_in_are_listed(library: Library) -> None:
 
 
 def test_where_each_token_is_a_column_a_matrix_stands_on_its_left(library: Library) -> None:
-    """W · x; where each token is a row, x · W."""
     products: Mapping[TokensAre, tuple[str, str]] = {
         "rows": ("x\u00a0·\u00a0W", "W\u00a0·\u00a0x"),
         "columns": ("W\u00a0·\u00a0x", "x\u00a0·\u00a0W"),
@@ -423,7 +398,6 @@ def test_where_each_token_is_a_column_a_matrix_stands_on_its_left(library: Libra
 
 
 def test_every_symbol_of_an_answer_has_a_name(library: Library, every_sheet: tuple[Variant, ...]) -> None:
-    """So that a sheet on any model can be answered in symbols."""
     names = library.wording.sheets["symbol-names"]
     for variant in every_sheet:
         if variant.worksheet.topic in (*HEAD_TOPICS, "layer-parameters"):
@@ -440,7 +414,6 @@ def names_of_symbols(variant: Variant) -> dict[str, str]:
 
 @pytest.mark.slow
 def test_a_symbol_stands_for_what_the_description_calls_it(every_sheet: tuple[Variant, ...]) -> None:
-    """N is not simply the number of tokens where one more is processed, or where two texts are read."""
     for variant in every_sheet:
         names, description, sizes = names_of_symbols(variant), variant.text.description, variant.sizes
         assert len(set(names.values())) == len(names), names
@@ -456,7 +429,6 @@ def test_a_symbol_stands_for_what_the_description_calls_it(every_sheet: tuple[Va
 
 
 def test_blocks_are_to_be_compared_only_where_rows_ask_for_both() -> None:
-    """A worksheet on GPT-2's block has a single row left in a model with a gated one, and compares nothing."""
     for worksheet in (sheet for sheet in LIBRARY.worksheets.values() if sheet.topic == "feed-forward-width"):
         for model in LIBRARY.models:
             if LIBRARY.refusal(worksheet.key, model) is None:
@@ -472,14 +444,12 @@ def test_blocks_are_to_be_compared_only_where_rows_ask_for_both() -> None:
 
 
 def test_no_two_rows_of_a_sheet_have_one_name(every_sheet: tuple[Variant, ...]) -> None:
-    """Notes are printed on the sheet, but what is said of a row, in hints for example, has its name alone."""
     for variant in every_sheet:
         names = [row.name for row in variant.rows]
         assert len(set(names)) == len(names), (variant.worksheet.topic, sorted(names))
 
 
 def test_no_activation_has_the_name_of_a_parameter(every_sheet: tuple[Variant, ...]) -> None:
-    """Of a gate, "Gate projection" is the matrix; what it makes of a token is its output."""
     names: dict[bool, set[str]] = {True: set(), False: set()}
     for variant in every_sheet:
         for key, tensor in variant.table.by_key.items():
@@ -489,7 +459,6 @@ def test_no_activation_has_the_name_of_a_parameter(every_sheet: tuple[Variant, .
 
 
 def test_angles_are_counted_as_their_row_says(every_sheet: tuple[Variant, ...]) -> None:
-    """One for each token and pair. At position 0 all angles are 0, so fewer of them are different."""
     rotary = [variant for variant in every_sheet if variant.worksheet.topic == "rotary-pairs"]
     for variant in rotary:
         pairs = range(variant.sizes["d_rot"] // 2)
@@ -502,7 +471,6 @@ def test_angles_are_counted_as_their_row_says(every_sheet: tuple[Variant, ...]) 
 
 
 def test_what_counts_as_an_embedding_table_is_said(every_sheet: tuple[Variant, ...]) -> None:
-    """A table of positions, but not the matrix and bias for patches nor the class token, which have a row of theirs."""
     counted = [variant for variant in every_sheet if variant.worksheet.topic == "parameter-count"]
     with_patches = [variant for variant in counted if "patch_embedding" in variant.table.askable]
     for variant in counted:
@@ -524,7 +492,6 @@ NUDGE_CLAIMS: dict[str, tuple[str, Callable[[Variant], bool]]] = {
 
 @pytest.mark.parametrize("claim", NUDGE_CLAIMS)
 def test_a_nudge_takes_nothing_for_granted(library: Library, every_sheet: tuple[Variant, ...], claim: str) -> None:
-    """It is true of every model whose sheet can say it; a mixture of experts may send a token to one alone."""
     pattern, is_true = NUDGE_CLAIMS[claim]
     mixture = next(case for case in CASES if case.model_type == "mixtral").config({"num_experts_per_tok": 1})
     one_expert = build_architecture({**mixture, "architectures": ["MixtralForCausalLM"]}, "The model")
@@ -536,7 +503,6 @@ def test_a_nudge_takes_nothing_for_granted(library: Library, every_sheet: tuple[
 
 @pytest.mark.parametrize("topic", TOPICS)
 def test_a_topic_has_its_wording(library: Library, topic: str) -> None:
-    """Title and task; for every row that has a name, a nudge for each of its boxes. Other rows cannot be asked."""
     words, asked = library.wording.topics[topic], dict[str, object]()
     assert words.title
     assert words.task
@@ -552,7 +518,6 @@ def test_a_topic_has_its_wording(library: Library, topic: str) -> None:
 
 
 def test_the_output_of_a_head_is_what_follows_its_output_projection(library: Library) -> None:
-    """What is concatenated are weighted sums: a head's output is as wide as the model, and outputs are added."""
     for sentence in sentences_in(library.wording.model_dump()):
         if re.search("concaten", sentence, re.IGNORECASE):
             assert not re.search(r"\boutputs?\b(?! projection)", sentence), sentence
@@ -570,14 +535,12 @@ def sentences_in(section: Mapping[str, object]) -> Iterator[str]:
 
 
 def test_no_nudge_has_a_digit_or_names_rows_and_columns(library: Library) -> None:
-    """What is said beside a wrong box gives no number, and is as true where each token is a column."""
     nudges = [nudge for topic in library.wording.topics.values() for nudge in topic.nudges.values()]
     assert len(nudges) >= 32
     assert [nudge for nudge in nudges if re.search(r"\d|\brows?\b|\bcolumns?\b", nudge)] == []
 
 
 def test_a_hidden_fact_is_not_said(library: Library) -> None:
-    """The editor lists it with its sentence all the same, and the rest of the description stays."""
     whole, sheet = library.variant("llama-7b"), own_sheet(library, hidden_facts=["head-dimension", "heads"])
     assert "4096/32 = 128" in whole.text.description
     assert "32" not in sheet.text.description
@@ -612,14 +575,12 @@ UNSOLVABLE = ["heads", "head-dimension"]
 def test_sizes_that_nothing_states_are_known(
     library: Library, base: str, changes: Mapping[str, object], unstated: set[str]
 ) -> None:
-    """What follows from two others is stated, and what the author says in other words."""
     assert own_sheet(library, base, **changes).text.unstated & {"N", "M", "d", "H", "G", "d_h"} == unstated
 
 
 @pytest.mark.parametrize("notation", NOTATIONS)
 @pytest.mark.parametrize("topic", FIRST_OF_TOPIC)
 def test_a_number_states_a_size_only_with_its_symbol(topic: str, notation: NotationKey) -> None:
-    """Every fact is hidden: the sizes as bare numbers give none of them away, as equations all."""
     sheet = FIRST_OF_TOPIC[topic]
     hidden = tuple(LIBRARY.wording.topics[topic].description_parts)
     bare = replace(sheet, hidden_facts=hidden, notation=notation)
@@ -635,7 +596,6 @@ def test_a_number_states_a_size_only_with_its_symbol(topic: str, notation: Notat
 
 @pytest.mark.parametrize("key", LIBRARY.worksheets)
 def test_what_a_sheet_gives_is_written_on_it(key: str) -> None:
-    """Each key is a number of its sentences, or a symbol of its task; a model with latent attention has more sizes."""
     sheet = LIBRARY.variant(key)
     text = sheet.text
     words = " ".join((text.description, text.task, *text.assumptions, text.footnote or "")).replace(",", "")
@@ -645,7 +605,6 @@ def test_what_a_sheet_gives_is_written_on_it(key: str) -> None:
 
 
 def test_a_size_that_the_sheet_hides_is_not_given() -> None:
-    """Hidden heads: neither their number nor the width of one is a key, even if the author's text has the number."""
     sheet = LIBRARY.worksheet("llama-7b")
     hides = replace(sheet, hidden_facts=("heads", "head-dimension"), introduction="You have 32 minutes.")
     assert LIBRARY.variant("llama-7b").text.given == ("4096", "32", "128", "100")
@@ -655,7 +614,6 @@ def test_a_size_that_the_sheet_hides_is_not_given() -> None:
 
 
 def test_no_sheet_asks_for_bytes_that_no_row_asks_for() -> None:
-    """Nor explains how to round them."""
     for key, sheet in LIBRARY.worksheets.items():
         variant = LIBRARY.variant(key)
         units = {getattr(variant.table.askable[row], "unit", "") for row in variant.problem.rows}

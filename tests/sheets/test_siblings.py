@@ -32,7 +32,6 @@ WITHOUT_SIBLING = {"count-bert-base", "loss-vit-base"}
     "key", one_in(8, [key for key, sheet in LIBRARY.worksheets.items() if not TOPICS[sheet.topic].bugs])
 )
 def test_a_sheet_like_another_one_has_the_same_rows(key: str) -> None:
-    """With every seed. Equal sides of one row are equal by their symbols, not by chance."""
     variant = LIBRARY.variant(key)
     for seed in range(1, 4):
         other = sibling(variant, LIBRARY.models, seed, "numbers")
@@ -51,14 +50,12 @@ def test_a_sheet_like_another_one_has_the_same_rows(key: str) -> None:
 
 
 def test_no_sheet_is_like_one_about_a_bug() -> None:
-    """It would have the same bug, and so tell where it is."""
     assert sibling(LIBRARY.variant("bug-layer"), LIBRARY.models, 1, "numbers") is None
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("key", LIBRARY.worksheets)
 def test_no_sibling_tells_an_answer_of_any_sheet(key: str) -> None:
-    """Of every worksheet with some unlike models, in numbers and letters."""
     for model in UNLIKE_MODELS[::6]:
         if LIBRARY.refusal(key, model) is None:
             variant = LIBRARY.variant(key, model)
@@ -68,7 +65,6 @@ def test_no_sibling_tells_an_answer_of_any_sheet(key: str) -> None:
 
 
 def test_the_classic_sheet_is_told_whole_in_other_numbers_with_every_seed() -> None:
-    """One head of LLaMA 7B: no 100, no 4096 and no 128 in any box, and not always the same sheet."""
     variant = LIBRARY.variant("llama-7b")
     others = [other for seed in range(1, 9) if (other := sibling(variant, LIBRARY.models, seed, "numbers"))]
     assert all(not {100, 4096, 128} & set(other.key.values()) for other in others)
@@ -77,7 +73,6 @@ def test_the_classic_sheet_is_told_whole_in_other_numbers_with_every_seed() -> N
 
 
 def test_a_full_window_has_a_sibling_with_another_full_window() -> None:
-    """All of its rows are told, and it drops a key as well."""
     variant = LIBRARY.variant("decode-phi-3-mini-4k")
     for seed in range(1, 4):
         other = sibling(variant, LIBRARY.models, seed, "numbers")
@@ -87,7 +82,6 @@ def test_a_full_window_has_a_sibling_with_another_full_window() -> None:
 
 
 def test_what_an_author_wrote_about_a_model_is_left_out() -> None:
-    """Nor is a fact hidden that the author left out to be worked out from it."""
     variant = own_sheet(LIBRARY, introduction="LLaMA has 32 heads.", hidden_facts=["head-dimension"], tokens=77)
     other = sibling(variant, LIBRARY.models, 1, "numbers")
     assert other is not None
@@ -95,7 +89,6 @@ def test_what_an_author_wrote_about_a_model_is_left_out() -> None:
 
 
 def test_without_models_there_is_none() -> None:
-    """Nor where the only model gives the same numbers: a head of GPT-2's parameters."""
     variant = LIBRARY.variant("head-parameters-gpt2")
     assert sibling(variant, {}, 1, "numbers") is None
     assert sibling(variant, {"gpt2": LIBRARY.models["gpt2"]}, 1, "numbers") is None

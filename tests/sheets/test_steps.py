@@ -47,7 +47,6 @@ def whole(text: str) -> int:
 
 
 def test_only_topics_in_steps_have_steps_and_these_for_all_that_is_asked() -> None:
-    """Of the whole worksheet, for every family; a model without a mask or a root has no question about either."""
     assert {key for key, topic in TOPICS.items() if topic.in_steps} == {"first-steps"}
     assert {key for key, words in LIBRARY.wording.topics.items() if words.steps} == {"first-steps"}
     for variant in sheets("rows"):
@@ -59,7 +58,6 @@ def test_only_topics_in_steps_have_steps_and_these_for_all_that_is_asked() -> No
 
 @pytest.mark.parametrize("tokens_are", ORIENTATIONS)
 def test_no_question_states_a_shape_that_any_question_asks_for(tokens_are: TokensAre) -> None:
-    """On paper, and where marks come later, all of them are shown at once."""
     for variant in sheets(tokens_are):
         asked = {tuple(variant.key[variant.box(blank)] for blank in row.blanks) for row in variant.rows}
         for _row, step in steps(variant):
@@ -69,7 +67,6 @@ def test_no_question_states_a_shape_that_any_question_asks_for(tokens_are: Token
 
 @pytest.mark.parametrize("tokens_are", ORIENTATIONS)
 def test_every_product_of_a_question_has_the_shapes_that_are_stated(tokens_are: TokensAre) -> None:
-    """In numpy: the letters of the formula, with the shapes stated so far, multiply to the shape of the key."""
     for variant in sheets(tokens_are):
         known, multiplied = dict[str, tuple[int, ...]](), list[str]()
         few = (4, variant.sizes["d"])
@@ -97,7 +94,6 @@ def test_every_product_of_a_question_has_the_shapes_that_are_stated(tokens_are: 
 
 @pytest.mark.parametrize("tokens_are", ORIENTATIONS)
 def test_every_number_of_a_sentence_is_one_of_the_model(tokens_are: TokensAre) -> None:
-    """Its sizes, four tokens and what is counted of them, and the pairs of all tokens; no word is left to fill in."""
     for variant in sheets(tokens_are):
         sizes = {variant.sizes[symbol] for symbol in ("N", "d", "d_h", "d_v", "H")}
         for row, step in steps(variant):
@@ -108,7 +104,6 @@ def test_every_number_of_a_sentence_is_one_of_the_model(tokens_are: TokensAre) -
 
 
 def test_the_mask_hides_what_the_reason_counts() -> None:
-    """The entries above the diagonal of four tokens: 3 of the first, 2 of the second, and so on."""
     above = np.triu(np.ones((4, 4)), 1)
     variant = LIBRARY.variant("first-steps")
     assert variant.key["masked.count"] == above.sum()
@@ -118,7 +113,6 @@ def test_the_mask_hides_what_the_reason_counts() -> None:
 
 
 def test_a_window_of_two_tokens_leaves_the_mask_out() -> None:
-    """It would hide the first of four tokens from the last one as well."""
     a = next(each for each in possible("first-steps") if each.causal and any(run.window for run in each.runs))
     stacks = tuple(
         replace(stack, runs=tuple(replace(run, window=2 if run.window else None) for run in stack.runs))
@@ -129,7 +123,6 @@ def test_a_window_of_two_tokens_leaves_the_mask_out() -> None:
 
 
 def test_an_untransposed_key_is_compared_by_what_the_product_needs() -> None:
-    """Its columns with the query's rows would be wrong: no product makes these equal."""
     variant = LIBRARY.variant("first-steps")
     boxes = {
         f"{row}.{side}": n
@@ -145,7 +138,6 @@ def test_an_untransposed_key_is_compared_by_what_the_product_needs() -> None:
 
 
 def test_weights_beside_a_sink_add_up_to_one_with_it_alone() -> None:
-    """A sink takes a share of every softmax."""
     for variant in sheets("rows"):
         step = step_of(variant, "weights")
         assert step
@@ -154,7 +146,6 @@ def test_weights_beside_a_sink_add_up_to_one_with_it_alone() -> None:
 
 
 def test_the_scores_of_random_vectors_are_as_large_as_the_reason_says() -> None:
-    """As the root of the head dimension, and divided by it about 1, whatever the dimension."""
     chance = np.random.default_rng(1)
     for width in (16, 64, 256):
         q, k = chance.standard_normal((2, 4000, width))

@@ -50,7 +50,6 @@ texts = st.recursive(
 
 @given(texts)
 def test_letters_come_to_what_arithmetic_says(text: str) -> None:
-    """With numbers put in for the letters, Python's own fractions give the same value."""
     found = read_symbols(text, NAMES)
     numbers = {name: Fraction(SIZES[symbol]) for name, symbol in NAMES.items()}
     spelled = text.replace("×", "*").replace("·", "*")
@@ -64,7 +63,6 @@ def test_letters_come_to_what_arithmetic_says(text: str) -> None:
 
 @given(st.text(max_size=120))
 def test_any_text_is_read_or_refused(text: str) -> None:
-    """No text raises, and none is evaluated as code."""
     assert read_symbols(text, NAMES) is None or isinstance(read_symbols(text, NAMES), Expression | Unreadable)
 
 
@@ -88,19 +86,16 @@ def test_any_text_is_read_or_refused(text: str) -> None:
     ],
 )
 def test_what_the_model_makes_equal_is_equal(text: str) -> None:
-    """In LLaMA 7B a head has d/h = 4096/32 = 128 = d_h numbers, and values are as wide; other courses say d_k."""
     assert mark(LIBRARY.variant("letters-llama-7b"), "queries.columns", text) == "right"
 
 
 @pytest.mark.parametrize("text", ["h d_h", "hd_h", "h·d_h", "32 d_h", "32d_h", "d_model", "D", "(h)(d_h)", "h*d_h^1"])
 def test_two_symbols_side_by_side_are_a_product(text: str) -> None:
-    """Heads times their width are the width of the model, in LLaMA 7B."""
     assert mark(LIBRARY.variant("letters-llama-7b"), "input.columns", text) == "right"
 
 
 @pytest.mark.parametrize("text", ["4h", "d/64", "2*d/32", "32*T", "4096/d_h*4"])
 def test_a_number_stands_only_for_the_size_that_it_is(text: str) -> None:
-    """4·32 is 128, but four times the heads are no head dimension; and 64 is no number of heads."""
     assert mark(LIBRARY.variant("letters-llama-7b"), "queries.columns", text) == "wrong"
 
 
@@ -108,19 +103,16 @@ def test_a_number_stands_only_for_the_size_that_it_is(text: str) -> None:
     ("blank", "text"), [("queries.columns", "T"), ("scores.columns", "d_h"), ("input.columns", "h")]
 )
 def test_equal_numbers_from_other_letters_are_not_the_answer(blank: str, text: str) -> None:
-    """With 128 tokens T and d_h are one number, and still two things; so are h and anything else."""
     assert mark(LIBRARY.variant("letters-llama-7b", None, 128), blank, text) == "wrong"
 
 
 def test_a_stated_head_width_is_no_share_of_the_width() -> None:
-    """Qwen3 0.6B states 128, and 1024/16 is 64: d/h is wrong there."""
     sheet = LIBRARY.variant("letters-llama-7b", "qwen3-0.6b")
     assert (mark(sheet, "keys.columns", "d/h"), mark(sheet, "keys.columns", "d_h")) == ("wrong", "right")
     assert (mark(sheet, "keys.columns", "2*d_h"), mark(sheet, "keys.columns", "128*d_h/d_h")) == ("wrong", "unreadable")
 
 
 def test_a_multiple_of_the_width_is_right_only_where_heads_share_it() -> None:
-    """In every model, the right number of columns as so many times d: right if d is H·d_h, else a coincidence."""
     for model in LIBRARY.models:
         if LIBRARY.refusal("letters-layer-mistral-7b", model):
             continue
@@ -145,7 +137,6 @@ def test_a_multiple_of_the_width_is_right_only_where_heads_share_it() -> None:
     ],
 )
 def test_what_cannot_be_read_is_said(text: str, reason: str) -> None:
-    """Numbers, letters of another sheet and broken sums are unreadable, not wrong."""
     assert read_symbols(text, NAMES) == Unreadable(
         reason, {"unknown-letter": "q", "special-digit": "½"}.get(reason, "")
     )
@@ -153,7 +144,6 @@ def test_what_cannot_be_read_is_said(text: str, reason: str) -> None:
 
 
 def test_tokens_as_columns_turn_every_matrix(library: Library) -> None:
-    """Qwen3 0.6B, 45 tokens, worked by hand: input 1024 × 45, queries 128 × 45, scores 45 × 45."""
     variant = library.variant("columns-qwen3-0.6b")
     key = {variant.box(blank): variant.answer(blank) for blank in variant.blanks}
     assert (key["input.rows"], key["input.columns"]) == (1024, 45)
@@ -163,7 +153,6 @@ def test_tokens_as_columns_turn_every_matrix(library: Library) -> None:
 
 
 def test_a_sheet_with_tokens_as_columns_is_drawn_as_the_mirror_image(library: Library) -> None:
-    """Right answers leave no mismatch; an input typed with tokens as rows does; every box has its own size."""
     variant = library.variant("columns-qwen3-0.6b")
     right = {blank: variant.answer(blank) for blank in variant.blanks}
     figures = draw_figures(variant, right)
@@ -177,11 +166,6 @@ def test_a_sheet_with_tokens_as_columns_is_drawn_as_the_mirror_image(library: Li
 
 
 def test_a_sheet_with_tokens_as_columns_is_diagnosed_and_followed_in_its_own_places(library: Library) -> None:
-    """Queries, keys and values as wide as the model: their rows are what the misconception explains where tokens are
-    columns.
-
-    Scores of 40 tokens after queries of 40 follow on one side, and repeat the mistake on the other.
-    """
     variant = library.variant("columns-qwen3-0.6b")
     right = {variant.box(blank): str(variant.answer(blank)) for blank in variant.blanks}
     wide = grade(variant, {**right, "queries.rows": "1024", "keys.rows": "1024", "values.rows": "1024"})
@@ -201,7 +185,6 @@ def test_a_sheet_with_tokens_as_columns_is_diagnosed_and_followed_in_its_own_pla
     "text", ["((d^99)^99)^99", "(d+h+T+1)^99", "9^99*d^50*9^99", "d" * 400, "(" * 400, "-" * 499, "d*" * 249 + "d"]
 )
 def test_powers_of_symbols_are_bounded(text: str) -> None:
-    """However a text is built, it is refused before it grows."""
     assert isinstance(read_symbols(text, NAMES), Unreadable)
 
 
@@ -251,10 +234,6 @@ def test_powers_of_symbols_are_bounded(text: str) -> None:
     ],
 )
 def test_whole_layers_and_counts_are_marked_by_meaning(worksheet: str, blank: str, text: str, kind: str) -> None:
-    """Worked out by hand; Mistral 7B has H·d_h = d and G = 8 of 32 heads, whose letters are not the same as numbers.
-
-    Of 3072 numbers of a token, Llama 3.2 3B has 8/3 in its feed-forward block, which is 32 times m = 256.
-    """
     assert mark(LIBRARY.variant(worksheet), blank, text) == kind
 
 
@@ -289,7 +268,6 @@ def test_whole_layers_and_counts_are_marked_by_meaning(worksheet: str, blank: st
     ],
 )  # fmt: skip
 def test_a_misconception_in_letters_is_named(worksheet: str, typed: dict[str, str], misconception: str) -> None:
-    """Beside right answers in every other box."""
     variant = LIBRARY.variant(worksheet)
     right = {variant.box(blank): variant.notation.write(variant.expression(blank)) for blank in variant.blanks}
     report = grade(variant, {**right, **typed})
@@ -298,7 +276,6 @@ def test_a_misconception_in_letters_is_named(worksheet: str, typed: dict[str, st
 
 
 def test_what_a_sheet_asks_for_is_no_symbol_to_answer_with() -> None:
-    """Where the inner dimension comes from is not answered by its own symbol, in any model whose sheet has symbols."""
     worksheet, tried = LIBRARY.worksheet("letters-width-llama-3.2-3b"), 0
     for model in MODELS:
         if LIBRARY.refusal(worksheet.key, model) is None:
@@ -312,10 +289,6 @@ def test_what_a_sheet_asks_for_is_no_symbol_to_answer_with() -> None:
 
 
 def test_whatever_a_misconception_writes_in_symbols_is_named() -> None:
-    """On each sheet in letters, beside right answers in every other box; few misconceptions need numbers.
-
-    Of two that write the same, such as H times all parameters and d in place of d_h, none is named.
-    """
     tried = untold = 0
     for variant in (LIBRARY.variant(key) for key, sheet in LIBRARY.worksheets.items() if sheet.answers == "letters"):
         right = {blank: variant.expression(blank) for blank in variant.blanks}
@@ -336,20 +309,17 @@ def test_whatever_a_misconception_writes_in_symbols_is_named() -> None:
 
 
 def test_a_number_alone_is_asked_back_and_no_misconception() -> None:
-    """Though 16384 is 4·d: a sheet in letters cannot read it, so that it is neither wrong nor diagnosed."""
     report = grade(LIBRARY.variant("letters-matrices-mistral-7b"), {"W_up.columns": "16384", "W_O.rows": "1,024"})
     assert {mark.kind for mark in report.marks.values()} == {"unreadable", "empty"}
     assert report.diagnosis is None
 
 
 def test_what_is_rounded_in_a_model_is_not_asked_in_letters() -> None:
-    """8/3 of 4096 is no whole number, and neither is what Llama 3 multiplies it with; 8/3 of 576 is 6 times 256."""
     refused = {key: "rounded" in (LIBRARY.refusal("letters-width-llama-3.2-3b", key) or "") for key in LIBRARY.models}
     assert (refused["llama-7b"], refused["llama-3-8b"], refused["smollm2-135m"]) == (True, True, False)
 
 
 def test_a_number_without_a_symbol_is_not_asked_in_letters() -> None:
-    """Twice the tokens make twice the work of projections in every model: two is no expression."""
     worksheet = replace(LIBRARY.worksheets["growth-llama-7b"], key="mine", answers="letters")
     library = replace(LIBRARY, worksheets={"mine": worksheet})
     assert "worksheet in numbers" in (library.refusal("mine", "llama-7b") or "")
@@ -360,10 +330,6 @@ IN_LETTERS = [key for key, sheet in LIBRARY.worksheets.items() if sheet.answers 
 
 @pytest.mark.parametrize("key", IN_LETTERS)
 def test_an_answer_with_numbers_in_place_of_sizes_means_what_the_definition_says(key: str) -> None:
-    """Equal with any of the sizes as numbers, but not with all: found by trying every choice of them.
-
-    The answers are the lengths of the sheet, with each of their symbols, and each pair, replaced by its number.
-    """
     variant = LIBRARY.variant(key)
     reader, sizes = variant.reader, variant.problem.sizes
     lengths = sorted({side for entry in variant.table.tensors for side in entry.shape}, key=str)
@@ -380,7 +346,6 @@ def test_an_answer_with_numbers_in_place_of_sizes_means_what_the_definition_says
 
 
 def _means_by_definition(reader: AnswerReader, typed: Expression, length: Expression) -> bool:
-    """Whether they are equal by meaning, or once any of the model's sizes are numbers and a symbol is left."""
     if reader.canonical(typed) == reader.canonical(length):
         return True
     sizes, symbol = reader.problem.sizes, Expression.symbol
@@ -402,11 +367,6 @@ def _means_by_definition(reader: AnswerReader, typed: Expression, length: Expres
 
 @pytest.mark.parametrize("key", IN_LETTERS)
 def test_no_answer_takes_long_to_compare(key: str) -> None:
-    """A sum of every symbol took a second to grade, as each choice of them was tried as numbers, and six to draw.
-
-    What is added to a right answer here is zero, so that its number is right: a product of differences, each of a
-    symbol and its size.
-    """
     variant = LIBRARY.variant(key)
     names = [name for name in variant.reader.written_symbols if name not in ("T", "S", "N", "M")]
     sizes = {name: variant.problem.sizes[variant.reader.symbol_by_name[name]] for name in names}
@@ -423,12 +383,10 @@ def test_no_answer_takes_long_to_compare(key: str) -> None:
 
 @pytest.mark.parametrize("text", ["T" * 1999, "d_" * 999, "Td" * 999 + "q", "h" * 1998 + "(", "d_h" * 600])
 def test_a_long_word_takes_no_time(text: str) -> None:
-    """Cutting a word of 2,000 letters into names took half a second for each box."""
     assert processor_time_s(lambda: [read_symbols(text, NAMES) for _ in range(20)]) < 0.5
 
 
 def test_letters_are_cut_into_the_longest_names_that_leave_names() -> None:
-    """From the left, as before: "abc" is "ab" and "c" if there is no "abc" and no "bc"."""
     assert answer_tokens("abcab", {"a", "ab", "bc", "c"}) == ["ab", "c", "ab"]
     assert answer_tokens("abc", {"a", "ab", "bc"}) == ["a", "bc"]
     assert answer_tokens("hd_hT", NAMES) == ["h", "d_h", "T"]
@@ -453,7 +411,6 @@ def sheets_in_symbols() -> Iterator[Variant]:
 
 
 def test_free_sizes_never_coincide_on_a_sheet_in_symbols() -> None:
-    """The numbers by which answers are diagnosed: what has N, M, W, i or B in it equals only what means the same."""
     seen = set[str]()
     for variant in sheets_in_symbols():
         sizes, canonical = variant.problem_for_marking.sizes, variant.reader.canonical
@@ -471,7 +428,6 @@ def test_free_sizes_never_coincide_on_a_sheet_in_symbols() -> None:
 
 
 def test_the_width_of_a_window_is_no_embedding_dimension() -> None:
-    """Both are 4096 in Mistral 7B: d in place of W is as wrong in symbols as it would be with another window."""
     model = LIBRARY.models["mistral-7b"]
     sheet = replace(FIRST_OF_TOPIC["decode-step"], model=model.key, tokens=5000, answers="letters")
     variant = Variant(sheet, model, 5000, LIBRARY.wording)

@@ -49,7 +49,6 @@ def sentences(variant: Variant) -> Iterator[tuple[str, str]]:
 
 
 def test_what_is_true_of_one_orientation_is_said_in_one() -> None:
-    """On sheets of every topic, of models of every family: no sentence about rows or columns stands on both."""
     said_on_both = set[tuple[str, str]]()
     for sheet in FIRST_OF_TOPIC.values():
         for model in UNLIKE_MODELS:
@@ -69,7 +68,6 @@ def test_what_is_true_of_one_orientation_is_said_in_one() -> None:
 
 @pytest.mark.parametrize("sheet", FIRST_OF_TOPIC.values(), ids=lambda sheet: sheet.topic)
 def test_boxes_keep_their_names_and_stand_for_the_other_side(sheet: Worksheet) -> None:
-    """On a sheet of every topic: each box leads to a blank and back, and is marked under its own name everywhere."""
     variant = LIBRARY.variant(sheet.key)
     if variant.table.has_more_sides:
         return
@@ -88,7 +86,6 @@ def test_boxes_keep_their_names_and_stand_for_the_other_side(sheet: Worksheet) -
 
 @pytest.mark.parametrize("topic", ["three-dimensions", "four-dimensions"])
 def test_tensors_with_more_than_two_dimensions_are_not_mirrored(topic: str) -> None:
-    """A worksheet that was stored with tokens as columns is refused with a sentence, for every model."""
     sheet = replace(FIRST_OF_TOPIC[topic], key="mine", tokens_are="columns")
     library = Library({"mine": sheet}, LIBRARY.models, LIBRARY.wording)
     assert all(library.refusal("mine", model) for model in library.models)

@@ -48,10 +48,7 @@ SIZES = frozenset(symbol for family in FAMILIES.values() for symbol in family.si
 
 @cache
 def tables_of(topic: str) -> frozenset[TensorTable]:
-    """The tables that a topic has for models of all families and those shipped, with few tokens and many.
-
-    A topic about a bug has a table for each bug, whose rows are those of its program, whatever the model.
-    """
+    """The tables that a topic has for models of all families and those shipped, with few tokens and many."""
     tables = set[TensorTable]()
     shipped = [model.architecture for model in LIBRARY.models.values()]
     for architecture in shipped if TOPICS[topic].bugs else [*every_architecture(), *shipped]:
@@ -65,9 +62,8 @@ def tables_of(topic: str) -> frozenset[TensorTable]:
 
 
 def phrases_asked(wording: Wording) -> set[str]:
-    """The names in braces in the formulas of all tables, and in phrases themselves, that are no tensor, count or size.
-
-    "norm" is filled in by the model.
+    """The names in braces in the formulas of all tables, and in phrases themselves, that are no tensor, count or
+    size.
     """
     names, phrases = set[str](), [*wording.phrases("rows").items(), *wording.phrases("columns").items()]
     for table in set[TensorTable]().union(*map(tables_of, TOPICS)):
@@ -205,12 +201,10 @@ def unused_or_missing(wording: Wording) -> Iterator[str]:
 
 
 def test_every_sentence_is_asked_for_and_every_one_that_is_asked_for_is_there(library: Library) -> None:
-    """In all files: what the code asks for is read off the code, the tables, the catalogue and the families."""
     assert [*unused_or_missing(library.wording)] == []
 
 
 def test_every_field_of_a_wording_is_read() -> None:
-    """By an attribute of its name, somewhere in the app."""
     read = {node.attr for tree in app_modules().values() for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
     parts = [each for part in WordingPart.__subclasses__() for each in (part, *part.__subclasses__())]
     fields = {field for part in parts for field in part.model_fields}
@@ -252,7 +246,6 @@ REFUSED = [
 def test_a_misspelled_key_is_refused_with_its_place(
     folder: Path, file: str, before: str, after: str, place: str
 ) -> None:
-    """A file that has it can't be read; the error names file, table and key."""
     change(folder / "en" / file, before, after)
     with pytest.raises(WorksheetError) as refused:
         read_wording(folder, "en")
@@ -261,7 +254,6 @@ def test_a_misspelled_key_is_refused_with_its_place(
 
 @pytest.mark.parametrize("file", ["topics/costs.toml", "misconceptions/mask.toml", "sheets.toml"])
 def test_a_missing_file_is_refused(folder: Path, file: str) -> None:
-    """Not when a sentence of it is asked for, but when the wording is read."""
     (folder / "en" / file).unlink()
     with pytest.raises(WorksheetError, match=f"^(wording/en/)?{file}"):
         read_wording(folder, "en")
@@ -283,14 +275,12 @@ UNUSED = [
 
 
 def test_a_sentence_that_nothing_asks_for_is_found(folder: Path) -> None:
-    """In each section of each kind of file."""
     for file, before, after, _place in UNUSED:
         change(folder / "en" / file, before, after)
     assert {*unused_or_missing(read_wording(folder, "en"))} == {place for *_, place in UNUSED}
 
 
 def test_a_sentence_that_is_missing_is_found(folder: Path) -> None:
-    """The first of each section, unless sheets say less where it isn't there, as of a side without a name."""
     gone = set[str]()
     sheets = folder / "en" / "sheets.toml"
     for section in get_args(SheetSection):
@@ -315,7 +305,6 @@ def test_a_sentence_that_is_missing_is_found(folder: Path) -> None:
 
 
 def test_a_language_shows_english_where_it_has_no_sentence(folder: Path) -> None:
-    """A folder beside English; of a sentence with a word that English doesn't fill in, too."""
     german = folder / "de"
     (german / "topics").mkdir(parents=True)
     (german / "sheets.toml").write_text('[axes.rows]\nname = "Zeilen"\nlength = "{n} Zeilen"\n', encoding="utf-8")
@@ -329,7 +318,6 @@ def test_a_language_shows_english_where_it_has_no_sentence(folder: Path) -> None
 
 
 def test_a_frozen_wording_stays_and_takes_what_it_lacks_from_today(library: Library) -> None:
-    """Also a sentence with a word that nothing fills in any more; what nobody asks for any more is ignored."""
     today, kept = library.wording, json.loads(library.wording.text)
     assert not {"glossary", "sample-course"} & kept.keys()
     kept["topics"]["costs"] |= {"name": "Costs", "title": "Costs of {gone}", "new-field": "?"}
@@ -343,7 +331,6 @@ def test_a_frozen_wording_stays_and_takes_what_it_lacks_from_today(library: Libr
 
 
 def test_what_is_said_about_bugs_is_true_of_pictures_and_sound() -> None:
-    """Their tokens are patches and frames, and no text."""
     words = LIBRARY.wording.bugs
     said = [*words.programs.values(), *words.beliefs.values(), *(each.shows for each in words.probes.values())]
     said += [text for bug in words.bugs.values() for text in (bug.name, bug.reason, bug.explanation)]

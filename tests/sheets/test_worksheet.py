@@ -39,7 +39,6 @@ def shape(variant: Variant, key: str) -> tuple[int, int]:
 
 
 def test_the_promised_models_and_worksheets_are_there(library: Library) -> None:
-    """Six models, and LLaMA 7B with 100 tokens beside Qwen2.5 0.5B with 50 in two versions."""
     assert set(library.models) >= set(MODELS)
     tokens = {key: library.worksheets[key].tokens for key in SHEETS}
     assert tokens == {"llama-7b": 100, "qwen2.5-0.5b": 50, "qwen2.5-0.5b-grouped": 50}
@@ -47,7 +46,6 @@ def test_the_promised_models_and_worksheets_are_there(library: Library) -> None:
 
 @pytest.mark.parametrize("key", SHEETS)
 def test_a_shipped_sheet_asks_the_seven_classic_rows(library: Library, key: str) -> None:
-    """Input to output without the weighted values, two boxes a row."""
     variant = library.variant(key)
     assert [row.key for row in variant.rows] == CLASSIC_ROWS
     assert [variant.box(blank) for blank in variant.blanks][:3] == ["input.rows", "input.columns", "queries.rows"]
@@ -55,10 +53,6 @@ def test_a_shipped_sheet_asks_the_seven_classic_rows(library: Library, key: str)
 
 
 def test_no_sentence_about_unreadable_text_gives_an_answer_away(library: Library) -> None:
-    """The examples in them are no size of any shipped sheet, for any model it can be opened with.
-
-    Indices, choices and dimensions may be any small number.
-    """
     keys = {
         variant.answer(blank)
         for variant in every_variant(library)
@@ -74,14 +68,12 @@ def test_no_sentence_about_unreadable_text_gives_an_answer_away(library: Library
 
 
 def test_gpt2_ends_where_its_position_table_does(library: Library) -> None:
-    """1,024 tokens are its most; one more is refused, and the table is named."""
     assert shape(library.variant("llama-7b", "gpt2", 1024), "scores") == (1024, 1024)
     with pytest.raises(TokensError, match=r"from 1 to 1,024: GPT-2 has a table of 1,024 positions"):
         library.variant("llama-7b", "gpt2", 1025)
 
 
 def test_rotary_models_go_beyond_their_stated_length(library: Library) -> None:
-    """LLaMA 7B states 2,048 positions and has no table of them: 131,072 tokens can be asked."""
     assert shape(library.variant("llama-7b", None, 131_072), "scores") == (131_072, 131_072)
 
 
@@ -93,7 +85,6 @@ def test_impossible_lengths_are_refused(library: Library, tokens: int) -> None:
 
 
 def test_what_is_not_there_is_listed(library: Library) -> None:
-    """The sentence about an unknown worksheet or model names the known ones, and repeats at most 60 characters."""
     with pytest.raises(WorksheetError, match=r"no worksheet “nope”. Worksheets: .*llama-7b"):
         library.variant("nope")
     with pytest.raises(WorksheetError, match=r"no model “nope”. Models: .*gpt2"):
@@ -105,7 +96,6 @@ def test_what_is_not_there_is_listed(library: Library) -> None:
 
 
 def test_the_library_of_some_topics_is_made_once(library: Library) -> None:
-    """With their worksheets alone, in order."""
     chosen = library.of_topics(("costs", "single-head"))
     assert list(chosen.worksheets) == [
         key for key, sheet in library.worksheets.items() if sheet.topic in ("costs", "single-head")
@@ -114,7 +104,6 @@ def test_the_library_of_some_topics_is_made_once(library: Library) -> None:
 
 
 def test_numbers_are_grouped_from_ten_thousand_on() -> None:
-    """4096 stays whole, as on paper; 131,072 is set apart."""
     assert [format_number(number) for number in (1, 4096, 9999, 10_000, 131_072)] == [
         "1",
         "4096",
@@ -125,7 +114,6 @@ def test_numbers_are_grouped_from_ten_thousand_on() -> None:
 
 
 def test_one_table_is_written_in_the_notation_of_each_course() -> None:
-    """H·d_h + 1 is H·d_head + 1, or n_heads·head_dim + 1; N is T in the lecture's letters."""
     dim = Expression.parse("H*d_h + 1")
     assert NOTATIONS["classic"].write(dim) == "H·d_head + 1"
     assert NOTATIONS["framework"].write(dim) == "n_heads·head_dim + 1"

@@ -19,7 +19,6 @@ def copied(tmp_path: Path) -> Path:
 
 
 def test_the_eighth_row_can_be_asked_too(tmp_path: Path) -> None:
-    """A worksheet file that lists context asks weights times values: 100 × 128 in LLaMA 7B."""
     folder = copied(tmp_path)
     text = (folder / "llama-7b.toml").read_text(encoding="utf-8").replace('"output"]', '"context", "output"]')
     (folder / "eight.toml").write_text(text, encoding="utf-8")
@@ -74,7 +73,6 @@ def model_file(config: str, name: str = '"M"') -> str:
     ],
 )
 def test_a_worksheet_file_that_cannot_be_used_is_named(tmp_path: Path, text: str, said: str) -> None:
-    """One WorksheetError, of one line, that begins with the file and says what to change."""
     folder = copied(tmp_path)
     (folder / "mine.toml").write_text(text, encoding="utf-8")
     with pytest.raises(WorksheetError) as refused:
@@ -101,7 +99,6 @@ def test_a_worksheet_file_that_cannot_be_used_is_named(tmp_path: Path, text: str
     ],
 )
 def test_a_model_file_that_cannot_be_used_is_named(tmp_path: Path, text: str, said: str) -> None:
-    """One WorksheetError, of one line, that begins with the file and says what to change."""
     folder = copied(tmp_path)
     (folder / "models" / "mine.json").write_text(text, encoding="utf-8")
     with pytest.raises(WorksheetError) as refused:
@@ -113,7 +110,6 @@ def test_a_model_file_that_cannot_be_used_is_named(tmp_path: Path, text: str, sa
 
 
 def test_a_file_that_is_no_text_is_named(tmp_path: Path) -> None:
-    """Bytes that are not UTF-8 are refused as any other file that cannot be read."""
     folder = copied(tmp_path)
     (folder / "mine.toml").write_bytes(b'title = "\xff"')
     with pytest.raises(WorksheetError, match=r"^mine\.toml cannot be read"):
@@ -121,7 +117,6 @@ def test_a_file_that_is_no_text_is_named(tmp_path: Path) -> None:
 
 
 def test_a_library_without_wording_is_refused(tmp_path: Path) -> None:
-    """Worksheets say nothing without wording/en/."""
     folder = copied(tmp_path)
     shutil.rmtree(folder / "wording" / "en")
     with pytest.raises(WorksheetError, match=r"^sheets\.toml cannot be read"):
@@ -137,7 +132,6 @@ def test_a_library_without_wording_is_refused(tmp_path: Path) -> None:
     ],
 )
 def test_an_exit_ticket_that_cannot_be_used_is_named(tmp_path: Path, text: str, said: str) -> None:
-    """Its file, and what to write."""
     folder = copied(tmp_path)
     (folder / "exit-tickets" / "mine.toml").write_text(text, encoding="utf-8")
     with pytest.raises(WorksheetError, match=rf"^exit-tickets/mine\.toml{said}"):
@@ -145,7 +139,6 @@ def test_an_exit_ticket_that_cannot_be_used_is_named(tmp_path: Path, text: str, 
 
 
 def test_an_exit_ticket_keeps_its_questions_in_order(tmp_path: Path) -> None:
-    """A number is taken as its digits."""
     folder = copied(tmp_path)
     questions = '[{key = "muddy", text = "What?"}, {key = 2, text = "Why?"}]'
     text = f'title = "T"\ninstruction = "I"\nquestions = {questions}'

@@ -23,7 +23,6 @@ from tests.helpers.stored_class import CONTENT, SHEET, activity, course, enrol_s
 
 
 def test_an_activity_comes_back_as_it_was_made(store: Store) -> None:
-    """Policies, times and content, and it is found by its code, in any case, once it is no draft."""
     plan = Plan("Week 3", None, Policies("per_student", "after_close", 2, 0.25, False, "before", False),
                 datetime(2026, 3, 1, 9, tzinfo=UTC), datetime(2026, 3, 1, 10, tzinfo=UTC))  # fmt: skip
     where = course(store)
@@ -41,7 +40,6 @@ def test_an_activity_comes_back_as_it_was_made(store: Store) -> None:
 
 
 def test_what_students_saw_is_never_changed(store: Store) -> None:
-    """A draft's content is replaced; after opening, other content is a new revision, and the same is none."""
     made = store.activities.add(course(store), Plan("Week 3"), CONTENT)
     other = replace(CONTENT, items=(FrozenWorksheet({**SHEET, "tokens": 50}),))
     assert store.activities.revise(made, other) == 1
@@ -57,7 +55,6 @@ def test_what_students_saw_is_never_changed(store: Store) -> None:
 
 
 def test_an_activity_of_a_course_that_is_gone_is_refused_at_once(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    """And a join code that is in use is replaced by another one, a few times."""
     teacher = store.people.add_teacher("gone@example.org", "Ada")
     assert teacher
     kept, gone = (store.courses.add("C", "UTC", teacher) for _ in range(2))
@@ -76,7 +73,6 @@ TEN = datetime(2026, 3, 1, 10, tzinfo=UTC)
 
 
 def test_extra_time_and_the_late_window_move_a_students_end_and_hide_the_answers_from_all(store: Store) -> None:
-    """Ten o'clock, a late window of five minutes; Kim has ten minutes more: until 10:15, and 30 s of grace for both."""
     made, kim, token = activity(store, Plan("Week 3", None, Policies(late_minutes=5, auto_submit=False), None, TEN))
     store.activities.set_extra_time(made, kim.id, 10)
     found = store.activities.of_visitor(token, made.id)
@@ -103,7 +99,6 @@ def test_extra_time_and_the_late_window_move_a_students_end_and_hide_the_answers
 def test_extra_time_that_two_teachers_give_at_once_counts_for_both(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The drafts are submitted again at the later end, though one of them had read that nobody has extra time."""
     made, kim, _token = activity(store, Plan("Week 3", None, closes_at=TEN))
     where = store.courses.find(made.course_id)
     assert where
@@ -128,7 +123,6 @@ def test_extra_time_that_two_teachers_give_at_once_counts_for_both(
 
 @pytest.mark.parametrize("how", ["without a closing time", "with a later one", "for one student"])
 def test_what_is_done_after_the_answers_were_shown_is_late(store: Store, clock: Clock, how: str) -> None:
-    """However an activity is opened again; not where it is opened again before its answers were shown."""
     made, kim, _ = activity(store, Plan("Week 3"))
 
     def open_again() -> None:
@@ -152,7 +146,6 @@ def test_what_is_done_after_the_answers_were_shown_is_late(store: Store, clock: 
 
 
 def test_archiving_a_course_closes_its_activities(store: Store, clock: Clock) -> None:
-    """Drafts stay drafts, what closed before keeps its time, and they stay closed when the course is restored."""
     rules = Policies(auto_submit=False)
     made, _, _ = activity(store, Plan("Week 3", policies=rules, opens_at=clock.now + timedelta(days=1)))
     course = store.courses.find(made.course_id)
@@ -169,10 +162,6 @@ def test_archiving_a_course_closes_its_activities(store: Store, clock: Clock) ->
 
 @pytest.mark.parametrize("is_settled", [True, False])
 def test_a_late_window_goes_on_when_a_course_is_restored(store: Store, clock: Clock, *, is_settled: bool) -> None:
-    """Drafts are due again at its end, and it is noted if the answers could be read while the course was archived.
-
-    An activity that has ended for good stays as it is, and so does everything in a course that was not archived.
-    """
     plan = Plan("Week 3", None, Policies(late_minutes=60), closes_at=clock.now - timedelta(minutes=5))
     made, _, _ = activity(store, plan)
     course = store.courses.find(made.course_id)

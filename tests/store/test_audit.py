@@ -13,7 +13,6 @@ from app.store.tables import audit_log
 
 
 def test_wrong_passwords_leave_one_entry_in_ten_minutes(store: Store) -> None:
-    """Anybody can type them, and must not fill the disk."""
     for _ in range(30):
         store.audit_log.record_refused_sign_in()
     assert count(store) == 1
@@ -24,7 +23,6 @@ def test_wrong_passwords_leave_one_entry_in_ten_minutes(store: Store) -> None:
 
 
 def test_the_log_of_a_course_is_read_by_an_index(store: Store) -> None:
-    """Also where it has the entries of years."""
     at = datetime.now(UTC)
     row = {"at": at, "actor_kind": "terminal", "action": AuditAction.STUDENT_RENAMED.value, "detail": ""}
     rows = [{**row, "object_kind": "student", "object_id": number} for number in range(4_000)]

@@ -143,7 +143,6 @@ def sqlite(tmp_path: Path) -> Iterator[Store]:
 def test_every_row_comes_back_by_way_of_the_other_database(
     sqlite: Store, other: Store, tmp_path: Path, seed: int
 ) -> None:
-    """From SQLite to PostgreSQL and back into a new SQLite: every table's rows are those that were there."""
     fill(sqlite, seed)
     before = everything(sqlite)
     assert all(len(rows) > 1 for rows in before.values())
@@ -159,7 +158,6 @@ def test_every_row_comes_back_by_way_of_the_other_database(
 
 
 def test_what_comes_after_a_restore_gets_numbers_of_its_own(store: Store, tmp_path: Path) -> None:
-    """In every table that counts its rows, the next number is above the highest that was restored."""
     for _ in range(5):
         store.add_visitor()
     write_backup(store.engine, tmp_path / "kept")
@@ -169,7 +167,6 @@ def test_what_comes_after_a_restore_gets_numbers_of_its_own(store: Store, tmp_pa
 
 @pytest.mark.slow
 def test_the_id_of_a_deleted_row_is_not_reused_after_a_restore(sqlite: Store, other: Store, tmp_path: Path) -> None:
-    """The highest id goes from SQLite to PostgreSQL and back, although no row has it."""
     for _ in range(5):
         sqlite.add_visitor()
     with sqlite.engine.begin() as connection:
@@ -182,7 +179,6 @@ def test_the_id_of_a_deleted_row_is_not_reused_after_a_restore(sqlite: Store, ot
 
 
 def test_a_backup_is_of_one_moment(store: Store, tmp_path: Path) -> None:
-    """While it is written, somebody adds a visitor and a course at once, after the one table and before the other."""
     store.add_visitor()
     written = list[str]()
 
@@ -202,7 +198,6 @@ def test_a_backup_is_of_one_moment(store: Store, tmp_path: Path) -> None:
 
 
 def test_a_backup_is_for_its_owner_and_has_its_name_when_it_is_whole(sqlite: Store, tmp_path: Path) -> None:
-    """Nobody else may read it; where writing fails, the file of yesterday stays and no piece of a new one."""
     path = tmp_path / "out" / "kept"
     path.parent.mkdir()
     write_backup(sqlite.engine, path)
@@ -217,7 +212,6 @@ def test_a_backup_is_for_its_owner_and_has_its_name_when_it_is_whole(sqlite: Sto
 
 
 def test_data_is_not_overwritten_unless_that_is_said(store: Store, tmp_path: Path) -> None:
-    """A database with somebody in it is refused and stays; with `replace` it becomes what the backup has."""
     write_backup(store.engine, tmp_path / "kept")
     restore_backup(store.engine, tmp_path / "kept")
     ada = store.people.add_teacher("ada@example.org", "Ada")
@@ -261,7 +255,6 @@ def with_value(key: str, value: object) -> Callable[[bytes], bytes]:
 def test_a_file_that_is_no_whole_backup_changes_nothing(
     sqlite: Store, tmp_path: Path, name: str, change: Callable[[bytes], bytes], reason: str
 ) -> None:
-    """Cut short, added to, edited, of a newer program: the sentence's key, and every row stays."""
     fill(sqlite, 7)
     before = everything(sqlite)
     write_backup(sqlite.engine, tmp_path / "kept")
@@ -288,7 +281,6 @@ MISFITS = {
 
 @pytest.mark.slow
 def test_rows_that_do_not_fit_are_told_and_change_nothing(store: Store, tmp_path: Path) -> None:
-    """Also where number and hash of them are right, as in a file that somebody has made by hand."""
     fill(store, 7)
     before = everything(store)
     write_backup(store.engine, tmp_path / "kept")
@@ -310,7 +302,6 @@ def test_rows_that_do_not_fit_are_told_and_change_nothing(store: Store, tmp_path
 def test_a_line_without_an_end_does_not_fill_the_memory(
     sqlite: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A row longer than any of ours is damage, and not read to its end."""
     fill(sqlite, 7)
     write_backup(sqlite.engine, tmp_path / "kept")
     monkeypatch.setattr("app.store.backup.MAX_LINE_BYTES", 20)
@@ -319,7 +310,6 @@ def test_a_line_without_an_end_does_not_fill_the_memory(
 
 
 def test_a_backup_with_a_password_says_so(sqlite: Store, tmp_path: Path) -> None:
-    """Whether all of its files have one or a single table; no other error reaches the operator."""
     write_backup(sqlite.engine, tmp_path / "kept")
     data = (tmp_path / "kept").read_bytes()
     entries = [match.start() for match in re.finditer(b"PK\x01\x02", data)]  # of the files, at the end of the archive
@@ -333,7 +323,6 @@ def test_a_backup_with_a_password_says_so(sqlite: Store, tmp_path: Path) -> None
 
 
 def test_bytes_that_change_on_disk_are_noticed(sqlite: Store, tmp_path: Path) -> None:
-    """Wherever one bit of a backup is turned over, or its end is missing, it is refused or says the same."""
     fill(sqlite, 1)
     contents = write_backup(sqlite.engine, tmp_path / "kept")
     data = (tmp_path / "kept").read_bytes()
@@ -353,7 +342,6 @@ def test_bytes_that_change_on_disk_are_noticed(sqlite: Store, tmp_path: Path) ->
 def test_a_restore_that_breaks_in_the_middle_leaves_what_was_there(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One table of many cannot be written: the tables and rows from before are all there."""
     fill(store, 3)
     before = everything(store)
     write_backup(store.engine, tmp_path / "kept")
@@ -370,7 +358,6 @@ def test_a_restore_that_breaks_in_the_middle_leaves_what_was_there(
 
 
 def test_a_table_made_anew_by_a_migration_keeps_what_refers_to_it(bare_database_url: str, tmp_path: Path) -> None:
-    """Changing a column of courses, which SQLite can only do by way of a new table, takes no student and no attempt."""
     store = Store(bare_database_url, tmp_path)
     fill(store, 5)
     before = everything(store)
@@ -391,7 +378,6 @@ def test_a_table_made_anew_by_a_migration_keeps_what_refers_to_it(bare_database_
 def test_the_terminal_backs_up_and_restores(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """One line says how much is in the file; the other database then has it; a mistake is one line and status 2."""
     monkeypatch.delenv("DATABASE_URL", raising=False)
     monkeypatch.setenv("ATTENTION_SHAPES_DATA_DIR", str(tmp_path / "one"))
     cli.main(["teacher", "add", "ada@example.org"])
@@ -421,7 +407,6 @@ def test_the_terminal_backs_up_and_restores(
 def test_there_is_nothing_to_back_up_before_the_first_start(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A database that is not there is said to be empty, and none is made."""
     monkeypatch.delenv("DATABASE_URL", raising=False)
     monkeypatch.setenv("ATTENTION_SHAPES_DATA_DIR", str(tmp_path / "none"))
     with pytest.raises(SystemExit):

@@ -27,7 +27,6 @@ def here(request: pytest.FixtureRequest, store: Store) -> SheetKey:
 
 
 def test_a_draft_is_kept_as_typed(store: Store, here: SheetKey) -> None:
-    """Texts come back character by character, NUL and lone surrogates too, and nobody else has them."""
     assert store.classwork.work(here) == WorkDone()
     draft = save(store, here, ODD)
     assert (dict(draft.answers), store.classwork.draft(here)) == (ODD, draft)
@@ -36,7 +35,6 @@ def test_a_draft_is_kept_as_typed(store: Store, here: SheetKey) -> None:
 
 
 def test_attempts_come_newest_first_and_no_more_than_requested(store: Store, here: SheetKey) -> None:
-    """Of one sheet of one student or visitor; what is read is what was stored."""
     made = [record(store, here, {"queries.rows": str(n)}, Graded({}, (), n, 14), handed_in=False) for n in range(4)]
     other = PracticeSheetKey(store.add_visitor().id, here.sheet_key)
     record(store, other, {})
@@ -48,7 +46,6 @@ def test_attempts_come_newest_first_and_no_more_than_requested(store: Store, her
 
 
 def test_an_attempt_that_is_sent_again_counts_once(store: Store) -> None:
-    """Eight threads hand in the same attempt; it is there once, and each is given that one."""
     activity, kim = opened(store)
     here, got = key(kim, activity), list[int]()
     save(store, here, {"queries.rows": "100"})
@@ -64,7 +61,6 @@ def test_an_attempt_that_is_sent_again_counts_once(store: Store) -> None:
 
 
 def test_attempts_are_not_more_than_allowed(store: Store) -> None:
-    """Six threads check with six ids where two attempts are allowed: two are kept, four refused, none half kept."""
     activity, kim = opened(store)
     here = key(kim, activity)
     save(store, here, {"queries.rows": "1"})
@@ -79,7 +75,6 @@ def test_attempts_are_not_more_than_allowed(store: Store) -> None:
 
 
 def test_a_removed_student_takes_their_work_along(store: Store) -> None:
-    """Drafts, attempts and named tickets go with the student; the teacher stays."""
     activity, kim = opened(store)
     here = key(kim, activity)
     record(store, here, {})
@@ -93,7 +88,6 @@ def test_a_removed_student_takes_their_work_along(store: Store) -> None:
 
 
 def test_a_deleted_visitor_takes_their_work_along(store: Store) -> None:
-    """Deleting a visitor's row deletes drafts and attempts: foreign keys are kept on both databases."""
     here = PracticeSheetKey(store.add_visitor().id, "s")
     record(store, here, {})
     with store.engine.begin() as connection:
@@ -104,7 +98,6 @@ def test_a_deleted_visitor_takes_their_work_along(store: Store) -> None:
 @pytest.mark.parametrize("table", [drafts, attempts])
 @pytest.mark.parametrize("wrong", [{"visitor_id": 1}, {"activity_id": None}, {"student_id": None}])
 def test_work_is_a_students_in_an_activity_or_a_visitors(store: Store, table: sa.Table, wrong: dict[str, int]) -> None:
-    """Never of both, nor of half of them."""
     activity, kim = opened(store)
     record(store, key(kim, activity), {})
     with store.engine.begin() as connection, pytest.raises(sa.exc.IntegrityError):
@@ -112,7 +105,6 @@ def test_work_is_a_students_in_an_activity_or_a_visitors(store: Store, table: sa
 
 
 def test_tabs_that_save_at_the_same_time_lose_nothing(store: Store, here: SheetKey) -> None:
-    """Eight threads, each with a box of its own and one that all share, save ten times on what they saw at first."""
     boxes = [f"row{number}.rows" for number in range(8)]
     empty = dict.fromkeys((*boxes, "shared.rows"), "")
     versions = list[int]()
@@ -139,7 +131,6 @@ def test_tabs_that_save_at_the_same_time_lose_nothing(store: Store, here: SheetK
 
 
 def test_a_save_that_comes_twice_or_late_changes_nothing(store: Store, here: SheetKey) -> None:
-    """What is stored stays: what another tab has typed meanwhile."""
     first, late = {"a.rows": Edit("tab-one", 2)}, {"a.rows": Edit("tab-one", 1)}
     other = {"a.rows": Edit("tab-two", 1)}
     for edits, text, expected in ((first, "1", "1"), (other, "2", "2"), (first, "1", "2"), (late, "0", "2")):

@@ -9,7 +9,6 @@ from tests.helpers.stored_class import course
 
 
 def test_an_invitation_puts_on_the_staff_and_never_takes_down(store: Store) -> None:
-    """An assistant is made; an instructor who follows an assistant's link stays one."""
     where = course(store)
     for email, role in (("bo@example.org", "assistant"), ("ada@example.org", "instructor")):
         link = store.people.find_link(store.people.add_link("invite", email, where.id, "assistant"))
@@ -20,7 +19,6 @@ def test_an_invitation_puts_on_the_staff_and_never_takes_down(store: Store) -> N
 
 
 def test_the_last_instructor_of_a_course_stays(store: Store) -> None:
-    """An assistant can be taken off, the only instructor cannot."""
     where = course(store)
     link = store.people.find_link(store.people.add_link("invite", "bo@example.org", where.id, "assistant"))
     assert link
@@ -35,7 +33,6 @@ def test_the_last_instructor_of_a_course_stays(store: Store) -> None:
 
 
 def test_of_two_instructors_who_remove_each_other_one_stays(store: Store) -> None:
-    """The second waits until the first has been removed, and is then the last."""
     where = course(store)
     link = store.people.find_link(store.people.add_link("invite", "bo@example.org", where.id, "instructor"))
     assert link

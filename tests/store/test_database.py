@@ -80,7 +80,6 @@ def str_values(index: Any) -> dict[str, str]:
 
 
 def test_the_migrations_lead_to_the_tables_of_the_code(bare_database_url: str) -> None:
-    """Alembic finds no difference to tables.metadata, and none is left to what a new database gets at once."""
     engine = open_engine(bare_database_url)
     with migration_transaction(engine) as connection:
         upgrade(connection)
@@ -96,7 +95,6 @@ def test_the_migrations_lead_to_the_tables_of_the_code(bare_database_url: str) -
 
 
 def test_keys_and_indexes_are_named_after_their_tables(store: Store) -> None:
-    """Only the primary key of a table that numbers its rows has no name on SQLite."""
     with store.engine.connect() as connection:
         looked = sa.inspect(connection)
         for name, table in metadata.tables.items():
@@ -123,7 +121,6 @@ def older_database(url: str) -> sa.Engine:
 
 
 def test_a_database_from_before_the_first_release_is_refused(bare_database_url: str, tmp_path: Path) -> None:
-    """Nothing in it changes, and no backup is made of it."""
     engine = older_database(bare_database_url)
     with pytest.raises(OlderDatabaseError):
         Store(bare_database_url, tmp_path)
@@ -138,7 +135,6 @@ def test_a_database_from_before_the_first_release_is_refused(bare_database_url: 
 def test_a_command_says_what_to_do_with_an_older_database(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """One sentence, the exit status of a wrong input, and no traceback."""
     url = f"sqlite:///{tmp_path / 'old.sqlite3'}"
     older_database(url).dispose()
     monkeypatch.setenv("ATTENTION_SHAPES_DATA_DIR", str(tmp_path))
@@ -151,7 +147,6 @@ def test_a_command_says_what_to_do_with_an_older_database(
 
 @pytest.mark.parametrize("changed", [{"format": FORMER_FORMAT}, {"revision": "0012"}])
 def test_an_older_backup_is_refused(store: Store, tmp_path: Path, changed: dict[str, Any]) -> None:
-    """By its format, or by the revision of its tables; every row of the database stays."""
     visitor = store.add_visitor()
     write_backup(store.engine, tmp_path / "new")
     with zipfile.ZipFile(tmp_path / "new") as new, zipfile.ZipFile(tmp_path / "old", "w") as old:
@@ -212,7 +207,6 @@ def refused_by_the_version_before(statements: Sequence[str]) -> list[str]:
     ],
 )
 def test_a_migration_that_the_version_before_would_not_survive_is_known(statement: str, is_refused: bool) -> None:
-    """Whatever removes or changes something, or asks for what the old code doesn't fill in."""
     assert bool(refused_by_the_version_before([statement])) == is_refused
 
 
@@ -236,10 +230,6 @@ def test_migrations_only_add(postgres: str) -> None:
 
 
 def test_a_process_of_the_version_before_works_with_a_newer_database(bare_database_url: str, tmp_path: Path) -> None:
-    """Its tables stay as they are, and a class goes on; those of another series are refused, and nothing is backed up.
-
-    Every table has more columns than it knows, and students are named by a table that it doesn't know.
-    """
     engine = open_engine(bare_database_url)
     with migration_transaction(engine) as connection:
         prepare_tables(connection)
@@ -307,7 +297,6 @@ def fill_first_tables(connection: sa.Connection) -> None:
 
 
 def test_work_from_before_one_table_of_drafts_and_attempts(bare_database_url: str, tmp_path: Path) -> None:
-    """It is all there, in its order and with its ids and old marks, migrated in place or from a backup."""
     engine = open_engine(bare_database_url)
     with migration_transaction(engine) as connection:
         upgrade(connection, "0001_tables")
@@ -352,7 +341,6 @@ def check_migrated_work(store: Store) -> None:
 
 
 def test_imported_models_that_were_named_in_json_have_columns(bare_database_url: str, tmp_path: Path) -> None:
-    """Of drafts, attempts and frozen models, and a row for each that a version of a worksheet names; others none."""
     imported, other = f"cfg-{'0a' * 10}", f"cfg-{'0b' * 10}"
     engine, at = open_engine(bare_database_url), datetime(2026, 3, 1, 9, tzinfo=UTC)
     with migration_transaction(engine) as connection:
@@ -395,7 +383,6 @@ def test_imported_models_that_were_named_in_json_have_columns(bare_database_url:
 
 
 def test_the_oldest_teacher_of_an_installation_is_its_operator(bare_database_url: str, tmp_path: Path) -> None:
-    """Of a database from before there were operators; teachers who come later are none."""
     engine = open_engine(bare_database_url)
     with migration_transaction(engine) as connection:
         upgrade(connection, "0004_owners_of_jobs")
@@ -411,9 +398,6 @@ def test_the_oldest_teacher_of_an_installation_is_its_operator(bare_database_url
 
 @pytest.mark.parametrize("text", ["Zebras whistle.", "Zebras whistle. " * 999], ids=["in a page", "over many pages"])
 def test_what_was_deleted_is_in_no_file(text: str, tmp_path: Path) -> None:
-    """Neither in the database nor in its log once that is emptied, which waits for whoever still reads the row; also
-    where SQLite was built to leave deleted bytes where they are.
-    """
     engine = open_engine(f"sqlite:///{tmp_path / 'notes.sqlite3'}")
     sa.event.listen(engine, "connect", lambda opened, _: opened.execute("PRAGMA secure_delete=OFF"), insert=True)
 

@@ -80,7 +80,6 @@ def rows(store: Store, query: str) -> list[Any]:
 
 @pytest.mark.parametrize("anonymous", [True, False])
 def test_an_answer_has_the_day_of_its_course(store: Store, clock: Clock, anonymous: bool) -> None:
-    """In the evening in California it is the next day in UTC already."""
     clock.pass_seconds((datetime(2031, 3, 11, 1, 30, tzinfo=UTC) - clock.now).total_seconds())
     course = store.courses.add("Course", "America/Los_Angeles", teacher(store))
     activity = store.activities.add(course, Plan("Week 1"), CONTENT)
@@ -92,7 +91,6 @@ def test_an_answer_has_the_day_of_its_course(store: Store, clock: Clock, anonymo
 
 
 def test_groups_of_at_least_five_are_shown_and_the_rest_at_closing(tickets: TicketClass) -> None:
-    """Nothing before ten have handed in, and five always stay behind, so that the last group is not a small one."""
     held = tickets.store.exit_tickets.held
     tickets.hand_in(MIXED_FROM - 1)
     assert (tickets.texts(), held(tickets.activity.id)) == ([], HeldTickets(MIXED_FROM - 1, 0))
@@ -115,7 +113,6 @@ def test_groups_of_at_least_five_are_shown_and_the_rest_at_closing(tickets: Tick
 
 
 def test_a_class_of_three_is_shown_at_closing(tickets: TicketClass) -> None:
-    """All at once, though they are few."""
     tickets.hand_in(3)
     assert tickets.texts() == []
     tickets.close()
@@ -123,7 +120,6 @@ def test_a_class_of_three_is_shown_at_closing(tickets: TicketClass) -> None:
 
 
 def test_after_reopening_fewer_than_five_are_not_added_to_what_has_been_read(tickets: TicketClass) -> None:
-    """Who has read six answers knows a seventh, and who alone has handed in since; five new ones are shown together."""
     store, activity_id = tickets.store, tickets.activity.id
     tickets.hand_in(6)
     tickets.close()
@@ -148,7 +144,6 @@ def test_after_reopening_fewer_than_five_are_not_added_to_what_has_been_read(tic
 
 
 def test_what_is_held_back_goes_with_its_activity(tickets: TicketClass) -> None:
-    """Nothing of it is left in the tables once the activity is deleted."""
     tickets.hand_in(1)
     tickets.close()
     tickets.reopen()
@@ -161,7 +156,6 @@ def test_what_is_held_back_goes_with_its_activity(tickets: TicketClass) -> None:
 
 
 def test_no_text_can_be_read_before_it_is_mixed(tickets: TicketClass, tmp_path: Path) -> None:
-    """Not in the database, its log or a backup; nor does the length of what is stored tell a long text from a short."""
     tickets.hand_in(3)
     write_backup(tickets.store.engine, tmp_path / "backup.zip")
     shutil.unpack_archive(tmp_path / "backup.zip", tmp_path / "unpacked", "zip")
@@ -176,7 +170,6 @@ def test_no_text_can_be_read_before_it_is_mixed(tickets: TicketClass, tmp_path: 
 def test_versions_of_rows_join_no_text_to_a_person(
     new_postgres_database: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
-    """PostgreSQL tells which transaction wrote each row, and in which order rows stand: neither says who wrote what."""
     store = Store(new_postgres_database, tmp_path)
     tickets = TicketClass(store)
     tickets.hand_in(MIXED_FROM + 3)
@@ -192,9 +185,8 @@ def test_versions_of_rows_join_no_text_to_a_person(
 
 
 def commits(database: Path) -> Iterator[bytes]:
-    """The content of a write-ahead log, one piece for each transaction: all pages that it wrote.
-
-    A frame has a header of 24 bytes; the number at its fifth byte is 0 except in the last frame of a transaction.
+    """The content of a write-ahead log, one piece for each transaction: all pages that it wrote. A frame has a
+    header of 24 bytes; the number at its fifth byte is 0 except in the last frame of a transaction.
     """
     log = Path(f"{database}-wal").read_bytes()
     page_size = struct.unpack(">I", log[8:12])[0]
@@ -207,7 +199,6 @@ def commits(database: Path) -> Iterator[bytes]:
 
 
 def test_the_write_ahead_log_joins_no_text_to_a_person(tmp_path: Path) -> None:
-    """Replayed one transaction after the other, texts appear at least five at a time, none with a student's note."""
     path = tmp_path / "tickets.sqlite3"
     store = Store(f"sqlite:///{path}", tmp_path)
     with closing(sqlite3.connect(path)) as reader:
@@ -233,7 +224,6 @@ def test_the_write_ahead_log_joins_no_text_to_a_person(tmp_path: Path) -> None:
 def test_a_process_killed_while_it_mixes_loses_and_doubles_nothing(
     database_url: str, tmp_path: Path, statements: int
 ) -> None:
-    """It is killed after each of the statements in turn; whoever looks next mixes all, each text once."""
     store = Store(database_url, tmp_path)
     tickets = TicketClass(store)
     tickets.hand_in(MIXED_FROM + 2)
@@ -272,7 +262,6 @@ def _close_and_die(store: Store, activity_id: int, statements: int) -> None:
 
 
 def test_a_named_ticket_says_whose_it_is(store: Store) -> None:
-    """And can be starred, marked and hidden; an answer of another activity cannot."""
     activity, kim = opened(store)
     assert store.exit_tickets.hand_in(activity.id, kim.id, "form", {"muddiest": "why √d"}, anonymous=False)
     [answer] = store.exit_tickets.answers(activity.id)

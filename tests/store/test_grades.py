@@ -9,7 +9,6 @@ from tests.helpers.stored_class import CONTENT, HALF, enrol_student, key, opened
 
 
 def test_scores_are_those_of_the_last_attempts(store: Store) -> None:
-    """One for each student and sheet of these activities, or of one student's."""
     activity, kim = opened(store)
     course = store.courses.find(activity.course_id)
     assert course

@@ -19,7 +19,6 @@ from tests.helpers.stored_class import save
 
 
 def test_models_go_when_nothing_uses_them(store: Store) -> None:
-    """Not while they are opened, nor while a sheet, an attempt, an activity or a version of a worksheet names them."""
     names = ("forgotten", "opened", "new", "on a sheet", "attempted", "frozen", "in a worksheet", "in an old version")
     keys = {name: store.keep_model("M", {"n": name}, "pasted").key for name in names}
     visitor, teacher = store.add_visitor(), store.people.add_teacher("ada@example.org", "Ada")
@@ -58,7 +57,6 @@ def test_models_go_when_nothing_uses_them(store: Store) -> None:
 
 
 def test_everything_expired_goes_in_parts(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A few rows in each transaction, so that saves go on meanwhile."""
     monkeypatch.setattr(housekeeping, "ROWS_AT_A_TIME", 3)
     monkeypatch.setattr(housekeeping, "PAUSE_S", 0)
     expire_runs(store, 10)
@@ -76,7 +74,6 @@ def test_everything_expired_goes_in_parts(store: Store, monkeypatch: pytest.Monk
 
 
 def test_one_step_that_fails_stops_no_other(bare_database_url: str, tmp_path: Path) -> None:
-    """Without sessions, the runs, which come before, and the models, which come after, go all the same."""
     store = Store(bare_database_url, tmp_path)
     expire_runs(store, 1)
     model = store.keep_model("M", {"n": 1}, "pasted").key
@@ -94,7 +91,6 @@ def test_one_step_that_fails_stops_no_other(bare_database_url: str, tmp_path: Pa
 
 
 def test_no_statement_is_cut_short(new_postgres_database: str, tmp_path: Path) -> None:
-    """Reading all revisions may take longer than a page would wait; afterwards the limit is back."""
     store, seen = Store(new_postgres_database, tmp_path), set[int]()
     expire_runs(store, 1)
 

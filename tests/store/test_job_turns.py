@@ -80,9 +80,6 @@ def test_clients_take_turns(store: Store) -> None:
 
 
 def test_nobody_waits_longer_than_a_fair_share_and_one_job(store: Store) -> None:
-    """Whatever was queued, started and cancelled in whichever order: while a client waits for a job, every other client
-    starts at most one job more than this client has started by then.
-    """
     random, begun = Random(7), list[str]()  # noqa: S311 - a test
     begun_before, waiting = dict[str, int](), dict[str, Job]()  # by the job's key
     for number in range(100):
@@ -103,10 +100,6 @@ def test_nobody_waits_longer_than_a_fair_share_and_one_job(store: Store) -> None
 
 @pytest.mark.slow
 def test_a_thousand_runs_of_five_hundred_students(store: Store) -> None:
-    """Each sees its place, and they start in turns on two runners; cancelled ones are as if they had not been queued.
-
-    All of them fit, two of each student.
-    """
     random, lines = Random(3), dict[str, list[str]]()  # noqa: S311 - a test
     for number, student in enumerate(random.sample([f"student {number // 2}" for number in range(1000)], 1000)):
         lines.setdefault(student, []).append(f"{number}")

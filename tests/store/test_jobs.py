@@ -47,7 +47,6 @@ def found(store: Store, key: str) -> Job:
 
 
 def test_members_come_first_and_one_job_is_at_work(store: Store) -> None:
-    """Then whoever came first; another kind of job has a queue of its own, and a job says its place as it is added."""
     first = add(store, "first", VISITOR)
     added = [add(store, key, client) for key, client in (("v", VISITOR), ("a", MEMBER), ("b", MEMBER))]
     assert (first.is_working, [job.before for job in added]) == (True, [1, 1, 2])
@@ -63,7 +62,6 @@ def test_members_come_first_and_one_job_is_at_work(store: Store) -> None:
 
 
 def test_each_job_is_in_the_language_of_who_queued_it(store: Store) -> None:
-    """Also where several are queued at once, which on SQLite share a transaction of one of their threads."""
     limits, together = JobLimits(total=99, visitors=99, visitor=99, member=99), Barrier(8)
 
     def queue(number: int) -> None:
@@ -78,8 +76,6 @@ def test_each_job_is_in_the_language_of_who_queued_it(store: Store) -> None:
 
 
 def test_a_job_is_started_as_it_is_added_to_an_empty_queue(store: Store) -> None:
-    """With what belongs to it, in the same transaction; where that fails, or the job is refused, neither is stored."""
-
     def add_with_run(run_id: str, limits: JobLimits = LIMITS, divisor: int = 1) -> Job:
         run = replace(store.new_run({}, {}), id=run_id)
         along = lambda: (store.add_run(run), 1 / divisor)  # noqa: E731
@@ -97,7 +93,6 @@ def test_a_job_is_started_as_it_is_added_to_an_empty_queue(store: Store) -> None
 
 
 def test_a_result_kept_elsewhere_is_stored_with_the_end_of_its_job(store: Store) -> None:
-    """Both or neither; that of a job that was cancelled meanwhile is not stored."""
     run = store.add_run(store.new_run({}, {}))
 
     def finish(job: Job, result: int) -> None:
@@ -120,7 +115,6 @@ def test_a_result_kept_elsewhere_is_stored_with_the_end_of_its_job(store: Store)
 
 
 def test_a_silent_job_starts_again_until_it_is_lost(store: Store) -> None:
-    """A sign of life keeps it going; the start that was overtaken can change nothing any more."""
     first = add(store, "a")
     age_jobs(store, SILENT_AFTER / 2)
     assert store.jobs.beat(first, 1, 4)
@@ -141,7 +135,6 @@ def test_a_silent_job_starts_again_until_it_is_lost(store: Store) -> None:
 
 
 def test_a_visitors_job_gives_way_once_a_member_has_waited(store: Store) -> None:
-    """Put back, it waits behind the member, and its start does not count."""
     job = add(store, "v", VISITOR)
     add(store, "a")
     assert not store.jobs.must_give_way(job, RUNNER)
@@ -152,7 +145,6 @@ def test_a_visitors_job_gives_way_once_a_member_has_waited(store: Store) -> None
 
 
 def test_as_many_visitors_jobs_give_way_as_members_wait(store: Store) -> None:
-    """Those that were queued last, of the runner's two; what is at work elsewhere counts for nobody."""
     two = replace(RUNNER, concurrency=2)
     for key in ("u", "v"):
         store.jobs.add("handout", VISITOR, LIMITS, "-", key, None, {}, {}, runner=two)
@@ -168,7 +160,6 @@ def test_as_many_visitors_jobs_give_way_as_members_wait(store: Store) -> None:
 
 
 def test_a_result_is_kept_whole_for_an_hour(store: Store) -> None:
-    """In pieces of a megabyte; a job that waits stays."""
     job, result = add(store, "a"), bytes(range(251)) * (2 * PIECE_BYTES // 250)
     store.jobs.finish(job, "ready", result=result)
     assert store.jobs.result(found(store, "a")) == result
@@ -181,7 +172,6 @@ def test_a_result_is_kept_whole_for_an_hour(store: Store) -> None:
 
 
 def test_nothing_of_a_job_that_is_deleted_while_it_is_done_comes_back(store: Store) -> None:
-    """Not even the first pieces of a large result, which are stored before its end."""
     job = add(store, "a")
     store.jobs.delete(job)
     store.jobs.finish(job, "ready", result=bytes(2 * PIECE_BYTES))
@@ -189,7 +179,6 @@ def test_nothing_of_a_job_that_is_deleted_while_it_is_done_comes_back(store: Sto
 
 
 def test_what_was_typed_is_kept_for_an_hour_and_the_rest_for_a_day(store: Store) -> None:
-    """A row says when, where and how a job ended, but no longer whose it was, what was typed, or its address."""
     visitor = store.add_visitor()
     typed = {"names": ["Zoë Typed"]}
     job = store.jobs.add("handout", Client("Zoë"), LIMITS, "r", "Zoë", None, typed, typed, visitor_id=visitor.id,
@@ -220,7 +209,6 @@ def rows_of(store: Store) -> list[dict[str, Any]]:
 
 
 def test_a_cancelled_job_is_not_started_or_finished(store: Store) -> None:
-    """Whether it waits or is at work, which a beat tells its process."""
     working, waiting = add(store, "works"), add(store, "waits")
     store.jobs.cancel(waiting)
     store.jobs.cancel(working)
@@ -231,7 +219,6 @@ def test_a_cancelled_job_is_not_started_or_finished(store: Store) -> None:
 
 
 def test_a_runner_does_as_many_jobs_of_a_kind_as_it_says(store: Store) -> None:
-    """Any number of runners work at once; one that is back after its end begins again what it was at work on."""
     for number in range(5):
         store.jobs.add("handout", MEMBER, replace(LIMITS, member=9), "-", f"{number}", None, {}, {})
     two, other = Runner("two", concurrency=2), Runner("other")
@@ -246,7 +233,6 @@ def test_a_runner_does_as_many_jobs_of_a_kind_as_it_says(store: Store) -> None:
 
 
 def test_runners_are_listed_with_their_last_sign_of_life(store: Store) -> None:
-    """For a day after it; signing on again changes what has changed, and jobs that they end are counted."""
     runner = Runner("gpu", ("handout",), device="cuda:0", memory_bytes=2**36, checkpoints=[{"key": "k", "layers": 3}])
     web = Runner("web", is_web=True)
     for each in (web, runner):
@@ -289,7 +275,6 @@ NEEDS: tuple[tuple[Runner, dict[str, Any], str | None], ...] = (
 
 
 def test_a_runner_starts_the_jobs_whose_needs_it_meets(store: Store) -> None:
-    """Of the others it is said what is missing; web processes start every job."""
     for runner, needs, lacking in NEEDS:
         job = store.jobs.add("run", MEMBER, LIMITS, "-", "a", None, {}, {}, **needs)
         unmet = unmet_need(job, [runner])
@@ -304,7 +289,6 @@ def test_a_runner_starts_the_jobs_whose_needs_it_meets(store: Store) -> None:
 def test_a_wrong_clock_changes_nothing_where_machines_share_a_database(
     new_postgres_database: str, tmp_path: Path
 ) -> None:
-    """It takes no job from another machine, deletes none, and its own are as old as they are."""
     right = Store(new_postgres_database, tmp_path)
     ended = add(right, "ended")
     right.jobs.finish(ended, "ready")
@@ -326,7 +310,6 @@ def test_a_wrong_clock_changes_nothing_where_machines_share_a_database(
 
 
 def test_postgresql_tells_of_a_job_at_once(new_postgres_database: str, tmp_path: Path) -> None:
-    """Whoever waits for one; after the connection is lost on which they do, and with nobody told meanwhile, again."""
     store = Store(new_postgres_database, tmp_path)
     for key in ("a", "b"):
         store.jobs.await_job(0)  # which connects

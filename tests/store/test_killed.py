@@ -63,8 +63,6 @@ def run(class_: Sequence[ClassStudent], work: Awaitable[None]) -> None:
 def test_nothing_acknowledged_is_lost_and_nothing_is_doubled_by_kills(
     lesson: Lesson, class_: list[ClassStudent]
 ) -> None:
-    """Kill -9 three times under load: every acknowledged save is there, every sheet is handed in once."""
-
     async def lived() -> None:
         await join_all(class_)
         await work_while_server_dies(lesson, class_, KILLS, (0.2, 0.6))
@@ -78,7 +76,6 @@ def test_nothing_acknowledged_is_lost_and_nothing_is_doubled_by_kills(
 def test_a_hand_in_whose_answer_was_lost_is_sent_again_and_kept_once(
     lesson: Lesson, class_: list[ClassStudent]
 ) -> None:
-    """The server took it and died before anybody heard: the same request to the next server makes no second attempt."""
     student = class_[0]
 
     async def died() -> None:
@@ -95,8 +92,6 @@ def test_a_hand_in_whose_answer_was_lost_is_sent_again_and_kept_once(
 
 
 def test_the_check_finds_what_is_lost_doubled_or_changed(lesson: Lesson, class_: list[ClassStudent]) -> None:
-    """An older draft, a second attempt and another text put into the database by hand are each reported."""
-
     async def handed_in() -> None:
         await join_all(class_[:3])
         await asyncio.gather(*(student.hand_in() for student in class_[:3]))
@@ -139,7 +134,6 @@ submitter.settle_all()
 
 
 def test_a_process_killed_while_it_auto_submits_loses_and_doubles_nothing(database_url: str, tmp_path: Path) -> None:
-    """Kill -9 again and again, each time a new process goes on: at the end each of 60 drafts is an attempt, once."""
     library, store = LIBRARY, Store(database_url, tmp_path)
     course = store.courses.add("Course", "UTC", add_teacher(store, "ada@example.org", "Ada"))
     made = store.activities.add(course, Plan("Week 3"), freeze(library, ("llama-7b", "qwen2.5-0.5b"), None))

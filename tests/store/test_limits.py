@@ -43,12 +43,10 @@ def driver_error(code: str, kind: type[sa.exc.DBAPIError] = sa.exc.DBAPIError) -
     ],
 )
 def test_an_error_is_known_by_its_code(code: str, failure: Failure | None) -> None:
-    """By that of PostgreSQL (SQLSTATE) as by that of SQLite."""
     assert failure_of(driver_error(code)) == failure
 
 
 def test_an_error_without_a_code_is_one_of_the_connection() -> None:
-    """If the driver calls it operational; no free connection in time is one, too, and any other error is a bug."""
     assert failure_of(driver_error("", sa.exc.OperationalError)) is Failure.SILENT
     assert failure_of(driver_error("", sa.exc.ProgrammingError)) is None
     assert failure_of(sa.exc.TimeoutError()) is Failure.SILENT
@@ -57,7 +55,6 @@ def test_an_error_without_a_code_is_one_of_the_connection() -> None:
 
 
 def test_only_a_failure_of_the_database_is_tolerated() -> None:
-    """A bug is raised."""
     with tolerated_failure():
         raise driver_error("SQLITE_BUSY")
     with pytest.raises(sa.exc.DBAPIError), tolerated_failure():
@@ -65,7 +62,6 @@ def test_only_a_failure_of_the_database_is_tolerated() -> None:
 
 
 def test_a_row_without_what_it_belongs_to_is_an_orphan() -> None:
-    """As SQLite really says it; a second row with a unique key is none."""
     engine = sa.create_engine("sqlite://")
     with engine.begin() as connection:
         for statement in ("PRAGMA foreign_keys = ON", "CREATE TABLE a (id INTEGER PRIMARY KEY)",
@@ -82,7 +78,6 @@ def test_a_row_without_what_it_belongs_to_is_an_orphan() -> None:
 def test_whoever_stands_still_in_a_transaction_loses_its_locks(
     new_postgres_database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Others then go on, and for the one who wakes up the database was away for a moment."""
     monkeypatch.setattr(limits, "STATEMENT_LIMIT_S", 0.2)
     asleep = Store(new_postgres_database, tmp_path)
     monkeypatch.setattr(limits, "STATEMENT_LIMIT_S", 60)

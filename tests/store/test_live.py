@@ -10,7 +10,6 @@ from tests.helpers.stored_class import HALF, LLAMA, key, opened, record, save
 
 
 def test_the_room_is_asked_alike_on_both_databases(store: Store) -> None:
-    """The newest attempt counts and handing in sticks; drafts have versions; one misconception is shown at a time."""
     activity, kim = opened(store)
     here = key(kim, activity)
     save(store, here, {"queries.rows": "1"})

@@ -33,7 +33,6 @@ def pass_time(store: Store, seconds: float) -> None:
 
 
 def test_a_queue_has_its_length_and_its_oldest_job(store: Store) -> None:
-    """Of each kind in which something waits or is at work; what has ended is in none."""
     store.jobs.finish([add(store, "done"), started(store)][1], "ready")
     assert store.machines.queues() == {}
     first = add(store, "a")
@@ -55,9 +54,6 @@ def test_a_queue_has_its_length_and_its_oldest_job(store: Store) -> None:
 
 
 def test_open_jobs_are_listed_as_they_will_be_done(store: Store) -> None:
-    """Those at work first; then, in each kind, members before visitors, and each client's second job after the others'
-    first.
-    """
     add(store, "work")
     at_work = started(store)
     for key, client in (("v", VISITOR), ("a", Client("m")), ("b", Client("m")), ("c", Client("n"))):
@@ -69,7 +65,6 @@ def test_open_jobs_are_listed_as_they_will_be_done(store: Store) -> None:
 
 
 def test_ended_jobs_are_counted_and_the_slow_and_failed_listed(store: Store) -> None:
-    """By how long they were at work, however long they waited; and the newest failure first."""
     add(store, "quick")
     pass_time(store, 500)
     store.jobs.finish(started(store), "ready")
@@ -93,7 +88,6 @@ def test_ended_jobs_are_counted_and_the_slow_and_failed_listed(store: Store) -> 
 
 @pytest.mark.parametrize("ending", ["failed", "lost"])
 def test_a_job_that_came_to_nothing_is_put_back(store: Store, ending: str) -> None:
-    """As if it had just been queued, but for its starts, by which an old start of it can store nothing."""
     add(store, "a")
     job = started(store)
     if ending == "failed":
@@ -125,7 +119,6 @@ def test_a_job_that_came_to_nothing_is_put_back(store: Store, ending: str) -> No
 
 
 def test_what_has_not_failed_or_is_too_old_is_not_put_back(store: Store) -> None:
-    """Waiting, at work, ready and cancelled jobs stay as they are, and so does a failed one after JOB_RETENTION."""
     job = add(store, "a")
     assert not store.jobs.retry(job)
     job = started(store)
@@ -144,7 +137,6 @@ def test_what_has_not_failed_or_is_too_old_is_not_put_back(store: Store) -> None
 
 
 def test_a_run_that_is_put_back_waits_again(store: Store) -> None:
-    """The sentence that it failed with is gone, so that its page waits for the result."""
     run = store.add_run(store.new_run({}, {}))
     job = add(store, run.id, "run")
     store.jobs.finish(started(store, "run"), "failed", "no", lambda: store.finish_run(run.id, None, "no"))

@@ -33,7 +33,6 @@ def course(store: Store, ada: Teacher) -> Course:
 
 
 def test_every_save_is_a_version(store: Store, ada: Teacher, course: Course) -> None:
-    """Numbers count up, the newest is what lists show, and saving the same again adds none."""
     material = store.materials.add("worksheet", course, ada, SHEET)
     assert (material.key, material.version, material.saved_by) == (f"own-{material.id}", 1, "Ada")
     save = store.materials.save(material, 1, changed(title="Another", model="gpt2"), ada)
@@ -49,7 +48,6 @@ def test_every_save_is_a_version(store: Store, ada: Teacher, course: Course) -> 
 
 
 def test_a_save_of_an_older_version_changes_nothing(store: Store, ada: Teacher, course: Course) -> None:
-    """It gives back what somebody else has saved since."""
     material = store.materials.add("worksheet", course, ada, SHEET)
     first = store.materials.save(material, 1, changed(title="First"), ada)
     late = store.materials.save(material, 1, changed(title="Late"), ada)
@@ -58,7 +56,6 @@ def test_a_save_of_an_older_version_changes_nothing(store: Store, ada: Teacher, 
 
 
 def test_of_two_who_save_at_once_one_wins(store: Store, database_url: str, tmp_path: Any, ada: Teacher) -> None:
-    """On two servers, time after time: one version is added, and the other server is told."""
     other = Store(database_url, tmp_path)
     material = store.materials.add("worksheet", ada, ada, SHEET)
     for based_on in range(1, 6):
@@ -86,7 +83,6 @@ def keys(found: tuple[Material, ...]) -> list[str]:
 
 
 def test_lists_have_what_a_teacher_may_see(store: Store, ada: Teacher, course: Course) -> None:
-    """Their own, and those of their courses, by title; removed ones apart, for those who may put them back."""
     eve = teacher(store, "eve@example.org")
     mine = store.materials.add("worksheet", ada, ada, changed(title="émile"))
     ours = store.materials.add("ticket", course, eve, {"title": "Before you go", "instruction": "", "questions": []})
@@ -111,7 +107,6 @@ def test_lists_have_what_a_teacher_may_see(store: Store, ada: Teacher, course: C
 
 
 def test_of_two_who_move_at_once_one_wins(store: Store, ada: Teacher, course: Course) -> None:
-    """What both read as a teacher's own stays with the course that had it first."""
     mine, other = store.materials.add("worksheet", ada, ada, SHEET), store.courses.add("Another", "UTC", ada)
     assert [store.materials.move(mine, each) for each in (course, other)] == [True, False]
     moved = store.materials.find(mine.id)
@@ -120,7 +115,6 @@ def test_of_two_who_move_at_once_one_wins(store: Store, ada: Teacher, course: Co
 
 
 def test_a_link_opens_a_material_until_it_is_withdrawn(store: Store, ada: Teacher) -> None:
-    """A newer link takes the place of the one before; only a hash is stored."""
     material = store.materials.add("worksheet", ada, ada, SHEET)
     first, second = store.materials.share(material), store.materials.share(material)
     assert store.materials.find_shared(first) is None
@@ -134,7 +128,6 @@ def test_a_link_opens_a_material_until_it_is_withdrawn(store: Store, ada: Teache
 
 
 def test_what_nobody_owns_any_more_goes(store: Store, ada: Teacher, course: Course) -> None:
-    """With its course; some weeks after it was removed; and an imported model stays as long as a version has it."""
     model = store.keep_model("M", {"n": 1}, "pasted").key
     kept, ours = (store.materials.add("worksheet", owner, ada, changed(model=model)) for owner in (ada, course))
     store.courses.delete(course)

@@ -16,7 +16,6 @@ from tests.helpers.stored_class import enrol_student, teacher
 
 
 def test_a_teacher_is_found_by_e_mail_in_any_case(store: Store) -> None:
-    """Kept in lower case, found in any, and an address is given once."""
     made = store.people.add_teacher("Ada@Example.ORG", "Ada")
     assert made
     assert (made.email, made.password_hash) == ("ada@example.org", None)
@@ -38,7 +37,6 @@ def test_a_link_works_once(store: Store) -> None:
 
 
 def test_links_end_by_age_and_by_a_newer_one(store: Store) -> None:
-    """A new link to reset a password voids the one before, and time voids any."""
     first, second = (store.people.add_link("reset", "ada@example.org") for _ in range(2))
     assert store.people.find_link(first) is None
     assert store.people.find_link(second)
@@ -48,7 +46,6 @@ def test_links_end_by_age_and_by_a_newer_one(store: Store) -> None:
 
 
 def test_the_first_password_voids_every_set_up_link(store: Store) -> None:
-    """The link of each start works until then, and of two that are followed at once, one makes the account."""
     links = [store.people.find_link(store.people.add_link("setup")) for _ in range(3)]
     made = list[Teacher | None]()
 
@@ -66,7 +63,6 @@ def test_the_first_password_voids_every_set_up_link(store: Store) -> None:
 
 
 def test_whoever_makes_the_first_account_is_an_operator(store: Store) -> None:
-    """Nobody else is, whatever link they follow, until they are made one."""
     link = store.people.find_link(store.people.add_link("setup"))
     assert link
     first = store.people.follow_link(link, "ada@example.org", "Ada", "hash")
@@ -83,7 +79,6 @@ def test_whoever_makes_the_first_account_is_an_operator(store: Store) -> None:
 
 
 def test_no_secret_is_stored_in_clear(store: Store) -> None:
-    """Tokens of links and sessions and resume codes are hashes in the database."""
     token = store.people.add_link("setup")
     owner = teacher(store)
     session = store.people.open_session(owner)
@@ -97,7 +92,6 @@ def test_no_secret_is_stored_in_clear(store: Store) -> None:
 
 
 def test_a_session_ends_by_signing_out_idleness_and_age(store: Store) -> None:
-    """One browser, all of them, twelve idle hours, thirty days: none finds anybody afterwards."""
     owner = teacher(store)
     first, second, third = (store.people.open_session(owner) for _ in range(3))
     assert store.people.find_session(first) == owner
@@ -116,7 +110,6 @@ def test_a_session_ends_by_signing_out_idleness_and_age(store: Store) -> None:
 
 
 def test_being_seen_keeps_a_session_alive(store: Store) -> None:
-    """Somebody who looked eleven hours ago and now may look again in eleven hours."""
     token = store.people.open_session(teacher(store))
     with store.engine.begin() as connection:
         connection.execute(sa.update(sessions).values(seen_at=datetime.now(UTC) - timedelta(hours=11)))
@@ -128,7 +121,6 @@ def test_being_seen_keeps_a_session_alive(store: Store) -> None:
 
 
 def test_a_new_password_ends_every_session(store: Store) -> None:
-    """Whoever was signed in with the old one is out."""
     token = store.people.open_session(teacher(store))
     link = store.people.find_link(store.people.add_link("reset", "ada@example.org"))
     assert link

@@ -32,7 +32,6 @@ def add(store: Store, token_hash: str) -> int:
 
 
 def test_writes_that_wait_share_one_commit_and_a_bad_one_fails_alone(sqlite_store: Store) -> None:
-    """While another transaction holds the database, ten writes gather, two of them with one key: nine are stored."""
     commits = list[int]()
     sa.event.listen(sqlite_store.engine, "commit", lambda _connection: commits.append(1))
 
@@ -56,7 +55,6 @@ def test_writes_that_wait_share_one_commit_and_a_bad_one_fails_alone(sqlite_stor
 
 
 def test_a_write_that_returns_is_in_the_file(sqlite_store: Store) -> None:
-    """Eight threads write and look from another connection at once: no write is acknowledged before its commit."""
     other, missing = sa.create_engine(sqlite_store.engine.url), list[str]()
 
     def write(number: int) -> None:
@@ -102,7 +100,6 @@ def write_and_fail(store: Store, token: str) -> None:
 
 
 def test_what_an_exception_leaves_is_taken_back(store: Store) -> None:
-    """Of a transaction all, of one inside another what it wrote itself; the outer one may go on."""
     with pytest.raises(ZeroDivisionError):
         write_and_fail(store, "alone")
     with store.transaction():
@@ -113,7 +110,6 @@ def test_what_an_exception_leaves_is_taken_back(store: Store) -> None:
 
 
 def test_an_attempt_is_recorded_inside_a_transaction(store: Store) -> None:
-    """With the others of the transaction, and refused where none is left without taking them back."""
     activity, kim = opened(store)
     here = key(kim, activity)
     with store.transaction():

@@ -12,7 +12,6 @@ from tests.helpers.stored_class import HALF, key, opened, record
 
 
 def test_old_marks_outlive_the_teacher_and_go_with_the_student(store: Store) -> None:
-    """A regrade of another activity's attempt changes nothing; without the teacher it has no name."""
     activity, kim = opened(store)
     owner = store.people.find_teacher("ada@example.org")
     assert owner

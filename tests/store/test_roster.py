@@ -18,7 +18,6 @@ from tests.helpers.stored_class import CONTENT, course, enrol_student, key, save
 
 
 def test_a_roster_pasted_twice_is_there_once(store: Store) -> None:
-    """By number where there is one, else by name; the same name with two numbers is two people."""
     where = course(store)
     roster = [("Kim", "1"), ("Kim", "2"), ("Lou", None), ("lou", None)]
     assert store.roster.add_students(where, roster) == 3
@@ -31,7 +30,6 @@ def test_a_roster_pasted_twice_is_there_once(store: Store) -> None:
 
 
 def test_a_name_of_the_roster_is_taken_once(store: Store) -> None:
-    """Of four browsers that take it together, one sits as this student, until the instructor frees the name."""
     where = course(store)
     store.roster.add_students(where, [("Kim", None)])
     [kim] = store.roster.students(where)
@@ -47,7 +45,6 @@ def test_a_name_of_the_roster_is_taken_once(store: Store) -> None:
 
 
 def test_a_resume_code_is_read_as_it_was_typed(store: Store) -> None:
-    """Ten letters out of 21, in any case and spacing; a new code voids the old one; no other code is anybody's."""
     kim, _, code = enrol_student(store, course(store))
     assert len(code) == 10
     assert set(code) <= set(UNAMBIGUOUS_LETTERS)
@@ -62,7 +59,6 @@ def test_a_resume_code_is_read_as_it_was_typed(store: Store) -> None:
 
 
 def test_a_browser_sits_as_one_student_of_a_course(store: Store) -> None:
-    """Sitting down as somebody else moves it; getting up leaves the student there."""
     where = course(store)
     kim, visitor, _ = enrol_student(store, where)
     lou, _ = store.roster.enrol_new_student(where, "Lou", visitor.id)
@@ -75,7 +71,6 @@ def test_a_browser_sits_as_one_student_of_a_course(store: Store) -> None:
 
 
 def test_a_student_who_begins_while_idle_ones_are_removed_stays(store: Store) -> None:
-    """The first save is under way when the button is pressed: the student and the save are there afterwards."""
     where = course(store)
     kim, _, _ = enrol_student(store, where, "Kim")
     lou, _, _ = enrol_student(store, where, "Lou")
@@ -94,7 +89,6 @@ def test_a_student_who_begins_while_idle_ones_are_removed_stays(store: Store) ->
 
 
 def test_two_imports_at_once_add_everybody_once(store: Store) -> None:
-    """Students with and without a number, and one who joins under a name of the list meanwhile."""
     teacher = store.people.add_teacher("twice@example.org", "Ada")
     assert teacher
     course = store.courses.add("C", "UTC", teacher)
@@ -114,7 +108,6 @@ def test_two_imports_at_once_add_everybody_once(store: Store) -> None:
 
 
 def test_a_name_without_a_number_is_there_once(store: Store) -> None:
-    """However it is typed; with a number, two students may share a name."""
     teacher = store.people.add_teacher("names@example.org", "Ada")
     assert teacher
     course = store.courses.add("C", "UTC", teacher)
@@ -128,7 +121,6 @@ def test_a_name_without_a_number_is_there_once(store: Store) -> None:
 
 
 def test_a_number_keeps_its_title_until_it_changes(store: Store) -> None:
-    """A number that a teacher types is of no known column, and an ID that came with another number isn't kept."""
     teacher = store.people.add_teacher("titles@example.org", "Ada")
     assert teacher
     course = store.courses.add("C", "UTC", teacher)
@@ -145,7 +137,6 @@ def test_a_number_keeps_its_title_until_it_changes(store: Store) -> None:
 
 
 def test_students_are_sorted_by_name_alike_on_both_databases(store: Store) -> None:
-    """Without regard to case, by code point, as Python sorts text."""
     teacher = store.people.add_teacher("sorted@example.org", "Ada")
     assert teacher
     course = store.courses.add("C", "UTC", teacher)
@@ -155,7 +146,6 @@ def test_students_are_sorted_by_name_alike_on_both_databases(store: Store) -> No
 
 
 def test_a_page_of_a_roster_is_read_alone(store: Store) -> None:
-    """In the order of all, with the number of all and of those who have joined."""
     where = course(store)
     store.roster.add_students(where, [(f"Student {number:02}", f"{number}") for number in range(25)])
     enrol_student(store, where, "Kim")
@@ -167,7 +157,6 @@ def test_a_page_of_a_roster_is_read_alone(store: Store) -> None:
 
 
 def test_undoing_an_import_keeps_who_practised_before_their_name_was_released(store: Store) -> None:
-    """Released names are unclaimed, but what their students did stays; Lou never came."""
     where = course(store)
     store.roster.add_students(where, [("Kim", None), ("Lou", None)])
     kim, _ = store.roster.students(where)

@@ -15,10 +15,6 @@ from tests.helpers.stored_class import CONTENT, HALF, LLAMA, course
 
 @pytest.mark.parametrize("anonymous", [True, False])
 def test_work_is_stored_with_the_times_it_was_made_at(store: Store, *, anonymous: bool) -> None:
-    """The draft is that of the last attempt; an exit ticket has no name where the activity promises that.
-
-    Its day is that of the course: in Berlin, it is tomorrow at half past eleven at night in UTC.
-    """
     where = course(store)
     activity = store.activities.add(where, Plan("Week 3", policies=Policies(ticket_anonymous=anonymous)), CONTENT)
     arrived = datetime(2026, 1, 15, 23, 30, tzinfo=UTC)
@@ -44,7 +40,6 @@ def test_work_is_stored_with_the_times_it_was_made_at(store: Store, *, anonymous
 
 
 def test_all_of_it_is_stored_or_nothing(store: Store) -> None:
-    """Here the last student works on an activity that does not exist."""
     where = course(store)
     activity = store.activities.add(where, Plan("Week 3"), CONTENT)
     fine = SimulatedStudent(0, activity, store.now())

@@ -10,7 +10,6 @@ pytestmark = pytest.mark.slow
 
 
 def test_what_expires_goes_and_nothing_grows_from_day_to_day() -> None:
-    """`make soak` does the same for twenty-four hours of sixty visitors."""
     *_lines, result = soak(visits_per_hour=3, hours=2)
     assert isinstance(result, SoakResult)
     before = result.hours[-1].rows

@@ -26,12 +26,10 @@ ODD = {"queries.rows": "4 096 × 2\u2009", "keys.rows": "\x00", "values.rows": "
 
 
 def test_the_store_stands_on_the_database_it_was_given(store: Store, database_url: str) -> None:
-    """One of the two runs is on SQLite, the other on PostgreSQL."""
     assert store.engine.dialect.name == database_url.partition(":")[0].partition("+")[0]
 
 
 def test_whether_it_can_be_written_to_is_found_without_writing(store: Store) -> None:
-    """PostgreSQL gives no number to a transaction that writes nothing; SQLite counts the changes of the file."""
     is_sqlite = store.engine.dialect.name == "sqlite"
     asked = "PRAGMA data_version" if is_sqlite else "SELECT pg_snapshot_xmax(pg_current_snapshot())::text"
     with store.single_engine.connect() as other:
@@ -43,7 +41,6 @@ def test_whether_it_can_be_written_to_is_found_without_writing(store: Store) -> 
 
 
 def test_a_visitor_is_found_by_their_token_alone(store: Store) -> None:
-    """Two visitors have two tokens of 43 characters (256 bits), and no other token finds anybody."""
     first, second = store.add_visitor(), store.add_visitor()
     assert first.id != second.id
     assert len(first.token) == 43
@@ -54,7 +51,6 @@ def test_a_visitor_is_found_by_their_token_alone(store: Store) -> None:
 
 
 def test_tokens_are_not_stored_in_clear(store: Store) -> None:
-    """No column of the visitor's row holds the cookie: whoever reads the database cannot pose as a visitor."""
     visitor = store.add_visitor()
     with store.engine.connect() as connection:
         row = connection.execute(sa.select(visitors)).one()
@@ -63,7 +59,6 @@ def test_tokens_are_not_stored_in_clear(store: Store) -> None:
 
 
 def test_a_run_is_waiting_until_it_is_finished(store: Store) -> None:
-    """A new run has neither result nor problem, and knows since when it waits."""
     run = store.add_run(store.new_run(ODD, {}))
     found = store.find_run(run.id)
     assert found == run
@@ -72,7 +67,6 @@ def test_a_run_is_waiting_until_it_is_finished(store: Store) -> None:
 
 
 def test_a_finished_run_has_its_result(store: Store) -> None:
-    """Nested data come back as they were given, numbers as numbers."""
     run = store.add_run(store.new_run({}, {}))
     result = {"shapes": {"queries": [100, 128]}, "milliseconds": 5.25, "row_sums": None, "agrees": True}
     store.finish_run(run.id, result)
@@ -82,7 +76,6 @@ def test_a_finished_run_has_its_result(store: Store) -> None:
 
 
 def test_a_run_that_failed_has_its_sentence(store: Store) -> None:
-    """A problem finishes a run as a result does."""
     run = store.add_run(store.new_run({}, {}))
     store.finish_run(run.id, None, "It took too long.")
     found = store.find_run(run.id)
@@ -91,7 +84,6 @@ def test_a_run_that_failed_has_its_sentence(store: Store) -> None:
 
 
 def test_runs_have_ids_that_cannot_be_guessed(store: Store) -> None:
-    """96 random bits each; an id that was not given out finds nothing, whatever characters it has."""
     ids = {store.add_run(store.new_run({}, {})).id for _ in range(20)}
     assert len(ids) == 20
     assert {len(run_id) for run_id in ids} == {16}
@@ -100,7 +92,6 @@ def test_runs_have_ids_that_cannot_be_guessed(store: Store) -> None:
 
 
 def test_what_was_kept_is_there_after_a_restart(store: Store, database_url: str, tmp_path: Path) -> None:
-    """A second store on the same database finds what the first one stored."""
     visitor = store.add_visitor()
     draft = save(store, PracticeSheetKey(visitor.id, SHEET), {"queries.rows": "100"})
     store.close()
@@ -112,7 +103,6 @@ def test_what_was_kept_is_there_after_a_restart(store: Store, database_url: str,
 
 
 def test_the_id_of_a_deleted_row_is_not_reused(store: Store) -> None:
-    """Not even that of the newest and only row: whatever remembers an id never means somebody else."""
     visitor = store.add_visitor()
     with store.engine.begin() as connection:
         connection.execute(sa.delete(visitors))
@@ -120,10 +110,7 @@ def test_the_id_of_a_deleted_row_is_not_reused(store: Store) -> None:
 
 
 def tables_that_reuse_ids(connection: sa.Connection) -> set[str]:
-    """The tables on SQLite that number their rows without AUTOINCREMENT, which Alembic doesn't compare.
-
-    A migration that copies a table loses it, unless it has `table_kwargs={"sqlite_autoincrement": True}`.
-    """
+    """The tables on SQLite that number their rows without AUTOINCREMENT, which Alembic doesn't compare."""
     if connection.dialect.name != "sqlite":
         return set()
     ids = (table.c.id for table in metadata.sorted_tables if "id" in table.c)
@@ -133,7 +120,6 @@ def tables_that_reuse_ids(connection: sa.Connection) -> set[str]:
 
 
 def test_a_new_database_is_as_if_migrated(store: Store) -> None:
-    """Its tables are created at once and have the newest revision, so that the next migration runs on them."""
     with store.engine.connect() as connection:
         context = MigrationContext.configure(connection, opts={"compare_type": True})
         assert compare_metadata(context, metadata) == []
@@ -145,7 +131,6 @@ def test_a_new_database_is_as_if_migrated(store: Store) -> None:
 
 
 def test_a_difference_would_be_seen(bare_database_url: str, tmp_path: Path) -> None:
-    """The comparison above is not vacuous: with a column taken away it finds the difference."""
     store = Store(bare_database_url, tmp_path)
     with store.engine.begin() as connection:
         connection.execute(sa.text("ALTER TABLE runs DROP COLUMN problem"))
@@ -158,7 +143,6 @@ def test_a_difference_would_be_seen(bare_database_url: str, tmp_path: Path) -> N
 
 
 def test_stores_that_open_one_new_database_at_once_all_work(bare_database_url: str, tmp_path: Path) -> None:
-    """Four threads open it together: one migrates, the others wait, and each can add a visitor."""
     barrier, opened, problems = threading.Barrier(4), list[Store](), list[Exception]()
 
     def open_it() -> None:
@@ -183,7 +167,6 @@ def test_stores_that_open_one_new_database_at_once_all_work(bare_database_url: s
 
 @pytest.mark.slow
 def test_processes_that_open_one_new_database_at_once_all_work(bare_database_url: str, tmp_path: Path) -> None:
-    """The same with three processes, as several workers of one machine start."""
     command = (
         "import sys, pathlib; from app.store import Store; "
         "s = Store(sys.argv[1], pathlib.Path(sys.argv[2])); s.add_visitor(); s.close()"
@@ -202,7 +185,6 @@ def test_processes_that_open_one_new_database_at_once_all_work(bare_database_url
 
 
 def test_the_folder_of_a_new_database_is_made(tmp_path: Path) -> None:
-    """SQLite does not make folders; the store does."""
     store = Store(Settings(data_dir=tmp_path / "a" / "b", database_url="").database, tmp_path / "a" / "b")
     store.check_writable()
     store.close()
@@ -211,12 +193,10 @@ def test_the_folder_of_a_new_database_is_made(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("url", ["postgres://u:p@h/d", "postgresql://u:p@h/d", "postgresql+psycopg://u:p@h/d"])
 def test_a_postgresql_url_is_read_as_hosters_write_it(url: str) -> None:
-    """postgres:// and postgresql:// both mean the driver that is installed."""
     assert Settings(database_url=url).database == "postgresql+psycopg://u:p@h/d"
 
 
 def test_a_kept_model_is_found_by_its_key(store: Store) -> None:
-    """With its config in one spelling; kept again it stays as it was."""
     kept = store.keep_model("Tiny", {"b": "\ud800", "a": float("inf")}, "pasted")
     assert (kept.name, kept.config, kept.source) == ("Tiny", '{"a":Infinity,"b":"\\ud800"}', "pasted")
     assert store.keep_model("Other", {"a": float("inf"), "b": "\ud800"}, "file") == kept
@@ -235,7 +215,6 @@ def test_workers_share_the_connections(new_postgres_database: str, tmp_path: Pat
 
 
 def test_a_machine_knows_how_far_its_clock_is_from_the_databases(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ahead or behind by an hour; SQLite has no clock of its own."""
     right_time = time.time
     for wrong_by in (3600, -3600):
         monkeypatch.setattr(time, "time", lambda wrong_by=wrong_by: right_time() + wrong_by)

@@ -89,7 +89,6 @@ def typed_by(store: Store, *students_: Student) -> Counter[tuple[str, int, str, 
 def test_merging_any_two_students_keeps_every_attempt_and_every_answer(
     store: Store, course: Course, data: st.DataObject
 ) -> None:
-    """Attempts with their marks and order; each typed text of either, under the numbers it was typed for; once each."""
     activities = [activity_in(store, course), activity_in(store, course)]
     kim, lee = (enrol_student(store, course, f"{name} {activities[0].id}")[0] for name in ("Kim", "Kim Lee"))
     for activity in activities:
@@ -109,7 +108,6 @@ def test_merging_any_two_students_keeps_every_attempt_and_every_answer(
 
 
 def test_texts_kept_aside_never_meet(store: Store, course: Course) -> None:
-    """Where the key for them is there already, as one of another merge, the next one is taken; all texts stay."""
     activity = activity_in(store, course)
     (kim, _, _), (lee, _, _) = enrol_student(store, course, "Kim"), enrol_student(store, course, "Kim Lee")
     here = key(kim, activity)
@@ -124,7 +122,6 @@ def test_texts_kept_aside_never_meet(store: Store, course: Course) -> None:
 
 
 def test_a_save_that_arrives_again_after_a_merge_changes_nothing(store: Store, course: Course) -> None:
-    """Of the older draft's tab too, whose text the newer draft has replaced; what that tab types next counts."""
     activity = activity_in(store, course)
     (kim, _, _), (lee, _, _) = enrol_student(store, course, "Kim"), enrol_student(store, course, "Kim Lee")
 
@@ -142,7 +139,6 @@ def test_a_save_that_arrives_again_after_a_merge_changes_nothing(store: Store, c
 def test_a_save_during_a_merge_is_refused_or_kept(
     store: Store, course: Course, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nothing that was acknowledged is lost: here it waits, and finds that its student is gone."""
     activity = activity_in(store, course)
     kim, lou = (enrol_student(store, course, name)[0] for name in ("Kim", "Lou"))
     save(store, key(kim, activity), {"queries.rows": "1"})
@@ -173,7 +169,6 @@ def test_a_save_during_a_merge_is_refused_or_kept(
 
 
 def test_every_table_that_belongs_to_students_is_merged() -> None:
-    """A table that is added later, and forgotten here, would lose its rows with the student who goes."""
     owned = {
         table
         for table in metadata.sorted_tables
@@ -183,7 +178,6 @@ def test_every_table_that_belongs_to_students_is_merged() -> None:
 
 
 def test_what_both_have_becomes_one(store: Store, course: Course) -> None:
-    """Number, code and practice where there was none, more extra time, the newer grade, both tickets and browsers."""
     activity = activity_in(store, course)
     store.roster.add_students(course, [("Zoë O'Brien", "1017")])
     [listed] = store.roster.students(course)
@@ -216,7 +210,6 @@ def test_what_both_have_becomes_one(store: Store, course: Course) -> None:
 
 @pytest.mark.parametrize("listed_stays", [True, False])
 def test_a_number_comes_with_the_title_of_its_column(store: Store, course: Course, listed_stays: bool) -> None:
-    """And with the ID that came beside it, whoever stays."""
     store.roster.add_students(course, [RosterEntry("Kim Lee", "17", "SIS User ID", "993")])
     [listed], typed = store.roster.students(course), enrol_student(store, course, "Kimmy Lee")[0]
     assert store.student_merge.merge(*((listed, typed) if listed_stays else (typed, listed)))
@@ -225,7 +218,6 @@ def test_a_number_comes_with_the_title_of_its_column(store: Store, course: Cours
 
 
 def test_points_that_count_survive_what_the_other_student_had_undone(store: Store, course: Course) -> None:
-    """Both histories are one afterwards, and its newest change is the one that counted before."""
     activity, ada = activity_in(store, course), teacher(store, "eve@example.org")
     kim, lee = enrol_student(store, course, "Kim")[0], enrol_student(store, course, "Kim Lee")[0]
     store.grades.change(activity.id, kim.id, ada, "points", 9, reason="oral")
@@ -244,7 +236,6 @@ def test_points_that_count_survive_what_the_other_student_had_undone(store: Stor
 
 
 def test_students_who_cannot_be_merged_stay(store: Store, course: Course) -> None:
-    """With themselves, with one of another course, and with one who is gone."""
     kim, lee, gone = (enrol_student(store, course, name)[0] for name in ("Kim", "Lee", "Gone"))
     other = enrol_student(store, store.courses.add("Other", "UTC", teacher(store, "bo@example.org")), "Kim")[0]
     store.roster.remove_student(gone)

@@ -8,7 +8,6 @@ from app.store.tables import metadata
 
 
 def test_every_reference_to_another_row_begins_an_index() -> None:
-    """Otherwise each row that is deleted makes PostgreSQL read all of the tables that refer to it."""
     for table in metadata.tables.values():
         keys = (c for c in table.constraints if isinstance(c, sa.PrimaryKeyConstraint | sa.UniqueConstraint))
         indexed = {next(iter(each.columns)).name for each in (*table.indexes, *keys)}

@@ -20,7 +20,6 @@ GPT2, LLAMA = (LIBRARY.variant(f"broadcasting-{model}") for model in ("gpt2", "l
 
 
 def test_operands_have_the_fewest_numbers_that_numpy_broadcasts_to_the_result() -> None:
-    """In every family: as many sides as the result, and none that could be 1 is longer."""
     for a in possible("broadcasting"):
         table = topic_for("broadcasting", a, TOKENS)
         shapes = table.shapes(sizes_for("broadcasting", a, TOKENS, TOKENS))
@@ -42,14 +41,12 @@ def test_operands_have_the_fewest_numbers_that_numpy_broadcasts_to_the_result() 
     ],
 )
 def test_a_sheet_shows_only_what_its_model_has(model: str, has: str, lacks: str) -> None:
-    """Masks only of text, a causal one only in a causal model, cosines only with RoPE, and so on."""
     keys = topic_for("broadcasting", MODELS[model], 197).by_key.keys()
     assert keys >= set(has.split())
     assert not keys & set(lacks.split())
 
 
 def test_torch_does_what_the_sheet_says() -> None:
-    """Padding hides keys alone, and what is refused, or grows without an error, in the sizes of Llama 3.2 1B."""
     B, H, G, T, width = 3, 8, 2, 5, 4
     scores, padding = torch.randn(B, H, T, T), torch.zeros(B, T)
     padding[1, 3:] = -torch.inf
@@ -84,7 +81,6 @@ def first_mismatch(variant: Variant, **wrong: str) -> str:
 
 
 def test_sides_that_meet_are_compared_unless_one_is_1() -> None:
-    """A mask from the left meets the heads with the number of tokens; one side of 1 more is no mismatch in torch."""
     left = {"padding_mask__dim1": "50", "padding_mask__dim2": "1", "padding_mask__dim3": "1"}
     with_scores = own_sheet(LIBRARY, "broadcasting-gpt2", rows=("scores", "padding_mask", "masked_scores"))
     assert "12 in dim 1" in (message := first_mismatch(with_scores, **left))
@@ -94,7 +90,6 @@ def test_sides_that_meet_are_compared_unless_one_is_1() -> None:
 
 
 def test_in_symbols_1_still_meets_every_length() -> None:
-    """The drawing compares meanings there."""
     sheet = LIBRARY.variant("letters-broadcasting-mistral-7b")
     figures = draw_figures(sheet, sheet.problem.answers)
     assert figures
@@ -103,7 +98,6 @@ def test_in_symbols_1_still_meets_every_length() -> None:
 
 @pytest.mark.parametrize("variant", [GPT2, LLAMA], ids=["gpt2", "llama"])
 def test_the_operand_that_is_repeated_is_drawn_between_the_others(variant: Variant) -> None:
-    """With both signs, from left to right."""
     drawn = {figure.key: figure for figure in draw_figures(variant, variant.problem.answers)}
     figure = drawn["both-masks"]
     assert [box.tensor for box in figure.boxes] == ["padding_mask", "causal_mask", "both_masks"]

@@ -47,7 +47,6 @@ def shapes_in(tensors: Any) -> set[Shape]:
 # Multi-head and grouped queries, a head dimension that the config sets, and windows that are not full.
 @pytest.mark.parametrize("model", ["gpt2", "qwen3-0.6b", "gemma-2-2b"])
 def test_a_decoder_keeps_what_transformers_keeps(model: str) -> None:
-    """Keys and values after prefill, then with several new tokens; the weights of these; the numbers in all layers."""
     problem, shapes = problem_of(model)
     cache: Any = transformers.DynamicCache()
     sizes, network = problem.sizes, two_layers(model, "AutoModelForCausalLM")
@@ -71,7 +70,6 @@ def test_a_decoder_keeps_what_transformers_keeps(model: str) -> None:
     [("t5-small", "T5ForConditionalGeneration"), ("whisper-tiny", "WhisperForConditionalGeneration")],
 )
 def test_a_decoder_also_keeps_the_keys_of_the_encoder(model: str, class_name: str) -> None:
-    """They stay as they are while the decoder gets more tokens."""
     problem, shapes = problem_of(model)
     sizes, network = problem.sizes, two_layers(model, class_name)
     cache: Any = transformers.EncoderDecoderCache(transformers.DynamicCache(), transformers.DynamicCache())
@@ -96,7 +94,6 @@ def test_a_decoder_also_keeps_the_keys_of_the_encoder(model: str, class_name: st
 
 @pytest.mark.parametrize("tokens", [4095, 4096, 5000])
 def test_a_full_window_keeps_what_transformers_keeps(tokens: int) -> None:
-    """Mistral 7B sees 4096 tokens: a rolling cache holds as many, and drops the oldest before new ones come."""
     problem, shapes = problem_of("mistral-7b", tokens)
     layer: Any = transformers.cache_utils.StaticSlidingWindowLayer(max_cache_len=4096, sliding_window=4096)
     before, new = (
@@ -110,7 +107,6 @@ def test_a_full_window_keeps_what_transformers_keeps(tokens: int) -> None:
 
 
 def test_new_tokens_have_room_in_every_model() -> None:
-    """In the positions of a decoder, and in the first chunk; m and N_enc are no other number of the sheet."""
     for a in possible("cache-tensor"):
         problem = problem_for("cache-tensor", a, (), TOKENS)
         sizes = problem.sizes
@@ -136,7 +132,6 @@ def test_other_caches_are_refused(model: str, tokens: int, reason: str) -> None:
 
 
 def test_one_new_token_meets_as_many_keys_as_in_a_decoding_step() -> None:
-    """With m = 1 the scores of a head are those of the decoding step, also if the window is full."""
     for model, tokens in (("llama-3.2-1b", 80), ("mistral-7b", 4095), ("mistral-7b", 5000), ("t5-small", 40)):
         problem, _shapes = problem_of(model, tokens)
         sizes = {**problem.sizes, "m": 1}

@@ -32,7 +32,6 @@ def operations(left: tuple[int, ...], right: tuple[int, ...]) -> int:
 
 @pytest.mark.parametrize("table", TABLES.values(), ids=TABLES)
 def test_a_product_costs_two_operations_for_each_step(table: TensorTable) -> None:
-    """Every tensor of every table: the counted operations, or no cost for what is no product of two matrices."""
     shapes = table.shapes(SIZES)
     for tensor in table.activations:
         try:
@@ -50,13 +49,11 @@ def test_a_product_costs_two_operations_for_each_step(table: TensorTable) -> Non
      ("whole-model", "hidden"), ("decode-step", "keys"), ("single-head", "weights")],
 )  # fmt: skip
 def test_what_is_no_product_of_two_matrices_has_no_cost(table: str, key: str) -> None:
-    """Sums, concatenations, rotations, and products head by head."""
     with pytest.raises(KeyError):
         product_flops(TABLES[table], key)
 
 
 def test_a_window_bounds_the_cache() -> None:
-    """Half the layers keep all of 50 tokens, the others the latest 8, as Gemma 2 alternates them."""
     sizes = {"hidden_size": 16, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 6}
     layers = {"num_hidden_layers": 4, "intermediate_size": 20, "vocab_size": 30, "sliding_window": 8}
     gemma = build_architecture({"model_type": "gemma2", **sizes, **layers}, "Gemma")

@@ -12,7 +12,6 @@ SMALL = {"d": 12, "d_h": 3, "d_v": 5, "H": 4, "G": 2}
 
 
 def test_a_hundred_cached_tokens_of_llama_7b_by_hand() -> None:
-    """W_Q, W_K, W_V and W_O are 4096 × 4096; scores and context have 101 keys of 32 · 128 numbers."""
     sizes = {**LLAMA_7B, "N": 100}
     with_cache = 4 * 2 * 4096 * 4096 + 2 * 2 * 101 * 4096
     assert step_flops(DECODE_STEP).size(sizes) == with_cache == 135_872_512

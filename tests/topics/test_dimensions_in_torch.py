@@ -82,7 +82,6 @@ def calls_of_sheet(problem: Problem) -> list[Call]:
 
 @pytest.mark.parametrize("model", [*MULTI_HEAD, *GROUPED])
 def test_a_sheet_has_the_shapes_of_transformers_own_attention(library: Library, model: str) -> None:
-    """Each tensor of the table as often as it is made, with the batch; without it, the same in three dimensions."""
     four, three = (
         problem_for(topic, library.models[model].architecture, (), TOKENS)
         for topic in ("four-dimensions", "three-dimensions")
@@ -94,7 +93,6 @@ def test_a_sheet_has_the_shapes_of_transformers_own_attention(library: Library, 
 
 
 def test_a_view_and_a_repeat_can_give_the_right_shape_with_the_wrong_numbers() -> None:
-    """What no sheet can show, and its questions and explanations say: the same shapes, and other contents."""
     queries = torch.arange(6.0 * 12).view(6, 12)  # 6 tokens, 3 heads of 4
     by_head = queries.view(6, 3, 4).transpose(0, 1)
     heads_first = queries.view(3, 6, 4)

@@ -28,7 +28,6 @@ def count_rows(a: Architecture) -> dict[str, int]:
 
 @pytest.mark.parametrize("topic", TOPICS)
 def test_an_answer_key_can_be_computed_for_every_family(topic: str) -> None:
-    """A topic that is not refused has a positive whole number for every blank; an index may be 0."""
     models = list(possible(topic))
     assert models
     for a in models:
@@ -38,7 +37,6 @@ def test_an_answer_key_can_be_computed_for_every_family(topic: str) -> None:
 
 
 def test_steps_of_a_cache_are_true_of_every_family() -> None:
-    """As many keys as a layer shows to the token after so many others, also where only some layers drop the oldest."""
     dropping = set[str]()
     for a in possible("decode-step"):
         for step in decode_steps(replace(a, C=None), TOKENS, words=6):  # so that windows can be full
@@ -49,7 +47,6 @@ def test_steps_of_a_cache_are_true_of_every_family() -> None:
 
 
 def test_the_parameter_count_sheet_has_the_true_total() -> None:
-    """Its total and its parameters used for one token are those of every tensor of transformers' own classes."""
     for a in possible("parameter-count"):
         rows, true = count_rows(a), parameter_counts(a)
         assert rows["total"] == true.total, a.name
@@ -57,7 +54,6 @@ def test_the_parameter_count_sheet_has_the_true_total() -> None:
 
 
 def test_the_rows_of_a_parameter_count_sheet_add_up_to_its_total() -> None:
-    """Whatever a row is worked out from gives the row: every parameter is in exactly one part."""
     for a in possible("parameter-count"):
         rows, asked = count_rows(a), topic_for("parameter-count", a, TOKENS).askable
         for key, row in asked.items():
@@ -68,7 +64,6 @@ def test_the_rows_of_a_parameter_count_sheet_add_up_to_its_total() -> None:
 
 
 def test_a_row_holds_only_what_it_names() -> None:
-    """Norms hold vectors as wide as those they normalize; an LM head holds one number per token, or one vector."""
     for a in possible("parameter-count"):
         rows, d, width = count_rows(a), a.d, a.all_sizes.get("d_emb", a.d)
         assert rows.get("final_norm", d) in (d, 2 * d), a.name
@@ -85,7 +80,6 @@ def test_a_row_holds_only_what_it_names() -> None:
 
 
 def test_every_parameter_is_in_one_row() -> None:
-    """The counts of the smallest rows, each layer as often as it is stored, are those of all tensors."""
     for a in possible("parameter-count"):
         per_layer = sum(kind.layers * sum(size(spec, a) for spec in kind.parameters) for kind in a.stacks[0].kinds)
         assert per_layer == count_rows(a)["all_layers"], a.name
@@ -114,7 +108,6 @@ SIZES = {
 
 @given(st.data())
 def test_generated_configs_are_refused_or_counted_right(data: st.DataObject) -> None:
-    """A config of any family with other layers, widths, vocabulary and positions: every topic has a key or a reason."""
     case = data.draw(st.sampled_from(CASES))
     config, name = data.draw(st.sampled_from(list(case.configs())))
     drawn = {key: data.draw(st.integers(TOKENS + 1, 97)) for key in SIZES} | {"layers": data.draw(st.integers(1, 9))}

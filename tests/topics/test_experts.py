@@ -38,7 +38,6 @@ def answers(model: Any, tokens: int) -> dict[str, int]:
 
 @pytest.mark.parametrize(("config", "name"), [(MIXTRAL, "MixtralForCausalLM"), (DEEPSEEK, "DeepseekV2ForCausalLM")])
 def test_a_block_of_transformers_has_these_shapes_and_parameters(config: dict[str, Any], name: str) -> None:
-    """Routing weights and indices of a running model, the tensors of its last layer, and all of its parameters."""
     model = running(config, name)
     block, seen = model.model.layers[-1].mlp, dict[str, Any]()
     block.experts.register_forward_hook(lambda _module, args, _output: seen.update(zip("xip", args, strict=True)))
@@ -67,11 +66,7 @@ def test_a_block_of_transformers_has_these_shapes_and_parameters(config: dict[st
 
 
 def test_published_counts() -> None:
-    """Mixtral has 46.7 billion parameters and uses 12.9 for a token (mistral.ai/news/mixtral-of-experts).
-
-    DeepSeek-V2-Lite has 15.7 billion (arXiv:2405.04434, appendix B), gpt-oss-20b 20.9 (arXiv:2508.10925, table 1), and
-    DeepSeek-V3 671 (arXiv:2412.19437).
-    """
+    """Mixtral has 46.7 billion parameters and uses 12.9 for a token (mistral.ai/news/mixtral-of-experts)."""
     billions = {key: round(answers(MODELS[key], 32)["total.count"] / 1e9, 1) for key in WITH_EXPERTS}
     assert billions == {"mixtral-8x7b": 46.7, "deepseek-v2-lite": 15.7, "gpt-oss-20b": 20.9, "deepseek-v3": 671.0}
     assert round(answers(MODELS["mixtral-8x7b"], 32)["used.count"] / 1e9, 1) == 12.9
@@ -79,7 +74,6 @@ def test_published_counts() -> None:
 
 @pytest.mark.parametrize("model", WITH_EXPERTS)
 def test_the_totals_are_those_of_the_model_and_of_the_rows_they_are_made_from(model: str) -> None:
-    """And each row follows from its parts as its formula for follow-through says."""
     architecture, right = MODELS[model], answers(MODELS[model], 32)
     counts = parameter_counts(architecture)
     assert (right["total.count"], right["used.count"]) == (counts.total, counts.active)
@@ -91,7 +85,6 @@ def test_the_totals_are_those_of_the_model_and_of_the_rows_they_are_made_from(mo
 
 
 def test_rows_in_one_expert_are_asked_only_where_its_tokens_are_a_whole_number() -> None:
-    """Six of 64 experts for each of 100 tokens are 9.375 tokens an expert; seeds and models get multiples of 32."""
     lite = MODELS["deepseek-v2-lite"]
     problem = problem_for("experts", lite, ("router_logits", "expert_input"), 100)
     assert problem.rows == ("router_logits",)
@@ -100,7 +93,6 @@ def test_rows_in_one_expert_are_asked_only_where_its_tokens_are_a_whole_number()
 
 
 def test_seeds_draw_lengths_that_share_out_evenly(library: Library) -> None:
-    """For Mixtral, two of eight experts, multiples of four."""
     lengths = possible_lengths(library.variant("experts-mixtral-8x7b"))
     assert (lengths.start, lengths.step, lengths[-1]) == (12, 4, 196)
     drawn = [library.seeded("experts-mixtral-8x7b", seed) for seed in range(3)]
@@ -108,6 +100,5 @@ def test_seeds_draw_lengths_that_share_out_evenly(library: Library) -> None:
 
 
 def test_a_model_without_experts_is_refused() -> None:
-    """With a model that has some."""
     with pytest.raises(TopicError, match=r"GPT-2.*Mixtral"):
         topic_for("experts", MODELS["gpt2"], 100)

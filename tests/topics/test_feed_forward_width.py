@@ -34,7 +34,6 @@ def counted(model: str) -> dict[str, int]:
     ],
 )
 def test_the_steps_lead_to_the_inner_dimension_of_the_config(model: str, rule: WidthRule, steps: list[int]) -> None:
-    """By hand from Meta's FeedForward: int(2 * 4d / 3), int(multiplier * that), then up to a multiple."""
     assert MODELS[model].width_rule == rule
     keys = ("four_d", "two_thirds", "multiplied", "multiples", "width")
     assert [number for key, number in counted(model).items() if key in keys] == steps
@@ -42,7 +41,6 @@ def test_the_steps_lead_to_the_inner_dimension_of_the_config(model: str, rule: W
 
 
 def test_the_rule_is_that_of_the_published_code() -> None:
-    """In floating point, as the code has it, for widths of every remainder."""
     for d in range(1, 6000, 7):
         hidden = int(2 * (4 * d) / 3)
         for multiple, multiplier in ((256, None), (1024, 1.3), (4096, 1.2)):
@@ -52,7 +50,6 @@ def test_the_rule_is_that_of_the_published_code() -> None:
 
 
 def test_blocks_have_the_parameters_of_transformers_modules() -> None:
-    """A LlamaMLP without biases, and the two matrices of a GPT2MLP, which is 4·d wide."""
     from transformers import GPT2Config, LlamaConfig
     from transformers.models.gpt2 import modeling_gpt2
     from transformers.models.llama import modeling_llama
@@ -67,12 +64,10 @@ def test_blocks_have_the_parameters_of_transformers_modules() -> None:
 
 @pytest.mark.parametrize("model", ["gpt2", "gpt2-xl", "pythia-160m"])
 def test_the_gated_block_is_the_widest_with_no_more_parameters(model: str) -> None:
-    """One more would be too many."""
     counts, d = counted(model), MODELS[model].d
     assert 3 * d * counts["gated_width"] <= counts["block_parameters"] < 3 * d * (counts["gated_width"] + 1)
 
 
 @pytest.mark.parametrize("model", ["mistral-7b", "qwen3-4b", "gemma-2-2b", "mixtral-8x7b", "t5-small"])
 def test_a_width_of_its_own_is_refused(model: str) -> None:
-    """Mistral 7B has the 14336 of Llama 3 8B without its rule; 9216 is 4·d in a gated block."""
     assert "choose" in (refusal(TOPIC, MODELS[model], 9) or "").lower()

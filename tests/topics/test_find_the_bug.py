@@ -69,12 +69,10 @@ def scored(variant: Variant, **changed: str) -> tuple[float, Counter[str]]:
 
 
 def test_every_bug_is_shown_by_some_model() -> None:
-    """On a worksheet with ten tokens."""
     assert {bug for bug in BUGS if any(sheet_of(bug, model) for model in LIBRARY.models)} == set(BUGS)
 
 
 def test_a_right_sheet_earns_all_and_its_reasons_are_true() -> None:
-    """The repaired line of the key is a line that works, and reasons name the right line."""
     for variant in sheets():
         assert grade(variant, right_texts(variant)).complete
         case, table = variant.problem.case, variant.table
@@ -92,7 +90,6 @@ def test_a_right_sheet_earns_all_and_its_reasons_are_true() -> None:
 
 
 def test_each_question_costs_what_it_is_worth() -> None:
-    """Another line one point, every wrong reason one, a wrong repair two; a clash in the other order nothing."""
     for variant in sheets():
         right = right_texts(variant)
         for line in map(str, variant.table.askable["where"].options):  # type: ignore[union-attr]
@@ -122,7 +119,6 @@ def test_each_question_costs_what_it_is_worth() -> None:
 
 
 def test_a_repair_counts_by_what_it_does() -> None:
-    """The last two dimensions from either end, in either order; sizes in symbols on a sheet in numbers."""
     variant = sheet_of("layer-keys-not-transposed")
     assert variant
     right = right_texts(variant)
@@ -137,7 +133,6 @@ def test_a_repair_counts_by_what_it_does() -> None:
 
 
 def test_an_author_says_what_happened_and_why() -> None:
-    """In place of the app's words, at the same place among the reasons; a message stays what it is."""
     worksheet = replace(SHEET, key="mine", bug_caption="My caption.", bug_reason="My reason.")
     loud = replace(worksheet, bug="keys-not-transposed")
     for sheet, plain in ((worksheet, sheet_of(SHEET.bug)), (loud, sheet_of("keys-not-transposed"))):
@@ -153,7 +148,6 @@ def test_an_author_says_what_happened_and_why() -> None:
 
 
 def test_an_authors_reason_that_is_also_a_wrong_one_is_reported() -> None:
-    """Whoever picked the one that counts as wrong would lose the point for the same words."""
     plain = LIBRARY.variant(SHEET.key)
     wrong = next(option for option in (1, 2) if option != plain.key["why.choice"])
     for reason, count in ((option_text(plain, "why", wrong).upper(), 1), ("My reason.", 0)):
@@ -164,7 +158,6 @@ def test_an_authors_reason_that_is_also_a_wrong_one_is_reported() -> None:
 
 @pytest.mark.parametrize("bug", ["heads-not-moved", "heads-split-by-view", "nothing-wrong-in-layer"])
 def test_a_sheet_goes_to_another_process_and_stays_the_same(bug: str) -> None:
-    """To the one that prints a class's handout, with everything that was worked out before."""
     variant = sheet_of(bug)
     assert variant
     right = right_texts(variant)
@@ -175,7 +168,6 @@ def test_a_sheet_goes_to_another_process_and_stays_the_same(bug: str) -> None:
 
 
 def test_an_unreadable_choice_is_not_wrong() -> None:
-    """Nor is a dimension that is no number."""
     variant = sheet_of("keys-not-transposed")
     assert variant
     assert scored(variant, where_choice="fourth") == (1, {"unreadable": 1})
@@ -184,7 +176,6 @@ def test_an_unreadable_choice_is_not_wrong() -> None:
 
 
 def test_hints_follow_the_procedure_and_tell_no_answer() -> None:
-    """There is one at every level for every row, and none names the wrong line as such."""
     for variant in sheets():
         right = right_texts(variant)
         for row in variant.rows:
@@ -198,7 +189,6 @@ def test_hints_follow_the_procedure_and_tell_no_answer() -> None:
 
 @pytest.mark.parametrize("bug", [bug for bug in BUGS if bug.startswith("nothing-wrong")])
 def test_a_sheet_without_a_bug_never_says_that_there_is_one(bug: str) -> None:
-    """Neither in its task nor in what is said about a wrong line and a wrong reason."""
     variant = next(filter(None, (sheet_of(bug, model) for model in LIBRARY.models)))
     right, said = right_texts(variant), [variant.text.task]
     for row in ("where", "why"):
@@ -211,7 +201,6 @@ def test_a_sheet_without_a_bug_never_says_that_there_is_one(bug: str) -> None:
 
 
 def test_the_place_of_the_right_reason_says_nothing() -> None:
-    """Over all bugs it is about as often at each place."""
     places = Counter[int]()
     for bug, model in product(BUGS, MODELS[:2]):
         if variant := sheet_of(bug, model):
@@ -222,7 +211,6 @@ def test_the_place_of_the_right_reason_says_nothing() -> None:
 
 
 def test_that_nothing_is_wrong_can_always_be_chosen() -> None:
-    """Otherwise it would be right wherever it can be."""
     for variant in filter(None, map(sheet_of, BUGS)):
         assert isinstance(variant.table, BugTable)
         assert NOTHING_WRONG in variant.table.reasons
@@ -230,7 +218,6 @@ def test_that_nothing_is_wrong_can_always_be_chosen() -> None:
 
 @pytest.mark.parametrize("changed", [{"topic": "single-head"}, {"tokens_are": "columns"}, {"bug": "no-such-bug"}])
 def test_what_a_worksheet_about_a_bug_cannot_be_is_refused(changed: Mapping[str, str]) -> None:
-    """Another topic with a bug, tokens as columns, an unknown bug."""
     settings = {**SHEET.settings, "answers": "numbers", **changed}
     worksheet, errors = check_settings("mine", settings, LIBRARY.models, LIBRARY.wording)
     assert worksheet is None
@@ -238,7 +225,6 @@ def test_what_a_worksheet_about_a_bug_cannot_be_is_refused(changed: Mapping[str,
 
 
 def test_the_topic_names_every_row_of_its_sheets() -> None:
-    """Those of all bugs, whatever the number of sides."""
     boxes = {
         box
         for bug, model in product(BUGS, MODELS)
@@ -249,7 +235,6 @@ def test_the_topic_names_every_row_of_its_sheets() -> None:
 
 
 def test_no_points_tell_whether_there_is_a_bug() -> None:
-    """A program without a bug has no repair, and all of its boxes count the same; the sheet says so all the same."""
     for key in ("bug-one-head", "bug-or-none"):
         rows = {row.key: row.points_in_words for row in LIBRARY.variant(key).rows}
         assert all(rows.values())
@@ -258,7 +243,6 @@ def test_no_points_tell_whether_there_is_a_bug() -> None:
 
 @pytest.mark.parametrize(("bug", "tokens"), [("heads-not-moved", 64), ("values-not-appended", 13), ("keys-tiled", 1)])
 def test_a_number_that_hides_the_bug_is_refused_with_one_that_shows_it(bug: str, tokens: int) -> None:
-    """The sentence names it, and the sheet with it can be made."""
     worksheet = replace(SHEET, key="mine", bug=bug, rows=ROWS, answers="numbers")
     library = replace(LIBRARY, worksheets={"mine": worksheet})
     with pytest.raises(TopicError) as refused:
@@ -271,7 +255,6 @@ def test_a_number_that_hides_the_bug_is_refused_with_one_that_shows_it(bug: str,
 
 @pytest.mark.parametrize("model", one_in(5, LIBRARY.models))
 def test_a_model_shows_a_bug_at_the_proposed_length_or_at_none(model: str) -> None:
-    """Of the topic without a bug: with no token too few, and longer than a window."""
     architecture = LIBRARY.models[model].architecture
     for tokens in (1, 10, 64, 5000):
         reason = refusal("find-the-bug", architecture, tokens)

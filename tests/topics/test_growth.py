@@ -29,14 +29,12 @@ def answers(model: str, tokens: int) -> dict[str, int]:
     ],
 )
 def test_products_meet_where_they_were_worked_out_by_hand(model: str, crossing: int, of_layer: int) -> None:
-    """4·N·d·d_h·(H + G) = 4·H·N²·d_h at N = d·(H + G)/H; a feed-forward block adds m·d·d_ff/(2·H·d_h)."""
     found = answers(model, 100)
     assert (found["crossing"], found["crossing_of_layer"]) == (crossing, of_layer)
 
 
 @pytest.mark.parametrize("model", GROWING)
 def test_the_counts_grow_as_the_sheet_says(model: str) -> None:
-    """Twice the tokens, one token more, and as many as where the two meet: each is counted anew at that length."""
     architecture, now, doubled = MODELS[model], answers(model, 40), answers(model, 80)
     assert doubled["projections_flops"] == now["projections_doubled"] * now["projections_flops"]
     assert doubled["pairwise_flops"] == now["pairwise_doubled"] * now["pairwise_flops"]
@@ -52,6 +50,5 @@ def test_the_counts_grow_as_the_sheet_says(model: str) -> None:
 
 @pytest.mark.parametrize(("model", "reason"), [("mistral-7b", "window"), ("mixtral-8x7b", "mixture")])
 def test_a_window_does_not_grow_with_the_square(model: str, reason: str) -> None:
-    """Nor is a mixture of experts one feed-forward block."""
     with pytest.raises(TopicError, match=reason):
         topic_for("growth", MODELS[model], 100)

@@ -37,7 +37,6 @@ SIZES = [
 
 @pytest.mark.parametrize("sizes", SIZES)
 def test_all_heads_together_compute_what_the_layer_does(sizes: dict[str, int]) -> None:
-    """Queries side by side are those of the layer's W_Q; outputs of all heads, added up, those of its W_O."""
     shapes, _ = shapes_and_ranks(**sizes)
     for key in ("W_Q", "W_K"):
         x, layer = random(TOKENS, shapes[key][0]), random(*shapes[f"layer_{key}"])
@@ -53,7 +52,6 @@ def test_all_heads_together_compute_what_the_layer_does(sizes: dict[str, int]) -
 
 @pytest.mark.parametrize("sizes", SIZES)
 def test_the_ranks_are_those_of_random_products(sizes: dict[str, int]) -> None:
-    """Random factors reach the largest rank that there can be."""
     shapes, ranks = shapes_and_ranks(**sizes)
     query_key = random(*shapes["W_Q"]) @ random(*shapes["W_K"]).T
     value_output = random(*shapes["W_V"]) @ random(*shapes["W_O"])
@@ -63,7 +61,6 @@ def test_the_ranks_are_those_of_random_products(sizes: dict[str, int]) -> None:
 
 
 def test_a_head_without_matrices_of_its_own_is_refused() -> None:
-    """With latent attention, keys and values of all heads come from one latent."""
     latent = {"kv_lora_rank": 8, "qk_nope_head_dim": 8, "qk_rope_head_dim": 4, "v_head_dim": 8, "q_lora_rank": None}
     sizes = {"hidden_size": 32, "num_attention_heads": 4, "num_key_value_heads": 4, "first_k_dense_replace": 9}
     config = {**LLAMA, **latent, **sizes, "model_type": "deepseek_v2", "n_routed_experts": None}

@@ -66,7 +66,6 @@ def patterns_of(architecture: Architecture) -> dict[str, WrittenPattern]:
 
 
 def test_the_right_pattern_computes_what_the_step_does_and_no_other_does() -> None:
-    """Of every question that some family has; each of the wrong ones gives other numbers, another shape or an error."""
     seen = {question for a in possible("index-notation") for question in patterns_of(a).values()}
     assert {question.key for question in seen} == steps().keys()
     for question in seen:
@@ -80,7 +79,6 @@ def test_the_right_pattern_computes_what_the_step_does_and_no_other_does() -> No
 
 
 def test_the_axes_that_are_summed_over_are_those_that_torch_sums() -> None:
-    """With ones everywhere, each number of the result is the product of their lengths."""
     lengths = {"b": 2, "h": 3, "q": 5, "k": 7, "n": 11, "e": 13}
     for question in topic_for("index-notation", MODELS["llama-3.2-1b"], TOKENS).questions:
         if not isinstance(question, WrittenPattern) and isinstance(question, OneOf):
@@ -98,12 +96,10 @@ def test_the_axes_that_are_summed_over_are_those_that_torch_sums() -> None:
     [("deepseek-v2-lite", 50, "latent"), ("gpt2", 1, "single query")],
 )
 def test_a_model_that_does_not_fit_is_refused_with_a_reason(model: str, tokens: int, why: str) -> None:
-    """Latent attention, and a single token."""
     assert why in (refusal("index-notation", MODELS[model], tokens) or "")
 
 
 def test_groups_are_asked_about_only_where_there_are_several() -> None:
-    """Of GPT-2, each head has keys; Llama 3.2 1B has 8 groups of 4."""
     assert "grouped_pattern" not in patterns_of(MODELS["gpt2"])
     assert {"grouped_pattern", "repeat_pattern"} <= patterns_of(MODELS["llama-3.2-1b"]).keys()
     for a in possible("index-notation"):
@@ -116,7 +112,6 @@ def right_texts(variant: Variant) -> dict[str, str]:
 
 @pytest.mark.parametrize("variant", SHEETS, ids=lambda variant: variant.worksheet.key)
 def test_a_right_sheet_is_right_in_any_names_and_says_nothing_before(variant: Variant) -> None:
-    """The page's data have neither a pattern that is to be written nor the number of an option."""
     right = right_texts(variant)
     assert grade(variant, right).complete
     asked = {box: text for box, text in right.items() if box.endswith("_pattern.choice")}
@@ -132,7 +127,6 @@ def test_a_right_sheet_is_right_in_any_names_and_says_nothing_before(variant: Va
 
 
 def test_a_wrong_pattern_is_told_its_own_misconception_and_an_odd_one_is_unreadable() -> None:
-    """Each box by itself, even if another one decides about the whole sheet."""
     right = right_texts(GPT2)
     typed = {
         "scores_pattern.choice": "bhnd,bhnd->bhnn",
@@ -152,7 +146,6 @@ def test_a_wrong_pattern_is_told_its_own_misconception_and_an_odd_one_is_unreada
 
 
 def test_patterns_on_paper_are_typed_in_quotes_or_without_spaces() -> None:
-    """One line for a student, in the order of the boxes."""
     texts = [f'"{text}"' if " " in text else text for text in right_texts(GPT2).values()]
     [paper] = mark_lines(GPT2, f"Ada: {' '.join(texts)}")
     assert paper.report.complete
@@ -170,7 +163,6 @@ def test_patterns_on_paper_are_typed_in_quotes_or_without_spaces() -> None:
     ],
 )
 def test_a_row_that_shows_the_pattern_another_asks_for_is_reported(rows: tuple[str, ...], count: int) -> None:
-    """Its line of code is on the sheet, and could be copied."""
     sheet = replace(GPT2.worksheet, key="mine", rows=rows)
     library = replace(LIBRARY, worksheets={"mine": sheet})
     kinds = [finding.kind for finding in findings_on(library, library.variant("mine"))]

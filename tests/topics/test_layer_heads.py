@@ -19,7 +19,6 @@ TOKENS = 5
 
 @pytest.mark.parametrize("model", ["llama-3.2-1b", "qwen2.5-0.5b", "gpt2-xl", "gemma-2-2b", "llama-3.1-405b"])
 def test_decks_are_what_numpy_makes_of_the_slabs(library: Library, model: str) -> None:
-    """Split, transpose, repeat each key/value head for its readers, multiply; back to one matrix at the end."""
     architecture = library.model(model).architecture
     heads = LayerHeads(sizes_for("attention-layer", architecture, TOKENS, TOKENS))
     slabs = {key: np.zeros(heads.slab(key), np.int8) for key in ("queries", "keys", "values")}
@@ -35,7 +34,6 @@ def test_decks_are_what_numpy_makes_of_the_slabs(library: Library, model: str) -
 
 @pytest.mark.parametrize("model", ["llama-3.2-1b", "llama-7b", "smollm2-135m"])
 def test_query_heads_read_the_key_head_that_repeating_gives_them(library: Library, model: str) -> None:
-    """The `repeat` of numpy repeats each element in place, as `repeat_kv` of transformers does with heads."""
     architecture = library.model(model).architecture
     for count in possible_kv_heads(architecture.H):
         sizes = {**sizes_for("attention-layer", architecture, TOKENS, TOKENS), "G": count}
@@ -47,7 +45,6 @@ def test_query_heads_read_the_key_head_that_repeating_gives_them(library: Librar
 
 
 def test_decks_and_slabs_are_read_off_the_table() -> None:
-    """With an entry of the table changed, what is read there changes."""
     sizes = {"N": 60, "d": 2048, "H": 32, "G": 8, "d_h": 64, "d_v": 64}
     changed = {"keys": "d, H*d_v", "keys_by_head": "H, N, d_v + d_v"}
     heads = LayerHeads(sizes, with_shapes(GROUPED_THREE_DIMENSIONS, changed))
@@ -56,7 +53,6 @@ def test_decks_and_slabs_are_read_off_the_table() -> None:
 
 
 def test_slabs_are_those_of_a_sheet_about_the_same_layer(library: Library) -> None:
-    """Of every model whose heads can be dealt; the two sheets have tables of their own."""
     compared = 0
     for model in library.models.values():
         try:
@@ -82,7 +78,6 @@ def test_the_cache_by_hand(library: Library) -> None:
 
 
 def test_the_cache_of_layers_with_windows_by_hand(library: Library) -> None:
-    """Mistral keeps 4096 of 10,000 tokens in 32 layers; gpt-oss keeps 128 of 200 in 12 layers, and all in 12."""
     mistral = library.model("mistral-7b").architecture
     bytes_of_mistral = cache_bytes(mistral, 10_000, sizes_for("attention-layer", mistral, 10_000, 10_000))
     assert bytes_of_mistral == 32 * 4096 * 2 * 8 * 128 * 2
@@ -91,7 +86,6 @@ def test_the_cache_of_layers_with_windows_by_hand(library: Library) -> None:
 
 
 def test_models_without_such_heads_or_cache_are_refused_with_a_reason(library: Library) -> None:
-    """Latent attention and one head alone have no decks; encoders and an encoder-decoder's first stack no cache."""
     refused = [key for key, model in library.models.items() if model.architecture.has_latent_attention]
     assert refused
     one_head = replace(library.model("gpt2").architecture, H=1, G=1, d_h=768)

@@ -43,10 +43,7 @@ def tables(topic: str) -> Iterator[tuple[Architecture, TensorTable]]:
 
 
 def layers(topic: str) -> Iterator[tuple[Architecture, TensorTable, ParameterSpecs]]:
-    """The same, with what a layer of the stack stores that the topic is about, for each kind of layer.
-
-    Not those that attend to an image in place of the text.
-    """
+    """The same, with what a layer of the stack stores that the topic is about, for each kind of layer."""
     for a, table in tables(topic):
         runs = a.stacks[-1 if TOPICS[topic].uses_decoder else 0].runs
         yield from ((a, table, run.parameters) for run in runs if run.has_self_attention)
@@ -107,14 +104,12 @@ def renamed(matrices: Iterable[Matrix], names: Mapping[str, str]) -> list[Matrix
 
 @pytest.mark.parametrize("topic", ONE_HEAD)
 def test_the_heads_of_a_layer_have_its_projections(topic: str) -> None:
-    """The four matrices of one head make up those that are stored."""
     for a, table, layer in layers(topic):
         assert_agree(topic, a, of_all_heads(table), projections(layer, topic))
 
 
 @pytest.mark.parametrize("topic", ALL_HEADS)
 def test_the_projections_of_a_layer_are_stored(topic: str) -> None:
-    """As four matrices, as one for queries, keys and values, or with latents between them."""
     for a, table, layer in layers(topic):
         prefix = "layer_" if topic == "head-parameters" else ""
         wanted = [*asked(table, HEADS, prefix), *asked(table, LATENTS)]
@@ -123,13 +118,11 @@ def test_the_projections_of_a_layer_are_stored(topic: str) -> None:
 
 @pytest.mark.parametrize("topic", FEED_FORWARD)
 def test_the_matrices_of_the_feed_forward_block_are_stored(topic: str) -> None:
-    """Three with a gate, which may share a matrix with what it multiplies; two without."""
     for a, table, layer in layers(topic):
         assert_agree(topic, a, asked(table, BLOCK), stored(layer, "mlp"))
 
 
 def test_an_expert_is_a_slice_of_what_is_stored() -> None:
-    """All E experts' matrices stand in one tensor, beside a router with a column for each."""
     for a, table, layer in layers("experts"):
         if of_experts := stored(layer, "mlp", sides=3):
             assert {str(experts) for experts, *_ in of_experts} == {"E"}, a.name
@@ -140,7 +133,6 @@ def test_an_expert_is_a_slice_of_what_is_stored() -> None:
 
 
 def test_the_embedding_and_the_lm_head_are_stored() -> None:
-    """A tied LM head is the table of the embedding, transposed."""
     for a, table in tables("whole-model"):
         embedding = stored(a.base_parameters, "embedding")[0]
         assert_agree("whole-model", a, [table["embedding"].shape], [embedding])
@@ -149,7 +141,6 @@ def test_the_embedding_and_the_lm_head_are_stored() -> None:
 
 
 def test_the_kernels_and_the_classifier_are_stored() -> None:
-    """Of the convolutions that turn an image or sound into tokens, and of what predicts a class."""
     for a, table in tables("text-to-loss"):
         shapes = {spec.stored_shape for spec in a.base_parameters}
         assert {table[key].shape for key in KERNELS & table.by_key.keys()} <= shapes, a.name
@@ -158,7 +149,6 @@ def test_the_kernels_and_the_classifier_are_stored() -> None:
 
 
 def test_a_token_meets_each_stored_number_of_a_layer_once() -> None:
-    """The operations of a projection or block: one multiplication and one addition for each number and token."""
     for a, table, layer in layers("costs"):
         sizes = sizes_for("costs", a, TOKENS, TOKENS)
         flops = {count.key: count.size("count", sizes) for count in table.counts if count.unit == "operations"}
@@ -169,11 +159,6 @@ def test_a_token_meets_each_stored_number_of_a_layer_once() -> None:
 
 
 def test_no_table_with_parameters_is_left_out() -> None:
-    """Every parameter of every topic's tables is compared above, there or in another topic's table.
-
-    Products of two are not, nor what a model doesn't store, which has a side that no model has, such as LoRA's rank.
-    What has the name of its parameter is read off the layout itself.
-    """
     compared = {*HEADS, *(f"layer_{key}" for key in HEADS), *LATENTS, *BLOCK, "W_router", "embedding", "output_head"}
     compared |= {*KERNELS, "classifier"}
     topics = {*ONE_HEAD, *ALL_HEADS, *FEED_FORWARD, "experts", "text-to-loss"}

@@ -15,7 +15,6 @@ from tests.helpers.shipped import LIBRARY
 
 
 def test_linear_layers_of_these_sizes_have_the_shapes_and_counts() -> None:
-    """For every family. torch keeps a matrix as x·W has it, transposed: its `weight.T` has the shape on the sheet."""
     for a in possible("lora"):
         table, sizes = topic_for("lora", a, TOKENS), sizes_for("lora", a, TOKENS, TOKENS)
         shapes, width = table.shapes(sizes), a.H * a.d_h
@@ -36,17 +35,12 @@ def test_linear_layers_of_these_sizes_have_the_shapes_and_counts() -> None:
 
 
 def test_llama_7b_trains_as_many_parameters_as_peft_prints() -> None:
-    """The program peft prints "trainable params: 4194304" for LLaMA 7B with r = 8 on its query and value projections.
-
-    Its value projection has the sides of its query projection, so every layer trains twice the sheet's number.
-    """
     variant = LIBRARY.variant("lora-llama-7b")
     trained = variant.answer(Blank("trained", "count"))
     assert 2 * variant.architecture.L * trained == 4_194_304
 
 
 def test_an_update_of_another_shape_is_no_residual_connection() -> None:
-    """Where a sheet asks for the queries without LoRA, an update that is too short can't be added to them."""
     variant = own_sheet(LIBRARY, "lora-qwen3-0.6b", rows=("frozen_queries", "query_update"))
     mismatch = grade(variant, {"frozen_queries.columns": "2048", "query_update.columns": "8"}).first_mismatch
     assert mismatch is not None
@@ -55,7 +49,6 @@ def test_an_update_of_another_shape_is_no_residual_connection() -> None:
 
 
 def test_the_trained_parameters_follow_from_the_matrices_as_typed() -> None:
-    """Somebody who takes r = 16 for both matrices of Qwen3 0.6B, and adds up what that makes, errs once."""
     variant = LIBRARY.variant("lora-qwen3-0.6b")
     wrong = {"lora_A.count": "16384", "lora_B.count": "32768", "trained.count": "49152"}
     marks = grade(variant, {**{variant.box(b): str(variant.answer(b)) for b in variant.blanks}, **wrong}).marks

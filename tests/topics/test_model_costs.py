@@ -73,10 +73,7 @@ def flops(run: Callable[[], object]) -> int:
 
 @contextmanager
 def absorbing(model: Any) -> Iterator[None]:
-    """Let latent attention meet the latent vectors themselves within the block, as code for serving DeepSeek does.
-
-    transformers makes keys and values anew in every step. Nothing changes in a model without latent attention.
-    """
+    """Let latent attention meet the latent vectors themselves within the block, as code for serving DeepSeek does."""
     attention = [each for each in model.modules() if hasattr(each, "expand_kv")]
     if not attention:
         yield
@@ -116,12 +113,10 @@ def check_operations(config: Config) -> None:
 
 @pytest.mark.parametrize("config", [LLAMA, TIED, MIXTRAL, DEEPSEEK], ids=["llama", "tied", "mixtral", "deepseek"])
 def test_torch_counts_as_many_operations(config: Config) -> None:
-    """With grouped queries, a tied embedding, three of five experts, and latent attention."""
     check_operations(config)
 
 
 def test_a_step_with_latent_vectors_gives_the_same_logits() -> None:
-    """Without keys and values, in fewer operations than making them anew for every token takes."""
     model, tokens = model_of(DEEPSEEK), torch.randint(2, 90, (1, N + 1))
     with torch.no_grad():
         caches = [model(tokens[:, :N], use_cache=True).past_key_values for _ in range(2)]
@@ -145,13 +140,11 @@ def first_and_last(case: Case) -> tuple[Config, ...]:
 @pytest.mark.slow
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.model_type)
 def test_torch_counts_as_many_operations_in_every_family(case: Case) -> None:
-    """Which the topic is true of, with odd sizes."""
     for config in first_and_last(case) if case.model_type != RUNS_ALL_EXPERTS else ():
         check_operations(config)
 
 
 def test_training_keeps_as_many_bytes() -> None:
-    """Weights and gradients in bfloat16, and the state of AdamW on a copy in float32, after a step."""
     model, costs = model_of(LLAMA).to(torch.bfloat16), counted(LLAMA)
     model(torch.randint(2, 90, (1, N))).logits.float().logsumexp(-1).sum().backward()
     weights = list(model.parameters())
@@ -171,7 +164,6 @@ def test_training_keeps_as_many_bytes() -> None:
 
 
 def test_a_matrix_is_read_once_for_all_tokens() -> None:
-    """Operations of a product divided by the bytes of its matrix of 16 bits, for a single token and for N."""
     matrix, costs = torch.randn(48, 77, dtype=torch.bfloat16), counted(LLAMA)
     for key, tokens in (("decode_intensity", 1), ("prefill_intensity", N)):
         vectors = torch.randn(tokens, 48, dtype=torch.bfloat16)
@@ -179,7 +171,6 @@ def test_a_matrix_is_read_once_for_all_tokens() -> None:
 
 
 def test_the_rule_of_thumb_is_off_by_what_is_no_product() -> None:
-    """An embedding that is only looked up, and norms; OLMo's norms have no parameters, here with a tied embedding."""
     costs, model = counted(LLAMA), model_of(LLAMA)
     norms = sum(each.numel() for each in model.parameters() if each.dim() == 1)
     assert costs["rule_excess"] == 2 * (norms + model.get_input_embeddings().weight.numel())
@@ -189,7 +180,6 @@ def test_the_rule_of_thumb_is_off_by_what_is_no_product() -> None:
 
 
 def test_a_window_bounds_what_a_new_token_sees() -> None:
-    """Mistral 7B sees 4096 tokens: a step costs as much after 5000 as after 9000."""
     mistral = MODELS["mistral-7b"]
     steps = [
         topic_for("model-costs", mistral, tokens).askable["decode_flops"].size(
@@ -212,7 +202,6 @@ def test_other_models_are_refused(model: str, tokens: int, reason: str) -> None:
 
 
 def test_every_row_of_a_sheet_follows_from_the_entries_of_matrices() -> None:
-    """Whoever leaves out the unembedding and goes on rightly loses one box."""
     variant = LIBRARY.variant("model-costs-llama-3.2-1b")
     right = {variant.box(blank): variant.answer(blank) for blank in variant.blanks}
     entries = right["layers_multiplied.count"]

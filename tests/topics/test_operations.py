@@ -116,7 +116,7 @@ def by_pattern(
 
 
 def executed(table: TensorTable, sizes: Mapping[str, int]) -> int:
-    """Make every tensor of a table out of random ones; each has the declared shape. How many were made."""
+    """Make every tensor of a table out of random ones; each has the declared shape."""
     shapes, made = table.shapes(sizes), dict[str, Numbers]()
     generator = torch.Generator().manual_seed(0)
     count = 0
@@ -190,7 +190,6 @@ def small(architecture: Architecture, topic: str) -> dict[str, int]:
 
 @pytest.mark.parametrize("topic", [key for key, topic in TOPICS.items() if topic.tables])
 def test_every_operation_makes_the_shapes_that_its_table_declares(topic: str) -> None:
-    """For every family that the topic is true of; each different table once for each combination of sizes."""
     seen, count = set[tuple[str, tuple[tuple[int, ...], ...]]](), 0
     for architecture in possible(topic):
         table, sizes = topic_for(topic, architecture, TOKENS), small(architecture, topic)
@@ -240,7 +239,6 @@ def test_every_operation_makes_the_shapes_that_its_table_declares(topic: str) ->
     ],
 )
 def test_a_pattern_that_an_operation_cannot_have_is_an_error(kind: type[Operation], of: str, pattern: str) -> None:
-    """Where it is made, with the operation and its pattern named."""
     with pytest.raises(ValueError, match=re.escape(f"{kind.__name__}({of}) cannot be '{pattern}'")):
         kind(of, pattern)
 
@@ -255,7 +253,6 @@ def test_a_pattern_that_an_operation_cannot_have_is_an_error(kind: type[Operatio
     ],
 )
 def test_a_typo_in_a_table_is_an_error_that_names_it(wrong: Tensor, said: str) -> None:
-    """When the table is made, so when the module is imported."""
     given = (tensor("input", "X", "N, d", "input"), learned("W_K", "d, d_h", "key"))
     with pytest.raises(ValueError, match=re.escape(said)) as error:
         TensorTable("a-table", (*given, wrong))
@@ -263,7 +260,6 @@ def test_a_typo_in_a_table_is_an_error_that_names_it(wrong: Tensor, said: str) -
 
 
 def test_the_axes_of_scores_meet_in_the_head_dimension() -> None:
-    """In queries · keysᵀ the columns of both have axis h, and the rows of the keys become columns."""
     sides = SINGLE_HEAD["scores"].equal_sides
     assert {axis: [str(blank) for blank in blanks] for axis, blanks in sides.items()} == {
         "n": ["queries.rows", "scores.rows"],

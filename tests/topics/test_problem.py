@@ -13,7 +13,6 @@ LLAMA = LIBRARY.models["llama-7b"].architecture
 
 
 def test_rows_that_the_table_lacks_are_left_out() -> None:
-    """GPT-2 has no gate; the other rows keep their order."""
     gpt2 = LIBRARY.models["gpt2"].architecture
     problem = problem_for("whole-model", gpt2, ("up", "gate", "embedded"), 100)
     assert problem.rows == ("up", "embedded")
@@ -26,20 +25,17 @@ def test_rows_that_the_table_lacks_are_left_out() -> None:
 
 
 def test_a_parameter_is_asked_for_its_count_too() -> None:
-    """4096 × 11,008 numbers in W_up of LLaMA 7B."""
     problem = problem_for("layer-parameters", LLAMA, ("W_up",), 100)
     assert list(problem.answers.values()) == [4096, 11_008, 4096 * 11_008]
 
 
 def test_without_decoder_tokens_the_decoder_reads_as_many_as_the_encoder() -> None:
-    """M is N."""
     t5 = next(model.architecture for model in LIBRARY.models.values() if model.architecture.encoder_decoder)
     assert problem_for("cross-attention", t5, ("queries",), 40).sizes["M"] == 40
     assert problem_for("cross-attention", t5, ("queries",), 40, 30).answers[Blank("queries", "rows")] == 30
 
 
 def test_a_decoder_reads_no_more_tokens_than_it_has_positions() -> None:
-    """Whisper's encoder always gives 1,500 vectors; its decoder has 448 positions."""
     whisper = LIBRARY.models["whisper-tiny"].architecture
     problem = problem_for("cross-attention", whisper, ("queries", "keys"), 1500)
     assert (problem.sizes["M"], problem.sizes["N"]) == (448, 1500)
@@ -48,7 +44,6 @@ def test_a_decoder_reads_no_more_tokens_than_it_has_positions() -> None:
 
 
 def test_a_problem_is_equal_to_itself_alone() -> None:
-    """So that predictions can be cached by it; a refused topic is no problem at all."""
     first, second = (problem_for("single-head", LLAMA, ("queries",), 100) for _ in range(2))
     assert first != second
     assert first.answers == second.answers
@@ -58,7 +53,6 @@ def test_a_problem_is_equal_to_itself_alone() -> None:
 
 @pytest.mark.parametrize("sheet", LIBRARY.worksheets)
 def test_a_sheet_with_tokens_as_columns_has_the_key_of_its_problem_transposed(sheet: str) -> None:
-    """Row lengths under columns and the other way round; counts stay."""
     variant = LIBRARY.variant(sheet)
     turn = variant.worksheet.tokens_are == "columns"
     expected = {str(b.transposed if turn else b): number for b, number in variant.problem.answers.items()}

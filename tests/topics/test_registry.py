@@ -21,7 +21,6 @@ TOKENS = 100
 
 @pytest.mark.parametrize("topic", TOPICS)
 def test_a_topic_is_refused_or_has_a_size_for_every_symbol(topic: str) -> None:
-    """Nothing but a TopicError keeps the answers from being computed, for each model."""
     for model in MODELS.values():
         with suppress(TopicError):
             table = topic_for(topic, model, TOKENS)
@@ -31,7 +30,6 @@ def test_a_topic_is_refused_or_has_a_size_for_every_symbol(topic: str) -> None:
 
 @pytest.mark.parametrize("topic", TOPICS)
 def test_a_topic_knows_its_boxes_and_symbols(topic: str) -> None:
-    """Those of every model are among them, and every count is that of some model, of some length."""
     spec, counts = TOPICS[topic], set[str]()
     shipped = product(MODELS.values(), (7, 32, TOKENS, 10_000))
     for architecture, tokens in (*shipped, *product(architectures(), (every_family.TOKENS,))):
@@ -45,7 +43,6 @@ def test_a_topic_knows_its_boxes_and_symbols(topic: str) -> None:
 
 
 def test_a_batch_is_no_other_side() -> None:
-    """SmolLM2 has 9 query heads and 3 key/value heads, which are sizes of a batch for other models."""
     for architecture, tokens in product(MODELS.values(), range(2, 40)):
         sizes = sizes_for("four-dimensions", architecture, tokens, tokens)
         assert sizes["B"] not in {tokens, *(sizes[symbol] for symbol in ("d", "H", "G", "d_h", "d_v"))}
@@ -57,7 +54,6 @@ MULTIPLIERS = {"embedding_multiplier", "residual_multiplier", "scale_embedding"}
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.model_type)
 def test_a_walk_leaves_no_multiplier_out(case: Case) -> None:
-    """It writes R = X + O, so a family whose config class in transformers has another factor there is refused."""
     if MULTIPLIERS.isdisjoint(transformers.CONFIG_MAPPING[case.model_type]().to_dict()):
         return
     config, name = next(case.configs())
@@ -66,7 +62,6 @@ def test_a_walk_leaves_no_multiplier_out(case: Case) -> None:
 
 
 def test_heads_and_layers_can_be_run() -> None:
-    """Every topic about one head or a layer, and no topic that counts something."""
     assert [key for key, spec in TOPICS.items() if spec.program] == [
         "single-head",
         "bidirectional-head",
@@ -79,7 +74,6 @@ def test_heads_and_layers_can_be_run() -> None:
 
 
 def test_only_cross_attention_reads_two_texts() -> None:
-    """It takes the decoder's sizes, as topics do that are about what a decoder writes."""
     assert [key for key, spec in TOPICS.items() if spec.reads_two_texts] == ["cross-attention"]
     assert [key for key, spec in TOPICS.items() if spec.uses_decoder] == [
         "decode-step",
@@ -95,7 +89,6 @@ def formula(topic: str, model: str, key: str) -> str:
 
 
 def test_attention_weights_are_computed_as_the_model_does() -> None:
-    """T5 does not scale and adds a bias to its own scores; transformers has scaling 1.0 there."""
     assert formula("single-head", "gpt2", "weights") == "softmax({scaled-scores} + {mask}), {each-query}"
     assert formula("single-head", "t5-small", "weights") == "softmax({scores} + {position-bias}), {each-query}"
     assert formula("cross-attention", "t5-small", "weights") == "softmax({scores}), {each-query}"
@@ -105,6 +98,5 @@ def test_attention_weights_are_computed_as_the_model_does() -> None:
 
 
 def test_positions_are_added_to_embeddings_from_a_table() -> None:
-    """GPT-2 has one; LLaMA rotates queries and keys instead."""
     assert formula("whole-model", "gpt2", "embedded") == "{lookup} + {position-rows}"
     assert formula("whole-model", "llama-7b", "embedded") == "{lookup}"

@@ -44,7 +44,6 @@ def models(library: Library) -> tuple[Architecture, ...]:
 def test_a_requirement_admits_some_models_and_refuses_others(
     requirement: Requirement, models: tuple[Architecture, ...]
 ) -> None:
-    """A row that refuses nothing would be of no use; what it refuses is named, and every number is filled in."""
     reasons = [unmet([requirement], a, tokens) for a in models for tokens in (1, 10, 3000, 2**24)]
     refused = [reason for reason in reasons if reason]
     assert None in reasons
@@ -53,12 +52,10 @@ def test_a_requirement_admits_some_models_and_refuses_others(
 
 
 def test_no_requirement_is_without_a_topic() -> None:
-    """A row that no topic names would be checked nowhere."""
     assert {each for each in vars(requirements).values() if isinstance(each, Requirement)} <= ALL.keys()
 
 
 def test_the_first_requirement_that_is_not_met_is_the_reason(models: tuple[Architecture, ...]) -> None:
-    """Rows are checked in the order in which the topic names them."""
     t5, gpt2 = (next(a for a in models if a.family == family) for family in ("t5", "gpt2"))
     assert unmet((ONE_STACK, KV_CACHE), gpt2, 10) is None
     assert unmet((ONE_STACK, NO_MASK), t5, 10) == unmet((ONE_STACK,), t5, 10) is not None
@@ -70,5 +67,4 @@ def test_the_first_requirement_that_is_not_met_is_the_reason(models: tuple[Archi
 
 @pytest.mark.parametrize(("positions", "is_possible"), [(10, False), (19, False), (20, True)])
 def test_several_new_tokens_need_positions_after_a_cached_one(positions: int, is_possible: bool) -> None:
-    """A model with fewer has no sheet about them, also with a single token in the cache."""
     assert (refusal("cache-tensor", build_architecture({**SHORT, "n_positions": positions}), 1) is None) == is_possible

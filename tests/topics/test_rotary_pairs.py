@@ -38,7 +38,6 @@ def rotation(model: Any) -> Any:
 
 @pytest.mark.parametrize("family", CASES)
 def test_partner_and_unrotated_dimensions_are_those_of_transformers(family: str) -> None:
-    """Dimension 2 mixes with its partner alone, and dimensions beyond the rotated ones stay as they are."""
     name, own = CASES[family]
     config = {"model_type": family, "hidden_size": HEADS * WIDTH, "num_attention_heads": HEADS,
               "num_hidden_layers": LAYERS, **COMMON, **own}  # fmt: skip
@@ -58,6 +57,5 @@ def test_partner_and_unrotated_dimensions_are_those_of_transformers(family: str)
     ("model", "reason"), [("gpt2", "no rotary"), ("deepseek-v2-lite", "latent"), ("t5-small", "encoder layers")]
 )
 def test_a_model_that_rotates_nothing_or_a_part_of_its_own_is_refused(model: str, reason: str) -> None:
-    """Latent attention rotates one key for all heads, beside a part that is not rotated."""
     with pytest.raises(TopicError, match=reason):
         topic_for("rotary-pairs", MODELS[model], TOKENS)

@@ -45,7 +45,6 @@ def check(a: Architecture, tokens: int) -> None:
 
 
 def test_what_each_line_makes_is_what_numpy_makes() -> None:
-    """For every family and every model of the library, with odd and even numbers of tokens."""
     for a in possible(TOPIC):
         check(a, TOKENS)
     for a in MODELS.values():
@@ -55,7 +54,6 @@ def test_what_each_line_makes_is_what_numpy_makes() -> None:
 
 
 def test_the_weights_of_a_query_sum_to_one_along_the_dimension_of_the_key() -> None:
-    """Along every other dimension they don't, in three dimensions and in four."""
     table, sizes = topic_for(TOPIC, MODELS["gpt2"], TOKENS), sizes_for(TOPIC, MODELS["gpt2"], TOKENS, TOKENS)
     heads, _n, _m = table.shapes(sizes)["weights"]
     for key, shape in (("softmax_dim", (heads, 7, 5)), ("softmax_dim_batched", (2, heads, 7, 5))):
@@ -68,7 +66,6 @@ def test_the_weights_of_a_query_sum_to_one_along_the_dimension_of_the_key() -> N
 
 
 def test_windows_that_hide_more_and_short_texts_are_refused() -> None:
-    """Mistral 7B sees 4096 tokens; with four tokens, several answers are the same."""
     assert "4,096" in (refusal(TOPIC, MODELS["mistral-7b"], 5000) or "")
     assert refusal(TOPIC, MODELS["mistral-7b"], 4096) is None
     assert "at least 5" in (refusal(TOPIC, MODELS["gpt2"], 4) or "")

@@ -66,7 +66,6 @@ def observed(architecture: Architecture, tokens: int) -> dict[str, int]:
     ],
 )
 def test_the_counts_are_those_of_a_real_softmax(architecture: Architecture, tokens: int) -> None:
-    """Entries that are −∞, weights above 0 and sums; nothing is masked in an encoder, so that it is not asked."""
     expected = observed(architecture, tokens)
     if not architecture.causal:
         assert expected.pop("masked") == 0
@@ -76,7 +75,6 @@ def test_the_counts_are_those_of_a_real_softmax(architecture: Architecture, toke
 
 
 def test_the_root_is_that_of_a_heads_width() -> None:
-    """Of 64 in GPT-2, and of 192 in DeepSeek-V2, whatever YaRN multiplies by; T5 does not scale, so it isn't asked."""
     assert counted(MODELS["gpt2"], 10)["under_root"] == 64
     assert counted(MODELS["deepseek-v2-lite"], 10)["under_root"] == 192
     assert "under_root" not in counted(MODELS["t5-small"], 10)
@@ -92,7 +90,6 @@ def test_the_root_is_that_of_a_heads_width() -> None:
     ],
 )
 def test_what_is_not_true_of_a_model_is_refused(model: str, tokens: int, said: str) -> None:
-    """Weights beside a sink do not sum to 1; layers that see unlike many tokens have unlike many weights."""
     assert said in (refusal(TOPIC, MODELS[model], tokens) or "")
     with pytest.raises(TopicError):
         topic_for(TOPIC, MODELS[model], tokens)

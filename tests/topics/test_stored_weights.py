@@ -46,7 +46,6 @@ def answers(a: Architecture) -> dict[str, int]:
 
 @pytest.mark.parametrize(("family", "config", "name"), one_in(6, CONFIGS))
 def test_names_and_shapes_are_those_of_transformers(family: str, config: Mapping[str, Any], name: str) -> None:
-    """Each row is a parameter of a layer, by its name and in its stored shape."""
     a = build_architecture({**config, "architectures": [name]}, family)
     stored = {pattern.partition("{i}.")[2]: shapes for pattern, shapes in by_pattern(built(config, name)).items()}
     table = topic_for(TOPIC, a, TOKENS)
@@ -105,10 +104,6 @@ def output(model: Any) -> torch.Tensor:
 def test_the_slices_of_a_head_are_where_transformers_reads_them(
     family: str, config: Mapping[str, Any], name: str
 ) -> None:
-    """Keys that only zero queries meet change nothing, nor what the output projection makes of zero values.
-
-    Each pair of slices is where both numbers say, or something else of the layer would change.
-    """
     a = build_architecture({**config, "architectures": [name]}, family)
     of_head = slices(a)
     for silent, unread in ("qk", "vo"):
@@ -125,7 +120,6 @@ def test_the_slices_of_a_head_are_where_transformers_reads_them(
 
 
 def test_the_chosen_head_is_one_of_the_model_and_not_the_first() -> None:
-    """Of every family; if heads share a key/value head, it is the first that reads it."""
     for a in possible(TOPIC):
         j, key = sizes_for(TOPIC, a, TOKENS, TOKENS)["j"], answers(a)
         assert 0 < j < a.H, a.name
@@ -137,7 +131,6 @@ def test_the_chosen_head_is_one_of_the_model_and_not_the_first() -> None:
 
 
 def test_codegen_and_simplified_heads_are_refused() -> None:
-    """CodeGen's order is another one, and a sheet that gives each query head its keys would show what no file has."""
     assert "order" in (refusal(TOPIC, _all("codegen")[0], TOKENS) or "")
     grouped = next(a for a in _all("qwen3") if a.G < a.H)
     assert refusal(TOPIC, grouped, TOKENS) is None

@@ -33,14 +33,12 @@ def sizes(architecture: Architecture, tokens: int) -> dict[str, int]:
 
 
 def test_the_reference_holds_every_promised_family(oracle: Oracle) -> None:
-    """Seven of its models are of the promised families, each family among them."""
     assert len(covered(oracle)) == 7
     assert {entry["model_type"] for entry in oracle.values()} >= COVERED
 
 
 @pytest.mark.parametrize("tokens", TOKENS)
 def test_shapes_inside_a_head_are_those_that_transformers_computes(oracle: Oracle, tokens: int) -> None:
-    """All eight rows of the table, for every model and length of the reference (GPT-2 ends at 1,024)."""
     for name, (architecture, expected) in covered(oracle).items():
         count = min(tokens, expected["max_positions"] or tokens)
         observed = expected["activations"][str(count)]
@@ -51,7 +49,6 @@ def test_shapes_inside_a_head_are_those_that_transformers_computes(oracle: Oracl
 
 @pytest.mark.parametrize("tokens", TOKENS)
 def test_shapes_of_a_layer_are_those_of_its_projections(oracle: Oracle, tokens: int) -> None:
-    """What q_proj, k_proj, v_proj and o_proj give, their batch of one left out; GPT-2 makes all three in one matrix."""
     for name, (architecture, expected) in covered(oracle).items():
         count = min(tokens, expected["max_positions"] or tokens)
         observed = {
@@ -67,7 +64,6 @@ def test_shapes_of_a_layer_are_those_of_its_projections(oracle: Oracle, tokens: 
 
 
 def test_parameter_matrices_of_a_head_are_those_of_transformers(oracle: Oracle) -> None:
-    """W_Q, W_K, W_V and W_O of one head, rows first."""
     for name, (architecture, expected) in covered(oracle).items():
         table = SINGLE_HEAD.shapes(sizes(architecture, 100))
         assert {key: list(table[key]) for key in expected["weights_per_head"]} == expected["weights_per_head"], name
@@ -75,7 +71,6 @@ def test_parameter_matrices_of_a_head_are_those_of_transformers(oracle: Oracle) 
 
 @pytest.mark.parametrize(("heads", "groups"), [(4, 4), (6, 2), (8, 1)])
 def test_numpy_makes_the_shapes_of_a_grouped_layer(heads: int, groups: int) -> None:
-    """A layer of H query heads on G key/value heads, computed head by head and put side by side."""
     n, d, d_h, d_v = 5, 11, 3, 2
     x = np.ones((n, d))
     q, k, v = x @ np.ones((d, heads * d_h)), x @ np.ones((d, groups * d_h)), x @ np.ones((d, groups * d_v))
@@ -97,13 +92,11 @@ def test_numpy_makes_the_shapes_of_a_grouped_layer(heads: int, groups: int) -> N
 
 
 def test_a_layer_with_one_head_is_that_head() -> None:
-    """With H = G = 1 both tables agree in every tensor."""
     given = {"N": 7, "d": 12, "H": 1, "G": 1, "d_h": 5, "d_v": 4}
     assert ATTENTION_LAYER.shapes(given) == SINGLE_HEAD.shapes(given)
 
 
 def test_a_tensor_gives_its_sides_by_axis() -> None:
-    """Rows first: W_Q of a head is d × d_h."""
     tensor: Tensor = SINGLE_HEAD["W_Q"]
     assert (str(tensor.expression("rows")), str(tensor.expression("columns"))) == ("d", "d_h")
     assert ([str(side) for side in tensor.shape], tensor.parameter) == (["d", "d_h"], True)

@@ -70,7 +70,6 @@ def of_sheet(made: dict[str, torch.Tensor]) -> Shapes:
 
 @pytest.mark.parametrize(("class_name", "fields"), DECODERS)
 def test_the_loss_of_a_language_model_is_that_of_its_shifted_logits(class_name: str, fields: dict[str, int]) -> None:
-    """Whatever a model's own loss does, it is the mean over B·(N − 1) predictions of a next token."""
     model = built(class_name, fields)
     sizes, shapes = sheet_of(model)
     tokens = some_ids(sizes)
@@ -90,7 +89,6 @@ def test_the_loss_of_a_language_model_is_that_of_its_shifted_logits(class_name: 
 
 @pytest.mark.parametrize(("class_name", "fields"), ENCODER_DECODERS)
 def test_the_loss_of_a_decoder_needs_no_shift_of_its_logits(class_name: str, fields: dict[str, int]) -> None:
-    """Its input is shifted instead, by the model itself, so every position of a target text counts."""
     model = built(class_name, fields)
     sizes, shapes = sheet_of(model)
     targets = some_ids(sizes)
@@ -117,7 +115,6 @@ IMAGES = [(224, 16, 3, 1000), (32, 4, 1, 10), (30, 7, 3, 5)]  # side, side of a 
 def test_the_loss_of_an_image_classifier_is_that_of_its_class_token(
     image: int, patch: int, channels: int, classes: int
 ) -> None:
-    """224 × 224 pixels become 197 tokens; pixels beyond the last whole patch are left out."""
     fields = {"hidden_size": 12, "num_attention_heads": 3, "num_hidden_layers": 1, "intermediate_size": 20}
     model = built(
         "ViTForImageClassification",
@@ -150,7 +147,6 @@ def test_the_loss_of_an_image_classifier_is_that_of_its_class_token(
 
 @pytest.mark.parametrize(("positions", "bands"), [(1500, 80), (20, 7)])
 def test_a_convolution_halves_the_frames_of_sound(positions: int, bands: int) -> None:
-    """3000 frames become the 1500 tokens of Whisper's encoder, whose decoder is trained like any other."""
     model = built(
         "WhisperForConditionalGeneration",
         {
@@ -178,7 +174,6 @@ def test_a_convolution_halves_the_frames_of_sound(positions: int, bands: int) ->
 
 
 def test_every_model_with_a_sheet_predicts_tokens_or_classes() -> None:
-    """Those whose logits are over the vocabulary, one embedding table before the layers and one matrix after them."""
     for a in possible("text-to-loss"):
         if a.input == "image":
             assert a.extra["labels"] > 1, a.name
@@ -190,19 +185,16 @@ def test_every_model_with_a_sheet_predicts_tokens_or_classes() -> None:
 
 @pytest.mark.parametrize("model", ["bert-base", "modernbert-base"])
 def test_encoders_of_text_are_refused(model: str) -> None:
-    """They predict no next token, nor what an image shows."""
     assert "neither a next token" in (refusal("text-to-loss", MODELS[model], 50) or "")
 
 
 @pytest.mark.parametrize(("class_name", "classes"), [("ViTModel", 1000), ("ViTForImageClassification", 1)])
 def test_a_model_of_images_without_classes_is_refused(class_name: str, classes: int) -> None:
-    """Nothing of such a model has a class for its target."""
     fields = {**transformers.ViTConfig().to_dict(), "architectures": [class_name]}
     fields["id2label"] = dict.fromkeys(range(classes), "a class")
     assert "nor the class of an image" in (refusal("text-to-loss", build_architecture(fields, "The model"), 197) or "")
 
 
 def test_a_text_of_one_token_has_no_next_one() -> None:
-    """In a decoder's target text, the start token comes before it."""
     assert "choose at least 2 tokens" in (refusal("text-to-loss", MODELS["gpt2"], 1) or "")
     assert refusal("text-to-loss", MODELS["t5-small"], 1) is None

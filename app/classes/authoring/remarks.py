@@ -32,13 +32,7 @@ class Remark:
 
 
 def remarks_on(library: Library, worksheet: Worksheet) -> tuple[Remark, ...]:
-    """Everything the checker finds on a worksheet with its default model and length.
-
-    What matters comes first, and both parts are in the checker's order. A remark matters if its author can fix the
-    finding, or should describe it as a misconception. Its sentence has the names of misconceptions, not their keys, and
-    it has at most one proposal; several remarks never make the same one. The library must hold the worksheet's models;
-    it need not hold the worksheet.
-    """
+    """Everything the checker finds on a worksheet with its default model and length."""
     variant = Variant(worksheet, library.model(worksheet.model), worksheet.tokens, library.wording)
     names = {
         **{key: words.name for key, words in library.wording.misconceptions.items()},
@@ -56,7 +50,6 @@ def remarks_on(library: Library, worksheet: Worksheet) -> tuple[Remark, ...]:
 
 
 def _proposed_once(remarks: Sequence[Remark]) -> tuple[Remark, ...]:
-    """The remarks; a proposal that several of them make stays only with the last of these."""
     later = [{proposal for other in remarks[at + 1 :] for proposal in other.proposals} for at in range(len(remarks))]
     return tuple(
         replace(remark, proposals=tuple(each for each in remark.proposals if each not in after))
@@ -65,13 +58,6 @@ def _proposed_once(remarks: Sequence[Remark]) -> tuple[Remark, ...]:
 
 
 def _proposals(library: Library, variant: Variant, finding: Finding) -> Iterator[Proposal]:
-    """The one button that would fix a finding, or none.
-
-    What it does depends on the finding: set the number of tokens that the finding proposes, unless the sheet has a
-    sentence, whose length is fixed; state the hidden fact again that the finding is about; set the tolerance to 0;
-    remove the first of the author's misconceptions whose name the finding quotes; or, about words, restore the
-    automatic title, if the finding is then gone.
-    """
     sheet = variant.worksheet
     if (tokens := finding.proposed_tokens) and not sheet.sentence:  # whose number of tokens is a given
         yield Proposal(_("{tokens} tokens would tell them apart").format(tokens=tokens), f"set tokens {tokens}")
@@ -91,5 +77,4 @@ def _proposals(library: Library, variant: Variant, finding: Finding) -> Iterator
 
 
 def _with_names(message: str, names: Mapping[str, str]) -> str:
-    """A sentence with the names of misconceptions in place of their keys."""
     return re.sub("“([a-z0-9-]+)”", lambda match: f"“{names.get(match[1], match[1])}”", message)

@@ -38,10 +38,7 @@ _FIELDS = {"text": "text", "key": "text", "options": "options", "kind": "kind", 
 
 @dataclass(frozen=True)
 class QuestionFields:
-    """One question of the form as texts. `name` is its key, or begins with NEW_QUESTION; options are one a line.
-
-    What another kind asks for is kept, so that it is there again when the kind is changed back.
-    """
+    """One question of the form as texts. `name` is its key, or begins with NEW_QUESTION; options are one a line."""
 
     name: str
     text: str = ""
@@ -69,11 +66,7 @@ class TicketTexts:
 
 
 def texts_of_ticket(ticket: Ticket) -> TicketTexts:
-    """The texts that show a ticket in the form; `ticket_settings` turns them into the ticket's settings again.
-
-    A question's name is its key, and its options are one a line. What it lacks, such as the labels of a scale, is '';
-    so is a `pick_at_least` of 0.
-    """
+    """The texts that show a ticket in the form; `ticket_settings` turns them into the ticket's settings again."""
     questions = list[QuestionFields]()
     for each in ticket.questions:
         first, last = each.labels or ("", "")
@@ -84,12 +77,7 @@ def texts_of_ticket(ticket: Ticket) -> TicketTexts:
 
 
 def ticket_settings(texts: TicketTexts) -> dict[str, Any]:
-    """The settings of the form as in a ticket file, unchecked; `pick_at_least` stays a text, or is 0 if empty.
-
-    A question whose name begins with NEW_QUESTION gets a key made from its text, numbered if another question has that
-    key; any other keeps its name as the key, even if its text has changed. Only a scale has labels, and only a question
-    that asks to choose has options, without blank lines.
-    """
+    """The settings of the form as in a ticket file, unchecked; `pick_at_least` stays a text, or is 0 if empty."""
     keys = {question.name for question in texts.questions if not question.name.startswith(NEW_QUESTION)}
     questions = list[dict[str, Any]]()
     for question in texts.questions:
@@ -114,11 +102,7 @@ def ticket_settings(texts: TicketTexts) -> dict[str, Any]:
 
 
 def field_of_error(texts: TicketTexts, error: SettingError) -> str:
-    """The name of the form's field that an error of `ticket_of_settings` is about.
-
-    Of a question it is the part's field and the question's name: "options.why", "kind.why", and for labels "first.why"
-    or "last.why"; "text.why" for its key, for the question as a whole and for any other part. Else it is the setting.
-    """
+    """The name of the form's field that an error of `ticket_of_settings` is about."""
     setting, *path = error.path
     if setting != "questions" or not path:
         return str(setting)
@@ -127,11 +111,7 @@ def field_of_error(texts: TicketTexts, error: SettingError) -> str:
 
 
 def draft_ticket(texts: TicketTexts) -> Ticket:
-    """The ticket of a form for its preview, unchecked and with the key ""; it need not be one that can be saved.
-
-    Questions are cut to what a ticket may hold, in number and in length; title and instruction are not. A number of
-    questions to pick is 0 if it is empty, is not written in digits, or has more than two of them.
-    """
+    """The ticket of a form for its preview, unchecked and with the key ""; it need not be one that can be saved."""
     pick = texts.pick_at_least.strip()
     number = int(pick) if pick.isascii() and pick.isdigit() and len(pick) <= 2 else 0
     questions = tuple(map(_draft_question, texts.questions[:MAX_TICKET_QUESTIONS]))
@@ -146,12 +126,6 @@ def draft_ticket(texts: TicketTexts) -> Ticket:
 
 
 def _draft_question(question: QuestionFields) -> TicketQuestion:
-    """The question for a preview, unchecked: its key is its name, an unknown kind becomes "text", and an empty text
-    "…".
-
-    Text, number of options, each option and each label are cut to what a ticket may hold. Only a question that asks to
-    choose has options, and only a scale has labels.
-    """
     kind = cast(QuestionKind, question.kind if question.kind in get_args(QuestionKind) else "text")
     options = [line[:MAX_OPTION] for line in question.option_lines[:MAX_OPTIONS]] if kind.startswith("choose") else []
     labels = (question.first[:MAX_LABEL], question.last[:MAX_LABEL]) if kind == "scale" else ()
@@ -166,13 +140,7 @@ def _draft_question(question: QuestionFields) -> TicketQuestion:
 
 
 def arranged_ticket(texts: TicketTexts, action: str) -> tuple[TicketTexts, str]:
-    """The texts after "add", "up NAME", "down NAME" or "remove NAME", and the id of the element that gets the focus.
-
-    A question is added at the end. The focus goes to "text-NAME" of the question added; after a removal, to that of the
-    question before it (else the one now first), or to "do-add" if none is left; in all other cases to the button
-    pressed, "do-VERB-NAME". Any other action or name changes nothing, nor does adding beyond MAX_TICKET_QUESTIONS,
-    moving the first question up or the last one down.
-    """
+    """The texts after "add", "up NAME", "down NAME" or "remove NAME", and the id of the element that gets the focus."""
     verb, _space, name = action.partition(" ")
     questions, names = list(texts.questions), [question.name for question in texts.questions]
     focus = f"do-{verb}-{name}" if name else f"do-{verb}"
@@ -191,12 +159,7 @@ def arranged_ticket(texts: TicketTexts, action: str) -> tuple[TicketTexts, str]:
 
 
 def ticket_lines(ticket: Ticket) -> list[str]:
-    """A ticket as lines of text, by which two versions are compared.
-
-    One line each: title; instruction; how many questions to pick, only if there is such a rule; whether it is anonymous
-    or with names; then every question with its number from 1, its text, and in brackets its kind, options, labels, and
-    "required" if it is.
-    """
+    """A ticket as lines of text, by which two versions are compared."""
     rule, names = picking_rule(ticket), _("anonymous") if ticket.anonymous else _("with names")
     lines = [ticket.title, ticket.instruction, *([rule] if rule else []), names]
     for number, question in enumerate(ticket.questions, 1):

@@ -96,12 +96,7 @@ class MisconceptionTexts:
 
 @dataclass(frozen=True)
 class EditorTexts:
-    """The form of a worksheet as texts.
-
-    `fields` holds LINE_FIELDS, MARKDOWN_FIELDS and SWITCHES. An empty title stands for the one that `automatic_title`
-    gives; follow-through share and tolerance are in per cent. `rows` are all that the topic has, in order; `rows_of` is
-    the topic they are of.
-    """
+    """The form of a worksheet as texts. `fields` holds LINE_FIELDS, MARKDOWN_FIELDS and SWITCHES."""
 
     fields: Mapping[str, str]
     rows: tuple[RowTexts, ...] = ()
@@ -119,11 +114,7 @@ class EditorTexts:
 
 
 def read_worksheet_form(library: Library, key: str, texts: EditorTexts) -> Worksheet:
-    """The worksheet that the texts of a form describe, under this key.
-
-    The library must hold the imported models that the form names. Raises WorksheetFormError about the first field that
-    cannot be read, and if there is none, about the first setting that a worksheet cannot have.
-    """
+    """The worksheet that the texts of a form describe, under this key."""
     settings = _settings(library, texts)
     worksheet, errors = check_settings(key, settings, library.models, library.wording)
     if worksheet is None:
@@ -132,9 +123,8 @@ def read_worksheet_form(library: Library, key: str, texts: EditorTexts) -> Works
 
 
 def automatic_title(library: Library, topic: str, model: str) -> str:
-    """The title of a worksheet that was given none, such as "One head of LLaMA 7B", cut to MAX_SHORT_TEXT characters.
-
-    "" for an unknown topic or model.
+    """The title of a worksheet that was given none, such as "One head of LLaMA 7B", cut to MAX_SHORT_TEXT
+    characters.
     """
     words, known = library.wording.topics.get(topic), library.models.get(model)
     if known is None or words is None:
@@ -143,13 +133,8 @@ def automatic_title(library: Library, topic: str, model: str) -> str:
 
 
 def complete_rows(library: Library, texts: EditorTexts) -> EditorTexts:
-    """The texts with all rows that this topic has for this model, after topic or model was changed; `rows_of` becomes
-    the topic.
-
-    Rows that this topic and model lack are dropped; the others keep what was typed for them; new ones are asked. If the
-    topic is the same, rows stay in their order, and a new one comes after the row that it follows in the topic's table.
-    With another topic, all rows are in the table's order, and all are asked. Nothing changes if topic or model is
-    unknown, or if the topic cannot take the model.
+    """The texts with all rows that this topic has for this model, after topic or model was changed; `rows_of`
+    becomes the topic.
     """
     possible = rows_of_topic(library, texts)
     if not possible:
@@ -163,12 +148,8 @@ def complete_rows(library: Library, texts: EditorTexts) -> EditorTexts:
 
 
 def rows_of_topic(library: Library, texts: EditorTexts) -> tuple[str, ...]:
-    """The keys of the rows that a sheet on this topic with this model, and the form's bug if any, can ask for, in the
-    order of the topic's table.
-
-    The model is taken with a key/value head per query head if the form says so. A number of tokens that is not in
-    1..MAX_TOKENS counts as the default, 100. Empty if topic or model is unknown, or the topic cannot take the model.
-    Rows that the wording does not name are left out.
+    """The keys of the rows that a sheet on this topic with this model, and the form's bug if any, can ask for, in
+    the order of the topic's table.
     """
     topic, model = texts.fields["topic"], library.models.get(texts.fields["model"])
     if topic not in TOPICS or model is None:
@@ -191,8 +172,6 @@ def bug_in(fields: Mapping[str, str]) -> str:
 def _with_missing(order: Sequence[str], possible: Sequence[str]) -> list[str]:
     """The keys in order, each missing one of `possible` inserted after the nearest key before it in `possible`.
 
-    A key with none before it comes first. Keys of `order` that `possible` lacks stay.
-
     >>> _with_missing(["scores", "input"], ["input", "queries", "scores"])
     ['scores', 'input', 'queries']
     """
@@ -205,12 +184,6 @@ def _with_missing(order: Sequence[str], possible: Sequence[str]) -> list[str]:
 
 
 def _settings(library: Library, texts: EditorTexts) -> dict[str, Any]:
-    """The settings that the texts mean, named as in a worksheet file, with switches as booleans and numbers as numbers.
-
-    An empty title is replaced by the automatic one, or "Worksheet". Empty numbers are left out, and so are caption and
-    reason of a bug if the topic has no bugs. Raises WorksheetFormError for a text that is too long and what `_numbers`,
-    `_row_settings`, `_questions` and `_misconceptions` refuse; whether the settings are possible is not checked.
-    """
     fields = texts.fields
     title = _short(fields["title"], "title") or automatic_title(library, fields["topic"], fields["model"])
     settings: dict[str, Any] = {name: fields[name] for name in ("model", "topic", "notation", "answers", "tokens_are")}
@@ -228,17 +201,6 @@ def _settings(library: Library, texts: EditorTexts) -> dict[str, Any]:
 
 
 def _numbers(fields: Mapping[str, str]) -> dict[str, int | float]:
-    """Read the number fields: lengths in tokens, layer and head counted from 0, and two percentages as shares.
-
-    An empty field is left out, except `tokens`, which must be filled in. Lengths, layer and head are whole numbers of
-    at most _MAX_DIGITS digits, 0 included. `follow_share` may be up to 100 %, `tolerance` up to MAX_TOLERANCE (10 %);
-    the percent sign is optional, and "50" becomes 0.5. The range is `tokens_from` to `tokens_to`, which may be equal.
-    What a model or topic can take is not checked here.
-
-    Raises WorksheetFormError about the first problem in this order: a length, the layer or the head that cannot be read
-    or is too large; the empty end of a range with only one end; `tokens_to` if it is smaller than `tokens_from`; a
-    percentage that cannot be read or is too large.
-    """
     numbers: dict[str, int | float] = {}
     for name, example in _NUMBERS.items():
         if fields[name] or name == "tokens":
@@ -258,14 +220,6 @@ def _numbers(fields: Mapping[str, str]) -> dict[str, int | float]:
 
 
 def _row_settings(texts: EditorTexts) -> dict[str, Any]:
-    """Read the settings of the rows: "rows", "row_points", "row_names" and "row_hints".
-
-    "rows" lists the keys of the rows that are asked, in the form's order. The others map row keys to what was typed for
-    any row, asked or not. Empty texts are left out, and so are points of "1", the default.
-
-    Raises WorksheetFormError if no row is asked, if all rows that are asked have 0 points, if points of any row are not
-    a whole number from 0 to MAX_POINTS, or if a name or hint is longer than MAX_SHORT_TEXT characters.
-    """
     rows = [row.key for row in texts.rows if row.asked]
     if not rows:
         raise WorksheetFormError("rows", _("A sheet without rows asks nothing: tick at least one."))
@@ -281,10 +235,6 @@ def _row_settings(texts: EditorTexts) -> dict[str, Any]:
 
 
 def _points(row: RowTexts) -> int:
-    """The points of each box of a row.
-
-    Raises WorksheetFormError about "rows.KEY.points" for anything but a whole number from 0 to MAX_POINTS, also for "".
-    """
     if not _is_whole(row.points) or int(row.points) > MAX_POINTS:
         sentence = _("Write a whole number of points from 0 to {most}.").format(most=MAX_POINTS)
         raise WorksheetFormError(f"rows.{row.key}.points", sentence)
@@ -292,13 +242,6 @@ def _points(row: RowTexts) -> int:
 
 
 def _questions(texts: Sequence[QuestionTexts]) -> list[dict[str, Any]]:
-    """The settings "key", "text" and "model_answer" of each question that has a text or an answer, new ones with a key
-    made from the text.
-
-    Raises WorksheetFormError about "questions" for more than MAX_QUESTIONS, empty ones included, and about a field such
-    as "questions.0.text", whose number counts empty ones, too, for a text of more than MAX_SHORT_TEXT or an answer of
-    more than MAX_MARKDOWN characters.
-    """
     if len(texts) > MAX_QUESTIONS:
         sentence = _("A sheet has at most {most} questions: remove some.").format(most=MAX_QUESTIONS)
         raise WorksheetFormError("questions", sentence)
@@ -315,11 +258,6 @@ def _questions(texts: Sequence[QuestionTexts]) -> list[dict[str, Any]]:
 
 
 def _misconceptions(texts: Sequence[MisconceptionTexts]) -> list[dict[str, Any]]:
-    """The settings of the misconceptions with any text; a new one gets a key made from its name.
-
-    Raises WorksheetFormError: about the field "misconceptions" for too many, empty ones included, and about a field
-    such as "misconceptions.0.name", whose number counts empty ones, too, for what `_misconception` refuses.
-    """
     if len(texts) > MAX_AUTHOR_MISCONCEPTIONS:
         sentence = _("A sheet has at most {most} misconceptions: remove some.").format(most=MAX_AUTHOR_MISCONCEPTIONS)
         raise WorksheetFormError("misconceptions", sentence)
@@ -332,11 +270,6 @@ def _misconceptions(texts: Sequence[MisconceptionTexts]) -> list[dict[str, Any]]
 
 
 def _with_keys(entries: Sequence[dict[str, Any]], named_by: str, prefix: str = "") -> list[dict[str, Any]]:
-    """The entries of a list, each without a key given one made from `prefix` and its text in the field `named_by`.
-
-    A new key that an entry already has gets a number. An entry with a key keeps it, however it is worded. A new entry
-    whose text another entry has gets that entry's key, and is refused later for that.
-    """
     keys = {entry[named_by]: entry["key"] for entry in entries if entry["key"]}
     taken = set(keys.values())
     for text in (entry[named_by] for entry in entries):
@@ -347,11 +280,6 @@ def _with_keys(entries: Sequence[dict[str, Any]], named_by: str, prefix: str = "
 
 
 def _misconception(texts: MisconceptionTexts, at: str) -> dict[str, Any]:
-    """The settings "key" (empty for a new one), "name", "boxes", "question" and "explanation" of one misconception.
-
-    `at` is what its fields' names begin with, such as "misconceptions.0". Raises WorksheetFormError about the field of
-    a text that is empty or too long, and for boxes that `_boxes` refuses, which come first.
-    """
     boxes = _boxes(texts.boxes, f"{at}.boxes") if texts.boxes else {}
     needed = (
         ("name", texts.name, _("Give it a name that a colleague would understand.")),
@@ -372,13 +300,6 @@ def _misconception(texts: MisconceptionTexts, at: str) -> dict[str, Any]:
 
 
 def _boxes(text: str, at: str) -> dict[str, str]:
-    """The formula of each box, by the box's name, of lines such as "queries.columns = H*d", divided at the first "="
-    and stripped; blank lines are skipped, and an empty text gives {}.
-
-    Raises WorksheetFormError about the field `at` for a line without "=", box or formula, for a formula of more than
-    MAX_FORMULA characters, a box that comes twice, and more than MAX_MISCONCEPTION_BOXES boxes. Whether the box exists
-    and the formula can be read is not checked here.
-    """
     boxes: dict[str, str] = {}
     for number, line in enumerate(text.split("\n"), 1):
         box, equals, formula = (part.strip() for part in line.partition("="))
@@ -406,7 +327,6 @@ def _markdown(text: str, name: str) -> str:
 
 
 def _at_most(text: str, name: str, most: int) -> str:
-    """The text, unchanged; raises WorksheetFormError about the field `name` if it has more than `most` characters."""
     if len(text) > most:
         sentence = _("This has {length:,} characters: shorten it to {most:,}.")
         raise WorksheetFormError(name, sentence.format(length=len(text), most=most))
@@ -414,16 +334,10 @@ def _at_most(text: str, name: str, most: int) -> str:
 
 
 def _is_whole(text: str) -> bool:
-    """Whether a text is ASCII digits, at most _MAX_DIGITS of them."""
     return text.isascii() and text.isdigit() and len(text) <= _MAX_DIGITS
 
 
 def _whole(text: str, name: str, example: int) -> int:
-    """The number in a text of at most _MAX_DIGITS digits, without a sign.
-
-    Raises WorksheetFormError about the field `name` for anything else; the sentence repeats the text, cut, and the
-    example, and for an empty text asks for a number of tokens. Whether the number is too large is not checked here.
-    """
     if not _is_whole(text):
         typed = _("“{text}” is not a whole number: write one, such as {example}.")
         empty = _("Write a number of tokens, such as {example}.")
@@ -432,11 +346,6 @@ def _whole(text: str, name: str, example: int) -> int:
 
 
 def _share(text: str, name: str, highest: float) -> float:
-    """The share that a percentage means: 0.5 for "50" or "50 %", 0.125 for "12.5" or "12,5".
-
-    Raises WorksheetFormError about the field `name` for any other text, an empty one included, and for a share above
-    `highest`, which is itself allowed.
-    """
     number = text.removesuffix("%").strip()
     share = Decimal(number.replace(",", ".")) / 100 if _SHARE.fullmatch(number) else None
     if share is None or share > Decimal(str(highest)):
@@ -446,15 +355,6 @@ def _share(text: str, name: str, highest: float) -> float:
 
 
 def _form_error(error: SettingError, settings: Mapping[str, Any]) -> WorksheetFormError:
-    """The error of a setting as one of the form's field.
-
-    The field is named by the setting's path, such as "questions.0.text", with these exceptions: settings of rows are
-    "rows.KEY.points", ".name" or ".hint"; a known topic that the model cannot have is an error of the model; one of a
-    whole question or misconception is of its text or name, and one deeper inside of the field that it is in.
-
-    The sentence begins with "This" in place of the setting's name, and for a box of a misconception with its line. An
-    error of the setting "model" says that the model is no longer here.
-    """
     path = error.path
     if error.setting.startswith("row_"):
         kind = error.setting.removeprefix("row_").removesuffix("s")
@@ -480,12 +380,7 @@ def _form_error(error: SettingError, settings: Mapping[str, Any]) -> WorksheetFo
 
 
 def texts_of_worksheet(library: Library, worksheet: Worksheet) -> EditorTexts:
-    """The texts that show a worksheet in the form; `read_worksheet_form` reads them back.
-
-    The title is empty if it is the automatic one; layer and head are empty without a sentence for a real head, and so
-    are numbers that are not set. Shares are in per cent; switches are "yes" or "". Rows that the worksheet could ask
-    for and does not are there, too, not asked.
-    """
+    """The texts that show a worksheet in the form; `read_worksheet_form` reads them back."""
     title = automatic_title(library, worksheet.topic, worksheet.model)
     fields = {
         "title": "" if worksheet.title == title else worksheet.title,
@@ -521,10 +416,6 @@ def texts_of_worksheet(library: Library, worksheet: Worksheet) -> EditorTexts:
 
 
 def _row_texts(library: Library, worksheet: Worksheet, texts: EditorTexts) -> tuple[RowTexts, ...]:
-    """Every row that the worksheet asks or could ask for, with its points, name and hint, "" where it has none.
-
-    Asked rows are in the worksheet's order; each other row comes after the one before it in the topic's table.
-    """
     names, hints, points = worksheet.row_names, worksheet.row_hints, worksheet.row_points
     keys = _with_missing(worksheet.rows, rows_of_topic(library, texts))
     return tuple(
@@ -551,13 +442,7 @@ def _per_cent(share: float) -> str:
 
 
 def arrange(texts: EditorTexts, action: str) -> EditorTexts:
-    """The texts after what a button says, such as "up scores" or "remove-question 2"; unchanged for any other text.
-
-    "up KEY" and "down KEY" move a row by one. "add", "remove", "up" and "down" with "-question" or "-misconception"
-    change that list, at a place from 0; at the ends of a list, and beyond its limit, nothing changes. "set tokens 70"
-    writes into one of LINE_FIELDS, "state heads" no longer hides a fact, and "forget NAME" removes the misconceptions
-    with that name.
-    """
+    """The texts after what a button says, such as "up scores" or "remove-question 2"; unchanged for any other text."""
     verb, _space, argument = action.partition(" ")
     if verb == "set":
         name, _space, text = argument.partition(" ")
@@ -581,10 +466,6 @@ def arrange(texts: EditorTexts, action: str) -> EditorTexts:
 
 
 def _changed(entries: tuple[T, ...], act: str, place: int, new: Callable[[], T], most: int) -> tuple[T, ...]:
-    """The entries of a list after "remove", "up" or "down" (by one) at `place`, or "add"; unchanged for anything else.
-
-    "add" puts a new entry at the end, wherever `place` is; a list of `most` entries or more stays as it is.
-    """
     if act == "add":
         return (*entries, new()) if len(entries) < most else entries
     if act == "remove":
@@ -593,7 +474,6 @@ def _changed(entries: tuple[T, ...], act: str, place: int, new: Callable[[], T],
 
 
 def _moved(entries: tuple[T, ...], place: int, steps: int) -> tuple[T, ...]:
-    """The entries with the one at `place` moved down by `steps`, up if negative; unchanged if that is impossible."""
     if not (0 <= place < len(entries) and 0 <= place + steps < len(entries)):
         return entries
     order = list(entries)

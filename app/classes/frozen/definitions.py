@@ -31,12 +31,6 @@ def corrected_definition(
 ) -> Content:
     """A worksheet of a revision as the library defines it now, without the ticket, and with the snapshots of its
     models.
-
-    `models` are the keys of models that attempts have, to be included, too. Only the rows that both definitions ask are
-    kept, in the frozen order. A worksheet that the library no longer has, that has another topic now, that shares no
-    row with the frozen one, or that has not changed comes back as it was frozen. A model that the library no longer has
-    is the frozen one, and is left out if that is gone, too. The wording stays the frozen one. If models, misconceptions
-    or points have changed, the sheet gets an edition of its own, and so another sheet key.
     """
     frozen, frozen_library = worksheet_of(item), library_of(library, store, content)
     current = library.worksheets.get(item.key)
@@ -59,7 +53,6 @@ def corrected_definition(
 
 
 def _marks_edition(current: Worksheet, frozen: Worksheet) -> str:
-    """Twelve characters for the fields _MARKED_BY of `current`; "" if `frozen` has the same values in them."""
     now, before = ([getattr(sheet, name) for name in _MARKED_BY] for sheet in (current, frozen))
     return "" if now == before else hashlib.sha256(repr(now).encode()).hexdigest()[:12]
 

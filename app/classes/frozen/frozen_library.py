@@ -45,11 +45,7 @@ class _WordingSource:
 
 
 def library_of(library: Library, store: Store, content: Content) -> Library:
-    """The library of an activity with this content: its worksheets, and models and wording as they were frozen.
-
-    `library` is the present one; models that were not frozen, or whose snapshot is gone, come from it, and it is
-    returned itself if nothing has changed since. Results are cached; only the first call asks the database.
-    """
+    """The library of an activity with this content: its worksheets, and models and wording as they were frozen."""
     return _library_of(_Source(id(library), id(store), content.fingerprint, library, store, content))
 
 
@@ -59,11 +55,8 @@ def _library_of(source: _Source) -> Library:
 
 
 def make_library(library: Library, store: Store, content: Content) -> Library:
-    """The library of an activity with this content, as `library_of` describes it, but made anew each time.
-
-    It has only the content's worksheets, and the frozen models as well as all others of `library`. Without a snapshot,
-    wording and models are the present ones. `library` itself is returned if its wording and models, and the content's
-    worksheets, are all as they were frozen. Raises ConfigError for a frozen config that can no longer be read.
+    """The library of an activity with this content, as `library_of` describes it, but made anew each time. Raises
+    ConfigError for a frozen config that can no longer be read.
     """
     texts = store.activities.snapshots((content.wording, *content.models.values()))
     models = {key: _frozen_model(library, key, texts[hash_]) for key, hash_ in content.models.items() if hash_ in texts}
@@ -78,11 +71,7 @@ def make_library(library: Library, store: Store, content: Content) -> Library:
 
 
 def worksheet_of(item: FrozenWorksheet, **changed: Any) -> Worksheet:
-    """A worksheet as it was frozen, but for the `changed` fields.
-
-    Missing fields get their defaults, and fields that no longer exist are ignored. A bug that the bank still has as it
-    was frozen is taken from there, so that the worksheet equals the library's.
-    """
+    """A worksheet as it was frozen, but for the `changed` fields."""
     values = {**item.worksheet, **changed}
     if values.get("bug") in BUGS and values.get("frozen_bug") == freeze_bug(BUGS[values["bug"]]):
         del values["frozen_bug"]
@@ -123,11 +112,7 @@ def model_snapshot(model: Model) -> Snapshot:
 
 
 def freeze_model(library: Library, store: Store, activity: Activity, key: str) -> None:
-    """Add one more model to the stored revision that `activity` has, since a sheet code has given it to somebody.
-
-    Nothing happens if it is there already, if the activity is gone, or if it is an imported one, which the library
-    lacks: that stays as long as an attempt has it. The given `activity` does not change.
-    """
+    """Add one more model to the stored revision that `activity` has, since a sheet code has given it to somebody."""
     if key in activity.content.models or key not in library.models:
         return
     snapshot = model_snapshot(library.models[key])
@@ -139,9 +124,6 @@ def freeze_model(library: Library, store: Store, activity: Activity, key: str) -
 
 
 def _frozen_model(library: Library, key: str, content: str) -> Model:
-    """The model in a snapshot, the library's object if that is the same; raises ConfigError for a config that can no
-    longer be read.
-    """
     today = library.models.get(key)
     if today and model_snapshot(today).content == content:
         return today
@@ -152,7 +134,6 @@ def _frozen_model(library: Library, key: str, content: str) -> Model:
 
 
 def _frozen_wording(today: Wording, wording_hash: str, text: str | None) -> Wording:
-    """The wording with that hash and text; today's if its text is the same, or `text` is None, for no snapshot."""
     if text is None or text == today.text:
         return today
     return _wording_of(_WordingSource(id(today), wording_hash, today, text))

@@ -23,10 +23,7 @@ class FrozenRun:
 
 
 def freeze_run(variant: Variant, activity: Activity | None = None, sheet_number: int = 0) -> FrozenRun:
-    """What is stored with a run: its worksheet, sizes, model and sheet number, and an activity's wording and models.
-
-    Without an activity, in practice, the wording is "", which means the present one, and the model is the only one.
-    """
+    """What is stored with a run: its worksheet, sizes, model and sheet number, and an activity's wording and models."""
     model, earlier = model_snapshot(variant.model), activity.content if activity else Content((), None, "")
     models = {**earlier.models, variant.model.key: model.hash}
     content = Content((frozen_form(variant.worksheet),), None, earlier.wording, models)
@@ -36,9 +33,8 @@ def freeze_run(variant: Variant, activity: Activity | None = None, sheet_number:
 
 
 def sheet_of_run(library: Library, store: Store, run: Run) -> Variant:
-    """The sheet that a run was started on, as it was then; in practice its wording is the present one.
-
-    Raises WorksheetError if its model was an imported one that no longer exists.
+    """The sheet that a run was started on, as it was then; in practice its wording is the present one. Raises
+    WorksheetError if its model was an imported one that no longer exists.
     """
     content, sizes = Content.from_json(run.frozen["content"]), VariantSizes(**run.frozen["sizes"])
     # Runs in practice are of ever new sheets: remembered, they would displace the libraries of activities.

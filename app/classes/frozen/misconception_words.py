@@ -19,9 +19,8 @@ from app.store import Activity, Content, Store
 
 @dataclass(frozen=True)
 class MisconceptionWords:
-    """The names and explanations of misconceptions by their keys.
-
-    `author` finds a misconception that a teacher described; None for a key that is none, or that no sheet has.
+    """The names and explanations of misconceptions by their keys. `author` finds a misconception that a teacher
+    described; None for a key that is none, or that no sheet has.
     """
 
     wording: Wording
@@ -41,16 +40,10 @@ class MisconceptionWords:
 def misconception_words(
     library: Library, store: Store, activity: Activity, wording: Wording | None = None
 ) -> MisconceptionWords:
-    """The names and explanations of an activity's misconceptions, in `wording` or, if None, the newest revision's.
-
-    They are looked up when they are asked for. An author's misconception is taken from the newest revision that the
-    activity has; if that lacks it, from what attempts were marked by: corrected definitions, then earlier revisions,
-    each newest first.
-    """
+    """The names and explanations of an activity's misconceptions, in `wording` or, if None, the newest revision's."""
 
     @cache
     def author(key: str) -> AuthorMisconception | None:
-        """The first misconception with this key in `_contents`, None without one; no query for a catalogue's key."""
         if not key.startswith(AUTHOR_MISCONCEPTION_PREFIX):
             return None
         sheets = (worksheet_of(item) for content in _contents(store, activity) for item in content.items)
@@ -60,11 +53,6 @@ def misconception_words(
 
 
 def _contents(store: Store, activity: Activity) -> Iterator[Content]:
-    """What attempts of an activity are or were marked by: the newest revision, corrected definitions, then all
-    revisions.
-
-    Only the newest revision needs no query.
-    """
     yield activity.content
     yield from reversed(store.regrades.definitions(activity.id).values())
     yield from reversed(store.activities.revisions(activity).values())

@@ -21,11 +21,7 @@ from app.store import Activity, Content, FrozenWorksheet, Store
 
 @dataclass(frozen=True)
 class Offer:
-    """The library and the exit tickets that an activity's content is frozen from. `activity` is None for a new one.
-
-    `corrected` are those of its worksheets, as students have them, that are defined otherwise now, and
-    `ticket_corrected` says the same of its exit ticket.
-    """
+    """The library and the exit tickets that an activity's content is frozen from. `activity` is None for a new one."""
 
     library: Library
     tickets: Mapping[str, Ticket]
@@ -34,11 +30,8 @@ class Offer:
     ticket_corrected: bool = False
 
     def freeze(self, worksheets: Sequence[ChosenWorksheet | str], ticket: str) -> Content:
-        """The content of the activity with these worksheets, and the exit ticket with key `ticket`, none if it has no
-        such key.
-
-        A worksheet that stays the same keeps its sheet key. Raises WorksheetError for a worksheet that is not offered,
-        TokensError and TopicError for a model or a number of tokens that it cannot have.
+        """The content of the activity with these worksheets, and the exit ticket with key `ticket`, none if it has
+        no such key.
         """
         content = freeze(self.library, worksheets, self.tickets.get(ticket))
         if self.activity is None:
@@ -56,14 +49,7 @@ def offer_of(
     corrections: Collection[str] = (),
     new_ticket: bool = False,
 ) -> Offer:
-    """What can be chosen for an activity, None for a new one; `library` and `tickets` are the present ones.
-
-    A draft gets everything as it is now. Later, what students have stays, except the corrected worksheets whose keys
-    are in `corrections`, with their present models, and the ticket if `new_ticket`. The wording is the present one for
-    a draft or if any correction is taken, else the frozen one. For drafts, too, what the present library lacks is
-    offered as it was frozen, and the offer lists the worksheets of the activity that are defined otherwise now, taken
-    or not, as they were frozen, and says whether the ticket is.
-    """
+    """What can be chosen for an activity, None for a new one; `library` and `tickets` are the present ones."""
     if activity is None:
         return Offer(library, tickets)
     frozen, ticket = library_of(library, store, activity.content), frozen_ticket(activity.content)
@@ -93,10 +79,8 @@ def offer_of(
 
 
 def content_to_open(library: Library, tickets: Mapping[str, Ticket], store: Store, activity: Activity) -> Content:
-    """What students get once an activity is opened: a draft's sheets and ticket as they are defined now.
-
-    A worksheet or ticket that is no longer there stays as it was frozen. An activity that is no draft gives its
-    content, unchanged. Nothing is stored. Raises what `Offer.freeze` raises.
+    """What students get once an activity is opened: a draft's sheets and ticket as they are defined now. Raises what
+    `Offer.freeze` raises.
     """
     content = activity.content
     if activity.state != "draft":
@@ -107,11 +91,6 @@ def content_to_open(library: Library, tickets: Mapping[str, Ticket], store: Stor
 
 
 def _is_corrected(library: Library, frozen_library: Library, item: FrozenWorksheet) -> bool:
-    """Whether the library has this worksheet of an activity, but defines it, or one of its models, otherwise now.
-
-    False if the library lacks the worksheet. A model that `library` lacks does not count; one that only
-    `frozen_library` lacks counts as changed.
-    """
     if item.key not in library.worksheets:
         return False
     models = [key for key in models_of(item) if key in library.models]
@@ -121,13 +100,6 @@ def _is_corrected(library: Library, frozen_library: Library, item: FrozenWorkshe
 
 
 def _as_stored(item: FrozenWorksheet, content: Content, before: Content) -> FrozenWorksheet:
-    """A worksheet of a content, in the form it had in `before` if it is the same, so that its sheet key stays.
-
-    It is the same if its definition, what was chosen for it, and the snapshots of its models are. One that `before`
-    lacks is returned as it is. If one of its models has another snapshot than in `before`, so that other answers may be
-    right, it gets another edition, and with it another sheet key. Any other change keeps the edition that it had, if it
-    had one.
-    """
     stored = next((each for each in before.items if each.key == item.key), None)
     if stored is None:
         return item
@@ -141,6 +113,6 @@ def _as_stored(item: FrozenWorksheet, content: Content, before: Content) -> Froz
 
 
 def edition_of(models: Mapping[str, str], before: Mapping[str, str]) -> str:
-    """A hash of these models, by key, if any of them has another hash in `before`; else "". New keys don't count."""
+    """A hash of these models, by key, if any of them has another hash in `before`; else ""."""
     changed = any(before.get(key, model_hash) != model_hash for key, model_hash in models.items())
     return hashlib.sha256(repr(sorted(models.items())).encode()).hexdigest()[:12] if changed else ""

@@ -47,11 +47,7 @@ class DeckSides:
 
 
 def deck_sides(pen: Pen, tensor: str) -> DeckSides:
-    """What each side of a tensor counts in a drawing: its last two sides are rows and columns.
-
-    Of the sides before them, the first counts texts if the topic has a batch and the tensor is no parameter; the next,
-    or else the first, counts cards. Texts and cards are None where no side is left for them.
-    """
+    """What each side of a tensor counts in a drawing: its last two sides are rows and columns."""
     *before, rows, columns = pen.shapes.table[tensor].sides
     is_batched = TOPICS[pen.shapes.variant.worksheet.topic].batched and not pen.shapes.table[tensor].parameter
     texts = before.pop(0) if before and is_batched else None
@@ -82,11 +78,7 @@ class Deck:
         return fast_replace(self, box=self.box.moved(x, y), edges=tuple(edge.moved(x, y) for edge in self.edges))
 
     def ends(self, blank: Blank, side: EdgeSide) -> tuple[Point, Point]:
-        """Both ends of one of its sides, drawn at `side` of the front card; "lower" and "upper" are corners.
-
-        Cards and texts go from the lower right corner for "lower", else from the upper left one, to the right and up.
-        The "top" and "right" of a card are those of the last card.
-        """
+        """Both ends of one of its sides, drawn at `side` of the front card; "lower" and "upper" are corners."""
         rect, depth = self.box.rect, self.box.depth
         if blank in (self.sides.cards, self.sides.texts):
             right, up = self.cards_end if blank == self.sides.cards else depth
@@ -96,13 +88,7 @@ class Deck:
 
 
 def deck_of(pen: Pen, tensor: str, products: str, *, transposed: bool) -> Deck:
-    """A tensor with the lower left corner of its front card at (0, 0); no labels, and nothing inside its cards yet.
-
-    `transposed` cards have their columns from top to bottom. A length that is not known is drawn in a fixed size, of
-    up to three cards and two texts. Cards are as deep in px as their number is on the scale, half of that if the tensor
-    has texts, and a single card has no depth. At most MOST_CARDS cards are drawn, fewer if they would be closer than
-    MIN_CARD_PX, and at most MOST_TEXTS texts; a deck with more is marked as thinned. It takes part in `products`.
-    """
+    """A tensor with the lower left corner of its front card at (0, 0); no labels, and nothing inside its cards yet."""
     sides, lengths = deck_sides(pen, tensor), pen.shapes.lengths
     width, height = (
         pen.sizes.scale.px(lengths[side]) if side in lengths else UNKNOWN_DECK_PX
@@ -125,12 +111,6 @@ def deck_of(pen: Pen, tensor: str, products: str, *, transposed: bool) -> Deck:
 
 
 def _odd_cards(pen: Pen, sides: DeckSides, count: int, stacks: int) -> Iterator[int]:
-    """Yield the cards that belong to every second group of query heads, the second group first, the fourth next.
-
-    A card is its place minus 1: 0 is the one behind the front card, and places run on from text to text. The drawn
-    cards of each text are divided evenly among the groups. Nothing unless the cards count H or G alone, at least as
-    many are drawn as there are groups, and the model has more than one group and fewer than heads.
-    """
     groups, heads = pen.shapes.variant.sizes["G"], pen.shapes.variant.sizes["H"]
     if sides.cards is None or not (1 < groups < heads) or count < groups:
         return
@@ -144,13 +124,7 @@ def _odd_cards(pen: Pen, sides: DeckSides, count: int, stacks: int) -> Iterator[
 def with_edges(
     pen: Pen, deck: Deck, sides: Sequence[tuple[Blank | None, EdgeSide, EdgeShown]], named: set[str]
 ) -> Deck:
-    """A copy of the deck with labels at `sides` alone; entries whose blank is None are skipped.
-
-    Each entry is a blank, the side of the front card, and how much is shown. The name of what a side counts is written
-    only if that is "label" and the name is not in `named`, to which it is then added. "under" is drawn as "below". The
-    letter of a card that is too small to hold it goes with the label of the "under" side if `sides` has one, else above
-    the deck. Labels that would overlap are moved outwards.
-    """
+    """A copy of the deck with labels at `sides` alone; entries whose blank is None are skipped."""
     edges, box = list[Edge](), deck.box
     letter = "" if box.letter_fits else box.symbol
     takes_letter = any(side == "under" for _, side, _ in sides)

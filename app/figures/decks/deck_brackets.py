@@ -28,13 +28,7 @@ class _DrawnSide:
 
 
 def deck_brackets(pen: Pen, plan: FigurePlan, decks: Sequence[Deck]) -> Iterator[MismatchBracket]:
-    """Yield a bracket for each pair of sides that should be equal and are not, at the longer one if a deck shows it.
-
-    Otherwise it is at the shorter one; a pair of which neither is drawn has none. The bracket spans what the longer
-    side has beyond the shorter, and says '896 ≠ 840', the longer first. A side that merges others is compared with
-    their product, which is drawn at the last of them as '14 · 60'. Of two decks of one tensor, the first has the
-    bracket.
-    """
+    """Yield a bracket for each pair of sides that should be equal and are not, at the longer one if a deck shows it."""
     shapes, deck_of = pen.shapes, {deck.box.tensor: deck for deck in reversed(decks)}  # the first of a tensor
     for mismatch in shapes.mismatches_in(plan.results):
         parts = mismatch.parts or (mismatch.right,)  # of merged sides, the last stands for their product
@@ -51,12 +45,6 @@ def deck_brackets(pen: Pen, plan: FigurePlan, decks: Sequence[Deck]) -> Iterator
 
 
 def _drawn(blank: Blank, deck: Deck) -> _DrawnSide:
-    """The line along which a side of a deck can have a bracket, AWAY_PX from the cards, and the direction to the cards.
-
-    A number of cards or texts has it along the cards behind: at their lower right corners if the side's label is there,
-    else at their upper left corners. The columns have it below the front card and the rows left of it, or the other way
-    round if the card is transposed. Lines run to the right or up.
-    """
     rect = deck.box.rect
     if blank in (deck.sides.cards, deck.sides.texts):
         edge = next((e for e in deck.edges if e.blank == blank), None)
@@ -74,10 +62,6 @@ def _drawn(blank: Blank, deck: Deck) -> _DrawnSide:
 
 
 def _bracket(side: _DrawnSide, share: float, text: str, result: str) -> MismatchBracket:
-    """The bracket along a side, from the point at `share` of its length to its end.
-
-    If that is shorter than LEAST_PX, it starts earlier, and on a side that is itself shorter it ends beyond the side.
-    """
     (x1, y1), (x2, y2), (away_x, away_y) = side.start, side.end, side.toward
     length = math.hypot(x2 - x1, y2 - y1)
     along = (abs(away_y), -abs(away_x))  # to the right or up, as all sides run

@@ -1,9 +1,6 @@
-"""One step of a layer's heads as decks of cards: from a slab to a deck, or two decks multiplied card by card.
-
-A deck that is made of one other is right of it, after an arrow with the name of the function. Of two decks that are
-broadcast, the second is right of the first, after its sign, and the result right of that. The product of two decks is
-one product for each pair of cards, so the front cards are in the corner layout of a product: the left deck next to the
-result, the right one above it, with an arc between the sides that are summed over.
+"""One step of a layer's heads as decks of cards: from a slab to a deck, or two decks multiplied card by card. A deck
+that is made of one other is right of it, after an arrow with the name of the function. Of two decks that are
+broadcast, the second is right of the first, after its sign, and the result right of that.
 """
 
 from __future__ import annotations
@@ -45,12 +42,7 @@ class _DeckFigure:
     named: set[str] = field(default_factory=set)
 
     def sketch(self) -> Sketch:
-        """Draw the plan's left deck, then each result with its operands, and move labels to free places.
-
-        A product is in the corner layout with an arc, a bracket at each mismatch and no sign. A result of broadcasting
-        or concatenation is after its second operand's sign and deck and a "=", any other after an arrow. The flow has
-        the frame to look at for each result, and the states of the parts that are worked on.
-        """
+        """Draw the plan's left deck, then each result with its operands, and move labels to free places."""
         left = self._deck(self.plan.left)
         is_product = isinstance(self.pen.shapes.table[self.plan.results[0]].made_by, Matmul)
         sides = _outer_sides(left, has_arc=is_product)
@@ -79,7 +71,6 @@ class _DeckFigure:
         return fast_replace(sketch, flow=Flow((), dict(self._frames(sketch)), {}, states))
 
     def _deck(self, tensor: str, *, transposed: bool = False) -> Deck:
-        """A deck at the origin, with the products that it takes part in."""
         results = [key for key in self.plan.results if tensor in (key, *self._operands(key))]
         products = " ".join(dict.fromkeys([*results, *([tensor] if tensor == self.plan.left else [])]))
         return deck_of(self.pen, tensor, products, transposed=transposed)
@@ -91,12 +82,6 @@ class _DeckFigure:
     # Places
 
     def _place_step(self, key: str, sign_text: str, of: str) -> None:
-        """Place the deck of `key` right of everything placed so far, after a sign that belongs to the result `of`.
-
-        It is labelled at all outer sides. The sign is at half the height of the lower of this deck and the left operand
-        of `of`. Only above an arrow is the name of the function that makes the tensor, cut after each "_", where a line
-        may break: ('repeat_', 'interleave').
-        """
         deck = self._deck(key)
         deck = with_edges(self.pen, deck, _outer_sides(deck), self.named)
         right = max(rect.right for each in (*self.placed.values(), *self.above.values()) for rect in each.rects)
@@ -110,11 +95,6 @@ class _DeckFigure:
         self.placed[key] = deck.moved(right + width + 2 * STEP_GAP_PX - min(rect.x for rect in deck.rects), 0.0)
 
     def _place_product(self, key: str, operand: str) -> None:
-        """Place a result right of its left operand, and its right operand above all cards of the result.
-
-        The right operand has the same left edge, and is transposed if the drawing transposes it. Both are moved further
-        right if the result or one of its labels would touch a label of the left operand.
-        """
         left = self.placed[self._operands(key)[0]]
         result, right = self._deck(key), self._deck(operand, transposed=self.pen.sizes.is_drawn_transposed(key))
         result = with_edges(self.pen, result, self._in_corner(key, result), self.named)
@@ -128,11 +108,6 @@ class _DeckFigure:
         self.above[key] = right.moved(x, result.box.extent.y - DECKS_PX)
 
     def _over(self, key: str, deck: Deck) -> _Sides:
-        """The sides of a right operand: cards at "upper", the inner side "right", the outer side "top", texts "lower".
-
-        The inner side is the rows, of a transposed card the columns. It and the cards always have a label; the outer
-        side and the texts have one if `_if_mismatched` says so.
-        """
         sides = deck.sides
         inner, outer = (sides.columns, sides.rows) if deck.box.transposed else (sides.rows, sides.columns)
         return [
@@ -143,10 +118,6 @@ class _DeckFigure:
         ]
 
     def _in_corner(self, key: str, deck: Deck) -> _Sides:
-        """The sides of a result between two decks: cards at "lower", rows at "right", columns "under", texts "lower".
-
-        All are labelled, except that texts are as `_if_mismatched` says.
-        """
         sides = deck.sides
         return [
             (sides.cards, "lower", "label"),
@@ -156,11 +127,6 @@ class _DeckFigure:
         ]
 
     def _if_mismatched(self, result: str, blank: Blank | None) -> EdgeShown:
-        """Return "label" if known sides of the product that should be equal, this one among them, differ; else "focus".
-
-        On a sheet in letters they differ if they mean different things. If the drawing compares nothing, "label" for
-        every known side of a tensor that the sheet asks for. None is always "focus".
-        """
         shapes = self.pen.shapes
         if not shapes.shows_mismatches:
             return "label" if blank and blank in shapes.lengths and shapes.is_asked(blank) else "focus"
@@ -169,11 +135,6 @@ class _DeckFigure:
         return "label" if len({lengths[each] for each in partners if each in lengths}) > 1 else "focus"
 
     def _arc(self, key: str) -> Arc:
-        """The arc of a product, from the left deck's columns to the right deck's inner side.
-
-        If the two differ (on a sheet in letters, in meaning), it is a mismatch and goes only as far as the side drawn
-        shorter. It is open if one of them is not known, and never a mismatch if the drawing compares nothing.
-        """
         left, right = self.placed[self._operands(key)[0]], self.above[key]
         inner = (left.sides.columns, right.sides.columns if right.box.transposed else right.sides.rows)
         mismatch = self.pen.shapes.differ(*inner)
@@ -188,10 +149,6 @@ class _DeckFigure:
     # What is worked on, and where to look
 
     def _frames(self, sketch: Sketch) -> Iterator[tuple[str, Rect]]:
-        """Yield each result with the part of the drawing to look at, and the figure's left deck with the first of them.
-
-        It is the `view_of` the result, its operands, their labels, and the signs and brackets of this product.
-        """
         for at, key in enumerate(self.plan.results):
             decks = [self.placed[key], self.placed[self._operands(key)[0]]]
             decks += [self.above[key]] if key in self.above else []
@@ -209,12 +166,6 @@ class _DeckFigure:
 
 
 def _outer_sides(deck: Deck, *, has_arc: bool = False) -> _Sides:
-    """The labelled sides of a deck that is neither the result nor the right operand of a product, with the place of
-    each.
-
-    Cards are at "upper", rows "left", columns "below" and texts "lower", all with their names. With `has_arc`, an arc
-    above the deck, the columns are "under", where the letter is written that has no room inside the card.
-    """
     sides = deck.sides
     return [
         (sides.cards, "upper", "label"),

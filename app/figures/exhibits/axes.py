@@ -46,10 +46,8 @@ class DrawnAxis:
 
     @property
     def label_lines(self) -> tuple[str, ...]:
-        """What it counts on one line, '100 tokens' or '131,072 tokens'; a name of several words on two: '1500 encoder'
-        and 'tokens'.
-
-        A length in letters is on a line before the name. Without a name there is only the length.
+        """What it counts on one line, '100 tokens' or '131,072 tokens'; a name of several words on two: '1500
+        encoder' and 'tokens'.
         """
         if not self.name or not self.text.replace(",", "").isdecimal():
             return tuple(filter(None, (self.text, self.name)))
@@ -72,9 +70,6 @@ class DrawnAxis:
 def cells_of(lengths: Iterable[int]) -> Mapping[int, int]:
     """How many cells long each length is drawn: up to six as it is, and longer ones from 7 on, in their order.
 
-    A length at least 4 times the one before is drawn one cell longer than that, from 16 times on two cells; if this
-    needs more than MAX_CELLS, every length is one cell longer than the one before.
-
     >>> cells_of([100, 128, 128, 4096])
     {100: 7, 128: 8, 4096: 11}
     """
@@ -89,12 +84,8 @@ def cells_of(lengths: Iterable[int]) -> Mapping[int, int]:
 
 
 def drawn_axis(shapes: TypedShapes, blank: Blank, cells: Mapping[int, int]) -> DrawnAxis:
-    """A side of a matrix with its length, coloured and named after what that length counts in this model.
-
-    `cells` is how many cells long each length is drawn. The wording names sizes that count tokens, V or E; other sizes
-    are "features", and a length that is no size has no name. The first six cells, or fewer, have names: for N tokens of
-    a model that reads text and for M tokens these are words, for M of another sentence; for a single new token "new
-    token"; for anything else numbers from 1. Raises KeyError for a side without a length.
+    """A side of a matrix with its length, coloured and named after what that length counts in this model. Raises
+    KeyError for a side without a length.
     """
     length, kind = shapes.lengths[blank], edge_kind(shapes, blank)
     expression = shapes.expression(blank)

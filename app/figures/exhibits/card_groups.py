@@ -38,11 +38,7 @@ class CardGroups:
 
     @cached_property
     def columns(self) -> dict[int, float]:
-        """The left end of each group, by its key card, at equal steps over ROOM.
-
-        Before a group whose key/value head does not follow the one before, or is not the first, there is half a step
-        more, for a sign.
-        """
+        """The left end of each group, by its key card, at equal steps over ROOM."""
         slots = dict[int, float]()
         slot = 0.0
         for before, head in pairwise([-1, *self.key_cards]):
@@ -64,11 +60,7 @@ class CardGroups:
         yield from self.cards.cards(key, [(head, x, y)], state, labelled=True)
 
     def fan(self, key: str, key_head: int, y: float, state: str = "", on_top: int | None = None) -> Iterator[Part]:
-        """Yield the cards of `key` whose heads read one key/value head, `fanned` of them from the back to the front.
-
-        The first card is at height `y`. The last head, or `on_top`, is in front, and behind it are the first of the
-        others. With `on_top`, that card is marked "now" and `state` is ignored.
-        """
+        """Yield the cards of `key` whose heads read one key/value head, `fanned` of them from the back to the front."""
         step, fall = self._fan(key)
         top = self.cards.heads.readers_of(key_head)[-1] if on_top is None else on_top
         below = [head for head in self.cards.heads.readers_of(key_head) if head != top]
@@ -84,7 +76,6 @@ class CardGroups:
         return Part(f"{name}-{key_head}", (PathMark(path, f"fit {state}".strip()),))
 
     def _center(self, key_head: int) -> float:
-        """The middle of a group, whose query cards begin at its left end."""
         return self.columns[key_head] + self._fan_width("queries") / 2
 
     @property
@@ -92,10 +83,6 @@ class CardGroups:
         return min((b - a for a, b in pairwise(self.columns.values())), default=ROOM) - BETWEEN_GROUPS
 
     def _fan(self, key: str) -> tuple[float, float]:
-        """How far each card of a group is right of the one before it, at most 13 px, and below it, at most 3 px.
-
-        Both are less if a group has no room for that, or would fall more than MOST_FALL.
-        """
         gaps = max(self.fanned - 1, 1)
         return (min(13.0, (self._room - self.cards.width(key)) / gaps), min(3.0, MOST_FALL / gaps))
 

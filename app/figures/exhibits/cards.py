@@ -25,9 +25,8 @@ MOST_STRIPES = 32  # of one matrix that are drawn
 
 @dataclass(frozen=True)
 class Cards:
-    """The stripes and cards of one layer; `letters` are those of the sheet's notation, by matrix.
-
-    `widest` is the most px that a card may be wide.
+    """The stripes and cards of one layer; `letters` are those of the sheet's notation, by matrix. `widest` is the
+    most px that a card may be wide.
     """
 
     heads: LayerHeads
@@ -63,10 +62,7 @@ class Cards:
         return self.stripe * len(self.shown(key))
 
     def stripes(self, key: str, x: float, y: float, stripe: float) -> Iterator[Part]:
-        """Yield the stripes of a matrix, from (x, y), each `stripe` px wide.
-
-        The two None of `shown` leave a gap of two stripes.
-        """
+        """Yield the stripes of a matrix, from (x, y), each `stripe` px wide."""
         css = f"matrix {self.heads.table[key].role}"
         for place, head in enumerate(self.shown(key)):
             if head is not None:
@@ -82,10 +78,8 @@ class Cards:
         labelled: bool = False,
         prefix: str = "",
     ) -> Iterator[Part]:
-        """Yield cards of heads at their upper left corners, with the head's number on the last, or all if `labelled`.
-
-        `placed` are (head, x, y); a head of None is skipped. `state` is added to their classes, `prefix` goes before
-        their keys, which without it are those of the stripes. The data of each card has its "head".
+        """Yield cards of heads at their upper left corners, with the head's number on the last, or all if
+        `labelled`.
         """
         css = f"matrix {self.heads.table[key].role} card {state}".strip()
         width = self.width(key)
@@ -118,7 +112,6 @@ class Cards:
         return f"{format_number(self.heads.slab(key)[1])} = {count} · {format_number(columns)}"
 
     def _tint(self, key: str, head: int) -> str:
-        """The class "odd" for heads of every second group, else ""; heads that share a key/value head are a group."""
         group = head if self.heads.count(key) == self.heads.count("keys") else self.heads.read_by(head)
         return "odd" if group % 2 else ""
 

@@ -11,9 +11,8 @@ MOST_GROUPS = 8  # of cards around their key card that are drawn
 
 @dataclass(frozen=True)
 class Dealing:
-    """How far a visitor is: right answers so far, and the key card tried for the next query card, if any.
-
-    `known` are the matrices whose decks the visitor has typed right; others keep their question marks.
+    """How far a visitor is: right answers so far, and the key card tried for the next query card, if any. `known`
+    are the matrices whose decks the visitor has typed right; others keep their question marks.
     """
 
     heads: LayerHeads
@@ -23,10 +22,8 @@ class Dealing:
 
     @property
     def rounds(self) -> tuple[int, ...]:
-        """The query heads that the visitor is asked for: in the middle of the second group, the last, the middle one.
-
-        They are asked for in this order, each once, so that a layer with few heads has fewer rounds. With a single
-        group, the first is the last head, too.
+        """The query heads that the visitor is asked for: in the middle of the second group, the last, the middle
+        one.
         """
         count, shared = self.heads.count("queries"), self.heads.shared_by
         return tuple(dict.fromkeys(min(count - 1, head) for head in (shared + shared // 2, count - 1, count // 2)))
@@ -54,10 +51,8 @@ class Dealing:
 
     @property
     def key_cards(self) -> tuple[int, ...]:
-        """The key/value heads that are drawn as cards, in ascending order: all, unless there are more than MOST_GROUPS.
-
-        Then MOST_GROUPS - 1 are chosen, by preference: head 0, those that the asked query heads read, those after
-        these, those before these, then others from the first on.
+        """The key/value heads that are drawn as cards, in ascending order: all, unless there are more than
+        MOST_GROUPS.
         """
         count = self.heads.count("keys")
         asked_cards = [self.heads.read_by(head) for head in self.rounds]

@@ -32,9 +32,8 @@ class StepCosts:
 
 @dataclass(frozen=True)
 class DecodeStep:
-    """One more token after `cached` others; `table` and `sizes` have every shape of it.
-
-    layers: the number of layers it is true of, and of all layers, if others see more keys; (0, 0) if all are alike.
+    """One more token after `cached` others; `table` and `sizes` have every shape of it. layers: the number of layers
+    it is true of, and of all layers, if others see more keys; (0, 0) if all are alike.
     """
 
     cached: int
@@ -64,10 +63,7 @@ class DecodeStep:
 
     @property
     def costs(self) -> StepCosts:
-        """FLOPs of one layer's attention for this token and for all tokens so far, each with a cache and without.
-
-        A window that drops keys lowers only the costs with a cache.
-        """
+        """FLOPs of one layer's attention for this token and for all tokens so far, each with a cache and without."""
         window = self.keys if self.dropped else None
         return StepCosts(
             step_flops(self.table).size(self.sizes),
@@ -78,12 +74,8 @@ class DecodeStep:
 
 
 def decode_steps(architecture: Architecture, tokens: int, words: int) -> tuple[DecodeStep, ...]:
-    """The steps of the first `words` tokens, of one more after `tokens`, and of the first that drops a key, in order.
-
-    Each is there once, and of the first tokens none comes after the one more. The step that drops a key is left out if
-    not all layers have the same window, or if no text of this model reaches it. If only some layers have a window, and
-    it is longer than `tokens`, their step comes last. Raises TopicError for a model or a number of tokens that the
-    topic is not true of.
+    """The steps of the first `words` tokens, of one more after `tokens`, and of the first that drops a key, in
+    order. Raises TopicError for a model or a number of tokens that the topic is not true of.
     """
     require(TOPICS[DECODE_TOPIC].requires, architecture, tokens)
     cached = {*range(min(words, tokens + 1)), tokens}
@@ -95,26 +87,17 @@ def decode_steps(architecture: Architecture, tokens: int, words: int) -> tuple[D
 
 
 def _is_reached(architecture: Architecture, cached: int) -> bool:
-    """Whether `cached` tokens leave room for one more in the model's context length, and the topic is true of them."""
     within = architecture.C is None or cached < architecture.C
     return within and refusal(DECODE_TOPIC, architecture, cached) is None
 
 
 def _step(architecture: Architecture, cached: int) -> DecodeStep:
-    """The step of one more token after `cached` others, the same in all layers."""
     return DecodeStep(
         cached, topic_for(DECODE_TOPIC, architecture, cached), sizes_for(DECODE_TOPIC, architecture, cached, cached)
     )
 
 
 def _step_of_some_layers(architecture: Architecture, tokens: int) -> Iterator[DecodeStep]:
-    """Yield the step at which layers with a sliding window drop their oldest key while others keep all.
-
-    Only the last stack, the decoder, counts. The step's table is that of a model in which all layers have this window;
-    its `layers` is (layers with the window, all layers). Nothing if no layer or every layer has a window (layers with
-    chunks count as without), if windows differ, if there are already as many `tokens` as the window, or if the model's
-    context ends before.
-    """
     runs = architecture.stacks[-1].runs
     windowed = [run for run in runs if run.window and not run.chunk]
     if len({run.window for run in windowed}) != 1 or len(windowed) == len(runs):

@@ -35,9 +35,8 @@ class PathMark:
 
 @dataclass(frozen=True)
 class TextMark:
-    """A line of text: a symbol ("W_Q", "Kᵀ") as mathematics, or words and numbers as they are.
-
-    `turn` are degrees clockwise around (x, y), for slanted names above columns.
+    """A line of text: a symbol ("W_Q", "Kᵀ") as mathematics, or words and numbers as they are. `turn` are degrees
+    clockwise around (x, y), for slanted names above columns.
     """
 
     x: float
@@ -56,9 +55,7 @@ DrawnMark = RectangleMark | PathMark | TextMark
 @dataclass(frozen=True)
 class Part:
     """Marks that move together, drawn from an origin at (x, y); `key` is the same in every frame that has this part.
-
-    `css` are its classes, such as a role ("query"). `data` are values for the exhibit's script, by the name after
-    "data-".
+    `css` are its classes, such as a role ("query").
     """
 
     key: str
@@ -82,7 +79,6 @@ class FrameDrawing:
 @dataclass(frozen=True)
 class Frame:
     """One step of an exhibit: its number, from 1, its key, the sentence that says what happens, and the drawing.
-
     `asks` is a question that the visitor may answer in the drawing before going on; "" if there is none.
     """
 

@@ -28,10 +28,7 @@ class HeadsExhibit:
         return self.dealing.heads
 
     def exhibit(self) -> Exhibit:
-        """Six frames for any layer: slabs, decks, a query card and its key card, pairs, join, fewer key/value heads.
-
-        The second and fourth ask for shapes, the third for a key card until the asked query card fits or all are dealt.
-        """
+        """Six frames for any layer: slabs, decks, a query card and its key card, pairs, join, fewer key/value heads."""
         drawings = HeadsDrawings(self.dealing, self.letters)
         decks = _(
             "Each stripe, lifted off, is a card: one head, with a row for each token. A deck of cards is a tensor with "
@@ -57,10 +54,6 @@ class HeadsExhibit:
         return Exhibit("heads", _("Deal the heads"), about.format(**self._words), frames)
 
     def _slabs(self) -> str:
-        """The size and the stripes of the queries, then the heads of keys and values, by how they are shared.
-
-        There is a sentence each for one per query head, one for all, and any number in between.
-        """
         rows, columns = map(format_number, self.heads.slab("queries"))
         sentence = _("{Q} is one matrix, {rows} × {columns}: {H} heads side by side, a stripe for each.")
         if self.heads.shared_by == 1:
@@ -72,10 +65,6 @@ class HeadsExhibit:
         return f"{sentence} {more}".format(**self._words, rows=rows, columns=columns)
 
     def _fit(self) -> str:
-        """The asked query card and how query heads share key cards: each its own, all one, or evenly in order.
-
-        After the last round, only that each query card goes with the key card of its group.
-        """
         if self.dealing.asked is None:
             sentence = _(
                 "A query card goes with the key card of its own group and no other. Each pair makes one score card."
@@ -92,9 +81,6 @@ class HeadsExhibit:
     def remark(self) -> str:
         """Whether the tried key card fits the asked query card, and which query cards read it; all cards are counted
         from 0.
-
-        If it fits, also the size of the score card that these two make. "" if no card was tried, and after the last
-        round.
         """
         tried, asked = self.dealing.tried, self.dealing.asked
         if tried is None or asked is None:
@@ -115,7 +101,6 @@ class HeadsExhibit:
         return sentence.format(key=tried, head=asked, first=readers[0], last=readers[-1], rows=rows, columns=columns)
 
     def _join(self) -> str:
-        """How score cards become context cards, the context and then the output, with the sizes of these three."""
         sentence = _(
             "Softmax turns each score card into weights. Weights times the value card of the group make a context "
             "card: {H} of them, each {rows} × {columns}. Side by side they form {C}, {rows} × {all_columns}, and {C} "
@@ -126,10 +111,6 @@ class HeadsExhibit:
         return sentence.format(**self._words, rows=rows, columns=columns, all_columns=wide, out=out)
 
     def _fewer(self) -> str:
-        """Which matrices fewer key/value heads make narrower, and which stay the same.
-
-        If query heads share key/value heads here, also by how much; else that fewer can be chosen.
-        """
         if self.heads.shared_by == 1:
             sentence = _(
                 "With one key/value head for each query head, {W_K}, {W_V}, {K} and {V} fill the dashed outlines. "
@@ -144,11 +125,6 @@ class HeadsExhibit:
 
     @property
     def _words(self) -> dict[str, str]:
-        """The values that sentences are filled with, all as text.
-
-        H, G and `share` are the query heads, the key/value heads and the query heads per key/value head. Q, K, V, C, O,
-        W_K, W_V and W_O are the letters of the matrices as the sheet writes them.
-        """
         keys = {"Q": "queries", "K": "keys", "V": "values", "C": "context", "O": "output"}
         keys |= {parameter: parameter for parameter in ("W_K", "W_V", "W_O")}
         counts = {"H": self.heads.count("queries"), "G": self.heads.count("keys"), "share": self.heads.shared_by}
@@ -156,15 +132,10 @@ class HeadsExhibit:
         return letters | {name: format_number(count) for name, count in counts.items()}
 
     def _stripes_left_out(self) -> str:
-        """A sentence, after a space, about query heads that are not drawn; "" if all are."""
         shown = sum(head is not None for head in Cards(self.heads, self.letters).shown("queries"))
         return _drawn(_("{shown} of the {count} query heads are drawn."), shown, self.heads.count("queries"))
 
     def _groups_left_out(self) -> str:
-        """Sentences that say how many key cards, and how many query cards of a group, are drawn, each after a space.
-
-        A sentence is left out if all of them are drawn.
-        """
         fanned = CardGroups(Cards(self.heads, self.letters), self.dealing.key_cards).fanned
         drawn, count = len(self.dealing.key_cards), self.heads.count("keys")
         keys = _drawn(_("{shown} of the {count} key cards are drawn."), drawn, count)
@@ -173,5 +144,4 @@ class HeadsExhibit:
 
 
 def _drawn(sentence: str, shown: int, count: int) -> str:
-    """The sentence that `shown` of `count` are drawn, after a space; "" if all are."""
     return " " + sentence.format(shown=shown, count=format_number(count)) if shown < count else ""

@@ -56,10 +56,6 @@ class HeadsDrawings:
         return sentence.format(size=self._size(key), count=count)
 
     def _slab(self, key: str, top: float) -> Iterator[Part]:
-        """Yield one matrix from `top` down: its stripes, a sign for those left out, then its letter and its numbers.
-
-        The columns, as heads times columns of each, are below its middle, or below its left end if it is under 70 px.
-        """
         cards, y, width = self.cards, top + 16, self.cards.slab_px(key)
         yield from cards.stripes(key, LEFT, y, cards.stripe)
         shown = cards.shown(key)
@@ -79,11 +75,6 @@ class HeadsDrawings:
         return FrameDrawing(WIDTH, 246, words, tuple(parts))
 
     def _lifted(self, key: str, y: float) -> Iterator[Part]:
-        """Yield the outline of one matrix, its deck above it, and the deck's title.
-
-        Each card has as data, besides its head, the width of its stripe and how far below it that stripe is, in px, for
-        the script.
-        """
         cards, slab = self.cards, y + 34
         shown = cards.shown(key)
         ghost = RectangleMark(LEFT, slab, cards.slab_px(key), CARD_HEIGHT, "ghost")
@@ -96,10 +87,7 @@ class HeadsDrawings:
         yield self._deck_title(key, y - 6)
 
     def fit(self) -> FrameDrawing:
-        """The key cards with the pairs and scores so far, and above them the asked query card until it fits.
-
-        After the last round there is no asked card.
-        """
+        """The key cards with the pairs and scores so far, and above them the asked query card until it fits."""
         dealing, groups, found = self.dealing, self.groups, self.dealing.found
         parts = [part for key_head in groups.columns for part in self._fitted(key_head)]
         parts += groups.dots(106.0)
@@ -112,11 +100,6 @@ class HeadsDrawings:
         return FrameDrawing(WIDTH, 158, self._fit_in_words(), tuple(parts))
 
     def _fitted(self, key_head: int) -> Iterator[Part]:
-        """Yield one key card; if it was tried or found, with the query cards that read it; once found, a score card.
-
-        Only the card tried last in this round counts as tried, and after the last round none does. It is marked "now"
-        if it fits, else "wrong", with all that belongs to it; cards found in earlier rounds have no mark.
-        """
         groups, head = self.groups, self.dealing.found.get(key_head)
         is_tried = key_head == self.dealing.tried and self.dealing.asked is not None
         state = ("now" if self.dealing.fits else "wrong") if is_tried else ""
@@ -129,12 +112,6 @@ class HeadsDrawings:
             yield from groups.card("scores", head, key_head, 132.0, state)
 
     def _fit_in_words(self) -> str:
-        """Describe the drawing of `fit` in sentences: the query card that is up, the key cards, and the pairs so far.
-
-        The query card is up until it fits, which means that the key card tried last is the one that this query head
-        reads. No query card is up after the last round either; then that sentence is left out. Key cards are those that
-        are drawn. A pair is a query card on its key card, with a score card; the one that fits now is included.
-        """
         asked = self.dealing.asked
         up = [] if asked is None or self.dealing.fits else [_("Query card {head} is up.").format(head=asked)]
         pair = _("Query card {head} lies on key card {key} and has dealt a score card.")
@@ -143,10 +120,7 @@ class HeadsDrawings:
         return " ".join([*up, cards, *pairs])
 
     def pairs(self) -> FrameDrawing:
-        """The groups of query cards above their key cards, with the pairs' score cards, and the decks' shapes.
-
-        Only groups that have a column are drawn; dots stand for the others.
-        """
+        """The groups of query cards above their key cards, with the pairs' score cards, and the decks' shapes."""
         parts, groups = list[Part](), self.groups
         for key_head in groups.columns:
             parts += groups.fan("queries", key_head, 6.0)
@@ -165,11 +139,7 @@ class HeadsDrawings:
         return FrameDrawing(WIDTH, height, words, tuple(parts))
 
     def join(self) -> FrameDrawing:
-        """The context cards put next to each other as C, in the corner of its product with W_O, which is above O.
-
-        W_O has lines between the rows of each drawn head. Its width is to its height as √columns to √rows, but at least
-        60 px and at most what there is room for.
-        """
+        """The context cards put next to each other as C, in the corner of its product with W_O, which is above O."""
         cards, top = self.cards, 26.0
         x, y = LEFT + WEIGHT_PX + 10, top + WEIGHT_PX + 8
         shown = cards.shown("context")
@@ -213,10 +183,6 @@ class HeadsDrawings:
         return FrameDrawing(WIDTH, 134, words, parts)
 
     def _thinned(self, key: str, x: float, y: float, height: float) -> Iterator[Part]:
-        """Yield the outline of a matrix with H heads, in it this matrix, to scale, and its letter and size above it.
-
-        The outline fills half the drawing's width; the matrix is at least 3 px wide.
-        """
         room, tensor = (WIDTH - 16) / 2 - 4, self.heads.table[key]
         most = replace(self.heads, sizes={**self.heads.sizes, "G": self.heads.count("queries")})
         width = max(3.0, room * self.heads.slab(key)[1] / most.slab(key)[1])
@@ -227,20 +193,14 @@ class HeadsDrawings:
         yield labels(f"{key}-labels", self.cards.letter(key, x, y - 8), size)
 
     def _deck_text(self, key: str) -> str:
-        """A deck's shape as PyTorch prints it, "(?, ?, ?)" for a deck that the visitor has yet to find."""
         asked = key in ("queries", "keys", "scores") and key not in self.dealing.known
         return "(?, ?, ?)" if asked else "({}, {}, {})".format(*self.heads.deck(key))
 
     def _deck_title(self, key: str, y: float) -> Part:
-        """The letter of a matrix with its deck's shape; that of the values is empty until that of the keys is known."""
         deck = "" if key == "values" and "keys" not in self.dealing.known else self._deck_text(key)
         return labels(f"{key}-labels", self.cards.letter(key, LEFT, y), TextMark(LEFT + 18, y, deck, "number dims"))
 
     def _decks_in_line(self, *keys: str, y: float) -> tuple[Part, float]:
-        """The letters of some matrices with the shapes of their decks, from left to right, and where the drawing ends.
-
-        The first line is at height `y`; what has no room on a line goes on the next. It ends 8 px below the last one.
-        """
         marks, x = list[TextMark](), LEFT
         for key in keys:
             width = 18 + label_px(self._deck_text(key)) * DECK_PX / LABEL_PX
@@ -251,7 +211,6 @@ class HeadsDrawings:
         return labels("decks", *marks), y + 8
 
     def _row_letters(self, **rows: float) -> Part:
-        """The letters of rows of cards, on the left; `rows` has the upper end of each row by its matrix."""
         letters = (self.cards.letter(key, LEFT - 12, y + 16) for key, y in rows.items())
         return labels("rows", *(replace(letter, anchor="end") for letter in letters))
 

@@ -32,10 +32,8 @@ HEADING_PX = 48.0  # above the right operand, for the slanted names of its colum
 
 @dataclass(frozen=True)
 class ProductLayout:
-    """One product with its lengths, all four of which are known.
-
-    An operand is shown "apart", then "met" or "bounced", where the inner sides have lost their labels, then "pencil",
-    where they are gone.
+    """One product with its lengths, all four of which are known. An operand is shown "apart", then "met" or
+    "bounced", where the inner sides have lost their labels, then "pencil", where they are gone.
     """
 
     shapes: TypedShapes
@@ -82,11 +80,7 @@ class ProductLayout:
 
     @cached_property
     def cell(self) -> tuple[int, int]:
-        """The row and column, from 0, of the cell that the visitor is asked for.
-
-        The row is that of the word France, or else the fourth one; the column is the second one; each is the last named
-        one if there are fewer. With tokens as columns, row and column are exchanged.
-        """
+        """The row and column, from 0, of the cell that the visitor is asked for."""
         order = -1 if self.product.tokens_are_columns else 1
         asking, asked = (axis.cell_names for axis in (self.rows, self.columns)[::order])
         token = asking.index("France") if "France" in asking else min(3, len(asking) - 1)
@@ -126,10 +120,7 @@ class ProductLayout:
         return self.top + self.axes[2].px + CORNER_GAP_PX
 
     def drawing(self, *parts: Part) -> FrameDrawing:
-        """A drawing with these parts, from the back to the front; its alt text names both operands with their sizes.
-
-        It has room for the labels, and for the left operand before it has moved up.
-        """
+        """A drawing with these parts, from the back to the front; its alt text names both operands with their sizes."""
         left, right = (" × ".join(axis.text for axis in self.axes[at : at + 2]) for at in (0, 2))
         words = _("{left} is {left_size}, {right} is {right_size}.")
         alt_text = words.format(**self.letters, left_size=left, right_size=right)
@@ -141,11 +132,7 @@ class ProductLayout:
     # Parts
 
     def left(self, how: str = "", data: Mapping[str, str] | None = None, *, letter: str | None = None) -> Part:
-        """The left operand with the names and the label of its rows, shown as `how` says.
-
-        "apart" is TRAVEL_PX below its place, "bounced" BOUNCE_PX. In "pencil" it has no sides drawn; only "apart" has
-        its inner side labelled. `letter` is written in its middle, its letter if None; `data` is for the script.
-        """
+        """The left operand with the names and the label of its rows, shown as `how` says."""
         rows, columns = self.axes[:2]
         marks = list(self._body(self.product.left, columns, rows, "rows", letter))
         marks += [TextMark(-8, place + 4, name, "word", "end") for place, name in rows.names]
@@ -159,11 +146,7 @@ class ProductLayout:
         return Part("left", tuple(marks), self.left_x, y, self._css(self.product.left, how), data or {})
 
     def right(self, how: str = "", *, letter: str | None = None) -> Part:
-        """The right operand with the names, slanted for tokens, and the label of its columns, shown as `how` says.
-
-        It is always in its place. In "pencil" it has no sides drawn; only "apart" has its inner side labelled. `letter`
-        is written in its middle, its letter if None.
-        """
+        """The right operand with the names, slanted for tokens, and the label of its columns, shown as `how` says."""
         rows, columns = self.axes[2:]
         marks = list(self._body(self.product.right, columns, rows, "columns", letter))
         marks += [
@@ -179,13 +162,7 @@ class ProductLayout:
         return Part("right", tuple(marks), self.x, self.top, self._css(self.product.right, how))
 
     def result(self, how: str = "", letter: str | None = None, data: Mapping[str, str] | None = None) -> Part:
-        """The result in its place with its labels: `how` is its class, "empty", "full", "masked" or "sums".
-
-        With "sums", there is a 1 next to each named row in place of the label of the rows, or below each named column
-        in place of theirs if tokens are columns, and a Σ in line with them; "<1" with an attention sink, whose weight
-        is dropped. Without `how` it has no lines between cells. `letter` is written in its middle, its letter if None,
-        and for "masked" and "sums" in the part that a causal mask does not hide; `data` is for the script.
-        """
+        """The result in its place with its labels: `how` is its class, "empty", "full", "masked" or "sums"."""
         rows, columns = self.rows, self.columns
         marks = list(
             self._body(self.product.result, columns, rows, "both" if how else "", letter, low=how in ("masked", "sums"))
@@ -214,11 +191,7 @@ class ProductLayout:
         )
 
     def swung(self) -> tuple[Part, Part]:
-        """The left operand's inner side swinging to the right one's: its path, and the side itself at the end.
-
-        The path is a quarter circle. The side keeps its length; it is coloured as a mismatch unless the product `fits`:
-        the inner sides have equal lengths or, on a sheet in letters, equal meanings.
-        """
+        """The left operand's inner side swinging to the right one's: its path, and the side itself at the end."""
         columns = self.axes[1]
         kind = columns.kind if self.fits else "mismatch"
         x, y = self.x - CORNER_GAP_PX / 2, self.y - CORNER_GAP_PX
@@ -241,11 +214,7 @@ class ProductLayout:
         return Part("verdict", (TextMark(0, 0, sides, "size right", "end"),), x, y)
 
     def overhang(self) -> Part:
-        """The difference between the inner sides: a bracket along what the longer one has left over.
-
-        Next to the bracket is the difference as a number, with the words "left over". On a sheet in letters, there is
-        only the text "d_h ≠ N", on two lines.
-        """
+        """The difference between the inner sides: a bracket along what the longer one has left over."""
         left, right = self.axes[1], self.axes[2]
         if self.in_letters:
             x, y = self.x - CORNER_GAP_PX - 10, self.y - CORNER_GAP_PX - right.px / 2
@@ -278,12 +247,7 @@ class ProductLayout:
         )
 
     def hidden(self, is_hidden: Callable[[int, int], bool], text: str) -> Part:
-        """What a mask hides of the result: named cells one by one, each with `text` in it, and an area in the rest.
-
-        `is_hidden` says of a row and a column whether their cell is hidden. The area, beyond the named cells and after
-        the diagonal, is drawn if there are more cells and the first token may not attend to the first of these; with
-        tokens as columns, it is below the diagonal.
-        """
+        """What a mask hides of the result: named cells one by one, each with `text` in it, and an area in the rest."""
         turned = self.product.tokens_are_columns
         asked = self.rows if turned else self.columns
         named, rest = len(self.columns.cell_names), asked.px - CELL_PX * len(asked.cell_names)
@@ -309,12 +273,6 @@ class ProductLayout:
         *,
         low: bool = False,
     ) -> Iterator[DrawnMark]:
-        """Yield the area of a matrix: hatched if it is a parameter, with lines between its cells.
-
-        `cells` says between which: "rows", "columns", "both" or "". `letter` is in the middle as it is; if None, the
-        matrix's own letter, with ᵀ for an operand that is read transposed; "" means no letter. If `low`, the letter is
-        in the part that a causal mask does not hide: at the lower left, or at the upper right if tokens are columns.
-        """
         yield RectangleMark(0, 0, columns.px, rows.px, "body")
         if self.shapes.table[tensor].parameter:
             yield RectangleMark(0, 0, columns.px, rows.px, "over")
@@ -335,7 +293,6 @@ class ProductLayout:
 
 
 def _label(x: float, y: float, axis: DrawnAxis, anchor: Literal["start", "middle", "end"] = "start") -> list[TextMark]:
-    """The `label_lines` of a side, the first with its baseline at y; `anchor` says which point of each line is at x."""
     return [
         replace(_length(x, y + LABEL_LINE_PX * at, line, f"size {axis.kind}"), anchor=anchor)
         for at, line in enumerate(axis.label_lines)
@@ -343,10 +300,8 @@ def _label(x: float, y: float, axis: DrawnAxis, anchor: Literal["start", "middle
 
 
 def _length(x: float, y: float, text: str, css: str) -> TextMark:
-    """A length, which ends at x: a number, or letters, of which the last may have an index, as in H·d_head."""
     return TextMark(x, y, text, css, "end", is_symbol=re.fullmatch(r"[^_]*_\w+", text) is not None)
 
 
 def _label_px(axis: DrawnAxis) -> float:
-    """The width of a label, which is set a little larger here than on a sheet (exhibits.css)."""
     return max(map(label_px, axis.label_lines)) * 13 / LABEL_PX

@@ -25,12 +25,7 @@ class UnmultipliableError(ValueError):
 
 @dataclass(frozen=True)
 class Product:
-    """One product of a table: result = left · right, where one operand may be read `transposed`, as Kᵀ, else "".
-
-    sliced: the tensors of which one head, or one text of a batch, is shown.
-    tokens_are_columns: whether all matrices are transposed and the factors change places, as on a sheet with tokens as
-    columns: S = Kᵀ · Q instead of Q · Kᵀ. The blanks stay those of the table, where tokens are rows.
-    """
+    """One product of a table: result = left · right, where one operand may be read `transposed`, as Kᵀ, else ""."""
 
     result: str
     left: str
@@ -41,11 +36,7 @@ class Product:
 
     @property
     def blanks(self) -> tuple[Blank, Blank, Blank, Blank]:
-        """The left operand's rows and columns as it is multiplied, then those of the right one.
-
-        The columns of a transposed operand count as its rows; with tokens as columns, those of every operand that is
-        not transposed do instead.
-        """
+        """The left operand's rows and columns as it is multiplied, then those of the right one."""
         sides = []
         for key in (self.left, self.right):
             turned = (key == self.transposed) != self.tokens_are_columns
@@ -57,9 +48,6 @@ class Product:
 def products_of(table: TensorTable, tokens_are: str = "rows") -> tuple[Product, ...]:
     """Every tensor of a table that is the product of two others, in the order of computation, with which operand is
     read transposed, as K in Q·Kᵀ.
-
-    Products that are rotated or gated are left out. In a product head by head all three tensors are sliced, else those
-    with more than two sides. If `tokens_are` "columns", the products are transposed, and their factors change places.
     """
     products = list[Product]()
     for tensor in table.tensors:
@@ -105,10 +93,7 @@ def multiplied(shapes: TypedShapes, product: Product) -> TypedShapes:
 
 
 def has_every_side(shapes: TypedShapes, product: Product) -> bool:
-    """Whether both sides of both operands are known (on a sheet in letters: have a meaning), of one slice if sliced.
-
-    False if the typed lengths give no slice.
-    """
+    """Whether both sides of both operands are known (on a sheet in letters: have a meaning), of one slice if sliced."""
     try:
         multiplied_shapes = multiplied(shapes, product)
     except UnmultipliableError:
@@ -118,20 +103,15 @@ def has_every_side(shapes: TypedShapes, product: Product) -> bool:
 
 
 def products_on(variant: Variant) -> tuple[Product, ...]:
-    """The products of a sheet that can be shown once its boxes are right, in the order of computation.
-
-    Left out are those with a side that is not asked, does not follow from what is asked, and is stated by no fact.
-    """
+    """The products of a sheet that can be shown once its boxes are right, in the order of computation."""
     shapes = TypedShapes.of(variant, variant.problem.answers, shows_mismatches=False).with_facts()
     products = products_of(variant.table, variant.worksheet.tokens_are)
     return tuple(product for product in products if has_every_side(shapes, product))
 
 
 def slices(shapes: TypedShapes, product: Product) -> tuple[str, int]:
-    """What a slice of a product is, "head", "text" or "head of a text", and their true number; ("", 1) for no slices.
-
-    A result with rows and columns alone has H heads. Else the sides before these are multiplied: one side counts texts
-    if it has a B, else heads; two or more count heads of texts.
+    """What a slice of a product is, "head", "text" or "head of a text", and their true number; ("", 1) for no
+    slices.
     """
     if not product.sliced:
         return "", 1
@@ -148,11 +128,6 @@ def slices(shapes: TypedShapes, product: Product) -> tuple[str, int]:
 def _of_slice(
     shapes: TypedShapes, blank: Blank, *, splits: bool
 ) -> tuple[Expression, Fraction | None, Expression | None]:
-    """A side of one slice: its true length in symbols, the typed one, and what that means on a sheet in letters.
-
-    The latter two are None if nothing is typed, or it has no meaning. If it `splits`, a side whose true length has an H
-    or else a G is divided by that number of heads; raises UnmultipliableError if the typed length leaves a remainder.
-    """
     side = shapes.table[blank.tensor].expression(blank.field)
     length, meaning = shapes.lengths.get(blank), shapes.meanings.get(blank)
     heads = next((symbol for symbol in _HEADS if symbol in side.symbols), "") if splits else ""
@@ -168,11 +143,6 @@ def _of_slice(
 
 
 def _require_equal_slices(shapes: TypedShapes, product: Product) -> None:
-    """Raise UnmultipliableError for operands whose typed sides before the last two differ in number or length.
-
-    The @ operator multiplies slice by slice. A side of 1 is repeated, so it differs from none. Operands of which one
-    has no such sides, or one that is not typed, pass.
-    """
     leading = [
         [shapes.lengths.get(Blank(key, field)) for field in side_fields(len(shapes.table[key].shape))[:-2]]
         for key in (product.left, product.right)

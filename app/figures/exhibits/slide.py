@@ -1,9 +1,7 @@
-"""Slide it together: a product as a gesture, from two matrices apart to the result, for any product of a table.
-
-The right operand is above the place of the result and the left one comes from below. Where they meet at the corner, the
-left one's inner side, its columns, swings up to the right one's inner side, its rows: equal ones close and disappear,
-and the outer sides become the sides of the result. Of unequal ones the overhang remains. Then the visitor is asked for
-one cell of the result, which one row and one column fill; and scores are turned into weights.
+"""Slide it together: a product as a gesture, from two matrices apart to the result, for any product of a table. The
+right operand is above the place of the result and the left one comes from below. Where they meet at the corner,
+the left one's inner side, its columns, swings up to the right one's inner side, its rows: equal ones close and
+disappear, and the outer sides become the sides of the result.
 """
 
 from __future__ import annotations
@@ -60,8 +58,8 @@ class _ProductFrames:
 
     @property
     def about(self) -> str:
-        """What the product is, in letters, the model's name and the number of tokens, which is left out on a sheet in
-        letters; of a slice, also how many there are.
+        """What the product is, in letters, the model's name and the number of tokens, which is left out on a sheet
+        in letters.
         """
         sentence = _("{result} = {left} · {right} in {model}, with {tokens} tokens.")
         variant = self.shapes.variant
@@ -77,10 +75,7 @@ class _ProductFrames:
         return f"{about} {more}".strip().format(count=format_number(self.slices))
 
     def steps(self) -> Iterator[SlideStep]:
-        """Yield every frame in order: "apart", and, if the inner sides differ, as the last one "bounce".
-
-        If they are equal: "meet", "result", then those of `_cell_steps` and `_softmax_steps`.
-        """
+        """Yield every frame in order: "apart", and, if the inner sides differ, as the last one "bounce"."""
         layout = self.layout
         label = _("Move {left} up to {right}").format(**layout.letters)
         moving = layout.left("apart", {"moves": f"{-TRAVEL_PX:g}", "label": label})
@@ -104,7 +99,6 @@ class _ProductFrames:
         return sentence.format(**{**self.layout.letters, **lengths, **more})
 
     def _overhang_sentence(self) -> str:
-        """Why two matrices cannot be multiplied, and, on a sheet in numbers, by how much their inner sides differ."""
         if self.layout.in_letters:
             different = _(
                 "The inner sides are {left}’s columns, {columns}, and {right}’s rows, {inner}: they are not the same. "
@@ -119,7 +113,6 @@ class _ProductFrames:
         return self._say(sentence, overhang=format_number(abs(columns - rows)))
 
     def _with_result(self, how: str = "", letter: str | None = None) -> FrameDrawing:
-        """The operands in pencil, and the result between their outer sides, as `how` and `letter` say: see `result`."""
         layout = self.layout
         operands = (layout.right("pencil"), layout.left("pencil"))
         return layout.drawing(*operands, layout.result(how, letter), *layout.outer_sides())
@@ -127,12 +120,6 @@ class _ProductFrames:
     # One cell
 
     def _cell_steps(self) -> Iterator[SlideStep]:
-        """Yield three frames: "ask" for the cell of one row and column, "cell" with how it is filled, "all" cells.
-
-        The first has a question. The data of its result, for the script: how many rows and columns have names, these
-        names, the asked cell (from 0), and how to name a cell and what to say of a wrong one. On a sheet in letters,
-        the last frame does not say how many numbers the result has.
-        """
         layout = self.layout
         axes = (layout.rows, layout.columns)
         row, column = (axis.spoken_name(at) for axis, at in zip(axes, layout.cell, strict=True))
@@ -169,12 +156,6 @@ class _ProductFrames:
         return self.shapes.table.by_key.get("weights") if self.layout.product.result == "scores" else None
 
     def _question(self, row: str, column: str) -> str:
-        """What the visitor is asked about a cell.
-
-        In scores between words: in which cell one word asks the other, the row the column, or the column the row with
-        tokens as columns. In a product that is not scores, with a word as row and a numbered column: which cell holds
-        that entry of the word's vector. Else: which cell comes from this row and this column.
-        """
         if self._asks_words:
             asking, asked = (column, row) if self.product.tokens_are_columns else (row, column)
             return _("In which cell does {row} ask {column}?").format(row=asking, column=asked)
@@ -184,10 +165,6 @@ class _ProductFrames:
         return self._say(_("Which cell comes from {named_row} and {named_column}?"), **self._named(row, column))
 
     def _named(self, row: str, column: str) -> Mapping[str, str]:
-        """A row of the left operand and a column of the right one in words, for sentences with these two names.
-
-        "row 2 of X" for a number, "the row of X for “France”" for a word.
-        """
         of_row = _("row {row} of {left}") if row.isdecimal() else _("the row of {left} for {row}")
         named = column.isdecimal()
         of_column = _("column {column} of {right}") if named else _("the column of {right} for {column}")
@@ -195,16 +172,10 @@ class _ProductFrames:
 
     @property
     def _asks_words(self) -> bool:
-        """Whether the result has scores, and its rows and columns are words of a text."""
         axes = zip((self.layout.rows, self.layout.columns), self.layout.cell, strict=True)
         return self._weights is not None and not any(axis.cell_names[cell].isdecimal() for axis, cell in axes)
 
     def _wrong_cell(self) -> str:
-        """What the script says of a wrong cell, with %(row)s and %(column)s for its place.
-
-        In scores between words: which word asks which there, a row a column or, with tokens as columns, the other way
-        round. Else its row and column.
-        """
         if self._asks_words and self.product.tokens_are_columns:
             return _("There %(column)s asks %(row)s. Columns ask, rows are asked.")
         if self._asks_words:
@@ -214,12 +185,6 @@ class _ProductFrames:
     # From scores to weights
 
     def _softmax_steps(self) -> Iterator[SlideStep]:
-        """Yield how scores become weights in this model: the scale, the mask, the softmax.
-
-        Nothing if the result is not scores, or if typed scores are not square where they should be. Otherwise the
-        softmax always has a frame, the scale only if something is done to the scores, the mask only if it hides a cell
-        that is drawn.
-        """
         weights = self._weights
         if weights is None or not self._is_as_square_as_in_the_model():
             return
@@ -236,11 +201,6 @@ class _ProductFrames:
         yield SlideStep("softmax", sentence, self._masked("0", letter, "sums"))
 
     def _softmax_sentence(self) -> str:
-        """What the softmax does with {row}, row by row, or column by column if tokens are columns; result {weights}.
-
-        Both names are left in braces for the caller to fill in. In a model with an attention sink, also that the sink's
-        share is dropped, so that sums are less than 1.
-        """
         if self.product.tokens_are_columns and self.layout.has_sink:
             return _(
                 "Softmax, column by column: the weights that {row} gives to the tokens it attends to and the attention "
@@ -264,17 +224,11 @@ class _ProductFrames:
         )
 
     def _is_as_square_as_in_the_model(self) -> bool:
-        """Whether typed rows and columns are equal if the true ones are: a mask has no meaning on other numbers."""
         truth = true_lengths(self.shapes)
         rows, columns = (self.layout.product.blanks[at] for at in (0, 3))
         return truth[rows] != truth[columns] or self.layout.rows.length == self.layout.columns.length
 
     def _scale_sentence(self) -> str:
-        """How scores are divided or multiplied, bounded by a tanh, and biased, as far as the model does this.
-
-        The last sentence says that the shape stays the same; "" if none of this is done. Of scores that are divided by
-        √d_h, a sheet in numbers also has its number, if the left inner side is as long as d_h.
-        """
         architecture = self.shapes.variant.architecture
         d_h, symbol = self.shapes.variant.sizes["d_h"], self.shapes.variant.notation.symbol("d_h")
         scale = architecture.score_scale
@@ -300,10 +254,6 @@ class _ProductFrames:
         return " ".join((*sentences, _("The shape stays the same."))) if sentences else ""
 
     def _is_hidden(self, row: int, column: int) -> bool:
-        """Whether the mask hides a cell: its key is later, too far away, or in another chunk than its query.
-
-        Limits count only if they hold in all layers. With tokens as columns, the query has the column.
-        """
         if self.product.tokens_are_columns:
             row, column = column, row
         reach, chunk = shared_limits(self.shapes)
@@ -315,11 +265,6 @@ class _ProductFrames:
         return any(self._is_hidden(row, column) for row in range(rows) for column in range(columns))
 
     def _mask_sentence(self) -> str:
-        """What the mask hides: later tokens if it is causal, else distant ones; then the rest.
-
-        The rest is what `mask_captions` says, for the true number of rows, of a sliding window of a causal model, of
-        chunks, or of some layers; a window that reaches both ways needs no more words.
-        """
         if is_causal(self.shapes):
             sentence = _("A token can’t attend to later ones, so their scores are set to −∞.")
         else:
@@ -339,6 +284,5 @@ class _ProductFrames:
 
 
 def _root(number: int) -> str:
-    """The square root of a number, with its sign: '= 8' for 64, '≈ 11.3' for 128."""
     root = math.isqrt(number)
     return f"= {root}" if root * root == number else f"≈ {format_measured(math.sqrt(number))}"

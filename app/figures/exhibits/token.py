@@ -1,14 +1,6 @@
-"""One more token: its key and value join the cached rows, its one query gets one line of scores.
-
-Every token has one row, in the cache as among the scores, so that the lines build the triangle of the causal mask:
-
-                                        The capital of …
-        The   ┌────┐ ┌────┐             ┌┐
-    capital   │ K' │ │ V' │             └┘┐
-         of   └────┘ └────┘             └┴┘┐
-     France   [ k  ] [ v  ] [ q  ]      [  s  ]
-
-Tokens are words of a sentence at first; then one row represents all that are between them and the new one.
+"""One more token: its key and value join the cached rows, its one query gets one line of scores. Every token has one
+row, in the cache as among the scores, so that the lines build the triangle of the causal mask: The capital of …
+The ┌────┐ ┌────┐ ┌┐ capital │ K' │ │ V' │ └┘┐ of └────┘ └────┘ └┴┘┐ France [ k ] [ v ] [ q ] [ s ]
 """
 
 from __future__ import annotations
@@ -39,11 +31,7 @@ _SHAPE_SCALE = 13 / 12  # of the type of shapes to that of names, as in exhibits
 
 
 def token_exhibit(variant: Variant) -> Exhibit:
-    """The exhibit for the model and the number of cached tokens of a sheet about a decode step.
-
-    It has one frame for each step of `steps_of`, "token-5" for the fifth token, with a sentence, a drawing and, before
-    some steps, a question about the next.
-    """
+    """The exhibit for the model and the number of cached tokens of a sheet about a decode step."""
     steps = steps_of(variant)
     grid = _Grid.of(variant, steps)
     frames = list[Frame]()
@@ -69,12 +57,6 @@ class _Row:
 
 
 def _rows(words: Sequence[str], step: DecodeStep) -> list[_Row]:
-    """The rows up to the new token's: the first tokens as words, those between as one row, then the new token.
-
-    Each has its label and its tokens, from 0. If the new token is one of the words, its row is the last word. The row
-    of several tokens between is labelled "⋯". A single one, and a new token after the words, are labelled by their
-    number, from 1.
-    """
     rows = [_Row(word, range(index, index + 1)) for index, word in enumerate(words[: step.tokens])]
     between = range(len(words), step.cached)
     if between:
@@ -97,10 +79,7 @@ class _Grid:
 
     @classmethod
     def of(cls, variant: Variant, steps: Sequence[DecodeStep]) -> _Grid:
-        """A grid with room for all frames: for the most rows, and for the longest of their words and shapes.
-
-        Its words are DECODER_WORDS for an encoder-decoder model, else ENCODER_WORDS. Shapes are those with a cache.
-        """
+        """A grid with room for all frames: for the most rows, and for the longest of their words and shapes."""
         words = DECODER_WORDS if variant.architecture.encoder_decoder else ENCODER_WORDS
         rows = [_rows(words, step) for step in steps]
         labels = [label_px(row.label) for each in rows for row in each]
@@ -145,7 +124,6 @@ class _Grid:
 
 
 def _shape_lines(step: DecodeStep, key: str, *, anew: bool = False) -> tuple[str, str]:
-    """A shape on two lines, as narrow as a matrix: '101', '× 128'."""
     rows, columns = step.shape(key, anew=anew)
     return format_number(rows), f"× {format_number(columns)}"
 
@@ -154,10 +132,6 @@ def _shape_lines(step: DecodeStep, key: str, *, anew: bool = False) -> tuple[str
 
 
 def _parts(grid: _Grid, step: DecodeStep) -> Iterator[Part]:
-    """Everything in the picture of a step, from the back to the front.
-
-    These are the room for all rows, their names, the rows, the letters, and the shapes twice: with a cache and without.
-    """
     rows = _rows(grid.words, step)
     yield _room(grid)
     yield from _names(grid, rows)
@@ -169,7 +143,6 @@ def _parts(grid: _Grid, step: DecodeStep) -> Iterator[Part]:
 
 
 def _room(grid: _Grid) -> Part:
-    """The places of all rows that there will be: of K, V and the scores."""
     height = grid.rows * _PITCH_PX - _GAP_PX
     widths = {"keys": grid.matrix_px, "values": grid.matrix_px, "scores": grid.rows * _CELL_PX - 1}
     places = tuple(RectangleMark(grid.columns[key], grid.top, width, height, "room") for key, width in widths.items())
@@ -177,10 +150,6 @@ def _room(grid: _Grid) -> Part:
 
 
 def _names(grid: _Grid, rows: Sequence[_Row]) -> Iterator[Part]:
-    """Yield a part with each row's word twice: left of the row, and turned above its column of the scores.
-
-    Those of the last row, the new token's, are highlighted.
-    """
     for index, row in enumerate(rows):
         x, y = grid.columns["scores"] + (index + 0.5) * _CELL_PX + 4, grid.top - _TEXT_PX
         css = "tokens axis" + " now" * (index == len(rows) - 1)
@@ -189,18 +158,10 @@ def _names(grid: _Grid, rows: Sequence[_Row]) -> Iterator[Part]:
 
 
 def _key(row: _Row) -> str:
-    """The key of a row's parts: rows of the same tokens in two frames are the same."""
     return f"{row.tokens[0]}" if len(row.tokens) == 1 else "between"
 
 
 def _row_parts(grid: _Grid, step: DecodeStep, rows: Sequence[_Row], index: int, row: _Row) -> Iterator[Part]:
-    """Yield four parts of a row: the key, the value, the query and the scores.
-
-    The part of the scores also has a mark for the later tokens, which a causal mask would hide without a cache. Key and
-    value are "new" in the last row, which is the new token's, "dropped" if the row's last token fell out of the window,
-    else "kept". The query is "new" in the last row, else "gone"; the scores are "new" there, else "kept". New keys,
-    values and scores come in from below the rows; the query does not.
-    """
     is_new, is_dropped = index == len(rows) - 1, row.tokens[-1] < step.dropped
     state = "new" if is_new else "dropped" if is_dropped else "kept"
     y = grid.y(index)
@@ -219,12 +180,6 @@ def _row_parts(grid: _Grid, step: DecodeStep, rows: Sequence[_Row], index: int, 
 
 
 def _cells(step: DecodeStep, rows: Sequence[_Row], index: int) -> str:
-    """The scores of a row as one SVG path: a cell for each column up to its own.
-
-    In a step that drops tokens, only cells within its window: those whose column's last token the row's first and last
-    token both have in their windows. If only one of the two has it, the upper half of the cell is drawn. The order of
-    tokens within a row does not count.
-    """
     cells, window = list[str](), step.keys if step.dropped else step.tokens
     asking = rows[index].tokens
     for column, row in enumerate(rows[: index + 1]):
@@ -236,16 +191,11 @@ def _cells(step: DecodeStep, rows: Sequence[_Row], index: int) -> str:
 
 
 def _hidden(grid: _Grid, rows: Sequence[_Row], index: int) -> RectangleMark:
-    """The area of a row's scores for all later tokens, which a causal mask hides if all rows are computed at once.
-
-    It has no width in the last row.
-    """
     x = (index + 1) * _CELL_PX
     return RectangleMark(x, 0.0, max(0.0, grid.rows * _CELL_PX - 1 - x), _ROW_PX, "later")
 
 
 def _letters(grid: _Grid, step: DecodeStep) -> Part:
-    """The letters of K, V and q above their columns, and of the scores above the names of their keys."""
     middle = {key: x + grid.matrix_px / 2 for key, x in grid.columns.items()}
     places = {key: (middle[key], grid.top - _TEXT_PX - 6) for key in ("keys", "values", "queries")}
     places["scores"] = (grid.columns["scores"] + grid.rows * _CELL_PX / 2, _LETTER_PX / 2)
@@ -256,11 +206,6 @@ def _letters(grid: _Grid, step: DecodeStep) -> Part:
 
 
 def _shapes(grid: _Grid, step: DecodeStep, *, anew: bool) -> Part:
-    """The shapes below the columns, on two lines each; of the scores on one.
-
-    They are those of this step with a cache, of the class "cached"; if `anew`, of all tokens computed again, of the
-    class "gone", for the view without a cache.
-    """
     marks, y = list[TextMark](), grid.bottom + _LINE_PX - 2
     for key in ("keys", "values", "queries"):
         x = grid.columns[key] + grid.matrix_px / 2
@@ -275,13 +220,11 @@ def _shapes(grid: _Grid, step: DecodeStep, *, anew: bool) -> Part:
 
 
 def _alt_text(grid: _Grid, step: DecodeStep) -> str:
-    """The picture in words: 'K 5 × 128, V 5 × 128, q 1 × 128, s 1 × 5.'"""
     keys = ("keys", "values", "queries", "scores")
     return ", ".join(f"{grid.letter(step, key)} {' '.join(_shape_lines(step, key))}" for key in keys) + "."
 
 
 def _sentence(grid: _Grid, step: DecodeStep) -> str:
-    """What happens to the new token's row in this step, in a sentence with its word and numbers."""
     words = {
         "word": _rows(grid.words, step)[-1].label,
         "cached": format_number(step.cached),
@@ -296,11 +239,6 @@ def _sentence(grid: _Grid, step: DecodeStep) -> str:
 
 
 def _form(grid: _Grid, step: DecodeStep) -> str:
-    """The sentence of a step, with names in braces: the first of these that is true of it.
-
-    Only some layers have a window; the window drops a token; the new token comes after all words; it is a word after
-    others; it is the first word.
-    """
     if step.layers[0]:
         return _(
             "In {layers} of the {all_layers} layers the window of {keys} keys is full now: token {tokens} pushes the "
@@ -334,11 +272,6 @@ def _form(grid: _Grid, step: DecodeStep) -> str:
 
 
 def _question(grid: _Grid, step: DecodeStep, following: DecodeStep | None) -> str:
-    """A question on the shape of the next step's scores, "" after the last step and before most others.
-
-    It is asked before the first step that drops a token, before the first one with more cached tokens than there are
-    words, and before the fourth token; the first of these that applies decides the sentence.
-    """
     if following is None:
         return ""
     if following.dropped and not step.dropped:

@@ -18,13 +18,6 @@ _TRAINING_BYTES = [f"{key}.count" for key in ("weights_16_bit", *BYTES_IN_TRAINI
 
 
 def _multiplied(entries: str) -> dict[str, str]:
-    """Formulas by box for the whole model's costs if each token is multiplied by this many `entries`, such as
-    "rule_flops/2".
-
-    "multiplied.count" gets `entries`. The count of each of the five kinds of operations gets "right + k*(entries -
-    multiplied)", with the factor k 2 for a token and for decoding, 2*N for the products and the prefill, and 6*N for
-    training.
-    """
     change = f"({entries} - multiplied)"
     times = {"token_flops": "2", "products_flops": "2*N", "prefill_flops": "2*N", "decode_flops": "2"}
     worked_out = {f"{key}.count": f"right + {factor}*{change}" for key, factor in times.items()}
@@ -32,11 +25,6 @@ def _multiplied(entries: str) -> dict[str, str]:
 
 
 def _has_long_latents(architecture: Architecture) -> bool:
-    """Whether latent attention multiplies by more numbers than with keys and values, and caches far fewer.
-
-    That is, its latent vector is longer than a key and than a value, and the cache has at most half as many numbers as
-    with the keys and values of all heads. Only then is true what the explanation says. Never without latent attention.
-    """
     a = architecture
     if not a.has_latent_attention:
         return False

@@ -8,7 +8,6 @@ from app.models.architecture import Architecture
 
 
 def _is_rounded_up(architecture: Architecture) -> bool:
-    """Whether the rule for the inner dimension rounds it up to more than it was."""
     rule = architecture.width_rule
     return rule is not None and rule.before_rounding(architecture.d) < architecture.d_ff
 

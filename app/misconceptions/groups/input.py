@@ -16,7 +16,6 @@ from app.models.architecture import Architecture
 
 
 def _looks_tokens_up(architecture: Architecture) -> bool:
-    """Whether the input is vectors of an embedding table: not images or audio, which are always equally long."""
     return architecture.fixed_tokens is None
 
 

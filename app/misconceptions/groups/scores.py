@@ -16,13 +16,6 @@ from app.shapes.table import MATRIX_FIELDS, BlankField
 
 
 def _on_products(size: str, *ways: tuple[BlankField, ...]) -> dict[str, tuple[Prediction, ...]]:
-    """Predictions by topic that write one size into fields of both scores and weights, one for each way.
-
-    The topics are all about a head, the attention layer and the softmax sheet; on the softmax sheet these are followed
-    by one more for each way, with the same fields of the mask wrong as well.
-
-    Example: ("rows",), ("columns",) are two ways; ("rows", "columns") is one.
-    """
     alone = [each(size, *(f"{row}.{field}" for row in ("scores", "weights") for field in way)) for way in ways]
     masked = [each(size, *(f"mask.{field}" for field in way)) for way in ways]
     with_mask = [{**sides, **mask} for sides, mask in zip(alone, masked, strict=True)]
@@ -30,12 +23,6 @@ def _on_products(size: str, *ways: tuple[BlankField, ...]) -> dict[str, tuple[Pr
 
 
 def _in_first_steps(size: str, fields: tuple[BlankField, ...]) -> dict[str, tuple[Prediction, ...]]:
-    """Five predictions for the topic "first-steps", its only key, that write one size into these fields of scores and
-    weights.
-
-    The first writes it into the rows scores, weights and all_scores together, the next three into each of these alone,
-    and the last into token_score alone.
-    """
     rows = (("scores", "weights", "all_scores"), ("scores",), ("weights",), ("all_scores",))
     ways = [each(size, *(f"{row}.{field}" for row in some for field in fields)) for some in rows]
     one_score = each(size, *(f"token_score.{field}" for field in fields))

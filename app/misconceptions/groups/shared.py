@@ -23,7 +23,6 @@ def _has_grouped_queries(architecture: Architecture) -> bool:
 
 
 def _is_of_grouped_queries(architecture: Architecture) -> bool:
-    """Whether several query heads of the real model share a key/value head, even on a sheet with G = H."""
     return architecture.kv_heads != architecture.H
 
 

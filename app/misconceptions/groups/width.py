@@ -23,12 +23,10 @@ from app.models.architecture import Architecture
 
 
 def _is_no_even_share(architecture: Architecture) -> bool:
-    """Whether H heads of d_h are not d together; never for latent attention, whose heads have parts."""
     return architecture.H * architecture.d_h != architecture.d and not architecture.has_latent_attention
 
 
 def _has_layer_unlike_model(architecture: Architecture) -> bool:
-    """Whether H·d_h or G·d_h differs from d; if not, a layer's width for a head's looks like the model's."""
     return architecture.H * architecture.d_h != architecture.d or architecture.G != architecture.H
 
 

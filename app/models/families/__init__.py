@@ -30,12 +30,6 @@ _FLAGS_READ = {"q", "k", "v", "o", "qk_norm", "decoder", "bidirectional", "tempe
 
 
 def _conditions(family: Family) -> Iterator[str]:
-    """Yield every condition on flags in a family's row and in its layout; one may name several flags, or none ("").
-
-    In the row these are when there is a position table, a position bias, RoPE and its adjacent pairs, where norms are,
-    what is not modelled, which size spec counts, and the flags that are defaults of others. In the layout they are when
-    blocks are gated, and when each tensor exists: outside the layers, in them, and in the task heads.
-    """
     layout = family.layout
     yield from (layout.gated, family.position_table_when)
     yield from (*family.position_bias, *family.norm_placement, *family.not_modelled)
@@ -50,12 +44,7 @@ def _conditions(family: Family) -> Iterator[str]:
 
 
 def check_flags(families: Mapping[str, Family]) -> None:
-    """Raise ValueError for a misspelt flag: one that a family asks for and none sets, or sets and none asks for.
-
-    The message names the first such family and its misspelt flags. A flag counts as set if the row of any of the
-    families, or a task head of its layout, sets it, or if it is in _DERIVED_FLAGS; as asked for if any of their
-    conditions names it, or if it is in _FLAGS_READ.
-    """
+    """Raise ValueError for a misspelt flag: one that a family asks for and none sets, or sets and none asks for."""
     words = {name: " ".join(_conditions(family)).split() for name, family in families.items()}
     asked = {name: {word.removeprefix("!") for word in of_family} for name, of_family in words.items()}
     set_by = {

@@ -26,13 +26,7 @@ ACTIVATIONS: Mapping[str, Activation] = {
 @dataclass(frozen=True)
 class CheckpointRule:
     """How the models of a family compute beyond what an Architecture says, and which fields of a config are known.
-
-    `norm_eps` and `activation` are a field of the config and its default. `norm_offset` is added to the stored scale of
-    every norm. `logit_softcap` is the default of "final_logit_softcapping", None in a family that has no such cap.
-    `fields` are the fields that only this family has: the reader takes account of them, or they don't change what the
-    model computes. `fixed` are fields that have to be absent, null or exactly this value. `buffers` are the ends of
-    names of stored tensors that transformers ignores, since it computes them. `renamed` are tensors whose names in the
-    file differ from those of the layout.
+    `norm_eps` and `activation` are a field of the config and its default.
     """
 
     norm_eps: tuple[str, float] = ("rms_norm_eps", 1e-6)
@@ -127,12 +121,7 @@ GGUF_FAMILIES: Mapping[str, bool] = {"llama": True, "qwen2": False, "qwen3": Fal
 
 @dataclass(frozen=True)
 class PreTokenizer:
-    """How a text is split before the merges of byte-level BPE.
-
-    `expression` finds the pieces, "" stands for GPT-2's. With `single_digits`, each digit is a piece. With `composes`,
-    characters are first put together with their accents (NFC). With `whole_words`, a piece that is in the vocabulary is
-    a token, whatever the merges say. `begins` says whether a text gets the first token where the file doesn't say.
-    """
+    """How a text is split before the merges of byte-level BPE. `expression` finds the pieces, "" stands for GPT-2's."""
 
     expression: str = ""
     single_digits: bool = False

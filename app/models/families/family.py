@@ -20,12 +20,8 @@ from app.translation import gettext as _
 
 @dataclass(frozen=True)
 class Flag:
-    """A yes-or-no property of a model and the config fields that may state it.
-
-    `fields` are separated by spaces; the first one that the config has counts. `default` is the answer if it has none
-    of them; a text is the name of an earlier flag of the row whose answer is taken. `null` is the answer if the field
-    is null, None for the default. Without `test` the field must hold true or false; with it the answer is `test(value,
-    field)`, which may raise ConfigError.
+    """A yes-or-no property of a model and the config fields that may state it. `fields` are separated by spaces; the
+    first one that the config has counts.
     """
 
     fields: str = ""
@@ -42,16 +38,8 @@ Flags = Mapping[str, Flag]
 
 @dataclass(frozen=True)
 class RotaryRule:
-    """How a family states its rotary positions (RoPE).
-
-    `width` is the symbol of the rotated numbers of a query, `share` the field with the part of them that is rotated,
-    `theta` the field with the base of the angles. `when` is the condition on flags under which there are any,
-    `adjacent` the condition under which adjacent numbers are a pair.
-
-    In some families, layers with a sliding window have another base: `local_theta` is its field, `default_local_theta`
-    its default, None if these layers are like the others. The config's scaling counts for them only if they are
-    `scaled_locally`. `layers` is the pattern of the layers that rotate at all; with `windowed_only`, layers without a
-    window do not, in a model that has windows.
+    """How a family states its rotary positions (RoPE). `width` is the symbol of the rotated numbers of a query,
+    `share` the field with the part of them that is rotated, `theta` the field with the base of the angles.
     """
 
     width: str = "d_h"
@@ -86,25 +74,8 @@ MULTI_HEAD: SizeSpecs = {"G": "= H", "d_h": "= d/H"}
 
 @dataclass(frozen=True)
 class Family:
-    """What one model_type does differently from others.
-
-    `sizes` are added to COMMON_SIZES and replace those of the same symbol. `model_class` is counted where the config
-    names no class that is known. A key of `flags` may set several flags at once ("q k v": the biases of three
-    projections). `tied` is what an absent tie_word_embeddings means; "never" overrules the field. `position_rows` is
-    the symbol that counts the rows of the position table, None where there is no table; there is none either where
-    `position_table_when` is not met. `unused_positions` is how many of these rows no token uses. `text_part_defaults`
-    are sizes that multimodal files of this family leave out of their text part, and only they may.
-
-    `scale`, `position_bias`, `alibi_slopes`, `norm`, `norm_placement`, `embedding_scale` and
-    `scales_residuals` say how its layers compute, as the family's modules in transformers do; `qk_norm` says which norm
-    queries and keys have where the flag qk_norm is set. The keys of `position_bias` and `norm_placement` are conditions
-    on flags, of which the first that is met counts; without one there is no bias. The keys of `not_modelled` are
-    conditions, too: its values are noun phrases for parts of attention that nothing here describes. `fixed_tokens` is
-    the symbol of the one length that the model reads, None where the input may be shorter; `input` is what it reads.
-    `width_rules` says how the inner dimension was chosen in those of its models that did not follow LLaMA's rule.
-    Scores s are squashed to c·tanh(s/c) before the softmax (Gemma 2, arXiv:2408.00118) with the c that the config
-    states as "attn_logit_softcapping"; `softcap` is c where the field is absent, None for no squashing, and "never" for
-    a family that ignores the field.
+    """What one model_type does differently from others. `sizes` are added to COMMON_SIZES and replace those of the
+    same symbol.
     """
 
     layout: Layout
@@ -202,14 +173,10 @@ def clips_projections(value: object, _name: str) -> bool:
 def has_word(word: str) -> Callable[[object, str], bool]:
     """A flag test: whether a config's list, or its text of words separated by "|", has the lower-case `word`.
 
-    Spaces around words are ignored, and in a text, but not in a list, their case. Items of a list that are no text are
-    skipped. The test raises ConfigError for anything but a list or a text.
-
     Example: has_word("c2p")("P2C|c2p", "pos_att_type") -> True
     """
 
     def test(value: object, name: str) -> bool:
-        """Whether `word` is in the list or text `value` of the field `name`, as `has_word` says."""
         words = value.lower().split("|") if isinstance(value, str) else value
         if not isinstance(words, list):
             problem = _('"{field}" must be a list of words, not {value}.')

@@ -38,10 +38,6 @@ def projections(
 ) -> ParameterSpecs:
     """The four projections of attention as separate matrices: queries, keys, values, output, in this order.
 
-    The first three are d × width, the output is width × d, with the four `widths`. Each has a bias under its flag: q,
-    k, v, o. `names` are four, separated by spaces; `prefix` goes before each. `part` is what they are counted as,
-    `when` the condition under which they exist.
-
     Example: projections("self_attn.", "q_proj k_proj v_proj o_proj")
     """
     q, k, v, o = (prefix + name for name in names.split())
@@ -55,12 +51,7 @@ def projections(
 
 
 def fused_qkv(prefix: str, names: str, order: FusedOrder = "by-matrix", *, conv1d: bool = False) -> ParameterSpecs:
-    """The projections of attention with queries, keys and values in one matrix, of H·d_h + G·d_h + G·d_v columns.
-
-    `names` are two, separated by a space, with `prefix` before each: the fused matrix, with a bias under the flag q,
-    and the output projection (H·d_v × d), with a bias under the flag o. With `conv1d` they are stored as rows ×
-    columns. `order` is that of queries, keys and values in the fused matrix.
-    """
+    """The projections of attention with queries, keys and values in one matrix, of H·d_h + G·d_h + G·d_v columns."""
     qkv, o = (prefix + name for name in names.split())
     return concat(
         linear(qkv, "d", "H*d_h + G*d_h + G*d_v", ModelPart.ATTENTION, bias="q", conv1d=conv1d, fused=order),
@@ -71,11 +62,7 @@ def fused_qkv(prefix: str, names: str, order: FusedOrder = "by-matrix", *, conv1
 def gated_mlp(
     prefix: str, width: str = "d_ff", part: ModelPart = ModelPart.FEED_FORWARD, *, when: str = ALWAYS
 ) -> ParameterSpecs:
-    """The gated feed-forward block of three matrices: (act(x·gate) ∘ x·up)·down (Shazeer, arXiv:2002.05202).
-
-    Gate and up are d × width, down is width × d, each with a bias under the flag mlp_bias. `prefix` goes before
-    gate_proj, up_proj and down_proj. `part` is what they are counted as, `when` the condition under which they exist.
-    """
+    """The gated feed-forward block of three matrices: (act(x·gate) ∘ x·up)·down (Shazeer, arXiv:2002.05202)."""
     return concat(
         linear(f"{prefix}gate_proj", "d", width, part, bias="mlp_bias", when=when),
         linear(f"{prefix}up_proj", "d", width, part, bias="mlp_bias", when=when),
@@ -84,11 +71,7 @@ def gated_mlp(
 
 
 def mlp(names: str, width: str = "d_ff", *, conv1d: bool = False) -> ParameterSpecs:
-    """The feed-forward block of two matrices: act(x·up)·down (Vaswani et al., arXiv:1706.03762, section 3.3).
-
-    Up is d × width, down is width × d, each with a bias under the flag mlp_bias. `names` are those of up and down,
-    separated by a space. With `conv1d` they are stored as rows × columns.
-    """
+    """The feed-forward block of two matrices: act(x·up)·down (Vaswani et al., arXiv:1706.03762, section 3.3)."""
     up, down = names.split()
     return concat(
         linear(up, "d", width, ModelPart.FEED_FORWARD, bias="mlp_bias", conv1d=conv1d),
@@ -97,12 +80,7 @@ def mlp(names: str, width: str = "d_ff", *, conv1d: bool = False) -> ParameterSp
 
 
 def moe(prefix: str, width: str = "d_ff", *, router: str = "gate", when: str = ALWAYS) -> ParameterSpecs:
-    """A mixture of experts: a router, d × E, and E gated experts, stacked into two tensors as transformers 5 does.
-
-    One tensor has all gates and ups next to each other (E × d × 2·width), the other all downs (E × width × d). No
-    biases. `prefix` goes before all names, `router` is that of the router; `when` is the condition under which they
-    exist.
-    """
+    """A mixture of experts: a router, d × E, and E gated experts, stacked into two tensors as transformers 5 does."""
     return concat(
         linear(prefix + router, "d", "E", ModelPart.ROUTER, when=when),
         experts(f"{prefix}experts.gate_up_proj", "d", f"2*{width}", when=when),
@@ -116,22 +94,16 @@ def norms(names: str, *, bias: str | None = None, when: str = ALWAYS) -> Paramet
 
 
 def qk_norms(names: str, widths: str = "d_h d_h", *, bias: str | None = None) -> ParameterSpecs:
-    """Normalizations of queries and of keys before the scores, under the flag qk_norm (Henry et al., arXiv:2010.04245).
-
-    `names` and `widths` are two each, the query's first.
+    """Normalizations of queries and of keys before the scores, under the flag qk_norm (Henry et al.,
+    arXiv:2010.04245).
     """
     norms = zip(names.split(), widths.split(), (ModelPart.QUERY_NORM, ModelPart.KEY_NORM), strict=True)
     return concat(*(norm(name, width, part, bias=bias, when="qk_norm") for name, width, part in norms))
 
 
 def causal_heads(prefix: str, bias: str | None = None, width: str = "d") -> Mapping[str, TaskHead]:
-    """The task heads of a causal language model: LM head (classes that end in ForCausalLM or LMHeadModel), classifier,
-    none.
-
-    The LM head is a matrix of `width` × V, or no matrix under the flag tied, with logits of N × V. `bias` is the
-    condition for its bias, tied or not; None for never. The classifier (ForSequenceClassification) is d × labels,
-    without a bias, with one row of logits. `prefix` goes before the base model's tensors in classes with a head, not in
-    "Model".
+    """The task heads of a causal language model: LM head (classes that end in ForCausalLM or LMHeadModel),
+    classifier, none.
     """
     top = linear("lm_head", width, "V", ModelPart.OUTPUT_HEAD, when="!tied")
     if bias is not None:  # a tied LM head has the embedding's matrix, but a separate bias

@@ -33,10 +33,6 @@ _DECODER_WIDTHS = ("H_dec*d_h_dec",) * 4
 
 
 def _t5_feed_forward(name: str) -> ParameterSpecs:
-    """T5's feed-forward block without biases: `name`.wi and .wo, or under the flag gated .wi_0, .wi_1 and .wo.
-
-    Every wi is d × d_ff, wo is d_ff × d.
-    """
     return concat(
         linear(f"{name}.wi", "d", "d_ff", ModelPart.FEED_FORWARD, when="!gated"),
         linear(f"{name}.wi_0", "d", "d_ff", ModelPart.FEED_FORWARD, when="gated"),
@@ -106,10 +102,6 @@ _BART_DECODER = layers(
 
 
 def _in_both_parts(name: str, part: ModelPart, *, when: str = ALWAYS) -> ParameterSpecs:
-    """Two LayerNorms with a bias outside the layers, "encoder.`name`" and "decoder.`name`", counted as `part`.
-
-    They exist under the condition `when`.
-    """
     return concat(*(norm(f"{stack}.{name}", "d", part, bias=ALWAYS, when=when) for stack in ("encoder", "decoder")))
 
 

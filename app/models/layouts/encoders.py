@@ -30,10 +30,6 @@ _SPANS = linear("qa_outputs", "d", "labels", ModelPart.TASK_HEAD, bias=ALWAYS)
 
 
 def _transform(dense: str, last_norm: str, width: str = "d", *, when: str = ALWAYS) -> ParameterSpecs:
-    """What an encoder has before its output head: one more matrix, d × width, and a LayerNorm, both with biases.
-
-    `dense` and `last_norm` are their names, `when` is the condition under which they exist.
-    """
     return concat(
         linear(dense, "d", width, ModelPart.HEAD_TRANSFORM, bias=ALWAYS, when=when),
         norm(last_norm, width, ModelPart.HEAD_TRANSFORM, bias=ALWAYS, when=when),
@@ -41,11 +37,6 @@ def _transform(dense: str, last_norm: str, width: str = "d", *, when: str = ALWA
 
 
 def _output_head(name: str, bias: str, width: str = "d", *, when: str = ALWAYS) -> ParameterSpecs:
-    """The output head, width × V with a bias, and the tensor called `bias`, of length V.
-
-    A tied head is the embedding's matrix, so of these it has only the tensor called `bias`. If that has the name of the
-    untied head's own bias, the untied head has it only once. `when` is the condition under which any of them exist.
-    """
     is_heads_bias = f"{name}.bias" == bias
     return concat(
         linear(name, width, "V", ModelPart.OUTPUT_HEAD, bias=ALWAYS, when=and_also("!tied", when)),
@@ -56,12 +47,6 @@ def _output_head(name: str, bias: str, width: str = "d", *, when: str = ALWAYS) 
 def _classifiers(
     prefix: str, text_head: ParameterSpecs, text_flags: frozenset[str] = frozenset()
 ) -> dict[str, TaskHead]:
-    """The task heads that classify whole texts, tokens and spans, by the ends of their class names.
-
-    These are "ForSequenceClassification", which has the tensors `text_head`, sets `text_flags` and gives one row of
-    logits, then "ForTokenClassification" and "ForQuestionAnswering", which have one matrix, d × labels, with a bias,
-    and give N rows.
-    """
     return {
         "ForSequenceClassification": TaskHead(prefix, text_head, text_flags, logits=ONE_LABELS),
         "ForTokenClassification": TaskHead(prefix, _CLASSIFIER, logits=N_LABELS),
@@ -70,10 +55,6 @@ def _classifiers(
 
 
 def _embeddings(width: str, *, position_when: str = ALWAYS, type_when: str = ALWAYS) -> ParameterSpecs:
-    """BERT's embeddings: tables of tokens, positions and token types, all of the same width, and a LayerNorm.
-
-    `position_when` and `type_when` are the conditions under which the tables of positions and of types exist.
-    """
     return concat(
         embedding_table("embeddings.word_embeddings", "V", width),
         embedding_table("embeddings.position_embeddings", "P", width, ModelPart.POSITION_TABLE, when=position_when),
@@ -92,11 +73,6 @@ _AFTER_PROJECTIONS = concat(
 
 
 def _bert_layer(names: str = "query key value") -> ParameterSpecs:
-    """A layer of BERT: projections of queries, keys, values and output, the feed-forward block and both LayerNorms.
-
-    `names` are those of the first three, separated by spaces, which have biases under the flags q, k and v; the output
-    projection and both norms always have one, the feed-forward block under the flag mlp_bias.
-    """
     q, k, v = (f"attention.self.{name}" for name in names.split())
     return concat(
         linear(q, "d", "H*d_h", ModelPart.ATTENTION, bias="q"),

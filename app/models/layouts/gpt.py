@@ -17,11 +17,7 @@ from app.models.parameter_specs import (
 
 
 def gpt_like(layer_name: str, outside: ParameterSpecs, *blocks: ParameterSpecs, prefix: str = "transformer.") -> Layout:
-    """The layout of a causal decoder of L layers: the tensors `outside` the layers, and the blocks of one layer.
-
-    `layer_name` goes before the names in a layer, such as "h.{i}."; `prefix` before the base model's in classes with a
-    head.
-    """
+    """The layout of a causal decoder of L layers: the tensors `outside` the layers, and the blocks of one layer."""
     return Layout(outside, layers(layer_name, *blocks), causal_heads(prefix, "lm_head_bias"))
 
 

@@ -44,11 +44,7 @@ GATE_AND_UP_IN_ONE = concat(
 def llama_like(
     *blocks: ParameterSpecs, norm_bias: str | None = None, final_norm: ParameterSpecs | None = None, gate: str = ALWAYS
 ) -> Layout:
-    """The layout of a causal decoder: a token embedding, L layers with these blocks, a final norm, and causal heads.
-
-    `final_norm` replaces the norm called "norm" ((): no final norm), `norm_bias` is the condition for that norm's bias
-    (None for never), and `gate` the condition under which the feed-forward block has a gate.
-    """
+    """The layout of a causal decoder: a token embedding, L layers with these blocks, a final norm, and causal heads."""
     last = norm("norm", "d", ModelPart.FINAL_NORM, bias=norm_bias) if final_norm is None else final_norm
     outside = concat(embedding_table("embed_tokens", "V", "d"), last)
     return Layout(outside, layers("layers.{i}.", *blocks), causal_heads("model.", "lm_head_bias"), gate)

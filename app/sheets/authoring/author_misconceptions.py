@@ -27,13 +27,7 @@ AuthorFindingKind = Literal["formula", "right", "slip", "same", "hidden"]
 
 @dataclass(frozen=True)
 class AuthorFinding:
-    """One finding about one author's misconception on one sheet.
-
-    kind: "formula" if one can't be read or computed in `box`; "right" if it leaves the sheet right, "slip" if it
-    changes only one digit, "hidden" if the sheet is attributed to another misconception or to none. In these cases it
-    does not show. "same" if it shows, and the misconception with the key `other`, which fills in the sheet alike,
-    therefore doesn't.
-    """
+    """One finding about one author's misconception on one sheet."""
 
     key: str
     kind: AuthorFindingKind
@@ -49,10 +43,7 @@ class AuthorFinding:
 
 def read_formula(variant: Variant, formula: str) -> Expression:
     """What a formula means on a sheet: in the symbols that may be typed there, H*d, or h·d on a sheet with h heads.
-
-    The formula may also have every other size of the model, plain numbers, "right" for the right number of its box, and
-    "other_side" for the right number of the other side of its matrix; these stay symbols. Raises WorksheetError with
-    the reason if it can't be read.
+    Raises WorksheetError with the reason if it can't be read.
     """
     meaning = variant.reader.read_formula(formula)
     if isinstance(meaning, Expression):
@@ -65,11 +56,7 @@ def read_formula(variant: Variant, formula: str) -> Expression:
 
 
 def box_problem(variant: Variant, box: str, formula: str) -> str:
-    """Why a misconception cannot write this formula into this box of the sheet, as a sentence; "" if it can.
-
-    The first of these: the box is unknown; it takes no size, such as a choice; the formula cannot be read; its number
-    cannot be typed into the box, as `number_written` says. The formula may write the right number.
-    """
+    """Why a misconception cannot write this formula into this box of the sheet, as a sentence; "" if it can."""
     if box not in variant.blanks_by_name:
         problem = _("This sheet has no box “{box}”: use one of {boxes}.")
         return problem.format(box=box[:MAX_REPEATED], boxes=", ".join(variant.blanks_by_name))
@@ -86,23 +73,11 @@ def box_problem(variant: Variant, box: str, formula: str) -> str:
 
 
 def author_findings(variant: Variant) -> tuple[AuthorFinding, ...]:
-    """Everything about the author's misconceptions on this sheet, in their order.
-
-    A misconception without a finding, or with only "same" ones, is recognised: the sheet filled in as it says is
-    attributed to it.
-    """
+    """Everything about the author's misconceptions on this sheet, in their order."""
     return tuple(finding for each in variant.worksheet.misconceptions for finding in _findings_about(variant, each))
 
 
 def _findings_about(variant: Variant, misconception: AuthorMisconception) -> Iterator[AuthorFinding]:
-    """Yield the findings about one misconception: a "formula" for each that cannot be used; if there is none, the rest.
-
-    The rest is the first of these: one "right" if every number counts as correct, tolerance included; one "slip" if a
-    single one is wrong by a slip; one "hidden" if a sheet filled in like this is not attributed to this misconception,
-    with the key of the one that it is attributed to, if any; else a "same" for each other misconception that fills in
-    the sheet alike, which may be none. A diagnosis of two misconceptions at once counts as none. Boxes that the sheet
-    doesn't have are ignored.
-    """
     known = variant.blanks_by_name
     unusable = [(box, box_problem(variant, box, text)) for box, text in misconception.boxes.items() if box in known]
     if any(reason for _box, reason in unusable):
@@ -133,17 +108,10 @@ def _findings_about(variant: Variant, misconception: AuthorMisconception) -> Ite
 
 
 def _wrong_answers(problem: Problem, key: str) -> Mapping[Blank, int]:
-    """The wrong numbers that an author's misconception writes, with tokens as rows; empty if it writes none."""
     return next((each.wrong_answers for each in expectations(problem) if each.misconception == key), {})
 
 
 def _alike(variant: Variant, misconception: AuthorMisconception) -> Iterator[AuthorFinding]:
-    """Yield a "same" finding for each other misconception, the author's or the catalogue's, that writes the same wrong
-    numbers.
-
-    One of its ways must write exactly these. The finding is about this misconception, with the other's key as `other`,
-    in the order of `expectations`.
-    """
     problem = variant.problem_for_marking
     wrong = _wrong_answers(problem, misconception.key)
     alike = (each.misconception for each in expectations(problem) if each.wrong_answers == wrong)

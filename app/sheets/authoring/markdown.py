@@ -1,18 +1,12 @@
-"""What an author writes in Markdown: paragraphs, lists, emphasis and code, with formulas between dollar signs.
-
-It is read once into values, which pages and paper set differently, so that no markup of an author is ever
-evaluated. Headings, links, pictures and HTML are not markup here: they stay the text that was typed.
+"""What an author writes in Markdown: paragraphs, lists, emphasis and code, with formulas between dollar signs. It is
+read once into values, which pages and paper set differently, so that no markup of an author is ever evaluated.
+Headings, links, pictures and HTML are not markup here: they stay the text that was typed. A formula is written as
+sheets write theirs:
 
 >>> [(span.text, span.strong) for span in read_markdown("A **single** <b>head</b>")[0].spans]
 [('A ', False), ('single', True), (' <b>head</b>', False)]
 >>> read_formula_text("d/H = d_h")[-1]
 FormulaSymbol(base='d', below='h', above='')
-
-A formula is written as sheets write theirs:
-
-    formula = { symbol | number | sign | "(" | ")" | "," | "sqrt(" formula ")" }
-    symbol  = letters and digits, "_" with a subscript, "^" with a superscript: W_Q, d_model, K^T, x^{n+1}
-    sign    = "+" | "-" | "×" | "·" | "*" | "/" | "=" | "≈" | "<" | ">" | "≤" | "≥"
 """
 
 from __future__ import annotations
@@ -95,7 +89,7 @@ MarkdownBlock = MarkdownParagraph | MarkdownList
 
 @lru_cache(500)
 def read_markdown(text: str) -> tuple[MarkdownBlock, ...]:
-    """The blocks of a text; a formula that cannot be read stays as it was typed, dollar signs included. Cached."""
+    """The blocks of a text; a formula that cannot be read stays as it was typed, dollar signs included."""
     return tuple(_blocks(iter(_parser().parse(text))))
 
 
@@ -106,11 +100,7 @@ def markdown_items(text: str) -> tuple[tuple[MarkdownBlock, ...], ...]:
 
 
 def check_markdown(text: str) -> None:
-    """Raise WorksheetError for the first formula of a text, between dollar signs, that cannot be read.
-
-    The message repeats the formula, cut, and says what a formula may hold. Dollar signs that enclose no formula, as in
-    prices or in code, are fine.
-    """
+    """Raise WorksheetError for the first formula of a text, between dollar signs, that cannot be read."""
     for token in _parser().parse(text):
         for child in token.children or ():
             if child.type == "formula":
@@ -118,9 +108,8 @@ def check_markdown(text: str) -> None:
 
 
 def read_formula_text(text: str) -> tuple[FormulaNode, ...]:
-    """The nodes of a formula given without dollar signs; raises WorksheetError for one that `_read_nodes` cannot read.
-
-    An empty text has no nodes.
+    """The nodes of a formula given without dollar signs; raises WorksheetError for one that `_read_nodes` cannot
+    read.
     """
     nodes, end = _read_nodes(text, 0, 0)
     if end < len(text):
@@ -129,13 +118,6 @@ def read_formula_text(text: str) -> tuple[FormulaNode, ...]:
 
 
 def _read_nodes(text: str, position: int, roots: int) -> tuple[tuple[FormulaNode, ...], int]:
-    """The nodes from a position on, and the position of the bracket that closes the root around them, or of the text's
-    end.
-
-    `roots` counts the roots around the position. Spaces are skipped, and other brackets become symbols. Raises
-    WorksheetError for a character that is no part of a formula, a bracket without its partner, an empty root, and more
-    than MAX_ROOTS roots within each other.
-    """
     nodes, depth = list[FormulaNode](), 0
     while position < len(text):
         if text[position] == " ":
@@ -164,17 +146,11 @@ def _read_nodes(text: str, position: int, roots: int) -> tuple[tuple[FormulaNode
 
 
 def _symbol(token: re.Match[str]) -> FormulaSymbol:
-    """A symbol or number, with subscript and superscript without braces, ′ for ' and T for a raised ᵀ."""
     above = _RAISED_LETTERS.get(token["raised"] or token["above"] or "", token["above"] or "")
     return FormulaSymbol(token["base"].replace("'", "′"), (token["below"] or "").strip("{}"), above.strip("{}"))
 
 
 def _sign(sign: str, before: Sequence[FormulaNode]) -> FormulaSymbol:
-    """A sign as it is set: * as ·, - as −, with a space on either side if it is one of _SPACED_SIGNS.
-
-    A + or − that is a sign of what follows has no spaces: at the beginning (`before` are the nodes so far), and after
-    one of _SPACED_SIGNS, an opening bracket or a comma, but not after · or /. A comma has a space after it.
-    """
     sign = _WRITTEN_SIGNS.get(sign, sign)
     last = before[-1] if before else FormulaSymbol("(")
     negates = sign in "+−" and isinstance(last, FormulaSymbol) and last.base.strip() in {"(", ",", *_SPACED_SIGNS}
@@ -190,19 +166,12 @@ def _unreadable(text: str) -> WorksheetError:
 
 @cache
 def _parser() -> MarkdownIt:
-    """The parser: paragraphs, lists, emphasis, code, escapes, line breaks, formulas, no other markup. Cached."""
     parser = MarkdownIt("zero").enable(["emphasis", "list", "backticks", "escape", "newline"])
     parser.inline.ruler.before("escape", "formula", _formula_rule)
     return parser
 
 
 def _formula_rule(state: StateInline, silent: bool) -> bool:
-    """A rule for markdown-it: at $…$, push a token "formula", unless `silent`, and move past it; tells if it did.
-
-    A formula is on one line, not empty, with no space just inside the dollar signs and no digit after them: $5 and $6
-    are prices. No backslash may come before the closing one. The token's content is the text between; whether it can be
-    read as a formula is not checked. If there is none, nothing is pushed or moved.
-    """
     formula = _FORMULA.match(state.src, state.pos)
     if formula is None:
         return False
@@ -213,12 +182,6 @@ def _formula_rule(state: StateInline, silent: bool) -> bool:
 
 
 def _blocks(tokens: Iterator[Token], closing: str = "") -> Iterator[MarkdownBlock]:
-    """Yield the paragraphs and lists up to the token of type `closing`, or to the end; moves past what it reads.
-
-    Every inline token is a paragraph, that of a heading or quotation, too. A list has the blocks of each item, and as
-    start the first number of an ordered list, 1 if it says none, or None for a list of bullets. Other tokens are
-    skipped.
-    """
     for token in tokens:
         if token.type == closing:
             return
@@ -234,11 +197,6 @@ def _blocks(tokens: Iterator[Token], closing: str = "") -> Iterator[MarkdownBloc
 
 
 def _spans(tokens: Sequence[Token]) -> Iterator[MarkdownSpan]:
-    """Yield the spans of a paragraph: formulas and runs in one style; a soft line break is " ", a hard one "\\n".
-
-    A style is strong, emphasis, both or neither, and formulas have one too; code is marked besides. Tokens without text
-    yield nothing. Neighbours in one style are not joined.
-    """
     style = MarkdownSpan("")
     for token in tokens:
         if token.type in ("strong_open", "strong_close"):
@@ -254,10 +212,6 @@ def _spans(tokens: Sequence[Token]) -> Iterator[MarkdownSpan]:
 
 
 def _formula_span(text: str, style: MarkdownSpan) -> MarkdownSpan:
-    """A span in this style with the formula's text, without dollar signs, and its nodes.
-
-    For a formula that cannot be read, the text is "$text$", in this style too, and there are no nodes.
-    """
     try:
         return replace(style, text=text, formula=read_formula_text(text))
     except WorksheetError:

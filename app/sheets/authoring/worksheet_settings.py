@@ -56,11 +56,8 @@ class SettingError(WorksheetError):
 
 
 def read_settings(key: str, values: Mapping[str, Any], models: Mapping[str, Model], wording: Wording) -> Worksheet:
-    """The Worksheet of that key with these settings, named as in a worksheet file.
-
-    Raises the first SettingError that `check_settings` finds. Refused are settings that are unknown, missing, of the
-    wrong type or name something unknown, rows and boxes that its topic does not have, formulas that cannot be read, and
-    a topic or length that one of its models cannot take.
+    """The Worksheet of that key with these settings, named as in a worksheet file. Raises the first SettingError
+    that `check_settings` finds.
     """
     sheet, errors = check_settings(key, values, models, wording)
     if sheet is None:
@@ -71,12 +68,7 @@ def read_settings(key: str, values: Mapping[str, Any], models: Mapping[str, Mode
 def check_settings(
     key: str, values: Mapping[str, Any], models: Mapping[str, Model], wording: Wording
 ) -> tuple[Worksheet | None, tuple[SettingError, ...]]:
-    """The Worksheet of these settings, or None and a SettingError for every setting that has to change.
-
-    Checked in this order: names and types of the settings; models; topic and lengths; rows; answers; texts,
-    misconceptions and keys. Only the errors of the first step that has any are returned. Of the first step it is one
-    for each setting, those about missing settings last; a setting in NOT_SET is unknown, and then the only error.
-    """
+    """The Worksheet of these settings, or None and a SettingError for every setting that has to change."""
     if name := next((each for each in NOT_SET if each in values), ""):
         return None, (SettingError(_(_NO_SETTING).format(setting=name, known=", ".join(_SETTINGS)), name),)
     try:
@@ -97,12 +89,6 @@ def free_key(key: str, taken: Collection[str]) -> str:
 
 
 def _setting_error(problem: ErrorDetails) -> SettingError:
-    """The SettingError for one of pydantic's errors: the setting's path, and a sentence about it.
-
-    The sentence is the check's if it has one; else that the setting is unknown, with the known ones, or, for any other
-    error, that it is missing. Entries of a list are counted from 1 in the sentence and from 0 in the path. An entry of
-    a list of names is called by the list's name.
-    """
     context = problem.get("ctx", {})
     path = problem["loc"] or (context["setting"],)
     is_within = path[0] in _ENTRIES and len(path) > 1
@@ -121,20 +107,12 @@ def _setting_error(problem: ErrorDetails) -> SettingError:
 
 
 def _name_errors(sheet: Worksheet, models: Mapping[str, Model], wording: Wording) -> Iterator[SettingError]:
-    """Yield an error, which lists the known names, for each unknown model."""
     for setting, model in (("model", sheet.model), *(("models", each) for each in sheet.models)):
         if model not in models:
             yield SettingError(unknown_name("model", models, model), setting)
 
 
 def _model_errors(sheet: Worksheet, models: Mapping[str, Model], wording: Wording) -> Iterator[SettingError]:
-    """Yield, for each of the sheet's models, an error if it cannot take the topic, else one for each length it cannot
-    take.
-
-    The topic's error is at "topic" for the worksheet's `model` and at "models" for others; the lengths are "tokens",
-    "tokens_from" and "tokens_to", those that are set. Refused, too, are tokens as columns if the table of the topic for
-    `model` has its tokens as rows ("tokens_are"), and decoder tokens that `model` cannot take.
-    """
     lengths = {name: getattr(sheet, name) for name in ("tokens", "tokens_from", "tokens_to")}
     for model in dict.fromkeys((sheet.model, *sheet.models)):
         architecture, setting = sheet.architecture_of(models[model]), "topic" if model == sheet.model else "models"
@@ -158,10 +136,6 @@ def _model_errors(sheet: Worksheet, models: Mapping[str, Model], wording: Wordin
 
 
 def _refused(setting: str, check: Callable[[], object]) -> Iterator[SettingError]:
-    """Yield an error for `setting`, with the sentence of the TokensError, if `check` raises one; else nothing.
-
-    Any other exception comes out.
-    """
     try:
         check()
     except TokensError as error:
@@ -169,13 +143,6 @@ def _refused(setting: str, check: Callable[[], object]) -> Iterator[SettingError
 
 
 def _row_errors(sheet: Worksheet, models: Mapping[str, Model], wording: Wording) -> Iterator[SettingError]:
-    """Yield one error at "rows" if the sheet has none or any cannot be asked or is repeated; then those about settings.
-
-    `possible_rows` with the worksheet's `model` alone, not with those that a seed may draw, says which rows can be
-    asked; that model must be in `models`. Each name, hint and points of a row that cannot be asked is an error; those
-    of a row that could be asked and is not are allowed. At least one of the rows must have points, else there is one
-    error at "row_points"; a row without a setting has one point.
-    """
     architecture = sheet.architecture_of(models[sheet.model])
     possible = possible_rows(sheet.topic, architecture, sheet.tokens, wording, sheet.bug_row)
     if not sheet.rows or not all(row in possible and sheet.rows.count(row) == 1 for row in sheet.rows):
@@ -191,11 +158,6 @@ def _row_errors(sheet: Worksheet, models: Mapping[str, Model], wording: Wording)
 
 
 def _answer_errors(sheet: Worksheet, models: Mapping[str, Model], wording: Wording) -> Iterator[SettingError]:
-    """Yield an error for each model for which `Worksheet.check_rows` refuses the worksheet.
-
-    The models are `model`, then `models`, each once. The error is at "answers" for the worksheet's `model` and at
-    "models" for others. A model is tried with the number of tokens that it can take nearest to the worksheet's.
-    """
     for model in dict.fromkeys((sheet.model, *sheet.models)):
         architecture = sheet.architecture_of(models[model])
         tokens = possible_tokens(sheet.topic, architecture, sheet.tokens)
@@ -208,24 +170,13 @@ def _answer_errors(sheet: Worksheet, models: Mapping[str, Model], wording: Wordi
 def possible_rows(
     topic: str, architecture: Architecture, tokens: int, wording: Wording, bug: Bug | None = None
 ) -> tuple[str, ...]:
-    """The rows that a worksheet on a topic can ask for with a model, in the order of the topic's table.
-
-    `architecture` is the model's as the worksheet teaches it, `bug` the one that the worksheet names. Rows that only
-    other bugs have are among them: what a sheet asks for doesn't tell whether it has a bug.
-    """
+    """The rows that a worksheet on a topic can ask for with a model, in the order of the topic's table."""
     table = topic_for(topic, architecture, tokens, bug)
     rows = ROWS if isinstance(table, BugTable) else table.askable
     return tuple(row for row in rows if row in wording.topics[topic].rows)
 
 
 def _author_errors(sheet: Worksheet, models: Mapping[str, Model], wording: Wording) -> Iterator[SettingError]:
-    """Yield an error for each hidden fact, text in Markdown, key, box and formula that the sheet cannot have.
-
-    Hidden facts are parts of the topic's description, each once; there is one error about all of them. Texts are the
-    introduction, the author's assumptions, the footnote and the explanations of misconceptions. Two questions, or two
-    misconceptions, cannot have the same key. A misconception's boxes and formulas are tried on the sheet with `model`,
-    not with `models`; each that `box_problem` refuses is an error, as is a box that the sheet doesn't have.
-    """
     parts = wording.topics[sheet.topic].description_parts
     if not all(part in parts and sheet.hidden_facts.count(part) == 1 for part in sheet.hidden_facts):
         problem = _("hidden_facts must be some of {parts}, each once.")
@@ -244,7 +195,6 @@ def _author_errors(sheet: Worksheet, models: Mapping[str, Model], wording: Wordi
 
 
 def _unreadable_markdown(text: str, *path: str | int) -> Iterator[SettingError]:
-    """Yield one error at `path`, about the first formula in a text in Markdown that cannot be read; else nothing."""
     try:
         check_markdown(text)
     except WorksheetError as error:
@@ -252,10 +202,6 @@ def _unreadable_markdown(text: str, *path: str | int) -> Iterator[SettingError]:
 
 
 def _repeated_keys(setting: str, keys: Sequence[str]) -> Iterator[SettingError]:
-    """Yield an error for each entry of the list `setting` that has the key of an earlier entry.
-
-    `keys` are those of the entries in order. The error's path counts the entry from 0, its sentence from 1.
-    """
     for number, key in enumerate(keys):
         if key in keys[:number]:
             problem = _("{setting}.{number} is there twice: say something else, or delete one.")

@@ -61,15 +61,7 @@ def show_account_link(services: ServicesDep, teacher: MaybeTeacher, token: str) 
 def follow_account_link(
     request: Request, services: ServicesDep, teacher: MaybeTeacher, form: FormDep, token: str
 ) -> Response:
-    """Use the link up: set a password, make an account or accept an invitation, then sign the teacher in.
-
-    A teacher who is signed in accepts an invitation with that account, whatever address it was sent to, types nothing,
-    and keeps the session. Otherwise, one types a password, a name unless the link resets a password, and an e-mail
-    address if the link has none. Redirects (303) to the course of an invitation, else to the courses. 422 with the form
-    for what cannot be used, which leaves the link usable, as PasswordsBusyError does; 404 for a link that is used up,
-    too old or unknown, even if it was used up by another request meanwhile. The audit log records a password that a
-    reset link has set, and the new session.
-    """
+    """Use the link up: set a password, make an account or accept an invitation, then sign the teacher in."""
     store, link = services.store, _find_link(services, token)
     path = url_for("show_course", course_id=link.course_id) if link.course_id else url_for("list_courses")
     if link.kind == "invite" and teacher:
@@ -92,12 +84,6 @@ def follow_account_link(
 
 
 def _account_problem(services: Services, link: AccountLink, typed: _NewAccount) -> str:
-    """The sentence about the first thing typed that cannot be used; empty where all of it can.
-
-    In this order: an e-mail address with wrong syntax, no name unless the link resets a password, an address with an
-    account already (any for an invitation, one with a password for a setup link, never for a reset link), and a
-    password that is too short or too long.
-    """
     if not parse_email(typed.email):
         return _("Enter an e-mail address, such as ada@example.org.")
     if link.kind != "reset" and not typed.name:
@@ -108,10 +94,6 @@ def _account_problem(services: Services, link: AccountLink, typed: _NewAccount) 
 
 
 def _has_account(store: Store, link: AccountLink, email: str) -> bool:
-    """Whether `email` has an account whose password this link may not set.
-
-    A reset link may set any; an invitation none, since whoever invited has seen it; any other link only a missing one.
-    """
     account = store.people.find_teacher(email) if link.kind != "reset" and parse_email(email) else None
     return account is not None and (link.kind == "invite" or account.password_hash is not None)
 
@@ -124,12 +106,6 @@ def _account_link_page(
     typed: _NewAccount | None = None,
     problem: str = "",
 ) -> AccountLinkPage:
-    """The page of a link, with the title of the course it invites to (empty if there is none), the teacher signed in,
-    the problem, and the e-mail address and name as typed, both empty without `typed`; never the password.
-
-    `has_account` says whether the link's e-mail address, whatever was typed, has an account whose password the link may
-    not set (see `_has_account`).
-    """
     course = store.courses.find(link.course_id) if link.course_id else None
     has_account = _has_account(store, link, link.email)
     email, name = (typed.email, typed.name) if typed else ("", "")
@@ -137,7 +113,6 @@ def _account_link_page(
 
 
 def _find_link(services: Services, token: str) -> AccountLink:
-    """The link with that token, which is not used up by this; raises 404 if it is used up, too old or never existed."""
     link = services.store.people.find_link(token)
     if link is None:
         raise _void_link()
@@ -145,7 +120,6 @@ def _find_link(services: Services, token: str) -> AccountLink:
 
 
 def _void_link() -> HTTPException:
-    """The 404 for a link that does not work (any more)."""
     return HTTPException(
         404, _("This link has been used, has expired, or was replaced by a newer one. Ask for a new link.")
     )

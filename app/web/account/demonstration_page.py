@@ -17,12 +17,7 @@ COOKIE_MAX_AGE_S = 24 * 3600
 
 @router.get("/demonstration", dependencies=[Depends(require_practice)])
 def show_demonstration(request: Request, services: ServicesDep, teacher: MaybeTeacher) -> Response:
-    """Let this browser see the sample course as its teacher does for a day, by a cookie, and redirect to it (303).
-
-    The first visit of a day makes the course, which takes a second or two; later visits share it. A teacher's cookie,
-    which is then one of a session that has ended, is deleted. A teacher who is signed in is redirected (303) to their
-    courses instead, and nothing is made. 403 while practice is closed.
-    """
+    """Let this browser see the sample course as its teacher does for a day, by a cookie, and redirect to it (303)."""
     if teacher:
         return RedirectResponse(url_for("list_courses"), 303)
     store = services.demonstration.begin()

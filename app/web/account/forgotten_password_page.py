@@ -38,24 +38,15 @@ class ForgottenPasswordPage:
 
 @router.get("/forgotten-password")
 def show_forgotten_password(services: ServicesDep, requested: str = "") -> Response:
-    """The form for an e-mail address.
-
-    If `requested` is "yes", the page says that a link is on its way; on a server without mail, whom to ask instead.
-    """
+    """The form for an e-mail address."""
     page = ForgottenPasswordPage(services.mail is not None, requested=requested == "yes")
     return render("account/forgotten_password.html", page)
 
 
 @router.post("/forgotten-password")
 def mail_password_link(request: Request, services: ServicesDep, form: FormDep) -> Response:
-    """Queue the mailing of a link to the account with that e-mail address, if there is one, and redirect (303) to the
-    form, which then says that it was requested.
-
-    The account is looked up later, in the thread that sends the mail, so that neither the answer nor its time tells who
-    teaches here. In this order: 404 on a server without mail, 422 for what is no e-mail address, 429 after many
-    requests from this network, 503 if too much mail waits. A browser that is known to the account (see `known_browser`)
-    has a limit of its own instead of its network's. Every request that gets no 404, 422 or 429 counts, one that gets
-    503 too.
+    """Queue the mailing of a link to the account with that e-mail address, if there is one, and redirect (303) to
+    the form, which then says that it was requested.
     """
     typed, mail, network = form.single_line("email", MAX_EMAIL_INPUT), services.mail, client_network(request)
     if mail is None:
@@ -78,19 +69,11 @@ def mail_password_link(request: Request, services: ServicesDep, form: FormDep) -
 
 
 def _refuse_form(typed: str, problem: str, status: int) -> Response:
-    """The form again, with this status, what was typed, and the problem."""
     page = ForgottenPasswordPage(sends_mail=True, email=typed, problem=problem)
     return render("account/forgotten_password.html", page, status)
 
 
 def _mail_link(store: Store, mail: Mail, public_url: str, email: str) -> None:
-    """Mail a link for a new password to the teacher with that e-mail address, and record it in the audit log as done by
-    "nobody". The link is `public_url` with the path of the page for its token; it works once and for an hour.
-
-    Nothing happens, in silence, without such a teacher, or if MAX_MAILED_LINKS reset links of theirs, used or not,
-    expire within the hour. If sending raises MailError, the link is deleted, the failure logged and recorded in the
-    audit log, and nothing raised.
-    """
     teacher = store.people.find_teacher(email)
     token = store.people.add_mailed_link(teacher) if teacher else None
     if teacher is None or token is None:

@@ -41,12 +41,7 @@ def show_password_form(teacher: SignedIn) -> Response:
 @in_threads("password")
 def change_password(request: Request, services: ServicesDep, teacher: SignedIn, form: FormDep) -> Response:
     """Set a new password and record it in the audit log: all sessions of the teacher end, except a new one here, and
-    reset links stop working. Redirects (303) to the courses.
-
-    422 with the form for a wrong or empty old password, or a new one that is too short or too long. Only a wrong or
-    empty old one counts, by account: after many, TooManyGuessesError is raised for a while, even for the right one. As
-    one has to be signed in, nobody but the account's teacher can cause this. Raises PasswordsBusyError if too many
-    wait.
+    reset links stop working. Raises PasswordsBusyError if too many wait.
     """
     guesses = f"password of {teacher.id}"
     services.limits.check("known", guesses)

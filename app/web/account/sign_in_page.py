@@ -47,10 +47,7 @@ def show_sign_in(
     next: str = "",  # noqa: A002 - the word in the address
     printed: str = "",
 ) -> Response:
-    """The form, or while there is no account, where the link to create one is.
-
-    A teacher who is signed in already is redirected to `next`, which must be a path on this site.
-    """
+    """The form, or while there is no account, where the link to create one is."""
     if teacher:
         return RedirectResponse(path_on_this_site(next), 303)
     page = SignInPage(next=path_on_this_site(next), nobody_can=not store.people.has_teacher(), printed=printed == "yes")
@@ -77,12 +74,7 @@ def print_first_link(request: Request, services: ServicesDep) -> Response:
 @router.post("/sign-in")
 async def sign_in(request: Request, services: ServicesDep, form: FormDep) -> Response:
     """Check e-mail and password, start a session, and redirect (303) to the form's `next` if that is a path on this
-    site, else to the courses; 422 with the form if they are wrong. The audit log records every session, and one refusal
-    at most within REFUSALS_NOTED_EVERY.
-
-    An unknown e-mail address gets the same answer as a wrong password, after the same work: nobody learns who has an
-    account. After too many failures (see `_counted_as`), the right password still works, but only after waiting for a
-    slow turn, and a wrong one raises TooManyGuessesError. Raises PasswordsBusyError if too many wait.
+    site, else to the courses. Raises PasswordsBusyError if too many wait.
     """
     email = form.single_line("email", MAX_EMAIL_INPUT)
     guesses = _counted_as(request, services, email)
@@ -99,13 +91,6 @@ def _verify_and_sign_in(
     guesses: tuple[tuple[Limit, str], ...],
     refusal: TooManyGuessesError | None,
 ) -> Response:
-    """Verify the password, start a session and redirect (303) to the form's `next`, also if there is a `refusal`.
-
-    A wrong password, an unknown address or one with wrong syntax takes a token from every bucket of `guesses`; a right
-    one gives none back. The audit log then gets an entry that names nobody, unless it got one within
-    REFUSALS_NOTED_EVERY, whoever that was for. Last, `refusal` is raised or, if that is None, the response is the form
-    with the address as typed (422). Raises PasswordsBusyError.
-    """
     email, path = form.single_line("email", MAX_EMAIL_INPUT), path_on_this_site(form.raw("next", MAX_TEXT))
     teacher = services.store.people.find_teacher(email) if parse_email(email) else None
     password, stored = form.raw("password", MAX_PASSWORD + 1), teacher.password_hash if teacher else None
@@ -124,12 +109,6 @@ def _verify_and_sign_in(
 
 
 def _counted_as(request: Request, services: Services, email: str) -> tuple[tuple[Limit, str], ...]:
-    """The buckets, as (limit, key), that a wrong password counts in, the one whose key slow turns are spaced by first.
-
-    A browser that is known to the account has a single bucket, "known", with its random name as the key. Any other has
-    three, in this order: "guess" for the account (the address in lower case) from this network, "account" for the
-    account, and "sign-in" for the network.
-    """
     account, network = email.lower(), client_network(request)
     if browser := known_browser(request, services.store, account):
         return (("known", browser),)
@@ -137,9 +116,6 @@ def _counted_as(request: Request, services: Services, email: str) -> tuple[tuple
 
 
 def _first_refusal(services: Services, guesses: tuple[tuple[Limit, str], ...]) -> TooManyGuessesError | None:
-    """The error of the first bucket, given as (limit, key), without a whole token left; None if all have one. The error
-    is returned, not raised, and no token is taken.
-    """
     try:
         for limit, key in guesses:
             services.limits.check(limit, key)
@@ -150,11 +126,7 @@ def _first_refusal(services: Services, guesses: tuple[tuple[Limit, str], ...]) -
 
 @router.post("/sign-out")
 def sign_out(request: Request, store: StoreDep, form: FormDep, teacher: MaybeTeacher) -> Response:
-    """End this browser's session, or every session of its teacher if the form's `everywhere` is not empty; the audit
-    log records it, and the browser is told to delete its cookie and its cached pages.
-
-    Redirects (303) to the sign-in page. If no teacher is signed in, only the cookie is deleted.
-    """
+    """End this browser's session, or every session of its teacher if the form's `everywhere` is not empty."""
     if teacher is None:
         response = RedirectResponse(url_for("show_sign_in"), 303)
         response.delete_cookie(TEACHER_COOKIE)

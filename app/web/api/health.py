@@ -17,14 +17,7 @@ log = logging.getLogger("attention_shapes")
 
 @router.get("/healthz")
 async def health(services: ServicesDep) -> Response:
-    """200 with the status "ok" while the database can store something, which is asked without writing; 503 with what is
-    wrong as the status if it cannot or does not answer, or if closing activities is stuck.
-
-    Activities whose answers cannot be collected leave "ok" and 200, and add a "problem" with their numbers. The
-    response comes within seconds, even while every thread of the app waits for the database. The status "full" or
-    "read-only" (503) means that pages can be read and nothing can be saved. An error of the database that is no known
-    failure is logged with its traceback, which the response leaves out.
-    """
+    """200 with the status "ok" while the database can store something, which is asked without writing."""
     try:
         await services.health.run()
     except TimeoutError:

@@ -299,13 +299,7 @@ def list_models(services: ServicesDep) -> list[ModelEntry]:
 @router.post("/models", name="api_import_model")
 @in_threads("hub")
 def import_model(request: Request, services: ServicesDep, client: QueueClient, body: ImportRequest) -> ModelDetail:
-    """Import a config.json, or a model of the Hub by its name; return the model's entry, the sources of its sizes and
-    the notes on its config. The same config with the same `name` always gets the same key.
-
-    First of all, 429 if the network has stored too much within the hour; requests that fail later count, too. 422 if
-    both are given, or neither, and for a config that cannot be read; if none can be fetched from the Hub, HubError,
-    which has its own status.
-    """
+    """Import a config.json, or a model of the Hub by its name."""
     services.storage.charge(client_network(request), BYTES_OF_MODEL)
     if body.hub is not None and body.config is None:
         return _model_detail(import_from_hub(services.store, services.settings, body.hub, body.name, client))
@@ -358,10 +352,7 @@ def show_worksheet(
 
 @router.post("/variants")
 def draw_variant(services: ServicesDep, body: VariantRequest) -> VariantEntry:
-    """The sheet that `seed` draws from a worksheet, for `model` or one that the seed chooses, without answers.
-
-    The same seed always draws the same sheet. 404 for an unknown worksheet or model, 422 for a seed out of range.
-    """
+    """The sheet that `seed` draws from a worksheet, for `model` or one that the seed chooses, without answers."""
     library = library_with_model(services.library, services.store, body.model)
     variant = library.seeded(body.worksheet, body.seed, body.model)
     return VariantEntry(seed=body.seed, **variant_json(variant))
@@ -369,11 +360,7 @@ def draw_variant(services: ServicesDep, body: VariantRequest) -> VariantEntry:
 
 @router.get("/misconceptions")
 def list_misconceptions(services: ServicesDep) -> list[MisconceptionEntry]:
-    """Every misconception that sheets are diagnosed by: its key, its topics and its first hint (`nudge`).
-
-    First those of the catalogue, in its order, then those that worksheets of the library describe, by worksheet. A key
-    that comes again adds its worksheet's topic, unless it is there, to the first entry with the key, whose hint stays.
-    """
+    """Every misconception that sheets are diagnosed by: its key, its topics and its first hint (`nudge`)."""
     say = services.library.wording.misconception
     entries = {
         each.key: MisconceptionEntry(key=each.key, topics=list(each.topics), nudge=say(each.key, "nudge"))
@@ -388,12 +375,8 @@ def list_misconceptions(services: ServicesDep) -> list[MisconceptionEntry]:
 
 @router.post("/grade", response_model_exclude_unset=True)
 def grade_answers(services: ServicesDep, body: GradeRequest) -> GradeReport:
-    """Grade answers, by blank, on the sheet of a worksheet or a code; nothing is stored. Raises AnswersError for a name
-    that is no box of the sheet, and what `_requested_variant` raises.
-
-    The report has a `hint` of the level that the request asks for, and no such field if it asks for none; the hint is
-    null if nothing is left to put right, nothing could be read, or the worksheet gives no hints. It has `opened`, the
-    rows that no sheet shows before a check, only if the sheet has such rows and something could be read.
+    """Grade answers, by blank, on the sheet of a worksheet or a code; nothing is stored. Raises AnswersError for a
+    name that is no box of the sheet, and what `_requested_variant` raises.
     """
     variant = _requested_variant(services, body)
     report = grade(variant, body.answers)
@@ -407,14 +390,6 @@ def grade_answers(services: ServicesDep, body: GradeRequest) -> GradeReport:
 
 
 def _requested_variant(services: Services, body: GradeRequest) -> Variant:
-    """The sheet to grade: that of a code; else a worksheet with the model and tokens given, each by default the
-    worksheet's, or drawn by a seed, with the model if one is given.
-
-    Raises 422 for contradictory fields (worksheet and code; code and seed, model or tokens; seed and tokens) and for
-    neither worksheet nor code, WorksheetError for a code, worksheet or model that does not exist, TokensError,
-    SeedError or TopicError for tokens, a seed or a model that the worksheet cannot have, and ConfigError for an
-    imported model whose stored config can no longer be read.
-    """
     if (body.worksheet is None) == (body.code is None):
         raise HTTPException(422, _("Give either “worksheet” (its key) or “code” (of a sheet)."))
     if body.code is not None:
@@ -432,12 +407,7 @@ def _requested_variant(services: Services, body: GradeRequest) -> Variant:
 @router.post("/forward")
 @in_threads("forward")
 def run_forward(request: Request, services: ServicesDep, client: QueueClient, body: ForwardRequest) -> dict[str, Any]:
-    """Run one head or layer in torch and report the shapes, time and memory observed; weights and input are random.
-
-    422 if it cannot be run, or if not exactly one of `model` and `config` is given; 404 for an unknown model; 429 if
-    the network has started too much within the hour; 500 if the run raised an error; 503 if too many runs wait, in all
-    or from this client, if this one still waits after two minutes, or if the process died; 504 if it took too long.
-    """
+    """Run one head or layer in torch and report the shapes, time and memory observed; weights and input are random."""
     if (body.model is None) == (body.config is None):
         raise HTTPException(422, _("Give either “model” (its key) or “config” (the object of a config.json)."))
     try:
@@ -462,13 +432,7 @@ def list_checkpoints(services: ServicesDep) -> list[CheckpointEntry]:
 def run_head_of_checkpoint(
     request: Request, services: ServicesDep, client: QueueClient, body: RealHeadRequest
 ) -> dict[str, Any]:
-    """Run one head of real weights over a text, and report its tokens, shapes, stored tensors and attention weights.
-
-    Nothing of the text is kept. `weights` has a row for each query, with a number for each key; `strongest` has, for
-    each query, the five keys with the largest weights, the largest first, or fewer where the mask hides the others. 422
-    for a text, layer or head that cannot be used, and for weights that this server does not offer; else as for
-    /forward.
-    """
+    """Run one head of real weights over a text, and report its tokens, shapes, stored tensors and attention weights."""
     services.storage.charge(client_network(request), BYTES_OF_RUN)
     try:
         choice = HeadChoice(body.checkpoint, body.text, body.layer, body.head)
@@ -482,12 +446,6 @@ def run_head_of_checkpoint(
 def _answer(
     services: Services, kind: JobKind, client: Client, arguments: Mapping[str, Any], needs: Mapping[str, Any]
 ) -> bytes:
-    """Queue a job, wait API_WAIT_LIMIT_S at most, and return its result; once queued, the job is deleted in any case.
-
-    `needs` are what it needs of a runner, for `Jobs.submit`. Else an HTTPException: 503 if there is no room for the
-    job, or if it has not ended by then, with the sentence on why it waits; if it failed, the status that
-    STATUS_OF_REASON has for its reason, or 503 for any other reason, with the job's sentence.
-    """
     try:
         with services.programs.taken(client):
             job = services.jobs.submit(kind, client, secrets.token_urlsafe(18), {}, arguments, **needs)
@@ -512,9 +470,6 @@ def _model_entry(model: Model) -> dict[str, Any]:
 
 
 def _model_detail(model: Model) -> ModelDetail:
-    """The entry of a model, plus `readings`, which say for each size where it was read (symbol, value, field of the
-    config, rule), and `notes`, on what of its config was left out or taken as something else.
-    """
     readings = [
         ReadingEntry(symbol=r.symbol, value=r.value, field=r.field, rule=_rule(r, model.architecture.family))
         for r in model.architecture.size_sources
@@ -523,9 +478,6 @@ def _model_detail(model: Model) -> ModelDetail:
 
 
 def _rule(source: SizeSource, family: str) -> str:
-    """Where a size came from: "default of llama" for a family's default, "null: d/H" for the rule of a field that is
-    null, "d/H" for one that is missing, else "stated".
-    """
     if source.is_default:
         return f"default of {family}"
     return f"null: {source.rule}" if source.is_null else source.rule or "stated"

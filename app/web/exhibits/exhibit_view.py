@@ -32,11 +32,7 @@ LAYER_WORKSHEET = "layer-of-a-model"  # whose model and length show the heads wh
 
 @dataclass(frozen=True)
 class ExhibitAddress:
-    """Where an exhibit is shown: the name of its page, what the address says besides the step, and on which page.
-
-    Every exhibit has two: the embeddable page of `show_slide`, for a frame in another site's page, without the header
-    and the form above the exhibit, is `show_embedded_slide`.
-    """
+    """Where an exhibit is shown: the name of its page, what the address says besides the step, and on which page."""
 
     route: str
     query: Mapping[str, str]
@@ -78,7 +74,6 @@ class ExhibitAddress:
 @dataclass(frozen=True)
 class ExhibitChooser:
     """The form of an exhibit: the number of tokens in its field, and a sentence on what of the address is wrong.
-
     problem: "" if nothing is. length_is_wrong: whether the sentence is about the number of tokens.
     """
 
@@ -114,15 +109,12 @@ class RequestedSheet:
     status: int = 200
 
     def refused(self, problem: str, status: int = 404) -> RequestedSheet:
-        """The request without its sheet, with `problem` and `status` instead; unchanged if `problem` is "".
-
-        If there is a problem already, that one keeps its sentence and its status.
-        """
+        """The request without its sheet, with `problem` and `status` instead; unchanged if `problem` is ""."""
         return replace(self.but(problem, status), variant=None) if problem else self
 
     def but(self, problem: str, status: int = 422) -> RequestedSheet:
-        """The request with its sheet, and with `problem` and `status`; unchanged if `problem` is "", or if there is a
-        problem already.
+        """The request with its sheet, and with `problem` and `status`; unchanged if `problem` is "", or if there is
+        a problem already.
         """
         if not problem or self.chooser.problem:
             return self
@@ -130,9 +122,8 @@ class RequestedSheet:
 
 
 def worksheet_of_topic(library: Library, topic: str) -> Worksheet | None:
-    """The first worksheet of a topic that asks for numbers, has tokens as rows, and keeps the model's key/value heads.
-
-    FIRST_WORKSHEET is tried first, then the library's order; None if no worksheet fits.
+    """The first worksheet of a topic that asks for numbers, has tokens as rows, and keeps the model's key/value
+    heads.
     """
     first = library.worksheets.get(FIRST_WORKSHEET)
     fitting = (
@@ -147,13 +138,7 @@ def worksheet_of_topic(library: Library, topic: str) -> Worksheet | None:
 def requested_sheet(
     request: Request, services: Services, worksheet: Worksheet, library: Library | None = None
 ) -> RequestedSheet:
-    """The sheet of a worksheet with the `model`, `tokens` and `decoded` (decoder tokens) of the address.
-
-    Those that are missing or empty are the worksheet's defaults. An unknown model, one that the worksheet does not fit,
-    or an impossible length gives no sheet, but a sentence and the error's status; the form then has what the address
-    says, except for an unknown model. `library` has the worksheet; None means the app's. A model that was imported is
-    added to it.
-    """
+    """The sheet of a worksheet with the `model`, `tokens` and `decoded` (decoder tokens) of the address."""
     model, tokens = request.query_params.get("model", ""), request.query_params.get("tokens")
     variant, problem, status, length_is_wrong = None, "", 200, False
     library = library or services.library
@@ -178,12 +163,7 @@ def exhibit_page(
     route: str,
     query: Mapping[str, str],
 ) -> tuple[ExhibitPage, int]:
-    """The part of the page that all exhibits share, and its status; `exhibit` is None if there is none to show.
-
-    `route` and `query` are those of ExhibitAddress; the page is the embeddable one if its path ends with "/embed". The
-    status is that of `requested`. The page begins with the address's `step`, counted from 1, by default 1. If the
-    exhibit has no such step, it is step 1, with a sentence and 422, unless `requested` has a problem already.
-    """
+    """The part of the page that all exhibits share, and its status; `exhibit` is None if there is none to show."""
     steps = len(exhibit.frames) if exhibit else 0
     text = request.query_params.get("step", "1")
     step = whole_number(text, 999) or 0
@@ -209,10 +189,6 @@ def exhibit_page(
 
 
 def _symbols(variant: Variant) -> tuple[str, ...]:
-    """What sentences write as mathematics: the letters that the sheet and its hints typeset, and their transposes.
-
-    Every letter is also there with the index 1 in place of its own, as in "K_1".
-    """
     first = dict.fromkeys(f"{letter.partition('_')[0]}_1" for letter in variant.letters.values())
     letters = (*variant.typeset_letters, *first)
     return (*letters, *(f"{letter}ᵀ" for letter in letters))

@@ -57,11 +57,7 @@ class GroupChoice:
 
 @dataclass(frozen=True)
 class HeadsTable:
-    """What stands around the frames: the numbers of key/value heads, the card that is up, and the boxes with marks.
-
-    of_cache asks for the bytes of the model's own KV cache; None where no bytes are shown. cache_remark: why none are,
-    or which tokens are cached where sliding windows are full; else empty. decks: by the matrix's key.
-    """
+    """What stands around the frames: the numbers of key/value heads, the card that is up, and the boxes with marks."""
 
     model: str
     choices: tuple[GroupChoice, ...]
@@ -77,11 +73,7 @@ class HeadsTable:
 
     @property
     def kind(self) -> str:
-        """What the layer that is drawn is called.
-
-        "multi-head" if every query head has keys and values of its own, "multi-query" if all share one pair, else
-        "grouped".
-        """
+        """What the layer that is drawn is called."""
         if self.drawing.heads.shared_by == 1:
             return "multi-head"
         return "multi-query" if self.chosen.count == 1 else "grouped"
@@ -98,12 +90,7 @@ class HeadsPage(ExhibitPage):
 @router.get("/see/heads")
 @router.get("/see/heads/embed", name="show_embedded_heads")
 def show_heads(request: Request, services: ServicesDep) -> Response:
-    """The exhibit for the model, lengths, cards dealt and step in the address.
-
-    A number of key/value heads that the model cannot have gets a sentence (422), and the model's own number is drawn.
-    With `alone` in the address, even empty, the page has only the frame of its step, and neither header nor form,
-    unless there is no exhibit.
-    """
+    """The exhibit for the model, lengths, cards dealt and step in the address."""
     worksheet = services.library.worksheet(LAYER_WORKSHEET)
     requested = _with_heads(requested_sheet(request, services, worksheet), services)
     exhibit, table, query = None, None, dict[str, str]()
@@ -121,7 +108,6 @@ def show_heads(request: Request, services: ServicesDep) -> Response:
 
 
 def _groups_problem(variant: Variant, groups: str | None) -> str:
-    """Why the model cannot have `groups` key/value heads, with possible numbers; "" if it can, or for None."""
     possible = possible_kv_heads(variant.architecture.H)
     if groups is None or whole_number(groups, MAX_HEADS) in possible:
         return ""
@@ -131,17 +117,12 @@ def _groups_problem(variant: Variant, groups: str | None) -> str:
 
 
 def _sheet_address(library: Library, variant: Variant) -> str:
-    """The address of the first sheet on this layer in three dimensions, with this model and tokens; "" without one."""
     worksheet = worksheet_of_topic(library, three_dimensions.TOPIC.key)
     query = {"model": variant.model.key, "tokens": variant.tokens}
     return url_for("show_sheet", worksheet=worksheet.key, **query) if worksheet else ""
 
 
 def _with_heads(requested: RequestedSheet, services: Services) -> RequestedSheet:
-    """The request with a menu of the models that fit FIRST_WORKSHEET, instead of those that fit the layer's worksheet.
-
-    A model that fails SEVERAL_HEADS, such as one with a single head, has no sheet, but the reason and its status.
-    """
     key = requested.variant.model.key if requested.variant else ""
     menu = model_menu(
         library_with_model(services.library, services.store, key), FIRST_WORKSHEET, requested.model_menu.chosen
@@ -156,14 +137,6 @@ def _with_heads(requested: RequestedSheet, services: Services) -> RequestedSheet
 
 
 def _table(variant: Variant, typed: Mapping[str, str]) -> HeadsTable:
-    """The controls and boxes around the frames, and the frames, for the query parameters in `typed`.
-
-    "groups" is the number of key/value heads; anything but a divisor of the query heads means the model's number.
-    "dealt" is how many cards are dealt (else 0), "key" the key card tried, counted from 0 (else none). The dimensions
-    typed for each deck and the typed KV cache size are marked. The cache size for the model's default number of heads
-    is shown only once the typed one is right; a model that CACHE_OF_ALL_LAYERS refuses shows no cache sizes at all, and
-    asks for none.
-    """
     architecture = variant.architecture
     possible = possible_kv_heads(architecture.H)
     wanted = whole_number(typed.get("groups", ""), MAX_HEADS)
@@ -187,17 +160,10 @@ def _table(variant: Variant, typed: Mapping[str, str]) -> HeadsTable:
 
 
 def _heads_of(variant: Variant, count: int) -> LayerHeads:
-    """The layer with `count` key/value heads."""
     return LayerHeads({**variant.sizes, "G": count})
 
 
 def _choice(variant: Variant, count: int, chosen: LayerHeads, shows_default: bool, has_cache: bool) -> GroupChoice:
-    """The layer with `count` key/value heads: its columns of keys, the parameters of W_K and W_V together, the bytes of
-    the KV cache of all layers, and whether `count` is the model's default number, and that of `chosen`, the layer that
-    is drawn.
-
-    The cache's size is None without `has_cache`, and for the model's default number of heads unless `shows_default`.
-    """
     heads, architecture = _heads_of(variant, count), variant.architecture
     is_own = count == architecture.G
     shown = has_cache and (shows_default or not is_own)
@@ -212,5 +178,4 @@ def _choice(variant: Variant, count: int, chosen: LayerHeads, shows_default: boo
 
 
 def _box_texts(typed: Mapping[str, str], key: str) -> tuple[str, ...]:
-    """What was typed for the three sides of a deck, each cut to MAX_BOX_TEXT characters; "" where nothing was."""
     return tuple(typed.get(f"{key}.dim{side}", "")[:MAX_BOX_TEXT] for side in range(3))

@@ -33,9 +33,8 @@ router = APIRouter(include_in_schema=False, dependencies=[Depends(require_practi
 
 @dataclass(frozen=True)
 class ExhibitLine:
-    """One exhibit in the list: its title, where it is, what can be done there, and one of its frames.
-
-    `key` is that of the exhibit, by which the drawing has its style.
+    """One exhibit in the list: its title, where it is, what can be done there, and one of its frames. `key` is that
+    of the exhibit, by which the drawing has its style.
     """
 
     key: str
@@ -59,7 +58,6 @@ def list_exhibits(library: LibraryDep) -> Response:
 
 
 def _slide(library: Library) -> ExhibitLine:
-    """The line of "Slide it together": the scores of FIRST_WORKSHEET at its model's sizes, Q and Kᵀ about to meet."""
     shapes = TypedShapes.of(library.variant(FIRST_WORKSHEET), {})
     shapes = replace(shapes, lengths=true_lengths(shapes))
     [product] = [each for each in products_of(shapes.table) if each.result == "scores"]
@@ -71,7 +69,6 @@ def _slide(library: Library) -> ExhibitLine:
 
 
 def _heads(library: Library) -> ExhibitLine:
-    """The line of "Deal the heads", at its frame "pairs", with the shape of every deck known."""
     variant = library.variant(LAYER_WORKSHEET)
     dealing = Dealing(LayerHeads(variant.sizes), known=frozenset(DECKS))
     about = _("Lift a layer’s heads off as cards, match query cards to key cards, and watch the KV cache shrink.")
@@ -79,7 +76,6 @@ def _heads(library: Library) -> ExhibitLine:
 
 
 def _token(library: Library) -> ExhibitLine:
-    """The line of "One more token", with its middle frame: of four frames, the third."""
     sheet = worksheet_of_topic(library, DECODE_TOPIC)
     assert sheet is not None  # noqa: S101 - the library has sheets on a decode step
     exhibit = token_exhibit(library.variant(sheet.key))
@@ -88,6 +84,5 @@ def _token(library: Library) -> ExhibitLine:
 
 
 def _line(exhibit: Exhibit, route: str, about: str, frame: str) -> ExhibitLine:
-    """A line of the list, with the exhibit's frame whose key is `frame`."""
     [drawing] = [each.drawing for each in exhibit.frames if each.key == frame][:1]
     return ExhibitLine(exhibit.key, exhibit.title, url_for(route), about, drawing)

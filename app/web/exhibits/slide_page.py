@@ -102,10 +102,8 @@ class SlidePage(ExhibitPage):
 
 @router.post("/see/slide/take")
 def take_product(request: Request, services: ServicesDep, form: FormDep) -> Response:
-    """Save the posted boxes of a result on this browser's practice sheet, and redirect (303) to that sheet.
-
-    Its other boxes stay as they are; nothing is marked, and no attempt is made. A new browser gets a visitor and the
-    visitor's cookie. Raises what `posted_sheet` raises, for a sheet that does not exist for example.
+    """Save the posted boxes of a result on this browser's practice sheet, and redirect (303) to that sheet. Raises
+    what `posted_sheet` raises, for a sheet that does not exist for example.
     """
     _outcome, requested = posted_sheet(request, services, form).done(sheet_actions.save)
     return requested.with_cookie(
@@ -116,14 +114,7 @@ def take_product(request: Request, services: ServicesDep, form: FormDep) -> Resp
 @router.get("/see/slide")
 @router.get("/see/slide/embed", name="show_embedded_slide")
 def show_slide(request: Request, services: ServicesDep) -> Response:
-    """The exhibit for the topic or worksheet, product, model, number of tokens and step of the address.
-
-    With `typed`, it has the lengths typed on a sheet, which are in the address, instead of the model's. If the address
-    names `rows`, the worksheet is first changed by `_as_in_class`. If a product cannot be shown, a sentence takes the
-    exhibit's place, with 404 for an unknown worksheet, topic or product, and 200 if sides are missing or cannot be
-    split into heads, or if the topic has no product; inner sides that differ are drawn. For the model, the tokens and
-    the step, see `requested_sheet` and `exhibit_page`.
-    """
+    """The exhibit for the topic or worksheet, product, model, number of tokens and step of the address."""
     wanted = request.query_params
     library = library_for(request, services, wanted.get("worksheet", ""))
     worksheet, problem = _worksheet(
@@ -152,13 +143,6 @@ def show_slide(request: Request, services: ServicesDep) -> Response:
 
 
 def _worksheet(library: Library, key: str, topic: str, *, typed: bool) -> tuple[Worksheet, str]:
-    """The worksheet to show, and "", or a sentence if the address asks for what does not exist.
-
-    The worksheet with this `key` is shown itself if it is in numbers or something was `typed` on it; if it is another
-    one, the worksheet that `worksheet_of_topic` finds for its topic. If the library has no such key, as for a worksheet
-    of a class, `topic` counts instead, and with neither key nor topic SLIDE_TOPIC. An unknown key without a topic, and
-    a topic without a worksheet, give the worksheet of SLIDE_TOPIC with the sentence.
-    """
     worksheet = None
     with suppress(WorksheetError):
         worksheet = library.worksheet(key)
@@ -176,20 +160,12 @@ def _worksheet(library: Library, key: str, topic: str, *, typed: bool) -> tuple[
 
 
 def _as_in_class(library: Library, worksheet: Worksheet, wanted: Mapping[str, str]) -> Worksheet:
-    """The worksheet as a class has it: with the `rows` that the address names, separated by commas.
-
-    Rows that the topic does not have are left out; if none is left, the worksheet keeps its rows. With "simplified" in
-    the address every query head has a key/value head, without it the model's key/value heads are kept.
-    """
     named = library.wording.topics[worksheet.topic].rows
     rows = tuple(row for row in dict.fromkeys(wanted["rows"].split(",")) if row in named)
     return replace(worksheet, rows=rows or worksheet.rows, kv_head_per_query_head="simplified" in wanted)
 
 
 def _topics(library: Library, chosen: str) -> tuple[SlideChoice, ...]:
-    """The topics that have products to slide together, in the library's order, each with its key, its name and whether
-    it is the chosen one, which is in the list even if it has none.
-    """
     return tuple(
         SlideChoice(topic, library.wording.topics[topic].name, topic == chosen)
         for topic in library.topics
@@ -198,9 +174,6 @@ def _topics(library: Library, chosen: str) -> tuple[SlideChoice, ...]:
 
 
 def _has_products(library: Library, topic: str) -> bool:
-    """Whether a topic has products to slide, judged by the worksheet that `worksheet_of_topic` finds, with its default
-    model and length; False without one.
-    """
     worksheet = worksheet_of_topic(library, topic)
     if worksheet is None:
         return False
@@ -237,11 +210,7 @@ class _Slide:
 
     @cached_property
     def product(self) -> Product | None:
-        """The product of the topic whose result is the address's `product`; None if the topic lacks it.
-
-        If the address names none, the product whose result is SLIDE_PRODUCT, the scores, else the topic's first; None
-        if the topic has no product.
-        """
+        """The product of the topic whose result is the address's `product`; None if the topic lacks it."""
         by_result = {product.result: product for product in self.products}
         requested = self.wanted.get("product", "")
         keys = [requested] if requested else [SLIDE_PRODUCT, *by_result]
@@ -249,19 +218,14 @@ class _Slide:
 
     @cached_property
     def typed(self) -> Mapping[str, str]:
-        """The texts of the sheet's boxes in the address, each cut to MAX_BOX_TEXT characters, by name.
-
-        Empty ones are left out. There are none unless the address says `typed`.
-        """
+        """The texts of the sheet's boxes in the address, each cut to MAX_BOX_TEXT characters, by name."""
         names = self.variant.blanks_by_name if self.is_typed else ()
         return {name: self.wanted[name][:MAX_BOX_TEXT] for name in names if self.wanted.get(name)}
 
     @cached_property
     def shapes(self) -> TypedShapes:
-        """The sheet with the lengths that are known: if the address says `typed`, those that were typed, else the true
-        ones of the model.
-
-        To typed lengths are added those that the sheet's text states (`with_facts`); unreadable texts are left out.
+        """The sheet with the lengths that are known: if the address says `typed`, those that were typed, else the
+        true ones of the model.
         """
         if not self.is_typed:
             shapes = TypedShapes.of(self.variant, {})
@@ -270,7 +234,6 @@ class _Slide:
 
     @cached_property
     def _read(self) -> Mapping[Blank, Answer]:
-        """The texts of the sheet's boxes that can be read."""
         blanks = self.variant.blanks_by_name
         read = {blank: self.variant.read(blank, self.typed.get(box, "")) for box, blank in blanks.items()}
         return {blank: answer for blank, answer in read.items() if isinstance(answer, Answer)}
@@ -284,11 +247,8 @@ class _Slide:
 
     @cached_property
     def multiplied_shapes(self) -> TypedShapes | None:
-        """The shapes of the matrices that are multiplied: the sheet's, or those of one head if the product is sliced by
-        heads.
-
-        None without a product, or if typed widths can't be split into heads or give the operands different numbers of
-        them.
+        """The shapes of the matrices that are multiplied: the sheet's, or those of one head if the product is sliced
+        by heads.
         """
         try:
             return multiplied(self.shapes, self.product) if self.product else None
@@ -297,13 +257,7 @@ class _Slide:
 
     @property
     def problem(self) -> str:
-        """Why there is no exhibit, and what to do, as a sentence; "" if there is one.
-
-        The first that applies: the topic has no product at all; it lacks the one that the address names; typed widths
-        can't be split into heads, or the operands have different numbers of them; the sheet does not ask for some side;
-        boxes are still to be filled in. The last names the first row with such boxes or, if there are more rows, the
-        first two.
-        """
+        """Why there is no exhibit, and what to do, as a sentence; "" if there is one."""
         if self.exhibit:
             return ""
         if not self.products:
@@ -326,12 +280,6 @@ class _Slide:
 
     @cached_property
     def _rows_to_fill_in(self) -> list[str]:
-        """Keys of the rows with empty or unreadable boxes to fill in so that every side of the product is known, in the
-        sheet's order; [] if filling in all boxes would not be enough.
-
-        These are the rows without which a side stays unknown even if all other boxes are filled in. If there is no such
-        row, since one of several would be enough, they are all rows with such boxes.
-        """
         key, variant = self.variant.problem.answers, self.variant
         empty = [blank for blank in variant.blanks if blank not in self._read]
         if not self._is_known_from(key):
@@ -342,18 +290,12 @@ class _Slide:
         return needed or rows
 
     def _is_known_from(self, answers: Mapping[Blank, int]) -> bool:
-        """Whether these answers tell every side of the product."""
         shapes = TypedShapes.of(self.variant, answers, shows_mismatches=False).with_facts()
         return self.product is not None and has_every_side(shapes, self.product)
 
     @property
     def query(self) -> dict[str, str]:
-        """The query of the exhibit's steps, without the step.
-
-        It has `worksheet` if lengths were typed or the address names one, else `topic`; product, model and tokens as
-        they are shown; the typed boxes; and, if the address has them, `typed`, `broken`, `practice`, `decoded`,
-        `activity`, `number`, `rows` and `simplified`.
-        """
+        """The query of the exhibit's steps, without the step."""
         query = {"topic": self.worksheet.topic}
         if self.is_typed or "worksheet" in self.wanted:
             query = {"worksheet": self.worksheet.key}
@@ -365,8 +307,8 @@ class _Slide:
 
     @property
     def choices(self) -> tuple[SlideChoice, ...]:
-        """The menu of products, each with its result's key, a text like "S = Q · Kᵀ" and whether it is the chosen one:
-        all of the topic, or with typed lengths those whose matrices are on the sheet.
+        """The menu of products, each with its result's key, a text like "S = Q · Kᵀ" and whether it is the chosen
+        one: all of the topic, or with typed lengths those whose matrices are on the sheet.
         """
         variant, choices = self.variant, list[SlideChoice]()
         for each in products_on(variant) if self.is_typed else self.products:
@@ -376,10 +318,7 @@ class _Slide:
 
     @property
     def back(self) -> str:
-        """The address of the student's sheet, in a class if the address names one, else in practice.
-
-        "" unless the lengths were typed on that sheet: neither for the model's lengths nor for a broken product.
-        """
+        """The address of the student's sheet, in a class if the address names one, else in practice."""
         if not self.is_typed or self.is_broken:
             return ""
         if self.class_sheet:
@@ -388,26 +327,16 @@ class _Slide:
 
     @property
     def class_sheet(self) -> Mapping[str, int]:
-        """The ids of the class's sheet that the address leads back to, as `url_for` takes them; {} for practice.
-
-        It is {} too if `activity` or `number` in the address is not a whole number up to LARGEST_ID.
-        """
+        """The ids of the class's sheet that the address leads back to, as `url_for` takes them; {} for practice."""
         activity, number = (whole_number(self.wanted.get(name, ""), LARGEST_ID) for name in ("activity", "number"))
         return {} if activity is None or number is None else {"activity_id": activity, "number": number}
 
 
 def _practice_address(variant: Variant, *, practising: bool) -> str:
-    """The address of a sheet of practice; if `practising`, the page that also offers the next sheet."""
     return sheet_link(variant, practice=1) if practising else sheet_link(variant)
 
 
 def _take_over(slide: _Slide) -> TakeOver | None:
-    """The form that puts the result's shape into its boxes on the student's sheet, of a class or of practice, and the
-    button's text with that shape.
-
-    It saves these boxes alone, as edits of a tab with a random name. None if there is no shape to put there (see
-    `_result_boxes`), or if the sheet lacks one of the boxes.
-    """
     boxes = _result_boxes(slide)
     if not boxes or not boxes.keys() <= slide.variant.blanks_by_name.keys():
         return None
@@ -428,12 +357,6 @@ def _take_over(slide: _Slide) -> TakeOver | None:
 
 
 def _break_form(slide: _Slide) -> BreakForm | None:
-    """The form that shows the product with other inner sides: a field for each of the two, with its length now.
-
-    Hidden fields have the outer sides and what else the address says, with the worksheet in place of the topic, and
-    `typed` and `broken`, which say that the inner lengths were changed on this page. None without a product, for
-    lengths typed on a student's sheet, and unless all four sides of the operands have boxes on the sheet.
-    """
     product, variant = slide.product, slide.variant
     if product is None or slide.is_typed != slide.is_broken:
         return None
@@ -452,11 +375,6 @@ def _break_form(slide: _Slide) -> BreakForm | None:
 
 
 def _result_boxes(slide: _Slide) -> dict[str, str]:
-    """The texts for the boxes of the result, by the boxes' names; on a sheet in symbols they are symbols.
-
-    Empty if a side is unknown, if the inner sides differ, if the lengths were not typed on a sheet, and for one head of
-    a matrix that holds all heads side by side.
-    """
     product, shapes, table = slide.product, slide.multiplied_shapes, slide.variant.table
     if slide.is_broken:
         return {}

@@ -62,12 +62,9 @@ class TokenPage(ExhibitPage):
 @router.get("/see/token")
 @router.get("/see/token/embed", name="show_embedded_token")
 def show_token(request: Request, services: ServicesDep) -> Response:
-    """The exhibit for the model, number of cached tokens and step of the address, or a sentence on why there is none,
-    with the status of `requested_sheet`, and then neither prices nor boxes, and 0 for both numbers of heads.
-
-    Its sheet is the worksheet of DECODE_TOPIC that `worksheet_of_topic` finds. If the step in the address asks a
-    question, the address's `rows` and `columns` are marked as the answer; the prices of all steps are listed, and the
-    numbers of query and of key/value heads.
+    """The exhibit for the model, number of cached tokens and step of the address, or a sentence on why there is
+    none, with the status of `requested_sheet`, and then neither prices nor boxes, and 0 for both numbers of
+    heads.
     """
     worksheet = worksheet_of_topic(services.library, DECODE_TOPIC)
     assert worksheet is not None  # noqa: S101 - the library has sheets on a decode step
@@ -89,11 +86,6 @@ def show_token(request: Request, services: ServicesDep) -> Response:
 
 
 def _asked(variant: Variant, exhibit: Exhibit, step: int, typed: Mapping[str, str]) -> dict[int, AskedBoxes]:
-    """The boxes of every frame that asks for the shape of the next token’s scores, by the number of the frame.
-
-    Those of frame `step` hold and mark `rows` and `columns` of `typed`, each cut to MAX_BOX_TEXT characters; those of
-    the other frames are empty.
-    """
     asked, steps = dict[int, AskedBoxes](), steps_of(variant)
     for frame in exhibit.frames:
         if frame.asks:

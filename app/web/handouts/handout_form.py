@@ -26,9 +26,7 @@ Text = Annotated[str, BeforeValidator(lambda value: str(value)[:MAX_FIELD_LENGTH
 
 class HandoutForm(BaseModel):
     """Each field of HandoutOptions as the text that was typed or chosen, kept so that a form can show it again.
-
-    `variants` and `large` are check boxes: any text means yes. The key of `decoder_tokens` in a query is "decoded", as
-    in the address of a sheet, whose "Print" link leads here.
+    `variants` and `large` are check boxes: any text means yes.
     """
 
     model_config = ConfigDict(frozen=True, populate_by_name=True)
@@ -72,12 +70,7 @@ class HandoutForm(BaseModel):
         return urlencode({"worksheet": self.worksheet, **changed})
 
     def to_options(self, tickets: Iterable[str]) -> HandoutOptions:
-        """The options that the texts mean; raises HandoutError about the first that cannot be used.
-
-        `tickets` are the keys of the exit tickets that the back may have; another `back` is refused. Empty lengths mean
-        the worksheet's defaults, and are None; so is every length if there are `variants`. An empty seed is 0. Whether
-        worksheet and model exist is not checked here.
-        """
+        """The options that the texts mean; raises HandoutError about the first that cannot be used."""
         variants = bool(self.variants)
         choices: dict[str, Any] = {name: getattr(self, name) for name in ("layout", "paper", "key", "figures")}
         return HandoutOptions(
@@ -105,25 +98,17 @@ def handout_base_url(request: Request, settings: Settings) -> str:
 
 
 def pdf_response(pdf: bytes, name: str) -> Response:
-    """A PDF to download as `name`.pdf, not to be cached; in the name, cut to 60 characters, every character but ASCII
-    letters, digits, dots and dashes becomes a dash.
-    """
+    """A PDF to download as `name`.pdf, not to be cached."""
     safe_name = "".join(c if c.isascii() and (c.isalnum() or c in ".-") else "-" for c in name)[:60]
     headers = {"Content-Disposition": f'attachment; filename="{safe_name}.pdf"', "Cache-Control": "private, no-store"}
     return Response(pdf, media_type="application/pdf", headers=headers)
 
 
 def _parse_length(text: str, field: str, label: str) -> int | None:
-    """The number of tokens in a field, None for an empty one; raises HandoutError as `_parse_number` does."""
     return _parse_number(text, field, label, MAX_TYPED_TOKENS) if text.strip() else None
 
 
 def _parse_number(text: str, field: str, label: str, highest: int, *, lowest: int = 0) -> int:
-    """The whole number in a field, spaces around it ignored.
-
-    Raises HandoutError, with `label` in its sentence, for any other text and for a number outside of `lowest` to
-    `highest`.
-    """
     number = whole_number(text.strip(), highest, lowest=lowest)
     if number is None:
         typed = text.strip()[:30]

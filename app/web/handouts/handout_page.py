@@ -96,12 +96,7 @@ def show_handout(request: Request, services: ServicesDep, teacher: MaybeTeacher,
 @router.get("/handout/pages/{page}.svg")
 @in_threads("print")
 def show_handout_preview(request: Request, services: ServicesDep, client: QueueClient, page: int) -> Response:
-    """Page `page` of the preview, from 1, as SVG; 404 if it has no such page. A preview has PREVIEW_PAGES pages at
-    most.
-
-    The query has the options; if one cannot be used, the answer is an error page. Browsers may cache the picture for
-    ten minutes.
-    """
+    """Page `page` of the preview, from 1, as SVG; 404 if it has no such page."""
     options, library = _options_and_library(services, HandoutForm.read(request.query_params))
     pages = services.printer.preview(library, options, handout_base_url(request, services.settings), client)
     if not 0 < page <= len(pages):
@@ -112,10 +107,7 @@ def show_handout_preview(request: Request, services: ServicesDep, client: QueueC
 @router.get("/handout.pdf")
 @in_threads("print")
 def download_handout(request: Request, services: ServicesDep, client: QueueClient) -> Response:
-    """Send a handout as PDF; an option that cannot be used is an error page.
-
-    So are more than MAX_DOWNLOAD_SHEETS sheets, which only print jobs make.
-    """
+    """Send a handout as PDF; an option that cannot be used is an error page."""
     options, library = _options_and_library(services, HandoutForm.read(request.query_params))
     pdf = services.printer.render_small(library, options, handout_base_url(request, services.settings), client)
     return pdf_response(pdf, options.worksheet)
@@ -130,14 +122,7 @@ def print_for_class_list(
     client: QueueClient,
     form: FormDep,
 ) -> Response:
-    """Start a print job for a class list, or for many sheets without names, and redirect (303) to its page.
-
-    The names are those of the file, else those typed, one sheet each; with neither, there are as many sheets as the
-    options say. For options or names that cannot be used, such as an empty file without names typed beside it, and for
-    more than MAX_DOWNLOAD_SHEETS sheets without signing in, the form comes back as typed, with the error's sentence
-    next to the names and its status. If too many print jobs wait, or this client has queued too many within an hour, it
-    is an error page (503).
-    """
+    """Start a print job for a class list, or for many sheets without names, and redirect (303) to its page."""
     typed, typed_names = HandoutForm.read(form.texts()), form.raw("names", MAX_ROSTER_BYTES + 1)
     try:
         options, library = _options_and_library(services, typed)
@@ -155,20 +140,12 @@ def print_for_class_list(
 
 
 def _options_and_library(services: Services, form: HandoutForm) -> tuple[HandoutOptions, Library]:
-    """The options, and the library, with the model that the form names if it was imported; raises HandoutError."""
     return form.to_options(services.tickets), library_with_model(services.library, services.store, form.model)
 
 
 def _handout_page(
     request: Request, services: Services, form: HandoutForm, teacher: Teacher | None, client: Client
 ) -> tuple[HandoutPage, int]:
-    """The page with its preview, and 200; if an option cannot be used, the page with a sentence instead of the preview,
-    the name of the field, if it is known, and the error's status.
-
-    `more_pages` says only that the preview has PREVIEW_PAGES pages, the most it can have. More than MAX_DOWNLOAD_SHEETS
-    sheets cannot be downloaded at once, and need an account if `teacher` is None. If a number of tokens was typed, a
-    remark says if it is more than the model takes.
-    """
     library = library_with_model(services.library, services.store, form.model)
     page = HandoutPage(
         form=form,
@@ -200,19 +177,12 @@ def _handout_page(
 
 
 def _preview_picture(number: int, picture: bytes) -> PreviewPicture:
-    """Number and size of a page in SVG: the size of its viewBox, in the first 400 bytes, or US Letter without one."""
     size = _PICTURE_SIZE.search(picture[:400])
     width, height = (round(float(each)) for each in size.groups()) if size else (612, 792)
     return PreviewPicture(number, width, height)
 
 
 def _worksheets_by_topic(library: Library, chosen: str) -> dict[str, tuple[Worksheet, ...]]:
-    """The library's worksheets by the name of their topic, topics in the order in which they are taught; a topic
-    without worksheets has an empty tuple.
-
-    If `chosen` is the key of a part of a worksheet, as practice deals it, that part is added after the whole worksheet.
-    A key that the library lacks adds nothing.
-    """
     worksheets = list(library.worksheets.values())
     with suppress(WorksheetError):
         if (part := library.worksheet(chosen)) not in worksheets:

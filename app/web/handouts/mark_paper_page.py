@@ -42,10 +42,7 @@ class MarkPaperPage:
 
 @router.get("/marking")
 def show_marking(services: ServicesDep, code: str = "") -> Response:
-    """The form for a code, if `code` is blank; for a code that opens a sheet, the form for the lines of papers.
-
-    404 with the form for the code, the code itself, cut to MAX_SHOWN_CODE_LENGTH, and a sentence if it opens none.
-    """
+    """The form for a code, if `code` is blank; for a code that opens a sheet, the form for the lines of papers."""
     page, status = MarkPaperPage(), 200
     if code.strip():
         try:
@@ -57,10 +54,8 @@ def show_marking(services: ServicesDep, code: str = "") -> Response:
 
 @router.post("/marking")
 def show_marks(services: ServicesDep, form: FormDep) -> Response:
-    """The form with what was typed, and the marks of every line below it; nothing is stored, and nobody need sign in.
-
-    422 with the form, a sentence about the first line that cannot be used, or about too many lines, and no marks; an
-    error page with 404 for a code that opens no sheet.
+    """The form with what was typed, and the marks of every line below it; nothing is stored, and nobody need sign
+    in.
     """
     page = replace(_mark_paper_page(services, form.raw("code")), typed=form.raw("typed", MAX_PAPER))
     assert page.variant is not None  # noqa: S101 - a code that opens no sheet has raised
@@ -73,11 +68,7 @@ def show_marks(services: ServicesDep, form: FormDep) -> Response:
 
 @router.post("/marking.csv")
 def export_marked_papers(services: ServicesDep, form: FormDep) -> Response:
-    """The marks of every line as a CSV file with a byte order mark, named after the sheet's code.
-
-    An error page with 422 if any line cannot be used or there are too many, and with 404 for a code that opens no
-    sheet.
-    """
+    """The marks of every line as a CSV file with a byte order mark, named after the sheet's code."""
     variant = variant_from_code(services.library, services.store, form.raw("code"))
     headers = {"Content-Disposition": f'attachment; filename="{variant.code}.csv"', "Cache-Control": "no-store"}
     content = BOM + marks_csv(variant, mark_lines(variant, form.raw("typed", MAX_PAPER)))
@@ -85,6 +76,5 @@ def export_marked_papers(services: ServicesDep, form: FormDep) -> Response:
 
 
 def _mark_paper_page(services: Services, code: str) -> MarkPaperPage:
-    """The page with the form for the lines of the sheet that a code opens; raises WorksheetError."""
     variant = variant_from_code(services.library, services.store, code)
     return MarkPaperPage(variant.code, variant=variant, boxes=blank_order(variant))

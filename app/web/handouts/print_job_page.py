@@ -36,9 +36,7 @@ class PrintJobPage:
 
 @router.get("/handout/jobs/{key}.pdf")
 def download_print_job(services: ServicesDep, teacher: MaybeTeacher, key: str) -> Response:
-    """The PDF of a handout; a redirect (303) to its page if it still waits or is at work, or was cancelled, lost or
-    failed. 404 as from `_find_job`.
-    """
+    """The PDF of a handout."""
     job = _find_job(services, key, teacher)
     if job.ending != "ready":
         return RedirectResponse(url_for("show_print_job", key=key), 303)
@@ -50,10 +48,8 @@ def download_print_job(services: ServicesDep, teacher: MaybeTeacher, key: str) -
 
 @router.get("/handout/jobs/{key}")
 def show_print_job(request: Request, services: ServicesDep, teacher: MaybeTeacher, key: str) -> Response:
-    """Show the progress of a handout, or how it ended; to htmx, which asks again by itself, only that part of the page.
-
-    A browser without script loads the page again every REFRESH_S seconds until the handout has ended, ready or not. 404
-    for a handout that is expired, unknown or another teacher's.
+    """Show the progress of a handout, or how it ended; to htmx, which asks again by itself, only that part of the
+    page.
     """
     job = _find_job(services, key, teacher)
     problems: dict[str | None, str] = {
@@ -75,11 +71,6 @@ def cancel_print_job(services: ServicesDep, teacher: MaybeTeacher, key: str) -> 
 
 
 def _find_job(services: Services, key: str, teacher: Teacher | None) -> Job:
-    """The handout with this key; 404 for one that is expired, unknown or another teacher's, and for a job of another
-    kind.
-
-    One that belongs to no teacher is for everybody who has its key; `teacher` is None for a visitor.
-    """
     job = services.jobs.find(key)
     if job is None or job.kind != "handout" or job.teacher_id not in (None, teacher.id if teacher else None):
         raise _handout_deleted()
@@ -87,5 +78,4 @@ def _find_job(services: Services, key: str, teacher: Teacher | None) -> Job:
 
 
 def _handout_deleted() -> HTTPException:
-    """The error for a handout that is no longer kept (404), which says what to do."""
     return HTTPException(404, _("This handout has been deleted: create it again from its page."))

@@ -52,9 +52,6 @@ def show_head_form(
 ) -> Response:
     """The form with an example sentence, and `checkpoint`, `layer` and `head` as given, or else as `_form` chooses
     them.
-
-    `from` in the query is the key of an earlier head: as long as that is kept, run or not, its sentence is in the form,
-    and its weights, layer and head where the query names none. An unknown key is ignored.
     """
     sentence = _("The cat sat on the mat because it was tired.")
     if earlier := find_choice(services, request.query_params.get("from", "")):
@@ -66,13 +63,7 @@ def show_head_form(
 @router.post("/heads")
 @in_threads("run")
 def post_head_form(request: Request, services: ServicesDep, form: FormDep, client: QueueClient) -> Response:
-    """Queue the head, and redirect to its page (303); makes a visitor if the browser has none, and sets the cookie.
-
-    The form is shown again, with what was typed, for weights that the server doesn't offer, even if it offers others,
-    and for a sentence, layer or head that cannot be used (422); and if too many heads wait, or this client asks for too
-    many (503). What passes the checks for 422 first charges the network's storage budget (BudgetSpentError if too
-    little is left), and then makes the visitor, also before a 503.
-    """
+    """Queue the head, and redirect to its page (303); makes a visitor if the browser has none, and sets the cookie."""
     sentence = form.typed_lines("sentence", MAX_SENTENCE + 1).strip()
     page = _form(services, form.raw("checkpoint"), sentence, form.raw("layer", 9), form.raw("head", 9))
     page = replace(page, form_secret=FormSecret.of(form).secret)
@@ -101,12 +92,6 @@ def post_head_form(request: Request, services: ServicesDep, form: FormDep, clien
 
 
 def _form(services: Services, checkpoint: str, sentence: str, layer: str, head: str) -> HeadFormPage:
-    """The form with the weights offered here and these texts; an empty layer or head is that of the example for the
-    chosen weights, or 0 without one.
-
-    `checkpoint` is the key of the chosen weights; for any other text, the first offered ones are chosen, or None if
-    none are offered. `needs_runner` says that the server leaves heads to runners and no living runner takes any.
-    """
     listed = offered_checkpoints(services)
     chosen = next((each for each in listed if each.key == checkpoint), listed[0] if listed else None)
     example = EXAMPLES.get(chosen.key, (0, 0)) if chosen else (0, 0)
@@ -115,11 +100,6 @@ def _form(services: Services, checkpoint: str, sentence: str, layer: str, head: 
 
 
 def _problem(chosen: ListedCheckpoint, sentence: str, layer: int | None, head: int | None) -> tuple[str, str] | None:
-    """The name of the first of "sentence", "layer" and "head" that cannot be used, and why; None if all can.
-
-    A sentence may be neither empty nor longer than MAX_SENTENCE. Layer and head count from 0 and must be below the
-    weights' numbers of layers and of query heads; they are None where no number was typed.
-    """
     if not sentence:
         return "sentence", _("Type a sentence: its tokens are the rows of every matrix.")
     if len(sentence) > MAX_SENTENCE:

@@ -89,15 +89,7 @@ class HeadPage:
 @router.get("/heads/{key}")
 @in_threads("run")
 def show_head(request: Request, services: ServicesDep, key: str, skip: str = "", hint: str = "") -> Response:
-    """A head with its progress, or with its stages; to htmx, which asks again by itself, only that part of the page.
-
-    `skip` lists the stages that were skipped, separated by commas, "all" for every one. `hint` is the level of a hint
-    for the stage that is asked, whose first box to fix then has the focus; any other text is ignored. Before there is a
-    result, the page asks again after a time that grows with the number of heads ahead, up to ASKS_AT_MOST_MS, and a
-    browser without script after two seconds. A run that was cancelled, lost or failed has a sentence instead. Once
-    there is a result, a browser without a visitor's cookie gets a secret in the form, which makes its visitor. 404 for
-    an unknown key.
-    """
+    """A head with its progress, or with its stages; to htmx, which asks again by itself, only that part of the page."""
     job, skipped, token = find_head_job(services, key), _skipped(skip), request.cookies.get(VISITOR_COOKIE, "")
     if job.ending == "ready":
         level = _hint_level(hint)
@@ -118,14 +110,7 @@ def show_head(request: Request, services: ServicesDep, key: str, skip: str = "",
 
 @router.post("/heads/{key}/stages/{stage}")
 def press_in_stage(request: Request, services: ServicesDep, form: FormDep, key: str, stage: str) -> Response:
-    """Skip a stage if `press` is "skip"; else check it and store an attempt, with a hint if `press` is a hint's level,
-    and without for any other text.
-
-    htmx gets the stages as they are now; other browsers are redirected (303) to the head's page, with skipped stages
-    and hint in its address. 404 for a head without a result, and for a stage that it doesn't have or that has no boxes.
-    Checking charges the network's storage budget, and sets the visitor's cookie, even if `_store_answers` adds no
-    attempt.
-    """
+    """Skip a stage if `press` is "skip"."""
     _job, real_head = find_head(services, key)
     of_stage = next((each for each in _stages(services, real_head) if each.key == stage and each.variant), None)
     if of_stage is None or of_stage.variant is None:
@@ -164,12 +149,6 @@ def delete_head(services: ServicesDep, key: str) -> Response:
 
 
 def _store_answers(request: Request, services: Services, form: FormDep, stage: HeadStage, token: str) -> Visitor:
-    """Mark what was typed into the boxes of a stage, and store it as an attempt on its sheet; return the visitor.
-
-    No attempt is added if no answer can be read, or if the answers are those of the last attempt. A token that belongs
-    to nobody makes a new visitor, from the form's secret. The storage budget is charged first, whether or not an
-    attempt is added: raises BudgetSpentError if too little is left.
-    """
     variant = stage.variant
     assert variant is not None  # noqa: S101 - a stage without boxes has no form
     sent = SentSheet(read_answers(form, variant))
@@ -193,13 +172,6 @@ def _page(
     hint: HintLevel | None = None,
     is_checked: bool = False,
 ) -> HeadPage:
-    """The page of a head that has run, for the visitor with this token: its stages, picture and facts about the run,
-    and the variant, rows and focused box of the stage that is asked (None and empty once none is).
-
-    `query` is what the picture reads of the address; the picture shows only what the open stages allow, and is None if
-    they allow nothing. `hint` and `is_checked` concern the stage that is asked: see `stage_views`. 404 for a head
-    without a result.
-    """
     job, real_head = find_head(services, key)
     stages, wording = _stages(services, real_head), services.library.wording
     views = stage_views(real_head, stages, services.store, token, skipped, hint=hint, is_checked=is_checked)
@@ -236,18 +208,12 @@ def _stages(services: Services, real_head: RealHead) -> tuple[HeadStage, ...]:
 
 
 def _model_of(real_head: RealHead) -> Model:
-    """The checkpoint as a model of sheets, under a key that begins with "checkpoint-", which no model's key does."""
     architecture = real_head.architecture
     config = json.dumps(dict(real_head.config), sort_keys=True, default=str)
     return Model(f"checkpoint-{real_head.checkpoint}"[:80], architecture.name, "", "", architecture, config)
 
 
 def _quantized_sentence(real_head: RealHead) -> str:
-    """What the file of a quantized head holds, and to which number format that is turned back: weights of 4 bits for
-    GGUF's type Q4_1, and "4/6" for Q4_1 and Q6_K.
-
-    Types that do not begin with Q and a digit are left out; if all are such, no bits are named.
-    """
     dtypes = {part.stored.dtype for part in real_head.parts}
     bits = sorted({dtype[1] for dtype in dtypes if re.match(r"Q\d", dtype)})
     sentence = _("the file holds quantized weights, which are turned back into {dtype} for the run")
@@ -257,9 +223,6 @@ def _quantized_sentence(real_head: RealHead) -> str:
 
 
 def _scale_sentence(real_head: RealHead) -> str:
-    """How this model scales a score: divided by √d_h, with d_h and the root's value, multiplied by a factor, with its
-    value, or not at all. Values have four significant digits.
-    """
     architecture = real_head.architecture
     scale, d_h = architecture.score_scale, architecture.d_h
     if scale.kind == "inverse-sqrt":
@@ -274,12 +237,8 @@ def _scale_sentence(real_head: RealHead) -> str:
 
 
 def _skipped(text: str) -> list[str]:
-    """The keys in a list of skipped stages, separated by commas, cut after MAX_SKIPPED characters; they are not
-    checked.
-    """
     return [key for key in text[:MAX_SKIPPED].split(",") if key]
 
 
 def _hint_level(text: str) -> HintLevel | None:
-    """The level of a hint; None for a text that is none."""
     return next((level for level in HINT_LEVELS if str(level) == text), None)

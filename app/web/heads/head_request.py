@@ -35,7 +35,6 @@ EXAMPLES: Mapping[str, tuple[int, int]] = {"smollm2": (13, 8)}
 @dataclass(frozen=True)
 class HeadChoice:
     """Which head is to run over which sentence: a listed checkpoint's key, the sentence, layer and head from 0.
-
     `tokens` is how many the sentence should have, since a worksheet says so; 0 if nobody does.
     """
 
@@ -47,12 +46,7 @@ class HeadChoice:
 
 
 def choice_of_sheet(services: Services, variant: Variant) -> HeadChoice | None:
-    """The head that a worksheet with a sentence names, with its number of tokens, which the run must confirm; None if
-    it names none or this server doesn't offer its weights.
-
-    None, too, if the sheet is shown with another model or number of tokens than the worksheet's default, and for
-    weights that lack the layer or head.
-    """
+    """The head that a worksheet with a sentence names, with its number of tokens, which the run must confirm."""
     sheet = variant.worksheet
     if not sheet.sentence or (variant.model.key, variant.tokens) != (sheet.model, sheet.tokens):
         return None
@@ -71,13 +65,7 @@ def start_head(
     visitor_id: int | None = None,
     student_id: int | None = None,
 ) -> Job:
-    """Queue a head and return its job without waiting for it.
-
-    `back` is the address of the page that it was started from. The job is deleted with the visitor or student. It names
-    its weights even where this process does jobs itself, since a runner may be there before servers leave jobs to it.
-    Raises HeadNotRun: "refused" if the server does not offer the weights, "busy" if too many heads wait, in all or of
-    this client, or if this client has queued too many within an hour. Layer and head are not checked here.
-    """
+    """Queue a head and return its job without waiting for it."""
     listed = find_checkpoint(services, choice.checkpoint)
     about = {"checkpoint": listed.name, "layer": choice.layer, "head": choice.head, "back": back}
     options: dict[str, Any] = {"visitor_id": visitor_id, "student_id": student_id, "checkpoint": listed.key}
@@ -94,11 +82,8 @@ def start_head(
 
 
 def run_queued_real_head(services: Services, task: Task) -> bytes:
-    """The result of a queued head as the bytes that `RealHead.from_bytes` reads. Raises HeadNotRun, whose text the page
-    shows, if it cannot be run.
-
-    A sentence whose number of tokens is not the one that its worksheet says raises ValueError, with a sentence for its
-    author, after the run; a head that was chosen on the form has no such number.
+    """The result of a queued head as the bytes that `RealHead.from_bytes` reads. Raises HeadNotRun, whose text the
+    page shows, if it cannot be run.
     """
     choice = HeadChoice(**task.arguments)
     source = find_checkpoint(services, choice.checkpoint).source
@@ -114,11 +99,7 @@ def run_queued_real_head(services: Services, task: Task) -> bytes:
 
 
 def offered_checkpoints(services: Services) -> tuple[ListedCheckpoint, ...]:
-    """The weights that this server offers: those in the folders of its settings, and SmolLM2 if it is installed.
-
-    A server that leaves heads to runners offers instead what living runners have, each key once, with an empty
-    `source`. If two runners have the same key, the last one's entry is taken.
-    """
+    """The weights that this server offers: those in the folders of its settings, and SmolLM2 if it is installed."""
     if not services.settings.runners:
         return listed_checkpoints(services.settings.weight_folders)
     entries = (each for runner in living_runners(services, "head") for each in runner.checkpoints)

@@ -15,11 +15,7 @@ router = APIRouter(include_in_schema=False, dependencies=[Depends(require_practi
 
 @router.get("/heads/{key}/notebook.ipynb")
 def download_head_notebook(services: ServicesDep, key: str) -> Response:
-    """The Jupyter notebook of a head, with its sentence, as a download; 404 for a head that has not run or is no longer
-    kept.
-
-    409, with a sentence, if its input and weights are too large for a notebook.
-    """
+    """The Jupyter notebook of a head, with its sentence, as a download."""
     _job, head = find_head(services, key)
     choice = find_choice(services, key)
     if choice is None:  # it has been deleted meanwhile

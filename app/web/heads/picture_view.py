@@ -134,15 +134,7 @@ class PictureView:
 def picture_view(
     real_head: RealHead, key: str, query: Mapping[str, str], steps: Collection[str] = ALL_STEPS
 ) -> PictureView:
-    """The picture of a head that ran under `key`.
-
-    query: of the address. `row` is the query that is read and `cell` the key in it, both from 0; `show_decode` draws
-    the last row alone; `show_score` is the pattern by which the small pictures are scored. What can't be used counts as
-    missing: see `read_cell`; without a pattern, each small picture has its highest score.
-
-    steps: those of ALL_STEPS that may be shown. Without "softmax", the weights are not shown, and rows and other heads
-    are left out. With it, the stage "rest" comes last, unless the text has a single token.
-    """
+    """The picture of a head that ran under `key`."""
     numbers = head_numbers(real_head, is_decode="show_decode" in query)
     keys = [stage for stage in stages(numbers) if STEP_OF_STAGE[stage] in steps]
     has_weights, chosen = "weights" in keys, next((each for each in PATTERNS if each == query.get("show_score")), None)
@@ -184,9 +176,6 @@ def picture_row(real_head: RealHead, key: str, query: Mapping[str, str]) -> Pict
 def read_cell(numbers: HeadNumbers, query: Mapping[str, str]) -> tuple[RowReadout, int]:
     """The readout of the row of the query that an address names in `row`, else of the row of `telling_row`, and the
     column of the key that it names in `cell`, all from 0.
-
-    Without a key, it is that of the named row's largest weight, or of `telling_row` if no row is named. A text that is
-    no number, or too large a one, names nothing. If columns stand for several keys, the column is the one with the key.
     """
     row, key = telling_row(numbers)
     if (named := whole_number(query.get("row", ""), len(numbers.queries) - 1)) is not None:
@@ -198,9 +187,8 @@ def read_cell(numbers: HeadNumbers, query: Mapping[str, str]) -> tuple[RowReadou
 
 
 def head_numbers(real_head: RealHead, *, is_decode: bool = False) -> HeadNumbers:
-    """What the pictures of a head are made of: queries, keys, scores, weights, tokens, mask, scaling, softcap, whether
-    there is a position bias, and a name with weights, layer and head. If `is_decode`, for the last query alone, with
-    all keys.
+    """What the pictures of a head are made of: queries, keys, scores, weights, tokens, mask, scaling, softcap,
+    whether there is a position bias, and a name with weights, layer and head.
     """
     texts = tuple(token.text for token in real_head.tokens)
     name = _("{checkpoint}, layer {layer}, head {head}")
@@ -222,12 +210,7 @@ def head_numbers(real_head: RealHead, *, is_decode: bool = False) -> HeadNumbers
 
 
 def picture_file(real_head: RealHead, kind: str, stage: str, *, is_decode: bool = False) -> Response:
-    """A stage of the picture as "png" or "svg", or the numbers of all stages as "csv", to be downloaded.
-
-    If `is_decode`, for the last query alone. 404 for an unknown kind or stage, also of a CSV, which must name one
-    though it does not matter, and for the stage "rest" of a single token. A CSV of more than MAX_CSV_LINES scores is
-    refused with 422: the npz file has all numbers.
-    """
+    """A stage of the picture as "png" or "svg", or the numbers of all stages as "csv", to be downloaded."""
     numbers = head_numbers(real_head, is_decode=is_decode)
     known: dict[str, StageKey] = {each: each for each in (*stages(numbers), "rest")}
     if stage not in known or (stage == "rest" and len(numbers.keys) < 2):
@@ -251,16 +234,10 @@ def picture_file(real_head: RealHead, kind: str, stage: str, *, is_decode: bool 
 
 
 def _kept(query: Mapping[str, str]) -> Mapping[str, str]:
-    """What the links of a picture keep of an address's query: `show_decode` and `show_score`."""
     return {name: query[name] for name in ("show_decode", "show_score") if name in query}
 
 
 def _stage_picture(numbers: HeadNumbers, stage: StageKey) -> StagePicture:
-    """A stage of the picture: key, title, sentences, the drawing as SVG, and data for js/picture.js as JSON.
-
-    The data have the place of the plot, as shares of the drawing's width and height, the texts of its cells by row, and
-    the number of the first column: 1 for the stage "rest", which leaves out the first token, else 0.
-    """
     drawing = draw_stage(numbers, stage)
     plot = drawing.plot
     data = {
@@ -281,9 +258,6 @@ def _stage_picture(numbers: HeadNumbers, stage: StageKey) -> StagePicture:
 
 
 def _found(scores: Sequence[HeadScore]) -> tuple[FoundHeads, ...]:
-    """For each pattern, in the order of PATTERNS: its name, its definition and the SHOWN_BEST heads of the whole model
-    that score best in it, best first; fewer if fewer have a score.
-    """
     names, definitions = pattern_names(), pattern_definitions()
     return tuple(
         FoundHeads(pattern, names[pattern], definitions[pattern], best_heads(scores, pattern, SHOWN_BEST))
@@ -292,9 +266,6 @@ def _found(scores: Sequence[HeadScore]) -> tuple[FoundHeads, ...]:
 
 
 def _cards(real_head: RealHead, chosen: Pattern | None) -> tuple[HeadCard, ...]:
-    """Every head of the layer in order: its number from 0, a small picture of its weights, and its score in the chosen
-    pattern or, for None, its highest score; no score (None) if it has none of these.
-    """
     scores = [score for score in real_head.head_scores if score.layer == real_head.layer]
     of_head = {
         head: [score for score in scores if score.head == head and chosen in (None, score.pattern)]

@@ -49,10 +49,8 @@ class JobLine:
 
 @dataclass(frozen=True)
 class RunnerLine:
-    """Who does jobs, with ages as text: since it started (`up`), since its last sign of life (`heard`), and since each
-    job that it is at work on was started (`works`).
-
-    `is_outdated` is True for one whose code has another JOB_FORM than this server, so that it cannot do its jobs.
+    """Who does jobs, with ages as text: since it started (`up`), since its last sign of life (`heard`), and since
+    each job that it is at work on was started (`works`).
     """
 
     runner: Runner
@@ -98,20 +96,14 @@ class MachinesPage:
 def show_machines(
     request: Request, services: ServicesDep, teacher: Operator, jobs: str = "", done: str = "", job: int = 0
 ) -> Response:
-    """The page; to htmx, which asks every few seconds, the part of it that changes.
-
-    With `jobs` "all" it lists every job that waits. `done` chooses a sentence about the job with the id `job`.
-    """
+    """The page; to htmx, which asks every few seconds, the part of it that changes."""
     page = _machines_page(services, teacher, shows_all=jobs == "all", done=done, job_id=job)
     return render_page_or_fragment(request, "machines/machines.html", "machines/_machines.html", page)
 
 
 @router.post("/machines/jobs/{job_id:int}/cancel")
 def cancel_any_job(store: StoreDep, teacher: Operator, job_id: int) -> Response:
-    """Cancel a job that waits or is at work, and record it in the audit log; nothing happens to one that has ended.
-
-    Redirects (303) to the page, which says whether it was cancelled. 404 if there is no job with that id (any more).
-    """
+    """Cancel a job that waits or is at work, and record it in the audit log; nothing happens to one that has ended."""
     job = _find_job(store, job_id)
     with store.transaction():
         is_cancelled = store.jobs.cancel(job)
@@ -124,9 +116,6 @@ def cancel_any_job(store: StoreDep, teacher: Operator, job_id: int) -> Response:
 def retry_any_job(services: ServicesDep, teacher: Operator, job_id: int) -> Response:
     """Put a job that failed or was lost back into its queue, record it in the audit log, and do what waits, if web
     processes do jobs.
-
-    Nothing happens to any other job, nor to one whose arguments have been deleted, an hour after its end. Redirects
-    (303) to the page, which says whether the job was put back. 404 if there is no job with that id (any more).
     """
     store = services.store
     job = _find_job(store, job_id)
@@ -144,7 +133,6 @@ def _to_page(done: str, job: Job) -> Response:
 
 
 def _find_job(store: Store, job_id: int) -> Job:
-    """The job with that id, ended, deleted or not; 404 if there is none, or if it ended a day ago."""
     job = store.jobs.find_numbered(valid_id(job_id))
     if job is None:
         raise HTTPException(404)
@@ -152,15 +140,6 @@ def _find_job(store: Store, job_id: int) -> Job:
 
 
 def _machines_page(services: Services, teacher: Teacher, *, shows_all: bool, done: str, job_id: int) -> MachinesPage:
-    """The page as it is now; ages are measured by the database's clock, which set the times.
-
-    All jobs at work are listed, then, kind by kind, the first MAX_WAITING_SHOWN that wait, or all with `shows_all`, of
-    the first MAX_OPEN_JOBS; the page also counts the open jobs that are not shown. There is a queue for each of
-    LISTED_KINDS, empty ones included; it is served if a runner that is alive does its kind, but where jobs are left to
-    runners, web processes serve none. Web processes come after the other runners, both by name. Then come the
-    MAX_FAILED newest failed or lost jobs, the MAX_SLOWEST slowest of those that were done, and the number of endings of
-    each sort.
-    """
     store = services.store
     machines, runners = store.machines, store.jobs.runners()
     at, counted = machines.time(), machines.queues()
@@ -190,12 +169,6 @@ def _machines_page(services: Services, teacher: Teacher, *, shows_all: bool, don
 
 
 def _runner_line(runner: Runner, working: Iterable[JobRecord], at: datetime) -> RunnerLine:
-    """A runner as the page shows it, with kind and age of each job among `working` that it is at work on, and the ages
-    of its start and of its last sign of life; ages are as of `at`.
-
-    The device has its name before it, if it has one: 'NVIDIA H100 (cuda:0)'. Kinds are in the order of LISTED_KINDS. A
-    runner with another JOB_FORM than this server's is outdated.
-    """
     return RunnerLine(
         runner,
         f"{runner.device_name} ({runner.device})" if runner.device_name else runner.device,
@@ -208,12 +181,6 @@ def _runner_line(runner: Runner, working: Iterable[JobRecord], at: datetime) -> 
 
 
 def _job_line(job: JobRecord, at: datetime) -> JobLine:
-    """A job as the page shows it, as of `at`.
-
-    A job that waits has waited until `at`, and one at work took until `at`; any other time is the one recorded. Percent
-    are of steps done, rounded down. The reason of a lost job is "lost", whatever is recorded. A job that failed or was
-    lost can be retried for JOB_RETENTION after its end.
-    """
     waited, took = job.waited, job.took
     if job.is_working:
         took = at - (job.started_at or at)
@@ -231,17 +198,10 @@ def _job_line(job: JobRecord, at: datetime) -> JobLine:
 
 
 def _age(since: datetime | None, at: datetime) -> str:
-    """How long ago a time was, as `_duration` writes it without `exact`: "4 s"; "" for None, "0 s" for the future."""
     return _duration(at - since, exact=False) if since else ""
 
 
 def _duration(length: timedelta, *, exact: bool = True) -> str:
-    """A length of time in one or two units: "0.4 s", "12 s", "3 min 05 s" or "2 h 07 min".
-
-    It has tenths of a second below ten seconds, is rounded to the nearest second from there on, and drops the seconds
-    from an hour on. Without `exact`, there are no tenths, and the seconds are dropped from ten minutes on: "12 min". A
-    negative length counts as none: "0.0 s", or "0 s" without `exact`.
-    """
     seconds = max(0.0, length.total_seconds())
     if exact and seconds < 9.95:
         return _("{seconds} s").format(seconds=f"{seconds:.1f}")

@@ -63,10 +63,7 @@ class CopyPage:
 
 @router.get("/worksheets/copy")
 def show_copy_form(request: Request, services: ServicesDep, teacher: SignedIn, courses: EditableCourses) -> Response:
-    """The form for a copy of the library's `ticket` in the query, else its `worksheet` with `model` and lengths.
-
-    404 if there is no such ticket or worksheet.
-    """
+    """The form for a copy of the library's `ticket` in the query, else its `worksheet` with `model` and lengths."""
     return _show_form(services.store, teacher, courses, _original_in_library(services, dict(request.query_params)))
 
 
@@ -113,13 +110,6 @@ def copy_shared(
 
 
 def _original_in_library(services: Services, values: Mapping[str, str]) -> Original:
-    """What is copied of the library: the ticket with the key `ticket` in `values`, or without such a ticket the
-    `worksheet`, as shown with the `model`, `tokens` and `decoded` tokens in `values`.
-
-    A model or length that is empty, or a length that is no number or above MAX_TYPED_TOKENS, is the worksheet's
-    default. 404, with a sentence, for an unknown worksheet, and for a model or length that it cannot have. The form
-    sends along the ticket's key, or every field of `values` that is not empty.
-    """
     address, named = url_for("copy_from_library"), {name: text for name, text in values.items() if text}
     if ticket := services.tickets.get(values.get("ticket", "")):
         return Original("ticket", ticket.settings, address, {"ticket": ticket.key})
@@ -133,7 +123,6 @@ def _original_in_library(services: Services, values: Mapping[str, str]) -> Origi
 
 
 def _show_form(store: Store, teacher: Teacher, courses: tuple[Course, ...], original: Original) -> Response:
-    """The form with a proposed title, which no material that the teacher can read has: see `title_of_copy`."""
     title = title_of_copy(original.title, {material.title for material in store.materials.readable_by(teacher)})
     return render("materials/copy.html", CopyPage(teacher, original, title, courses))
 
@@ -141,11 +130,6 @@ def _show_form(store: Store, teacher: Teacher, courses: tuple[Course, ...], orig
 def _copy(
     store: Store, teacher: Teacher, courses: tuple[Course, ...], original: Original, form: FormReader
 ) -> Response:
-    """Add a copy of the original's settings, with the form's `title`, to the course whose id is in the form's `into`,
-    or to the teacher's materials if that is empty; record it in the audit log, and redirect (303) to its editor.
-
-    404 for a course that is not among `courses`, then 422 with the form for an empty title.
-    """
     title, into = form.single_line("title"), form.single_line("into")
     owner = next((course for course in courses if str(course.id) == into), None) if into else teacher
     if owner is None:

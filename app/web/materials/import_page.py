@@ -47,10 +47,6 @@ def show_import_form(teacher: SignedIn, courses: EditableCourses) -> Response:
 def import_file(services: ServicesDep, teacher: SignedIn, courses: EditableCourses, form: FormDep) -> Response:
     """Add the material in the uploaded file, or without one in the form's `text`, record it in the audit log, and
     redirect (303) to its page.
-
-    It may name imported models that are still stored. It belongs to the course in the form's `into`, or to the teacher
-    if that is empty; 404 for a course that the teacher may not change. 422 with the text, that of the file if it can be
-    decoded, and the first MAX_SHOWN_PROBLEMS problems if it is empty or cannot be used.
     """
     page = ImportPage(teacher, courses, form.single_line("into"), form.raw("text", MAX_BODY))
     owner = next((each for each in courses if str(each.id) == page.into), None) if page.into else teacher

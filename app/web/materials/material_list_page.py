@@ -41,10 +41,6 @@ class MaterialQuery:
     def finds(self, line: MaterialLine) -> bool:
         """Whether a line has the query's topic, model and kind, as far as these are given, and contains all of its
         words.
-
-        The model may be the worksheet's default one or one of those to draw from. A word may be in the title, the
-        topic's name or the default model's name, also as a part of a longer word; they are compared as `name_key`
-        compares names, without case.
         """
         text = name_key(f"{line.title} {line.topic_name} {line.model_name}")
         return (
@@ -58,9 +54,7 @@ class MaterialQuery:
 @dataclass(frozen=True)
 class MaterialLine:
     """A worksheet or exit ticket in the list; a field that it lacks, such as the topic of a ticket, is empty.
-
-    `group` is the part of the list: "mine", the id of a course as text, or "library". `material` is None in the
-    library.
+    `group` is the part of the list: "mine", the id of a course as text, or "library".
     """
 
     group: str
@@ -88,9 +82,8 @@ class MaterialTopic:
 
 @dataclass(frozen=True)
 class MaterialGroup:
-    """One part of the list: its key and name, its course if it is one's, and its lines on this page.
-
-    `topics` are the same lines by topic, in the library alone.
+    """One part of the list: its key and name, its course if it is one's, and its lines on this page. `topics` are
+    the same lines by topic, in the library alone.
     """
 
     key: str
@@ -119,11 +112,6 @@ class MaterialListPage:
 def list_materials(request: Request, services: ServicesDep, teacher: SignedIn) -> Response:
     """One `page` of the materials that the teacher can read and of the library's, in groups, filtered by the query's
     `words`, `topic`, `model` and `kind`.
-
-    A page has PAGE_LENGTH lines; for its number, see `clamped_number`. Groups without lines are shown only on the first
-    page of the unfiltered list. Whatever the filter, the menu of models has the default models of all usable worksheets
-    in the list, by name, and the removed materials that the teacher can put back are listed apart. `done` "removed"
-    adds a sentence.
     """
     values = request.query_params
     query = MaterialQuery(
@@ -150,13 +138,6 @@ def list_materials(request: Request, services: ServicesDep, teacher: SignedIn) -
 
 
 def _all_lines(services: Services, teacher: Teacher, taught: Mapping[str, TaughtCourse]) -> Iterator[MaterialLine]:
-    """A line for each material that the teacher can read, then for each of the library's; the query does not filter
-    them.
-
-    The teacher's come first, then each course's in the order of `taught`, each group by title; of the library,
-    worksheets before tickets. The teacher's can be edited, a course's if its `TaughtCourse.can_edit` says so, the
-    library's never.
-    """
     library, materials = services.library, services.store.materials.readable_by(teacher)
     usable = with_materials(library, {}, services.store, materials)
     for key in ("mine", *taught):
@@ -171,12 +152,6 @@ def _all_lines(services: Services, teacher: Teacher, taught: Mapping[str, Taught
 
 
 def _own_line(library: Library, group: str, material: Material, can_edit: bool, problem: str) -> MaterialLine:
-    """The line of a stored material; without topic and models for a ticket, and for a worksheet that cannot be used.
-
-    A worksheet can be used if `library`, which has those that teachers wrote, has its key; its size is then the number
-    of its tokens, else "". The size of a ticket is the number of its questions, or "" if its settings have no list of
-    them.
-    """
     about: dict[str, Any] = {"material": material, "can_edit": can_edit, "problem": problem}
     if sheet := library.worksheets.get(material.key):
         return _sheet_line(library, group, sheet, **about)
@@ -186,10 +161,6 @@ def _own_line(library: Library, group: str, material: Material, can_edit: bool, 
 
 
 def _sheet_line(library: Library, group: str, sheet: Worksheet, **about: Any) -> MaterialLine:
-    """The line of a usable worksheet: key, title, topic and its name, the keys of its models (the default, then those
-    to draw from), the default's name, and the number of tokens in words ("12 tokens"). `about` gives the line's other
-    fields.
-    """
     return MaterialLine(
         group,
         sheet.key,
@@ -211,11 +182,6 @@ def _questions(count: int) -> str:
 def _groups(
     library: Library, lines: Iterable[MaterialLine], taught: Mapping[str, TaughtCourse], *, is_whole: bool
 ) -> tuple[MaterialGroup, ...]:
-    """The lines in their groups: mine, each course's in the order of `taught`, the library's, which also lists its
-    topics.
-
-    A group without lines is left out unless `is_whole`; without lines, the library and archived courses always are.
-    """
     names = {"mine": _("Mine"), **{key: each.course.title for key, each in taught.items()}, "library": _("Library")}
     by_group: dict[str, list[MaterialLine]] = {key: [] for key in names}
     for line in lines:
@@ -234,11 +200,6 @@ def _groups(
 
 
 def _topics(library: Library, lines: Iterable[MaterialLine]) -> Iterator[MaterialTopic]:
-    """The lines of the library by topic, in the order in which these come up; exit tickets are one group.
-
-    Each topic has a drawing of its first sheet with tokens as rows, or else of its first sheet, filled in with numbers
-    or, if the sheet asks for them, with symbols. Exit tickets have no drawing.
-    """
     by_topic: dict[str, list[MaterialLine]] = {}
     for line in lines:
         by_topic.setdefault(line.topic, []).append(line)

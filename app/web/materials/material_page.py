@@ -116,11 +116,6 @@ def show_material(
 ) -> Response:
     """A material as students would see it, a page of VERSIONS_ON_A_PAGE of its versions with their changes, newest
     first, and what the teacher can do with it.
-
-    `done` chooses the sentence about what was just done. The address that shares it is shown to a teacher who may edit,
-    while the browser still has the cookie that `share_material` set for it and no newer link was made. Courses to move
-    it to are offered only for a material of no course. Times are in the course's time zone, else in UTC. A material
-    that cannot be used has the reason instead of its content.
     """
     notices = {
         "imported": _("The file is imported."),
@@ -152,12 +147,7 @@ def show_material(
 
 @router.get("/worksheets/{material_id:int}/file.toml")
 def export_material(store: StoreDep, access: ReadableMaterial, version: str = "") -> Response:
-    """The settings of a material as a TOML file, as in worksheets/ or worksheets/exit-tickets/.
-
-    They are those of version number `version`, or of the newest if that is empty; 404 if there is no such version. The
-    file is named after the title, 'one-head.toml', or the material's key if that leaves nothing, with the number if one
-    was given.
-    """
+    """The settings of a material as a TOML file, as in worksheets/ or worksheets/exit-tickets/."""
     number = whole_number(version, MAX_VERSION) or 0 if version else access.material.version
     saved = store.materials.version(access.material, number)
     if saved is None:
@@ -173,12 +163,7 @@ def export_material(store: StoreDep, access: ReadableMaterial, version: str = ""
 def print_material(
     request: Request, services: ServicesDep, access: ReadableMaterial, client: QueueClient, paper: Paper = "letter"
 ) -> Response:
-    """The newest version of a worksheet as PDF, named after its title: two half-sheets on a page, and the key; there
-    are no students' names on it and no link to the app.
-
-    404 for a ticket, and for a worksheet that cannot be used; raises what `render_small` raises. `paper` is the size of
-    the page.
-    """
+    """The newest version of a worksheet as PDF, named after its title: two half-sheets on a page, and the key."""
     material = access.material
     library = with_materials(services.library, {}, services.store, [material]).library
     if material.key not in library.worksheets:
@@ -192,10 +177,6 @@ def print_material(
 def restore_version(store: StoreDep, access: EditableMaterial, form: FormDep) -> Response:
     """Save the settings of the form's `version` again as the newest version, and record that with the number in the
     audit log.
-
-    404 if there is no such version. Redirects (303) to the material's page, which confirms it, except if the material
-    was saved or removed since it was read here: then nothing is stored or recorded. If the newest version has these
-    settings already, it is confirmed without a new version, and nothing is recorded.
     """
     number = whole_number(form.raw("version"), MAX_VERSION) or 0
     with store.transaction():
@@ -209,10 +190,7 @@ def restore_version(store: StoreDep, access: EditableMaterial, form: FormDep) ->
 
 @router.post("/worksheets/{material_id:int}/move")
 def move_material(store: StoreDep, access: EditableMaterial, courses: EditableCourses, form: FormDep) -> Response:
-    """Move a teacher's material into the form's `course`, record it in the audit log, and go back to its page.
-
-    404 for a course that the teacher may not change, and for a material that belongs to a course already.
-    """
+    """Move a teacher's material into the form's `course`, record it in the audit log, and go back to its page."""
     course = next((each for each in courses if str(each.id) == form.raw("course")), None)
     if course is None or access.course is not None:
         raise HTTPException(404)
@@ -224,9 +202,8 @@ def move_material(store: StoreDep, access: EditableMaterial, courses: EditableCo
 
 @router.post("/worksheets/{material_id:int}/share")
 def share_material(request: Request, store: StoreDep, access: EditableMaterial) -> Response:
-    """Make a link by which every teacher signed in here can see and copy the material; an earlier link stops working.
-
-    Records it in the audit log, and redirects to the material's page, which shows the link for some minutes.
+    """Make a link by which every teacher signed in here can see and copy the material; an earlier link stops
+    working.
     """
     with store.audit_log.recording(access.teacher, AuditAction.MATERIAL_SHARED, access.material):
         token = store.materials.share(access.material)
@@ -244,10 +221,7 @@ def stop_sharing_material(store: StoreDep, access: EditableMaterial) -> Response
 
 @router.post("/worksheets/{material_id:int}/remove")
 def remove_material(store: StoreDep, access: EditableMaterial) -> Response:
-    """Remove a material, record it in the audit log, and go to the list.
-
-    Activities keep their copies, and the material can be restored for some weeks.
-    """
+    """Remove a material, record it in the audit log, and go to the list."""
     with store.audit_log.recording(access.teacher, AuditAction.MATERIAL_REMOVED, access.material):
         store.materials.remove(access.material)
     return RedirectResponse(url_for("list_materials", done="removed"), 303)
@@ -270,15 +244,11 @@ def show_shared_material(services: ServicesDep, teacher: SignedIn, material: Sha
 
 
 def _back(access: MaterialAccess, done: str) -> Response:
-    """Redirect to the material's page; `done`, if not empty, says what was just done."""
     values = {"done": done} if done else {}
     return RedirectResponse(url_for("show_material", material_id=access.material.id, **values), 303)
 
 
 def _content(services: Services, material: Material) -> MaterialContent:
-    """What students would see of the newest version: the ticket, or the sheet with empty rows and its open questions,
-    which cannot be answered; or the reason alone why the material cannot be used.
-    """
     materials = with_materials(services.library, {}, services.store, [material])
     if material.id in materials.unusable:
         return MaterialContent(problem=materials.unusable[material.id])
@@ -289,12 +259,6 @@ def _content(services: Services, material: Material) -> MaterialContent:
 
 
 def _with_changes(versions: Sequence[MaterialVersion], count: int) -> Iterator[VersionLine]:
-    """The first `count` of `versions`, which come newest first, each with the lines of TOML added or removed since the
-    next older one, and how many they are.
-
-    All are counted, but only the first MAX_CHANGED_LINES are kept. The last of `versions` has no older one and no
-    changes.
-    """
     texts = [write_toml(version.content) for version in versions]
     for version, text, before in zip(versions[:count], texts, [*texts[1:], texts[-1]], strict=False):
         changes = changed_lines(before, text)
@@ -302,12 +266,7 @@ def _with_changes(versions: Sequence[MaterialVersion], count: int) -> Iterator[V
 
 
 def changed_lines(before: str, after: str) -> tuple[ChangedLine, ...]:
-    """The lines that two texts do not share, in their order, each marked "removed" or "added"; where one passage has
-    replaced another, the removed lines come before the added ones. Empty lines are left out.
-
-    The n-th occurrence of a line can only match the n-th in the other text, so that the longest common sequence is
-    found in n log n steps.
-    """
+    """The lines that two texts do not share, in their order, each marked "removed" or "added"."""
     old, new = _numbered(before.splitlines()), _numbered(after.splitlines())
     place = {line: index for index, line in enumerate(new)}
     common = [(index, place[line]) for index, line in enumerate(old) if line in place]
@@ -320,7 +279,6 @@ def changed_lines(before: str, after: str) -> tuple[ChangedLine, ...]:
 
 
 def _numbered(lines: Iterable[str]) -> list[tuple[str, int]]:
-    """Each line with the number of equal lines before it: "a", "b" and "a" give ("a", 0), ("b", 0) and ("a", 1)."""
     counted, numbered = dict[str, int](), list[tuple[str, int]]()
     for line in lines:
         before = counted.get(line, 0)
@@ -330,10 +288,6 @@ def _numbered(lines: Iterable[str]) -> list[tuple[str, int]]:
 
 
 def _longest_growing(pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The longest selection of pairs, in order, whose second numbers increase; the first numbers increase already.
-
-    Example: _longest_growing([(0, 2), (1, 0), (2, 1)]) == [(1, 0), (2, 1)]
-    """
     ends, before = list[int](), list[int]()  # the pair that ends the best choice of each length; of each pair, the last
     values = list[int]()  # the second numbers of `ends`
     for index, (_first, second) in enumerate(pairs):

@@ -94,11 +94,7 @@ def show_new_ticket(services: ServicesDep, teacher: SignedIn, course: str = "") 
 
 @router.post("/tickets")
 def add_ticket(services: ServicesDep, teacher: SignedIn, form: FormDep) -> Response:
-    """Store a new ticket of the form's `course`, or of the teacher if that is empty; record it in the audit log, and
-    redirect (303) to its editor.
-
-    The errors of `owner_of_new` for the course come first; then 422 with everything typed if a field cannot be used.
-    """
+    """Store a new ticket of the form's `course`, or of the teacher if that is empty."""
     texts, owner = _form_texts(form), owner_of_new(services, teacher, form.raw("course"))
     ticket, errors = check_ticket("", ticket_settings(texts))
     if ticket is None:
@@ -109,10 +105,7 @@ def add_ticket(services: ServicesDep, teacher: SignedIn, form: FormDep) -> Respo
 
 @router.get("/tickets/{material_id:int}/edit")
 def show_ticket_editor(access: EditableMaterial, done: str = "") -> Response:
-    """The editor with the newest version of a ticket; 404 for a worksheet.
-
-    A ticket that can no longer be read redirects (303) to its page, which says why. `done` "saved" confirms a save.
-    """
+    """The editor with the newest version of a ticket; 404 for a worksheet."""
     material = _ticket_only(access.material)
     try:
         ticket = ticket_of_material(material)
@@ -124,14 +117,7 @@ def show_ticket_editor(access: EditableMaterial, done: str = "") -> Response:
 
 @router.post("/tickets/{material_id:int}")
 def save_ticket(services: ServicesDep, access: MaterialToSave, form: FormDep) -> Response:
-    """Save what was typed as a new version, record it in the audit log, and redirect (303) to the editor; 404 for a
-    worksheet, then 422 as typed if a field cannot be used.
-
-    The form's `version` is the one that was opened. 409, with nothing stored and the reason on the page, if the ticket
-    was removed, or if its newest version is another one; the form's `overwrite` with the newest version's number
-    replaces that all the same. If the newest version has these settings already, nothing is stored, and the save counts
-    as done.
-    """
+    """Save what was typed as a new version, record it in the audit log, and redirect (303) to the editor."""
     material, texts = _ticket_only(access.material), _form_texts(form)
     version = whole_number(form.raw("version"), LARGEST_ID) or 0
     page = replace(_editor_page(texts, material, access.course), version=version)
@@ -149,10 +135,8 @@ def save_ticket(services: ServicesDep, access: MaterialToSave, form: FormDep) ->
 
 @router.post("/tickets/preview")
 def preview_ticket_form(services: ServicesDep, teacher: SignedIn, form: FormDep) -> Response:
-    """The editor with its preview, as typed, after the change that the form's `arrange` names: see `arranged_ticket`.
-
-    Nothing is saved, and fields are not refused. The form's `material` and `version` are passed on unchecked, 0 if no
-    number; its `course` is checked, with the errors of `owner_of_new`.
+    """The editor with its preview, as typed, after the change that the form's `arrange` names: see
+    `arranged_ticket`.
     """
     texts, focus = arranged_ticket(_form_texts(form), form.raw("arrange"))
     owner = owner_of_new(services, teacher, form.raw("course"))
@@ -166,18 +150,12 @@ def _course_of(owner: Course | Teacher) -> Course | None:
 
 
 def _ticket_only(material: Material) -> Material:
-    """The material, if it is a ticket; raises 404 for a worksheet."""
     if material.kind != "ticket":
         raise HTTPException(404)
     return material
 
 
 def _form_texts(form: FormReader) -> TicketTexts:
-    """The fields of a ticket's form, as typed; anonymous unless the form says "no", a question required only for "yes".
-
-    The field `question` lists the names of the questions in order; each is part of the names of that question's fields,
-    as in "text.NAME".
-    """
     questions = tuple(
         QuestionFields(
             name,
@@ -195,9 +173,6 @@ def _form_texts(form: FormReader) -> TicketTexts:
 
 
 def _conflict(newest: Material, ticket: Ticket) -> TicketConflict:
-    """The newest version, its `ticket_lines` that the typed ticket lacks, and those of the typed ticket that it lacks,
-    each in order. Raises SettingError if the newest version cannot be read.
-    """
     theirs, typed = ticket_lines(ticket_of_material(newest)), ticket_lines(ticket)
     return TicketConflict(
         newest, tuple(line for line in theirs if line not in typed), tuple(line for line in typed if line not in theirs)
@@ -207,14 +182,12 @@ def _conflict(newest: Material, ticket: Ticket) -> TicketConflict:
 def _editor_page(
     texts: TicketTexts, material: Material | None = None, course: Course | None = None
 ) -> TicketEditorPage:
-    """The editor with these texts and their preview: of `material` in its newest version, of a new ticket for None."""
     ticket = draft_ticket(texts)
     place = (material.id, course, material.version) if material else (0, course, 0)
     return TicketEditorPage(texts, ticket, picking_rule(ticket), QUESTION_KINDS, LIMITS, *place)
 
 
 def _refuse(page: TicketEditorPage, errors: Sequence[SettingError]) -> Response:
-    """The editor with 422, the first error of each field next to it, and the focus on the field of the first error."""
     problems = dict[str, str]()
     for error in errors:
         problems.setdefault(field_of_error(page.texts, error), str(error))

@@ -73,11 +73,7 @@ _LONG_TEXTS = ("boxes", "explanation", "model_answer")  # fields of entries that
 def show_new_worksheet(
     services: ServicesDep, teacher: SignedIn, topic: str = FIRST_TOPIC, model: str = "", course: str = ""
 ) -> Response:
-    """The editor with a new worksheet of every row and default settings, the teacher's or for `course`.
-
-    An empty `model` means that of the first worksheet on the topic. An unknown topic or model is shown as a problem. A
-    `course` that the teacher may not change is refused as by `owner_of_new`.
-    """
+    """The editor with a new worksheet of every row and default settings, the teacher's or for `course`."""
     owner = owner_of_new(services, teacher, course)
     page = editor_page(services, EditorPlace(course), make_draft(services, _new_texts(services.library, topic, model)))
     return render_editor(_with_course(page, owner))
@@ -85,13 +81,7 @@ def show_new_worksheet(
 
 @router.post("/worksheets")
 def add_worksheet(request: Request, services: ServicesDep, teacher: SignedIn, form: FormDep) -> Response:
-    """Store a new worksheet of the form's `course`, or of the teacher if that is empty; record it in the audit log, and
-    redirect (303) to its editor.
-
-    The errors of `owner_of_new` for the course come first. With `arrange` in the form, the editor comes back after that
-    change (200), and nothing is stored but an imported model. 422 with everything typed if a field cannot be used, or
-    for remarks of the checker that matter and that the form has not shown yet.
-    """
+    """Store a new worksheet of the form's `course`, or of the teacher if that is empty."""
     place = _place(form)
     owner = owner_of_new(services, teacher, place.course_id)
     if form.raw("arrange"):
@@ -106,10 +96,7 @@ def add_worksheet(request: Request, services: ServicesDep, teacher: SignedIn, fo
 
 @router.get("/worksheets/{material_id:int}/edit")
 def show_worksheet_editor(services: ServicesDep, access: EditableMaterial, saved: str = "") -> Response:
-    """The editor with the newest version of a worksheet; one that can no longer be read redirects (303) to its page.
-
-    404 for a ticket. `saved` confirms a save if it is the newest version's number.
-    """
+    """The editor with the newest version of a worksheet; one that can no longer be read redirects (303) to its page."""
     material = _worksheet_only(access.material)
     worksheet = _stored_worksheet(material)
     if worksheet is None:
@@ -124,15 +111,7 @@ def show_worksheet_editor(services: ServicesDep, access: EditableMaterial, saved
 
 @router.post("/worksheets/{material_id:int}")
 def save_worksheet(request: Request, services: ServicesDep, access: MaterialToSave, form: FormDep) -> Response:
-    """Save another version, record it in the audit log, and redirect (303) to the editor; what has not changed is
-    neither saved again nor recorded.
-
-    422 with everything typed if a field cannot be used, or for remarks of the checker that matter and that the form has
-    not shown yet. 409 if somebody removed the worksheet, or saved a version other than the one opened and what was
-    typed, unless the form's `overwrite` is that version's number: nothing is stored, and the page says so. With
-    `arrange` in the form, the editor comes back after that change (200), and nothing is stored but an imported model.
-    404 for a ticket.
-    """
+    """Save another version, record it in the audit log, and redirect (303) to the editor."""
     material = _worksheet_only(access.material)
     place = EditorPlace(material_id=material.id, version=whole_number(form.raw("version"), LARGEST_ID) or 0)
     if form.raw("arrange"):
@@ -171,12 +150,6 @@ def show_worksheet_paper(services: ServicesDep, _teacher: SignedIn, client: Queu
 
 
 def _form_texts(form: FormReader) -> EditorTexts:
-    """The fields of a form without invisible characters; whether they are too long is for the form's rules to judge.
-
-    Its `row`, `fact` and `models` list keys in order, each once; each row has its own texts in fields such as
-    "name.KEY". The rows that are in `asked` are asked, and the facts that are not in `stated` are hidden. For open
-    questions and misconceptions see `_entries`.
-    """
     lines = {name: form.single_line(name, MAX_BODY) for name in LINE_FIELDS}
     texts = {name: form.multi_line(name, MAX_BODY) for name in MARKDOWN_FIELDS}
     asked, stated = set(_keys(form, "asked")), set(_keys(form, "stated"))
@@ -201,17 +174,10 @@ def _form_texts(form: FormReader) -> EditorTexts:
 
 
 def _keys(form: FormReader, name: str) -> tuple[str, ...]:
-    """The distinct values of the hidden fields or checkboxes with one name, in order."""
     return tuple(dict.fromkeys(clean_line(key, MAX_LINE) for key in form.all(name)))
 
 
 def _entries(form: FormReader, make: Callable[..., Entry], names: Mapping[str, str]) -> tuple[Entry, ...]:
-    """The entries of a list, each built by `make`; a form sends each field of an entry once per entry, in the entries'
-    order, and `names` gives the form's name for each field.
-
-    Boxes, explanations and model answers may have several lines; other fields are one cleaned line. If a field was sent
-    less often than the others, the entries beyond its last value are dropped.
-    """
     columns = [
         [
             clean_lines(text, MAX_BODY).strip() if field in _LONG_TEXTS else clean_line(text)
@@ -223,12 +189,6 @@ def _entries(form: FormReader, make: Callable[..., Entry], names: Mapping[str, s
 
 
 def _new_texts(library: Library, topic: str, model: str) -> EditorTexts:
-    """The form of a new worksheet on a topic, without title or rows; otherwise it has a worksheet's default settings.
-
-    The number of tokens, and the model if `model` is empty, are those of FIRST_WORKSHEET if it is on the topic, else of
-    the library's first worksheet on it; without such a worksheet, 100 tokens and no model. Neither topic nor model is
-    checked.
-    """
     sheets = (library.worksheets.get(FIRST_WORKSHEET), *library.worksheets.values())
     first = next((sheet for sheet in sheets if sheet and sheet.topic == topic), None)
     model = model or (first.model if first else "")
@@ -238,9 +198,6 @@ def _new_texts(library: Library, topic: str, model: str) -> EditorTexts:
 
 
 def _stored_worksheet(material: Material) -> Worksheet | None:
-    """The settings of a material as a worksheet; None if one is unknown or missing, or has a value that this setting
-    cannot have, such as a text that is too long. Whether model, topic and rows fit together is not checked.
-    """
     try:
         return WORKSHEETS.validate_python({**material.content, "key": material.key})
     except ValidationError:
@@ -251,11 +208,6 @@ def _stored_worksheet(material: Material) -> Worksheet | None:
 
 
 def _arranged(request: Request, services: Services, place: EditorPlace, form: FormReader) -> Response:
-    """The editor as typed (200), after the form's `arrange`: an import of a model ("import-hub", "import-file" or
-    "import-text"), or a change of the texts, which `arrange` describes.
-
-    Nothing is saved but an imported model.
-    """
     action = form.raw("arrange")
     texts = arrange(_form_texts(form), action)
     verb, _dash, way = action.partition("-")
@@ -268,13 +220,6 @@ def _arranged(request: Request, services: Services, place: EditorPlace, form: Fo
 
 
 def _focus_after(action: str, texts: EditorTexts) -> str:
-    """The id that gets the focus after `action`, with `texts` as they are then; places in lists count from 0.
-
-    "add-question" leads to the new question, the last: question-2 if there are now three. "remove-question 1" leads to
-    do-add-question, the button that adds one; "up-question 2" to the same button at its new place, do-up-question-1,
-    within the list. The same goes for misconceptions. "set tokens 8" leads to field-tokens, "state KEY" to fact-KEY,
-    "forget" to do-add-misconception, and any other action to its button: "up keys" to do-up-keys.
-    """
     verb, _space, argument = action.partition(" ")
     act, _dash, kind = verb.partition("-")
     if act == "add" and kind in ("question", "misconception"):
@@ -296,13 +241,6 @@ def _focus_after(action: str, texts: EditorTexts) -> str:
 def _imported(
     request: Request, services: Services, place: EditorPlace, form: FormReader, texts: EditorTexts, way: str
 ) -> Response:
-    """The editor with a model imported by `way` and chosen as the worksheet's; if nothing was given or the import
-    fails, with the reason next to the fields for it and with what was typed there, except a file. The status is 200 in
-    any case.
-
-    Before an import, the network's storage budget is charged BYTES_OF_MODEL, and not given back if the import fails;
-    raises BudgetSpentError if too little is left.
-    """
     typed = ImportForm(
         way,
         form.raw("import_hub"),
@@ -332,12 +270,6 @@ def _imported(
 def _refusal(
     services: Services, place: EditorPlace, draft: WorksheetDraft, form: FormReader
 ) -> WorksheetEditorPage | None:
-    """The page that says why nothing is saved: an unusable field, else the checker's remarks that matter; None to go on
-    and save.
-
-    Remarks stop a save only once: the page sends back a hash of them in `told`, and the save goes on if the remarks
-    that matter are then still the same.
-    """
     page = editor_page(services, place, draft, form.raw("view"), form.raw("held"))
     if draft.error:
         return replace(page, focus="problem")
@@ -345,31 +277,21 @@ def _refusal(
 
 
 def _with_course(page: WorksheetEditorPage, owner: Course | Teacher) -> WorksheetEditorPage:
-    """The page with its course if `owner` is one."""
     return replace(page, course=owner) if isinstance(owner, Course) else page
 
 
 def _worksheet_only(material: Material) -> Material:
-    """The material, if it is a worksheet; raises 404 for a ticket."""
     if material.kind != "worksheet":
         raise HTTPException(404)
     return material
 
 
 def _place(form: FormReader) -> EditorPlace:
-    """The worksheet, version and course that a form says it edits, 0 for numbers that cannot be read.
-
-    They are not checked: whoever saves does that.
-    """
     material_id = whole_number(form.raw("material"), LARGEST_ID) or 0
     return EditorPlace(form.single_line("course"), material_id, whole_number(form.raw("version"), LARGEST_ID) or 0)
 
 
 def _differences(newest: Material, typed: Worksheet) -> tuple[Difference, ...]:
-    """The settings whose values differ between the newest version and what was typed, in the form's order: the form's
-    label, the newest version's value and the typed value, both in words as `_told` gives them. 404 if the newest cannot
-    be read.
-    """
     stored = _stored_worksheet(newest)
     if stored is None:
         raise HTTPException(404)
@@ -380,10 +302,6 @@ def _differences(newest: Material, typed: Worksheet) -> tuple[Difference, ...]:
 
 
 def _told(value: Any) -> str:
-    """A setting's value as text: "–" if it is empty, "yes" or "no" for a bool, a list's values with commas, and a dict
-    as "name: value" pairs without its `key`. Beyond MAX_TOLD characters it is cut there and "…" added, as is each value
-    in a list or dict.
-    """
     if value in (None, "", [], {}):
         return "–"
     if isinstance(value, bool):

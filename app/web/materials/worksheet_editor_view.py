@@ -53,9 +53,8 @@ MAX_EDITOR_MODELS = 20  # imported models in the menus of one form
 
 @dataclass(frozen=True)
 class WorksheetDraft:
-    """A worksheet in the editor: its texts, the worksheet they describe or why they describe none.
-
-    `library` has the imported models that the form names; `imported` are the keys of those that its menus offer.
+    """A worksheet in the editor: its texts, the worksheet they describe or why they describe none. `library` has the
+    imported models that the form names; `imported` are the keys of those that its menus offer.
     """
 
     library: Library
@@ -67,11 +66,7 @@ class WorksheetDraft:
 
 @dataclass(frozen=True)
 class EditorPlace:
-    """Which worksheet the form edits: a stored one in the version that was opened, or a new one for a course.
-
-    `course_id` is empty for a stored worksheet, and for a new one of the teacher; `material_id` and `version` are 0 for
-    a new worksheet.
-    """
+    """Which worksheet the form edits: a stored one in the version that was opened, or a new one for a course."""
 
     course_id: str = ""
     material_id: int = 0
@@ -166,9 +161,6 @@ class WorksheetEditorPage:
 def make_draft(services: Services, texts: EditorTexts, imported: Sequence[str] = ()) -> WorksheetDraft:
     """The draft of these texts, with all rows of its topic and model (see `complete_rows`), and either the worksheet
     they make or the WorksheetFormError that says why they make none, which is not raised.
-
-    Its library also has the first MAX_EDITOR_MODELS imported models that still exist among the texts' model, their
-    models to draw from, and those of `imported`, in this order; the draft lists their keys.
     """
     library, known = services.library, list[str]()
     for key in dict.fromkeys((texts.fields["model"], *texts.models, *imported)):
@@ -186,11 +178,8 @@ def make_draft(services: Services, texts: EditorTexts, imported: Sequence[str] =
 def editor_page(
     services: Services, place: EditorPlace, draft: WorksheetDraft, view: str = "", held: str = ""
 ) -> WorksheetEditorPage:
-    """The page of a draft, without its course; a preview and the checker's remarks only if the draft has a worksheet.
-
-    `view` is one of PREVIEW_VIEWS; anything else counts as "empty". `held` is the key of the misconception that fills
-    in the view "wrong", as in `make_preview`. The draft's error is the page's problem, next to the field it is about. A
-    chosen model that the menu lacks is shown as `unlisted`.
+    """The page of a draft, without its course; a preview and the checker's remarks only if the draft has a
+    worksheet.
     """
     library, texts, worksheet = draft.library, draft.texts, draft.worksheet
     topic, model = texts.fields["topic"], library.models.get(texts.fields["model"])
@@ -236,8 +225,8 @@ def render_editor(page: WorksheetEditorPage, status: int = 200) -> Response:
 
 
 def setting_labels() -> dict[str, str]:
-    """The form's label, in the visitor's language, for each setting of a worksheet by the setting's name, in the form's
-    order.
+    """The form's label, in the visitor's language, for each setting of a worksheet by the setting's name, in the
+    form's order.
     """
     return {
         "title": _("Title"), "model": _("Model"), "topic": _("Topic"), "bug": _("Bug"), "tokens": _("Tokens"),
@@ -258,10 +247,7 @@ def setting_labels() -> dict[str, str]:
 
 
 def told_token(remarks: Sequence[Remark]) -> str:
-    """A hash of the remarks that matter, by which a form says which it has shown; empty without any.
-
-    What cannot be seen in them doesn't count: a form drops it from the texts that they quote.
-    """
+    """A hash of the remarks that matter, by which a form says which it has shown; empty without any."""
     messages = [clean_line(remark.message) for remark in remarks if remark.matters]
     return hashlib.sha256("\n".join(messages).encode()).hexdigest()[:16] if messages else ""
 
@@ -269,12 +255,6 @@ def told_token(remarks: Sequence[Remark]) -> str:
 def _sentence_tokens(
     services: Services, texts: EditorTexts, worksheet: Worksheet | None
 ) -> tuple[str, tuple[Remark, ...]]:
-    """How many tokens the chosen weights make of the sentence for a real head, as a sentence, and a remark that
-    proposes this number if the worksheet has another one; both empty unless a sentence and weights are given.
-
-    Without a usable worksheet there is no remark, nor for weights that are not on this machine or can't be read: the
-    sentence says so instead. If the settings name runners, the weights count as not on this machine.
-    """
     sentence, key = texts.fields["sentence"], texts.fields["checkpoint"]
     if not sentence or not key:
         return "", ()
@@ -298,12 +278,6 @@ def _sentence_tokens(
 
 
 def _menu(library: Library, texts: EditorTexts, worksheet: Worksheet | None) -> ModelMenu:
-    """The menu of the models that the worksheet can have, with the typed model chosen and the reasons against the
-    others.
-
-    If it cannot be used (None), they are those that all rows of its topic and its bug can have at 100 tokens, or all
-    models for an unknown topic.
-    """
     topic, chosen = texts.fields["topic"], texts.fields["model"]
     if worksheet is None and topic in TOPICS:
         rows = tuple(library.wording.topics[topic].rows)
@@ -314,12 +288,6 @@ def _menu(library: Library, texts: EditorTexts, worksheet: Worksheet | None) -> 
 
 
 def _variant(library: Library, texts: EditorTexts, worksheet: Worksheet | None) -> Variant | None:
-    """A sheet with all rows of the form, asked or not, for their names and sentences; None without rows, with rows of
-    another topic, and for an unknown model or topic, or a model that the topic refuses.
-
-    It has the worksheet's tokens; without a worksheet, the model's fixed number, else 100 or the most that the model
-    takes, whichever is less. An unknown notation counts as "classic".
-    """
     model, fields = library.models.get(texts.fields["model"]), texts.fields
     if model is None or not texts.rows or texts.rows_of != fields["topic"] or fields["topic"] not in TOPICS:
         return None
@@ -340,9 +308,6 @@ def _variant(library: Library, texts: EditorTexts, worksheet: Worksheet | None) 
 
 
 def _bugs(library: Library, topic: str) -> dict[str, dict[str, str]]:
-    """The names of a topic's bugs: by the name of the program they are in, then by key. Empty for an unknown topic, and
-    for one without bugs.
-    """
     words, groups = library.wording.bugs, dict[str, dict[str, str]]()
     for bug in TOPICS[topic].bugs if topic in TOPICS else ():
         groups.setdefault(words.programs[BUGS[bug].program_key], {})[bug] = words.bugs[bug].name
@@ -350,11 +315,6 @@ def _bugs(library: Library, topic: str) -> dict[str, dict[str, str]]:
 
 
 def _editor_rows(library: Library, texts: EditorTexts, variant: Variant | None) -> tuple[EditorRow, ...]:
-    """The rows of the form, in its order, with the name, note and letter that they have on the sheet `variant`.
-
-    A row that `variant` lacks has no note or letter; its name is the topic's, with "…" for a line number, or its key if
-    the topic has none.
-    """
     known = {row.key: row for row in variant.rows} if variant else {}
     words = library.wording.topics[texts.rows_of].rows if texts.rows_of in TOPICS else {}
     return tuple(
@@ -366,9 +326,6 @@ def _editor_rows(library: Library, texts: EditorTexts, variant: Variant | None) 
 
 
 def _editor_facts(library: Library, texts: EditorTexts, variant: Variant | None) -> tuple[EditorFact, ...]:
-    """The parts of the topic's description in order, stated unless hidden; one without a sentence for this model has
-    "", and all have it without `variant`. Empty for an unknown topic.
-    """
     topic = library.wording.topics.get(texts.fields["topic"])
     sentences = {fact.part: fact.sentence for fact in variant.text.facts} if variant else {}
     return tuple(

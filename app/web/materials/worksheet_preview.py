@@ -56,12 +56,8 @@ class PreviewFragment:
 
 
 def make_preview(library: Library, worksheet: Worksheet, view: PreviewView, held: str = "") -> PreviewFragment:
-    """One view of a worksheet with its default model and length; the library must hold its models.
-
-    "empty" has empty boxes, "right" the right answers graded, "key" the answers in print and no drawing, and "paper"
-    only the address of a picture. "wrong" is filled in and graded as the misconception with the key `held` would; if
-    that one has no effect on this sheet, as the first that has; if none has, it is empty. Raises TopicError and
-    TokensError for a worksheet that `check_settings` has not passed.
+    """One view of a worksheet with its default model and length; the library must hold its models. Raises TopicError
+    and TokensError for a worksheet that `check_settings` has not passed.
     """
     variant = Variant(worksheet, library.model(worksheet.model), worksheet.tokens, library.wording)
     if view == "paper":
@@ -87,12 +83,6 @@ def make_preview(library: Library, worksheet: Worksheet, view: PreviewView, held
 
 
 def _paper_address(worksheet: Worksheet) -> str:
-    """The address of a handout's picture with the settings packed in it; "" if they take more than MAX_PACKED
-    characters.
-
-    Misconceptions and hints, which are not printed, are left out. Nothing is stored before the author saves, so the
-    address must hold the settings.
-    """
     settings = replace(worksheet, misconceptions=(), row_hints={}).settings
     packed = base64.urlsafe_b64encode(zlib.compress(json.dumps(settings).encode(), 9)).decode().rstrip("=")
     return url_for("show_worksheet_paper", sheet=packed) if len(packed) <= MAX_PACKED else ""
@@ -101,8 +91,6 @@ def _paper_address(worksheet: Worksheet) -> str:
 def unpack_settings(packed: str) -> dict[str, Any]:
     """The settings packed into an address as compressed JSON in Base64; they are not checked. 404 if that is no JSON
     object.
-
-    Only MAX_PACKED characters are read and MAX_UNPACKED bytes unpacked, so that a longer text gives 404, too.
     """
     try:
         data = base64.urlsafe_b64decode(packed[:MAX_PACKED] + "=" * (-len(packed) % 4))
@@ -118,8 +106,6 @@ def unpack_settings(packed: str) -> dict[str, Any]:
 def paper_response(services: Services, library: Library, settings: Mapping[str, Any], client: Client) -> Response:
     """The first page of a handout with one full-page sheet of these settings, as SVG; 404 if they are no valid
     worksheet. Raises what `HandoutPrinter.preview` raises.
-
-    The library must hold the imported models that they name.
     """
     worksheet, _errors = check_settings(PREVIEW_KEY, settings, library.models, library.wording)
     if worksheet is None:

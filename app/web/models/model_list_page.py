@@ -38,10 +38,8 @@ router = APIRouter(include_in_schema=False, dependencies=[Depends(require_practi
 
 @dataclass(frozen=True)
 class ModelLine:
-    """One model in the list: its d, H, G, d_h and L, and how many parameters it has.
-
-    `numbers` are what the list can be sorted by, by the name of a sort. `share` is the length of its bar, in per cent
-    of the longest one, on a logarithmic scale.
+    """One model in the list: its d, H, G, d_h and L, and how many parameters it has. `numbers` are what the list can
+    be sorted by, by the name of a sort.
     """
 
     model: Model
@@ -65,22 +63,15 @@ class ModelsPage:
 
 @router.get("/models")
 def list_models(services: ServicesDep, sort: str = "") -> Response:
-    """The models of the library, and the form to import one more.
-
-    `sort` is "d", "H", "G", "d_h", "L" or "parameters", for the largest first; anything else sorts by name.
-    """
+    """The models of the library, and the form to import one more."""
     return render("models/model_list.html", _models_page(services, ImportForm(), {}, sort))
 
 
 @router.post("/models")
 @in_threads("hub")
 def import_model(request: Request, services: ServicesDep, client: QueueClient, form: FormDep) -> Response:
-    """Import one model and redirect to its page (303); if that fails, show the form again with the reason by the field.
-
-    `import_way` decides which field counts. The status is 422 if that field is empty or the config cannot be read, else
-    that of the HubError. The form keeps all typed text, but not the chosen file. If the field is filled, BYTES_OF_MODEL
-    are charged to the network's storage budget before the import is tried, even if it then fails; raises
-    BudgetSpentError if too little is left.
+    """Import one model and redirect to its page (303); if that fails, show the form again with the reason by the
+    field.
     """
     typed = read_import_form(form)
     way = import_way(typed)
@@ -98,13 +89,6 @@ def import_model(request: Request, services: ServicesDep, client: QueueClient, f
 
 
 def _models_page(services: Services, typed: ImportForm, problems: Mapping[str, str], sort: str = "") -> ModelsPage:
-    """The page with every model of the library (no imported ones) and the form as typed, without its file.
-
-    `problems` holds sentences by way of import: 'hub', 'file' or 'text'; a way without one gets "". `sort`, such as "d"
-    or "parameters", puts the largest number first, and equal ones in the library's order; any other text keeps that
-    order and is dropped. Bars are logarithmic: 100 % for the most parameters, and for the fewest, `least`, as long as
-    log(2) is of log(2 · most / least). The Hub's host is empty on a server that imports nothing from the Hub.
-    """
     lines = [_model_line(model) for model in services.library.models.values()]
     sort = sort if sort in lines[0].numbers else ""
     if sort:
@@ -125,12 +109,6 @@ def _models_page(services: Services, typed: ImportForm, problems: Mapping[str, s
 
 
 def _model_line(model: Model) -> ModelLine:
-    """The line of a model: d, H, G, d_h and L, and its number of parameters, as text and as numbers to sort by
-    ("parameters" is the last of these), without its bar.
-
-    A size that it does not have is a dash, and 0 as a number. For an encoder-decoder, L is '6 + 6' as text, the layers
-    of the encoder and of the decoder, and their sum as a number.
-    """
     architecture = model.architecture
     sizes = {symbol: architecture.sizes[symbol] for symbol in ("d", "H", "G", "d_h")}
     stacks = ("L", "L_dec") if architecture.encoder_decoder else ("L",)

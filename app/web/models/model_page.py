@@ -52,7 +52,6 @@ class SizeLine:
 @dataclass(frozen=True)
 class PieceLine:
     """What one bucket adds to a summand: its name, its piece of the bar, and itself as it stands in the formula.
-
     `total` is how many parameters it is in all layers, `share` that as a part of the model.
     """
 
@@ -118,9 +117,7 @@ class ModelPage:
 
 @router.get("/models/{key}")
 def show_model(services: ServicesDep, key: str) -> Response:
-    """One model, of the library or imported, as ModelPage describes; raises WorksheetError for an unknown key, and
-    ConfigError for an imported model whose stored config can no longer be read.
-    """
+    """One model, of the library or imported, as ModelPage describes."""
     library = library_with_model(services.library, services.store, key)
     model = library.model(key)
     architecture = model.architecture
@@ -143,12 +140,6 @@ def show_model(services: ServicesDep, key: str) -> Response:
 
 
 def _size_lines(architecture: Architecture) -> Iterator[SizeLine]:
-    """The sizes in NINE, in this order, then the others that were read from the config, each with symbol, meaning,
-    value and source.
-
-    The source is the field of the config that states the size, or, with an empty field, a sentence on why it has this
-    value though none states it. A size in NINE that the model lacks has a dash and a sentence on why.
-    """
     readings = {reading.symbol: reading for reading in architecture.size_sources}
     sizes = {**{symbol: reading.value for symbol, reading in readings.items()}, **architecture.all_sizes}
     meanings = size_meanings()
@@ -161,12 +152,6 @@ def _size_lines(architecture: Architecture) -> Iterator[SizeLine]:
 
 
 def _sheet_choices(library: Library, model: Model) -> Iterator[tuple[str, str]]:
-    """(name, address) of one sheet for each table that the library's worksheets give with this model, by the first
-    worksheet with that table in the library's order.
-
-    Of the worksheets with the same table it is the one that fits the model best by `_misfit`, the first among equals.
-    Its name is the topic's. Worksheets that cannot be made from this model are left out.
-    """
     by_table = dict[str, list[Variant]]()
     for sheet in library.worksheets.values():
         try:
@@ -180,12 +165,6 @@ def _sheet_choices(library: Library, model: Model) -> Iterator[tuple[str, str]]:
 
 
 def _misfit(library: Library, variant: Variant) -> tuple[bool, ...]:
-    """How badly a sheet's worksheet fits its model: of two, the one with the smaller tuple fits better.
-
-    In order of weight: whether the worksheet has special conventions (answers in symbols, tokens as columns, or G = H),
-    was written for another model, gives another table with the model it was written for, and was written for a model of
-    another family.
-    """
     sheet, written_for = variant.worksheet, library.variant(variant.worksheet.key)
     return (
         sheet.kv_head_per_query_head or sheet.answers != "numbers" or sheet.tokens_are != "rows",
@@ -196,13 +175,6 @@ def _misfit(library: Library, variant: Variant) -> tuple[bool, ...]:
 
 
 def _summand_lines(total: ParameterFormula) -> Iterator[SummandLine]:
-    """The summands of the number of parameters in its order, each with its layers in words ("" outside the layers), its
-    share of the whole and its buckets.
-
-    A summand has room for a label in the bar if it is at least a fifth of the whole. The count and the share of a
-    bucket are those of all layers of its summand; its key is the summand's number, from 0, a hyphen and the bucket's
-    key. If the summand has several buckets, sums in them are in brackets.
-    """
     for number, (part, group) in enumerate(zip(total.summands, parameter_bar(total), strict=True)):
         layers, buckets = part.layers or 1, len(part.buckets)
         pieces = tuple(
@@ -222,10 +194,6 @@ def _summand_lines(total: ParameterFormula) -> Iterator[SummandLine]:
 
 
 def _legend_lines(summands: Sequence[SummandLine], whole: int) -> Iterator[LegendLine]:
-    """A line for each bucket of the summands, in the order of the bar, with its share of `whole`.
-
-    Buckets with the same name are one line, at the place of the first, with the share of their sum.
-    """
     pieces = [piece for summand in summands for piece in summand.pieces]
     for name in dict.fromkeys(piece.name for piece in pieces):
         alike = [piece for piece in pieces if piece.name == name]
@@ -233,17 +201,10 @@ def _legend_lines(summands: Sequence[SummandLine], whole: int) -> Iterator[Legen
 
 
 def _share(count: int, total: int) -> str:
-    """A part of the whole: "31.9%", or "< 0.1%" below a thousandth."""
     return f"{count / total:.1%}" if count * 1000 >= total else "< 0.1%"
 
 
 def _tensor_lines(architecture: Architecture) -> Iterator[TensorLine]:
-    """Every parameter tensor in the order of the model, with its name, its axes and its number of entries; one that
-    several layers have comes once, with how many have it (the number of entries is that of one).
-
-    The symbols and the shape are those of x·W, 'd × (H·d_h + G·d_h)', next to the shape as stored; a sum that is one of
-    several axes has parentheses. It is `transposed` if the stored shape differs, in numbers or only in symbols.
-    """
     for parameter in parameter_tensors(architecture):
         spec = parameter.spec
         flow = [str(dim).replace("*", "·") for dim in spec.in_out_shape]

@@ -22,10 +22,7 @@ router = APIRouter(include_in_schema=False, dependencies=[Depends(require_practi
 
 @dataclass(frozen=True)
 class GlossaryTerm:
-    """One term: what it is called, its symbol (empty for none), its explanation, and its names in code and papers.
-
-    `symbol_name` is what a symbol of a size stands for, where that is not the term: "number of tokens" for N.
-    """
+    """One term: what it is called, its symbol (empty for none), its explanation, and its names in code and papers."""
 
     key: str
     name: str
@@ -45,11 +42,7 @@ class GlossaryPage:
 
 
 def glossary_terms(wording: Wording) -> tuple[GlossaryTerm, ...]:
-    """Every term, in the order in which the glossary is read, with the symbols of sheets in the default notation.
-
-    The symbol of a term about a size is the size's, with what it stands for, unless that is the term itself; any other
-    term has the letter of its entry, or "".
-    """
+    """Every term, in the order in which the glossary is read, with the symbols of sheets in the default notation."""
     names, terms = wording.sheets["symbol-names"], []
     for key, entry in wording.glossary.items():
         symbol, symbol_name, size = entry.letter, "", entry.size
@@ -61,14 +54,7 @@ def glossary_terms(wording: Wording) -> tuple[GlossaryTerm, ...]:
 
 
 def shared_letters(wording: Wording) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """The letters that stand for different things on different sheets in the default notation, each with the things.
-
-    They are in alphabetical order, capitals first. Things are the matrices that have a letter and a row on a sheet, and
-    the sizes of models, the common ones and B, but not other names of a size. Matrices with the same role, activations
-    and parameters apart, count as one thing, such as the outputs of a head and of a layer. It has the name of the first
-    one, with topics in the registry's order and those in steps last; sizes come after matrices. Two things may have the
-    same name.
-    """
+    """The letters that stand for different things on different sheets in the default notation, each with the things."""
     notation, meanings = NOTATIONS["classic"], dict[str, dict[object, str]]()
     for topic in sorted(TOPICS.values(), key=lambda topic: topic.in_steps):  # whose rows have longer names
         rows = wording.topics[topic.key].rows

@@ -69,12 +69,7 @@ class LandingPage:
 
 @router.get("/", name="home")
 def show_landing(request: Request, library: LibraryDep, open_to_practice: PracticeOpen) -> Response:
-    """The landing page, with the numbers in the address drawn and the next box asked for; for htmx that part only.
-
-    Nothing is stored. An address with a query, but none of QUESTIONS in it, redirects to /sheet with that query (308).
-    The library's models are listed by name, whatever its case. If practice is closed to this browser, there is nothing
-    to try, and the list of models is empty.
-    """
+    """The landing page, with the numbers in the address drawn and the next box asked for; for htmx that part only."""
     typed = request.query_params
     if typed and not typed.keys() & QUESTIONS.keys():
         return RedirectResponse(f"{url_for('show_sheet')}?{request.url.query}", 308)
@@ -86,13 +81,6 @@ def show_landing(request: Request, library: LibraryDep, open_to_practice: Practi
 
 
 def _trial(variant: Variant, typed: Mapping[str, str], *, is_typing: bool) -> Trial:
-    """The head with the QUESTIONS answered as typed, up to the first that is not right, which is the one asked (None if
-    all are right). Texts for later questions are ignored; `answered` has the right ones, as typed.
-
-    It is drawn with what was typed there, and with the right sizes of all matrices that are given by then; without a
-    question left, the last drawing of the whole head. While somebody `is_typing`, the beginning of the right answer,
-    such as the 1 of 128, counts as nothing typed, but stays in the box.
-    """
     answers, answered = dict[str, str](), dict[str, str]()
     for name, given in QUESTIONS.items():
         asked = variant.blanks_by_name[name]
@@ -116,7 +104,6 @@ def _trial(variant: Variant, typed: Mapping[str, str], *, is_typing: bool) -> Tr
 
 
 def _place(side: Edge) -> Rect:
-    """Where in the drawing the box of a side is: over its number, and right of a letter that is next to it."""
     x, y, width, _ = side.text_box
     letter, centre = letter_px(side.letter) if side.letter else 0.0, x + width / 2
     # Letter and number are centred together; a name below them may be wider.
@@ -125,6 +112,5 @@ def _place(side: Edge) -> Rect:
 
 
 def _begins(text: str, answer: int) -> bool:
-    """Whether a text is a proper beginning of a number, with or without separators: '4,0' of 4096; "" is one, too."""
     digits = "".join(filter(str.isdigit, text))
     return digits != str(answer) and str(answer).startswith(digits) and not set(text) - {*digits, *" ,.\u2009\u202f"}

@@ -24,12 +24,8 @@ router = APIRouter(include_in_schema=False, dependencies=[Depends(require_practi
 
 @router.post("/practice")
 def finish_practice_sheet(request: Request, services: ServicesDep, form: FormDep) -> Response:
-    """Save what is in the boxes, add the result of the sheet's attempts to the record, and redirect (303) to the sheet
-    that comes next. Saving makes no attempt: texts that were never checked do not count.
-
-    A sheet that does not count (see `counts`), such as an earlier one, leaves the record as it is. A sheet that counts,
-    but has no readable answer in an attempt, is skipped: no result is added, and another one is drawn. For a browser
-    without a visitor nothing is saved, no visitor is added, and a sheet that counts is skipped.
+    """Save what is in the boxes, add the result of the sheet's attempts to the record, and redirect (303) to the
+    sheet that comes next.
     """
     requested = posted_sheet(request, services, form, adds_visitor=False)
     if requested.work:
@@ -54,10 +50,6 @@ def choose_practice_level(
 ) -> Response:
     """Add the result of the present sheet to the record, or skip that sheet if it has none, change to `level`, and
     redirect (303) to the record's next sheet.
-
-    It tests out of the level if `test` is not empty. Sheets are then answered in symbols if `answers` is "letters", in
-    numbers if it is "numbers", else as before. If the level is unknown or not open yet, `level`, `test` and `answers`
-    are ignored, and only the result is added.
     """
     record = record_with_present_sheet(place.library, store, visitor, place.record)
     if level in (each.key for each in Practice(place.library, record).open_levels):
@@ -73,9 +65,6 @@ def reset_practice_record(request: Request, store: StoreDep, place: PracticePlac
 
 
 def _redirect_to_next(request: Request, store: Store, place: PracticePlace, record: PracticeRecord) -> Response:
-    """Store the record (see `PracticePlace.keep`), and redirect (303) to the sheet that it asks for, with the panel of
-    practice.
-    """
     variant = next_sheet(place.library, record).variant
     response = RedirectResponse(sheet_link(variant, practice=1), 303)
     place.keep(request, response, store, record)

@@ -21,8 +21,8 @@ MAX_COOKIE = 3600  # characters; browsers store cookies of up to 4096
 
 
 def read_record_cookie(request: Request) -> PracticeRecord:
-    """The record in this browser's cookie; a new, empty one with a random seed if there is none
-    or it cannot be read.
+    """The record in this browser's cookie; a new, empty one with a random seed if there is none or it cannot be
+    read.
     """
     text = request.cookies.get(PRACTICE_COOKIE, "")
     try:
@@ -48,11 +48,8 @@ def _encode(record: PracticeRecord) -> str:
 def record_with_present_sheet(
     library: Library, store: Store, visitor: Visitor | None, record: PracticeRecord
 ) -> PracticeRecord:
-    """The record with a visitor's result on the sheet that it asks for, from their last MAX_ATTEMPTS_READ attempts on
-    it.
-
-    Without a visitor, and without a readable answer in an attempt, the sheet is skipped: no result is added, and the
-    record asks for another sheet. So is a sheet in steps whose last attempt is not all right.
+    """The record with a visitor's result on the sheet that it asks for, from their last MAX_ATTEMPTS_READ attempts
+    on it.
     """
     variant = next_sheet(library, record).variant
     key = visitor and PracticeSheetKey(visitor.id, practice_sheet_key(variant))

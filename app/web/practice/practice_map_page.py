@@ -43,9 +43,7 @@ class PracticeMapPage:
 
 @router.get("/practice/map")
 def show_practice_map(store: StoreDep, visitor: MaybeVisitor, place: PracticePlaceDep) -> Response:
-    """The levels with their progress, in their groups, and how many of them are passed; the sheet under way counts as
-    done only if it is all right. Nothing is stored.
-    """
+    """The levels with their progress, in their groups, and how many of them are passed."""
     record = record_with_right_sheet(place.library, store, visitor, place.record)
     practice = Practice(place.library, record)
     levels = level_views(practice)

@@ -36,8 +36,8 @@ class PracticePlace:
         return self.enrolment.course.title if self.enrolment else ""
 
     def keep(self, request: Request, response: Response, store: Store, record: PracticeRecord) -> None:
-        """Store `record`, without its oldest results if it is too long: with the student if practice is for a course,
-        and only if it differs from the place's record; else in the browser's cookie, which is set in any case.
+        """Store `record`, without its oldest results if it is too long: with the student if practice is for a
+        course, and only if it differs from the place's record.
         """
         if self.enrolment is None:
             set_record_cookie(request, response, record)
@@ -48,10 +48,7 @@ class PracticePlace:
 
 def practice_place(request: Request, services: ServicesDep, visitor: MaybeVisitor) -> PracticePlace:
     """Where this browser practises, with its library and record: for a course of its student, if it does so (see
-    `practising`), with the course's sheets and the student's record; else on its own, with all sheets and the record in
-    its cookie.
-
-    It is on its own, too, if no level of practice is left with the sheets that the course practises.
+    `practising`), with the course's sheets and the student's record.
     """
     if visitor and (found := practising(services.store, visitor)):
         library = practice_library(services.library, services.store, found.enrolment.course, found.practice)
@@ -64,7 +61,6 @@ PracticePlaceDep = Annotated[PracticePlace, Depends(practice_place)]
 
 
 def _record_of(found: Practising) -> PracticeRecord:
-    """The record stored with a student; a new one with the student's `first_draw` if there is none that can be read."""
     with suppress(RecordError):
         if found.record:
             return read_record(found.record)

@@ -133,14 +133,7 @@ def show_sheet(
     hint: str = "",
     answers: bool = False,
 ) -> Response:
-    """The sheet as this browser left it: the texts of the last save, and the marks of texts unchanged since a check.
-
-    `checked`, `hint` (a level; any other text means the first) and `answers` show what the button of that name does: a
-    form sent without script leads here. A sheet that is all right, or whose answers are shown, also explains an earlier
-    misconception. `practice` adds the panel of practice. `scale` is that of the drawing. A worksheet, model or number
-    of tokens (an empty one, too) that cannot be used gets the error's sentence and status, and other sheets to open;
-    raises ConfigError for an imported model whose stored config can no longer be read.
-    """
+    """The sheet as this browser left it: the texts of the last save, and the marks of texts unchanged since a check."""
     library = library_with_model(library_for(request, services, worksheet), services.store, model)
     try:
         variant = find_variant(library, worksheet, model, tokens, decoded)
@@ -162,8 +155,6 @@ def show_sheet(
 def continue_practice(request: Request, services: ServicesDep, place: PracticePlaceDep) -> Response:
     """The sheet that the record asks for, the first one or the one that was left, as this browser left it, with the
     panel of practice.
-
-    The record is stored (see `PracticePlace.keep`), so that a new one keeps asking for the same sheet.
     """
     variant = next_sheet(place.library, place.record).variant
     library = library_with_model(services.library, services.store, variant.model.key)
@@ -183,14 +174,6 @@ def _open_sheet(
     hint: str = "",
     answers: bool = False,
 ) -> Response:
-    """The page of a sheet as this browser left it.
-
-    It has the marks of the last attempt, none before the first; with `checked` or `hint`, and a draft, those of the
-    draft instead, and with `hint` the hint of that level (the first for a text that is no level), if there is one to
-    give. Nothing is stored. `answers` shows the answers after an attempt, else the advice to make one. With `checked`
-    or a hint, the first box to fix has the focus. For a browser that is no visitor yet, the form gets a new secret.
-    `place` is looked up for the panel of practice if None.
-    """
     variant = requested.variant
     draft, attempt = (requested.work.draft, requested.work.last) if requested.work else (None, None)
     report = grade(variant, attempt.answers) if attempt else None
@@ -215,8 +198,8 @@ def open_sheet_code(library: LibraryDep, store: StoreDep, code: str) -> Response
 
 @router.get("/v")
 def find_sheet_code(library: LibraryDep, store: StoreDep, code: str = "") -> Response:
-    """Redirect (303) to the sheet with the code that was typed, in any case and with or without hyphens, of a library
-    model or an imported one; a code of no sheet, or an empty one, gets the form with the code and a sentence (404).
+    """Redirect (303) to the sheet with the code that was typed, in any case and with or without hyphens, of a
+    library model or an imported one.
     """
     try:
         return RedirectResponse(sheet_link(variant_from_code(library, store, code)), 303)
@@ -244,10 +227,8 @@ def check_sheet(request: Request, services: ServicesDep, form: FormDep) -> Respo
 
 @router.post("/sheet/hint")
 def show_sheet_hint(request: Request, services: ServicesDep, form: FormDep) -> Response:
-    """Do what a check does, and show the marks and a hint of the level that the form asks for, the first for any other
-    text, if there is one to give.
-
-    Answers equal to those of the last attempt make no second one, and neither do answers that hold nothing readable.
+    """Do what a check does, and show the marks and a hint of the level that the form asks for, the first for any
+    other text, if there is one to give.
     """
     outcome, requested = posted_sheet(request, services, form).done(sheet_actions.hint)
     report = outcome.report or grade(requested.variant, requested.answers)
@@ -257,9 +238,8 @@ def show_sheet_hint(request: Request, services: ServicesDep, form: FormDep) -> R
 
 @router.post("/sheet/answers")
 def show_sheet_answers(request: Request, services: ServicesDep, form: FormDep) -> Response:
-    """Save the draft, and show the right answers under the boxes with the marks of the last attempt, not of the draft.
-
-    Without an attempt, the draft is saved, but only the advice to make one is shown.
+    """Save the draft, and show the right answers under the boxes with the marks of the last attempt, not of the
+    draft.
     """
     outcome, requested = posted_sheet(request, services, form).done(sheet_actions.show_answers)
     last = requested.work.last if requested.work else None
@@ -270,12 +250,6 @@ def show_sheet_answers(request: Request, services: ServicesDep, form: FormDep) -
 
 
 def _respond(request: Request, services: Services, requested: SheetRequest, page: SheetPage) -> Response:
-    """The sheet after a button was pressed, with the visitor's cookie: its form for htmx, else a redirect to the page.
-
-    The form has the explanation of an earlier misconception if the sheet is done, and the panel of practice only if it
-    is all right. The redirect (303) leads to `_link_after`, which says what was pressed, so that a reload shows the
-    same and sends nothing again.
-    """
     if is_htmx(request):
         page = _with_explanation(requested, page)
         page = _with_practice_panel(request, services, requested, page) if page.all_right else page
@@ -290,10 +264,6 @@ def _try_first() -> str:
 
 
 def _link_after(requested: SheetRequest, page: SheetPage) -> str:
-    """The address of the sheet as a button has left it: "hint" with the level of the hint, if one is shown, else
-    "answers" if they, or the advice to try first, are shown, else "checked"; with "practice" in a round of practice,
-    and the "scale" of drawings unless it is the default, "root".
-    """
     shown: dict[str, object] = {"checked": 1}
     if page.hint:
         shown = {"hint": page.hint.level}
@@ -309,12 +279,6 @@ def _link_after(requested: SheetRequest, page: SheetPage) -> str:
 def _with_practice_panel(
     request: Request, services: Services, requested: SheetRequest, page: SheetPage, place: PracticePlace | None = None
 ) -> SheetPage:
-    """The page with the panel of practice; unchanged if the sheet does not belong to a round of practice. `place` is
-    looked up if None.
-
-    In the panel, a sheet that is all right counts at once, if it `counts`; nothing is stored here: the stored record
-    gets it when the next sheet is asked for. The level that it has opened is named only on a page that shows the score.
-    """
     variant = requested.variant
     if not page.practising:
         return page
@@ -329,12 +293,6 @@ def _with_practice_panel(
 
 
 def _with_explanation(requested: SheetRequest, page: SheetPage) -> SheetPage:
-    """The page with the explanation of the latest misconception in the visitor's attempts that has one, if the sheet is
-    done.
-
-    It is done when all of it is right or its answers are shown. Only the last MAX_ATTEMPTS_EXPLAINED attempts count.
-    Otherwise, and without a visitor, the page comes back unchanged.
-    """
     variant, report = requested.variant, page.report
     if requested.work is None or not (page.answers_shown or (report and report.complete)):
         return page
@@ -351,14 +309,6 @@ def _sheet_page(
     notice: str = "",
     hinted: Hint | None = None,
 ) -> SheetPage:
-    """The page of a sheet, with the marks in `report`, and the answers only if `answers_shown`.
-
-    A mark is shown only next to the text that it was given for, and the score only with a report and without a
-    `notice`. A next hint is offered until the answers are shown. Outside of a round of practice, a sheet that is all
-    right leads to the next worksheet, and it, or one whose answers are shown, to another like it. A sheet about a
-    program with a bug leads to no other like it, and to no worked example. The panel and the explanation of a
-    misconception are added elsewhere.
-    """
     variant, answers, library = requested.variant, requested.answers, requested.library
     truth, pointed_at = variant if answers_shown else None, hinted.blanks if hinted else ()
     notes = sheet_notes(variant, answers, report, hinted, mismatch=True)
@@ -412,12 +362,6 @@ def _drawing(requested: SheetRequest) -> Drawing | None:
 
 
 def _next_worksheet(library: Library, variant: Variant) -> Suggestion:
-    """The link to the worksheet that follows on the way through the levels of practice, with its default model and
-    tokens: after the last one, to practice itself; after one of no level, to the first.
-
-    After a sheet in steps it is the whole head (FIRST_WORKSHEET), of the same model with as many tokens. A part of a
-    worksheet counts as the whole one.
-    """
     if in_steps(variant):
         whole = library.variant(FIRST_WORKSHEET, variant.model.key, variant.tokens)
         return Suggestion(_("Now the whole sheet"), sheet_link(whole))
@@ -428,11 +372,6 @@ def _next_worksheet(library: Library, variant: Variant) -> Suggestion:
 
 
 def _chooser(library: Library, worksheet: str, tokens: str | None) -> Chooser:
-    """The library's worksheets by topic for the menu above the sheet, with this choice and these tokens as typed.
-
-    A part of a worksheet chooses the whole one; an unknown key chooses nothing. Tokens of None are the worksheet's
-    default, or "" for an unknown worksheet.
-    """
     chosen = library.worksheets.get(whole_key(worksheet))
     choices = {topic: list[Choice]() for topic in library.topics}
     for each in library.worksheets.values():
@@ -447,23 +386,12 @@ def _chooser(library: Library, worksheet: str, tokens: str | None) -> Chooser:
 
 
 def _menu(library: Library, worksheet: str, model: str) -> ModelMenu:
-    """The models for a worksheet, or for the whole one of a part.
-
-    Chosen is `model`, or the worksheet's default if the library lacks that model or refuses it for the worksheet.
-    """
     sheet = library.worksheets.get(whole_key(worksheet))
     possible = sheet and model in library.models and library.refusal(sheet.key, model) is None
     return model_menu(library, whole_key(worksheet), model if possible or not sheet else sheet.model)
 
 
 def _suggestions(library: Library, worksheet: str, model: str, tokens: int | None) -> Iterator[Suggestion]:
-    """What can be opened in place of a sheet that cannot be used, decided in this order.
-
-    For a part that a worksheet lacks, only the whole worksheet; nothing for an unknown worksheet. If the library has
-    the model, and it is not refused for the worksheet or the error proposed a length (`tokens`), only the worksheet
-    with that model, and with that length or else the default. Else the worksheet with its default model and, if the
-    library has `model`, that model's page. A `model` of "" is the worksheet's.
-    """
     try:
         sheet = library.worksheet(worksheet)
     except WorksheetError:

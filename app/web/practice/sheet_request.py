@@ -32,9 +32,8 @@ FIRST_WORKSHEET = "llama-7b"  # shown where a request names none
 
 @dataclass(frozen=True)
 class SheetRequest:
-    """A sheet of practice, the texts in its boxes, and what this browser has done on it.
-
-    `work` is None for a browser that has stored nothing yet. `library` is the app's, with the sheet's model.
+    """A sheet of practice, the texts in its boxes, and what this browser has done on it. `work` is None for a
+    browser that has stored nothing yet.
     """
 
     library: Library
@@ -66,12 +65,7 @@ class SheetRequest:
         return self.work is not None and self.work.last is not None
 
     def done(self, action: Action) -> tuple[Outcome, Self]:
-        """Do an action with what was sent, by the rules of practice, and store it; returns its outcome, and the sheet
-        as it is then.
-
-        The texts are then those of the stored draft, which another tab may have changed, or the outcome's without one.
-        Only for a sheet from `posted_sheet` that has `work`; else AssertionError.
-        """
+        """Do an action with what was sent, by the rules of practice, and store it."""
         assert self.work is not None  # noqa: S101 - only a posted form leads here
         assert self.sent is not None  # noqa: S101
         outcome, work = perform(action, self.variant, self.work, PRACTICE_RULES, self.sent)
@@ -93,14 +87,8 @@ def opened_sheet(request: Request, store: Store, library: Library, variant: Vari
 
 
 def posted_sheet(request: Request, services: Services, form: FormReader, *, adds_visitor: bool = True) -> SheetRequest:
-    """The sheet that a form was sent from, with its boxes as typed and this browser's work on it; nothing is saved yet.
-
-    A missing or empty `worksheet` is FIRST_WORKSHEET; a missing or empty `model` or `decoded`, and missing `tokens`,
-    are the worksheet's defaults. The network's storage budget is charged (see `StorageBudget.charge_sheet`), for a
-    further row unless the form only saves. A browser that is no visitor becomes one, or has no work without
-    `adds_visitor`. Raises BudgetSpentError, and what `find_variant` raises for a sheet that does not exist.
-
-    A handler calls this itself: as dependencies, its parts would run in a thread of the pool each, one after the other.
+    """The sheet that a form was sent from, with its boxes as typed and this browser's work on it; nothing is saved
+    yet. Raises BudgetSpentError, and what `find_variant` raises for a sheet that does not exist.
     """
     store, model = services.store, form.raw("model")
     worksheet = form.optional("worksheet") or FIRST_WORKSHEET
@@ -118,12 +106,7 @@ def posted_sheet(request: Request, services: Services, form: FormReader, *, adds
 
 
 def library_for(request: Request, services: Services, worksheet: str) -> Library:
-    """The library for a worksheet of this key, or for a part of one: the app's if it has the worksheet; else that of
-    the course for which this browser practises; else, without such a course, the app's. Whether the worksheet is in it
-    is not checked.
-
-    So a worksheet that a teacher wrote is there for the students of her course, as long as it is practised.
-    """
+    """The library for a worksheet of this key, or for a part of one: the app's if it has the worksheet."""
     if whole_key(worksheet) in services.library.worksheets:
         return services.library
     visitor = visitor_of(request, services.store)
@@ -133,25 +116,20 @@ def library_for(request: Request, services: Services, worksheet: str) -> Library
 
 
 def find_variant(library: Library, worksheet: str, model: str, tokens: str | None, decoded: str) -> Variant:
-    """The sheet of a worksheet with a model, tokens and decoder tokens as typed.
-
-    A `model` or `decoded` of "", and `tokens` of None, are the worksheet's. Raises WorksheetError, TokensError or
-    TopicError for what cannot be used, such as an empty text as `tokens`.
+    """The sheet of a worksheet with a model, tokens and decoder tokens as typed. Raises WorksheetError, TokensError
+    or TopicError for what cannot be used, such as an empty text as `tokens`.
     """
     lengths = (None if tokens is None else _read_length(tokens), _read_length(decoded) if decoded else None)
     return library.variant(worksheet, model or None, *lengths)
 
 
 def _read_length(text: str) -> int:
-    """A length as typed, such as '1,024' or '2*512'; 0, which every model refuses, for an empty or other text."""
     count = read_answer(text)
     return count if isinstance(count, int) else 0
 
 
 def sheet_link(variant: Variant, route: str = "show_sheet", **more: object) -> str:
     """The address of this sheet on a page that takes worksheet, model, tokens and decoded from the query.
-
-    `decoded` is there only for a sheet with a decoder; `more` is added to the query.
 
     Example: '/sheet?worksheet=llama-7b&model=llama-7b&tokens=100'
     """

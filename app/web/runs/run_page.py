@@ -123,10 +123,7 @@ class RunOptions:
 
 
 async def read_run_options(form: FormDep) -> RunOptions:
-    """The options of a form; missing or empty ones are the best device, float32 and head 0.
-
-    The head is -1 for a text that is no number up to MAX_HEAD. Any text in `background` counts as yes.
-    """
+    """The options of a form; missing or empty ones are the best device, float32 and head 0."""
     device, dtype, head, background = map(form.raw, ("device", "dtype", "head", "background"))
     number = whole_number(head, MAX_HEAD) if head else 0
     return RunOptions(device or None, dtype or "float32", -1 if number is None else number, bool(background))
@@ -140,16 +137,7 @@ RunOptionsDep = Annotated[RunOptions, Depends(read_run_options)]
 def start_run(
     request: Request, services: ServicesDep, form: FormDep, client: QueueClient, options: RunOptionsDep
 ) -> Response:
-    """Store the answers as an attempt, unless the last one has them or none can be read, and queue a run with them;
-    sets the visitor's cookie.
-
-    Without any readable answer, now or in an earlier attempt, nothing is run, since the run shows the answers; the
-    response then says so. A run in the background gets 204 while many runs wait, and nothing is stored. The attempt is
-    charged first (see `posted_sheet`), then the run counts in what the network may store, one in the background only up
-    to SHARE_OF_BACKGROUND of that; BudgetSpentError if too little is left for the run, though the attempt stays stored.
-    If the worksheet names a sentence for a real head (see `choice_of_sheet`), that head is queued instead, but not in
-    the background.
-    """
+    """Store the answers as an attempt, unless the last one has them or none can be read, and queue a run with them."""
     if options.in_background and _is_busy(services):
         return Response(status_code=204)
     _outcome, requested = posted_sheet(request, services, form).done(sheet_actions.check_if_new)
@@ -178,13 +166,6 @@ def start_class_run(
 ) -> Response:
     """Queue a run with the answers on a sheet of an activity, which costs no attempt; possible after it has closed,
     too.
-
-    While the activity accepts work, the answers are saved. 409 unless the student may run it now (see `may_run`): a run
-    shows the answers. Without any readable answer now, and any earlier attempt, nothing is run, and the response says
-    so. A run in the background gets 204 while many runs wait, before anything else is checked, and nothing is saved.
-    The run counts in what this student may store, one in the background only up to SHARE_OF_BACKGROUND of that;
-    BudgetSpentError if too little is left, though the answers stay saved. If the worksheet names a sentence for a real
-    head, that head is queued instead, but not in the background, nor while practice is closed.
     """
     if options.in_background and _is_busy(services):
         return Response(status_code=204)
@@ -210,13 +191,7 @@ def start_class_run(
 def run_again(
     request: Request, services: ServicesDep, client: QueueClient, run_id: str, options: RunOptionsDep
 ) -> Response:
-    """Queue another run of a run's sheet, as it was then, with the same answers, which make no new attempt.
-
-    The device, number format and head are those of this form. 404 for an unknown run. If the run is of an activity, and
-    this browser has a student in its course, the new one counts in what that student may store, else in what the
-    network may; raises BudgetSpentError. It gets no 204 while many runs wait, but the queue may refuse it (see
-    `_start`).
-    """
+    """Queue another run of a run's sheet, as it was then, with the same answers, which make no new attempt."""
     first, _job = _find_run(services, run_id)
     variant = sheet_of_run(services.library, services.store, first)
     size = BYTES_OF_RUN + bytes_of(first.answers)
@@ -250,9 +225,7 @@ def show_agreement(services: ServicesDep, run_id: str) -> Response:
 
 @router.post("/runs/{run_id}/cancel", dependencies=[Depends(require_run)])
 def cancel_run(services: ServicesDep, run_id: str) -> Response:
-    """Cancel a run that waits or goes on, and redirect (303) to its page; a finished one stays as it is. Whoever may
-    open the run may cancel it (see `require_run`). 404 for an unknown run.
-    """
+    """Cancel a run that waits or goes on, and redirect (303) to its page; a finished one stays as it is."""
     _run, job = _find_run(services, run_id)
     if job:
         services.jobs.rows.cancel(job)
@@ -262,9 +235,7 @@ def cancel_run(services: ServicesDep, run_id: str) -> Response:
 @router.get("/runs/{run_id}/weights.png", dependencies=[Depends(require_run)])
 def show_attention_weights(services: ServicesDep, run_id: str) -> Response:
     """The attention weights of a run as a PNG (see `_weights_png`): the stronger the tone, the larger the share of a
-    row's largest weight. Browsers keep it for a year, as it never changes.
-
-    404 for an unknown run, and for one without a picture: not finished, failed, or without weights.
+    row's largest weight.
     """
     result = _result(_find_run(services, run_id)[0])
     if not result or not result.picture:
@@ -275,10 +246,7 @@ def show_attention_weights(services: ServicesDep, run_id: str) -> Response:
 
 @router.get("/runs/{run_id}/notebook.ipynb", dependencies=[Depends(require_run)])
 def download_notebook(services: ServicesDep, run_id: str) -> Response:
-    """The program of a run as a Jupyter notebook, in which the shapes that its sheet asks are left to fill in.
-
-    404 for an unknown run, and for one without a result: not finished, or failed.
-    """
+    """The program of a run as a Jupyter notebook, in which the shapes that its sheet asks are left to fill in."""
     run, _job = _find_run(services, run_id)
     result = _result(run)
     if not result:
@@ -289,12 +257,6 @@ def download_notebook(services: ServicesDep, run_id: str) -> Response:
 
 
 def _to_real_head(request: Request, services: Services, client: Client, choice: HeadChoice, **options: Any) -> Response:
-    """Start the real head that a worksheet names, and lead to its page with every stage open. 503 without room for it,
-    for a client that has run too many, and if the server no longer offers the weights.
-
-    htmx is led there by an HX-Redirect header (200), any other browser by a 303. `options` are passed to `start_head`:
-    `back`, and `visitor_id` or `student_id`.
-    """
     try:
         job = start_head(services, client, choice, **options)
     except HeadNotRun as refusal:
@@ -306,23 +268,12 @@ def _to_real_head(request: Request, services: Services, client: Client, choice: 
 
 
 def _sheet_address(run: Run, variant: Variant) -> str:
-    """The address of the sheet that a run was started on, in its activity or in practice."""
     if run.activity_id is None:
         return sheet_link(variant)
     return url_for("show_class_sheet", activity_id=run.activity_id, number=run.frozen["sheet"])
 
 
 def _run_page(services: Services, run: Run, variant: Variant, job: Job | None, *, is_new: bool = False) -> RunPage:
-    """The page of a run: waiting while it has a `job`, or finished with a result or a problem. Rows, facts and remarks
-    are there only with a result.
-
-    It asks for progress every LOOK_MS, and LOOK_MS_FOR_EACH_AHEAD more for each run that is ahead, but at least every
-    MOST_LOOK_MS. If `is_new`, it also asks after FIRST_LOOK_MS, since most runs take no longer. A stalled job shows why
-    it waits.
-
-    With a result, the program is cut at the nearest line above the first timed one that has no code, its heading, or at
-    the timed one if there is none: the lines before the cut are `prepared`, the others `computed`.
-    """
     result = _result(run)
     look_ms = min(LOOK_MS + LOOK_MS_FOR_EACH_AHEAD * (job.before if job else 0), MOST_LOOK_MS)
     page = RunPage(
@@ -355,7 +306,6 @@ def _run_page(services: Services, run: Run, variant: Variant, job: Job | None, *
 
 
 def _waiting_sentence(job: Job | None) -> str:
-    """How many runs are ahead of this one; that it is running if none is, or `job` is None."""
     if job is None or not job.before:
         return _("Running. The first run loads PyTorch, which takes a few seconds.")
     sentence = ngettext("Waiting: one run is ahead of yours.", "Waiting: {count} runs are ahead of yours.", job.before)
@@ -363,18 +313,10 @@ def _waiting_sentence(job: Job | None) -> str:
 
 
 def _result(run: Run) -> HeadRun | None:
-    """What the forward pass reported, as the database keeps it; None while it runs, and if it came to nothing."""
     return HEAD_RUNS.validate_python(run.result) if run.result else None
 
 
 def _agreement(run: Run, variant: Variant, job: Job | None) -> AgreementFragment:
-    """A sentence that torch agrees with every answer, with the shape of the row "output" or, without one, of the last.
-
-    The shape has tokens as rows, which is said if they are columns on the sheet. If torch contradicts the answer key,
-    the sentence says that instead, whatever was answered. Otherwise it is empty without a result, and if any answer
-    differs, is missing or cannot be read. `waiting` says whether there is a `job`; `agrees`, whether torch agrees with
-    the answer key, not with the student.
-    """
     result, row = _result(run), next((row for row in variant.rows if row.key == "output"), variant.rows[-1])
     fragment = AgreementFragment(run.id, job is not None, "", (row.letter,), agrees=bool(result and result.agrees))
     if not result:
@@ -392,12 +334,6 @@ def _agreement(run: Run, variant: Variant, job: Job | None) -> AgreementFragment
 
 
 def _verdict(rows: tuple[ComparedRow, ...]) -> Iterator[str]:
-    """Yield up to three sentences: that torch agrees with all compared answers, or with how many it disagrees and in
-    which rows (each once), or that there is none to compare; then how many answers could not be read, if any; then how
-    many boxes are empty, if any.
-
-    Example: "PyTorch disagrees with 2 of your 13 answers: see Queries, Keys.", "1 box is empty."
-    """
     results = [field.result for line in rows for field in line.fields]
     differing, compared = results.count("differs"), results.count("differs") + results.count("same")
     if not compared:
@@ -423,16 +359,10 @@ def _verdict(rows: tuple[ComparedRow, ...]) -> Iterator[str]:
 
 
 def _difference(result: HeadRun) -> str:
-    """The sentence on the matrices whose shape in torch is not the table's."""
     return _("PyTorch disagrees with the answer key: {keys}. Please report this.").format(keys=differing_shapes(result))
 
 
 def _fact_lines(result: HeadRun) -> Iterator[tuple[str, str]]:
-    """(name, value) of each fact: device, number format, time, peak of memory, memory needed, sums of weight rows.
-
-    Time, peak and sums are left out if they were not measured. `format_measured` writes the time. The least and the
-    largest sum have six decimals and are one number if they look alike.
-    """
     yield _("Device"), f"{result.device_name} ({result.device})"
     yield _("Number format"), result.dtype
     if result.milliseconds is not None:
@@ -446,9 +376,6 @@ def _fact_lines(result: HeadRun) -> Iterator[tuple[str, str]]:
 
 
 def _sheet_notes(variant: Variant) -> Iterator[str]:
-    """What to know of a run of this sheet: a sentence each if tokens are its columns, if its worksheet names a sentence
-    for a real head, and if it is answered in symbols.
-    """
     if variant.worksheet.tokens_are == "columns":
         yield _(
             "The code has tokens as rows, so its shapes are transposed compared with this sheet; each of your numbers "
@@ -467,11 +394,6 @@ def _sheet_notes(variant: Variant) -> Iterator[str]:
 
 
 def _remark_sentences(result: HeadRun) -> Iterator[str]:
-    """Sentences on a result: if one head ran, which query head and its key/value head, both from 0; for the device
-    "meta", that nothing was computed; then one for each note.
-
-    A note is a key of `note_sentences`, alone or with a detail, such as 'window:4096'. KeyError for any other note.
-    """
     if result.head is not None:
         heads = _("Query head {head} uses key/value head {kv_head}, both counted from 0.")
         yield heads.format(head=result.head, kv_head=result.kv_head)
@@ -487,8 +409,8 @@ def _remark_sentences(result: HeadRun) -> Iterator[str]:
 
 
 def note_sentences() -> dict[str, str]:
-    """One sentence on what is particular about a model's attention, or about a run, by each key that a run's notes may
-    have; "{detail}" in it is the text after the note's colon.
+    """One sentence on what is particular about a model's attention, or about a run, by each key that a run's notes
+    may have.
     """
     return {
         "keys-shared": _("Grouped-query attention: several query heads share one head’s keys and values."),
@@ -525,11 +447,6 @@ def note_sentences() -> dict[str, str]:
 
 
 def _picture_text(result: HeadRun, variant: Variant) -> str:
-    """What the picture of the attention weights shows, for its caption; empty without a picture.
-
-    For a layer it names the head, from 0; for a causal model it says why the upper triangle is empty, and if a pixel is
-    the mean of several weights, how many.
-    """
     if not result.picture:
         return ""
     side = result.picture.side
@@ -550,9 +467,6 @@ def _picture_text(result: HeadRun, variant: Variant) -> str:
 
 
 def _bytes_text(count: int) -> str:
-    """A number of bytes in the largest of GB, MB and kB (powers of 1000) that it fills, with one decimal, rounded: '5.6
-    MB', '12.0 kB', and '1,000.0 kB' for 999,999. Below 1000, whole bytes: '900 bytes'.
-    """
     for unit, size in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
         if count >= size:
             return f"{count / size:,.1f} {unit}"
@@ -560,17 +474,13 @@ def _bytes_text(count: int) -> str:
 
 
 def _is_busy(services: Services) -> bool:
-    """Whether so many runs wait or are at work that one in the background is left out."""
     return services.jobs.rows.count("run") > MAX_RUNS_BEFORE_BACKGROUND
 
 
 def _start(
     services: Services, client: Client, answers: Answers, options: RunOptions, frozen: FrozenRun, variant: Variant
 ) -> tuple[Run, Job | None]:
-    """Store a new run and queue its job, in one transaction; return both.
-
-    If the job is refused, the run is stored with the sentence on why as its problem, and the job is None.
-    """
+    """Store a new run and queue its job, in one transaction; return both."""
     run = services.store.new_run(answers, frozen.values, frozen.activity_id)
     settings = {"device": options.device, "dtype": options.dtype, "head": options.head}
     store_run = partial(services.store.add_run, run, (frozen.snapshot,))
@@ -590,12 +500,6 @@ def _respond(
     link: str,
     options: RunOptions,
 ) -> Response:
-    """The response that shows a new run: for htmx its fragment, or only whether it agrees if it is in the background;
-    else a redirect (303) to its page.
-
-    If `run` is None, the page, or for htmx the fragment, that says why there is none (no readable answer), with a link
-    back to the sheet's address `link` and the status 200.
-    """
     if run is None:
         page = NoRunPage(link)
         return render_page_or_fragment(request, "runs/no_run.html", "runs/_no_run.html", page)
@@ -607,11 +511,6 @@ def _respond(
 
 
 def _find_run(services: Services, run_id: str) -> tuple[Run, Job | None]:
-    """The run with that id, and its job while that waits or is at work, else None; 404 for an unknown run.
-
-    A run without a result or a problem whose job has ended or is gone gets a problem, which is not stored: that it was
-    cancelled, else the problem of the job, else that it was lost.
-    """
     run, job = services.store.find_run(run_id), None
     if run and not run.finished:
         job = services.jobs.find(run_id)
@@ -628,12 +527,6 @@ def _find_run(services: Services, run_id: str) -> tuple[Run, Job | None]:
 
 
 def _compared_rows(variant: Variant, answers: Answers, shapes: dict[str, list[int]]) -> tuple[ComparedRow, ...]:
-    """Every row of the sheet, top to bottom, with each of its blanks' text and result (see `_compare_field`) and the
-    whole shape that torch reported.
-
-    `shapes` are those of torch by the row's key, with tokens as rows whatever the sheet has; KeyError if a row is
-    missing.
-    """
     return tuple(
         ComparedRow(
             row, tuple(_compare_field(variant, answers, blank, shapes) for blank in row.blanks), tuple(shapes[row.key])
@@ -643,11 +536,6 @@ def _compared_rows(variant: Variant, answers: Answers, shapes: dict[str, list[in
 
 
 def _compare_field(variant: Variant, answers: Answers, blank: Blank, shapes: dict[str, list[int]]) -> ComparedField:
-    """The text of a blank as typed, and whether its value is the number that torch reports for this side: "same" or
-    "differs". A formula is compared by its value.
-
-    A text that cannot be read is "unreadable"; no text, or spaces alone, is "empty".
-    """
     typed = answers.get(variant.box(blank), "")
     observed = dict(zip(variant.table[blank.tensor].sides, shapes[blank.tensor], strict=True))[blank]
     read = variant.read(blank, typed)
@@ -657,12 +545,6 @@ def _compare_field(variant: Variant, answers: Answers, blank: Blank, shapes: dic
 
 
 def _weights_png(cells: list[list[float]]) -> bytes:
-    """A PNG with one pixel a weight, a row of `cells` for each row of pixels, top to bottom: one grey, which shows on
-    light and dark paper, its opacity the weight.
-
-    The opacity is the square root of the weight's share of the largest in its row, so that the largest is opaque; a row
-    of zeros is transparent. Without cells, IndexError is raised.
-    """
     image = Image.new("LA", (len(cells[0]), len(cells)))
     opacity = (round(255 * (cell / (max(row) or 1)) ** 0.5) for row in cells for cell in row)
     image.putdata([(128, alpha) for alpha in opacity])

@@ -51,10 +51,8 @@ class ClosingNotice:
 
 
 def activity_steps(access: StudentAccess, progress: Mapping[str, SheetProgress], current: int = 0) -> tuple[Step, ...]:
-    """Every sheet of the activity in order, with its link, title, state (see `_step_state`) and whether it is the one
-    on this page; a sheet that `progress` lacks is "new".
-
-    `progress` is by sheet key; `current` is the number, from 1, of the sheet on this page, or 0 if it shows none.
+    """Every sheet of the activity in order, with its link, title, state (see `_step_state`) and whether it is the
+    one on this page.
     """
     activity = access.activity
     sheets = zip(activity.content.items, worksheet_titles(activity.content), strict=True)
@@ -78,12 +76,8 @@ class NextStep:
 
 
 def next_step(access: StudentAccess, steps: Sequence[Step], ticket_in: bool, current: int = 0) -> NextStep:
-    """The link to the first sheet after the current one that is not handed in, else to the first before it, else to the
-    exit ticket, else to the page with all of the student's work; with what the link says.
-
-    The exit ticket is left out if the activity has none or `ticket_in` is True. `current` is a number as for
-    `activity_steps`; that sheet itself is never the next step, even if it is not handed in, but the exit ticket is,
-    until it is in, on its own page, too.
+    """The link to the first sheet after the current one that is not handed in, else to the first before it, else to
+    the exit ticket, else to the page with all of the student's work.
     """
     others = (*steps[current:], *steps[: max(current - 1, 0)])
     if left := next((step for step in others if step.state != "handed-in"), None):
@@ -99,14 +93,7 @@ def student_progress(store: Store, access: StudentAccess) -> Mapping[str, SheetP
 
 
 def closing_notice(store: Store, access: StudentAccess, *, is_update: bool = False) -> ClosingNotice:
-    """When the activity closes for this student, extra time included, or what became of their work when it closed.
-
-    The state is "late" while late work is taken, else the phase if that is "closing" or "closed", else "open", also
-    before it opens. `late_until` is empty unless the state is "late", auto-submitted sheets are listed only if it is
-    "closed", and both are short texts (see `short_time`), as `closes` is. A page asks again every _POLL_S, every
-    _POLL_AT_THE_END_S less than _END before or after `ends_at`, the end for everybody, and never (0) in a preview.
-    `is_update` says that the notice goes to a page that was opened before, which may hold something unsaved.
-    """
+    """When the activity closes for this student, extra time included, or what became of their work when it closed."""
     activity, phase, now = access.activity, access.phase, access.now
     late = phase == "closing" and access.rules.is_writable
     is_ending = activity.ends_at is not None and abs(activity.ends_at - now) < _END
@@ -126,7 +113,6 @@ def closing_notice(store: Store, access: StudentAccess, *, is_update: bool = Fal
 
 
 def _auto_submitted(store: Store, access: StudentAccess) -> tuple[str, ...]:
-    """The titles of the activity's sheets, in order, of which this student's last attempt was auto-submitted."""
     content, activity_id = access.activity.content, access.activity.id
     attempts = store.classwork.attempts_of_student(access.student.id)
     last = {attempt.sheet_key: attempt.auto_submitted for attempt in attempts if attempt.activity_id == activity_id}
@@ -135,9 +121,7 @@ def _auto_submitted(store: Store, access: StudentAccess) -> tuple[str, ...]:
 
 
 def short_time(moment: datetime | None, now: datetime, time_zone: str) -> str:
-    """A moment in the time zone: as '10:50' if it is on the same date there as `now`, else as '3 April, 10:50'; empty
-    for None.
-    """
+    """A moment in the time zone: as '10:50' if it is on the same date there as `now`, else as '3 April, 10:50'."""
     if moment is None:
         return ""
     zone = ZoneInfo(time_zone)
@@ -146,9 +130,6 @@ def short_time(moment: datetime | None, now: datetime, time_zone: str) -> str:
 
 
 def _step_state(progress: SheetProgress | None) -> StepState:
-    """A sheet's state: "new" for None, "handed-in" if any attempt was handed in, else "checked" if there is an attempt,
-    else "begun".
-    """
     if progress is None:
         return "new"
     if progress.handed_in:

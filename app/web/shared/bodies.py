@@ -45,8 +45,8 @@ class _LargeBody:
 
 
 class BodyLimits:
-    """ASGI middleware: reading a body raises HTTPException, 413 for one over its path’s `body_limit`, 503 for one that
-    there is no room for.
+    """ASGI middleware: reading a body raises HTTPException, 413 for one over its path’s `body_limit`, 503 for one
+    that there is no room for.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -86,11 +86,6 @@ class BodyLimits:
                 self._room.give_back(body.client, body.size)
 
     def _make_room(self, body: _LargeBody, size: int) -> None:
-        """Count a body with `size` bytes; raises HTTPException if there is no room for it.
-
-        A body that is still coming from the network that holds most makes room for others, a member’s only if no
-        visitor’s does.
-        """
         while True:
             try:
                 self._room.take(body.client, size - body.size)
@@ -109,7 +104,6 @@ class BodyLimits:
 
 
 async def _sender(request: Request) -> Client:
-    """Whose a large body is; raises HTTPException for a visitor’s while practice is closed."""
     services = services_of(request)
     client = Client(client_network(request), is_member=False)
     with tolerated_failure():

@@ -34,10 +34,8 @@ class OncePerInterval(logging.Filter):
         self._passed_at = dict[str, float]()  # by the text before anything is put into it, so it stays small
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Whether a record passes: one above WARNING always does, any other unless one with its text passed less than
-        REPEAT_INTERVAL_S ago. A record that is dropped does not start the interval again; an error does.
-
-        The text is that before arguments are put into it.
+        """Whether a record passes: one above WARNING always does, any other unless one with its text passed less
+        than REPEAT_INTERVAL_S ago.
         """
         now, text = time.monotonic(), str(record.msg)
         if record.levelno > logging.WARNING or now - self._passed_at.get(text, -REPEAT_INTERVAL_S) >= REPEAT_INTERVAL_S:
@@ -63,14 +61,14 @@ def most_connections() -> int:
 
 
 def _give_up_unread(connected: socket.socket) -> None:
-    """Have the system close a connection whose client reads none of an answer for REQUEST_DEADLINE_S."""
     with suppress(AttributeError, OSError):  # only Linux can
         connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(1000 * REQUEST_DEADLINE_S))
 
 
 class LimitedProtocol(HttpToolsProtocol):
-    """uvicorn's protocol, for requests that come whole in time, whose head is not too long, and whose answer is read;
-    other connections are closed. Where there are too many, the oldest make room, of the network that has most.
+    """uvicorn's protocol, for requests that come whole in time, whose head is not too long, and whose answer is
+    read; other connections are closed. Where there are too many, the oldest make room, of the network that has
+    most.
     """
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
@@ -108,9 +106,7 @@ class LimitedProtocol(HttpToolsProtocol):
         self.transport.close()
 
     def on_message_begin(self) -> None:
-        """Note that a request begins; one sent before the answer to the last one closes the connection, since a few
-        bytes would make the server keep kilobytes. No browser or proxy does that.
-        """
+        """Note that a request begins."""
         if self.cycle and not self.cycle.response_complete:
             self.transport.abort()
             raise HttpParserError
@@ -148,7 +144,6 @@ class LimitedProtocol(HttpToolsProtocol):
         super().on_response_complete()
 
     def _make_room(self, count: int) -> None:
-        """Close some connections of the network that has most of them, those whose last request is longest ago."""
         networks = dict[str, list[LimitedProtocol]]()
         for each in self.connections:
             if isinstance(each, LimitedProtocol):
@@ -158,9 +153,6 @@ class LimitedProtocol(HttpToolsProtocol):
             each.transport.abort()
 
     def _set_deadline(self) -> None:
-        """Close the connection in REQUEST_DEADLINE_S from now, or later the more of the body has come by then, unless
-        `_cancel_deadline` is called before.
-        """
         self._cancel_deadline()
         self._since = self.loop.time()
         self._due_at = self._since + REQUEST_DEADLINE_S

@@ -24,20 +24,13 @@ YEAR_S = 365 * 24 * 3600
 def set_private_cookie(
     request: Request, response: Response, name: str, value: str, max_age_s: int = YEAR_S, path: str = "/"
 ) -> None:
-    """Set a cookie that scripts cannot read and other sites cannot send along; over TLS it is sent over TLS alone.
-
-    It lasts a year unless `max_age_s` says otherwise, and is sent to all pages unless `path` names those below it.
-    """
+    """Set a cookie that scripts cannot read and other sites cannot send along; over TLS it is sent over TLS alone."""
     secure = request.url.scheme == "https"
     response.set_cookie(name, value, max_age=max_age_s, path=path, httponly=True, samesite="lax", secure=secure)
 
 
 def redirect_with_secret(request: Request, address: str, secret: str, shown_below: str) -> Response:
-    """Redirect (303) to a page that shows a secret of which the server keeps only a hash, such as a new resume code.
-
-    The secret travels in a cookie, which is sent to the pages below the path `shown_below` for SHOWN_FOR_S. So
-    reloading the page shows it again, and the address, which may be passed on, does not contain it.
-    """
+    """Redirect (303) to a page that shows a secret of which the server keeps only a hash, such as a new resume code."""
     response = RedirectResponse(address, 303)
     set_private_cookie(request, response, SECRET_COOKIE, secret, SHOWN_FOR_S, shown_below)
     return response
@@ -59,10 +52,7 @@ _DEMONSTRATED = {"courses", "activities", "worksheets", "tickets"}
 
 
 def is_in_demonstration(request: Request) -> bool:
-    """Whether this browser looks at the public demonstration: it has that cookie, and practice is open to everybody.
-
-    False for a browser with a teacher's cookie, even of a session that has ended.
-    """
+    """Whether this browser looks at the public demonstration: it has that cookie, and practice is open to everybody."""
     cookies = request.cookies
     if DEMONSTRATION_COOKIE not in cookies or TEACHER_COOKIE in cookies:
         return False
@@ -76,9 +66,8 @@ def asks_for_demonstration(request: Request) -> bool:
 
 @dataclass(frozen=True)
 class PageRequest:
-    """The request for a page, as far as the page's header has to know: from address and cookies alone, without a query.
-
-    The cookies may be outdated; what somebody may see is decided elsewhere (permissions.py).
+    """The request for a page, as far as the page's header has to know: from address and cookies alone, without a
+    query. The cookies may be outdated; what somebody may see is decided elsewhere (permissions.py).
     """
 
     path: str = "/"
@@ -104,14 +93,7 @@ def note_request(scope: Scope) -> None:
 
 
 def current_page_request() -> PageRequest:
-    """The request for the page that is being rendered, with its path; outside a request, that of a visitor for the
-    start page, to whom practice is open.
-
-    Somebody is a teacher if the request has a teacher's cookie, valid or not, or that of the demonstration (see
-    `is_in_demonstration`), and a student if it has a class cookie, valid or not; one may be both. Practice is open to
-    teachers, and to everybody if the settings say so. A request arrives from elsewhere if Sec-Fetch-Site is there and
-    not "same-origin".
-    """
+    """The request for the page that is being rendered, with its path."""
     scope = _scope.get()
     if scope is None:
         return PageRequest()

@@ -78,12 +78,7 @@ def status_of(error: Exception) -> int:
 
 
 def register_exception_handlers(app: FastAPI) -> None:
-    """Answer every error with its status and one sentence: JSON below /api/, a page everywhere else.
-
-    The errors in STATUS have the status given there, a HubError the one it carries. An exception without a handler is a
-    500 whose sentence says nothing about it; a client that disconnected gets an empty 400. All handlers run on the
-    event loop, so that errors are reported even while every thread is busy.
-    """
+    """Answer every error with its status and one sentence: JSON below /api/, a page everywhere else."""
     for kind in (*STATUS, HubError):
         app.exception_handler(kind)(_core_error)
     app.exception_handler(NotSignedInError)(_not_signed_in)
@@ -99,13 +94,6 @@ def register_exception_handlers(app: FastAPI) -> None:
 
 
 def _error_response(request: Request, status: int, sentence: str, headers: dict[str, str] | None = None) -> Response:
-    """The sentence as {"detail": ...} below /api/, on the error page elsewhere, with the status and these headers.
-
-    The page has a link back (see `_came_from`; "" for none), and for a 500 only the id of the request. For a GET or
-    HEAD with a status of 429 or more it also has a link to try again; for any other method, unless htmx sent it, a note
-    that the browser's Back button brings back what was typed. A character of the sentence that cannot be encoded
-    becomes a question mark.
-    """
     sentence = sentence.encode(errors="replace").decode()  # half a character from a JSON escape cannot be sent
     if request.url.path.startswith("/api/"):
         return JSONResponse({"detail": sentence}, status, headers)
@@ -120,11 +108,6 @@ def _error_response(request: Request, status: int, sentence: str, headers: dict[
 
 
 def _came_from(request: Request) -> str:
-    """The path and query of the page that the Referer header names, quoted; for a form that is the page with the form.
-
-    "" without the header, for another host (the port counts), and if the path is that of this request, whatever the
-    query. A Referer unsafe to link to gives the list of courses (see `path_on_this_site`).
-    """
     referer = urlsplit(request.headers.get("referer", ""))
     if referer.netloc != request.headers.get("host") or referer.path == request.url.path:
         return ""
@@ -132,12 +115,10 @@ def _came_from(request: Request) -> str:
 
 
 async def _core_error(request: Request, error: Exception) -> Response:
-    """The error's sentence, with the status in STATUS; a HubError has its status with it."""
     return _error_response(request, error.status if isinstance(error, HubError) else status_of(error), str(error))
 
 
 async def _http_exception(request: Request, error: HTTPException) -> Response:
-    """An HTTPException with its status, sentence and headers."""
     path = request.url.path
     if error.status_code == 400 and isinstance(error.__cause__, ValueError | RecursionError):  # FastAPI’s parser
         sentence = _(
@@ -154,9 +135,6 @@ async def _http_exception(request: Request, error: HTTPException) -> Response:
 
 
 def _wrong_method(request: Request) -> str:
-    """The sentence of a 405, which names the method that was sent: to go back and use the form, or below /api/ the
-    methods that the routes with this address accept, in alphabetical order.
-    """
     if not request.url.path.startswith("/api/"):
         problem = _("This address doesn’t accept {method} requests: go back, and use the form on the page.")
         return problem.format(method=request.method)
@@ -168,12 +146,6 @@ def _wrong_method(request: Request) -> str:
 
 
 async def _not_signed_in(request: Request, error: Exception) -> Response:
-    """Redirect a GET or HEAD to the sign-in form (303), which leads back to the page with its query; 401 with a
-    sentence for other methods, and for any request of htmx.
-
-    Before that, whatever a browser in the demonstration sent, it is redirected (303) to the beginning of the
-    demonstration, since its day is over.
-    """
     if is_in_demonstration(request):
         return RedirectResponse(url_for("show_demonstration"), 303)
     if request.method in ("GET", "HEAD") and not is_htmx(request):
@@ -187,13 +159,11 @@ async def _not_signed_in(request: Request, error: Exception) -> Response:
 
 
 async def _too_many_guesses(request: Request, error: TooManyGuessesError) -> Response:
-    """429 with the seconds to wait, in words and as Retry-After."""
     sentence = _("Too many failed attempts. Try again in {seconds} s.").format(seconds=error.seconds)
     return _error_response(request, 429, sentence, {"Retry-After": str(error.seconds)})
 
 
 async def _budget_spent(request: Request, error: BudgetSpentError) -> Response:
-    """429 with a sentence that names the minutes to wait, rounded up, and the seconds as Retry-After."""
     minutes = -(-error.seconds // 60)
     sentence = ngettext(
         "A lot has been stored from here within an hour. Try again in {minutes} minute.",
@@ -204,17 +174,11 @@ async def _budget_spent(request: Request, error: BudgetSpentError) -> Response:
 
 
 async def _passwords_busy(request: Request, error: Exception) -> Response:
-    """503, to be tried again after 3 s, while too many passwords are being hashed."""
     sentence = _("Many people are signing in right now. Try again in a few seconds.")
     return _error_response(request, 503, sentence, {"Retry-After": "3"})
 
 
 async def _invalid_request(request: Request, error: RequestValidationError) -> Response:
-    """422 with the first invalid field and its problem: 'answers.keys.rows must be a text.' Other invalid fields are
-    not mentioned, and a problem of the whole body names the body.
-
-    A body that is not JSON, or is sent with another content type, gets its own sentence instead.
-    """
     first = error.errors()[0]
     if first["type"] == "json_invalid":
         return _error_response(request, 422, _("The body of this request is not JSON."))
@@ -226,11 +190,8 @@ async def _invalid_request(request: Request, error: RequestValidationError) -> R
 
 
 def problem_in_words(error: Mapping[str, Any]) -> str:
-    """What is wrong with a value that pydantic refuses, to follow the value's name: "must be a whole number", with an
-    upper or lower limit if that is the problem: "must be at most 8". No full stop.
-
-    `error` is one of the `errors()` of a ValidationError. The message of a validator's ValueError is used as it is, and
-    an error whose type has no sentence here keeps pydantic's English one.
+    """What is wrong with a value that pydantic refuses, to follow the value's name: "must be a whole number", with
+    an upper or lower limit if that is the problem: "must be at most 8".
     """
     sentences = {
         "missing": _("is missing"),
@@ -253,9 +214,6 @@ def problem_in_words(error: Mapping[str, Any]) -> str:
 
 
 async def _storage_error(request: Request, error: Exception) -> Response:
-    """503 while nothing can be saved, or the database does not respond; an error of another kind is a bug, and is
-    raised again.
-    """
     if is_orphan(error):
         return _error_response(request, 404, _("This has been deleted in the meantime, so nothing can be added to it."))
     failure = failure_of(error)
@@ -285,7 +243,6 @@ async def _client_disconnected(request: Request, error: Exception) -> Response:
 
 
 async def _unexpected_error(request: Request, error: Exception) -> Response:
-    """500; the server logs the traceback with the id of the request."""
     # Starlette answers this outside of every middleware, and uvicorn closes the connection afterwards.
     sentence = _("Something went wrong on the server. Nothing you typed is lost: try again.")
     headers = {**HEADERS, "X-Request-ID": REQUEST_ID.get(), "Connection": "close"}

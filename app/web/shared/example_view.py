@@ -45,9 +45,8 @@ class ExamplePage:
 
 @dataclass(frozen=True)
 class ExampleRequest:
-    """Which example is asked for: its kind and seed as in the address, and the addresses around it.
-
-    `address` is that of a kind with a seed.
+    """Which example is asked for: its kind and seed as in the address, and the addresses around it. `address` is
+    that of a kind with a seed.
     """
 
     variant: Variant
@@ -66,10 +65,7 @@ def find_sibling(requested: ExampleRequest, seed: int, answers: SheetAnswers) ->
 
 
 def make_example_page(requested: ExampleRequest, form: FormReader | None = None) -> ExamplePage:
-    """An example for a sheet, with the marks of what a form has sent, if any; 404 if no other sheet has its rows.
-
-    A row that would tell an answer of the sheet (see `rows_to_tell`) is never given, and only the others are marked.
-    """
+    """An example for a sheet, with the marks of what a form has sent, if any; 404 if no other sheet has its rows."""
     variant = requested.variant
     known: ExampleKind = next((each for each in get_args(ExampleKind) if each == requested.kind), "worked")
     number = clamped_number(requested.seed, MAX_EXAMPLE_SEED)

@@ -20,9 +20,8 @@ Line = TypeVar("Line")  # of a list: anything
 
 
 class FormReader:
-    """The fields of a form that was sent, and the content of the one file that may come along.
-
-    Every reader cuts a field to `longest` characters; none refuses a longer one.
+    """The fields of a form that was sent, and the content of the one file that may come along. Every reader cuts a
+    field to `longest` characters; none refuses a longer one.
     """
 
     def __init__(self, form: FormData, file: bytes = b"", file_name: str = "") -> None:
@@ -41,10 +40,7 @@ class FormReader:
         return clean_lines(self.raw(name, LOOKED_AT * longest), longest)
 
     def raw(self, name: str, longest: int = MAX_LINE) -> str:
-        """A field as it was sent, such as a password or what stands in a box; empty where it was not sent.
-
-        It is cut to a length before anything looks at it. Half a surrogate pair, which no database stores, becomes "?".
-        """
+        """A field as it was sent, such as a password or what stands in a box; empty where it was not sent."""
         return self.optional(name, longest) or ""
 
     def optional(self, name: str, longest: int = MAX_LINE) -> str | None:
@@ -61,23 +57,16 @@ class FormReader:
         return tuple(_storable(value, longest) for value in self._form.getlist(name) if isinstance(value, str))
 
     def names(self, prefix: str) -> tuple[str, ...]:
-        """The names of the fields that begin with a prefix, each once, in the order they were sent.
-
-        Names of more than MAX_LINE characters are left out.
-        """
+        """The names of the fields that begin with a prefix, each once, in the order they were sent."""
         return tuple(dict.fromkeys(n for n in self._form if n.startswith(prefix) and len(n) <= MAX_LINE))
 
 
 def _storable(text: str, longest: int) -> str:
-    """A text cut to a length, with "?" for half a surrogate pair."""
     return text[:longest].encode(errors="replace").decode()
 
 
 async def read_form(request: Request) -> FormReader:
-    """The form of a request, with name and content of its first file that has a name, if any.
-
-    A field may be as long as a request; more than 2,000 fields are refused by Starlette (400).
-    """
+    """The form of a request, with name and content of its first file that has a name, if any."""
     async with request.form(max_fields=2000, max_part_size=MAX_BODY) as form:
         upload = next((value for value in form.values() if isinstance(value, UploadFile) and value.filename), None)
         return FormReader(form, await upload.read(), upload.filename or "") if upload else FormReader(form)
@@ -87,12 +76,10 @@ FormDep = Annotated[FormReader, Depends(read_form)]
 
 
 def clean_lines(text: str, longest: int) -> str:
-    """A text of several lines: line breaks as \\n, tabs as spaces, cut to a length.
-
-    Unprintable characters are left out, among them those that turn the direction of a line.
+    r"""A text of several lines: line breaks as \n, tabs as spaces, cut to a length.
 
     Example:
-        clean_lines("one\\r\\ntwo\\t2", 100)   "one\\ntwo 2"
+        clean_lines("one\r\ntwo\t2", 100)   "one\ntwo 2"
     """
     lines = text.replace("\r\n", "\n").replace("\r", "\n").replace("\t", " ")
     return "".join(char for char in lines if char.isprintable() or char in f"\n{JOINERS}")[:longest]
@@ -100,8 +87,6 @@ def clean_lines(text: str, longest: int) -> str:
 
 def whole_number(text: str, highest: int, *, lowest: int = 0) -> int | None:
     """The number in a text of ASCII digits, from `lowest` to `highest` inclusive; None for anything else.
-
-    A text with more digits than `highest` is None too, leading zeros included, so that nothing long is ever converted.
 
     Example:
         whole_number("12", 99)    12
@@ -117,8 +102,6 @@ def whole_number(text: str, highest: int, *, lowest: int = 0) -> int | None:
 
 def clamped_number(text: str, highest: int) -> int:
     """The number from 1 to `highest` nearest to the whole number in a text; 0 if `highest` is 0.
-
-    A text that is no number, or one above MAX_CLAMPED, gives 1.
 
     Example:
         clamped_number("7", 3)    3
@@ -159,7 +142,7 @@ class Pager:
 
 def cut_page(lines: Sequence[Line], page: str, length: int | None = None) -> tuple[tuple[Line, ...], Pager]:
     """The lines of one page with at most `length` lines, PAGE_LENGTH (100) by default, and which page it is: that of
-    `clamped_number` for `page`. Without lines that is page 0 of 0.
+    `clamped_number` for `page`.
 
     Example: cut_page(range(250), "3") gives the lines 200 to 249 and Pager(3, 3, 250).
     """

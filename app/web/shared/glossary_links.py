@@ -44,12 +44,7 @@ class LinkedSheet:
 
 
 def linked_sheet(variant: Variant) -> LinkedSheet:
-    """A sheet's description, asides, task, assumptions and row names (by key) as escaped HTML; the first mention of a
-    glossary term in them, in this order, links to it.
-
-    The links open a new tab, so that nothing typed on the sheet is lost, with or without a script. The Tab key, which
-    goes from box to box, skips links in names of rows. Nothing is linked if practice is closed to this browser.
-    """
+    """A sheet's description, asides, task, assumptions and row names (by key) as escaped HTML."""
     text = variant.text
     sentences = (text.description, text.asides, text.task, *text.assumptions)
     rows = tuple(row.name for row in variant.rows)
@@ -66,19 +61,11 @@ def linked_sheet(variant: Variant) -> LinkedSheet:
 def _linked_texts(
     wording: Wording, _language: str, sentences: tuple[str, ...], rows: tuple[str, ...]
 ) -> tuple[Markup, ...]:
-    """The sentences, then the names of rows, as HTML with links to the glossary; Tab reaches only links in sentences.
-
-    They are cached, because every page of a sheet says the same. `_language` is the language of the request, in which
-    links have their title; it is a parameter only for the cache.
-    """
     linked = link_terms(wording.glossary, (*sentences, *rows))
     return tuple(_markup(pieces, tab_stop=index < len(sentences)) for index, pieces in enumerate(linked))
 
 
 def _markup(pieces: Iterable[LinkedText], *, tab_stop: bool) -> Markup:
-    """Pieces of a text, joined, as escaped HTML; a piece with a term is a link to that term in the glossary, in a new
-    tab, which the Tab key reaches only if `tab_stop`.
-    """
     link = Markup('<a class="term" href="{}#{}" tabindex="{}" target="_blank" rel="noopener" title="{}">{}</a>')
     page, title, order = url_for("show_glossary"), _("Glossary, in a new tab"), 0 if tab_stop else -1
     return Markup("").join(
@@ -88,10 +75,7 @@ def _markup(pieces: Iterable[LinkedText], *, tab_stop: bool) -> Markup:
 
 
 def link_terms(glossary: Mapping[str, GlossaryEntry], texts: Sequence[str]) -> tuple[tuple[LinkedText, ...], ...]:
-    """The texts in pieces; the first place in all of them that has one of a term's words links to that term.
-
-    Words are found whatever their case, but not inside longer words, and a longer expression wins over a shorter one.
-    """
+    """The texts in pieces; the first place in all of them that has one of a term's words links to that term."""
     keys = {word.lower(): key for key, entry in glossary.items() for word in entry.words}
     pattern, linked = _pattern(tuple(keys)), set[str]()
     return tuple(tuple(_pieces(text, pattern, keys, linked)) for text in texts)
@@ -99,18 +83,11 @@ def link_terms(glossary: Mapping[str, GlossaryEntry], texts: Sequence[str]) -> t
 
 @lru_cache(8)
 def _pattern(words: tuple[str, ...]) -> re.Pattern[str]:
-    """A pattern that finds each of the words as a whole; longer ones come first."""
     longest_first = sorted(words, key=len, reverse=True)
     return re.compile(rf"(?<![\w-])(?:{'|'.join(map(re.escape, longest_first))})(?![\w-])", re.IGNORECASE)
 
 
 def _pieces(text: str, pattern: re.Pattern[str], keys: Mapping[str, str], linked: set[str]) -> Iterator[LinkedText]:
-    """Cut a text into pieces, none empty, which joined give the text again: the first mention of each term not yet in
-    `linked`, with the term's key, and the text between, without one.
-
-    `pattern` finds words and `keys` has the term's key of each word in lower case. A term found is added to `linked`,
-    so that later mentions of it, under any of its words, remain plain text.
-    """
     end = 0
     for match in pattern.finditer(text):
         key = keys[match.group().lower()]

@@ -40,14 +40,7 @@ def start_handout(
     along: Callable[[], object] = lambda: None,
 ) -> Job:
     """Queue a handout, and return its job without waiting for it; the job has a note about letters that no font has.
-
-    There is a sheet for each of `names`, or `options.sheets` without names. `back` is the address of the page that it
-    was started from. With `activity_sheet`, the id of an activity and the number of its sheet from 1, the names are not
-    stored: `make_handout` looks up the students. `along` stores what belongs to the handout, in the same transaction.
-    Only `teacher` may see the job; if that is None, whoever has its random key. Nothing is stored if it raises:
-    HandoutError if a visitor (`teacher` None) asks for more than MAX_DOWNLOAD_SHEETS; PrinterBusyError if too many
-    handouts wait, in all (then without a sentence) or of this client, or if the client has queued too many within an
-    hour; either also if the letters cannot be checked.
+    `along` stores what belongs to the handout, in the same transaction.
     """
     sheets = len(names) or options.sheets
     if teacher is None and sheets > MAX_DOWNLOAD_SHEETS:
@@ -71,10 +64,7 @@ def start_handout(
 
 def make_handout(services: Services, task: Task) -> bytes:
     """The PDF of a queued handout; progress is reported to `task`, and what `task.check` raises ends the work.
-
-    For a sheet of an activity, students, sheets and its exit ticket are those of now, and names that were queued do not
-    count; otherwise the names are those queued, and the only exit tickets are those of the server's files. Raises
-    HandoutError if the activity was deleted, another ValueError if the sheets can no longer be made.
+    Raises HandoutError if the activity was deleted, another ValueError if the sheets can no longer be made.
     """
     arguments = task.arguments
     options, tickets = HandoutOptions(**arguments["options"]), services.tickets
@@ -101,13 +91,6 @@ def printable_tickets(services: Services, activity: Activity) -> Mapping[str, Ti
 def _class_sheets(
     services: Services, activity: Activity, sheet_number: int, count: int, check: Callable[[], None]
 ) -> list[HandoutSheet]:
-    """A sheet for each student of the course, joined or not, in the order of names, with the sizes that they have on
-    the screen.
-
-    Names are those of `names_with_numbers`: with the number where several students have the same name. `check` is
-    called after each sheet. Without students there are `count` copies of one sheet, which has the model and lengths
-    chosen for the activity and a line for the name, and `check` is not called.
-    """
     course = services.store.courses.find(activity.course_id)
     students = services.store.roster.students(course) if course else ()
     if not students:

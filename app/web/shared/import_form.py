@@ -45,10 +45,8 @@ def empty_field(way: str) -> str:
 
 
 def import_way(typed: ImportForm) -> str:
-    """The way to import: 'file' or 'text' if that button was pressed, else that of the only field that is filled (see
-    `is_filled`); it is 'hub' if no field or several are filled.
-
-    The Hub's button proves little: Enter in any field presses it.
+    """The way to import: 'file' or 'text' if that button was pressed, else that of the only field that is filled
+    (see `is_filled`).
     """
     if typed.way in IMPORT_WAYS[1:]:
         return typed.way
@@ -57,11 +55,8 @@ def import_way(typed: ImportForm) -> str:
 
 
 def import_model_by(services: Services, typed: ImportForm, way: str, client: Client) -> Model:
-    """Import the model of the form by `way`: 'hub', 'file', or else the pasted text, and return it as it is stored. No
-    storage budget is charged here, and an empty field is not checked for.
-
-    Its name is the one typed; if none is, it comes from the file's name ('file'), from the name on the Hub ('hub') or
-    from the config. Raises HubError or ConfigError.
+    """Import the model of the form by `way`: 'hub', 'file', or else the pasted text, and return it as it is stored.
+    Raises HubError or ConfigError.
     """
     if way == "hub":
         return import_from_hub(services.store, services.settings, typed.hub, typed.name, client)

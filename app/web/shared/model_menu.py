@@ -21,7 +21,6 @@ class ModelGroup:
 @dataclass(frozen=True)
 class ModelMenu:
     """The models that can be chosen for a worksheet, the key of the chosen one, and why each other model is refused.
-
     `refused` is the chosen model if it is itself refused.
     """
 
@@ -32,13 +31,7 @@ class ModelMenu:
 
 
 def model_menu(library: Library, worksheet: str, chosen: str) -> ModelMenu:
-    """The menu of models that a worksheet can use, in the groups of `_kind_names`, in its order, none empty; the models
-    of a group are in the library's order.
-
-    It also has the reasons why all other models are refused, one sentence each, in the library's order, `chosen` as
-    given, and the chosen model if that is refused, else None. If the library has no such worksheet, no model is
-    refused. `chosen` is the key of the selected model, known or not.
-    """
+    """The menu of models that a worksheet can use, in the groups of `_kind_names`, in its order, none empty."""
     known = worksheet in library.worksheets
     reasons = {key: library.refusal(worksheet, key) if known else None for key in library.models}
     by_kind = {kind: list[Model]() for kind in _kind_names()}
@@ -51,14 +44,10 @@ def model_menu(library: Library, worksheet: str, chosen: str) -> ModelMenu:
 
 
 def _kind_names() -> tuple[str, ...]:
-    """The names of all kinds of models, in the order of the menu."""
     return (_("Decoder-only models"), _("Mixtures of experts"), _("Encoder-only models"), _("Encoder–decoder models"))
 
 
 def _kind_name(architecture: Architecture) -> str:
-    """The name of the first kind that applies: encoder-decoder, mixture of experts, decoder-only (a causal model), else
-    encoder-only.
-    """
     decoder_only, experts, encoder_only, both = _kind_names()
     if architecture.encoder_decoder:
         return both

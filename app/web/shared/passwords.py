@@ -24,8 +24,8 @@ MAX_SLOW, MAX_SLOW_OF_NETWORK = 400, 100  # who waits takes no thread
 
 
 def password_problem(password: str) -> str:
-    """The sentence about a new password of fewer than MIN_PASSWORD or more than MAX_PASSWORD characters; empty for any
-    other. Nothing else is asked of a password.
+    """The sentence about a new password of fewer than MIN_PASSWORD or more than MAX_PASSWORD characters; empty for
+    any other.
     """
     if len(password) < MIN_PASSWORD:
         return _("Choose a password of at least {least} characters.").format(least=MIN_PASSWORD)
@@ -46,10 +46,7 @@ class _Turn(NamedTuple):
     account: str
 
     def pace(self, network: str, account: str) -> float:
-        """How many seconds a turn of that account from that network has to be away from this one.
-
-        PACE_S for another network, else NETWORK_PACE_S for another account, else SLOW_VERIFY_S.
-        """
+        """How many seconds a turn of that account from that network has to be away from this one."""
         if network != self.network:
             return PACE_S
         return NETWORK_PACE_S if account != self.account else SLOW_VERIFY_S
@@ -59,7 +56,6 @@ class Passwords:
     """Hashes and verifies passwords with Argon2, with the parameters that pwdlib recommends."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        """With nobody hashing or waiting yet; `clock` gives the time in seconds, for slow turns."""
         self._clock = clock
         self._hasher = PasswordHash.recommended()
         self._work = threading.BoundedSemaphore(MAX_HASHES_AT_ONCE)
@@ -74,22 +70,16 @@ class Passwords:
             return self._hasher.hash(password)
 
     def verify(self, password: str, stored: str | None, client: Client = THE_APP) -> bool:
-        """Whether a stored hash is that of this password, cut to MAX_PASSWORD; False if `stored` is None.
-
-        That takes as long, so that the time tells nobody whether an account exists. Raises PasswordsBusyError.
+        """Whether a stored hash is that of this password, cut to MAX_PASSWORD; False if `stored` is None. Raises
+        PasswordsBusyError.
         """
         with self._turn(client):
             right = self._hasher.verify(password[:MAX_PASSWORD], stored or self._dummy_hash)
         return right and stored is not None
 
     async def wait_for_slow_turn(self, network: str, account: str) -> None:
-        """Wait before a password is verified after many wrong ones: SLOW_VERIFY_S, or longer if other turns come first.
-
-        Turns for one account from one network are SLOW_VERIFY_S apart, turns of one network NETWORK_PACE_S, and all
-        others PACE_S, so that guesses at one account keep nobody out of another. `account` may also be a browser known
-        to the account. Raises PasswordsBusyError at once if MAX_SLOW are waiting, or MAX_SLOW_OF_NETWORK from this
-        network; if the turn would be later than MAX_SLOW_WAIT_S from now, raises it only after waiting that long, so
-        that asking again and again does not help.
+        """Wait before a password is verified after many wrong ones: SLOW_VERIFY_S, or longer if other turns come
+        first.
         """
         with self._slow_lock:
             if self._slow.total() >= MAX_SLOW or self._slow[network] >= MAX_SLOW_OF_NETWORK:
@@ -105,12 +95,7 @@ class Passwords:
             raise PasswordsBusyError
 
     def _reserve_turn(self, network: str, account: str) -> float:
-        """The seconds until the first free turn for an account from a network, at least SLOW_VERIFY_S from now.
-
-        A turn is free if its distance from every turn that is reserved and still ahead, before or after it, is at least
-        that turn's `pace`. It is reserved unless it is more than MAX_SLOW_WAIT_S away; the seconds are returned either
-        way. The caller holds the lock.
-        """
+        """The caller holds the lock."""
         now = self._clock()
         self._turns = sorted(turn for turn in self._turns if turn.at > now)
         at = now + SLOW_VERIFY_S
@@ -123,14 +108,10 @@ class Passwords:
 
     @cached_property
     def _dummy_hash(self) -> str:
-        """A hash that no password has."""
         return self._hasher.hash("nobody signs in with this")
 
     @contextmanager
     def _turn(self, client: Client) -> Iterator[None]:
-        """Wait, blocking the thread, until fewer than MAX_HASHES_AT_ONCE others run; raises PasswordsBusyError at once
-        if there is no place to wait.
-        """
         try:
             with self._room.taken(client), self._work:
                 yield

@@ -70,10 +70,8 @@ class ActivityAccess(CourseAccess):
 
 @dataclass(frozen=True)
 class StudentAccess:
-    """An activity, its course, the student that this browser is there, and the time of the request.
-
-    `work` is the work on a sheet with the key of that sheet, if it has been read already. In a preview, the student is
-    made up: number `example`, from 1.
+    """An activity, its course, the student that this browser is there, and the time of the request. `work` is the
+    work on a sheet with the key of that sheet, if it has been read already.
     """
 
     activity: Activity
@@ -111,10 +109,7 @@ class StudentAccess:
 
 
 def teacher_of(request: Request, services: ServicesDep) -> Teacher | None:
-    """The teacher who is signed in in this browser; None if nobody is, or the session has ended.
-
-    In the demonstration it is the only teacher of its database, whatever the cookies.
-    """
+    """The teacher who is signed in in this browser; None if nobody is, or the session has ended."""
     if services.is_demonstration:
         return services.store.people.only_teacher()
     token = request.cookies.get(TEACHER_COOKIE)
@@ -122,12 +117,8 @@ def teacher_of(request: Request, services: ServicesDep) -> Teacher | None:
 
 
 def queue_client(request: Request, services: ServicesDep) -> Client:
-    """Whose work this request starts in a child process: a signed-in teacher's, an enrolled browser's, or a visitor's,
-    the first that applies. Teachers and enrolled browsers are members.
-
-    A browser is enrolled if it is in any course, archived ones included. A visitor is known by the network, so that all
-    visitors of a network are one client, and is no member. Without cookies the database is not asked. In the
-    demonstration everybody is a visitor.
+    """Whose work this request starts in a child process: a signed-in teacher's, an enrolled browser's, or a
+    visitor's, the first that applies.
     """
     if services.is_demonstration:
         return Client(client_network(request), is_member=False)
@@ -167,9 +158,7 @@ def require_teacher(teacher: MaybeTeacher) -> Teacher:
 
 
 def operator(teacher: SignedIn) -> Teacher:
-    """The signed-in teacher, if they are an operator; 403, with how to become one, for any other teacher.
-    NotSignedInError comes first if nobody is signed in.
-    """
+    """The signed-in teacher, if they are an operator; 403, with how to become one, for any other teacher."""
     if not teacher.is_operator:
         sentence = _(
             "Only an operator can see the machines and their jobs. Whoever installed this server can make you one "
@@ -180,7 +169,7 @@ def operator(teacher: SignedIn) -> Teacher:
 
 
 def staff_course(services: ServicesDep, teacher: SignedIn, course_id: int) -> CourseAccess:
-    """A course for its staff: teachers and assistants. Others get 404, and 303 or 401 where nobody is signed in."""
+    """A course for its staff: teachers and assistants."""
     role, course = _require_staff(services, course_id, teacher)
     return CourseAccess(course, teacher, role)
 
@@ -198,18 +187,13 @@ def editable_course(access: InstructorCourse) -> CourseAccess:
 
 
 def editable_student(services: ServicesDep, access: EditableCourse, student_id: int) -> RosterStudentAccess:
-    """A student on the roster of a course, for a teacher to change; 404 if there is none, or in another course.
-
-    First come the errors of EditableCourse: 404 for teachers not on the staff, 403 for assistants, 409 if archived.
-    """
+    """A student on the roster of a course, for a teacher to change; 404 if there is none, or in another course."""
     return RosterStudentAccess(_find_student(services, access.course, student_id), access.course, access.teacher)
 
 
 def staff_activity(services: ServicesDep, teacher: SignedIn, activity_id: int) -> ActivityAccess:
     """An activity, drafts and archived courses included, for its course's instructors and assistants alike, with the
-    course, the teacher, their role and the time; 404 for others, and if there is none.
-
-    NotSignedInError comes first if nobody is signed in. Whether they may change it, the caller checks.
+    course, the teacher, their role and the time.
     """
     activity = services.store.activities.find(valid_id(activity_id))
     if activity is None:
@@ -232,10 +216,7 @@ def staff_student_results(services: ServicesDep, access: StaffActivity, student_
 
 
 def editable_student_results(access: StaffStudentResults) -> StudentResultsAccess:
-    """A student and an activity of one course, for its teachers to change the results.
-
-    Assistants get 403, then everybody 409 if the course is archived; others get 404, as of `staff_student_results`.
-    """
+    """A student and an activity of one course, for its teachers to change the results."""
     _require_instructor(access.at.role)
     _require_unarchived(access.at.course)
     return access
@@ -260,7 +241,7 @@ def editable_activity(access: StaffActivity) -> ActivityAccess:
 
 
 def editable_courses(services: ServicesDep, teacher: SignedIn) -> tuple[Course, ...]:
-    """The courses that the signed-in teacher may change: as a teacher, and not archived. The newest come first."""
+    """The courses that the signed-in teacher may change: as a teacher, and not archived."""
     taught = services.store.courses.taught_by(teacher)
     return tuple(each.course for each in taught if each.can_edit)
 
@@ -268,7 +249,6 @@ def editable_courses(services: ServicesDep, teacher: SignedIn) -> tuple[Course, 
 @dataclass(frozen=True)
 class MaterialAccess:
     """A worksheet or exit ticket that a teacher wrote, the signed-in teacher, and the course if it is a course's.
-
     `can_edit` is True for the teacher whose it is, and for the teachers of its course unless that is archived.
     """
 
@@ -279,8 +259,8 @@ class MaterialAccess:
 
 
 def readable_material(services: ServicesDep, teacher: SignedIn, material_id: int) -> MaterialAccess:
-    """A material for its teacher or, if it belongs to a course, for the course's staff, to read and copy, even if the
-    course is archived; 404 for others, and if it was removed or never existed.
+    """A material for its teacher or, if it belongs to a course, for the course's staff, to read and copy, even if
+    the course is archived.
     """
     material = services.store.materials.find(valid_id(material_id))
     if material is None:
@@ -289,11 +269,7 @@ def readable_material(services: ServicesDep, teacher: SignedIn, material_id: int
 
 
 def editable_material(access: ReadableMaterial) -> MaterialAccess:
-    """A material for its teacher, or for the instructors of its course, to change it.
-
-    If its course is archived, all of the staff get 409, instructors too; else assistants get 403. `readable_material`
-    gives others 404, and so for a removed material.
-    """
+    """A material for its teacher, or for the instructors of its course, to change it."""
     if access.course and not access.can_edit:
         _require_unarchived(access.course)
         _require_instructor("assistant")
@@ -301,10 +277,7 @@ def editable_material(access: ReadableMaterial) -> MaterialAccess:
 
 
 def material_to_save(services: ServicesDep, teacher: SignedIn, material_id: int) -> MaterialAccess:
-    """A material to save, also one that somebody removed in the meantime, which the returned access does not say.
-
-    404 if there never was such a material, and 404, 409 and 403 as by `editable_material`.
-    """
+    """A material to save, also one that somebody removed in the meantime, which the returned access does not say."""
     materials = services.store.materials
     material = materials.find(valid_id(material_id)) or materials.find_removed(material_id)
     if material is None:
@@ -313,9 +286,7 @@ def material_to_save(services: ServicesDep, teacher: SignedIn, material_id: int)
 
 
 def removed_material(services: ServicesDep, teacher: SignedIn, material_id: int) -> MaterialAccess:
-    """A material that was removed, to restore it; 404 for any other, also for one that is still there. 404 for others'
-    materials, 409 in an archived course and 403 for assistants, as by `editable_material`.
-    """
+    """A material that was removed, to restore it."""
     material = services.store.materials.find_removed(valid_id(material_id))
     if material is None:
         raise HTTPException(404)
@@ -323,9 +294,7 @@ def removed_material(services: ServicesDep, teacher: SignedIn, material_id: int)
 
 
 def shared_material(services: ServicesDep, _teacher: SignedIn, token: str) -> Material:
-    """The material that a link shares, for every signed-in teacher, whoever's it is; 404 if the link was withdrawn or
-    replaced, or the material removed.
-    """
+    """The material that a link shares, for every signed-in teacher, whoever's it is."""
     material = services.store.materials.find_shared(token)
     if material is None:
         raise HTTPException(404, _("This link doesn’t work any more: it was withdrawn, or replaced by a newer one."))
@@ -333,31 +302,21 @@ def shared_material(services: ServicesDep, _teacher: SignedIn, token: str) -> Ma
 
 
 def owner_of_new(services: Services, teacher: Teacher, course: str) -> Course | Teacher:
-    """Who a new worksheet or exit ticket belongs to: the course if `course` is given, else the teacher.
-
-    `course` is its id as sent by a form, or "". 404 for a text that is no id; other errors are EditableCourse's.
-    """
+    """Who a new worksheet or exit ticket belongs to: the course if `course` is given, else the teacher."""
     if not course:
         return teacher
     return require_editable_course(services, teacher, whole_number(course, LARGEST_ID) or 0).course
 
 
 def require_student(request: Request, services: ServicesDep, activity_id: int) -> StudentAccess:
-    """An activity with the student that this browser is in its course, by the visitor's cookie.
-
-    404 with a sentence for browsers that are not enrolled in the course, and for everybody where the activity is a
-    draft or does not exist.
-    """
+    """An activity with the student that this browser is in its course, by the visitor's cookie."""
     return student_access(request, services, activity_id, "")
 
 
 def require_run(request: Request, services: ServicesDep, open_to_practice: PracticeOpen, run_id: str) -> None:
     """Raise 404 for an activity's run unless this browser is enrolled in the activity's course, or a teacher on the
-    course's staff is signed in. An enrolled browser may open any run of the course's activities, whichever student's it
-    is.
-
-    Raise 403 for a run of practice if practice is closed to this browser: a run shows the true shapes. A run that does
-    not exist passes; the handler refuses it.
+    course's staff is signed in. Raise 403 for a run of practice if practice is closed to this browser: a run
+    shows the true shapes.
     """
     run = services.store.find_run(run_id)
     if run is None:
@@ -376,7 +335,6 @@ def require_run(request: Request, services: ServicesDep, open_to_practice: Pract
 
 
 def _not_enrolled() -> HTTPException:
-    """The error for a browser that is not enrolled in a course (404), which says how to join."""
     sentence = _(
         "You haven’t joined this class in this browser. Join with the join code, or enter your resume code at /resume."
     )
@@ -384,13 +342,7 @@ def _not_enrolled() -> HTTPException:
 
 
 def student_access(request: Request, services: Services, activity_id: int, sheet_key: str) -> StudentAccess:
-    """Access as this browser's student to an activity, with their work on the sheet with the key `sheet_key`; for the
-    key "" no work is read.
-
-    404, always with the sentence on how to join, for an id that no activity can have, without an enrolment in the
-    course, and for an activity that is still a draft. Closed activities and archived courses are let through. Reading
-    activity and work at once saves a round trip to the database.
-    """
+    """Access as this browser's student to an activity, with their work on the sheet with the key `sheet_key`."""
     token = request.cookies.get(VISITOR_COOKIE)
     valid = token is not None and 0 < activity_id <= LARGEST_ID
     find = services.store.activities.of_visitor
@@ -410,9 +362,7 @@ class EnrolmentAccess:
 
 
 def browser_enrolment(services: ServicesDep, visitor: VisitorInClass, student_id: int) -> EnrolmentAccess:
-    """The enrolment of this browser as that student, archived courses included, with its visitor; 404 with the sentence
-    on how to join if it has none, or is no visitor.
-    """
+    """The enrolment of this browser as that student, archived courses included, with its visitor."""
     enrolments = services.store.roster.enrolments(visitor.id) if visitor else ()
     own = next((enrolment for enrolment in enrolments if enrolment.student.id == student_id), None)
     if own is None or visitor is None:
@@ -421,11 +371,6 @@ def browser_enrolment(services: ServicesDep, visitor: VisitorInClass, student_id
 
 
 def _material_access(services: Services, teacher: Teacher, material: Material) -> MaterialAccess:
-    """A material with its course (None for a teacher's material) and whether the teacher may edit it: always their
-    material, and a course's if they are an instructor and the course is not archived.
-
-    404 for another teacher's material, and for a course's if the teacher is not on its staff.
-    """
     if material.course_id is None:
         if material.teacher_id != teacher.id:
             raise HTTPException(404)
@@ -435,7 +380,6 @@ def _material_access(services: Services, teacher: Teacher, material: Material) -
 
 
 def _find_student(services: Services, course: Course, student_id: int) -> Student:
-    """The student with that id on the roster of the course; 404 if there is none, or in another course."""
     student = services.store.roster.find_student(valid_id(student_id))
     if student is None or student.course_id != course.id:
         raise HTTPException(404)
@@ -443,9 +387,6 @@ def _find_student(services: Services, course: Course, student_id: int) -> Studen
 
 
 def _require_staff(services: Services, course_id: int, teacher: Teacher) -> tuple[Role, Course]:
-    """(role, course): a teacher's role in a course, "instructor" or "assistant", and the course, archived or not; 404
-    without a role or a course.
-    """
     role = services.store.courses.role(valid_id(course_id), teacher)
     course = services.store.courses.find(course_id) if role else None
     if role is None or course is None:
@@ -454,13 +395,11 @@ def _require_staff(services: Services, course_id: int, teacher: Teacher) -> tupl
 
 
 def _require_instructor(role: Role) -> None:
-    """Raise 403 for an assistant."""
     if role != "instructor":
         raise HTTPException(403, _("Only teachers of this course can do that; you are an assistant."))
 
 
 def _require_unarchived(course: Course) -> None:
-    """Raise 409 for an archived course."""
     if course.archived_at:
         raise HTTPException(409, _("This course is archived and read-only. A teacher can restore it."))
 

@@ -17,10 +17,7 @@ QUEUES_NOTED_EVERY_S = 1.0
 
 @asynccontextmanager
 async def watch_queues(services: Services) -> AsyncIterator[None]:
-    """Keep the metrics of the queues up to date with `_watch` until this `async with` ends, which stops it.
-
-    On a server without metrics only the block runs.
-    """
+    """Keep the metrics of the queues up to date with `_watch` until this `async with` ends, which stops it."""
     kept = meters()
     if kept is None:
         yield
@@ -35,10 +32,6 @@ async def watch_queues(services: Services) -> AsyncIterator[None]:
 
 
 async def _watch(services: Services, kept: Meters) -> None:
-    """Set the gauges of `kept` at once and then every QUEUES_NOTED_EVERY_S, until cancelled: for each kind of threads,
-    how many work ("working"), and how many calls wait for one ("waiting"); "other" are the threads that all other pages
-    share.
-    """
     limiters: dict[str, CapacityLimiter] = {"other": current_default_thread_limiter()}
     limiters.update((kind, limiter) for kind, limiter in services.threads.items())
     while True:

@@ -1,11 +1,7 @@
 """Token-bucket rate limits. Only failures are counted, so that a class behind one address is not blocked; but each
-request for names from a roster or for a link by e-mail counts.
-
-A limit slows down wrong guesses and refuses no right one: a right code passes however many were wrong, a right password
-passes a few seconds later, and a browser that somebody has signed in with has a bucket of its own.
-
-Each process counts for itself, so that a failure costs no write; with n processes on all machines together, each allows
-1/n of the limit.
+request for names from a roster or for a link by e-mail counts. A limit slows down wrong guesses and refuses no
+right one: a right code passes however many were wrong, a right password passes a few seconds later, and a browser
+that somebody has signed in with has a bucket of its own.
 """
 
 from __future__ import annotations
@@ -56,8 +52,6 @@ class Bucket:
     def for_one_of(self, processes: int) -> Bucket:
         """The bucket of one of several processes, which together refill as fast as this bucket.
 
-        Its size is divided, too, but not below MIN_BURST unless this bucket is smaller.
-
         Example:
             Bucket(30, 20).for_one_of(2)   Bucket(size=15.0, refill_s=40)
         """
@@ -92,15 +86,14 @@ class RateLimits:
     """The buckets of one of `processes`, by what is limited and whom it concerns: an account or a network."""
 
     def __init__(self, processes: int = 1, clock: Callable[[], float] = time.monotonic) -> None:
-        """With every bucket full; `clock` gives the time in seconds."""
         self._clock = clock
         self._buckets = {limit: bucket.for_one_of(processes) for limit, bucket in BUCKETS.items()}
         self._tokens: OrderedDict[tuple[Limit, str], tuple[float, float]] = OrderedDict()  # tokens, and when that was
         self._lock = threading.Lock()
 
     def check(self, limit: Limit, key: str) -> None:
-        """Raise TooManyGuessesError if less than one token is left, with the seconds until there is a whole one, cut to
-        a whole number, plus 1. Takes none, so that the caller has to record a failure.
+        """Raise TooManyGuessesError if less than one token is left, with the seconds until there is a whole one, cut
+        to a whole number, plus 1.
         """
         with self._lock:
             tokens = self._tokens_now(limit, key)
@@ -110,8 +103,6 @@ class RateLimits:
     def record_failure(self, limit: Limit, key: str) -> None:
         """Take one token, or what is left of one, from the bucket of this limit and key; never raises, even if it is
         empty.
-
-        Beyond MAX_BUCKETS buckets, those that failed longest ago are forgotten, and are full again.
         """
         with self._lock:
             self._tokens[limit, key] = (max(self._tokens_now(limit, key) - 1, 0), self._clock())
@@ -125,7 +116,6 @@ class RateLimits:
             self._tokens.clear()
 
     def _tokens_now(self, limit: Limit, key: str) -> float:
-        """How many tokens are left with those gained since the last failure; a full bucket where there was none."""
         bucket = self._buckets[limit]
         tokens, counted_at = self._tokens.get((limit, key), (bucket.size, self._clock()))
         return min(bucket.size, tokens + (self._clock() - counted_at) / bucket.refill_s)
@@ -139,23 +129,17 @@ class StorageBudget:
     """How much each network has stored of late, of which one of `processes` allows its share, and each student."""
 
     def __init__(self, processes: int = 1, clock: Callable[[], float] = time.monotonic) -> None:
-        """With nothing stored yet; `clock` gives the time in seconds."""
         self._clock, self._bytes_per_hour = clock, BYTES_PER_HOUR / processes
         self._taken: OrderedDict[str, tuple[float, float]] = OrderedDict()  # part of a budget, and when it was taken
         self._sheets: OrderedDict[tuple[str, str], None] = OrderedDict()
         self._lock = threading.Lock()
 
     def charge(self, network: str, size: int, share: float = 1) -> None:
-        """Count bytes that are about to be stored for a network.
-
-        Raises BudgetSpentError, and counts nothing, if the network would then have stored more than `share` of what it
-        may store within an hour, in this process. A share below 1 is for what nobody has asked for.
-        """
+        """Count bytes that are about to be stored for a network."""
         self._take(network, size / self._bytes_per_hour, share)
 
     def charge_student(self, student_id: int, size: int, share: float = 1) -> None:
         """Count bytes that a student is about to store in a class, from whatever network; `share` as for `charge`.
-
         Raises BudgetSpentError, and counts nothing, where the student has no room for them.
         """
         self._take(f"student {student_id}", size / BYTES_OF_STUDENT_PER_HOUR, share)
@@ -167,12 +151,9 @@ class StorageBudget:
     def charge_sheet(
         self, network: str, visitor: str, sheet_key: str, answers: Mapping[str, str], *, again: bool
     ) -> None:
-        """Charge the network for the size of a visitor's answers on a sheet (see `bytes_of`): once the first time it is
-        stored, and once more, each time, if `again`.
-
-        A save replaces the one before and is free from the second on, however long; an attempt is one more row. Without
-        a visitor ("") every sheet counts as new. Raises BudgetSpentError if too little is left; a new sheet then still
-        counts as not stored. The newest MAX_REMEMBERED sheets are remembered, in this process only.
+        """Charge the network for the size of a visitor's answers on a sheet (see `bytes_of`): once the first time it
+        is stored, and once more, each time, if `again`. Raises BudgetSpentError if too little is left; a new
+        sheet then still counts as not stored.
         """
         with self._lock:
             is_new = (visitor, sheet_key) not in self._sheets or not visitor
@@ -183,12 +164,6 @@ class StorageBudget:
             _keep_newest(self._sheets, (visitor, sheet_key))
 
     def _take(self, key: str, part: float, share: float = 1) -> None:
-        """Take the part `part`, of 1, of a key's budget, which is refilled steadily: from empty to full in an hour.
-
-        Raises BudgetSpentError, and takes nothing, if more than `share` of the budget would then be taken; with the
-        seconds until there is room, cut to a whole number, plus 1. The newest MAX_REMEMBERED keys are remembered,
-        others are full.
-        """
         with self._lock:
             taken, taken_at = self._taken.get(key, (0.0, self._clock()))
             taken = max(0.0, taken - (self._clock() - taken_at) / 3600) + part
@@ -199,7 +174,6 @@ class StorageBudget:
 
 
 def _keep_newest(remembered: OrderedDict[Key, Value], key: Key) -> None:
-    """Make this key the newest, and forget the oldest beyond MAX_REMEMBERED."""
     remembered.move_to_end(key)
     while len(remembered) > MAX_REMEMBERED:
         remembered.popitem(last=False)

@@ -101,18 +101,12 @@ class Guard:
 
 
 def _is_too_long(scope: Scope) -> bool:
-    """Whether the path is over MAX_PATH, path and query over MAX_TARGET, or all headers over MAX_HEADERS bytes."""
     path = len(scope.get("raw_path") or scope["path"])
     is_long = path > MAX_PATH or path + len(scope["query_string"]) > MAX_TARGET
     return is_long or sum(len(name) + len(value) for name, value in scope["headers"]) > MAX_HEADERS
 
 
 def _without_escaped_cookies(scope: Scope) -> Scope:
-    """The request without cookies that contain a backslash, and with all others; the app sets none with one. `scope`
-    itself is returned if there is none, else a copy.
-
-    Python before 3.11.10 and 3.12.6 takes time that grows with the square of their number to read them.
-    """
     if not any(name == b"cookie" and b"\\" in value for name, value in scope["headers"]):
         return scope
     headers = [
@@ -123,19 +117,12 @@ def _without_escaped_cookies(scope: Scope) -> Scope:
 
 
 def _refusal_response(scope: Scope, sentence: str, status: int) -> Response:
-    """A response with one sentence: JSON below /api/, plain text everywhere else."""
     if scope["path"].startswith("/api/"):
         return JSONResponse({"detail": sentence}, status)
     return PlainTextResponse(sentence, status)
 
 
 def _is_cross_site(headers: Headers) -> bool:
-    """Whether a browser says that this was sent from another site; a sister subdomain is another site.
-
-    If there is a Sec-Fetch-Site, it decides alone: anything but "same-origin" and "none" (an address typed) is another
-    site; a proxy may change Host, but not this. Otherwise the Origin, with its port, must be this Host; "null" never
-    is. False without either header, because only browsers send them.
-    """
     if site := headers.get("sec-fetch-site"):
         return site not in ("same-origin", "none")
     origin = headers.get("origin")
@@ -143,23 +130,11 @@ def _is_cross_site(headers: Headers) -> bool:
 
 
 def _is_kept(path: str) -> bool:
-    """Whether browsers may keep what is at this path."""
     return path in KEPT_PATHS or path.startswith(_KEPT_FOLDERS)
 
 
 def _with_headers(send: Send, *, may_keep: bool) -> Send:
-    """A `send` that adds HEADERS to a response, except those that it has already.
-
-    Unless `may_keep`, a response without Cache-Control gets "no-store" in place of that of HEADERS. A response whose
-    Cache-Control does not begin with "public" depends on the language that a browser prefers, so Vary gets
-    Accept-Language.
-    """
-
     async def send_with_headers(message: Message) -> None:
-        """Send a message; the start of a response first gets "no-store" as Cache-Control, if it has none, unless
-        `may_keep`, then those of HEADERS that it lacks, then Accept-Language in Vary unless its Cache-Control is
-        public.
-        """
         if message["type"] == "http.response.start":
             headers = MutableHeaders(scope=message)
             if not may_keep:

@@ -19,20 +19,12 @@ log = logging.getLogger("attention_shapes")
 
 
 class RequestLog:
-    """ASGI middleware: X-Request-ID on every response, and a line in the log for some requests.
-
-    A line is written for each request that takes `slow_after_s` or longer (0: for none), for each that ends in a 500,
-    and with `log_all` for every one. It has the route, the status and the time, but neither tokens nor what was typed.
-    """
+    """ASGI middleware: X-Request-ID on every response, and a line in the log for some requests."""
 
     def __init__(self, app: ASGIApp, slow_after_s: float = 0, *, log_all: bool = False) -> None:
         self.app, self._slow_after_s, self._log_all = app, slow_after_s or float("inf"), log_all
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Give an HTTP request an id, run the app, and `_note` the request, also if the app raises.
-
-        Without a response the status counts as 500. Anything but HTTP goes to the app unchanged.
-        """
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
@@ -40,9 +32,6 @@ class RequestLog:
         REQUEST_ID.set(request_id)  # never reset: the task ends with the request, after the server has logged its error
 
         async def note_status(message: Message) -> None:
-            """Send a message; the start of the response first gets the request's id as X-Request-ID, and its status is
-            kept for the log.
-            """
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
@@ -55,13 +44,6 @@ class RequestLog:
             self._note(scope, status, perf_counter() - began)
 
     def _note(self, scope: Scope, status: int, seconds: float) -> None:
-        """Count an answered request, if there are metrics, and log it once: a 500 as an error, else one that took at
-        least `slow_after_s` as a warning.
-
-        All others are logged, as information, only if `log_all` is set. The metrics also have the seconds by route; a
-        save of a sheet with a status below 300 is also counted as a save, in class or in practice, and a 500 as a
-        failure of the kind "bug".
-        """
         if kept := meters():
             route = route_of(scope)
             kept.requests.labels(scope["method"], route, status).inc()
@@ -85,11 +67,6 @@ def route_of(scope: Scope) -> str:
 
 
 def _line(scope: Scope, status: int, seconds: float) -> str:
-    """A request's line in the log: "POST /class/12/1/check 200 1,231 ms"; the address is "-" if no route answered.
-
-    Only numbers are filled into the route's path: codes, tokens and keys give access and remain placeholders, such as
-    "/links/{token}". The query is left out, and milliseconds are rounded to whole ones.
-    """
     values = scope.get("path_params") or {}
     numbers = {name: str(value) for name, value in values.items() if str(value).isdecimal()}
     address = re.sub(r"\{(\w+)\}", lambda part: numbers.get(part[1], part[0]), route_of(scope))

@@ -54,9 +54,8 @@ def queue_run(
     options: Mapping[str, Any],
     along: Callable[[], object],
 ) -> Job:
-    """Queue a run of a sheet under this key, and return its job; raises JobRefusedError.
-
-    `options` are its device, number format and head. `along` stores what belongs to it in the same transaction.
+    """Queue a run of a sheet under this key, and return its job; raises JobRefusedError. `along` stores what belongs
+    to it in the same transaction.
     """
     architecture, tokens, of_sheet = parts_of_sheet(variant)
     needs = _needs(services, architecture, tokens, {**of_sheet, **options})
@@ -64,12 +63,8 @@ def queue_run(
 
 
 def run_queued_head(services: Services, task: Task) -> Result:
-    """Run the head of a queued run, and return a function that stores its result with the run; nothing is stored here.
-
-    For a run that the API queued, whose arguments have `tokens`, it returns the result as JSON (see `_run_asked`). If
-    the run of a sheet was deleted meanwhile, nothing is run, and the result is empty bytes. If the head cannot be run,
-    raises JobFailedError, which has the sentence, the reason and a function that stores the sentence with the run. A
-    result that contradicts the answer key of the sheet is logged as an error, and stored all the same.
+    """Run the head of a queued run, and return a function that stores its result with the run; nothing is stored
+    here.
     """
     if "tokens" in task.arguments:
         return _run_asked(services, task)
@@ -89,9 +84,7 @@ def run_queued_head(services: Services, task: Task) -> Result:
 
 
 def check_asked(services: Services, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """What a run of the API needs of a runner, for `Jobs.submit`; raises HeadNotRun for what cannot be run.
-
-    `arguments` are the key of a `model` or else the text of a `config`, `tokens`, and what `run_head` takes. Raises
+    """What a run of the API needs of a runner, for `Jobs.submit`; raises HeadNotRun for what cannot be run. Raises
     WorksheetError for an unknown model, and ConfigError for a config that cannot be used.
     """
     architecture, tokens, options = _parts_asked(services, arguments)
@@ -113,20 +106,12 @@ def shape_text(shape: Iterable[int]) -> str:
 
 
 def _run_asked(services: Services, task: Task) -> bytes:
-    """Run what the API queued, and return the result as JSON; raises HeadNotRun if it cannot be run."""
     architecture, tokens, options = _parts_asked(services, task.arguments)
     result = run_architecture(services.runner, architecture, tokens, check=task.check, **options)
     return json.dumps(result.as_dict()).encode()
 
 
 def _parts_asked(services: Services, arguments: Mapping[str, Any]) -> tuple[Architecture, int, dict[str, Any]]:
-    """The architecture and the number of tokens of a run of the API, and its other arguments, without `model`, `config`
-    and `tokens`; `arguments` is not changed.
-
-    The architecture is that of the model with the key `model`, in the library or imported; if that is None, it is read
-    from `config`, the text of a config.json, which is ignored otherwise. Raises WorksheetError for an unknown model,
-    and ConfigError for a config, also a stored one, that cannot be used; that the text is JSON is not checked here.
-    """
     options = dict(arguments)
     key, config, tokens = options.pop("model"), options.pop("config"), options.pop("tokens")
     if key is None:
@@ -135,12 +120,6 @@ def _parts_asked(services: Services, arguments: Mapping[str, Any]) -> tuple[Arch
 
 
 def _needs(services: Services, architecture: Architecture, tokens: int, options: Mapping[str, Any]) -> dict[str, Any]:
-    """The `device` and `memory_bytes` that a run needs of a runner, for `Jobs.submit`; {} where no runners do jobs.
-
-    A device is needed only if it is one of GPUS. No memory (0) is needed on the device "meta", in an unknown number
-    format, and by what cannot be run. A need that no living runner meets is left out ("" for the device, 0 for the
-    memory, each by itself): then any of them takes the run and refuses it at once, with a sentence.
-    """
     if not services.settings.runners:
         return {}
     runners, device, dtype = living_runners(services, "run"), options["device"], options["dtype"]

@@ -8,10 +8,7 @@ from app.web.shared.services import Services
 
 
 def living_runners(services: Services, kind: JobKind) -> tuple[Runner, ...]:
-    """The runners that live and do jobs of a kind; none where this process does them itself.
-
-    Web processes do not count: those that did jobs before the server left them to runners seem to live for a while.
-    """
+    """The runners that live and do jobs of a kind; none where this process does them itself."""
     if not services.settings.runners:
         return ()
     runners = services.store.jobs.runners()
@@ -19,10 +16,7 @@ def living_runners(services: Services, kind: JobKind) -> tuple[Runner, ...]:
 
 
 def why_it_waits(services: Services, job: Job) -> str:
-    """The sentence for the page of a stalled job: no runner that does its kind is alive.
-
-    "" for a job that is not stalled, if a runner is alive, and where this process does jobs itself.
-    """
+    """The sentence for the page of a stalled job: no runner that does its kind is alive."""
     if not (services.settings.runners and job.is_stalled) or living_runners(services, job.kind):
         return ""
     return _(

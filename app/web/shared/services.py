@@ -82,11 +82,7 @@ class Services:
 
     @cached_property
     def housekeeper(self) -> Housekeeper:
-        """What deletes jobs an hour after their end, and once a day expired rows and old copies of files of the Hub. It
-        is not started here.
-
-        After each look at jobs it empties SQLite's write-ahead log, so that no file has deleted sentences any more.
-        """
+        """What deletes jobs an hour after their end, and once a day expired rows and old copies of files of the Hub."""
 
         def often() -> None:
             self.jobs.tidy()
@@ -107,10 +103,6 @@ class Services:
     def demonstrated(self) -> Services | None:
         """These services with the demonstration's database in place of the app's; None if there is no such database,
         which is not made here.
-
-        Live snapshots and regrading are new, since they remember activities by their numbers, which both databases use;
-        jobs are those of the other database, and all else is shared. The result is the same until the demonstration has
-        another database.
         """
         store = self.demonstration.current()
         if store is None:
@@ -139,10 +131,7 @@ class Services:
 
 
 def services_of(request: Request) -> Services:
-    """The services for this request, for code that FastAPI gives no dependencies to.
-
-    They are the demonstration's if the request asks for it and its database is there, else the app's.
-    """
+    """The services for this request, for code that FastAPI gives no dependencies to."""
     services = cast(Services, request.app.state.services)
     return (services.demonstrated() if asks_for_demonstration(request) else None) or services
 
@@ -150,9 +139,6 @@ def services_of(request: Request) -> Services:
 async def get_services(request: Request) -> Services:
     """The services for this request, as a dependency: the demonstration's for a request that asks for it, else the
     app's (see `services_of`).
-
-    If the request asks for the demonstration and its database is missing, as for a browser that entered it on another
-    machine, the database is made first, which takes a second or two.
     """
     services = cast(Services, request.app.state.services)
     if asks_for_demonstration(request) and services.demonstrated() is None:

@@ -35,9 +35,6 @@ _EDIT = re.compile(r"([\w.-]{1,100}):([a-z0-9]{8,40}):([0-9]{1,10})", re.ASCII)
 def read_answers(form: FormReader, variant: Variant) -> Mapping[str, str]:
     """The text of every box and every open question of a sheet, by its name; "" where none was sent.
 
-    The text of a box is kept as typed, cut to MAX_BOX_TEXT characters; an answer to a question is cleaned by
-    `FormReader.typed_lines`, and has at most MAX_ANSWER.
-
     Example: {'queries.rows': '100', 'queries.columns': '', 'question.why-k': 'It has one row per token.'}
     """
     boxes = {box: form.raw(box, MAX_BOX_TEXT) for box in variant.blanks_by_name}
@@ -45,17 +42,11 @@ def read_answers(form: FormReader, variant: Variant) -> Mapping[str, str]:
 
 
 def _question_names(variant: Variant) -> tuple[str, ...]:
-    """What the answers to the open questions of a sheet are sent and stored under."""
     return tuple(question_name(question.key) for question in variant.worksheet.questions)
 
 
 def read_edits(form: FormReader, variant: Variant) -> dict[str, Edit] | None:
-    """The boxes and answers that are new in the tab, by name, each with its tab and number; None without the field
-    `edits`, which the script sends.
-
-    The field lists them as "box:tab:number", and is empty if nothing is new; of a name listed twice the last counts.
-    Left out: anything written otherwise, names of no box or question of the sheet, numbers above MAX_NUMBER, and what
-    comes after MAX_EDIT characters for each name of the sheet.
+    """The boxes and answers that are new in the tab, by name, each with its tab and number.
 
     Example: 'keys.rows:k3x9v2aa:17 keys.columns:k3x9v2aa:18'
     """
@@ -70,12 +61,7 @@ def read_edits(form: FormReader, variant: Variant) -> dict[str, Edit] | None:
 
 
 def saved_json(stored: Draft | None, edits: Mapping[str, Edit] | None = None) -> str:
-    """The stored draft as JSON for the script of the tab that sent `edits`.
-
-    `version` counts the saves, `answers` has the text of every box and open question that was stored. `tab_versions`
-    has the highest number stored of each tab in `edits` (0 if none), and of no other tab: an edit with a higher number
-    is not stored. Before the first save there is only the version: '{"version":0}'.
-    """
+    """The stored draft as JSON for the script of the tab that sent `edits`."""
     saved: dict[str, object] = {"version": stored.version if stored else 0}
     if stored:
         tabs = {edit.tab for edit in (edits or {}).values()}
@@ -104,9 +90,8 @@ class FiguresFragment:
 
 @dataclass(frozen=True)
 class Drawing:
-    """What was typed into a sheet, drawn, as HTML, and what in it does not fit.
-
-    `has_scale` says whether a choice of scales changes it.
+    """What was typed into a sheet, drawn, as HTML, and what in it does not fit. `has_scale` says whether a choice of
+    scales changes it.
     """
 
     html: Markup
@@ -146,12 +131,7 @@ def draw_typed(
     shows_mismatches: bool = True,
     step: str = "",
 ) -> Drawing | None:
-    """The drawing of a sheet with the sizes that were typed, by the name of the box; None if it has no figure.
-
-    With `explains`, figures say what they explain: that answers boxes of some sheets, so it comes after the first
-    check. See draw_figures for the rest. Drawings are cached: a save is followed by a check, and in a class many
-    students type the same into the same sheet.
-    """
+    """The drawing of a sheet with the sizes that were typed, by the name of the box; None if it has no figure."""
     texts = tuple(answers.get(box, "") for box in variant.blanks_by_name)
     drawn = _Drawn(variant.problem, texts, scale, names_sizes, shows_mismatches, step, language(), variant)
     return _write(drawn, explains=explains)
@@ -159,10 +139,6 @@ def draw_typed(
 
 @lru_cache(MAX_DRAWINGS)
 def _write(drawn: _Drawn, *, explains: bool) -> Drawing | None:
-    """The drawing of a sheet as `draw_typed` describes it: the HTML of all figures, None if there is none.
-
-    `mismatches` are the sentences of all figures, in order; `has_scale` is the first figure's.
-    """
     variant = drawn.variant
     typed = readable_answers(variant, dict(zip(variant.blanks_by_name, drawn.texts, strict=True)))
     figures = draw_figures(

@@ -32,10 +32,8 @@ MANY = 3  # boxes with one sentence
 
 @dataclass(frozen=True)
 class BoxView:
-    """One box: its name and column, the word for its side, its label for screen readers, its text and the text's mark.
-
-    The mark is None where the text was not marked. A note that speaks about this box, perhaps among others, replaces
-    the mark's sentence: `explained` is what it says.
+    """One box: its name and column, the word for its side, its label for screen readers, its text and the text's
+    mark. The mark is None where the text was not marked.
     """
 
     name: str
@@ -55,11 +53,7 @@ class BoxView:
 
     @property
     def read_as(self) -> str:
-        """The number that a text was read as: '4,096' for '32*128'.
-
-        Empty without a mark, for a choice, for a text that was read as no number or has no digits, such as 'd_h', and
-        for one whose digits, with anything between them, are the number's.
-        """
+        """The number that a text was read as: '4,096' for '32*128'."""
         value = self.mark.read_as if self.mark and self.column != "choice" else None
         digits = "".join(char for char in self.text if char.isdigit())
         return "" if value is None or not digits or str(abs(value)) == digits else format_number(value)
@@ -90,8 +84,7 @@ class AnswerView:
 @dataclass(frozen=True)
 class CellView:
     """One cell of a row: the sign before it, and its box with its answer; each None where the row has none there.
-
-    The last cell of a row has at most a sign, such as a closing bracket. A count among tensors is alone in its row.
+    The last cell of a row has at most a sign, such as a closing bracket.
     """
 
     sign: str | None
@@ -101,10 +94,8 @@ class CellView:
 
 @dataclass(frozen=True)
 class Note:
-    """What is said of a row that no single mark says, and the key of the row below which it stands.
-
-    `letters` are those that a hint, a reason or a question writes as mathematics. `working` is that of a reason, and
-    `title` the question that it answers, if that is more than why.
+    """What is said of a row that no single mark says, and the key of the row below which it stands. `letters` are
+    those that a hint, a reason or a question writes as mathematics.
     """
 
     kind: Literal["diagnosis", "hint", "reason", "question"]
@@ -117,14 +108,7 @@ class Note:
 
 @dataclass(frozen=True)
 class RowView:
-    """One row of the sheet with its boxes and the cells they are in, and its answer once that may be shown.
-
-    `notes` are shown below it, and so is the `reason` of a row that is right or has its answer there. `span` is how
-    many columns the box of a count among matrices takes; else None. `question` asks for a row of a sheet in steps that
-    is not right yet; `steps` is how many that sheet has, and the last step that is done `is_latest`. A row that is
-    `given` is filled in already. A question about code has no cells: it has `options`, or boxes that are marked
-    together, with the code `between` them.
-    """
+    """One row of the sheet with its boxes and the cells they are in, and its answer once that may be shown."""
 
     row: Row
     boxes: tuple[BoxView, ...]
@@ -180,17 +164,7 @@ def row_views(
     explains: bool = False,
     one_at_a_time: bool = False,
 ) -> tuple[RowView, ...]:
-    """The rows of a sheet, top to bottom, with the texts in its boxes; a mark goes only with the text it was for.
-
-    `report` has the marks, None before the first check. `truth` is the sheet whose answers are shown, None while none
-    may be; a row that is not on it shows none. `pointed_at` are the boxes that a hint points to. A note in `notes` goes
-    below the row it names. `one_at_a_time` leaves out rows: of a sheet in steps those after the first that is not
-    right, but none above a row in which something is typed; and of any sheet, while `report` and `truth` are both None,
-    those of CHECKED_FIRST in which nothing is typed.
-
-    A row with its answer has its whole reason. With `explains`, a row that is right has one, too: without the working,
-    which tells the answers to other rows, until the whole sheet is right. A step that is not right has its question.
-    """
+    """The rows of a sheet, top to bottom, with the texts in its boxes; a mark goes only with the text it was for."""
     answered = {row.key for row in truth.rows} if truth else ()
     is_done = report is not None and report.complete
     typed = [at for at, row in enumerate(variant.rows) if any(answers.get(variant.box(each)) for each in row.blanks)]
@@ -237,8 +211,8 @@ def in_steps(variant: Variant) -> bool:
 
 
 def steps_done(variant: Variant, answers: Mapping[str, str], report: Report | None) -> int:
-    """How many rows, from the top, come before the first row with a box that is not marked right or has changed since;
-    all of them if there is no such row, 0 without a report.
+    """How many rows, from the top, come before the first row with a box that is not marked right or has changed
+    since.
     """
     if report is None:
         return 0
@@ -249,10 +223,7 @@ def steps_done(variant: Variant, answers: Mapping[str, str], report: Report | No
 
 
 def step_asked(variant: Variant, answers: Mapping[str, str], checked: Mapping[str, str] | None) -> str:
-    """The first row of a sheet in steps that the last check, of the texts `checked`, didn't show to be right.
-
-    "" for any other sheet, and once all rows are right.
-    """
+    """The first row of a sheet in steps that the last check, of the texts `checked`, didn't show to be right."""
     if not in_steps(variant):
         return ""
     done = steps_done(variant, answers, grade(variant, checked) if checked else None)
@@ -265,11 +236,7 @@ def progress(variant: Variant, answers: Mapping[str, str], report: Report | None
 
 
 def reason_note(variant: Variant, row: Row, *, works_out: bool) -> Note:
-    """Why the answer to a row is right, with the working only if `works_out`.
-
-    For a row that is a step it is the step's reason, never with a working, and with the question that it answers as a
-    title.
-    """
+    """Why the answer to a row is right, with the working only if `works_out`."""
     if step := step_of(variant, row.key):
         return Note("reason", step.reason, row.key, variant.typeset_letters, title=step.why)
     text, working = row_reason(variant, row.key)
@@ -277,10 +244,6 @@ def reason_note(variant: Variant, row: Row, *, works_out: bool) -> Note:
 
 
 def _span(variant: Variant, row: Row) -> int | None:
-    """How many columns a count among matrices takes: all boxes with the signs between them, and brackets if any.
-
-    None for any other row, and where every row of the sheet has a single box.
-    """
     if row.fields != ("count",) or len(variant.fields) == 1:
         return None
     return 2 * len(variant.fields) + (1 if "dim0" in variant.fields else -1)
@@ -304,14 +267,7 @@ def sheet_notes(
     *,
     mismatch: bool = False,
 ) -> tuple[Note, ...]:
-    """What a marked sheet says besides its marks, each note with the row that it goes below; none without a report.
-
-    In this order, each if there is one: the sentence that MANY unreadable boxes share, below the first of them; if
-    `mismatch`, the first mismatch, unless the diagnosis or the hint is about one of its sides, below its first side
-    that is not right, else below its right-hand side; the diagnosis, below the first box it explains that has not
-    changed since the check, and left out if there is none; the hint, below the first box it points to, else the first
-    that the diagnosis explains, else below the first row. Only the diagnosis heeds what has changed since the check.
-    """
+    """What a marked sheet says besides its marks, each note with the row that it goes below; none without a report."""
     if report is None:
         return ()
     unchanged = [blank for blank, mark in report.marks.items() if mark.text == answers.get(variant.box(blank), "")]
@@ -334,23 +290,16 @@ def sheet_notes(
 
 
 def _first_row(variant: Variant, blanks: Collection[Blank]) -> str:
-    """The key of the first row of the sheet that has one of these blanks; that of the sheet's first row if none has."""
     return next((row.key for row in variant.rows if {*row.blanks} & {*blanks}), variant.rows[0].key)
 
 
 def _repeated_sentence(report: Report) -> str:
-    """The most frequent sentence of unreadable boxes, to be said once for the sheet; "" if fewer than MANY have it."""
     sentences = Counter(mark.message for mark in report.marks.values() if mark.kind == "unreadable")
     return next((sentence for sentence, count in sentences.most_common(1) if count >= MANY), "")
 
 
 def first_to_fix(rows: Iterable[RowView]) -> str:
-    """The name of the first box, from top to bottom, that was marked and is not right; "" if there is none. A box
-    changed since the check has no mark and is passed over.
-
-    An empty box is named only if no other box qualifies. If there is a hint, only the row that it is shown below
-    counts. A page that a check or a hint opens begins with the focus there.
-    """
+    """The name of the first box, from top to bottom, that was marked and is not right; "" if there is none."""
     rows = tuple(rows)
     hinted = [row for row in rows if any(note.kind == "hint" for note in row.notes)]
     boxes = [box for row in hinted or rows for box in row.boxes if box.kind not in (None, "right")]
@@ -364,9 +313,7 @@ def readable_answers(variant: Variant, texts: Mapping[str, str]) -> dict[Blank, 
 
 
 def length_remark(variant: Variant) -> str:
-    """The remark that the number of tokens exceeds the context length in the model's config; empty if it does not, or
-    if the config states none.
-    """
+    """The remark that the number of tokens exceeds the context length in the model's config."""
     if not variant.text.exceeds_context:
         return ""
     most = format_number(variant.architecture.all_sizes["C"])
@@ -390,8 +337,6 @@ class ExhibitLink:
 def exhibit_link(variant: Variant) -> ExhibitLink | None:
     """The exhibit for a sheet on a decode step ("show_token"), or on a layer, without a decoder, whose several heads
     can be dealt as cards ("show_heads"), with the sheet's model and tokens.
-
-    None for any other sheet, and if practice is closed to this browser.
     """
     if not current_page_request().may_practise:
         return None
@@ -416,12 +361,7 @@ class SlideLink:
 
 def slide_links(variant: Variant, rows: Iterable[RowView], **sheet: object) -> Iterator[SlideLink]:
     """Yield a link for each product on a sheet that can be shown, in the order of computation: the letter of its
-    result, its formula, and the address of its slide, with the texts typed; none if practice is closed to this browser.
-
-    An author's worksheet links to a slide of its topic with its rows and its G = H, if it has that; so it has links
-    only if it asks for numbers with tokens as rows. `rows` are the sheet's, with their texts, of which empty ones are
-    left out. `sheet` says where the exhibit leads back to: practice=1 for a round of practice, activity and number for
-    a sheet of a class.
+    result, its formula, and the address of its slide, with the texts typed.
     """
     worksheet = variant.worksheet
     differs = worksheet.is_own and (worksheet.answers, worksheet.tokens_are) != ("numbers", "rows")
@@ -442,12 +382,6 @@ def slide_links(variant: Variant, rows: Iterable[RowView], **sheet: object) -> I
 
 
 def _box_view(variant: Variant, row: Row, blank: Blank, answers: Mapping[str, str], report: Report | None) -> BoxView:
-    """A blank's box with its label and text, and the report's mark if it was given for this very text, else without
-    one.
-
-    `explained` is the diagnosis if that is about this blank, else the mark's sentence if MANY boxes share it, also if
-    the text has changed since; else "". Only a part of a question about code has words to choose from.
-    """
     mark = report.marks.get(blank) if report else None
     name, axis = variant.box(blank), variant.axis(blank)
     text = answers.get(name, "")
@@ -462,12 +396,6 @@ def _box_view(variant: Variant, row: Row, blank: Blank, answers: Mapping[str, st
 
 
 def _question_parts(variant: Variant, row: Row, answers: Mapping[str, str]) -> dict[str, Any]:
-    """The fields of a RowView that only a question about code has, {} for any other row: `options` for a choice,
-    `between` for the others.
-
-    Of the options, the one whose number was typed is chosen, none for any other text. For boxes that are marked
-    together, `between` is the code around and between them; a pattern to write has none around its one box: ("", "").
-    """
     asked = variant.table.askable[row.key]
     if isinstance(asked, WrittenPattern):
         return {"between": ("", "")}
@@ -479,16 +407,6 @@ def _question_parts(variant: Variant, row: Row, answers: Mapping[str, str]) -> d
 
 
 def _cells(variant: Variant, row: Row, boxes: tuple[BoxView, ...], answer: AnswerView | None) -> tuple[CellView, ...]:
-    """The cells of a row: one for each column of the sheet, with the sign before it, then one with only the last sign.
-
-    A question (see `Variant.is_question`) has no cells: (). A count among shapes has one cell, with its box and no
-    sign, and no cell for a last sign.
-
-    Signs are those of `Variant.signs`, "" for none: "(", "," and ")" on a sheet with dimensions (see
-    `Variant.has_dimensions`), "×" on others, and "=" before a count on both. On a sheet without dimensions the first
-    and the last sign, which would be outside the shape, are None. A column in which the row has no box keeps its cell,
-    with None as box. Without an `answer`, every cell's answer is None.
-    """
     if variant.is_question(row):
         return ()
     if variant.is_count_among_shapes(row):
@@ -505,11 +423,6 @@ def _cells(variant: Variant, row: Row, boxes: tuple[BoxView, ...], answer: Answe
 
 
 def _answer_view(variant: Variant, row: Row) -> AnswerView:
-    """(number, symbols) of each blank of a row, both as text, and the row's formula, () if that is only a name, such as
-    "biases".
-
-    A question about code has its answer as text instead, no fields and no formula.
-    """
     if variant.is_question(row):
         return AnswerView((), text=answer_in_words(variant, row.key))
     fields = tuple(
@@ -522,10 +435,6 @@ def _answer_view(variant: Variant, row: Row) -> AnswerView:
 
 
 def repair_opens_later(variant: Variant, rows: Iterable[RowView]) -> bool:
-    """Whether the sheet says that a row for the repair opens after the first check.
-
-    It does if it is about a program with a bug, its worksheet asks for a repair, `rows` has no such row, and no box is
-    marked; also where no line is wrong, so that there is nothing to repair.
-    """
+    """Whether the sheet says that a row for the repair opens after the first check."""
     asks = variant.problem.case is not None and "repair" in variant.worksheet.rows
     return asks and all(row.row.key != "repair" and not any(box.kind for box in row.boxes) for row in rows)

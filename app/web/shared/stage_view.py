@@ -30,9 +30,8 @@ FIRST_ROWS, FIRST_COLUMNS = 8, 4  # of a matrix whose numbers are shown
 
 @dataclass(frozen=True)
 class ShapeLine:
-    """One row of an open stage: what it asked, the answer in symbols and numbers, the shape that torch reported, why.
-
-    `observed` is empty for what is no tensor of the run.
+    """One row of an open stage: what it asked, the answer in symbols and numbers, the shape that torch reported,
+    why. `observed` is empty for what is no tensor of the run.
     """
 
     row: Row
@@ -44,9 +43,8 @@ class ShapeLine:
 
 @dataclass(frozen=True)
 class NumberTable:
-    """The first rows and columns of a matrix of the run: its letter, its name, and a row for each of the first tokens.
-
-    `row_count` and `column_count` are how many the whole matrix has. The letter is "" if it has none.
+    """The first rows and columns of a matrix of the run: its letter, its name, and a row for each of the first
+    tokens. `row_count` and `column_count` are how many the whole matrix has.
     """
 
     letter: str
@@ -84,8 +82,7 @@ class TurnedQuery:
 @dataclass(frozen=True)
 class PartLine:
     """One parameter as the file holds it, and what of it is this head's: rows, columns or entries `first` to `last`.
-
-    Both are included and count from 0; `total` is how many the tensor has. See StoredPart.
+    Both are included and count from 0; `total` is how many the tensor has.
     """
 
     part: StoredPart
@@ -105,11 +102,7 @@ class PartLine:
 
 @dataclass(frozen=True)
 class StageView:
-    """One stage on the page, with its number, from 1.
-
-    An open one shows `lines` and `tables`, the one that is asked its `rows` of boxes with `report`, `notes` and the
-    next hint; one that is ahead shows its title alone.
-    """
+    """One stage on the page, with its number, from 1."""
 
     number: int
     key: StageKey
@@ -143,15 +136,8 @@ def stage_views(
     hint: HintLevel | None,
     is_checked: bool,
 ) -> tuple[StageView, ...]:
-    """The stages in order: up to the first that is neither all right nor skipped they are open, that one is asked, and
-    the others are ahead. An open stage has its shapes and numbers, the asked one its boxes, and one ahead only its
-    title.
-
-    Whether a stage is all right is decided by the visitor's saved texts, checked or not. `skipped` are keys of stages,
-    or ALL_STAGES. A stage without boxes opens with the one before it. What the visitor saved is read only up to the
-    stage that is asked, and not for skipped stages; "" is the token of nobody. The stage that is asked gets the hint of
-    level `hint` if something is typed into it. If `is_checked`, the box with the focus is its first to fix, or its
-    first if there is none to fix; else no box has it.
+    """The stages in order: up to the first that is neither all right nor skipped they are open, that one is asked,
+    and the others are ahead.
     """
     views, is_ahead = list[StageView](), False
     for number, stage in enumerate(stages, start=1):
@@ -191,19 +177,11 @@ def stage_views(
 
 
 def _as_in_file(real_head: RealHead, view: RowView) -> RowView:
-    """The row with its note replaced by the tensor's name in this file, if it is about a stored tensor; else as it is.
-
-    The name may differ from that in the model's family.
-    """
     stored = _stored_tensor(real_head, view.row.key)
     return replace(view, row=replace(view.row, note=stored.name)) if stored else view
 
 
 def _stored_tensor(real_head: RealHead, row: str) -> StoredTensor | None:
-    """The tensor of the file that a row such as "stored_W_K" is about; None for any other row.
-
-    "stored_W_QKV" is about the tensor that holds W_Q.
-    """
     stored = {f"stored_{part.variable}": part.stored for part in real_head.parts}
     return stored.get(row) or (stored.get("stored_W_Q") if row == "stored_W_QKV" else None)
 
@@ -215,12 +193,8 @@ def coincidences(model: Model, wording: Wording, variant: Variant) -> Coincidenc
 
 
 def turned_query(real_head: RealHead) -> TurnedQuery | None:
-    """The last token's query, as the stage about rotary positions shows it: the token, its number from 1, how many are
-    before it, and of each pair of features the numbers before, the angle and the numbers after; None if the run has no
-    pairs of it.
-
-    Numbers have three decimals. Angles are in degrees, with as many decimals as `places_for` says; whole from 100 on,
-    and for 0.
+    """The last token's query, as the stage about rotary positions shows it: the token, its number from 1, how many
+    are before it, and of each pair of features the numbers before, the angle and the numbers after.
     """
 
     def number_texts(numbers: tuple[float, float]) -> tuple[str, str]:
@@ -240,11 +214,8 @@ def turned_query(real_head: RealHead) -> TurnedQuery | None:
 
 
 def part_lines(real_head: RealHead) -> tuple[PartLine, ...]:
-    """Every parameter of the head, in the order of the run, with its place in the file's tensor, from the first to the
-    last index, both included and counted from 0, and its notes as sentences.
-
-    The place is in entries of a tensor with fewer than two dimensions (a scalar has one), in columns if it is cut along
-    a dimension after the first, else in rows. Words of a note without a sentence here are left out.
+    """Every parameter of the head, in the order of the run, with its place in the file's tensor, from the first to
+    the last index, both included and counted from 0, and its notes as sentences.
     """
     meanings = {
         "permuted": _("GGUF stores the rows of each head in another order, which is undone."),
@@ -271,12 +242,6 @@ def part_lines(real_head: RealHead) -> tuple[PartLine, ...]:
 
 
 def _lines(real_head: RealHead, variant: Variant | None) -> Iterator[ShapeLine]:
-    """A line for each row of a stage: the answer in symbols and in numbers, its sides joined by ×, the shape that torch
-    reported and the reason; none for a stage without boxes (`variant` None).
-
-    The answer in symbols is empty where it is the same as in numbers; a sum that is one of several sides has
-    parentheses. The shape that torch reported is that of `_observed`, and the reason has its working.
-    """
     if variant is None:
         return
     for row in variant.rows:
@@ -289,11 +254,6 @@ def _lines(real_head: RealHead, variant: Variant | None) -> Iterator[ShapeLine]:
 
 
 def _observed(real_head: RealHead, variant: Variant, row: Row) -> str:
-    """The shape of a row's tensor in the run, or else in the file, as PyTorch prints it: '(12, 64)'; "" if in neither.
-
-    A row counts as a tensor of the run only if it has the key and the symbolic shape of one: the stage about one more
-    token has some with such a key, but another shape, and they are not in it.
-    """
     arrays = {**real_head.arrays, "mask": real_head.mask}
     if row.key in arrays and variant.table[row.key].shape == SHAPES_OF_RUN.get(row.key):
         return str(arrays[row.key].shape)
@@ -311,12 +271,6 @@ _SHOWN: Mapping[StageKey, tuple[tuple[str, str], ...]] = {
 
 
 def _tables(real_head: RealHead, key: StageKey) -> Iterator[NumberTable]:
-    """The first FIRST_ROWS and FIRST_COLUMNS of each of the matrices that _SHOWN has for a stage, with its letter, name
-    and full number of rows and columns, a row for each token; none for other stages.
-
-    Numbers are rounded to three decimals. In a model without rotary positions, the stage of the projections shows Q and
-    K before V. The name of the embeddings says whether the model scales them, or else adds rows of positions.
-    """
     architecture = real_head.architecture
     embeddings = _("What the first layer receives: a row of the embedding for each token")
     if architecture.embedding_scale:

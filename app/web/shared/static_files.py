@@ -1,11 +1,7 @@
 """Stylesheets, scripts and fonts: cached by browsers for a year, because a changed file has a changed address.
-
-`static_url("css/all.css")` is '/static/css/all.css?v=1f0c9a7be2d4', where v is a hash of the file's content. Files in
-vendor/ carry their version in their name instead, so that a stylesheet and a preload link can name a font alike.
-
-Pages load one stylesheet and one script, each served as one file made of the small ones in BUNDLES. The stylesheet fits
-into the first packets of a connection, since what teachers, handouts and the pages about models need comes in a
-second one.
+`static_url("css/all.css")` is '/static/css/all.css?v=1f0c9a7be2d4', where v is a hash of the file's content.
+Files in vendor/ carry their version in their name instead, so that a stylesheet and a preload link can name a
+font alike. Pages load one stylesheet and one script, each served as one file made of the small ones in BUNDLES.
 """
 
 from __future__ import annotations
@@ -40,11 +36,6 @@ BUNDLES = {  # what is served as one file, in this order
 
 @cache
 def _contents() -> dict[str, bytes]:
-    """Every file below static/ as it is, parts of bundles included, by its path there ('css/page.css'), and every
-    bundle, by its path, made of its parts in their order, without comments, indents and empty lines.
-
-    All are read once and kept, so that no request has to wait for a thread; later changes of a file have no effect.
-    """
     files = {path.relative_to(STATIC).as_posix(): path.read_bytes() for path in STATIC.rglob("*") if path.is_file()}
     for bundle, parts in BUNDLES.items():
         folder, kind = bundle.partition("/")[0], bundle.rpartition(".")[2]
@@ -53,17 +44,12 @@ def _contents() -> dict[str, bytes]:
 
 
 def _without_comments(source: bytes) -> bytes:
-    """Our own CSS or JavaScript without comments that fill whole lines, indents and empty lines.
-
-    No string of ours goes over several lines, so no string changes.
-    """
     lines = re.sub(rb"^\s*(/\*.*?\*/|//[^\n]*)$", b"", source, flags=re.DOTALL | re.MULTILINE).splitlines()
     return b"\n".join(filter(None, map(bytes.strip, lines))) + b"\n"
 
 
 @cache
 def _compressed(path: str) -> bytes:
-    """A file under static/ as small as gzip makes it, once: pages are compressed less, since each is made anew."""
     return gzip.compress(_contents()[path], 9, mtime=0)
 
 
@@ -80,9 +66,8 @@ def static_url(path: str) -> str:
 
 
 class HashedStaticFiles(StaticFiles):
-    """Serves static/: immutable where the address holds the present hash, revalidated on every other address.
-
-    It does so even while every thread of the app waits for the database.
+    """Serves static/: immutable where the address holds the present hash, revalidated on every other address. It
+    does so even while every thread of the app waits for the database.
     """
 
     def __init__(self) -> None:
@@ -90,12 +75,7 @@ class HashedStaticFiles(StaticFiles):
         self.config_checked = True  # the folder was read: checking it at the first request would take a thread
 
     async def get_response(self, path: str, scope: Scope) -> Response:
-        """The file or bundle with an ETag, gzipped if the browser accepts that and it is shorter.
-
-        IMMUTABLE in the cache if `_is_current`: in vendor/, or with its present hash in the address; else to be
-        revalidated each time. Only a gzipped response has Vary: Accept-Encoding. 304 if the browser has it already, by
-        its ETag; 404 if there is no such file; 405 for any method but GET and HEAD, whether or not the file exists.
-        """
+        """The file or bundle with an ETag, gzipped if the browser accepts that and it is shorter."""
         if scope["method"] not in ("GET", "HEAD"):
             raise HTTPException(405)
         if path not in _contents():
@@ -112,6 +92,5 @@ class HashedStaticFiles(StaticFiles):
 
 
 def _is_current(path: str, scope: Scope) -> bool:
-    """Whether what is at this address can never change: a file in vendor/, or one with its present hash as `v`."""
     version = parse_qs(scope["query_string"].decode("latin-1")).get("v", [""])[0]
     return path.startswith("vendor/") or version == content_hash(path)

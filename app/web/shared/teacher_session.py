@@ -18,13 +18,7 @@ SESSION_COOKIE_MAX_AGE_S = 30 * 24 * 3600
 
 
 def start_session(request: Request, store: Store, teacher: Teacher, path: str) -> Response:
-    """Sign the teacher in in this browser, end any session that the browser had, and redirect (303) to `path`. Their
-    sessions in other browsers go on.
-
-    The browser gets a session cookie for 30 days, and for a year one by which it is known to the account (see
-    `known_browser`). The audit log records the sign-in. The caller has checked the password and, with
-    `path_on_this_site`, the path.
-    """
+    """Sign the teacher in in this browser, end any session that the browser had, and redirect (303) to `path`."""
     response = RedirectResponse(path, 303)
     with store.audit_log.recording(teacher, AuditAction.SIGNED_IN):
         if earlier := request.cookies.get(TEACHER_COOKIE):
@@ -38,26 +32,19 @@ def start_session(request: Request, store: Store, teacher: Teacher, path: str) -
 
 
 def known_browser(request: Request, store: Store, email: str) -> str:
-    """A random name of this browser if somebody has signed in with it to the account of that e-mail address before.
-
-    It comes from a signed cookie; "" without one, and if its signature is for another account. It only decides where
-    wrong passwords are counted: a right one is required all the same.
-    """
+    """A random name of this browser if somebody has signed in with it to the account of that e-mail address before."""
     nonce, _dot, signature = request.cookies.get(KNOWN_COOKIE, "").partition(".")
     expected = _browser_signature(store, nonce, email)
     return nonce if hmac.compare_digest(signature.encode(), expected.encode()) else ""
 
 
 def _browser_signature(store: Store, nonce: str, email: str) -> str:
-    """What proves that a browser was given this name when somebody signed in to this account."""
     return store.key.signature(f"browser {nonce} of {email.lower()}")
 
 
 def end_session(request: Request, store: Store, teacher: Teacher, *, everywhere: bool) -> Response:
-    """Sign the teacher out in this browser or, if `everywhere`, in every browser; redirect (303) to the sign-in page.
-
-    This browser's session cookie and its cached pages are deleted, but neither its other cookies nor its storage, since
-    a student may have worked in it. The audit log records one sign-out, also for `everywhere`.
+    """Sign the teacher out in this browser or, if `everywhere`, in every browser; redirect (303) to the sign-in
+    page.
     """
     with store.audit_log.recording(teacher, AuditAction.SIGNED_OUT):
         if everywhere:

@@ -58,8 +58,8 @@ class _Templates(FileSystemLoader):
         name: str,
         globals: MutableMapping[str, Any] | None = None,  # noqa: A002
     ) -> Template:
-        """The template of that name, compiled the first time it is asked for, by one thread while others wait, and then
-        kept: later changes of the file have no effect. An error is raised each time.
+        """The template of that name, compiled the first time it is asked for, by one thread while others wait, and
+        then kept: later changes of the file have no effect.
         """
         with self._lock:
             if name not in self._compiled:
@@ -69,11 +69,7 @@ class _Templates(FileSystemLoader):
 
 @cache
 def template_environment() -> Environment:
-    """The Jinja environment of every template, with translation and the globals and filters below, made once.
-
-    Text is escaped, a missing variable raises UndefinedError, and a template that changes is not read again. A message
-    in {{ _("…") }} or {% trans %} may hold HTML; what is filled into its %(name)s is escaped.
-    """
+    """The Jinja environment of every template, with translation and the globals and filters below, made once."""
     environment = Environment(
         loader=_Templates(),
         autoescape=True,
@@ -130,11 +126,7 @@ def render_text(template: str, page: Any) -> Markup:
 def render_page_or_fragment(
     request: Request, page_template: str, fragment_template: str, page: Any, status: int = 200
 ) -> HTMLResponse:
-    """The fragment for a request of htmx, which puts it into the page that it is on; otherwise the whole page.
-
-    Both have one address: Vary says so, or Back could show a fragment that the browser has kept as if it were the page.
-    Both templates get the same `page`.
-    """
+    """The fragment for a request of htmx, which puts it into the page that it is on; otherwise the whole page."""
     response = render(fragment_template if is_htmx(request) else page_template, page, status)
     response.headers.add_vary_header("HX-Request")
     return response
@@ -174,8 +166,8 @@ def symbol(text: str) -> Markup:
 
 
 def formula(pieces: Iterable[FormulaPiece]) -> Markup:
-    """A formula as HTML, symbols as by `_symbol`, in italics with their subscripts, other text escaped; each ᵀ becomes
-    <sup>T</sup>: Q · Kᵀ.
+    """A formula as HTML, symbols as by `_symbol`, in italics with their subscripts, other text escaped; each ᵀ
+    becomes <sup>T</sup>: Q · Kᵀ.
     """
     return Markup("").join(
         _symbol(piece.text) if piece.is_symbol else escape(piece.text).replace("ᵀ", Markup("<sup>T</sup>"))
@@ -186,9 +178,6 @@ def formula(pieces: Iterable[FormulaPiece]) -> Markup:
 def expression(text: str, known: Collection[str] | None = None) -> Markup:
     """A text as HTML with every symbol in it as by `_symbol`, in italics with its subscript, and the rest escaped:
     'L·(4·d·d + d_ff)'.
-
-    A symbol is a name such as d_ff. With `known`, as for a sentence, only those names are symbols, also with a ᵀ after
-    them; without, every name is one. The s of "model’s" is none.
     """
     pieces = re.split(r"((?<![\w’])[A-Za-zθ][\w']*)", text)  # not the s of "model’s"
     written = (
@@ -212,8 +201,8 @@ def explanation_of(text: str, misconception: str) -> Markup:
 
 @lru_cache(500)
 def markdown_list(text: str) -> tuple[Markup, ...]:
-    """The items of a Markdown text as HTML, in order, without <li>: those of all its lists, and each paragraph between
-    the lists. An item that is a single paragraph has no <p> around it.
+    """The items of a Markdown text as HTML, in order, without <li>: those of all its lists, and each paragraph
+    between the lists.
     """
     return tuple(
         _spans(item[0].spans) if len(item) == 1 and not isinstance(item[0], MarkdownList) else _blocks(item)
@@ -222,10 +211,6 @@ def markdown_list(text: str) -> tuple[Markup, ...]:
 
 
 def _blocks(blocks: Iterable[MarkdownBlock]) -> Markup:
-    """Blocks as HTML: a paragraph as <p>, a list as <ol start="…"> if it has a first number, else as <ul>.
-
-    The items of a list hold blocks in turn.
-    """
     written = Markup("")
     for block in blocks:
         if isinstance(block, MarkdownList):
@@ -240,11 +225,6 @@ def _blocks(blocks: Iterable[MarkdownBlock]) -> Markup:
 
 
 def _spans(spans: Iterable[MarkdownSpan]) -> Markup:
-    """The runs of text of a paragraph as HTML, text escaped: code in <code>, emphasis in <em>, strong in <strong>.
-
-    Styles nest, with <strong> outermost and <code> innermost. A span with a formula is written as <span
-    class="formula">, and neither its text nor `code` counts; else a span "\\n" becomes <br>.
-    """
     written = Markup("")
     for span in spans:
         if span.formula:
@@ -259,9 +239,6 @@ def _spans(spans: Iterable[MarkdownSpan]) -> Markup:
 
 
 def _formula_nodes(nodes: Iterable[FormulaNode]) -> Markup:
-    """A formula as HTML: letters in italics, other characters escaped, each followed by what is below it in <sub>, then
-    what is above it in <sup>, if it has any; roots as √ with a bar over what is under them.
-    """
     written = Markup("")
     for node in nodes:
         if isinstance(node, FormulaRoot):
@@ -275,11 +252,6 @@ def _formula_nodes(nodes: Iterable[FormulaNode]) -> Markup:
 
 @lru_cache(4000)
 def _symbol(text: str) -> Markup:
-    """A symbol in italics with its subscript: 'd_h' becomes <i>d</i><sub>h</sub>, "X'" becomes <i>X′</i>.
-
-    A ᵀ at the end follows as <sup>T</sup>: Kᵀ, K_1ᵀ. If the part before the first underscore has anything but letters
-    (Greek ones, too: θ_0) and apostrophes, the whole text is only escaped: '128', 'W2', 'd′' (already a prime).
-    """
     base, _underscore, below = text.removesuffix("ᵀ").partition("_")
     if not base.replace("'", "").isalpha():
         return escape(text)

@@ -16,14 +16,13 @@ from app.web.shared.services import Services, ServicesDep, ThreadKind
 
 
 def in_threads(kind: ThreadKind) -> Callable[[Callable[..., Any]], Callable[..., Awaitable[Any]]]:
-    """A decorator, below that of the route: run a plain `def` handler or dependency in the threads of that kind, which
-    are limited in number. While none of them is free, a call waits for one.
+    """A decorator, below that of the route: run a plain `def` handler or dependency in the threads of that kind,
+    which are limited in number.
 
     Example: @router.get("/class/{activity_id:int}") above @in_threads("class") above the handler.
     """
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Awaitable[Any]]:
-        """The function as an `async def` whose signature also asks FastAPI for the services, as `thread_services`."""
         signature = inspect.signature(function)
 
         @wraps(function)

@@ -40,10 +40,8 @@ def remember_visitor(request: Request, response: Response, visitor: Visitor) -> 
 
 
 def new_resume_code(request: Request, store: Store, student: Student) -> str:
-    """The student's resume code from this browser's cookie, in two halves, 'ABCDE-FGHJK'; it is there for minutes after
-    the student joined (see `redirect_with_secret`).
-
-    "" without a code, and if it is another student's, who joined in this browser before.
+    """The student's resume code from this browser's cookie, in two halves, 'ABCDE-FGHJK'; it is there for minutes
+    after the student joined (see `redirect_with_secret`).
     """
     code = request.cookies.get(SECRET_COOKIE, "")
     return f"{code[:5]}-{code[5:]}" if code and store.roster.is_resume_code(student, code) else ""
@@ -72,12 +70,8 @@ class FormSecret:
         return base64.urlsafe_b64encode(self._derive("token")).rstrip(b"=").decode()
 
     def code(self, name: str) -> str:
-        """The resume code of the student who joins under that name with this form.
-
-        The same form sent twice gives the same code; with another name it gives another code, for another student.
-        """
+        """The resume code of the student who joins under that name with this form."""
         return resume_code_from(self._derive(f"code for {name}"))
 
     def _derive(self, purpose: str) -> bytes:
-        """32 bytes that depend on the secret and the purpose and tell nothing about the secret."""
         return hashlib.sha256(f"{purpose} of {self.secret}".encode()).digest()

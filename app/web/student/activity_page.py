@@ -54,11 +54,8 @@ class OverviewPage:
 @router.get("/class/{activity_id:int}")
 @in_threads("class")
 def show_class_activity(store: StoreDep, access: StudentAccessDep) -> Response:
-    """The overview of an activity in any phase, with its sheets and exit ticket; the student counts as present from now
-    on.
-
-    While it is open, a redirect to the sheet if it has one sheet and no exit ticket, or to the ticket if it has no
-    sheets. The rules for handing in are shown if there are sheets.
+    """The overview of an activity in any phase, with its sheets and exit ticket; the student counts as present from
+    now on.
     """
     activity, phase = access.activity, access.phase
     ticket_in = store.classwork.arrive(activity.id, access.student.id)

@@ -21,10 +21,7 @@ router = APIRouter(include_in_schema=False)
 def show_class_example(
     services: ServicesDep, access: StudentAccessDep, number: int, kind: str = "worked", seed: str = "1"
 ) -> Response:
-    """A sheet like sheet `number`, from 1, of the activity; see `class_example` and `make_example_page`.
-
-    404 if the activity has fewer sheets, or gives no examples now.
-    """
+    """A sheet like sheet `number`, from 1, of the activity; see `class_example` and `make_example_page`."""
     return render("shared/example.html", make_example_page(_asked(services, access, number, kind, seed)))
 
 

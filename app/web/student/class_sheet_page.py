@@ -40,13 +40,7 @@ _drawing_save = threading.Lock()  # of the one save in this process that is draw
 def show_class_sheet(
     services: ServicesDep, access: StudentAccessDep, number: int, scale: str = "root", result: str = "", hint: str = ""
 ) -> Response:
-    """The sheet as last saved, on whatever device; the student counts as present from now on.
-
-    404 if the activity has fewer sheets; before it opens, a redirect to its overview. Once it has closed, the answers
-    of the last attempt: see `as_it_counts`. `result` and `hint` are what a button has done, in the address that a form
-    sent without script leads to; both are ignored once nothing can be typed. With a hint, the first box to fix has the
-    focus.
-    """
+    """The sheet as last saved, on whatever device; the student counts as present from now on."""
     activity = access.activity
     requested = opened_class_sheet(services, access, number, scale)
     if access.phase == "waiting":
@@ -65,13 +59,7 @@ def show_class_sheet(
 @router.post("/class/{activity_id:int}/{number:int}/save")
 @in_threads("class")
 def save_class_sheet(request: Request, services: ServicesDep, form: FormDep, activity_id: int, number: int) -> Response:
-    """Merge what was typed into the stored draft, and return what is stored and its drawing; nothing is marked.
-
-    There is no drawing while the rules give no help, as in an exam. So that answers come first, there is none either
-    while more than MAX_BUSY_WHEN_DRAWN threads are busy or another save is being drawn; then, if the worksheet shows
-    drawings, the header X-Drawing has the page ask for it later. 409 unless the activity accepts work, 404 if it has
-    fewer sheets.
-    """
+    """Merge what was typed into the stored draft, and return what is stored and its drawing; nothing is marked."""
     is_calm = services.threads["class"].borrowed_tokens <= MAX_BUSY_WHEN_DRAWN
     may_draw = is_calm and _drawing_save.acquire(blocking=False)
     try:
@@ -94,11 +82,8 @@ def save_class_sheet(request: Request, services: ServicesDep, form: FormDep, act
 def take_class_product(
     request: Request, services: ServicesDep, form: FormDep, activity_id: int, number: int
 ) -> Response:
-    """Save the boxes that a form from an exhibit sends, which are the shape of a result worked out there, and redirect
-    (303) to the sheet.
-
-    409 unless the activity accepts work, 404 if it has fewer sheets. Once no attempt is left, nothing is saved, and the
-    redirect is the same.
+    """Save the boxes that a form from an exhibit sends, which are the shape of a result worked out there, and
+    redirect (303) to the sheet.
     """
     requested = posted_class_sheet(request, services, form, activity_id, number)
     require_open(requested.access)
@@ -137,12 +122,6 @@ def hand_in_class_sheet(
 def _act(
     action: Action, request: Request, services: Services, form: FormReader, activity_id: int, number: int
 ) -> Response:
-    """Do what a button asks for and store it; then the sheet's form for htmx, else a redirect to the sheet's page.
-
-    The redirect's address has the result, or for a hint its level, and the scale unless it is "root", so that a reload
-    shows the same and sends nothing again. A refused action gets the 409 of `raise_refusal`; a number without a sheet
-    gives 404.
-    """
     requested = posted_class_sheet(request, services, form, activity_id, number)
     outcome, requested = requested.done(action)
     if outcome.is_refused:

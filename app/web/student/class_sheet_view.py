@@ -78,14 +78,7 @@ def render_class_sheet(request: Request, page: ClassSheetPage, status: int = 200
 def make_class_sheet_page(
     services: Services, requested: ClassSheetRequest, hinted: Hint | None = None
 ) -> ClassSheetPage:
-    """The sheet with what the activity lets the student see and do at this moment.
-
-    Marks are those of the last attempt, if they may be seen: without nudges and diagnosis while the rules give no help,
-    and of the corrected sheet if a regrade gave them. Answers are shown once the activity has closed. Drawings,
-    reasons, hints, examples, explanations and the run are there as far as the rules and the worksheet allow them. Rows
-    come one at a time only where students can check freely. A preview has no run, exhibits or autosave, and offers
-    misconceptions to fill it in by. `hinted` is a hint to show, which points at its boxes. Each page has a new form id.
-    """
+    """The sheet with what the activity lets the student see and do at this moment."""
     access, variant, answers, key = requested.access, requested.variant, requested.answers, requested.sheet.key
     rules, work = requested.rules, requested.work
     last, locked = work.last, rules.is_locked(work.attempts)
@@ -178,18 +171,13 @@ def make_class_sheet_page(
 
 
 def as_it_counts(requested: ClassSheetRequest) -> ClassSheetRequest:
-    """Once the activity has closed, the sheet with the answers of the last attempt in place of those last saved.
-
-    Unchanged before that, without an attempt, and if the last attempt answers other sizes.
-    """
+    """Once the activity has closed, the sheet with the answers of the last attempt in place of those last saved."""
     last = requested.work.last if requested.rules.shows_answers else None
     return requested if last is None or requested.work.has_other_numbers else replace(requested, typed=last.answers)
 
 
 def _primary(rules: Rules, last: Attempt | None, report: Report | None, *, locked: bool, can_hand_in: bool) -> Primary:
-    """The button to press next: "next" once the last attempt is handed in; else "check" if students can check, the
-    boxes are not `locked`, and `report` does not have all boxes right; else "hand-in" if that is possible; else "".
-    """
+    """The button to press next: "next" once the last attempt is handed in."""
     if last is not None and last.handed_in:
         return "next"
     if rules.can_check and not locked and not (report and report.complete):
@@ -198,18 +186,13 @@ def _primary(rules: Rules, last: Attempt | None, report: Report | None, *, locke
 
 
 def hint_on_last(services: Services, requested: ClassSheetRequest, level: str) -> Hint | None:
-    """A hint of that level, the first one for text that is no level, on the stored marks of the last attempt.
-
-    None if activity or worksheet give no hints now, the marks may not be seen, or there is nothing to hint at.
-    """
+    """A hint of that level, the first one for text that is no level, on the stored marks of the last attempt."""
     last = requested.work.last if can_hint(requested.variant, requested.work, requested.rules) else None
     return write_hint(*_stored_report(services, requested, last), read_hint_level(level)) if last else None
 
 
 def drawn_sheet(requested: ClassSheetRequest, variant: Variant) -> Drawing | None:
-    """What was typed, drawn as shapes of this version of the sheet; None while the rules give no help, and for a sheet
-    without figures.
-    """
+    """What was typed, drawn as shapes of this version of the sheet."""
     rules, last = requested.rules, requested.work.last
     if not rules.gives_help:
         return None
@@ -232,11 +215,7 @@ def _is_one_at_a_time(requested: ClassSheetRequest) -> bool:
 
 
 def raise_refusal(request: Request, services: Services, requested: ClassSheetRequest, outcome: Outcome) -> Response:
-    """The sheet as typed, with the reason why a button did nothing, as a response with 409.
-
-    For htmx, whose page still has what was typed, and before the activity opens, it raises an HTTPException with that
-    409 instead; and always for a check or hint that the rules refuse.
-    """
+    """The sheet as typed, with the reason why a button did nothing, as a response with 409."""
     if outcome.result == "marks-later":
         raise HTTPException(409, _("In this activity, marks are shown after you hand in."))
     if outcome.result == "no-hint":
@@ -254,10 +233,6 @@ def raise_refusal(request: Request, services: Services, requested: ClassSheetReq
 def page_after(requested: ClassSheetRequest, page: ClassSheetPage, result: str) -> ClassSheetPage:
     """The page with a sentence about the result of an action: "empty", "new-rules", "handed-in", "nothing-read" or
     "no-attempts-left".
-
-    After "checked" there is no sentence, but the first box to fix has the focus. "empty" asks whether to hand in
-    anyway, hides the score, and is ignored if no box is empty; "handed-in" is ignored if the last attempt is not. Any
-    other result leaves the page unchanged, since it may come from an address.
     """
     handed_in = page.last is not None and page.last.handed_in
     if result == "checked":
@@ -282,16 +257,12 @@ def page_after(requested: ClassSheetRequest, page: ClassSheetPage, result: str) 
 
 
 def _remark(last: Attempt) -> str:
-    """The sentence that an attempt was handed in or auto-submitted; empty for one that was only checked."""
     if not last.handed_in:
         return ""
     return _("Auto-submitted at closing.") if last.auto_submitted else _("Handed in.")
 
 
 def _notice(requested: ClassSheetRequest, marked: Variant) -> str:
-    """A sentence that the last attempt was on paper with other numbers, or else that the marks shown are for another
-    version of this sheet; "" if neither is so. `marked` is the version that gave the marks.
-    """
     if requested.work.has_other_numbers:
         return _("Your last attempt was on paper, with different numbers. Your teacher has its marks.")
     return (
@@ -302,10 +273,6 @@ def _notice(requested: ClassSheetRequest, marked: Variant) -> str:
 
 
 def _stored_report(services: Services, requested: ClassSheetRequest, attempt: Attempt) -> tuple[Variant, Report]:
-    """The version of the sheet that gave an attempt's stored marks, and the marks as a report: see `report_as_stored`.
-
-    For the last attempt, if this request has just graded it, the sheet as requested and the report of that grading.
-    """
     if attempt is requested.work.last and requested.work.report:  # just graded
         return requested.variant, requested.work.report
     item = requested.activity.content.items[requested.number - 1]
@@ -313,12 +280,7 @@ def _stored_report(services: Services, requested: ClassSheetRequest, attempt: At
 
 
 def _explanation(services: Services, requested: ClassSheetRequest) -> Explanation | None:
-    """The explanation of the diagnosis in the newest attempt that has a diagnosis to explain; None if no attempt has
-    one.
-
-    Only the last MAX_ATTEMPTS_EXPLAINED are looked at, and those of them that answer other numbers are skipped. It
-    shows answers; the caller must make sure that the sheet is all right, or its answers are shown.
-    """
+    """It shows answers; the caller must make sure that the sheet is all right, or its answers are shown."""
     for attempt in requested.work.newest_attempts[:MAX_ATTEMPTS_EXPLAINED]:
         if not requested.work.answers_other_numbers(attempt):
             marked, report = _stored_report(services, requested, attempt)
@@ -332,9 +294,6 @@ def class_example(
 ) -> ExampleRequest:
     """The request for an example like a student's sheet `number`, from 1, from the library's models that no sheet of
     the activity asks about.
-
-    404 before the activity opens and while `may_see_example` says no, as in an exam until the answers are shown. `kind`
-    and `seed` are passed on as they are in the address.
     """
     if access.phase == "waiting" or not may_see_example(variant, access.rules):
         raise HTTPException(404)

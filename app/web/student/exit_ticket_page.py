@@ -25,10 +25,7 @@ router = APIRouter(include_in_schema=False)
 @router.get("/class/{activity_id:int}/ticket")
 @in_threads("class")
 def show_exit_ticket(store: StoreDep, access: StudentAccessDep) -> Response:
-    """The exit ticket, or that it has been handed in; the student counts as present from now on.
-
-    Before the activity opens, a redirect to its overview instead; else 404 if it has no exit ticket.
-    """
+    """The exit ticket, or that it has been handed in; the student counts as present from now on."""
     if access.phase == "waiting":
         return RedirectResponse(url_for("show_class_activity", activity_id=access.activity.id), 303)
     ticket_in = store.classwork.arrive(access.activity.id, access.student.id)
@@ -38,13 +35,7 @@ def show_exit_ticket(store: StoreDep, access: StudentAccessDep) -> Response:
 @router.post("/class/{activity_id:int}/ticket")
 @in_threads("class")
 def hand_in_exit_ticket(store: StoreDep, access: StudentAccessDep, form: FormDep) -> Response:
-    """Store the answers that are not blank, and redirect to the ticket; a second ticket of a student stores nothing.
-
-    In this order: before the activity opens, a redirect to its overview; 404 without an exit ticket; 409 if the
-    activity does not accept work; and for a first ticket, 422 if its page asked or promised something else than now,
-    422 if the answers do not suffice. 409 and 422 show the ticket as typed. Answers are stored without the student if
-    the activity's tickets are anonymous. Whoever gets past these refusals counts as present.
-    """
+    """Store the answers that are not blank, and redirect to the ticket; a second ticket of a student stores nothing."""
     activity, form_id = access.activity, read_form_id(form)
     if access.phase == "waiting":
         return RedirectResponse(url_for("show_class_activity", activity_id=activity.id), 303)
@@ -67,9 +58,6 @@ def hand_in_exit_ticket(store: StoreDep, access: StudentAccessDep, form: FormDep
 
 
 def _respond_with_new_promise(form: FormReader, page: TicketPage) -> Response:
-    """The ticket as typed, with what it asks and promises now and a sentence that it was changed (422). The texts typed
-    for questions that it no longer asks are kept in one text, with blank lines between them.
-    """
     problem = _("Your teacher has changed this ticket, so nothing was handed in. Read it again before you hand it in.")
     asked = {f"answer-{question.key}" for question in page.ticket.questions}
     others = [form.multi_line(name) for name in form.names("answer-") if name not in asked]

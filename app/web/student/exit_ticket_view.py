@@ -53,10 +53,8 @@ class TicketPage:
 
 
 def make_ticket_page(store: Store, access: StudentAccess, form_id: str, ticket_in: bool) -> TicketPage:
-    """The page with the questions, nothing typed, the activity's sheets, when it closes, and the next step; 404 without
-    an exit ticket.
-
-    `ticket_in` says whether this student has handed one in; `form_id` is sent with the form, so that it counts once.
+    """The page with the questions, nothing typed, the activity's sheets, when it closes, and the next step; 404
+    without an exit ticket.
     """
     ticket = frozen_ticket(access.activity.content)
     if ticket is None:
@@ -69,11 +67,7 @@ def make_ticket_page(store: Store, access: StudentAccess, form_id: str, ticket_i
 
 
 def read_ticket_form(form: FormReader, ticket: Ticket) -> dict[str, tuple[str, ...]]:
-    """What a form holds for each question, by its key: the choices in the order sent, or one text; () if it was left
-    blank.
-
-    Every question has its entry; the choices are not checked, and repetitions are kept.
-    """
+    """What a form holds for each question, by its key: the choices in the order sent, or one text."""
     typed = dict[str, tuple[str, ...]]()
     for question in ticket.questions:
         name = f"answer-{question.key}"

@@ -75,10 +75,8 @@ class SuggestedNamesPage:
 
 
 class _NameRefusedError(Exception):
-    """A student cannot join under this name yet; the message is a sentence for them, empty where only a choice is left.
-
-    `choice` says what to ask for, nothing by default, and `asks_new` whether to ask if the name is that of somebody who
-    is not on the roster. `seconds` is above 0 if no new name is accepted before they are over.
+    """A student cannot join under this name yet; the message is a sentence for them, empty where only a choice is
+    left.
     """
 
     def __init__(
@@ -98,12 +96,7 @@ def show_join_form() -> Response:
 @router.post("/join")
 @in_threads("class")
 def enter_join_code(request: Request, services: ServicesDep, form: FormDep) -> Response:
-    """Redirect (303) to the form for the name in the activity with that code; an unknown code gets the form for the
-    code with a sentence (404).
-
-    Codes of drafts and of archived courses, and an empty one, are unknown, too. An unknown code counts as a failure of
-    the client's network; after too many of these, further unknown codes get 429 instead, while a right one still works.
-    """
+    """Redirect (303) to the form for the name in the activity with that code."""
     typed = form.single_line("code", MAX_CODE)
     joinable = _find_by_code(request, services.store, services.limits, typed)
     if joinable is None:
@@ -114,11 +107,7 @@ def enter_join_code(request: Request, services: ServicesDep, form: FormDep) -> R
 @router.get("/join/{code}")
 @in_threads("class")
 def show_name_form(request: Request, services: ServicesDep, visitor: VisitorInClass, code: str) -> Response:
-    """A field for the name, for everybody who has the code, and the unclaimed names if the activity lists them.
-
-    Somebody who is in the class already gets it, too, with the offer to stay who they are. An unknown code leads to the
-    form for the code (404) and counts as a failure of the network; after too many, further unknown codes get 429.
-    """
+    """A field for the name, for everybody who has the code, and the unclaimed names if the activity lists them."""
     joinable = _find_by_code(request, services.store, services.limits, code)
     if joinable is None:
         return _no_such_code(code)
@@ -128,13 +117,7 @@ def show_name_form(request: Request, services: ServicesDep, visitor: VisitorInCl
 @router.get("/join/{code}/names")
 @in_threads("class")
 def suggest_names(request: Request, services: ServicesDep, code: str, name: str = "") -> Response:
-    """The names on the roster that `suggested_names` finds for what is typed so far, as buttons; none for a short text,
-    or if too many match. A text is cut to MAX_NAME.
-
-    None, either, once the network has asked too often in this course, where every request counts, whatever it finds;
-    names can still be typed in full. An unknown code leads to the form for the code (404) and counts as a failure of
-    the network; after too many, further unknown codes get 429.
-    """
+    """The names on the roster that `suggested_names` finds for what is typed so far, as buttons."""
     joinable = _find_by_code(request, services.store, services.limits, code)
     if joinable is None:
         return _no_such_code(code)
@@ -149,14 +132,8 @@ def suggest_names(request: Request, services: ServicesDep, code: str, name: str 
 def join_activity(
     request: Request, services: ServicesDep, visitor: VisitorInClass, form: FormDep, code: str
 ) -> Response:
-    """Enrol this browser under the picked or typed name, count the student as present, and redirect (303) to the page
-    with the resume code if one was issued, else to the activity; sets the visitor's cookies.
-
-    A name that is not on the roster becomes a new student; if it resembles one there, only when the form says so. The
-    same form sent twice enrols one student. A missing or taken name, or one that several or similar students have,
-    shows the form as typed with a question or reason (422); so does a new name after the network has brought too many
-    (429, with Retry-After). An unknown join code leads to the form for the code (404) and counts as a failure of the
-    network; after too many, 429.
+    """Enrol this browser under the picked or typed name, count the student as present, and redirect (303) to the
+    page with the resume code if one was issued, else to the activity.
     """
     joinable = _find_by_code(request, services.store, services.limits, code)
     if joinable is None:
@@ -192,11 +169,7 @@ def join_activity(
 @router.get("/join/{code}/joined")
 @in_threads("class")
 def show_joined(request: Request, services: ServicesDep, visitor: VisitorInClass, code: str) -> Response:
-    """The resume code that was issued to this browser's student a moment ago, while a cookie still holds it.
-
-    Without such a code, or if the browser is not enrolled in the course, a redirect (303) to the activity. An unknown
-    join code gets the 404 or 429 of `show_name_form`.
-    """
+    """The resume code that was issued to this browser's student a moment ago, while a cookie still holds it."""
     joinable, roster = _find_by_code(request, services.store, services.limits, code), services.store.roster
     if joinable is None:
         return _no_such_code(code)
@@ -220,12 +193,7 @@ def show_resume_form() -> Response:
 @router.post("/resume")
 @in_threads("class")
 def resume_enrolment(request: Request, services: ServicesDep, visitor: VisitorInClass, form: FormDep) -> Response:
-    """Enrol this browser as the student with that resume code, and redirect (303) to the page of all its courses; sets
-    the visitor's cookie and CLASS_COOKIE.
-
-    A browser without a visitor gets a new one. An unknown code gets the form with a sentence (422) and counts as a
-    failure of the network; after too many, unknown codes get 429, while a right one still works.
-    """
+    """Enrol this browser as the student with that resume code, and redirect (303) to the page of all its courses."""
     network, typed = client_network(request), form.single_line("code", MAX_CODE)
     student = services.store.roster.find_by_resume_code(typed)
     if student is None:
@@ -245,12 +213,6 @@ def resume_enrolment(request: Request, services: ServicesDep, visitor: VisitorIn
 
 
 def _find_by_code(request: Request, store: Store, limits: RateLimits, typed: str) -> tuple[Activity, Course] | None:
-    """The activity with that join code, however it is typed, and its course; None for an unknown code.
-
-    Case, spaces and hyphens don't matter. Drafts and archived courses count as unknown. An unknown code counts as a
-    failure of the client's network; after too many it raises TooManyGuessesError, while a right code still works: a
-    whole class may share one address.
-    """
     joinable = store.activities.by_code(typed) if normalised_code(typed) else None
     if joinable is None:
         network = client_network(request)
@@ -260,10 +222,6 @@ def _find_by_code(request: Request, store: Store, limits: RateLimits, typed: str
 
 
 def _may_see_names(limits: RateLimits, network: str, course: Course) -> bool:
-    """Whether names of the roster may be shown to this network once more; if so, this time is counted.
-
-    How often is the limit "names" of `limits`, which counts by network and course.
-    """
     key = f"{network} {course.id}"
     try:
         limits.check("names", key)
@@ -274,9 +232,6 @@ def _may_see_names(limits: RateLimits, network: str, course: Course) -> bool:
 
 
 def _no_such_code(typed: str) -> Response:
-    """The form for the join code with 404 and a sentence that no class has this code; both have the first 12 characters
-    of the code as `normalised_code` gives it.
-    """
     code = normalised_code(typed)[:12]
     problem = _("No class has the code “{code}”. Codes have {length} letters; check yours and try again.").format(
         code=code, length=JOIN_CODE_LENGTH
@@ -285,7 +240,6 @@ def _no_such_code(typed: str) -> Response:
 
 
 def _name_page(store: Store, activity: Activity, course: Course, visitor: Visitor | None) -> NamePage:
-    """The page of names with nothing typed."""
     enrolled = store.roster.enrolled_student(visitor.id, course.id) if visitor else None
     listed = activity.policies.names_listed
     unclaimed = store.roster.unclaimed_names(course, limit=None if listed else 1)
@@ -295,15 +249,10 @@ def _name_page(store: Store, activity: Activity, course: Course, visitor: Visito
 
 
 def _has_closed(store: Store, activity: Activity) -> bool:
-    """Whether an activity has closed for somebody without extra time."""
     return activity.phase(store.now()) in ("closing", "closed")
 
 
 def _typed_name(form: FormReader) -> str:
-    """The name in the form: the suggested one that was pressed, else the typed one, else the one picked from the list.
-
-    If the form says `new`, a suggestion does not count. Empty without a name.
-    """
     fields = ("name", "picked") if form.raw("new") else ("suggested", "name", "picked")
     return next(filter(None, (form.single_line(field, MAX_NAME) for field in fields)), "")
 
@@ -316,13 +265,7 @@ def _enrol(
     form: FormReader,
     secret: FormSecret,
 ) -> tuple[Visitor, str]:
-    """Enrol this browser under the name of the form, and count the student as present, in one transaction.
-
-    Returns the visitor, a new one if None is given, and the resume code to show, or "" if the student chose to stay who
-    they are. A new visitor's token follows from the secret, and the code from the secret and the name, so that the same
-    form sent twice is one student with one code. Raises _NameRefusedError as `_join_under_name` does; then nothing is
-    stored.
-    """
+    """Enrol this browser under the name of the form, and count the student as present, in one transaction."""
     (activity, course), network = joinable, client_network(request)
     typed = f"{form.single_line('number', MAX_NAME)} {_typed_name(form)}"
     with services.store.transaction():
@@ -336,15 +279,6 @@ def _enrol(
 def _join_under_name(
     services: Services, course: Course, form: FormReader, visitor: Visitor, code: str, network: str
 ) -> tuple[Student, str]:
-    """Enrol the visitor under the name of the form; returns the student and their resume code, "" if the form says
-    `stay`.
-
-    In this order: the student that this browser is enrolled as, if the form says `stay` or their code is `code`
-    already, because the form was sent before; a free name of the roster; a new student. The code of whoever is enrolled
-    becomes `code`. Raises _NameRefusedError for the first of these: the name is missing; it needs a number; names of
-    the roster are similar, unless the form says `new` (none of them is meant); it is taken; the network has brought too
-    many new names. Similar names are listed only as often as `_may_see_names` allows.
-    """
     roster, name = services.store.roster, _typed_name(form)
     current = roster.enrolled_student(visitor.id, course.id)
     if current and form.raw("stay"):

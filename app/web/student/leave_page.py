@@ -33,10 +33,7 @@ class LeavePage:
 @router.get("/mine/{student_id:int}/leave")
 @in_threads("class")
 def show_leave_form(request: Request, store: StoreDep, access: BrowserEnrolment) -> Response:
-    """Ask whether to sign out, and whether the student has the resume code that is needed to come back.
-
-    A new resume code that this browser was given minutes ago is shown.
-    """
+    """Ask whether to sign out, and whether the student has the resume code that is needed to come back."""
     code = new_resume_code(request, store, access.enrolment.student)
     return render("student/leave.html", LeavePage(access.enrolment, code))
 
@@ -44,12 +41,8 @@ def show_leave_form(request: Request, store: StoreDep, access: BrowserEnrolment)
 @router.post("/mine/{student_id:int}/leave")
 @in_threads("class")
 def leave_course(request: Request, store: StoreDep, access: BrowserEnrolment, form: FormDep) -> Response:
-    """End this browser's enrolment, so that somebody else can join in it, and redirect to its courses; the work stays
-    stored.
-
-    The browser's cache and the cookie with a resume code are cleared, the visitor's cookies too if no enrolment is
-    left, and the page that follows drops the drafts kept in the browser. If the form's `wants` is "code", nothing ends:
-    a new resume code replaces the old one, and a redirect to this form shows it.
+    """End this browser's enrolment, so that somebody else can join in it, and redirect to its courses; the work
+    stays stored.
     """
     if form.raw("wants") == "code":
         student, mine = access.enrolment.student, url_for("show_my_work")

@@ -65,12 +65,7 @@ class MyWorkPage:
 @router.get("/mine")
 @in_threads("class")
 def show_my_work(request: Request, store: StoreDep, visitor: VisitorInClass, signed_out: str = "") -> Response:
-    """Every course that this browser is enrolled in, with its activities; an invitation to join if there is none.
-
-    After signing out (`signed_out` is "yes"), the page has the browser drop its drafts, unless Sec-Fetch-Site says that
-    the request did not come from this site. A browser that is enrolled but lacks CLASS_COOKIE, by which the page's
-    header knows students, gets it again.
-    """
+    """Every course that this browser is enrolled in, with its activities; an invitation to join if there is none."""
     enrolments = store.roster.enrolments(visitor.id) if visitor else ()
     from_here = request.headers.get("sec-fetch-site", "same-origin") == "same-origin"
     sections = tuple(_course_section(request, store, enrolment) for enrolment in enrolments)
@@ -91,12 +86,6 @@ def renew_resume_code(request: Request, store: StoreDep, access: BrowserEnrolmen
 
 
 def _course_section(request: Request, store: Store, enrolment: Enrolment) -> CourseSection:
-    """An enrolment with two lists of its course's activities, newest first: those the student has opened (`done`), and
-    those they have not but that are open or will open.
-
-    Drafts are in neither, nor are closing or closed activities that the student never opened. A resume code is shown if
-    this browser was given it minutes ago.
-    """
     student = enrolment.student
     attended = dict(store.classwork.attended(student.id))  # by activity: whether the exit ticket was handed in
     last = {
@@ -117,13 +106,6 @@ def _course_section(request: Request, store: Store, enrolment: Enrolment) -> Cou
 def _activity_line(
     activity: Activity, phase: Phase, last: Mapping[_SheetId, Attempt], drafts: Collection[_SheetId], ticket_in: bool
 ) -> ActivityLine:
-    """An activity with its phase, whether its exit ticket is in, and title, state and score of each sheet, in order; no
-    sheets before it opens.
-
-    `last` has the student's last attempts by activity id and sheet key, `drafts` the ids and keys of sheets they have
-    typed on; a draft counts only where there is no attempt. The score, "3 of 4", is "" without an attempt, and while
-    its marks are not visible in this phase.
-    """
     lines, items = list[SheetLine](), activity.content.items if phase != "waiting" else ()
     for item, title in zip(items, worksheet_titles(activity.content), strict=False):
         attempt, has_draft = last.get((activity.id, item.sheet_key)), (activity.id, item.sheet_key) in drafts
@@ -135,11 +117,6 @@ def _activity_line(
 
 
 def _sheet_state(last: Attempt | None, has_draft: bool) -> str:
-    """What became of a sheet, in the visitor's language: without an attempt, "saved, not handed in" if there is a
-    draft, else "not started".
-
-    With an attempt, the first that is true of it: auto-submitted at closing, only checked, handed in late, handed in.
-    """
     if last is None:
         return _("saved, not handed in") if has_draft else _("not started")
     if last.auto_submitted:

@@ -44,11 +44,7 @@ class ActivityWork(SheetWork, Protocol):
 
 @dataclass(frozen=True)
 class ClassSheetRequest:
-    """One sheet of an activity as a student has it, their work on it, and what a form has sent, if one was.
-
-    `typed` are the texts of its boxes and open questions: those last saved; those that a form has sent; or, once an
-    action is done, those of its outcome, with boxes that another device has changed since.
-    """
+    """One sheet of an activity as a student has it, their work on it, and what a form has sent, if one was."""
 
     access: StudentAccess
     number: int  # of the sheet in the activity, from 1
@@ -83,12 +79,7 @@ class ClassSheetRequest:
         return self.sent.edits if self.sent else None
 
     def done(self, action: Action) -> tuple[Outcome, Self]:
-        """Do an action with what was sent, and store it; returns its outcome, and a copy of the request with the work
-        as it is then.
-
-        The copy's boxes hold the outcome's answers or, after a save, those of the stored draft, which may have boxes
-        from another device. Only for a request with a form.
-        """
+        """Do an action with what was sent, and store it."""
         assert self.sent is not None  # noqa: S101 - only a posted form leads here
         outcome, work = perform(action, self.variant, self.work, self.rules, self.sent)
         typed = work.draft.answers if work.draft and outcome.result == "saved" else outcome.answers
@@ -105,12 +96,7 @@ def opened_class_sheet(services: Services, access: StudentAccess, number: int, s
 def posted_class_sheet(
     request: Request, services: Services, form: FormReader, activity_id: int, number: int
 ) -> ClassSheetRequest:
-    """The sheet that a student's form was sent from, with what it has sent.
-
-    404 if the activity has fewer sheets, and as for `student_access`. The form names the key of its sheet, by which one
-    query reads the student, the activity and the work on the sheet. A handler calls this itself: as dependencies, its
-    parts would run in a thread of the pool each, one after the other.
-    """
+    """The sheet that a student's form was sent from, with what it has sent."""
     access = student_access(request, services, activity_id, form.single_line("sheet"))
     work = class_work(services, access, number)
     return sent_class_sheet(access, form, number, work.sheet, work)
@@ -119,10 +105,10 @@ def posted_class_sheet(
 def sent_class_sheet(
     access: StudentAccess, form: FormReader, number: int, sheet: StudentSheet, work: ActivityWork
 ) -> ClassSheetRequest:
-    """The sheet with what a form has sent: the texts of all its boxes and open questions, its edits (see `read_edits`),
-    its request id (another one if the answers differ), whether the rules it promised differ from the present ones
-    (False if it promised none), whether to ask about empty boxes (only if its `empty` is "ask"), and the scale of the
-    drawing.
+    """The sheet with what a form has sent: the texts of all its boxes and open questions, its edits (see
+    `read_edits`), its request id (another one if the answers differ), whether the rules it promised differ from
+    the present ones (False if it promised none), whether to ask about empty boxes (only if its `empty` is "ask"),
+    and the scale of the drawing.
     """
     answers = read_answers(form, sheet.variant)
     promise = sheet_promise(access.activity, number)
@@ -137,11 +123,7 @@ def sent_class_sheet(
 
 
 def class_work(services: Services, access: StudentAccess, number: int) -> ClassWork:
-    """A student's work on sheet `number`, from 1; 404 if the activity has no such sheet.
-
-    The stored work is read unless `access` brings that of this very sheet. The sheet has the sizes of the draft, if
-    there is one, else those the student is given now.
-    """
+    """A student's work on sheet `number`, from 1; 404 if the activity has no such sheet."""
     if not 1 <= number <= len(access.activity.content.items):
         raise HTTPException(404)
     key = sheet_key_of(access.activity, access.student, number)
@@ -161,10 +143,7 @@ def require_open(access: StudentAccess) -> None:
 
 
 def not_open(access: StudentAccess) -> HTTPException:
-    """The 409, with a sentence, of an activity that accepts nothing.
-
-    Once it is closing or closed, `X-Refused: closed` tells the script of the page that nothing will be saved any more.
-    """
+    """The 409, with a sentence, of an activity that accepts nothing."""
     reason = {"X-Refused": "closed"} if access.phase in ("closing", "closed") else None
     return HTTPException(
         409,
@@ -191,18 +170,9 @@ def request_id(form: FormReader, answers: Answers) -> str:
 
 
 def _charge_once(services: Services, student_id: int) -> Callable[[Answers], None]:
-    """A function that charges the student's storage budget for the answers of an attempt on its first call, and then
-    does nothing.
-
-    It charges their bytes, at least BYTES_OF_ATTEMPT, and raises BudgetSpentError after hundreds of attempts within an
-    hour. A request makes one attempt, which may be tried again if another request comes first.
-    """
     is_charged = False
 
     def charge(answers: Answers) -> None:
-        """Charge for an attempt with these answers, unless that was done already; a charge that was refused is tried
-        again.
-        """
         nonlocal is_charged
         if not is_charged:
             services.storage.charge_student(student_id, max(BYTES_OF_ATTEMPT, bytes_of(answers)))

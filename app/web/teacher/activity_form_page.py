@@ -131,10 +131,8 @@ NEW_FORM = FormState()
 
 @router.get("/courses/{course_id:int}/activities/new")
 def show_new_activity_form(services: ServicesDep, access: EditableCourse, worksheet: str = "") -> Response:
-    """The form of a new activity with the default policies and, if the library has any, its first exit ticket chosen.
-
-    With the key of a `worksheet` of the library, the course or the teacher, that worksheet is chosen and its title is
-    the activity's; any other key is ignored.
+    """The form of a new activity with the default policies and, if the library has any, its first exit ticket
+    chosen.
     """
     texts = empty_texts(tuple(services.tickets), access.course.time_zone)
     if sheet := _materials(services, access).library.worksheets.get(worksheet):
@@ -145,11 +143,8 @@ def show_new_activity_form(services: ServicesDep, access: EditableCourse, worksh
 
 @router.post("/courses/{course_id:int}/activities")
 def add_activity(services: ServicesDep, access: EditableCourse, form: FormDep) -> Response:
-    """Add an activity as a draft, which only the staff sees, record it in the audit log, and redirect to its overview.
-
-    422 with the form as typed, and a sentence next to the first field that cannot be used. If a button only rearranges
-    the form, or Enter was pressed in the search, the form comes back as `_arrange_form` leaves it, and nothing is
-    stored.
+    """Add an activity as a draft, which only the staff sees, record it in the audit log, and redirect to its
+    overview.
     """
     texts = _form_texts(form)
     if _only_arranges(form):
@@ -175,15 +170,8 @@ def show_activity_form(services: ServicesDep, access: EditableActivity) -> Respo
 
 @router.post("/activities/{activity_id:int}")
 def change_activity(services: ServicesDep, access: EditableActivity, form: FormDep) -> Response:
-    """Save the form, record it in the audit log, and redirect to the overview; 422 as typed if a field cannot be used.
-
-    If a button only rearranges the form, or Enter was pressed in the search, the form comes back and nothing is stored.
-    A field that was left as the form showed it keeps its stored value, even if somebody has changed that since. Times
-    that would open a closed activity again are refused (422) until the form's `reopens` confirms that. If the activity
-    changes while this runs, the form is merged with the new state and tried again; 404 if it is deleted.
-
-    Other worksheets or another exit ticket make a new revision, unless the activity is still a draft; so do newer
-    versions, if the form asks for them. What students answered before stays with the revision they saw.
+    """Save the form, record it in the audit log, and redirect to the overview; 422 as typed if a field cannot be
+    used.
     """
     if _only_arranges(form):
         return _arrange_form(services, access, access.activity, _merged_texts(access, access.activity, form), form)
@@ -210,11 +198,8 @@ def change_activity(services: ServicesDep, access: EditableActivity, form: FormD
 
 
 def _save(store: Store, teacher: Teacher, activity: Activity, plan: Plan, content: Content) -> int | None:
-    """Store plan and content in one transaction with an entry in the audit log, also if neither differs, and return the
-    revision's number.
-
-    The entry says whether there is a new revision. None, and nothing is stored, if somebody has changed or deleted the
-    stored activity, so that it no longer equals `activity`.
+    """Store plan and content in one transaction with an entry in the audit log, also if neither differs, and return
+    the revision's number.
     """
     with store.transaction():
         if store.activities.locked(activity) != activity:
@@ -228,13 +213,6 @@ def _save(store: Store, teacher: Teacher, activity: Activity, plan: Plan, conten
 
 
 def _check_reopening(activity: Activity, plan: Plan, state: FormState, now: datetime) -> None:
-    """Raise ActivityFormError if the plan opens again an activity that has closed or is closing, unless the form
-    confirms it (`reopens`).
-
-    One that has closed counts if the plan has it in another phase, except with auto-submission due, which closes it at
-    once. One that is closing counts if the plan has it waiting or open, unless it was already closing when the form was
-    opened.
-    """
     after, phase = activity.changed(now, plan=plan), activity.phase(now)
     closing = phase == "closing" and state.shown_phase != "closing" and after.phase(now) in ("waiting", "open")
     if state.reopens or not (closing or activity.is_reopened_as(after, now)):
@@ -248,10 +226,6 @@ def _check_reopening(activity: Activity, plan: Plan, state: FormState, now: date
 
 
 def _merged_texts(access: CourseAccess, activity: Activity, form: FormReader) -> ActivityTexts:
-    """The fields as typed; a field left as the form showed it gets the value that is stored now.
-
-    What the form showed is in its "shown." fields; a form without them is taken as typed.
-    """
     typed, stored = _form_texts(form), texts_of(activity.plan, activity.content, access.course.time_zone)
     if form.optional("shown.title") is None:
         return typed
@@ -259,10 +233,6 @@ def _merged_texts(access: CourseAccess, activity: Activity, form: FormReader) ->
 
 
 def _with_exact_times(plan: Plan, texts: ActivityTexts, activity: Activity, time_zone: str) -> Plan:
-    """The plan, with the exact stored opening or closing time wherever the typed text is that of the stored time.
-
-    A text has no seconds, and in the hour that clocks repeat it could mean either of two times.
-    """
     stored = texts_of(activity.plan, activity.content, time_zone)
     times = {"opens": activity.plan.opens_at, "closes": activity.plan.closes_at}
     unchanged: dict[str, Any] = {f"{name}_at": time for name, time in times.items()
@@ -271,12 +241,6 @@ def _with_exact_times(plan: Plan, texts: ActivityTexts, activity: Activity, time
 
 
 def _form_texts(form: FormReader, prefix: str = "") -> ActivityTexts:
-    """The form's fields as single lines, "" for those not sent, and its worksheets with their models and tokens, in
-    order. Empty worksheet keys are dropped; that a worksheet exists is not checked.
-
-    A per cent sign at the end of `follow_share` is cut off. With the `prefix` "shown.", they are the values that the
-    form had when it was made, from its hidden fields.
-    """
     fields = {name: form.single_line(prefix + name) for name in FIELD_NAMES}
     fields["follow_share"] = fields["follow_share"].removesuffix("%").strip()
     sheets = tuple(
@@ -288,12 +252,6 @@ def _form_texts(form: FormReader, prefix: str = "") -> ActivityTexts:
 
 
 def _form_state(form: FormReader) -> FormState:
-    """What a form holds besides its fields: imported models, search, worksheets to bring up to date (`corrected`),
-    whether to take the new ticket, whether reopening is confirmed, and the phase that was shown.
-
-    The imported models' keys are not checked; repetitions and all after the first MAX_IMPORTED are dropped. Flags are
-    set by "yes" alone.
-    """
     return FormState(
         tuple(dict.fromkeys(form.all("imported")))[:MAX_IMPORTED],
         form.single_line("search"),
@@ -305,21 +263,15 @@ def _form_state(form: FormReader) -> FormState:
 
 
 def _only_arranges(form: FormReader) -> bool:
-    """Whether the form is to be shown again and not saved: a button for that, or Enter after the search was changed.
-
-    `searched` is the search that the form was made with.
-    """
     searched = form.raw("by") == "enter" and form.single_line("search") != form.single_line("searched")
     return bool(form.raw("arrange")) or searched
 
 
 def _materials(services: Services, access: CourseAccess) -> OwnMaterials:
-    """What the teacher may use in the course: the library, the course's materials and the teacher's."""
     return materials_for_course(services.library, services.tickets, services.store, access.course, access.teacher)
 
 
 def _with_models(services: Services, library: Library, texts: ActivityTexts, imported: Sequence[str] = ()) -> Library:
-    """The library with the imported models that worksheets or `imported` name; other keys are ignored."""
     for key in (*(sheet.model for sheet in texts.worksheets), *imported):
         library = library_with_model(library, services.store, key)
     return library
@@ -333,7 +285,6 @@ def _refused_form(
     form: FormReader,
     error: ActivityFormError,
 ) -> Response:
-    """The form as typed, with the sentence of `error` next to its field (422)."""
     page = _activity_form_page(services, access, activity, texts, _form_state(form))
     page = replace(page, problem=str(error), field=error.field, import_text=form.single_line("import"))
     return render("teacher/activity_form.html", page, 422)
@@ -342,14 +293,6 @@ def _refused_form(
 def _arrange_form(
     services: Services, access: CourseAccess, activity: Activity | None, texts: ActivityTexts, form: FormReader
 ) -> Response:
-    """The form as typed, after what the pressed button (`arrange`) asks for; nothing is saved.
-
-    "up KEY" and "down KEY" move a worksheet by one place, and a sentence says where it is now. Whatever the button, the
-    model whose key is in the field `import`, alone or at the end of an address, is added to all menus, and the field
-    comes back empty; else it comes back as typed. Only the button "import" says so if there is no such model, or no
-    room for it. Of the models imported before and this one, those after the first MAX_IMPORTED are dropped, and those
-    that no longer exist.
-    """
     action, _space, key = form.raw("arrange").partition(" ")
     texts, import_text = _moved(texts, key, {"up": -1, "down": 1}.get(action, 0)), form.single_line("import")
     typed = import_text.rstrip("/").rpartition("/")[2]
@@ -370,9 +313,6 @@ def _arrange_form(
 
 
 def _moved(texts: ActivityTexts, key: str, steps: int) -> ActivityTexts:
-    """The texts with worksheet `key` moved down by `steps`, up if negative; unchanged if it is not chosen, or would
-    move past either end.
-    """
     sheets = list(texts.worksheets)
     place = next((index for index, sheet in enumerate(sheets) if sheet.key == key), None)
     if place is None or not 0 <= place + steps < len(sheets):
@@ -382,7 +322,6 @@ def _moved(texts: ActivityTexts, key: str, steps: int) -> ActivityTexts:
 
 
 def _place_in_words(page: ActivityFormPage, key: str) -> str:
-    """Which place a worksheet has now: "One head of GPT-2 is number 2 of 3."; empty for a key that is not chosen."""
     places = [(number, sheet.title) for number, sheet in enumerate(page.chosen, start=1) if sheet.texts.key == key]
     sentence = _("{title} is number {number} of {count}.")
     return "".join(sentence.format(title=title, number=number, count=len(page.chosen)) for number, title in places)
@@ -395,13 +334,6 @@ def _activity_form_page(
     texts: ActivityTexts,
     state: FormState = NEW_FORM,
 ) -> ActivityFormPage:
-    """The form filled in with these texts, with every worksheet that is not chosen and every exit ticket to choose
-    from.
-
-    `activity` is None for a new one. Chosen worksheets that neither the activity nor the library, the course or the
-    teacher has any more are left out. Newer versions of worksheets, and of the ticket while it is the chosen one, are
-    offered only once the activity is no draft.
-    """
     materials = _materials(services, access)
     offer = offer_of(materials.library, materials.tickets, services.store, activity)
     library = _with_models(services, offer.library, texts, state.imported)
@@ -437,12 +369,6 @@ def _activity_form_page(
 def _worksheet_groups(
     library: Library, materials: OwnMaterials, access: CourseAccess, texts: ActivityTexts, state: FormState
 ) -> tuple[ChoiceGroup, ...]:
-    """The worksheets that are not chosen in `texts`: the course's, the teacher's, then the others by topic; no empty
-    groups. Topics and the worksheets of a group are in the order of `library`.
-
-    The search in `state` looks at title, topic, default model and the group's heading. What it doesn't find stays in
-    the list, marked as not found.
-    """
     topics = {topic: library.wording.topics[topic].name for topic in library.topics}
     headings = {"course": _("This course’s worksheets"), "mine": _("My worksheets"), **topics}
     groups: dict[str, list[FormChoice]] = {group: [] for group in headings}
@@ -459,12 +385,6 @@ def _worksheet_groups(
 def _ticket_groups(
     offer: Offer, materials: OwnMaterials, access: CourseAccess, texts: ActivityTexts, state: FormState
 ) -> tuple[ChoiceGroup, ...]:
-    """The exit tickets in groups: the library's (without a heading), the course's, the teacher's; no empty groups.
-    Tickets of a group are in the order of `offer`.
-
-    The search looks at title and heading. What it doesn't find stays in the list, marked as not found; the chosen
-    ticket always counts as found. Only the course's and the teacher's tickets have links.
-    """
     headings = {"library": "", "course": _("This course’s exit tickets"), "mine": _("My exit tickets")}
     groups: dict[str, list[FormChoice]] = {group: [] for group in headings}
     for ticket in offer.tickets.values():
@@ -479,9 +399,6 @@ def _ticket_groups(
 
 
 def _owner(materials: OwnMaterials, access: CourseAccess, key: str) -> Literal["course", "mine", ""]:
-    """Who owns the usable material with this key: "course", or "mine" if it is not this course's; "" if there is none,
-    as for the library's.
-    """
     material = materials.by_key.get(key)
     if material is None:
         return ""
@@ -489,12 +406,10 @@ def _owner(materials: OwnMaterials, access: CourseAccess, key: str) -> Literal["
 
 
 def _finds(search: str, words: str) -> bool:
-    """Whether every word of a search occurs in `words`, ignoring case; an empty search finds everything."""
     return all(word in words.casefold() for word in search.casefold().split())
 
 
 def _unusable(services: Services, access: CourseAccess, own: OwnMaterials) -> tuple[str, ...]:
-    """A sentence with title and reason for each material of the course or the teacher that cannot be used now."""
     if not own.unusable:
         return ()
     materials = services.store.materials.usable_in(access.course, access.teacher)
@@ -507,12 +422,6 @@ def _unusable(services: Services, access: CourseAccess, own: OwnMaterials) -> tu
 
 
 def _sheet_link(materials: OwnMaterials, key: str, texts: WorksheetTexts | None = None) -> str:
-    """The address of a worksheet as it is now: its material page, or its sheet in the library; "" if it is neither a
-    usable material nor in the library.
-
-    A library sheet opens with the model and tokens of `texts`, if either is filled in; `texts` is ignored for a
-    material.
-    """
     if material := materials.by_key.get(key):
         return url_for("show_material", material_id=material.id)
     chosen = {"model": texts.model, "tokens": texts.tokens} if texts and (texts.model or texts.tokens) else {}
@@ -522,16 +431,6 @@ def _sheet_link(materials: OwnMaterials, key: str, texts: WorksheetTexts | None 
 def _worksheet_view(
     library: Library, texts: WorksheetTexts, link: str, has_newer: bool, state: FormState
 ) -> WorksheetView:
-    """A chosen worksheet as the form shows it, by its definition in `library`: what is typed for it, title, menu of
-    models, default model and tokens, link, remark, and whether its boxes show which line is wrong (`gives_line_away`).
-
-    The title is that for the model in `texts`, or the worksheet's if that model is missing or refused. The remark says
-    that the sheet is longer than the model's context; it is "" if it is not, or if model or tokens cannot be used.
-    Tokens that are no whole number up to MAX_REMARKED count as empty.
-
-    `link` is passed on. `has_newer` flags that a newer definition exists, which is not shown; `takes_newer` is set if,
-    besides, `state.corrections` has the worksheet.
-    """
     sheet = library.worksheets[texts.key]
     fits = texts.model in library.models and library.refusal(sheet.key, texts.model) is None
     title = library.variant(sheet.key, texts.model).title if fits else sheet.title

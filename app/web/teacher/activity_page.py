@@ -65,14 +65,6 @@ def show_activity(request: Request, services: ServicesDep, access: StaffActivity
 
 
 def _activity_page(request: Request, services: Services, access: permissions.ActivityAccess) -> ActivityPage:
-    """The overview without a notice or problem.
-
-    The roster and who has extra time are there only if the teacher may edit. The courses to duplicate it to are those
-    that the teacher may edit, the activity's first, then the newest; only instructors of this course get them.
-    `telling` has the titles of worksheets whose boxes show which line is wrong (`gives_line_away`); it is empty if
-    students can check freely. It also has how many students came, and the closing menu how many have a draft without a
-    handed-in attempt.
-    """
     activity, store = access.activity, services.store
     working = store.classwork.count_working(activity.id, [item.sheet_key for item in activity.content.items])
     students = store.roster.students(access.course) if access.can_edit else ()
@@ -99,11 +91,6 @@ def _activity_page(request: Request, services: Services, access: permissions.Act
 def open_activity(services: ServicesDep, access: EditableActivity) -> Response:
     """Set the activity to open, whatever its state, and redirect to its overview; students come in from its opening
     time on.
-
-    It is recorded in the audit log. A draft is frozen again first, from the library and the materials of the course and
-    the teacher as they are now; what no longer exists stays as it was frozen when the draft was saved. A closing time
-    that has passed, or that would have the activity closing now, is dropped. What another teacher saves meanwhile
-    stays; 404 if the activity is deleted meanwhile.
     """
     store = services.store
     materials = materials_for_course(services.library, services.tickets, store, access.course, access.teacher)
@@ -120,13 +107,8 @@ def open_activity(services: ServicesDep, access: EditableActivity) -> Response:
 
 @router.post("/activities/{activity_id:int}/close")
 def close_activity(store: StoreDep, access: EditableActivity, form: FormDep) -> Response:
-    """Set the closing time to `minutes` from now, earlier or later than it was, or a few seconds (UNDO_TIME) if that is
-    0 or empty; until then, but at least for UNDO_TIME, it can be undone.
-
-    All work stays. An activity whose opening time has not come closes at once. Nothing changes for a draft, for an
-    activity that is closing or has closed, and with 0 minutes for one that closes in those few seconds anyway;
-    otherwise it is recorded in the audit log. 422, and nothing is closed, for what is no whole number up to
-    MAX_MINUTES. Redirects as `_back_to_where_it_was_pressed` does.
+    """Set the closing time to `minutes` from now, earlier or later than it was, or a few seconds (UNDO_TIME) if that
+    is 0 or empty.
     """
     typed = form.raw("minutes")
     minutes = whole_number(typed, MAX_MINUTES) if typed else 0
@@ -144,9 +126,7 @@ def close_activity(store: StoreDep, access: EditableActivity, form: FormDep) -> 
 @router.post("/activities/{activity_id:int}/undo-close")
 def undo_close(store: StoreDep, access: EditableActivity, form: FormDep) -> Response:
     """Restore the times from before Close was pressed (several presses in quick succession are undone together), and
-    record it in the audit log; if it is too late, nothing changes.
-
-    Redirects to the overview, which says if it was too late, or to the presenter view, which does not.
+    record it in the audit log.
     """
     with store.transaction():
         undone = undo_last_close(store, access.activity)
@@ -156,7 +136,6 @@ def undo_close(store: StoreDep, access: EditableActivity, form: FormDep) -> Resp
 
 
 def _back_to_where_it_was_pressed(access: permissions.ActivityAccess, form: FormReader, done: str = "") -> Response:
-    """Redirect to the presenter view if the form's `back` is one of its views, else to the overview with `done`."""
     view = form.raw("back")
     if view in ("code", "progress"):
         return RedirectResponse(url_for("show_presenter", activity_id=access.activity.id, view=view), 303)
@@ -166,11 +145,7 @@ def _back_to_where_it_was_pressed(access: permissions.ActivityAccess, form: Form
 
 @router.post("/activities/{activity_id:int}/extra-time")
 def give_extra_time(request: Request, services: ServicesDep, access: EditableActivity, form: FormDep) -> Response:
-    """Set how many minutes longer the activity is open for a student, 0 for none, and record it in the audit log.
-
-    Redirects to the overview. 422 with the overview, the form as typed and a sentence if `minutes` is not a whole
-    number up to MAX_MINUTES, or `student` is not the id of a student on the course's roster.
-    """
+    """Set how many minutes longer the activity is open for a student, 0 for none, and record it in the audit log."""
     typed, chosen = form.single_line("minutes"), form.single_line("student")
     minutes = whole_number(typed, MAX_MINUTES)
     students = {str(student.id): student for student in services.store.roster.students(access.course)}

@@ -70,12 +70,7 @@ class ActivityPreviewPage:
 
 
 def preview_access(services: ServicesDep, access: StaffActivity, example: str = "1") -> StudentAccess:
-    """The activity as it will be once open, for its course's staff, with the made-up student number `example`.
-
-    That is the nearest number from 1 to MAX_EXAMPLES, or 1 for other text; the student's name has it if each student
-    gets other numbers. A draft is shown with its worksheets and ticket as they are defined now. Opening time, past
-    closing times and extra time don't count, nor does the activity's state.
-    """
+    """The activity as it will be once open, for its course's staff, with the made-up student number `example`."""
     number = clamped_number(example, MAX_EXAMPLES)
     name = _("Example student {number}") if access.activity.policies.variants == "per_student" else _("Example student")
     student = Student(-number, access.course.id, name.format(number=number), None, None)
@@ -90,10 +85,7 @@ Preview = Annotated[StudentAccess, Depends(preview_access)]
 
 @router.get("/activities/{activity_id:int}/preview")
 def preview_activity(access: Preview) -> Response:
-    """The list of sheets and the ticket, as students see it, with the rules; nothing is stored.
-
-    Redirects to the sheet if there is one sheet and no ticket, and to the ticket if there are no sheets.
-    """
+    """The list of sheets and the ticket, as students see it, with the rules; nothing is stored."""
     content = access.activity.content
     if len(content.items) == 1 and content.ticket is None:
         return RedirectResponse(access.links.sheet(1), 303)
@@ -134,14 +126,7 @@ def check_preview_example(
 def press_in_preview(
     request: Request, services: ServicesDep, access: Preview, form: FormDep, number: int, what: str
 ) -> Response:
-    """The sheet after a button was pressed, as a student would get it; nothing is stored.
-
-    `what` is "check", "hint" or "hand-in"; "save", which returns the drawing alone; "closed", which shows the sheet
-    after the activity has closed; "open", which shows it as still open; or "fill", which fills it in by the form's
-    `misconception`, and checks it if a student could. 404 for anything else, and if there is no such sheet. A refused
-    action gets the same answer as a student's. The returned form carries all attempts so far; with "closed", without
-    what closing auto-submitted.
-    """
+    """The sheet after a button was pressed, as a student would get it; nothing is stored."""
     requested = _posted(services, access, form, number)
     held = form.single_line("misconception")
     if what == "fill":
@@ -177,11 +162,7 @@ def preview_ticket(services: ServicesDep, access: Preview) -> Response:
 
 @router.post("/activities/{activity_id:int}/preview/ticket")
 def press_ticket_in_preview(services: ServicesDep, access: Preview, form: FormDep) -> Response:
-    """The ticket's page after handing in, as a student sees it; nothing is stored. 404 without an exit ticket.
-
-    422 with the ticket as typed and a sentence on each of the `ticket_problems`: required answers or enough optional
-    ones are missing, nothing is answered, or a choice cannot be made.
-    """
+    """The ticket's page after handing in, as a student sees it; nothing is stored. 404 without an exit ticket."""
     page = make_ticket_page(services.store, access, "", False)
     typed = read_ticket_form(form, page.ticket)
     if problems := ticket_problems(page.ticket, typed):
@@ -191,11 +172,6 @@ def press_ticket_in_preview(services: ServicesDep, access: Preview, form: FormDe
 
 
 def _at_a_time(activity: Activity, now: datetime, *, closed: bool) -> Activity:
-    """The activity as if it were open at `now`, without an opening time, and without a closing time that has passed.
-
-    If `closed`, it is instead as if it and its late window had closed a moment ago, and unfinished work been
-    auto-submitted at `now`. In both cases there is no extra time, and the teacher has not shown the answers early.
-    """
     plan = activity.plan
     closes_at = plan.closes_at if plan.closes_at and plan.closes_at > now else None
     if closed:
@@ -218,18 +194,12 @@ _ACTIONS: Mapping[str, Action] = {
 
 
 def _sheet(services: Services, access: StudentAccess, number: int) -> StudentSheet:
-    """Sheet `number`, from 1, as the example student has it; 404 if the activity has fewer."""
     if not 1 <= number <= len(access.activity.content.items):
         raise HTTPException(404)
     return sheet_with_sizes(services.library, services.store, access.activity, access.student, number, None)
 
 
 def _posted(services: Services, access: StudentAccess, form: FormReader, number: int) -> ClassSheetRequest:
-    """The sheet that a form was sent from, with what it sent, and the attempts that it carries, graded again; 404 for a
-    number without a sheet.
-
-    Each of these attempts counts as made one second ago.
-    """
     sheet = _sheet(services, access, number)
     work = PreviewWork(sheet, (), access.now - timedelta(seconds=1))
     for answers, handed_in in _carried(form, access.activity, sheet):
@@ -240,10 +210,7 @@ def _posted(services: Services, access: StudentAccess, form: FormReader, number:
 
 
 def _filled_in(requested: ClassSheetRequest, misconception: str) -> ClassSheetRequest:
-    """The sheet as sent by somebody who holds the misconception: its texts in place of those in the same boxes.
-
-    Other texts stay; all do if the misconception does not show on this sheet.
-    """
+    """The sheet as sent by somebody who holds the misconception: its texts in place of those in the same boxes."""
     answers = {**requested.typed, **mistaken_texts(requested.variant).get(misconception, {})}
     sent = replace(requested.sent, answers=answers) if requested.sent else None
     return replace(requested, typed=answers, sent=sent)
@@ -254,9 +221,6 @@ def _example(services: Services, access: StudentAccess, number: int, kind: str, 
 
 
 def _closed(requested: ClassSheetRequest) -> ClassSheetRequest:
-    """The sheet after the activity has closed, with what was typed auto-submitted if a student's draft would be, as
-    `sheet_actions.auto_submit` decides. It counts as typed in time.
-    """
     work, last, key, access = requested.work, requested.work.last, requested.sheet.key, requested.access
     typed = StudentDraft(key.student_id, key.sheet_key, requested.sheet.sizes, requested.typed, access.now)
     unfinished = UnfinishedWork(
@@ -273,12 +237,6 @@ def _closed(requested: ClassSheetRequest) -> ClassSheetRequest:
 
 
 def _carried(form: FormReader, activity: Activity, sheet: StudentSheet) -> Sequence[tuple[Mapping[str, str], bool]]:
-    """The attempts that the form carries, oldest first, each as its answers by box and whether it was handed in.
-
-    What is no list in JSON gives none, and malformed attempts are dropped. Boxes that the sheet lacks are dropped, and
-    those that an attempt lacks are "". Only the last attempts are kept: as many as the policies allow or, if they allow
-    any number, MAX_ATTEMPTS_EXPLAINED.
-    """
     try:
         carried: Any = json.loads(form.raw("carried", MAX_BODY) or "[]")
     except (ValueError, RecursionError):
@@ -293,10 +251,6 @@ def _carried(form: FormReader, activity: Activity, sheet: StudentSheet) -> Seque
 
 
 def _known_answers(sheet: StudentSheet, texts: Mapping[object, object]) -> Mapping[str, str]:
-    """The text of every box and open question of the sheet, cut to what it may hold, "" if `texts` lacks it.
-
-    Texts under other names are dropped.
-    """
     boxes = {name: str(texts.get(name, ""))[:MAX_BOX_TEXT] for name in sheet.variant.blanks_by_name}
     questions = (question_name(question.key) for question in sheet.variant.worksheet.questions)
     return boxes | {name: str(texts.get(name, ""))[:MAX_ANSWER] for name in questions}

@@ -35,20 +35,14 @@ class CourseListPage:
 
 @router.get("/courses")
 def list_courses(store: StoreDep, teacher: SignedIn, done: str = "") -> Response:
-    """Every course that the teacher is on the staff of, archived ones too, and the form that adds one.
-
-    `done` chooses a sentence: see CourseListPage.
-    """
+    """Every course that the teacher is on the staff of, archived ones too, and the form that adds one."""
     page = CourseListPage(teacher, store.courses.taught_by(teacher), time_zone_names(), done=done)
     return render("teacher/course_list.html", page)
 
 
 @router.post("/courses")
 def add_course(store: StoreDep, teacher: SignedIn, form: FormDep) -> Response:
-    """Add a course, with the teacher as its instructor, and redirect to its page; nothing goes to the audit log.
-
-    422 with the list of courses and the form as typed for an empty title or an unknown time zone.
-    """
+    """Add a course, with the teacher as its instructor, and redirect to its page; nothing goes to the audit log."""
     title, zone = form.single_line("title"), form.single_line("zone", MAX_TIME_ZONE_LENGTH)
     if problem := settings_problem(title, zone):
         page = CourseListPage(

@@ -36,7 +36,6 @@ UNDO_OFFERED = timedelta(days=2)  # after an import
 @dataclass(frozen=True)
 class IdleNewcomers:
     """Students who joined with the code and have done nothing: how many, the first names, and how many others.
-
     `newest` is the highest of their ids.
     """
 
@@ -73,11 +72,7 @@ class CoursePage:
 
 @router.get("/courses/{course_id:int}")
 def show_course(request: Request, services: ServicesDep, access: StaffCourse, done: str = "") -> Response:
-    """A course's page for its staff, with the sentence for a known `done`, else that of `_roster_notice`.
-
-    The counts for that, and the `page` of the roster, come from the query. While the browser still has the cookie of a
-    new invitation to this course, a teacher who may edit the course sees the invitation's link and e-mail address.
-    """
+    """A course's page for its staff, with the sentence for a known `done`, else that of `_roster_notice`."""
     notices = {
         "restored": _("The course is restored."),
         "copied": _("This is the copy. Its activities are drafts until you open them."),
@@ -100,9 +95,7 @@ def show_course(request: Request, services: ServicesDep, access: StaffCourse, do
 
 @router.post("/courses/{course_id:int}")
 def change_course(store: StoreDep, access: EditableCourse, form: FormDep) -> Response:
-    """Change title and time zone, and redirect to the course; nothing goes to the audit log. 422 with the form as typed
-    and a sentence, and no change, for an empty title or an unknown time zone.
-    """
+    """Change title and time zone, and redirect to the course."""
     title, zone = form.single_line("title"), form.single_line("zone", MAX_TIME_ZONE_LENGTH)
     if problem := settings_problem(title, zone):
         page = _course_page(store, access, problem=problem, problem_form="settings", title=title, zone=zone)
@@ -113,11 +106,7 @@ def change_course(store: StoreDep, access: EditableCourse, form: FormDep) -> Res
 
 @router.post("/courses/{course_id:int}/staff")
 def invite_to_staff(request: Request, services: ServicesDep, access: EditableCourse, form: FormDep) -> Response:
-    """Make an invitation to the staff, record it in the audit log, and redirect to the course, which shows its link.
-
-    No e-mail is sent. It makes its holder an assistant unless the form's `role` is "instructor". 422 with the page and
-    the address as typed for what is no e-mail address.
-    """
+    """Make an invitation to the staff, record it in the audit log, and redirect to the course, which shows its link."""
     store, typed = services.store, form.single_line("email", MAX_EMAIL_INPUT)
     email = parse_email(typed)
     if email is None:
@@ -133,11 +122,7 @@ def invite_to_staff(request: Request, services: ServicesDep, access: EditableCou
 
 @router.post("/courses/{course_id:int}/staff/{teacher_id:int}/remove")
 def remove_from_staff(store: StoreDep, access: EditableCourse, teacher_id: int) -> Response:
-    """Take a teacher off the staff, record it in the audit log, and redirect to the course.
-
-    Teachers who remove themselves go to their list of courses instead. 404 for somebody who is not on the staff, 409
-    with the page, and nobody is removed, for the last instructor.
-    """
+    """Take a teacher off the staff, record it in the audit log, and redirect to the course."""
     if teacher_id not in {member.teacher_id for member in store.courses.staff(access.course)}:
         raise HTTPException(404)
     with store.transaction():
@@ -153,7 +138,6 @@ def remove_from_staff(store: StoreDep, access: EditableCourse, teacher_id: int) 
 
 
 def _roster_notice(counts: Mapping[str, str]) -> str:
-    """What an address says was done to the roster, by the counts in its query."""
     numbers = {name: whole_number(text, MAX_ROSTER_COUNT) or 0 for name, text in counts.items()}
     if "added" in counts:
         added, named, numbered = (numbers.get(key, 0) for key in ("added", "renamed", "numbered"))
@@ -174,9 +158,6 @@ def _roster_notice(counts: Mapping[str, str]) -> str:
 
 
 def _idle_newcomers(students: Sequence[Student]) -> IdleNewcomers | None:
-    """How many students these are, the names of the first NAMES_SHOWN in their order, how many more there are, and the
-    highest id of all; None for no students.
-    """
     if not students:
         return None
     names = tuple(student.name for student in students[:NAMES_SHOWN])
@@ -185,12 +166,6 @@ def _idle_newcomers(students: Sequence[Student]) -> IdleNewcomers | None:
 
 
 def _course_page(store: Store, access: permissions.CourseAccess, page: str = "", **texts: str) -> CoursePage:
-    """The course as it is now: activities with their phases, page `page` of the roster, how many have joined, and the
-    staff; `texts` are further fields of the page by name.
-
-    Only those who may edit get the idle newcomers and the last import, which is left out once it is older than
-    UNDO_OFFERED.
-    """
     course, now = access.course, store.now()
     activities = tuple((activity, activity.phase(now)) for activity in store.activities.of_course(course))
     students, joined = store.roster.count(course)

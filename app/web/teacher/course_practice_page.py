@@ -46,9 +46,8 @@ class PracticeChoice:
 
 @dataclass(frozen=True)
 class StudentPractice:
-    """How far a student is: the levels, how many sheets, how many of them were right, and the ideas.
-
-    `levels` and `ideas` are as on the student's map of practice, empty for a record that can no longer be read.
+    """How far a student is: the levels, how many sheets, how many of them were right, and the ideas. `levels` and
+    `ideas` are as on the student's map of practice, empty for a record that can no longer be read.
     """
 
     name: str
@@ -129,11 +128,7 @@ def show_course_practice(services: ServicesDep, access: StaffCourse, done: str =
 
 @router.post("/courses/{course_id:int}/practice")
 def save_course_practice(services: ServicesDep, access: EditableCourse, form: FormDep) -> Response:
-    """Save what is practised, or with `end` delete the practice and the students' progress in it.
-
-    Both are recorded in the audit log, and lead back to the page. Unknown topics, and worksheets that are not the
-    course's, are ignored; 422 with the choices as ticked, and nothing stored, if `_problem` has a sentence.
-    """
+    """Save what is practised, or with `end` delete the practice and the students' progress in it."""
     store, course = services.store, access.course
     if form.raw("end"):
         with store.audit_log.recording(access.teacher, AuditAction.PRACTICE_ENDED, course):
@@ -152,12 +147,6 @@ def save_course_practice(services: ServicesDep, access: EditableCourse, form: Fo
 
 
 def _problem(library: Library, practice: CoursePractice, titles: Mapping[str, str]) -> str:
-    """Why these choices cannot be practised, or "": the first of more than MAX_PRACTICE_SHEETS worksheets, worksheets
-    that `library` lacks, since they cannot be used now, worksheets that no level has, since their tokens are columns,
-    and nothing chosen.
-
-    Worksheets are named by their `titles`, which have every chosen key.
-    """
     if len(practice.worksheets) > MAX_PRACTICE_SHEETS:
         return _("Choose at most {most} own worksheets.").format(most=MAX_PRACTICE_SHEETS)
     if unusable := [titles[key] for key in practice.worksheets if key not in library.worksheets]:
@@ -176,12 +165,6 @@ def _practice_page(
     practice: CoursePractice | None,
     typed: CoursePractice | None = None,
 ) -> CoursePracticePage:
-    """The page of a course that practises `practice`, or nothing (None), with every topic and every worksheet of the
-    course to choose from, and how far its students are.
-
-    Ticked are the topics and worksheets of `typed`, else of `practice`, else all topics and no worksheet. Levels, ideas
-    and students are those of the stored `practice`, not of `typed`.
-    """
     store, course, library = services.store, access.course, services.library
     ticked = typed or practice or CoursePractice(library.topics)
     topics = [PracticeChoice(key, library.wording.topics[key].name, key in ticked.topics) for key in library.topics]
@@ -206,10 +189,6 @@ def _practice_page(
 def _students(
     services: Services, course: Course, practice: CoursePractice, roster: tuple[Student, ...]
 ) -> tuple[StudentPractice, ...]:
-    """How far each student is, in the roster's order; students without a record of practice are left out.
-
-    Empty if the practice has no levels.
-    """
     records = services.store.roster.practice_records(course)
     library = practice_library(services.library, services.store, course, practice)
     if not practice_levels(library):
@@ -218,9 +197,6 @@ def _students(
 
 
 def _student(library: Library, student: Student, text: str) -> StudentPractice:
-    """How far a student with the record `text` is: name, number, levels, how many sheets were done and how many were
-    right, and ideas. A record that can no longer be read gives 0 sheets, no levels and no ideas.
-    """
     number, name = student.roster_key or "", student.name
     try:
         practice = Practice(library, read_record(text))
@@ -232,11 +208,6 @@ def _student(library: Library, student: Student, text: str) -> StudentPractice:
 
 
 def _course_ideas(students: tuple[StudentPractice, ...]) -> Iterator[CourseIdea]:
-    """Each idea, with how many students have it as solid, as growing and as one to practise again; ideas that are "new"
-    for all are left out.
-
-    Students whose record cannot be read do not count.
-    """
     for views in zip(*(student.ideas for student in students if student.ideas), strict=True):
         states = Counter(view.state for view in views)
         if states["new"] < len(views):
@@ -244,11 +215,6 @@ def _course_ideas(students: tuple[StudentPractice, ...]) -> Iterator[CourseIdea]
 
 
 def _course_levels(students: tuple[StudentPractice, ...]) -> Iterator[CourseLevel]:
-    """Each level, with how many students passed it, how many are on it, and how many got something on it wrong; none if
-    no student has a record.
-
-    Students whose record cannot be read do not count.
-    """
     for views in zip(*(student.levels for student in students if student.levels), strict=True):
         states = Counter(view.state for view in views)
         missed = sum(bool(view.missed) for view in views)

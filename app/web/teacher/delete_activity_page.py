@@ -42,10 +42,8 @@ def show_delete_activity(store: StoreDep, access: EditableActivity) -> Response:
 
 @router.post("/activities/{activity_id:int}/delete")
 def delete_activity(store: StoreDep, access: EditableActivity, form: FormDep) -> Response:
-    """Delete the activity for good, with all work in it, record that with its title in the audit log of its course, and
-    redirect to the course.
-
-    422 with the page, and nothing is deleted, unless its title was typed in the same case; runs of spaces count as one.
+    """Delete the activity for good, with all work in it, record that with its title in the audit log of its course,
+    and redirect to the course.
     """
     title = " ".join(access.activity.plan.title.split())
     typed = form.single_line("title")
@@ -59,12 +57,8 @@ def delete_activity(store: StoreDep, access: EditableActivity, form: FormDep) ->
 
 @router.post("/activities/{activity_id:int}/duplicate")
 def duplicate(services: ServicesDep, access: InstructorActivity, form: FormDep) -> Response:
-    """Add a draft with the same content and rules, without date and times, to a course, record it in the audit log, and
-    redirect to its form.
-
-    The form's `course` is the course's id; if that is empty, it is the activity's course, where the title gets "(copy)"
-    at its end. The teacher must be an instructor of both courses, and the one that gets the draft may not be archived:
-    404, 403 or 409, as from `require_editable_course`. Its worksheets stay as they were frozen.
+    """Add a draft with the same content and rules, without date and times, to a course, record it in the audit log,
+    and redirect to its form.
     """
     store, typed = services.store, form.raw("course")
     course_id = (whole_number(typed, LARGEST_ID) or 0) if typed else access.course.id
@@ -81,7 +75,6 @@ def duplicate(services: ServicesDep, access: InstructorActivity, form: FormDep) 
 def _delete_activity_page(
     store: Store, access: permissions.ActivityAccess, typed: str = "", problem: str = ""
 ) -> DeleteActivityPage:
-    """How many students came, how many attempts they made and how many exit tickets they handed in."""
     came = store.classwork.attendance(access.activity.id)
     attempts = store.grades.count_attempts(access.activity.id)
     return DeleteActivityPage(access, len(came), attempts, sum(each.ticket_in for each in came), typed, problem)

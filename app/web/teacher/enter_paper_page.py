@@ -64,17 +64,7 @@ def show_paper_form(services: ServicesDep, access: EditableActivity, sheet: str 
 
 @router.post("/activities/{activity_id:int}/paper")
 def enter_paper_answers(services: ServicesDep, access: EditableActivity, form: FormDep) -> Response:
-    """Show the marks of each line and what it would replace; with the button "store", store the ticked lines that are
-    clear, and record that once in the audit log.
-
-    A tick is a line's token, which changes with the line and with the student's attempts: then the line is shown again
-    instead of stored. Lines that were stored before are listed apart. At first, all clear lines are ticked except
-    doubtful ones; after "store", the lines that are left are not.
-
-    422 if some line is not clear, or if "store" finds new lines and no valid tick; ticked lines are stored all the
-    same. 422 before reading any line: in a draft, without a worksheet, without lines or with too many, and for a code
-    that names no sheet of the activity.
-    """
+    """Show the marks of each line and what it would replace."""
     paper_import = _paper_import(services, access, form)
     code, typed = paper_import.code, form.raw("typed", MAX_WORK)
     page = replace(_enter_paper_page(services, access, paper_import.sheet_number, code), typed=typed)
@@ -126,12 +116,6 @@ def enter_paper_answers(services: ServicesDep, access: EditableActivity, form: F
 
 
 def _paper_import(services: Services, access: permissions.ActivityAccess, form: FormReader) -> PaperImport:
-    """The import that a form asks for: its worksheet, its code, and the students picked for lines that were unclear.
-
-    `sheet` counts from 1; the nearest number that exists is used, 1 for other text, and 0 if the activity has no
-    sheets. The repeated fields "label" and "who" are paired in order, so that a label may have several ids of students,
-    which are not checked here; a field without a partner is ignored.
-    """
     chosen = dict[str, list[str]]()
     for label, student_id in _picks(form):
         chosen.setdefault(label, []).append(student_id)
@@ -142,19 +126,12 @@ def _paper_import(services: Services, access: permissions.ActivityAccess, form: 
 
 
 def _picks(form: FormReader) -> tuple[tuple[str, str], ...]:
-    """The fields "label" and "who" in pairs, in the order sent."""
     return tuple(zip(form.all("label"), form.all("who"), strict=False))
 
 
 def _enter_paper_page(
     services: Services, access: permissions.ActivityAccess, number: int, code: str = ""
 ) -> EnterPaperPage:
-    """The form for worksheet `number`, from 1: its title, the order of its blanks, and all students of the course, each
-    with whether they have handed this sheet in.
-
-    `number` is 0 for an activity without worksheets: then there is no title and no order of blanks, and nobody has
-    handed anything in.
-    """
     activity, store = access.activity, services.store
     titles = worksheet_titles(activity.content)
     handed_in = students_handed_in(store, activity, number) if number else frozenset[int]()

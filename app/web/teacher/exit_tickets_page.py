@@ -45,9 +45,7 @@ class TicketGroupView:
 @dataclass(frozen=True)
 class TicketQuestionView:
     """One question of the ticket: its choices, and those of its free texts that are on this page of the list.
-
-    `names` are those of the students who made each choice, where the ticket is not anonymous. `count` is how many
-    answers it has: all choices, and the free texts that match the filter, on all pages.
+    `names` are those of the students who made each choice, where the ticket is not anonymous.
     """
 
     key: str
@@ -71,10 +69,7 @@ class TicketFilter:
         return {name: value for name, value in (("q", self.q), ("show", self.mark)) if value}
 
     def matches(self, group: TicketGroup) -> bool:
-        """Whether a group has the mark, or is not hidden if `mark` is None, and its text contains every word of `q`.
-
-        Case is ignored, and a word may be part of a longer one. A hidden group can match another mark.
-        """
+        """Whether a group has the mark, or is not hidden if `mark` is None, and its text contains every word of `q`."""
         is_marked = getattr(group, self.mark) if self.mark else not group.hidden
         text = group.text.casefold()
         return is_marked and all(word in text for word in self.q.casefold().split())
@@ -106,10 +101,7 @@ class ExitTicketFragment:
 
 
 def ticket_filter(q: str = "", show: str = "") -> TicketFilter:
-    """The filter that an address asks for: the first MAX_SEARCH_LENGTH characters of `q`, and the mark in `show`.
-
-    Unprintable characters of `q` are dropped, and space around it. A `show` that is not in TICKET_MARKS means no mark.
-    """
+    """The filter that an address asks for: the first MAX_SEARCH_LENGTH characters of `q`, and the mark in `show`."""
     words = "".join(char for char in q[:MAX_SEARCH_LENGTH] if char.isprintable()).strip()
     return TicketFilter(words, TICKET_MARKS.get(show))
 
@@ -121,14 +113,7 @@ TicketFilterDep = Annotated[TicketFilter, Depends(ticket_filter)]
 def show_exit_tickets(
     services: ServicesDep, access: StaffActivity, wanted: TicketFilterDep, page: str = ""
 ) -> Response:
-    """How often each choice was made, whatever the filter, and one page of the free texts that match it.
-
-    If the activity has closed, its waiting anonymous tickets are mixed first, unless they are too few. The question
-    MUDDIEST comes first, then the others of the ticket in its order, then questions of earlier revisions. Free texts
-    are grouped by question, equal ones together, starred ones first, then the most frequent. Names are shown only for
-    answers that are stored with a student, never for anonymous ones. Misconceptions are those that students' last
-    attempts show.
-    """
+    """How often each choice was made, whatever the filter, and one page of the free texts that match it."""
     activity, store = access.activity, services.store
     store.exit_tickets.mix_closed(activity)
     answers, held = store.exit_tickets.answers(activity.id), store.exit_tickets.held(activity.id)
@@ -167,10 +152,7 @@ def mark_exit_ticket(
     answer_id: str,
 ) -> Response:
     """Set the form's `mark`, a key of TICKET_MARKS, on an answer and all answers in its group if the form's `on` is
-    "yes"; else clear it on them. It is not recorded in the audit log.
-
-    htmx gets the changed line, with names unless the answers are anonymous; other requests are redirected to the list
-    with the same filter. 404 for an unknown mark, or an answer that this activity lacks.
+    "yes".
     """
     mark, is_set = TICKET_MARKS.get(form.raw("mark")), form.raw("on") == "yes"
     store, activity = services.store, access.activity
@@ -192,17 +174,11 @@ def mark_exit_ticket(
 
 
 def _names_of(answers: Iterable[TicketAnswer], names: Mapping[int, str]) -> tuple[str, ...]:
-    """The names of the students who gave these answers, sorted; anonymous answers and unknown ids have none."""
     known = (names.get(answer.student_id or 0, "") for answer in answers)
     return tuple(sorted(name for name in known if name))
 
 
 def _asked_questions(store: Store, activity: Activity, answers: Iterable[TicketAnswer]) -> dict[str, TicketQuestion]:
-    """By key, the questions of the ticket in its order, then questions it no longer has but that `answers` answer, by
-    key.
-
-    Such a question is as the last revision that asked it had it; if no revision has it, its key is its text.
-    """
     ticket = frozen_ticket(activity.content)
     asked = {question.key: question for question in ticket.questions} if ticket else {}
     if removed := sorted({answer.question for answer in answers} - asked.keys()):
@@ -219,11 +195,6 @@ def _question_view(
     written: int,
     names: Mapping[int, str],
 ) -> TicketQuestionView:
-    """A question with its choices, who made each, and those of the free `texts` that belong to it.
-
-    `count` is the number of `answers` to it that are choices it still offers, plus `written`, the number of its free
-    texts.
-    """
     choices = choice_counts(question, answers)
     chosen_by = tuple(_names_of(choice.answers, names) for choice in choices)
     groups = tuple(view for view in texts if view.group.question == question.key)
@@ -232,9 +203,7 @@ def _question_view(
 
 
 def _too_few(store: Store, activity: Activity, answers: Iterable[TicketAnswer], held: HeldTickets) -> int:
-    """How many anonymous tickets are shown if that is fewer than MIN_MIXED; 0 if there are that many, or none.
-
-    Shown are the tickets handed in, less one for each student named in `answers`, and less those that wait or are
+    """Shown are the tickets handed in, less one for each student named in `answers`, and less those that wait or are
     locked.
     """
     if not held.others_shown:

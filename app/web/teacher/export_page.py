@@ -83,13 +83,7 @@ def show_exports(store: StoreDep, access: InstructorCourse, page: str = "") -> R
 
 @router.get("/courses/{course_id:int}/exports/{file_name}")
 def export_file(services: ServicesDep, access: InstructorCourse, file_name: str, activity: str = "") -> Response:
-    """Send one file about the course as it is now, a CSV file or the ZIP of everything; the audit log gets its
-    `file_name`, before the file is made.
-
-    With the id of an `activity` of the course, the file is about that one alone, which the log does not say. The
-    download is named after the course, and the activity if given. 404 for any other `activity`, and for a name that is
-    neither in CSV_FILES nor ZIP_FILE; neither is logged.
-    """
+    """Send one file about the course as it is now, a CSV file or the ZIP of everything."""
     if file_name not in CSV_FILES and file_name != ZIP_FILE:
         raise HTTPException(404)
     store, course = services.store, access.course
@@ -109,10 +103,7 @@ def export_file(services: ServicesDep, access: InstructorCourse, file_name: str,
 
 @router.post("/courses/{course_id:int}/archive")
 def archive_course(store: StoreDep, access: InstructorCourse) -> Response:
-    """Archive the course, record it in the audit log, and go to the list of courses.
-
-    An archived course can be read, but neither changed nor joined.
-    """
+    """Archive the course, record it in the audit log, and go to the list of courses."""
     with store.audit_log.recording(access.teacher, AuditAction.COURSE_ARCHIVED, access.course):
         store.courses.archive(access.course)
     return RedirectResponse(url_for("list_courses", done="archived"), 303)
@@ -129,11 +120,8 @@ def restore_course(store: StoreDep, access: InstructorCourse) -> Response:
 
 @router.post("/courses/{course_id:int}/copy")
 def copy_this_course(store: StoreDep, access: InstructorCourse, form: FormDep) -> Response:
-    """Copy the course under another title, with its materials and practice, and its activities as drafts, but without
-    students; the teacher is the copy's only staff.
-
-    It works for an archived course, too. Records it in the audit log of the original, and redirects to the copy. 422
-    with the page, and no copy, for an empty title.
+    """Copy the course under another title, with its materials and practice, and its activities as drafts, but
+    without students.
     """
     title = form.single_line("title")
     if not title:
@@ -145,10 +133,8 @@ def copy_this_course(store: StoreDep, access: InstructorCourse, form: FormDep) -
 
 @router.post("/courses/{course_id:int}/delete")
 def delete_course(store: StoreDep, access: InstructorCourse, form: FormDep) -> Response:
-    """Delete the course for good, archived or not, with everything in it, record that in the audit log, and redirect to
-    the list of courses.
-
-    422 with the page, and nothing is deleted, unless its title was typed in the same case; runs of spaces count as one.
+    """Delete the course for good, archived or not, with everything in it, record that in the audit log, and redirect
+    to the list of courses.
     """
     typed = form.single_line("title")
     if typed != clean_line(access.course.title):
@@ -160,7 +146,6 @@ def delete_course(store: StoreDep, access: InstructorCourse, form: FormDep) -> R
 
 
 def _export_page(store: Store, access: permissions.CourseAccess, page: str = "", **texts: str) -> ExportPage:
-    """The export page as it is now; `texts` go into its fields of those names."""
     students = store.roster.students(access.course)
     title, in_moodle = found_by_moodle(students)
     not_in_canvas, not_in_moodle = len(students) - len(found_by_canvas(students)), len(students) - len(in_moodle)
@@ -170,13 +155,6 @@ def _export_page(store: Store, access: permissions.CourseAccess, page: str = "",
 
 
 def _log_lines(store: Store, course: Course) -> tuple[LogLine, ...]:
-    """The newest MAX_LOG_LINES entries about the course and its present activities, materials (removed ones too) and
-    students, newest first: the time in the course's time zone, who did it, what, and the name of what it was done to.
-
-    Members of the staff have their name or else e-mail address, others such as "teacher 7". For the course itself the
-    last is "". Entries from before the course was made are left out: in an older database they may be about a deleted
-    course that had the same id.
-    """
     names: dict[ObjectKind, dict[int, str]] = {
         "course": {course.id: ""},
         "activity": {activity.id: activity.plan.title for activity in store.activities.of_course(course)},
@@ -197,10 +175,6 @@ def _log_lines(store: Store, course: Course) -> tuple[LogLine, ...]:
 
 
 def _write_file(files: CourseFiles, file_name: str) -> IO[bytes]:
-    """A file of a course, complete and open at its beginning: in memory up to MAX_FILE_IN_MEMORY bytes, then on disk.
-
-    It is complete before anything is sent, so that an error never leaves half a file; on an error it is closed.
-    """
     content = tempfile.SpooledTemporaryFile(MAX_FILE_IN_MEMORY)  # noqa: SIM115 - `_pieces` closes it
     try:
         if file_name == ZIP_FILE:
@@ -215,16 +189,10 @@ def _write_file(files: CourseFiles, file_name: str) -> IO[bytes]:
 
 
 def _pieces(content: IO[bytes]) -> Iterator[bytes]:
-    """A file in pieces of at most PIECE bytes; it is closed at the end."""
     with content:
         while piece := content.read(PIECE):
             yield piece
 
 
 def _file_prefix(title: str, number: int) -> str:
-    """A title as part of a file name: 'Attention, 2026' is 'attention-2026'.
-
-    Lower-case ASCII letters and digits stay, anything else becomes one hyphen; cut to MAX_FILE_NAME characters. If
-    nothing is left, it is `number`.
-    """
     return re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")[:MAX_FILE_NAME].strip("-") or str(number)

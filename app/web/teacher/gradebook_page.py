@@ -49,11 +49,6 @@ def show_gradebook(
 ) -> Response:
     """The points of every student in every activity that has worksheets and is no draft; drafts with worksheets are
     listed apart.
-
-    `sort` is "name", "total" or the id of an activity in the gradebook, `order` "up" or "down", by default up for names
-    and down for points, `show` a key of GRADEBOOK_FILTERS; any other value counts as not given. `q` searches names and
-    numbers by its first MAX_NAME_SEARCH characters, without unprintable ones. Links to this page carry those of the
-    four that differ from the default, and an order that was given.
     """
     files = course_files(services.library, services.store, access.course)
     columns, students = files.gradebook_columns, tuple(files.students.values())

@@ -75,11 +75,7 @@ class LivePage(ClassPage):
 def live_view(
     access: StaffActivity, sheet: str = "", names: str = "", reload: str = "", sort: str = "", show: str = ""
 ) -> LiveView:
-    """The view that a query asks for; `sheet` is the nearest number that exists, the first sheet for any other text.
-
-    Names are shown for `names` "yes", the page reloads for `reload` "yes", and `sort` "rows" sorts by rows right; other
-    texts don't. `show` is only cut to the length of a misconception's key: text that means nothing lists nobody.
-    """
+    """The view that a query asks for; `sheet` is the nearest number that exists, the first sheet for any other text."""
     number = clamped_number(sheet, len(access.activity.content.items))
     order = "rows" if sort == "rows" else ""
     return LiveView(access, number, names == "yes", reload == "yes", order, show[:MAX_MISCONCEPTION_KEY])
@@ -107,8 +103,6 @@ def explain_to_class(
 ) -> Response:
     """Show a misconception's explanation on every live view and projector of the activity, or remove it; 422 as
     `change_spotlight` raises it.
-
-    htmx gets the changed part of the page; other requests are redirected to the live view as it was.
     """
     change_spotlight(services, access.activity, view.number, form)
     if is_htmx(request):
@@ -117,9 +111,6 @@ def explain_to_class(
 
 
 def _live_page(request: Request, services: Services, view: LiveView) -> LivePage:
-    """The page of a view. With names (`named`), it lists, by name, the students on the roster who came or have work in
-    the activity; otherwise no students.
-    """
     shown, access = class_page(request, services, view.access, view.number), view.access
     students = named_apart(services.store.roster.students(access.course)) if view.named else ()
     came, words = frozenset(shown.snapshot.student_ids), activity_words(services, access.activity)
@@ -133,11 +124,6 @@ def _live_page(request: Request, services: Services, view: LiveView) -> LivePage
 def _listed(
     words: MisconceptionWords, view: LiveView, sheet: SheetSnapshot | None, students: Sequence[Student]
 ) -> tuple[StudentProgress, ...]:
-    """The lines of those students whom the view includes, in the order given, or with the most right rows first if
-    `sort` is "rows"; equal ones keep that order.
-
-    Without a sheet, everybody is listed, with an empty progress.
-    """
     lines = list[StudentProgress]()
     for student in students:
         progress = sheet.progress[student.id] if sheet else LiveProgress()

@@ -65,11 +65,9 @@ class ClassPage:
 
 
 def class_page(request: Request, services: Services, access: ActivityAccess, number: int) -> ClassPage:
-    """The class as it is now, usually about a second old at most, with sheet `number`, from 1: its misconceptions, each
-    with how many students have it and their percentage, with two decimals, of those who have begun the sheet, and what
-    is explained to the class.
-
-    For a number that the activity doesn't have, such as 0, there is no sheet and no misconceptions, but all else.
+    """The class as it is now, usually about a second old at most, with sheet `number`, from 1: its misconceptions,
+    each with how many students have it and their percentage, with two decimals, of those who have begun the
+    sheet, and what is explained to the class.
     """
     activity = access.activity
     snapshot, phase = services.live_snapshots.get(services.library, services.store, activity), access.phase
@@ -95,12 +93,8 @@ def class_page(request: Request, services: Services, access: ActivityAccess, num
 
 
 def is_news(page: ClassPage, seen: str) -> bool:
-    """Whether a browser that shows the version `seen` of a page has to be sent this page: it shows something else, and
-    is not a little older.
-
-    It is older if its class was counted up to MAX_BEHIND_S seconds before that of `seen`, because the request has come
-    to a process whose last count is older. A greater difference is that of another clock, and doesn't count; nor does a
-    `seen` without a readable time.
+    """Whether a browser that shows the version `seen` of a page has to be sent this page: it shows something else,
+    and is not a little older.
     """
     counted_at, _dash, shown = page.version.partition("-")
     seen_at, _dash, seen_shown = seen.partition("-")
@@ -114,12 +108,8 @@ def activity_words(services: Services, activity: Activity) -> MisconceptionWords
 
 
 def change_spotlight(services: Services, activity: Activity, number: int, form: FormReader) -> None:
-    """Show the class the form's `misconception` for sheet `number`, from 1, in place of any other; an empty one removes
-    it.
-
-    `drawn` "yes" shows its drawing, too. Raises 422 for a misconception that has no explanation in this activity, and
-    for `number` 0; then what was shown stays. Numbers above that of the last sheet are not refused: see
-    `_spotlight_view`.
+    """Show the class the form's `misconception` for sheet `number`, from 1, in place of any other; an empty one
+    removes it.
     """
     misconception, spotlight = form.single_line("misconception", MAX_MISCONCEPTION_KEY), None
     if misconception:
@@ -130,22 +120,11 @@ def change_spotlight(services: Services, activity: Activity, number: int, form: 
 
 
 def _version(snapshot: LiveSnapshot, phase: Phase, spotlight: Spotlight | None, *shown: object) -> str:
-    """When the class was counted, in seconds since 1970, a dash, and a text that changes with all that the page shows.
-
-    That text joins the snapshot's version, the phase, what is explained, and the values in `shown`. The browser sends
-    the whole back to ask for changes: see `is_news`.
-    """
     explained = (spotlight.sheet_number, spotlight.misconception, spotlight.shows_drawing) if spotlight else ()
     return "-".join(map(str, (round(snapshot.taken_at.timestamp(), 3), snapshot.version, phase, *explained, *shown)))
 
 
 def _spotlight_view(services: Services, activity: Activity, spotlight: Spotlight) -> SpotlightView | None:
-    """What the class is shown about a misconception: key, name, explanation and perhaps drawings; None if its sheet or
-    its explanation no longer exists.
-
-    The message is the explanation for this sheet, else the general one. The first pair of drawings is included if the
-    spotlight asks for it; `can_draw` says whether there is one, asked for or not.
-    """
     words, key = activity_words(services, activity), spotlight.misconception
     if spotlight.sheet_number > len(activity.content.items) or not words.explanation(key):
         return None

@@ -95,6 +95,5 @@ def _present_page(request: Request, services: Services, wanted: PresenterRequest
 
 
 def _count_working(snapshot: LiveSnapshot) -> int:
-    """How many students are typing on or have checked at least one sheet that they have not handed in."""
     everybody = (each for sheet in snapshot.sheets for each in sheet.progress.items())
     return len({student for student, progress in everybody if progress.stage in ("typing", "checked")})

@@ -48,8 +48,8 @@ class PrintClassPage:
 
 @router.get("/activities/{activity_id:int}/handout")
 def show_class_handout(services: ServicesDep, access: StaffActivity) -> Response:
-    """The form for sheet 1, with the activity's course, cut to a printable length, its day ("" if it has none) and its
-    frozen exit ticket, or none, already filled in.
+    """The form for sheet 1, with the activity's course, cut to a printable length, its day ("" if it has none) and
+    its frozen exit ticket, or none, already filled in.
     """
     ticket, day = access.activity.content.ticket, access.activity.plan.day
     form = HandoutForm(
@@ -66,14 +66,7 @@ def show_class_handout(services: ServicesDep, access: StaffActivity) -> Response
 def print_for_class(
     request: Request, services: ServicesDep, access: StaffActivity, client: QueueClient, sent: FormDep
 ) -> Response:
-    """Queue a handout that only this teacher may see, record it in the audit log, and redirect to its page.
-
-    It has a sheet for each student of the course; without students, as many nameless ones as the form says, with the
-    worksheet's numbers. Of the form, `sheet` is the worksheet, "1" if empty, and only CLASS_OPTIONS are read, the
-    defaults for empty ones. The exit ticket on the back is anonymous if the activity's are. A HandoutError, also for a
-    worksheet that the activity lacks, gives the form again with its sentence and status; a PrinterBusyError is not
-    caught.
-    """
+    """Queue a handout that only this teacher may see, record it in the audit log, and redirect to its page."""
     number = sent.single_line("sheet", 9) or "1"
     form = HandoutForm.read({name: sent.single_line(name) for name in CLASS_OPTIONS if sent.raw(name)})
     activity, students, log = access.activity, services.store.roster.students(access.course), services.store.audit_log
@@ -105,11 +98,6 @@ def print_for_class(
 def _print_class_page(
     services: Services, access: ActivityAccess, students: Sequence[Student], number: str, form: HandoutForm
 ) -> PrintClassPage:
-    """The form with these options, the titles of the activity's sheets, the exit tickets for the back, and the number
-    of `students`, for each of whom it prints a sheet.
-
-    `number` is the worksheet as the form sent it, which may be no number.
-    """
     return PrintClassPage(
         access=access,
         sheets=worksheet_titles(access.activity.content),

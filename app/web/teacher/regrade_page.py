@@ -59,12 +59,7 @@ class RegradePage:
 def show_regrade(
     services: ServicesDep, access: StaffActivity, changed: str = "", by: str = "", page: str = ""
 ) -> Response:
-    """What a regrade would change; nothing is changed.
-
-    `by` "library" marks by the worksheets as they are now, in the library, the course and the teacher's materials; any
-    other text by the worksheets as students had them. `changed`, the number of attempts the last regrade changed, adds
-    a sentence; it is ignored if it is no number up to that of all attempts. `page` is a page of the changed scores.
-    """
+    """What a regrade would change; nothing is changed."""
     shown = _regrade_page(services, access, "library" if by == "library" else "frozen", page)
     count = whole_number(changed, shown.attempts)
     if count is not None:
@@ -78,11 +73,8 @@ def show_regrade(
 
 @router.post("/activities/{activity_id:int}/regrade")
 def apply_regrade(services: ServicesDep, access: EditableActivity, form: FormDep) -> Response:
-    """Regrade by the form's `by`, as in `show_regrade`, if that makes exactly the changes whose fingerprint is in the
-    form's `changes`, and record it in the audit log; a regrade without changes is not recorded.
-
-    Then it redirects to the page, which says how many attempts have other marks. If it would now change something else,
-    nothing changes: 409 with the page as it is now.
+    """Regrade by the form's `by`, as in `show_regrade`, if that makes exactly the changes whose fingerprint is in
+    the form's `changes`, and record it in the audit log.
     """
     store, activity, teacher, fingerprint = services.store, access.activity, access.teacher, form.raw("changes")
     basis: Basis = "library" if form.raw("by") == "library" else "frozen"
@@ -98,12 +90,6 @@ def apply_regrade(services: ServicesDep, access: EditableActivity, form: FormDep
 
 
 def _regrade_page(services: Services, access: permissions.ActivityAccess, by: Basis, page: str = "") -> RegradePage:
-    """The scores that a regrade would change now of the attempts that count, by the students' names, cut to page
-    `page`, and earlier regrades.
-
-    It also has the number of all attempts, the number of attempts whose marks would change, whether they count or not,
-    and the titles of worksheets that have a newer version. See `show_regrade` for `by`.
-    """
     store, activity = services.store, access.activity
     materials = materials_for_course(services.library, services.tickets, store, access.course, access.teacher)
     preview = services.regrading.preview(materials.library, store, activity, by)
@@ -120,9 +106,6 @@ def _regrade_page(services: Services, access: permissions.ActivityAccess, by: Ba
 
 
 def _score_change(change: MarkChange, name: str) -> ScoreChange:
-    """One change as the table writes it: student, title of the sheet, the scores as '12.5 of 14', and new minus old
-    score as '−0.5' or '+1'.
-    """
     old, new = change.attempt, change.new.graded
     return ScoreChange(
         old.student_id, name, change.sheet_title, _score(old), _score(new), f"{change.difference:+g}".replace("-", "−")
@@ -130,5 +113,4 @@ def _score_change(change: MarkChange, name: str) -> ScoreChange:
 
 
 def _score(graded: Attempt | Graded) -> str:
-    """A score as pages write it: '12.5 of 14'."""
     return _("{score:g} of {total}").format(score=graded.score, total=graded.out_of)

@@ -65,9 +65,8 @@ class RowLine:
 
 @dataclass(frozen=True)
 class ResultsOrder:
-    """How students are sorted, by "name", "score" or "attempts", and which of them are shown.
-
-    `show` is "not-handed-in", or the key of a misconception that the last attempt shows; empty for everybody.
+    """How students are sorted, by "name", "score" or "attempts", and which of them are shown. `show` is
+    "not-handed-in", or the key of a misconception that the last attempt shows; empty for everybody.
     """
 
     sort: str = "name"
@@ -75,12 +74,7 @@ class ResultsOrder:
     show: str = ""
 
     def includes(self, sheet: SheetResults | None, student: Student) -> bool:
-        """Whether a student is listed: everybody if `show` is "".
-
-        "not-handed-in" lists those who have not handed in any attempt on the sheet, with or without attempts. Any other
-        `show` is the key of a misconception, and lists those whose last attempt shows it. Without a sheet, nobody has
-        attempts.
-        """
+        """Whether a student is listed: everybody if `show` is ""."""
         attempts = sheet.attempts.get(student.id, ()) if sheet else ()
         if self.show == "not-handed-in":
             return not any(attempt.handed_in for attempt in attempts)
@@ -88,11 +82,7 @@ class ResultsOrder:
 
 
 def results_order(sort: str = "name", order: str = "", show: str = "") -> ResultsOrder:
-    """The order that a query asks for; an unknown `sort` means "name".
-
-    `order` is "up" or "down"; otherwise names go up, scores and attempts down. `show` is only cut to the length of a
-    misconception's key, not checked: text that means nothing leaves the list empty.
-    """
+    """The order that a query asks for; an unknown `sort` means "name"."""
     sort = sort if sort in ("score", "attempts") else "name"
     descending = {"up": False, "down": True}.get(order, sort != "name")
     return ResultsOrder(sort, descending, show[:MAX_MISCONCEPTION_KEY])
@@ -145,12 +135,7 @@ class ResultsPage:
 def show_results(
     services: ServicesDep, access: StaffActivity, wanted: ResultsOrderDep, sheet: str = "", page: str = ""
 ) -> Response:
-    """The results of sheet `sheet`, from 1: the nearest number that exists, the first for text that is no number.
-
-    All students who took part in the activity and pass the filter are listed, with or without an attempt on the sheet.
-    The mean, the rows and the misconceptions are those of the whole class, whatever the filter. Without a sheet there
-    are only students. Links to this page carry `sort`, `order` and `show`, each unless it is the default.
-    """
+    """The results of sheet `sheet`, from 1: the nearest number that exists, the first for text that is no number."""
     library, store, activity = services.library, services.store, access.activity
     sheets = activity_sheets(store, activity)
     number = clamped_number(sheet, len(sheets))
@@ -187,10 +172,6 @@ def show_written_answers(
 ) -> Response:
     """A page of the last answers to the open question with key `question` on sheet `sheet`, from 1, by the students'
     names.
-
-    If there is no such question, the activity's first one is shown, and if it has none, no answers. Students who took
-    part but have no answer, or have emptied it again, are left out, but count among the participants. Times are in the
-    course's time zone.
     """
     store, activity = services.store, access.activity
     sheets = activity_results(services.library, store, activity)
@@ -215,9 +196,6 @@ def show_written_answers(
 def _question_lines(
     store: Store, activity: Activity, sheets: Sequence[SheetResults], students: Sequence[Student]
 ) -> tuple[QuestionLine, ...]:
-    """Every open question of these sheets, each with how many of these students have an answer; an answer that was
-    emptied again does not count.
-    """
     return tuple(
         QuestionLine(question, sum(question.last_of(student) is not None for student in students))
         for question in open_questions(store, activity, sheets)
@@ -225,12 +203,6 @@ def _question_lines(
 
 
 def _in_order(sheet: SheetResults | None, students: Sequence[Student], wanted: ResultsOrder) -> list[Student]:
-    """The students, who come by name, in the wanted order: by name, the last attempt's score, or the number of
-    attempts, from the lowest, or the highest first if `descending`.
-
-    Those without an attempt come last either way. Students with an equal score or number keep the order by name.
-    Without a sheet, the order is always by name; by name, `descending` means the last name first.
-    """
     if wanted.sort == "name" or sheet is None:
         return list(reversed(students)) if wanted.descending else list(students)
     sign = -1 if wanted.descending else 1
@@ -244,11 +216,6 @@ def _in_order(sheet: SheetResults | None, students: Sequence[Student], wanted: R
 
 
 def _mean_score(sheet: SheetResults | None) -> str:
-    """The mean of all students' last scores, with one decimal, as in '11.2 of 14'; "" without a sheet or attempts.
-
-    If the attempts have different totals, it is a whole percentage, rounded to the nearest: the mean of each attempt's
-    share, totals of 0 left out.
-    """
     last = sheet.last if sheet else []
     if not last:
         return ""
@@ -260,12 +227,6 @@ def _mean_score(sheet: SheetResults | None) -> str:
 
 
 def _student_line(sheet: SheetResults | None, student: Student) -> StudentLine:
-    """One student's line: the number of attempts, whether any was handed in, and how the last one went.
-
-    Of the last attempt: its score such as '11 of 14', the state of each row, and whether it was auto-submitted at
-    closing or is late. Without an attempt the score is "", all flags are False and every state None; without a sheet
-    there are no states.
-    """
     attempts = sheet.attempts.get(student.id, ()) if sheet else ()
     if sheet is None or not attempts:
         return StudentLine(student, 0, "", False, False, False, (None,) * len(sheet.rows if sheet else ()))
@@ -276,12 +237,6 @@ def _student_line(sheet: SheetResults | None, student: Student) -> StudentLine:
 
 
 def _row_lines(services: Services, activity: Activity, sheet: SheetResults) -> tuple[RowLine, ...]:
-    """Every row of the sheet, in order, with its statistics, its discrimination as text with two decimals ("" for
-    None), and the most common wrong answer at the first attempt, None without one.
-
-    `percent_at_first` is the percentage, rounded to a whole one, of the students who attempted the sheet that had the
-    row right at the first attempt.
-    """
     wrong = common_wrong_answers(services.store, activity, sheet)
     symbols = frozenset(map(sheet.variant.notation.symbol, sheet.variant.sizes))
     return tuple(
@@ -298,5 +253,4 @@ def _row_lines(services: Services, activity: Activity, sheet: SheetResults) -> t
 
 
 def _signed(number: float | None) -> str:
-    """A number with two decimals, and a minus sign if it is negative then; empty for None."""
     return "" if number is None else decimal(number, 2)

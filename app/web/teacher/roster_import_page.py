@@ -78,10 +78,7 @@ def preview_students(store: StoreDep, access: EditableCourse, form: FormDep) -> 
 
 @router.post("/courses/{course_id:int}/students")
 def add_students(store: StoreDep, access: EditableCourse, form: FormDep) -> Response:
-    """Add the students of a previewed class list, and do what was chosen for each of its odd rows.
-
-    A field "odd-1", … is empty, or has a row below "add" or below the id of the student who gets its name and number.
-    """
+    """Add the students of a previewed class list, and do what was chosen for each of its odd rows."""
     choices = [form.raw(name, MAX_TEXT).partition("\n") for name in form.names("odd-")]
     try:
         pasted = form.file or form.optional("roster", MAX_BODY)  # empty if a preview had nobody new
@@ -114,11 +111,8 @@ def add_students(store: StoreDep, access: EditableCourse, form: FormDep) -> Resp
 
 @router.post("/courses/{course_id:int}/students/undo-import")
 def undo_import(store: StoreDep, access: EditableCourse, form: FormDep) -> Response:
-    """Remove from the roster the students whom the import with the key in the form's `import` added, except those who
-    have joined, opened an activity or have work.
-
-    The audit log has how many were removed, even 0, unless nobody counts as added by that import, such as the second
-    time. Redirects to the roster, which says how many were removed and kept; for an unknown key, both are 0.
+    """Remove from the roster the students whom the import with the key in the form's `import` added, except those
+    who have joined, opened an activity or have work.
     """
     with store.transaction():
         removed, kept = store.roster.undo_import(access.course, form.single_line("import", 32))
@@ -129,12 +123,8 @@ def undo_import(store: StoreDep, access: EditableCourse, form: FormDep) -> Respo
 
 @router.post("/courses/{course_id:int}/students/remove-idle")
 def remove_idle_newcomers(store: StoreDep, access: EditableCourse, form: FormDep) -> Response:
-    """Remove the students who joined with the code under names not on the roster and have done nothing; having opened
-    an activity is nothing.
-
-    The form's `newest` is the highest id that its page has counted: whoever joined later stays, and everybody stays if
-    it is no number. Records how many were removed, even 0, in the audit log, and redirects to the roster, which says
-    it, too.
+    """Remove the students who joined with the code under names not on the roster and have done nothing; having
+    opened an activity is nothing.
     """
     newest = whole_number(form.raw("newest"), LARGEST_ID) or 0
     with store.transaction():
@@ -144,7 +134,6 @@ def remove_idle_newcomers(store: StoreDep, access: EditableCourse, form: FormDep
 
 
 def _chosen(form: FormReader) -> Choice | None:
-    """The columns that a preview's form says; None for a list that is previewed for the first time."""
     if form.optional("number") is None:
         return None
     first, last, number = (whole_number(form.raw(name), MAX_COLUMN) for name in ("first", "last", "number"))
@@ -152,18 +141,15 @@ def _chosen(form: FormReader) -> Choice | None:
 
 
 def _student(store: Store, access: CourseAccess, student_id: str) -> Student | None:
-    """The student of the course with that id, as a form sends it."""
     number = whole_number(student_id.strip(), LARGEST_ID, lowest=1)
     student = store.roster.find_student(number) if number else None
     return student if student and student.course_id == access.course.id else None
 
 
 def _refuse(access: CourseAccess, form: FormReader, error: RosterError) -> Response:
-    """The page with the list as pasted and the reason why it cannot be read (422)."""
     page = RosterImportPage(access, roster=form.raw("roster", MAX_BODY), problem=str(error))
     return render("teacher/roster_import.html", page, 422)
 
 
 def _back_to_roster(access: CourseAccess, **counts: int) -> Response:
-    """Redirect to the course's roster, with the counts that it mentions in the query."""
     return RedirectResponse(url_for("show_course", course_id=access.course.id, **counts) + "#roster", 303)

@@ -81,11 +81,7 @@ def rename_student(store: StoreDep, access: EditableStudent, form: FormDep) -> R
 
 @router.post("/courses/{course_id:int}/students/{student_id:int}/extra-time")
 def set_extra_time(store: StoreDep, access: EditableStudent, form: FormDep) -> Response:
-    """Give a student `minutes` more time in the form's `activity`, in place of what they had there; 0 takes it away.
-
-    Records it in the audit log, and redirects to the student's page. 404 if there is no such activity or it is of
-    another course, then 422 with the form as typed for what is no whole number of minutes up to MAX_MINUTES.
-    """
+    """Give a student `minutes` more time in the form's `activity`, in place of what they had there; 0 takes it away."""
     activity_id = whole_number(form.raw("activity"), LARGEST_ID, lowest=1)
     activity = store.activities.find(activity_id) if activity_id else None
     if activity is None or activity.course_id != access.course.id:
@@ -105,11 +101,8 @@ def set_extra_time(store: StoreDep, access: EditableStudent, form: FormDep) -> R
 
 @router.post("/courses/{course_id:int}/students/{student_id:int}/merge")
 def merge_student(store: StoreDep, access: EditableStudent, form: FormDep) -> Response:
-    """Merge the student, with all their work, into another one of the course, and redirect to the roster; the student
-    is then deleted.
-
-    Records it in the audit log, for the one who stays, with the id of the other. The form's `into` is the id of the one
-    who stays; 404 for no other student of the course, or if either is gone by now.
+    """Merge the student, with all their work, into another one of the course, and redirect to the roster; the
+    student is then deleted.
     """
     into = _other_student(store, access, form.raw("into"))
     if into is None:
@@ -122,9 +115,7 @@ def merge_student(store: StoreDep, access: EditableStudent, form: FormDep) -> Re
 
 @router.post("/courses/{course_id:int}/students/{student_id:int}/remove")
 def remove_student(store: StoreDep, access: EditableStudent) -> Response:
-    """Delete a student with all their work except anonymous exit-ticket answers, and redirect to the roster. The
-    course's audit log gets the student's id, not the name.
-    """
+    """Delete a student with all their work except anonymous exit-ticket answers, and redirect to the roster."""
     with store.audit_log.recording(
         access.teacher, AuditAction.STUDENT_REMOVED, access.course, f"student {access.student.id}"
     ):
@@ -134,22 +125,17 @@ def remove_student(store: StoreDep, access: EditableStudent) -> Response:
 
 @router.post("/courses/{course_id:int}/students/{student_id:int}/free")
 def release_student(store: StoreDep, access: EditableStudent) -> Response:
-    """Let the student's name be claimed again after the wrong person took it; the work under it stays.
-
-    Records it in the audit log, and goes to the roster.
-    """
+    """Let the student's name be claimed again after the wrong person took it; the work under it stays."""
     with store.audit_log.recording(access.teacher, AuditAction.STUDENT_RELEASED, access.student):
         store.roster.release_student(access.student)
     return _back_to_roster(access, "released")
 
 
 def _back_to_roster(access: RosterStudentAccess, done: str) -> Response:
-    """Redirect to the course's roster, where a sentence says what was done."""
     return RedirectResponse(f"{url_for('show_course', course_id=access.course.id)}?done={done}#roster", 303)
 
 
 def _other_student(store: Store, access: RosterStudentAccess, student_id: str) -> Student | None:
-    """The student of the same course with that id, as a form sends it; None for any other text and for oneself."""
     number = whole_number(student_id, LARGEST_ID, lowest=1)
     other = store.roster.find_student(number) if number else None
     return other if other and other.course_id == access.course.id and other.id != access.student.id else None
@@ -163,12 +149,6 @@ def _student_page(
     typed: tuple[str, str] | None = None,
     problem: str = "",
 ) -> RosterStudentPage:
-    """The page of a student, with name and number as `typed`, or as stored if that is None, and a problem about them.
-
-    It has the other students, the most similar first, to merge into, and the activities of the course with this
-    student's extra time. `merge` is the id of another student of the course to preview a merge into; any other text
-    previews none.
-    """
     student, everybody = access.student, store.roster.students(access.course)
     names = names_with_numbers(everybody)
     others = tuple((other.id, names[other.id]) for other in sorted_by_likeness(student, everybody))
@@ -180,9 +160,6 @@ def _student_page(
 
 
 def _chosen_merge(store: Store, access: RosterStudentAccess, into: Student, into_name: str) -> ChosenMerge:
-    """What merging the student into `into` would do, with the titles of the activities whose grades it replaces;
-    `into_name` is how the page calls that student.
-    """
     preview = store.student_merge.preview(into, access.student)
     titles = {activity.id: activity.plan.title for activity in store.activities.of_course(access.course)}
     return ChosenMerge(into, into_name, preview, tuple(titles[activity_id] for activity_id in preview.replaced_grades))

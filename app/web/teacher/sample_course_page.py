@@ -23,10 +23,8 @@ def add_sample(services: ServicesDep, teacher: SignedIn) -> Response:
 
 @router.post("/courses/{course_id:int}/remove-sample")
 def delete_sample(store: StoreDep, access: InstructorCourse) -> Response:
-    """Delete a sample course, archived or not, with everything in it, record it in the audit log, and redirect to the
-    list of courses. Nothing has to be typed to confirm it.
-
-    404 for a real course.
+    """Delete a sample course, archived or not, with everything in it, record it in the audit log, and redirect to
+    the list of courses.
     """
     if not access.course.sample:
         raise HTTPException(404)

@@ -89,13 +89,7 @@ def show_student_results(services: ServicesDep, access: StaffStudentResults) -> 
 
 @router.post("/activities/{activity_id:int}/results/{student_id:int}/points")
 def change_points(services: ServicesDep, access: EditableStudentResults, form: FormDep) -> Response:
-    """Give the student other points in this activity, excuse them, or undo either, and redirect to their results.
-
-    The form's `action` "change" sets `points`, "undo" restores the points as earned, and anything else excuses the
-    student. 404 for a draft or an activity without worksheets. 422 with the form as typed if `reason` is empty, except
-    for "undo", which ignores it, or if `points` are to be set and are no number from 0 to 9999 with at most two
-    decimals. It is recorded in the audit log, unless there was nothing to undo.
-    """
+    """Give the student other points in this activity, excuse them, or undo either, and redirect to their results."""
     if not _is_graded(access.at.activity):
         raise HTTPException(404)
     action, typed, reason = form.raw("action"), form.single_line("points"), form.single_line("reason", MAX_REASON)
@@ -117,12 +111,7 @@ def change_points(services: ServicesDep, access: EditableStudentResults, form: F
 def _change_points(
     services: Services, access: permissions.StudentResultsAccess, kind: ChangeKind, points: float | None, reason: str
 ) -> None:
-    """Store a change of a student's points, with the score that counted before and the reason, and record it in the
-    audit log.
-
-    The activity is locked meanwhile. Nothing happens if it has been deleted, or if `kind` is "undone" and nothing was
-    changed.
-    """
+    """The activity is locked meanwhile."""
     store, student, teacher = services.store, access.student, access.at.teacher
     best = best_scores(services.library, store, access.at.activity.content)
     with store.transaction():
@@ -138,22 +127,14 @@ def _change_points(
 
 
 def _read_points(typed: str) -> float | None:
-    """Points with up to four digits and two decimals after a point or comma: "12,5" is 12.5; None for anything else."""
     return float(typed.replace(",", ".")) if re.fullmatch(r"[0-9]{1,4}([.,][0-9]{1,2})?", typed) else None
 
 
 def _is_graded(activity: Activity) -> bool:
-    """Whether the activity has a column in the gradebook."""
     return activity.state != "draft" and bool(activity.content.items)
 
 
 def _student_results_page(services: Services, access: permissions.StudentResultsAccess) -> StudentResultsPage:
-    """A student's results in an activity: attempts and written answers on each sheet they attempted, and their points.
-
-    Each attempt also has the scores it had before regrades. Sheets without an attempt are left out. With the points in
-    the gradebook come all changes of them, newest first. A draft and an activity without worksheets have no points: the
-    column is None, and there are no changes.
-    """
     store, activity, student = services.store, access.at.activity, access.student
     time_zone = access.at.course.time_zone
     old_marks = store.regrades.old_marks(activity.id, student.id)
@@ -189,9 +170,6 @@ def _student_results_page(services: Services, access: permissions.StudentResults
 def _gradebook_column(
     store: Store, activity: Activity, access: permissions.StudentResultsAccess, points: Sequence[int]
 ) -> GradebookColumn:
-    """The activity's column in the gradebook with the scores and changed points of this student alone; `points` are the
-    most that each sheet gives.
-    """
     scores = store.grades.last_scores([activity.id], access.student.id)
     overrides = store.grades.overrides([activity.id], access.student.id)
     [column] = gradebook_columns([activity], access.at.now, {activity.id: points}, scores, overrides)
@@ -199,13 +177,6 @@ def _gradebook_column(
 
 
 def _changes(changes: Sequence[GradeChange], time_zone: str) -> tuple[ChangeLine, ...]:
-    """The changes of a student's points, newest first: time, teacher, what counted before and after, and reason.
-    `changes` has the oldest first.
-
-    Before is "excused" if the previous change excused the student, else the points that counted, a dash for none. After
-    is "excused", "as earned" for an undone change, or the new points. Someone whose account is gone is "a former
-    teacher".
-    """
     lines, before = list[ChangeLine](), ""
     for change in changes:
         before = before or _points_text(change.points_before)
@@ -217,7 +188,6 @@ def _changes(changes: Sequence[GradeChange], time_zone: str) -> tuple[ChangeLine
 
 
 def _points_text(points: float | None) -> str:
-    """Points as the table writes them: '9.5', or a dash for none."""
     return "–" if points is None else f"{points:g}"
 
 
@@ -229,12 +199,6 @@ def _attempt_column(
     words: MisconceptionWords,
     time_zone: str,
 ) -> AttemptColumn:
-    """One attempt as a column: score ('12.5 of 14'), misconceptions by name, the state of each row, `losses`, and
-    earlier scores.
-
-    `old_marks` are what it had before each regrade, oldest first, written as '12.5 of 14 until 3 April, 09:05', with
-    the time in `time_zone`.
-    """
     before = tuple(
         _("{score:g} of {total} until {time}").format(
             score=old.graded.score, total=old.graded.out_of, time=local_time(old.until, time_zone)
@@ -252,11 +216,6 @@ def _attempt_column(
 
 
 def _losses(services: Services, activity: Activity, sheet: SheetResults, attempt: Attempt) -> tuple[str, ...]:
-    """A sentence for each mistake in an attempt that makes more than one box wrong but costs only one.
-
-    Empty if its stored marks are not what grading gives now, or if its sheet can no longer be made because its model is
-    gone.
-    """
     worksheet = frozen_worksheet(sheet.item, activity.policies)
     try:
         variant = variant_of(sheet.library, services.store, worksheet, attempt.variant)

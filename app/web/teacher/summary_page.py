@@ -95,11 +95,6 @@ class SummaryPage:
 def show_summary(services: ServicesDep, access: StaffActivity, answers: str = "") -> Response:
     """The misconceptions that last attempts still show, the hardest rows, how often choices were made on the newest
     exit ticket, starred texts of exit tickets, and open questions.
-
-    At most MAX_MISCONCEPTIONS_SHOWN, MAX_ROWS_SHOWN, MAX_CHOICES_SHOWN (questions) and MAX_SENTENCES_SHOWN of these are
-    shown, with how many more starred texts there are, but all open questions; starred texts that are hidden are left
-    out. Any text in `answers` adds what students wrote to the open questions. If the activity has closed, its waiting
-    anonymous tickets are mixed first, unless they are too few.
     """
     store, activity = services.store, access.activity
     words = misconception_words(services.library, store, activity)
@@ -127,20 +122,17 @@ def show_summary(services: ServicesDep, access: StaffActivity, answers: str = ""
 
 
 def _answered(question: OpenQuestionResults, students: Sequence[Student]) -> AnsweredQuestion:
-    """An open question with the last answers of these students, sorted without regard to case; blank ones left out."""
     texts = (last.text for each in students if (last := question.last_of(each)))
     return AnsweredQuestion(question, tuple(sorted(texts, key=str.casefold)))
 
 
 def _chosen_questions(activity: Activity, answers: Sequence[TicketAnswer]) -> tuple[ChosenQuestion, ...]:
-    """The questions with choices of the newest exit ticket, each if somebody has answered it; none without a ticket."""
     ticket = frozen_ticket(activity.content)
     counted = ((question, choice_counts(question, answers)) for question in ticket.questions) if ticket else ()
     return tuple(ChosenQuestion(question.text, choices) for question, choices in counted if choices and choices[0].of)
 
 
 def _hard_rows(sheets: Sequence[SheetResults]) -> tuple[HardRow, ...]:
-    """The rows in which students made a mistake of its own at the first attempt, those with most of them first."""
     rows = [
         HardRow(sheet.title, row, (statistics.right_at_first + statistics.following_at_first) / statistics.students)
         for sheet in sheets

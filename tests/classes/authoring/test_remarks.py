@@ -34,7 +34,6 @@ WIDE = {f"{row}.columns": "d" for row in ("queries", "keys", "values")}
     ],
 )
 def test_a_proposal_mends_what_it_stands_beside(library: Library, changes: dict[str, Any], said: str) -> None:
-    """Every remark that matters has one, or shares the one of a later remark."""
     sheet = replace(library.worksheet("llama-7b"), **changes)
     remarks = [remark for remark in remarks_on(library, sheet) if remark.matters]
     assert any(said in remark.message for remark in remarks)
@@ -46,7 +45,6 @@ def test_a_proposal_mends_what_it_stands_beside(library: Library, changes: dict[
 
 
 def test_what_can_be_worked_out_needs_not_be_told(library: Library) -> None:
-    """The head dimension, where the width and the number of heads are; and nothing matters on shipped sheets."""
     hidden = replace(library.worksheet("llama-7b"), hidden_facts=("head-dimension",))
     assert not any(remark.matters for remark in remarks_on(library, hidden))
     for sheet in library.worksheets.values():

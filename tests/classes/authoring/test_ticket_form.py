@@ -27,13 +27,11 @@ TEXTS = texts_of_ticket(OWN_TICKET)
 
 
 def test_a_ticket_comes_back_equal_from_the_form() -> None:
-    """Its texts make its settings; what students see of them is the ticket itself."""
     assert ticket_of_settings(OWN_TICKET.key, ticket_settings(TEXTS)) == OWN_TICKET
     assert draft_ticket(TEXTS).model_copy(update={"key": OWN_TICKET.key}) == OWN_TICKET
 
 
 def test_new_questions_get_keys_of_their_own_and_old_ones_keep_theirs() -> None:
-    """Also where two have the same text, or a text has no letters that a key may have."""
     new = tuple(
         QuestionFields(f"__{number}", text) for number, text in enumerate(("Why?", "Why?", "why", "为什么", "¿?"))
     )
@@ -56,7 +54,6 @@ def test_new_questions_get_keys_of_their_own_and_old_ones_keep_theirs() -> None:
     ],
 )
 def test_an_error_belongs_to_a_field(change: dict[str, Any], field: str) -> None:
-    """The one that has to be changed, named by the question's key."""
     *others, why = TEXTS.questions
     texts = replace(TEXTS, questions=(*others, replace(why, **change)))
     with pytest.raises(SettingError) as refused:
@@ -66,10 +63,6 @@ def test_an_error_belongs_to_a_field(change: dict[str, Any], field: str) -> None
 
 @given(st.integers(0, 10_000))
 def test_buttons_move_and_remove_one_question(seed: int) -> None:
-    """Any sequence of them: no text is lost but that of a removed question, and there are never too many.
-
-    The focus goes to a question's text, or to a button that is there: that which adds has no name.
-    """
     random, texts = Random(seed), TEXTS  # noqa: S311 - so that it can be repeated
     for _press in range(40):
         names = [question.name for question in texts.questions]

@@ -26,7 +26,6 @@ from tests.helpers.shipped import LIBRARY
 
 @given(st.integers(0, 2**32))
 def test_a_worksheet_is_read_back_from_its_texts(seed: int) -> None:
-    """Whatever its settings are; and the form shows the same again."""
     worksheet = read_settings("own-1", random_settings(LIBRARY, seed), LIBRARY.models, LIBRARY.wording)
     texts = texts_of_worksheet(LIBRARY, worksheet)
     assert read_worksheet_form(LIBRARY, "own-1", texts) == worksheet
@@ -67,7 +66,6 @@ OWN = MisconceptionTexts("", "Side by side", "queries.columns = H*d", "How many 
 def test_what_cannot_be_used_is_said_beside_its_field(
     library: Library, texts: EditorTexts, fields: dict[str, str], field: str
 ) -> None:
-    """The first from top to bottom; the sentence never is the name of a setting in a file."""
     with pytest.raises(WorksheetFormError) as refused:
         read_worksheet_form(library, "own-1", complete_rows(library, texts.with_fields(**fields)))
     assert refused.value.field == field
@@ -93,14 +91,12 @@ def test_what_cannot_be_used_is_said_beside_its_field(
 def test_a_misconception_is_whole_or_refused(
     library: Library, texts: EditorTexts, own: MisconceptionTexts, field: str
 ) -> None:
-    """Formulas are read, never run."""
     with pytest.raises(WorksheetFormError) as refused:
         read_worksheet_form(library, "own-1", replace(texts, misconceptions=(own,)))
     assert refused.value.field == f"misconceptions.0.{field}"
 
 
 def test_an_entry_without_text_is_none(library: Library, texts: EditorTexts) -> None:
-    """So a question that was added by mistake needs not be removed; two alike are one too many."""
     empty = replace(texts, questions=(QuestionTexts(),), misconceptions=(MisconceptionTexts(),))
     assert read_worksheet_form(library, "llama-7b", empty) == library.worksheet("llama-7b")
     with pytest.raises(WorksheetFormError) as refused:
@@ -109,7 +105,6 @@ def test_an_entry_without_text_is_none(library: Library, texts: EditorTexts) -> 
 
 
 def test_what_was_reworded_keeps_its_key_and_leaves_its_old_words_free(library: Library, texts: EditorTexts) -> None:
-    """New questions and misconceptions may say what others once said; only what says the same now is there twice."""
     first = read_worksheet_form(
         library, "own-1", replace(texts, questions=(QuestionTexts("", "What is Q?"),), misconceptions=(OWN,))
     )
@@ -131,7 +126,6 @@ def test_what_was_reworded_keeps_its_key_and_leaves_its_old_words_free(library: 
 
 
 def test_another_topic_has_its_own_rows_and_title(library: Library, texts: EditorTexts) -> None:
-    """All of them, and asked; another model keeps the order and what was typed."""
     moved = arrange(replace(texts, rows=(replace(texts.rows[0], name="Mine"), *texts.rows[1:])), "down input")
     assert [row.key for row in moved.rows][:2] == ["queries", "input"]
     other_model = complete_rows(library, moved.with_fields(model="gpt2"))
@@ -145,7 +139,6 @@ def test_another_topic_has_its_own_rows_and_title(library: Library, texts: Edito
 
 
 def test_rows_that_the_simplification_takes_away_are_not_offered(texts: EditorTexts, library: Library) -> None:
-    """Where every query head has keys of its own, nothing is repeated."""
     changed = {"topic": "three-dimensions", "model": "qwen2.5-0.5b"}
     grouped = complete_rows(library, texts.with_fields(**changed))
     simplified = complete_rows(library, texts.with_fields(**changed, kv_head_per_query_head="yes"))

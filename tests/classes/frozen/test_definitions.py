@@ -35,7 +35,6 @@ def with_sheet(library: Library, **changes: object) -> Library:
 def test_a_correction_is_whatever_changes_right_answers_or_marks(
     library: Library, store: Store, changes: dict[str, object], *, is_corrected: bool
 ) -> None:
-    """By its sheet key; otherwise the definition is the frozen one, which holds one worksheet and no ticket."""
     content = freeze(library, CONTENT_KEYS, None)
     item = content.items[0]
     frozen = frozen_definition(content, item)
@@ -48,7 +47,6 @@ def test_a_correction_is_whatever_changes_right_answers_or_marks(
 
 
 def test_only_rows_that_both_ask_are_marked(library: Library, store: Store) -> None:
-    """With the sizes of the attempt, and the follow-through that the activity gives now."""
     content = freeze(library, CONTENT_KEYS, None)
     sheet = library.worksheets["llama-7b"]
     fewer = with_sheet(library, rows=sheet.rows[1:])

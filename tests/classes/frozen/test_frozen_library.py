@@ -85,7 +85,6 @@ def text_of(browser: Browser, path: str) -> str:
 @pytest.mark.parametrize("change", [without_anything, with_everything_changed])
 @pytest.mark.parametrize("variants", ["same", "per_student"])
 def test_every_page_stays_as_it_was(new_app: FastAPI, change: Change, variants: Any) -> None:
-    """Students keep their numbers, also those who have typed nothing yet; and a newcomer gets numbers."""
     lesson = Lesson(new_app, Policies(variants=variants))
     before = lesson.pages()
     lesson.change_library(change)
@@ -100,14 +99,12 @@ def test_every_page_stays_as_it_was(new_app: FastAPI, change: Change, variants: 
 
 @given(seed=st.integers(0, 10**6))
 def test_a_worksheet_is_frozen_whole(seed: int) -> None:
-    """Its form as JSON makes it again, nested fields and all."""
     worksheet = read_settings("mine", random_settings(LIBRARY, seed), LIBRARY.models, LIBRARY.wording)
     stored = json.loads(json.dumps(frozen_form(worksheet).worksheet))
     assert worksheet_of(FrozenWorksheet(stored)) == worksheet
 
 
 def test_a_worksheet_of_another_version_can_be_read() -> None:
-    """What it has not is as it was before there was such a setting, and what nobody knows is ignored."""
     own = {"key": "own-x", "name": "X", "boxes": {"queries.rows": "d"}, "question": "?", "explanation": "!", "new": 1}
     stored = FrozenWorksheet({**SHEET, "nope": [1], "misconceptions": [own]})
     assert worksheet_of(stored).show_hints
@@ -115,7 +112,6 @@ def test_a_worksheet_of_another_version_can_be_read() -> None:
 
 
 def test_a_sheet_key_stays_where_the_questions_stay(library: Library) -> None:
-    """Attempts are found by the key that versions before own names, points and texts gave their worksheet."""
     worksheet = library.worksheets["llama-7b"]
     assert frozen_form(worksheet).sheet_key == "llama-7b@d5ce11feaab4"
     changed = replace(worksheet, row_names={"keys": "K"}, row_points={"keys": 2}, hidden_facts=("heads",))
@@ -125,7 +121,6 @@ def test_a_sheet_key_stays_where_the_questions_stay(library: Library) -> None:
 def test_a_program_stays_whatever_becomes_of_the_bank(
     library: Library, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its lines, the message, the reasons in their order and the answers, whether its row is changed or gone."""
     running = RunningActivity(library, store, ("bug-one-head",))
     kim, activity = running.student(), running.activity
 
@@ -150,7 +145,6 @@ def test_a_program_stays_whatever_becomes_of_the_bank(
 
 
 def test_only_the_first_look_asks_the_database_for_snapshots(library: Library, store: Store) -> None:
-    """Later requests, such as every save, make no statement more than with a library that nobody changed."""
     running = RunningActivity(library, store)
     kim, activity, gone = running.student(), running.activity, without_anything(library)
     counts = list[int]()
@@ -162,7 +156,6 @@ def test_only_the_first_look_asks_the_database_for_snapshots(library: Library, s
 
 
 def test_an_attempt_counts_for_its_worksheet_wherever_that_stands_now(library: Library, store: Store) -> None:
-    """Not for the sheet that has its number now: the worksheet of that attempt may be gone from the activity."""
     running = RunningActivity(library, store, ("llama-7b", "qwen2.5-0.5b"))
     kim = running.student()
     running.attempt(kim, KEY, 1)
@@ -185,7 +178,6 @@ def test_an_attempt_counts_for_its_worksheet_wherever_that_stands_now(library: L
 
 
 def test_snapshots_that_nothing_names_are_deleted_after_some_days(library: Library, store: Store) -> None:
-    """Those of a deleted course, but never those of an activity, nor those that a run of this week needs."""
     kept, deleted = RunningActivity(library, store), RunningActivity(library, store, ("matrices-gpt2",))
     of_deleted = set(deleted.activity.content.models.values())
     run = freeze_run(library.variant("layer-mistral-7b"))
@@ -203,7 +195,6 @@ def test_snapshots_that_nothing_names_are_deleted_after_some_days(library: Libra
 
 
 def test_a_ticket_is_frozen_whole() -> None:
-    """Its form as JSON makes it again."""
     for ticket in (load_tickets(PROJECT / "worksheets")["classic"], OWN_TICKET):
         content = Content((), freeze_ticket(ticket), "w1")
         restored = Content.from_json(json.loads(json.dumps(content.as_json())))

@@ -12,7 +12,6 @@ from tests.helpers.running_activity import RunningActivity
 
 
 def test_a_run_stores_its_sheet_and_sizes_as_json(library: Library) -> None:
-    """In practice with the wording in use, which is none of its own, and with its model."""
     variant = library.variant("llama-7b", "llama-13b", 7)
     run = freeze_run(variant)
     values = json.loads(json.dumps(run.values, default=list))
@@ -24,7 +23,6 @@ def test_a_run_stores_its_sheet_and_sizes_as_json(library: Library) -> None:
 
 
 def test_a_run_of_a_class_has_the_wording_and_the_models_of_its_activity(library: Library, store: Store) -> None:
-    """And the number of its sheet; the model is the one that the sheet has now."""
     activity = RunningActivity(library, store).activity
     variant = library.variant("llama-7b")
     other = replace(variant, model=replace(library.models["llama-13b"], key="llama-7b"))

@@ -63,7 +63,6 @@ def classroom_with_author_misconception(app: FastAPI) -> MarkedClassroom:
 
 
 def test_teachers_see_it_by_its_name(app: FastAPI) -> None:
-    """Live, on the projector, in results, a student's results, the summary and the files; as text, whatever it says."""
     classroom = classroom_with_author_misconception(app)
     kim, lou = classroom.student("Kim"), classroom.student("Lou")
     attempt = classroom.hand_in(kim, BESIDE)
@@ -87,7 +86,6 @@ def test_teachers_see_it_by_its_name(app: FastAPI) -> None:
 
 
 def test_it_is_explained_with_a_drawing_of_what_it_predicts(app: FastAPI) -> None:
-    """On the live view and on the projector, in the teacher's words; a key that no sheet has is refused."""
     classroom = classroom_with_author_misconception(app)
     classroom.hand_in(classroom.student("Kim"), BESIDE)
     with classroom.instructor as browser:
@@ -104,7 +102,6 @@ def test_it_is_explained_with_a_drawing_of_what_it_predicts(app: FastAPI) -> Non
 
 
 def test_a_student_reads_the_teachers_words_and_no_others(app: FastAPI) -> None:
-    """The question beside the sheet while it is wrong, the explanation once it is right."""
     classroom = classroom_with_author_misconception(app)
     kim = classroom.student("Kim")
     classroom.send(kim, "check", BESIDE)
@@ -118,10 +115,6 @@ def test_a_student_reads_the_teachers_words_and_no_others(app: FastAPI) -> None:
 
 
 def test_one_that_is_described_later_is_found_by_a_regrade(app: FastAPI) -> None:
-    """In the editor, while the activity is open: its name is found in what the regrade marked by.
-
-    Two boxes that were two mistakes are now one, which costs one box.
-    """
     classroom = MarkedClassroom(app, sheets=None)
     store, library = classroom.store, classroom.school.library
     settings = library.worksheet("llama-7b").settings
@@ -152,7 +145,6 @@ def test_one_that_is_described_later_is_found_by_a_regrade(app: FastAPI) -> None
 
 
 def test_the_same_one_on_two_sheets_is_counted_together(app: FastAPI) -> None:
-    """Kim shows it on the first sheet and Lou on the second; Mo, who shows it on both, counts once."""
     classroom = MarkedClassroom(app, sheets=TWO_SHEETS)
     library = with_author_misconception(classroom.school.library, TWO_SHEETS)
     classroom.store.activities.revise(classroom.activity, freeze(library, TWO_SHEETS, None))
@@ -167,7 +159,6 @@ def test_the_same_one_on_two_sheets_is_counted_together(app: FastAPI) -> None:
 
 
 def test_programs_and_practice_have_it_with_its_own_sheet_alone(app: FastAPI) -> None:
-    """A file of the library that describes it: the API lists and names it there; a record of practice never does."""
     client = School(app).browser()
     with describing_it(app) as library:
         listed = {entry["key"]: entry for entry in client.get("/api/v1/misconceptions").json()}

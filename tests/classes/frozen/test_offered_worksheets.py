@@ -26,7 +26,6 @@ def refrozen(library: Library, store: Store, activity: Activity, *, corrections:
 
 @pytest.mark.parametrize("change", [without_anything, with_everything_changed])
 def test_saving_an_open_activity_changes_no_worksheet(library: Library, store: Store, change: Change) -> None:
-    """Not unless the teacher asks for what was corrected; then it is another revision with other sheet keys."""
     activity = RunningActivity(library, store).activity
     assert refrozen(change(library), store, activity) == activity
     corrected = refrozen(change(library), store, activity, corrections=("llama-7b",))
@@ -39,7 +38,6 @@ def test_saving_an_open_activity_changes_no_worksheet(library: Library, store: S
 
 
 def test_a_model_with_another_config_makes_another_sheet(library: Library, store: Store) -> None:
-    """The worksheet's file is the same, but other answers are right: work on the one is no work on the other."""
     running = RunningActivity(library, store)
     before = running.activity
     larger = library.models["llama-13b"]

@@ -32,7 +32,6 @@ SCALES: tuple[ScaleName, ScaleName] = ("root", "true")
 
 @given(st.integers(0, 2**32), st.sampled_from(SHEETS), st.sampled_from(SCALES), st.booleans())
 def test_nothing_that_is_written_at_decks_is_covered(seed: int, sheet: Variant, scale: ScaleName, filled: bool) -> None:
-    """Sizes from 1 to 1,000,000: no text meets another one, a card, an arc or a bracket, no deck another deck."""
     chance = Random(seed)  # noqa: S311 - so that it can be repeated
     answers = {blank: sheet.answer(blank) for blank in sheet.blanks} if filled else {}
     sizes = (1, 2, 7, 64, 128, 4096, 99_999, 1_000_000, *(chance.randint(1, 1_000_000) for _ in range(8)))
@@ -53,11 +52,7 @@ def test_nothing_that_is_written_at_decks_is_covered(seed: int, sheet: Variant, 
 
 
 def heads_can_be_computed(shapes: dict[str, tuple[int, ...]], width: int) -> bool:
-    """Whether torch gets from queries and keys of these shapes to the output, by way of all the others.
-
-    Torch would take any view with as many numbers, and multiply one card with many: here each keeps its tokens and its
-    cards, as on the sheet.
-    """
+    """Whether torch gets from queries and keys of these shapes to the output, by way of all the others."""
     made = {key: torch.empty(shape, device="meta") for key, shape in shapes.items()}
     heads = -3  # the side of the heads once they are split off, with a batch or without
     try:
@@ -86,7 +81,6 @@ def heads_can_be_computed(shapes: dict[str, tuple[int, ...]], width: int) -> boo
 
 @given(st.integers(0, 2**32), st.sampled_from([GROUPED, BATCHED]))
 def test_decks_break_exactly_where_torch_cannot_go_on(seed: int, sheet: Variant) -> None:
-    """For the right sheet with a few sides replaced by other sizes."""
     chance = Random(seed)  # noqa: S311 - so that it can be repeated
     values = {blank: sheet.answer(blank) for blank in sheet.blanks}
     sizes = [*values.values(), 7, 96]
@@ -102,7 +96,6 @@ def deck(figures: tuple[Figure, ...], key: str) -> Box:
 
 
 def test_every_tensor_of_a_sheet_is_drawn_with_all_of_its_sides() -> None:
-    """For each model that the topics accept: at the sides stands what was typed, and they are named."""
     drawn = 0
     for worksheet in (sheet.worksheet.key for sheet in SHEETS):
         for model in LIBRARY.models:
@@ -120,7 +113,6 @@ def test_every_tensor_of_a_sheet_is_drawn_with_all_of_its_sides() -> None:
 
 
 def test_repeated_keys_are_a_deck_of_as_many_cards_as_queries() -> None:
-    """Of 2 key/value heads two cards are drawn; copied for 14 query heads they are as deep a deck as the queries."""
     figures = draw_figures(GROUPED, GROUPED.problem.answers)
     keys, repeated, queries = (deck(figures, key) for key in ("keys_by_head", "repeated_keys", "queries_by_head"))
     assert len(keys.card_rects) == 2
@@ -129,7 +121,6 @@ def test_repeated_keys_are_a_deck_of_as_many_cards_as_queries() -> None:
 
 
 def test_keys_that_were_not_repeated_break_on_the_queries_cards() -> None:
-    """(2, 50, 64) keys beside (14, 50, 64) queries: the sentence and the bracket say 14 and 2."""
     wrong = {**GROUPED.problem.answers, Blank("repeated_keys", "dim0"): 2}
     (scores,) = (figure for figure in draw_figures(GROUPED, wrong) if figure.key == "deck-scores")
     assert [each.text for each in scores.brackets] == ["14 ≠ 2"]
@@ -139,7 +130,6 @@ def test_keys_that_were_not_repeated_break_on_the_queries_cards() -> None:
 
 
 def test_a_batch_is_as_many_decks_behind_one_another() -> None:
-    """The three texts of GPT-2's sheet that are drawn are three times the heads of one."""
     sheet = LIBRARY.variant("four-dimensions-gpt2")
     of_one, of_many = (
         deck(draw_figures(sheet, {**sheet.problem.answers, Blank("queries_by_head", "dim0"): texts}), "queries_by_head")
@@ -149,7 +139,6 @@ def test_a_batch_is_as_many_decks_behind_one_another() -> None:
 
 
 def test_a_side_that_the_table_changes_changes_the_drawing() -> None:
-    """With a table whose transposed queries have their sides the other way round, so has the deck."""
     variant = LIBRARY.variant("three-dimensions-qwen2.5-0.5b", tokens=50)
     before = deck(draw_figures(variant, variant.problem.answers), "queries_by_head")
     changed = replace(variant.problem, table=with_shapes(variant.table, {"queries_by_head": "N, H, d_h"}))
@@ -161,7 +150,6 @@ def test_a_side_that_the_table_changes_changes_the_drawing() -> None:
 
 
 def test_merged_heads_in_letters_fit_by_what_they_mean() -> None:
-    """H·d_h columns are split into (N, H, d_h); with d_h columns instead, a view would lose numbers."""
     sheet = replace(GROUPED.worksheet, answers="letters", model="")
     variant = replace(GROUPED, worksheet=replace(sheet, model=GROUPED.worksheet.model))
     written = {"queries.rows": "N", "queries.columns": "H*d_h"}

@@ -37,7 +37,6 @@ def cards(frame: Frame, key: str) -> set[str]:
 
 
 def test_another_table_gives_another_exhibit() -> None:
-    """Keys with as many heads as queries: as many stripes and cards, and other numbers; values stay as they were."""
     wider = {"keys": "N, H*d_v + H*d_v", "keys_by_head": "H, N, d_v + d_v"}
     slabs, decks = drawn(LayerHeads(SIZES)).frames[:2]
     assert (len(cards(slabs, "queries")), len(cards(slabs, "keys")), len(cards(slabs, "values"))) == (32, 8, 8)
@@ -51,7 +50,6 @@ def test_another_table_gives_another_exhibit() -> None:
 
 
 def test_every_model_with_every_number_of_key_heads_stays_inside_its_frame(library: Library) -> None:
-    """All parts are inside the drawing, and what is left out is said; a shape that was not typed is not told."""
     shapes = {(model.architecture.H, model.architecture.d_h): model for model in library.models.values()}
     for model in shapes.values():
         architecture = model.architecture
@@ -70,7 +68,6 @@ def test_every_model_with_every_number_of_key_heads_stays_inside_its_frame(libra
 
 
 def test_a_card_is_dealt_only_where_the_key_card_fits() -> None:
-    """Query heads 4 to 7 of 32 read key head 1 of 8; the pair deals a card, another key card deals none."""
     heads = LayerHeads(SIZES)
     dealing = Dealing(heads)
     assert dealing.asked is not None
@@ -89,7 +86,6 @@ def test_a_card_is_dealt_only_where_the_key_card_fits() -> None:
 
 @pytest.mark.parametrize("count", possible_kv_heads(128))
 def test_no_label_lies_on_a_line_between_cards(count: int) -> None:
-    """Shapes of decks stand below all lines from groups to key cards; and as many scores are drawn as queries."""
     pairs = drawn(LayerHeads({**SIZES, "N": 8000, "H": 128, "G": count}), known=frozenset(DECKS)).frames[3]
     assert len(cards(pairs, "scores")) == len(cards(pairs, "queries"))
     lines = [mark.path for part in pairs.drawing.parts for mark in part.marks if isinstance(mark, PathMark)]

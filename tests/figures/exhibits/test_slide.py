@@ -49,7 +49,6 @@ TOPICS_WITH_PRODUCTS = (
 
 @pytest.mark.slow
 def test_every_product_of_every_sheet_fits_and_has_the_shape_of_its_result(library: Library) -> None:
-    """For every shipped worksheet with every model: its outer sides are true of the result, or of one head of it."""
     seen = set()
     for key, sheet in library.worksheets.items():
         for model in library.models:
@@ -80,7 +79,6 @@ def test_every_product_of_every_sheet_fits_and_has_the_shape_of_its_result(libra
 
 
 def test_a_changed_table_changes_the_exhibit(library: Library) -> None:
-    """Keys twice as wide no longer fit the queries; by how much is written at the overhang."""
     shapes = true_shapes(library, "llama-7b")
     changed = replace(shapes, table=with_shapes(shapes.table, {"keys": "N, 2*d_h"}))
     changed = replace(changed, lengths=true_lengths(changed))
@@ -92,7 +90,6 @@ def test_a_changed_table_changes_the_exhibit(library: Library) -> None:
 
 
 def test_typed_numbers_fit_exactly_where_numpy_multiplies(library: Library) -> None:
-    """And where they do, the outer sides are the shape that numpy has."""
     shapes, random = true_shapes(library, "llama-7b"), Random(7)  # noqa: S311 - reproducible
     fitting = 0
     for product in products_of(shapes.table):
@@ -117,7 +114,6 @@ def test_typed_numbers_fit_exactly_where_numpy_multiplies(library: Library) -> N
 
 @pytest.mark.parametrize("model", ["gpt2", "llama-7b", "mistral-7b"])
 def test_the_mask_hides_what_numpy_has_above_the_diagonal(library: Library, model: str) -> None:
-    """Of six words in a causal model: 15 of 36."""
     shapes = true_shapes(library, "llama-7b", model)
     [product] = [each for each in products_of(shapes.table) if each.result == "scores"]
     exhibit = slide_exhibit(shapes, product)
@@ -125,7 +121,6 @@ def test_the_mask_hides_what_numpy_has_above_the_diagonal(library: Library, mode
 
 
 def test_an_encoder_has_no_mask_and_t5_no_scale(library: Library) -> None:
-    """BERT divides by √64 = 8; T5 adds a bias and divides by nothing (arXiv:1910.10683)."""
     keys = dict[str, list[str]]()
     for model in ("bert-base", "t5-small"):
         shapes = true_shapes(library, "bidirectional-bert-base", model)
@@ -138,7 +133,6 @@ def test_an_encoder_has_no_mask_and_t5_no_scale(library: Library) -> None:
 
 
 def test_scores_are_said_to_be_divided_by_what_they_are_divided_by(library: Library) -> None:
-    """The root and the number beside it make the factor of the model: for DeepSeek 1.59/√192, with YaRN’s constant."""
     kinds = set()
     for model in library.models:
         if library.refusal("layer-of-a-model", model):
@@ -159,7 +153,6 @@ def test_scores_are_said_to_be_divided_by_what_they_are_divided_by(library: Libr
 
 @pytest.mark.parametrize("worksheet", ["head-of-a-model", "layer-of-a-model", "columns-qwen3-0.6b", "decode-gpt2"])
 def test_weights_beside_a_sink_sum_to_less_than_one(library: Library, worksheet: str) -> None:
-    """A softmax over scores and a sink whose weight is then dropped leaves less than 1, without a sink exactly 1."""
     for model in library.models:
         if library.refusal(worksheet, model):
             continue
@@ -177,7 +170,6 @@ def test_weights_beside_a_sink_sum_to_less_than_one(library: Library, worksheet:
 
 @pytest.mark.parametrize("worksheet", ["qwen2.5-0.5b-grouped", "three-dimensions-qwen2.5-0.5b"])
 def test_of_heads_one_is_multiplied_as_numpy_slices_it(library: Library, worksheet: str) -> None:
-    """On a layer's sheet heads stand side by side, in three dimensions they come first; both show the same products."""
     shapes = true_shapes(library, worksheet)
     sizes = shapes.variant.sizes
     tokens, heads, groups, width = (sizes[symbol] for symbol in ("N", "H", "G", "d_h"))
@@ -201,7 +193,6 @@ def typed_queries(shapes: TypedShapes) -> list[Blank]:
 
 
 def test_where_tokens_are_columns_the_product_is_transposed(library: Library) -> None:
-    """S = Kᵀ · Q with Q and K of d_head × N: row by column as numpy has it, and the mask hides what is below."""
     shapes = true_shapes(library, "columns-qwen3-0.6b")
     queries = keys = np.zeros((shapes.variant.sizes["d_h"], shapes.variant.sizes["N"]))
     [product] = [each for each in products_of(shapes.table, "columns") if each.result == "scores"]
@@ -218,7 +209,6 @@ def test_where_tokens_are_columns_the_product_is_transposed(library: Library) ->
 
 
 def test_what_is_right_in_letters_fits(library: Library) -> None:
-    """Of every sheet in letters that is filled in with its key; no side is written as a number alone."""
     tried = 0
     for key, sheet in library.worksheets.items():
         if sheet.answers == "letters":
@@ -234,7 +224,6 @@ def test_what_is_right_in_letters_fits(library: Library) -> None:
 
 
 def test_letters_fit_where_they_mean_the_same(library: Library) -> None:
-    """With as many tokens as features in a head, N is still not d_head (worksheet in letters, arXiv:2302.13971)."""
     variant = library.variant("letters-llama-7b", None, 128)
     letters = {"N": variant.notation.symbol("N"), "d": variant.notation.symbol("d_h")}
     for inner, key in (("d", "meet"), ("N", "bounce")):
@@ -249,7 +238,6 @@ def test_letters_fit_where_they_mean_the_same(library: Library) -> None:
 
 
 def test_patches_of_an_image_are_numbered_and_no_words(library: Library) -> None:
-    """ViT reads 196 patches and a class token (arXiv:2010.11929), and no sentence."""
     shapes = true_shapes(library, "bidirectional-bert-base", "vit-base")
     [product] = [each for each in products_of(shapes.table) if each.result == "scores"]
     written = {text for frame in slide_exhibit(shapes, product).frames for text in texts_of(frame)}
@@ -268,7 +256,6 @@ def test_longer_is_drawn_longer_and_equal_equally_long() -> None:
 
 
 def test_every_frame_of_an_exhibit_has_one_size_and_its_parts_one_key(library: Library) -> None:
-    """So that a part can move from one frame to the next."""
     shapes = true_shapes(library, "cross-t5-small")
     for product in products_of(shapes.table):
         frames = slide_exhibit(shapes, product).frames

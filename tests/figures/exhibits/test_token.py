@@ -49,7 +49,6 @@ def test_shapes_are_those_of_arrays_that_grow_by_a_row(library: Library) -> None
 
 
 def test_a_changed_table_changes_the_exhibit(library: Library, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No shape is written into the exhibit."""
     variant = library.variant(SHEET, "llama-7b", 100)
     before = token_exhibit(variant)
     monkeypatch.setattr(decode_step, "DECODE_STEP", with_shapes(DECODE_STEP, {"keys": "N + 1, 3*d_h"}))
@@ -61,7 +60,6 @@ def test_a_changed_table_changes_the_exhibit(library: Library, monkeypatch: pyte
 
 @pytest.mark.parametrize("window", [None, 3])
 def test_lines_of_scores_are_the_rows_of_the_mask(library: Library, window: int | None) -> None:
-    """Five words: what is drawn of each line is what a causal mask, with a window or without, leaves of its row."""
     variant = library.variant(SHEET, "gpt2", 4)
     variant = with_window(variant, window) if window else variant
     last = token_exhibit(variant).frames[-1]
@@ -88,7 +86,6 @@ def test_each_step_adds_one_row_that_arrives(library: Library) -> None:
 
 
 def test_windows_drop_the_oldest_key_where_the_model_has_them(library: Library) -> None:
-    """Mistral 7B in all its layers, Gemma 2 in every other one (arXiv:2310.06825, section 2; arXiv:2408.00118, 2)."""
     for key, layers in (("mistral-7b", (0, 0)), ("gemma-2-2b", (13, 26))):
         last = steps_of(library.variant(SHEET, key, 100))[-1]
         assert (last.cached, last.keys, last.dropped, last.layers) == (4096, 4096, 1, layers)
@@ -96,7 +93,6 @@ def test_windows_drop_the_oldest_key_where_the_model_has_them(library: Library) 
 
 
 def test_what_leaves_a_window_is_not_attended_to_but_may_still_be_seen(library: Library) -> None:
-    """Through lower layers a token sees more than its window, so no frame says that it no longer sees it."""
     frames = token_exhibit(library.variant(SHEET, "mistral-7b", 100)).frames
     assert "no longer attends to" in frames[-1].sentence
     assert not any(re.search(r"\bsees?\b", frame.sentence) for frame in frames)

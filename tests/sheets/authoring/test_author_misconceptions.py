@@ -61,7 +61,6 @@ def random_own(variant: Variant, random: Random) -> AuthorMisconception:
 
 @pytest.mark.parametrize("seed", range(60))
 def test_a_sheet_filled_in_as_one_says_is_put_down_to_it(seed: int) -> None:
-    """Of random ones on random sheets, of any topic, notation and orientation, unless the checker finds why not."""
     random = Random(seed)  # noqa: S311 - test data
     worksheets = [key for key, sheet in LIBRARY.worksheets.items() if sheet.answers == "numbers"]
     plain = LIBRARY.seeded(random.choice(worksheets), seed)
@@ -75,7 +74,6 @@ def test_a_sheet_filled_in_as_one_says_is_put_down_to_it(seed: int) -> None:
 
 
 def test_boxes_are_named_as_the_sheet_shows_them() -> None:
-    """With tokens as columns, the head's dimension is the number of rows."""
     variant = LIBRARY.variant("llama-7b")
     by_rows = {box.replace("columns", "rows"): formula for box, formula in WIDE.items()}
     columns = sheet_with(variant, own(by_rows), tokens_are="columns")
@@ -84,7 +82,6 @@ def test_boxes_are_named_as_the_sheet_shows_them() -> None:
 
 
 def test_on_a_sheet_in_letters_formulas_are_compared_by_meaning() -> None:
-    """Whatever the number of tokens happens to be."""
     letters = next(sheet.key for sheet in LIBRARY.worksheets.values() if sheet.answers == "letters")
     plain = LIBRARY.variant(letters)
     box = next(plain.box(blank) for blank in plain.blanks if "N" not in plain.expression(blank).symbols)
@@ -100,7 +97,6 @@ def test_on_a_sheet_in_letters_formulas_are_compared_by_meaning() -> None:
 
 
 def test_a_formula_may_use_more_than_students_may() -> None:
-    """Plain numbers, the box's right number, that of the other side, and sizes that the sheet doesn't ask for."""
     variant = LIBRARY.variant("llama-7b")
     blank = variant.blanks_by_name["queries.columns"]
     for formula, number in (("2", 2), ("2*right", 256), ("other_side", 100), ("d_ff", 11008), ("d_model/H", 128)):
@@ -115,7 +111,6 @@ def test_a_formula_may_use_more_than_students_may() -> None:
 
 
 def test_what_is_alike_or_cannot_be_seen_is_said() -> None:
-    """By name; the author's own one goes before the built-in one that it is like."""
     as_built_in = {f"{row}.columns": "d" for row in ("queries", "keys", "values")}
     same = findings_by_kind(own(as_built_in))["same"]
     assert same.other == "head-as-wide-as-model"
@@ -133,7 +128,6 @@ def test_what_is_alike_or_cannot_be_seen_is_said() -> None:
 
 
 def test_the_catalogue_stays_as_it_is() -> None:
-    """A sheet with an own misconception is put down to the built-in ones as before."""
     plain = LIBRARY.variant("llama-7b")
     variant = sheet_with(plain, own(WIDE))
     boxes = {f"{row}.columns": "d" for row in ("queries", "keys", "values")}

@@ -41,7 +41,6 @@ def spans(text: str) -> tuple[MarkdownSpan, ...]:
 
 
 def test_emphasis_code_lists_and_breaks_are_markup() -> None:
-    """In lists within lists, too."""
     assert [span.text for span in spans("**a *b*** `c*d*`") if span.strong] == ["a ", "b"]
     assert [span.text for span in spans("**a *b*** `c*d*`") if span.code] == ["c*d*"]
     assert [span.text for span in spans("a  \nb\nc")] == ["a", "\n", "b", " ", "c"]
@@ -65,7 +64,6 @@ def test_emphasis_code_lists_and_breaks_are_markup() -> None:
     ],
 )  # fmt: skip
 def test_everything_else_stays_the_text_that_was_typed(text: str) -> None:
-    """In one run, which pages escape and paper typesets as a string."""
     assert spans(text) == (MarkdownSpan(text),)
 
 
@@ -81,7 +79,6 @@ def test_everything_else_stays_the_text_that_was_typed(text: str) -> None:
     ],
 )
 def test_a_formula_is_read_in_the_letters_of_sheets(formula: str, symbols: list[tuple[str, str, str]]) -> None:
-    """Base, what stands below and what stands above."""
     assert read_formula_text(formula) == tuple(FormulaSymbol(*symbol) for symbol in symbols)
     assert spans(f"${formula}$")[0].formula == read_formula_text(formula)
 
@@ -90,7 +87,6 @@ def test_a_formula_is_read_in_the_letters_of_sheets(formula: str, symbols: list[
     "formula", ["\\frac{1}{2}", "#x", "sqrt(", "sqrt()", "(a", "a)", "x_", "a;b", "sqrt(" * 20, "&"]
 )
 def test_a_formula_that_cannot_be_read_is_refused(formula: str) -> None:
-    """With what a formula may hold; a worksheet that was frozen with one shows it as it was typed."""
     with pytest.raises(WorksheetError, match="cannot be read as a formula"):
         check_markdown(f"Before ${formula}$ after")
     assert f"${formula}$" in plain_text(read_markdown(f"Before ${formula}$ after"))
@@ -98,7 +94,6 @@ def test_a_formula_that_cannot_be_read_is_refused(formula: str) -> None:
 
 @pytest.mark.parametrize("text", ["It costs $5 and $6.", "\\$x$", "$ x $", "`$#$`", "$x\n$", "US$"])
 def test_prices_and_code_are_no_formulas(text: str) -> None:
-    """Neither is what is escaped, nor what spans lines."""
     check_markdown(text)
     assert not any(span.formula for span in spans(text))
 

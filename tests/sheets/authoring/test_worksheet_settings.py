@@ -41,7 +41,6 @@ def read(values: dict[str, Any], library: Library = LIBRARY) -> Worksheet:
 
 
 def test_a_file_says_what_is_not_the_default() -> None:
-    """Its key is the name of the file, which it cannot give itself."""
     assert set(read(GOOD).settings) == set(GOOD)
     with pytest.raises(SettingError, match="no setting “key”"):
         read({**GOOD, "key": "other"})
@@ -59,7 +58,6 @@ def test_settings_come_back_equal(seed: int) -> None:
 
 @pytest.mark.parametrize("key", LIBRARY.worksheets)
 def test_a_shipped_worksheet_comes_back_equal(key: str) -> None:
-    """Its file says no more than it must."""
     worksheet = LIBRARY.worksheets[key]
     file = tomllib.loads((PROJECT / "worksheets" / f"{key}.toml").read_text(encoding="utf-8"))
     assert worksheet.settings.keys() <= file.keys()
@@ -103,7 +101,6 @@ def test_a_shipped_worksheet_comes_back_equal(key: str) -> None:
     ],
 )
 def test_a_setting_that_cannot_be_used_is_named(changes: dict[str, Any], path: str, said: str) -> None:
-    """With the way to it, and a sentence of one line that says what to do."""
     sheet, errors = check_settings("mine", {**GOOD, **changes}, LIBRARY.models, LIBRARY.wording)
     assert sheet is None
     assert " ".join(map(str, errors[0].path)) == path
@@ -128,7 +125,6 @@ def test_a_setting_that_cannot_be_used_is_named(changes: dict[str, Any], path: s
     ],
 )
 def test_a_box_or_formula_that_cannot_be_used_is_named(box: str, formula: str, said: str) -> None:
-    """Beside its box."""
     values = {**GOOD, "misconceptions": [{**OWN, "boxes": {box: formula}}], "tokens": 7}
     (error,) = check_settings("mine", values, LIBRARY.models, LIBRARY.wording)[1]
     assert error.path == ("misconceptions", 0, "boxes", box)
@@ -136,14 +132,12 @@ def test_a_box_or_formula_that_cannot_be_used_is_named(box: str, formula: str, s
 
 
 def test_every_wrong_setting_is_named_at_once() -> None:
-    """Those that are missing last."""
     errors = check_settings("mine", {"rows": 5, "topic": 1, "nope": 1}, LIBRARY.models, LIBRARY.wording)[1]
     assert {error.setting for error in errors[:3]} == {"rows", "topic", "nope"}
     assert {error.setting for error in errors[3:]} == {"title", "model", "tokens"}
 
 
 def test_a_range_must_fit_every_model() -> None:
-    """GPT-2 takes no more than 1,024 tokens."""
     values = {**GOOD, "tokens_from": 1000, "tokens_to": 1500}
     assert read(values).tokens_to == 1500
     with pytest.raises(WorksheetError, match="1,024"):
@@ -151,7 +145,6 @@ def test_a_range_must_fit_every_model() -> None:
 
 
 def test_a_key_follows_from_the_text() -> None:
-    """Texts that a key cannot hold in full are told apart by it, too."""
     texts = ("Why?", "Why so?", "键", "值", "Größe", "Grösse", "x" * 100, "x" * 101, "?", "!")
     keys = [derived_key(text) for text in texts]
     assert keys[0] == "why"
@@ -162,7 +155,6 @@ def test_a_key_follows_from_the_text() -> None:
 
 
 def test_a_formula_may_be_written_in_the_notation() -> None:
-    """What a student may type on a sheet in letters; 32 heads of 4,096 numbers are 131,072."""
     variant = LIBRARY.variant("llama-7b")
     for formula in ("H*d", "H·d_model", "h d", "d*d/d_head"):
         assert read_formula(variant, formula).size(variant.sizes) == 131_072
@@ -181,7 +173,6 @@ ANYTHING = st.recursive(
 
 @given(changes=st.dictionaries(st.sampled_from([field.name for field in fields(Worksheet)]), ANYTHING, max_size=4))
 def test_whatever_stands_in_a_file_is_read_or_refused(changes: dict[str, Any]) -> None:
-    """Each refusal names a setting, in one line that is not as long as what was typed may be."""
     sheet, errors = check_settings("mine", {**GOOD, **changes}, LIBRARY.models, LIBRARY.wording)
     assert (sheet is None) == bool(errors)
     for error in errors:
@@ -190,7 +181,6 @@ def test_whatever_stands_in_a_file_is_read_or_refused(changes: dict[str, Any]) -
 
 
 def test_a_megabyte_is_refused_at_once() -> None:
-    """Before any of it is looked at."""
     long = "d*" * 500_000
     own = {**OWN, "boxes": {"queries.columns": long}, "explanation": long}
     values = {**GOOD, "title": long, "introduction": long, "topic": long, "rows": [long] * 2, "misconceptions": [own]}
@@ -201,7 +191,6 @@ def test_a_megabyte_is_refused_at_once() -> None:
 
 @pytest.mark.parametrize(("topic", "answers"), one_in(27, product(TOPICS, ["numbers", "letters"])))
 def test_the_checker_refuses_what_cannot_be_opened(topic: str, answers: str) -> None:
-    """For every model, simplified or not, each row alone: checker, list of models and sheet agree."""
     named = LIBRARY.wording.topics[topic].rows
     for model, simplified in product(LIBRARY.models, (False, True)):
         wanted = LIBRARY.models[model].architecture_taught(simplified)
@@ -219,7 +208,6 @@ def test_the_checker_refuses_what_cannot_be_opened(topic: str, answers: str) -> 
 
 
 def _opened(library: Library) -> Variant | None:
-    """The only worksheet as a sheet; None where it is refused."""
     try:
         return library.variant("mine")
     except (TopicError, TokensError):
@@ -227,7 +215,6 @@ def _opened(library: Library) -> Variant | None:
 
 
 def test_the_models_to_draw_from_have_the_rows() -> None:
-    """A model of the list that has none of them is refused where the worksheet is written, not when it is drawn."""
     rows = {"topic": "three-dimensions", "rows": ["repeated_keys"], "model": "qwen2.5-0.5b"}
     (error,) = check_settings("mine", {**GOOD, **rows, "models": ["gpt2"]}, LIBRARY.models, LIBRARY.wording)[1]
     assert error.path == ("models",)

@@ -14,7 +14,6 @@ from tests.helpers.school import PASSWORD, School
 
 
 def test_the_set_up_link_makes_the_first_account(browser: TestClient, school: School) -> None:
-    """Its form asks for address, name and password, refuses a short one with everything else kept, and signs in."""
     token = school.store.people.add_link("setup")
     assert "Create the first account" in browser.get(f"/links/{token}").text
     form = {"email": "Ada@Example.org", "name": "Ada", "password": "ninechars"}
@@ -35,7 +34,6 @@ def test_the_set_up_link_makes_the_first_account(browser: TestClient, school: Sc
 
 @pytest.mark.parametrize("email", ["", "ada", "a b@c", "@", "a@" + "b" * 254])
 def test_what_is_no_e_mail_address_is_refused(browser: TestClient, school: School, email: str) -> None:
-    """With a sentence, and the link still works."""
     token = school.store.people.add_link("setup")
     answer = browser.post(f"/links/{token}", data={"email": email, "name": "Ada", "password": PASSWORD})
     assert answer.status_code == 422
@@ -44,7 +42,6 @@ def test_what_is_no_e_mail_address_is_refused(browser: TestClient, school: Schoo
 
 
 def test_an_assistant_is_invited_by_a_link(new_app: FastAPI, school: School, ada: Teacher, browser: TestClient) -> None:
-    """The page shows it to whoever invites; it makes an account that sees the course and may not change it."""
     course = school.course("Transformers", ada)
     with school.browser(teacher=ada) as instructor:
         form = {"email": "bo@example.org", "role": "assistant"}
@@ -60,7 +57,6 @@ def test_an_assistant_is_invited_by_a_link(new_app: FastAPI, school: School, ada
 
 
 def test_an_invitation_does_not_replace_a_password(school: School, ada: Teacher, browser: TestClient) -> None:
-    """For an address that can sign in, the link asks to sign in first; signed in, one press takes part."""
     eve = school.teacher("eve@example.org")
     course = school.course("Transformers", eve)
     token = school.store.people.add_link("invite", ADA, course.id, "instructor")
@@ -72,7 +68,6 @@ def test_an_invitation_does_not_replace_a_password(school: School, ada: Teacher,
 
 
 def test_whoever_invites_sets_nobodys_password(school: School, ada: Teacher, browser: TestClient) -> None:
-    """Nor that of an account which has none yet: that is for the link made for the account, which stays good."""
     own = school.store.people.add_teacher("bo@example.org", "Bo")
     assert own
     reset = school.store.people.add_link("reset", own.email)

@@ -66,17 +66,12 @@ def path(app: FastAPI, route: str) -> str:
 
 @pytest.mark.parametrize("route", [route for route in ROUTES if route.startswith("GET ")])
 def test_every_page_of_a_teacher_is_shown(app: FastAPI, visitor: TestClient, route: str) -> None:
-    """Each page opens, but for exports, which are logged and so cannot be had."""
     expected = 403 if "{file_name}" in route else 200
     assert visitor.get(path(app, route)).status_code == expected
 
 
 @pytest.mark.parametrize("route", [route for route in ROUTES if route.startswith("POST ")])
 def test_nothing_is_changed_by_any_form(app: FastAPI, visitor: TestClient, route: str) -> None:
-    """Whatever is sent, both databases stay as they are, and nobody is told that it was done.
-
-    A sample course is there already, so that asking for one leads to it.
-    """
     stores = (demonstrated(app), app.state.services.store)
     before = [*map(contents, stores)]
     form = {"title": "T", "zone": "UTC", "email": "a@b.example", "name": "N", "text": "Ada: 100", "names": "Ada"}
@@ -86,14 +81,12 @@ def test_nothing_is_changed_by_any_form(app: FastAPI, visitor: TestClient, route
 
 
 def test_a_form_that_would_store_something_explains(app: FastAPI, visitor: TestClient) -> None:
-    """A new course is refused with a page that leads back."""
     answer = visitor.post("/courses", data={"title": "Mine", "zone": "UTC"})
     assert answer.status_code == 403
     assert Page(answer.text).text("h1")
 
 
 def test_the_demonstration_leads_to_no_real_class(app: FastAPI, visitor: TestClient) -> None:
-    """A real course with the same number isn't shown, and nobody can join the demonstration's class."""
     school = School(app)
     teacher = school.teacher()
     real = [school.course(f"Real {number}", teacher) for number in range(3)]
@@ -108,7 +101,6 @@ def test_the_demonstration_leads_to_no_real_class(app: FastAPI, visitor: TestCli
 
 
 def test_a_teacher_is_never_in_it(app: FastAPI) -> None:
-    """Who is signed in sees their own courses, even with the demonstration's cookie."""
     school = School(app)
     teacher = school.teacher()
     mine = school.course("My own course", teacher)
@@ -120,7 +112,6 @@ def test_a_teacher_is_never_in_it(app: FastAPI) -> None:
 
 
 def test_it_is_left_by_a_button(app: FastAPI) -> None:
-    """Afterwards the pages of teachers ask for a sign-in again."""
     browser = School(app).browser()
     browser.get("/demonstration")
     assert browser.get("/courses").status_code == 200
@@ -129,7 +120,6 @@ def test_it_is_left_by_a_button(app: FastAPI) -> None:
 
 
 def test_it_is_closed_with_practice(data_dir: Path) -> None:
-    """Where the server is used for exams, nobody is let in, and whoever was in is out."""
     app = make_app(Settings(data_dir=data_dir, database_url="", practice=False))
     with TestClient(app):
         browser = School(app).browser()

@@ -17,7 +17,6 @@ SENDER = "Attention Shapes <noreply@example.org>"
 
 @pytest.mark.parametrize("settings", [{}, {"smtp": "smtp://127.0.0.1", "smtp_from": SENDER}])
 def test_without_a_server_or_an_address_the_page_says_whom_to_ask(tmp_path: Path, settings: dict[str, str]) -> None:
-    """No form, the command instead; and where only the address is missing, nothing is mailed with a guessed one."""
     app = make_app(Settings(data_dir=tmp_path, database_url="", address="", **settings))  # type: ignore[arg-type]
     with TestClient(app) as browser:
         page = browser.get("/forgotten-password").text

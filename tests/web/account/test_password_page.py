@@ -18,7 +18,6 @@ NEW = "a longer battery staple"
 def test_a_new_password_needs_the_old_one_and_ends_other_sessions(
     browser: TestClient, school: School, ada: Teacher
 ) -> None:
-    """The browser stays signed in; a link to reset it that was mailed before no longer works; the log says so."""
     token = school.store.people.add_link("reset", ADA)
     sign_in(browser)
     with school.browser(teacher=ada) as other:
@@ -41,7 +40,6 @@ def test_a_new_password_needs_the_old_one_and_ends_other_sessions(
 def test_wrong_old_passwords_are_slowed_down_without_locking_the_sign_in(
     new_app: FastAPI, school: School, ada: Teacher
 ) -> None:
-    """After as many as an account allows, 429 even for the right one; signing in is not affected."""
     with school.browser(teacher=ada) as browser:
         for _ in range(int(BUCKETS["known"].size)):
             assert browser.post("/password", data={"old": "wrong", "new": NEW}).status_code == 422

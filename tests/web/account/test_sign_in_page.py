@@ -31,7 +31,6 @@ from tests.helpers.sent_form import SentForm
 def test_the_way_to_the_first_account_leads_through_the_log(
     browser: TestClient, school: School, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A button prints a new link there, for this server whatever host was asked; once used, the page is a form."""
     assert Page(browser.get("/sign-in").text).find("input", name="password") == []
 
     def printed() -> list[str]:
@@ -79,21 +78,18 @@ def test_signing_in_and_out(browser: TestClient, ada: Teacher) -> None:
 
 
 def test_behind_tls_the_cookie_is_for_tls_alone(new_app: FastAPI, ada: Teacher) -> None:
-    """Over https it is marked Secure."""
     with TestClient(new_app, base_url="https://shapes.example.org", follow_redirects=False) as browser:
         answer = browser.post("/sign-in", data={"email": ADA, "password": PASSWORD})
     assert "secure" in answer.headers["set-cookie"].lower()
 
 
 def test_signing_out_everywhere_ends_other_browsers(new_app: FastAPI, school: School, ada: Teacher) -> None:
-    """One press ends the session of another browser too."""
     with school.browser(teacher=ada) as one, school.browser(teacher=ada) as other:
         one.post("/sign-out", data={"everywhere": "yes"})
         assert other.get("/courses").status_code == 303
 
 
 def test_a_wrong_password_and_an_unknown_address_look_alike(browser: TestClient, ada: Teacher) -> None:
-    """Character by character the same answer, but for the address that was typed."""
     wrong = browser.post("/sign-in", data={"email": ADA, "password": "not the password"})
     unknown = browser.post("/sign-in", data={"email": "eve@example.org", "password": "not the password"})
     assert (wrong.status_code, unknown.status_code) == (422, 422)
@@ -104,7 +100,6 @@ def test_a_wrong_password_and_an_unknown_address_look_alike(browser: TestClient,
 def test_an_unknown_address_costs_as_much_work(
     browser: TestClient, school: School, ada: Teacher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A hash is verified for both, so that the time tells nothing."""
     verified = list[str]()
     hasher = school.services.passwords._hasher
     real = type(hasher).verify
@@ -121,7 +116,6 @@ def test_an_unknown_address_costs_as_much_work(
 
 
 def test_an_account_without_a_password_lets_nobody_in(browser: TestClient, school: School) -> None:
-    """Made in the terminal and not set yet: no text is its password, nor the one that hides it."""
     school.store.people.add_teacher(ADA, "Ada")
     for password in ("", "nobody signs in with this", PASSWORD):
         assert sign_in(browser, password)[0] == 422
@@ -139,7 +133,6 @@ def test_an_account_without_a_password_lets_nobody_in(browser: TestClient, schoo
     ],
 )
 def test_after_signing_in_one_stays_on_this_site(browser: TestClient, ada: Teacher, after: str, there: str) -> None:
-    """Only a path of this site is gone on to."""
     assert sign_in(browser, after=after) == (303, there)
 
 
@@ -152,14 +145,12 @@ def test_after_signing_in_one_stays_on_this_site(browser: TestClient, ada: Teach
     ],
 )
 def test_signing_in_leads_to_the_page_that_was_asked_for(browser: TestClient, ada: Teacher, address: str) -> None:
-    """With its query, such as the sheet that is to be copied, character for character."""
     [after] = SentForm(browser.get(browser.get(address).headers["location"]).text).values["next"]
     assert sign_in(browser, after=after) == (303, address)
     assert browser.get(address).status_code == 200
 
 
 def test_another_site_cannot_send_the_forms(browser: TestClient, school: School, ada: Teacher) -> None:
-    """A form with the cookie from another site is refused, whatever says so."""
     with school.browser(teacher=ada) as signed:
         for headers in ({"Sec-Fetch-Site": "cross-site"}, {"Origin": "https://evil.example"}):
             answer = signed.post("/courses", data={"title": "Theirs", "zone": "UTC"}, headers=headers)
@@ -181,7 +172,6 @@ def at(school: School, address: str) -> TestClient:
 
 @pytest.mark.usefixtures("short_waits")
 def test_guessing_at_one_account_is_slowed_down(school: School, ada: Teacher) -> None:
-    """After ten wrong passwords from one address the eleventh has to wait; the right one passes, but not at once."""
     guesser = at(school, "192.0.2.1")
     for _ in range(int(BUCKETS["guess"].size)):
         assert sign_in(guesser, "wrong")[0] == 422
@@ -196,10 +186,6 @@ def test_guessing_at_one_account_is_slowed_down(school: School, ada: Teacher) ->
 
 @pytest.mark.usefixtures("short_waits")
 def test_nobody_is_kept_out_of_their_account_by_others(school: School, ada: Teacher) -> None:
-    """Ten wrong passwords from each of ten addresses, and thirty from her own: the right one passes from anywhere.
-
-    In the browser that she has signed in with before, it passes at once, and mistakes are hers to make.
-    """
     own = at(school, "192.0.2.99")
     assert sign_in(own)[0] == 303
     own.post("/sign-out")
@@ -226,7 +212,6 @@ def test_nobody_is_kept_out_of_their_account_by_others(school: School, ada: Teac
 def test_a_right_password_passes_beside_those_who_guess(
     school: School, ada: Teacher, emails: list[str], count: int
 ) -> None:
-    """From a new browser of the same network, where some guess all the time: at one account, at several, at her own."""
     for number in range(int(BUCKETS["sign-in"].size)):
         sign_in(at(school, "192.0.2.1"), "wrong", f"{number}@example.net")
     done = threading.Event()
@@ -247,7 +232,6 @@ def test_a_right_password_passes_beside_those_who_guess(
 
 @pytest.mark.usefixtures("short_waits")
 def test_a_known_browser_is_known_to_its_own_account_alone(school: School, ada: Teacher) -> None:
-    """Its cookie opens no bucket of another account, and one that was made up opens none."""
     own = at(school, "192.0.2.1")
     sign_in(own)
     known = own.cookies[KNOWN_COOKIE]
@@ -269,7 +253,6 @@ def test_a_known_browser_is_known_to_its_own_account_alone(school: School, ada: 
 def test_sign_ins_are_logged_without_names(
     school: School, browser: TestClient, ada: Teacher, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The audit log holds numbers; neither it nor any line that is printed holds an address, a name or a password."""
     with caplog.at_level(logging.DEBUG):
         sign_in(browser, "wrong password")
         sign_in(browser)

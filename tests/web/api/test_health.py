@@ -39,7 +39,6 @@ def ask_afresh(client: TestClient) -> tuple[int, str]:
 
 
 def test_health_is_said_when_the_database_answers(client: TestClient) -> None:
-    """200 and {"status": "ok"}."""
     response = client.get("/healthz")
     assert (response.status_code, response.json()) == (200, {"status": "ok"})
 
@@ -48,7 +47,6 @@ def test_health_is_said_when_the_database_answers(client: TestClient) -> None:
 def test_teachers_read_their_pages_while_nothing_can_be_written(
     school: School, pragma: str, told: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """On a read-only or full disk: every page of a class is shown, /healthz and one line of the log say why."""
     teacher = school.teacher("ada@example.org")
     course = school.course("Transformers", teacher)
     activity, (kim, visitor) = school.activity(course, sheets=("llama-7b",)), school.student(course, "Kim")
@@ -101,7 +99,6 @@ def fill_pages(school: School, activity: Activity, student: Student) -> None:
 
 
 def test_a_deleted_database_file_is_noticed(school: School, tmp_path: Path) -> None:
-    """Nothing is acknowledged into a file that nobody will find again: 503, and /healthz says what to do."""
     with TestClient(school.app) as browser:
         assert browser.get("/courses").status_code == 200
         (tmp_path / "attention-shapes.sqlite3").rename(tmp_path / "elsewhere")
@@ -114,10 +111,6 @@ def test_a_deleted_database_file_is_noticed(school: School, tmp_path: Path) -> N
 def test_a_database_that_hangs_leaves_the_rest_alive(
     new_postgres_database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """PostgreSQL stopped in the middle: what needs it gets 503, /healthz and static files answer within seconds.
-
-    Afterwards everything works again.
-    """
     monkeypatch.setattr(limits.LimitedConnection, "answer_limit_s", 12.0)
     monkeypatch.setitem(limits._PARAMETERS, "connect_timeout", 2)
     app = make_app(Settings(data_dir=tmp_path, database_url=new_postgres_database))
@@ -166,7 +159,6 @@ def stopped_server(engine: sa.Engine) -> Iterator[None]:
 
 
 def test_answers_that_are_not_collected_are_said(school: School, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A stuck thread is 503; one broken activity is a problem of a server that does its work."""
     browser, closing = school.browser(), school.services.closing
     monkeypatch.setattr(closing, "_retry_at", {7: 0.0})
     monkeypatch.setattr(closing, "settle_all", lambda: None)

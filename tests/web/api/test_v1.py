@@ -49,7 +49,6 @@ def refused(client: TestClient, method: str, address: str, status: int, **option
 
 
 def test_the_models_are_listed_with_their_sizes(client: TestClient) -> None:
-    """Six models at least; Qwen2.5 0.5B as its config.json states it."""
     models = {entry["key"]: entry for entry in client.get("/api/v1/models").json()}
     assert set(models) >= {"llama-7b", "llama-3.2-1b", "qwen2.5-0.5b", "qwen3-0.6b", "mistral-7b", "gpt2"}
     qwen = models["qwen2.5-0.5b"]
@@ -61,7 +60,6 @@ def test_the_models_are_listed_with_their_sizes(client: TestClient) -> None:
 
 
 def test_the_worksheets_are_listed_with_five_keys(client: TestClient) -> None:
-    """Each is key, title, model, topic and tokens, and nothing else."""
     sheets = {entry["key"]: entry for entry in client.get("/api/v1/worksheets").json()}
     assert sheets["llama-7b"] == {
         "key": "llama-7b",
@@ -90,7 +88,6 @@ def values(tree: Any, path: str = "") -> Iterator[tuple[str, Any]]:
 @pytest.mark.parametrize("sheet", ["llama-7b", "qwen2.5-0.5b", "qwen2.5-0.5b-grouped"])
 @pytest.mark.parametrize("model", ["", "llama-3.2-1b"])
 def test_a_worksheet_has_no_answers_in_it(client: TestClient, library: Library, sheet: str, model: str) -> None:
-    """No key is called an answer or a shape, and no number of the key stands outside title, text and tokens."""
     shown = client.get(f"/api/v1/worksheets/{sheet}", params={"model": model} if model else {}).json()
     assert [row["key"] for row in shown["rows"]] == [
         "input",
@@ -114,7 +111,6 @@ def test_a_worksheet_has_no_answers_in_it(client: TestClient, library: Library, 
 
 
 def test_a_program_comes_with_what_can_be_chosen_and_filled_in(client: TestClient, library: Library) -> None:
-    """Graded as on the page: the options by number, and the blanks of the repair, which open with the first check."""
     shown = client.get("/api/v1/worksheets/bug-layer").json()
     rows = {row["key"]: row for row in shown["rows"]}
     assert shown["program"]["witness"]["cells"]
@@ -135,7 +131,6 @@ def test_a_program_comes_with_what_can_be_chosen_and_filled_in(client: TestClien
 
 
 def test_the_description_states_what_a_sheet_gives_and_no_more(client: TestClient) -> None:
-    """The honest layer states 14 heads, 2 key/value heads and 64 numbers; 2·64 = 128 is the student's to find."""
     shown = client.get("/api/v1/worksheets/qwen2.5-0.5b-grouped").json()
     numbers = set(re.findall(r"\d+", shown["description"]))
     assert {"896", "14", "64", "2", "50"} <= numbers
@@ -143,7 +138,6 @@ def test_the_description_states_what_a_sheet_gives_and_no_more(client: TestClien
 
 
 def test_a_worksheet_can_be_asked_for_another_model_and_length(client: TestClient) -> None:
-    """GPT-2 with 7 tokens on the sheet of LLaMA."""
     shown = client.get("/api/v1/worksheets/llama-7b?model=gpt2&tokens=7").json()
     assert (shown["key"], shown["model"], shown["tokens"], shown["title"]) == (
         "llama-7b",
@@ -156,12 +150,10 @@ def test_a_worksheet_can_be_asked_for_another_model_and_length(client: TestClien
 
 @pytest.mark.parametrize("tokens", ["0", "-3", "1000000000", "1.5", "", "many", "9**9"])
 def test_a_worksheet_of_an_impossible_length_is_refused(client: TestClient, tokens: str) -> None:
-    """422, naming tokens."""
     assert "okens" in refused(client, "GET", f"/api/v1/worksheets/llama-7b?tokens={tokens}", 422)
 
 
 def test_what_is_not_there_is_listed(client: TestClient) -> None:
-    """404 with the keys there are, and 404 and 405 for addresses without a page."""
     assert re.search(r"Worksheets: .*\bllama-7b", refused(client, "GET", "/api/v1/worksheets/nope", 404))
     assert "no model “nope”" in refused(client, "GET", "/api/v1/worksheets/llama-7b?model=nope", 404)
     assert "no worksheet" in refused(client, "POST", "/api/v1/grade", 404, json={"worksheet": "nope", "answers": {}})
@@ -176,7 +168,6 @@ def graded(client: TestClient, answers: dict[str, str], **more: Any) -> dict[str
 
 
 def test_grades_have_the_promised_shape(client: TestClient) -> None:
-    """One right, one wrong, one unreadable, eleven empty; the wrong one is as wide as the model."""
     result = graded(client, {"queries.rows": "100", "queries.columns": "4,096", "keys.rows": "many"})
     assert set(result) == {"score", "out_of", "marks", "mistakes", "first_mismatch", "diagnosis"}
     assert (result["score"], result["out_of"], result["first_mismatch"]) == (1, 14, None)
@@ -198,7 +189,6 @@ def test_grades_have_the_promised_shape(client: TestClient) -> None:
 
 
 def test_a_break_is_named_in_the_grades(client: TestClient) -> None:
-    """Queries of 128 columns cannot meet keys of 64; a sheet without wrong boxes has neither break nor diagnosis."""
     result = graded(client, {"queries.columns": "128", "keys.columns": "64"})
     assert (result["first_mismatch"]["at"], result["first_mismatch"]["right"]) == ("scores", "keys.columns")
     result = graded(client, {"queries.columns": "128"})
@@ -206,9 +196,6 @@ def test_a_break_is_named_in_the_grades(client: TestClient) -> None:
 
 
 def test_a_hint_comes_where_it_is_asked_for(client: TestClient) -> None:
-    """Three levels of one misconception; null where all is right, nothing was tried, and no key where none was
-    asked.
-    """
     wide = dict.fromkeys(("queries.columns", "keys.columns", "values.columns"), "4096")
     hints = [graded(client, wide, hint=level)["hint"] for level in (1, 2, 3)]
     assert [found["level"] for found in hints] == [1, 2, 3]
@@ -220,7 +207,6 @@ def test_a_hint_comes_where_it_is_asked_for(client: TestClient) -> None:
 
 @pytest.mark.parametrize("level", [0, 4, -1, "2", 1.5, [1]])
 def test_a_hint_of_another_level_is_refused(client: TestClient, level: object) -> None:
-    """422 with one sentence."""
     refused(client, "POST", "/api/v1/grade", 422, json={"worksheet": "llama-7b", "answers": {}, "hint": level})
 
 
@@ -240,7 +226,6 @@ def test_the_misconceptions_are_listed(client: TestClient) -> None:
 
 
 def test_a_sheet_worked_by_hand_gets_all_marks(client: TestClient) -> None:
-    """LLaMA 7B, one head, 100 tokens: 4096/32 = 128."""
     shapes = {"input": (100, 4096), "queries": (100, 128), "keys": (100, 128), "values": (100, 128),
               "scores": (100, 100), "weights": (100, 100), "output": (100, 4096)}  # fmt: skip
     answers = {f"{key}.rows": str(rows) for key, (rows, _) in shapes.items()}
@@ -252,7 +237,6 @@ def test_a_sheet_worked_by_hand_gets_all_marks(client: TestClient) -> None:
 
 @pytest.mark.parametrize("text", ["9**9**9", "__import__('os')", "1/0", "7" * 10_000, "\x00?", "１２８½"])
 def test_bad_answers_are_unreadable_and_no_error(client: TestClient, text: str) -> None:
-    """Whatever stands in a box, the sheet is graded."""
     mark = graded(client, {"queries.columns": text})["marks"]["queries.columns"]
     assert mark["mark"] == "unreadable"
     assert len(mark["message"]) < 300
@@ -265,7 +249,6 @@ def test_grading_stores_nothing(client: TestClient) -> None:
 
 @pytest.mark.parametrize("box", ["queries", "context.rows", "W_Q.rows", "__class__", ""])
 def test_an_unknown_box_is_refused(client: TestClient, box: str) -> None:
-    """422, naming the boxes there are."""
     sentence = refused(client, "POST", "/api/v1/grade", 422, json={"worksheet": "llama-7b", "answers": {box: "1"}})
     assert "is not a box of this sheet" in sentence
     assert "queries.rows" in sentence
@@ -290,7 +273,6 @@ def test_an_unknown_box_is_refused(client: TestClient, box: str) -> None:
     ],
 )
 def test_a_request_of_another_shape_is_refused(client: TestClient, body: object) -> None:
-    """422 with one sentence."""
     refused(client, "POST", "/api/v1/grade", 422, json=body)
 
 
@@ -310,19 +292,16 @@ def test_a_request_of_another_shape_is_refused(client: TestClient, body: object)
     ],
 )
 def test_a_body_that_is_no_json_gets_a_sentence(client: TestClient, body: bytes, status: int) -> None:
-    """A status a client can act on for broken, deep, long and half-encoded bodies."""
     refused(client, "POST", "/api/v1/grade", status, content=body, headers={"content-type": "application/json"})
 
 
 def test_half_a_character_in_a_box_is_unreadable(client: TestClient) -> None:
-    """A lone surrogate, which JSON can spell and UTF-8 cannot, is answered and not an error."""
     body = b'{"worksheet": "llama-7b", "answers": {"queries.rows": "\\ud800"}}'
     response = client.post("/api/v1/grade", content=body, headers={"content-type": "application/json"})
     assert response.json()["marks"]["queries.rows"]["mark"] == "unreadable"
 
 
 def test_another_site_is_refused_in_json(client: TestClient) -> None:
-    """403 as a sentence in JSON."""
     refused(client, "POST", "/api/v1/grade", 403, json={}, headers={"Sec-Fetch-Site": "cross-site"})
 
 
@@ -330,7 +309,6 @@ def test_another_site_is_refused_in_json(client: TestClient) -> None:
 
 
 def test_a_model_of_the_library_is_run(client: TestClient, runner: FakeRunner) -> None:
-    """Its key, 100 tokens, the first head and float32 where nothing else is said."""
     result = client.post("/api/v1/forward", json={"model": "llama-7b"}).json()
     architecture, tokens, options = runner.calls[0]
     assert (architecture.name, tokens) == ("LLaMA 7B", 100)
@@ -341,7 +319,6 @@ def test_a_model_of_the_library_is_run(client: TestClient, runner: FakeRunner) -
 
 
 def test_a_config_is_run_in_place_of_a_model(client: TestClient, runner: FakeRunner) -> None:
-    """The object of a config.json, with every option."""
     asked = {"config": SMALL_LLAMA, "tokens": 7, "head": 3, "device": "meta", "dtype": "bfloat16", "seed": 5}
     asked["topic"] = "decode-step"
     result = client.post("/api/v1/forward", json=asked).json()
@@ -385,13 +362,11 @@ def test_a_config_is_run_in_place_of_a_model(client: TestClient, runner: FakeRun
 def test_a_head_that_cannot_be_run_is_refused(
     client: TestClient, runner: FakeRunner, body: dict[str, Any], status: int, said: str
 ) -> None:
-    """One sentence that says what to change, and nothing is run."""
     assert said in refused(client, "POST", "/api/v1/forward", status, json=body)
     assert runner.calls == []
 
 
 def test_a_config_with_half_a_character_is_refused(client: TestClient) -> None:
-    """A lone surrogate in the name of a family gets a sentence as any other unknown one."""
     body = b'{"config": {"model_type": "\\ud800"}}'
     refused(client, "POST", "/api/v1/forward", 422, content=body, headers={"content-type": "application/json"})
 
@@ -408,7 +383,6 @@ def test_a_config_with_half_a_character_is_refused(client: TestClient) -> None:
 def test_a_run_that_ends_without_result_has_its_status(
     client: TestClient, runner: FakeRunner, problem: Exception, status: int
 ) -> None:
-    """Input 422, too many or lost 503, too long 504; anything else is ours and tells nothing."""
     runner.problem = problem
     assert "secret" not in refused(client, "POST", "/api/v1/forward", status, json={"model": "llama-7b"})
 
@@ -436,7 +410,6 @@ def test_every_status_is_documented(client: TestClient, monkeypatch: pytest.Monk
 
 
 def test_runs_are_queued_for_whoever_starts_them(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A visitor's for the network, a teacher's and a student's for them; each is charged as a run of a page is."""
     clients, submit = list[Client](), Jobs.submit
 
     def noted_submit(jobs: Jobs, kind: JobKind, whose: Client, *arguments: Any, **options: Any) -> Job:
@@ -459,7 +432,6 @@ def test_runs_are_queued_for_whoever_starts_them(client: TestClient, monkeypatch
 def test_a_run_whose_turn_does_not_come_is_taken_back(
     client: TestClient, runner: FakeRunner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """503 once a program has waited long enough, and at once where there is no room; nothing of it is left."""
     jobs: Jobs = client.app.state.services.jobs  # type: ignore[attr-defined]
     monkeypatch.setattr(v1, "API_WAIT_LIMIT_S", 0.1)
     runner.gate.clear()
@@ -471,7 +443,6 @@ def test_a_run_whose_turn_does_not_come_is_taken_back(
 
 
 def test_openapi_lists_every_route_of_the_api(client: TestClient) -> None:
-    """The six promised routes with a sentence each, every field of a request described by its type, no page."""
     description = client.get("/openapi.json").json()
     routes = {
         (method, path): what for path, methods in description["paths"].items() for method, what in methods.items()
@@ -499,7 +470,6 @@ def test_openapi_lists_every_route_of_the_api(client: TestClient) -> None:
 
 
 def test_a_seed_draws_a_sheet_without_answers(client: TestClient, library: Library) -> None:
-    """The same twice; every box is named, and no number of the key stands in the rows."""
     asked = {"worksheet": "cross-bart-base", "seed": 7}
     drawn, again = (client.post("/api/v1/variants", json=asked).json() for _ in range(2))
     assert drawn == again
@@ -515,7 +485,6 @@ def test_a_seed_draws_a_sheet_without_answers(client: TestClient, library: Libra
 
 @pytest.mark.parametrize("model", [None, "bert-base"])
 def test_a_drawn_sheet_is_graded_by_its_seed_and_by_its_code(client: TestClient, model: str | None) -> None:
-    """97 rows are right on the sheet of 97 tokens alone: by seed and by code the same marks."""
     asked = {"worksheet": "head-of-a-model", "seed": 7, "model": model}
     drawn = client.post("/api/v1/variants", json=asked).json()
     answers = {"input.rows": str(drawn["tokens"]), "scores.columns": str(drawn["tokens"]), "keys.rows": "1000"}
@@ -526,7 +495,6 @@ def test_a_drawn_sheet_is_graded_by_its_seed_and_by_its_code(client: TestClient,
 
 
 def test_a_code_of_an_imported_model_is_graded(client: TestClient) -> None:
-    """Its letters lead to the stored config: 64 wide, heads of 16."""
     key = client.post("/api/v1/models", json={"config": SMALL_LLAMA, "name": "Mine"}).json()["key"]
     drawn = client.post("/api/v1/variants", json={"worksheet": "llama-7b", "seed": 1, "model": key}).json()
     answers = {"queries.columns": "16", "input.columns": "64"}
@@ -553,7 +521,6 @@ def test_a_code_of_an_imported_model_is_graded(client: TestClient) -> None:
 def test_a_sheet_that_cannot_be_found_is_refused(
     client: TestClient, asked: dict[str, Any], status: int, said: str
 ) -> None:
-    """With what to give instead."""
     assert said in refused(client, "POST", "/api/v1/grade", status, json={**asked, "answers": {}})
 
 

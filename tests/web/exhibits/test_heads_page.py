@@ -49,7 +49,6 @@ def test_what_cannot_be_shown_gets_a_sentence_and_no_frame(client: TestClient, q
 def test_an_address_that_says_something_impossible_shows_the_model_as_it_is(
     client: TestClient, query: str, status: int
 ) -> None:
-    """And says which numbers of heads there are, if that was it: the divisors of 32."""
     answer = client.get(f"{LLAMA}&{query}")
     page = Page(answer.text)
     checked = [attributes for attributes, _ in page.find("input", name="groups") if "checked" in attributes]
@@ -61,7 +60,6 @@ def test_an_address_that_says_something_impossible_shows_the_model_as_it_is(
 
 
 def test_other_numbers_of_heads_are_said_to_be_no_model_s(client: TestClient) -> None:
-    """The radio buttons are the divisors of 32; the bytes of others are shown, and stand for no model."""
     page = Page(client.get(f"{LLAMA}&groups=4").text)
     assert [attributes["value"] for attributes, _ in page.find("input", name="groups")] == [
         "1",
@@ -89,7 +87,6 @@ def test_other_numbers_of_heads_are_said_to_be_no_model_s(client: TestClient) ->
 def test_full_windows_are_stated_beside_the_question_about_the_cache(
     client: TestClient, model: str, tokens: int, window: str, product: int, true: int
 ) -> None:
-    """The product of layers, tokens and the rest is wrong there, and is not what the sentence asks for."""
     before, multiplied, counted = (
         client.get(f"/see/heads?model={model}&tokens={tokens}&cache={typed}").text for typed in ("", product, true)
     )
@@ -108,7 +105,6 @@ def test_it_can_be_embedded(client: TestClient) -> None:
 
 
 def test_while_a_slider_moves_one_frame_is_sent_with_nothing_around_it(client: TestClient) -> None:
-    """And no other site may frame that either."""
     answer = client.get(f"{LLAMA}&alone=1&step=2")
     page = Page(answer.text)
     assert [attributes["id"] for attributes, _ in page.find("li", class_="frame")] == ["step-2"]
@@ -118,7 +114,6 @@ def test_while_a_slider_moves_one_frame_is_sent_with_nothing_around_it(client: T
 
 
 def test_after_the_last_card_the_frame_that_is_sent_alone_leads_to_the_next_one(client: TestClient) -> None:
-    """The script asks for this frame by itself when the last card is dealt; the one it leads to is not sent along."""
     answer = client.get(f"{LLAMA}&step=3&dealt=9&alone=1")
     assert answer.status_code == 200
     actions = [each.get("formaction", "") for each, _ in Page(answer.text).find("button")]
@@ -126,7 +121,6 @@ def test_after_the_last_card_the_frame_that_is_sent_alone_leads_to_the_next_one(
 
 
 def test_finished_sheets_on_all_heads_lead_there_and_back(client: TestClient, library: Library) -> None:
-    """A sheet on latent attention and one on a single head do not; nor does one that is not finished."""
     leading = []
     for worksheet in ("qwen2.5-0.5b-grouped", "three-dimensions-qwen2.5-0.5b", "latent-deepseek-v2-lite", "llama-7b"):
         variant = library.variant(worksheet)

@@ -47,7 +47,6 @@ def test_without_script_every_frame_is_there_and_the_asked_one_is_first_with_scr
     ],
 )
 def test_what_is_not_there_is_said_and_can_be_chosen_anew(client: TestClient, query: str, status: int) -> None:
-    """A model that is refused stays chosen in the menu, so that the form says what the sentence is about."""
     answer = client.get(f"/see/slide?{query}")
     page = Page(answer.text)
     assert answer.status_code == status
@@ -74,7 +73,6 @@ def test_a_step_that_is_none_is_said_to_be_none_and_the_first_is_shown(
 
 
 def test_only_the_embeddable_page_may_stand_in_a_frame_of_another_site(client: TestClient) -> None:
-    """Everything else that a page may do is the same for both."""
     page, embedded = (client.get(address) for address in ("/see/slide", "/see/slide/embed"))
     policy = page.headers["Content-Security-Policy"]
     assert "frame-ancestors 'none'" in policy
@@ -93,7 +91,6 @@ def see_links(text: str) -> dict[str, str]:
 
 
 def test_a_sheet_leads_to_each_of_its_products_with_what_is_typed(client: TestClient) -> None:
-    """A number that is missing is asked for, and not given away; a model's own numbers stay out of it."""
     sheet = {"worksheet": "llama-7b", "model": "llama-7b", "tokens": "100"}
     client.post("/sheet/save", data={**sheet, **TYPED})
     links = see_links(client.get("/sheet?worksheet=llama-7b").text)
@@ -111,7 +108,6 @@ def test_a_sheet_leads_to_each_of_its_products_with_what_is_typed(client: TestCl
 def test_every_product_that_a_sheet_leads_to_is_shown_once_its_boxes_are_right(
     client: TestClient, library: Library
 ) -> None:
-    """On every worksheet and every step of practice; a product with a side that the sheet can’t tell has no link."""
     steps = [key for level in practice_levels(library) for step in level.steps for key in step.worksheets]
     sheets = [library.worksheet(key) for key in (*library.worksheets, *steps)]
     by_questions = {(sheet.topic, sheet.answers, sheet.tokens_are, sheet.rows): sheet.key for sheet in sheets}
@@ -134,7 +130,6 @@ def right_answers(variant: Variant) -> dict[str, str]:
 
 
 def test_what_is_missing_are_rows_of_the_sheet_each_named_once(client: TestClient) -> None:
-    """Of a product with a side that the sheet can’t tell, none: another product is to be chosen."""
     sheet = {"worksheet": "decode-gpt2~11", "typed": "1"}  # queries, keys and scores
 
     def problem(product: str, **typed: str) -> str:
@@ -167,7 +162,6 @@ def test_what_is_missing_are_rows_of_the_sheet_each_named_once(client: TestClien
 def test_a_class_s_own_worksheet_leads_to_the_products_of_its_rows(
     classroom: Classroom, worksheet: str, model: str, rows: tuple[str, ...], letters: list[str]
 ) -> None:
-    """What was typed into its boxes is shown, and the result goes back there."""
     library = classroom.school.library
     own = replace(library.worksheets[worksheet], key="own-1", model=model, rows=rows, kv_head_per_query_head=True)
     library = replace(library, worksheets={**library.worksheets, "own-1": own})
@@ -221,7 +215,6 @@ def test_a_class_s_own_worksheet_leads_to_the_products_of_its_rows(
 def test_sheets_of_every_kind_lead_to_their_products(
     client: TestClient, worksheet: str, typed: dict[str, str], taken: dict[str, str]
 ) -> None:
-    """In letters, with tokens as columns, in three dimensions, head by head: what was typed goes there and back."""
     address = see_links(client.get(f"/sheet?worksheet={worksheet}").text)["S"]
     answer = client.get(address, params={**dict(parse_qsl(urlsplit(address).query)), **typed})
     assert frames(answer.text)[:3] == ["apart", "meet", "result"]
@@ -244,7 +237,6 @@ def test_heads_that_cannot_be_split_are_refused_with_what_to_correct(client: Tes
 
 
 def test_what_was_put_together_goes_into_its_boxes_and_no_others(client: TestClient) -> None:
-    """Where it bounces, nothing is offered."""
     sheet = {"worksheet": "llama-7b", "model": "llama-7b", "tokens": "100"}
     client.post("/sheet/save", data={**sheet, **TYPED, "keys.columns": "128", "scores.rows": "7"})
     address = see_links(client.get("/sheet?worksheet=llama-7b").text)["S"]
@@ -273,7 +265,6 @@ def test_every_topic_shows_a_product_and_is_in_the_menu_or_says_that_it_has_none
 
 
 def test_the_page_of_an_exhibit_adds_at_most_40_kb_to_a_sheet(client: TestClient) -> None:
-    """Its own page, stylesheet and scripts, compressed as they are sent."""
     page = client.get("/see/slide", headers={"accept-encoding": "gzip"})
     sent = int(page.headers["content-length"])
     for path in ("css/exhibits.css", "js/exhibit.js", "js/exhibit_slide.js"):
@@ -282,7 +273,6 @@ def test_the_page_of_an_exhibit_adds_at_most_40_kb_to_a_sheet(client: TestClient
 
 
 def test_in_a_class_products_open_where_hints_and_marks_are_given(classroom: Classroom) -> None:
-    """The result goes into the student's own boxes; Back leads to the sheet. Under exam conditions there is no link."""
     activity = classroom.open()
     _, browser = classroom.join()
     press(browser, activity, "save", {**TYPED, "keys.columns": "128"})

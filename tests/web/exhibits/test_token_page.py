@@ -8,7 +8,6 @@ from tests.helpers.html_page import Page
 
 
 def test_each_step_says_what_it_costs_with_a_cache_and_without(client: TestClient) -> None:
-    """LLaMA 7B after 100 tokens: four products with 4096 × 4096 numbers, and two with 101 keys, for 1 token or 101."""
     page = Page(client.get("/see/token?model=llama-7b&tokens=100").text)
     assert len(page.find("li", class_="frame")) == len(page.find("table", class_="costs")) == 7
     with_cache = 4 * 2 * 4096 * 4096 + 2 * 2 * 101 * 4096
@@ -36,7 +35,6 @@ def test_models_without_a_cache_of_keys_and_values_get_the_reason_of_the_topic(c
 
 
 def test_what_is_asked_about_the_next_token_can_be_answered(client: TestClient) -> None:
-    """Llama 3.2 1B after 99 tokens: a box for rows and one for columns, marked on the page of their step alone."""
     address = "/see/token?model=llama-3.2-1b&tokens=99"
     forms = Page(client.get(address).text).find("form", method="get")
     steps = [attributes["id"].removeprefix("ask-") for attributes, _ in forms if "id" in attributes]

@@ -17,7 +17,6 @@ QUERY = "worksheet=llama-7b&variants=1&sheets=3&layout=full&back=classic&course=
 
 
 def test_the_options_stand_in_the_address(client: TestClient) -> None:
-    """What an address says is chosen in the form, and the form's own address says it again."""
     page = client.get(f"/handout?{QUERY}").text
     for chosen in (
         '"variants" value="1" checked',
@@ -32,7 +31,6 @@ def test_the_options_stand_in_the_address(client: TestClient) -> None:
 
 
 def test_the_pages_shown_are_those_of_the_pdf(client: TestClient) -> None:
-    """As many pictures as pages, of the paper's size, and the PDF downloads under the worksheet's name."""
     pictures = re.findall(r'<img\s+src="([^"]+)"', client.get(f"/handout?{QUERY}").text)
     answer = client.get(f"/handout.pdf?{QUERY}")
     assert answer.headers["content-type"] == "application/pdf"
@@ -48,7 +46,6 @@ def test_the_pages_shown_are_those_of_the_pdf(client: TestClient) -> None:
 
 
 def test_a_sheet_with_a_decoders_text_is_printed_as_it_is_shown(client: TestClient) -> None:
-    """“Print” beside such a sheet leads to its very numbers, to be changed there."""
     sheet = client.get("/sheet?worksheet=cross-bart-base&tokens=40&decoded=7").text
     code = re.search(r'<a href="/v/([A-Z0-9-]+)">', sheet)
     link = re.search(r'<a href="(/handout\?[^"]*)">Print</a>', sheet)
@@ -63,7 +60,6 @@ def test_a_sheet_with_a_decoders_text_is_printed_as_it_is_shown(client: TestClie
 
 
 def test_a_script_gets_the_pages_alone(client: TestClient) -> None:
-    """While options change, only what follows from them is sent."""
     part = client.get(f"/handout?{QUERY}", headers={"hx-request": "true"}).text
     assert "<html" not in part
     assert part.count("<img") == 6
@@ -87,21 +83,18 @@ def test_a_script_gets_the_pages_alone(client: TestClient) -> None:
     ],
 )
 def test_options_that_cannot_be_used_are_told(client: TestClient, query: str, status: int, sentence: str) -> None:
-    """The sentence stands where the pages would, and everything typed is still in the form."""
     answer = client.get(f"/handout?{query}")
     assert answer.status_code == status
     assert sentence in answer.text
 
 
 def test_a_download_says_what_cannot_be_printed(client: TestClient) -> None:
-    """More sheets than a browser waits for; a letter without a font is a box on the page."""
     pages = read_pdf(client.get("/handout.pdf?course=COS+%E1%9A%A0").content)
     assert "COS □" in pages[0].text
     assert "at most 100 sheets" in client.get("/handout.pdf?sheets=101").text
 
 
 def test_a_class_list_becomes_a_handout(client: TestClient) -> None:
-    """Names from a file are printed, each on its own version; the address of the result cannot be guessed."""
     roster = "First name,Last name\nAda,Lovelace\nعمر,الخيام\n王,小明\n".encode()
     answer = client.post(
         "/handout/class",
@@ -126,7 +119,6 @@ def test_a_class_list_becomes_a_handout(client: TestClient) -> None:
     [("\n".join(["x"] * 6_000), "6,000 names"), ("y" * 90, "at most 80")],
 )
 def test_names_that_cannot_be_printed_come_back(client: TestClient, names: str, sentence: str) -> None:
-    """The sentence stands beside the names, which are still there to be mended."""
     answer = client.post("/handout/class", data={"names": names, "course": "COS"})
     assert answer.status_code == 422
     assert sentence in answer.text
@@ -136,7 +128,6 @@ def test_names_that_cannot_be_printed_come_back(client: TestClient, names: str, 
 
 @pytest.mark.slow
 def test_a_name_without_a_font_stops_nobody_elses_sheet(client: TestClient) -> None:
-    """The PDF is made, and its page says which letters are boxes; of two of one name each has the number."""
     names = "Ada ᚠᚢ\nAlex Smith, 1020\nAlex Smith, 1044"
     address = client.post("/handout/class", data={"names": names}, follow_redirects=False).headers["location"]
     page = finished_print_job(client, address)
@@ -146,10 +137,6 @@ def test_a_name_without_a_font_stops_nobody_elses_sheet(client: TestClient) -> N
 
 
 def test_too_many_at_once_are_told_to_come_back(client: TestClient) -> None:
-    """Other pages keep their threads: beyond three requests of a network that wait, one sentence and 503.
-
-    A teacher in that network is served, also while visitors of other networks have all the places that they may have.
-    """
     school = School(client.app)  # type: ignore[arg-type]
     queue = school.services.printer._requests
     for network in ("testclient", "192.0.2.1", "192.0.2.2"):
@@ -166,10 +153,6 @@ def test_too_many_at_once_are_told_to_come_back(client: TestClient) -> None:
 
 @pytest.mark.slow
 def test_a_qr_code_leads_to_where_the_page_was_asked_for(client: TestClient) -> None:
-    """Unless that is this machine alone, the address of the page is the address on the sheets.
-
-    In the preview it is an image of its own, which a browser shows only if it says that it is SVG.
-    """
     [here] = read_pdf(client.get("/handout.pdf", headers={"host": "127.0.0.1:8000"}).content)
     assert here.codes == []
     [there] = read_pdf(client.get("/handout.pdf", headers={"host": "shapes.example.org"}).content)
@@ -183,10 +166,6 @@ def test_a_qr_code_leads_to_where_the_page_was_asked_for(client: TestClient) -> 
 
 @pytest.mark.slow
 def test_one_visitor_cannot_stop_the_server(client: TestClient) -> None:
-    """A thousand versions, five thousand names, more versions than there are, eight handouts at once: a sentence each.
-
-    None of them starts a job; of those that are small enough, three at a time are made.
-    """
     many = {"worksheet": "head-of-a-model", "variants": "1", "sheets": "1000"}
     names = {"names": "\n".join(f"Student {number}" for number in range(5000))}
     for form in (many, many | names, {"worksheet": "llama-7b", "variants": "1", "sheets": "5000"}):
@@ -203,7 +182,6 @@ def test_one_visitor_cannot_stop_the_server(client: TestClient) -> None:
 
 
 def test_a_visitor_cancels_a_handout(client: TestClient) -> None:
-    """The page of the job has a button for it, and says afterwards what became of it."""
     form = {"worksheet": "head-of-a-model", "variants": "1", "sheets": "100", "layout": "full", "key": "with"}
     address = client.post("/handout/class", data=form, follow_redirects=False).headers["location"]
     assert f'action="{address}/cancel"' in client.get(address).text
@@ -212,7 +190,6 @@ def test_a_visitor_cancels_a_handout(client: TestClient) -> None:
 
 
 def test_an_empty_class_list_prints_no_sheets_without_names(client: TestClient) -> None:
-    """An empty file is refused by the names; names that were typed as well are printed."""
     form = {"worksheet": "llama-7b", "sheets": "2"}
     upload = {"file": ("names.csv", b"", "text/csv")}
     refused = client.post("/handout/class", data=form, files=upload, follow_redirects=False)

@@ -17,7 +17,6 @@ def right(library: Library) -> list[str]:
 
 
 def test_lines_typed_from_paper_are_marked(client: TestClient, library: Library) -> None:
-    """A right sheet gets all its marks, a wrong one its diagnosis; a dash is an empty box, no name is needed."""
     code = library.variant("llama-7b").code
     assert "14 answers" in client.get(f"/marking?code={code.lower()}").text
     wide = ["4096" if text == "128" else text for text in right(library)]
@@ -32,7 +31,6 @@ def test_lines_typed_from_paper_are_marked(client: TestClient, library: Library)
 
 
 def test_marks_are_saved_as_a_harmless_csv(client: TestClient, library: Library) -> None:
-    """Score and marks by box, with no cell that a spreadsheet would run."""
     code = library.variant("llama-7b").code
     typed = f"=cmd(): {' '.join(right(library))}\n@x: =1+1 ＝1+1 -12.5 -5-5 +3\n"
     answer = client.post("/marking.csv", data={"code": code, "typed": typed})
@@ -55,7 +53,6 @@ def test_marks_are_saved_as_a_harmless_csv(client: TestClient, library: Library)
     ],
 )
 def test_lines_that_cannot_be_marked_come_back(client: TestClient, library: Library, typed: str, sentence: str) -> None:
-    """The sentence names the line, and what was typed is still there."""
     code = library.variant("llama-7b").code
     answer = client.post("/marking", data={"code": code, "typed": typed})
     assert answer.status_code == 422
@@ -64,7 +61,6 @@ def test_lines_that_cannot_be_marked_come_back(client: TestClient, library: Libr
 
 
 def test_a_word_is_an_answer_where_a_colon_says_so(client: TestClient, library: Library) -> None:
-    """Without a name in front; symbols are answers on a sheet in symbols, and an unreadable number is no name."""
     code = library.variant("llama-7b").code
     for typed in (": Noor 100", "Noor: 100 4096 100", "1-- 4096"):
         answer = client.post("/marking", data={"code": code, "typed": typed})
@@ -75,7 +71,6 @@ def test_a_word_is_an_answer_where_a_colon_says_so(client: TestClient, library: 
 
 
 def test_an_unknown_code_is_told(client: TestClient) -> None:
-    """With the code still there to be mended."""
     answer = client.get("/marking?code=BBB-BB-%3Cb%3E")
     assert answer.status_code == 404
     assert "BBB-BB-&lt;b&gt;" in answer.text

@@ -42,7 +42,6 @@ def a_teachers_session(client: TestClient) -> str:
 
 @pytest.mark.slow
 def test_a_large_handout_shows_its_progress(client: TestClient) -> None:
-    """More than a hundred sheets are made while a page says how far they are, without script too."""
     client.cookies.set(TEACHER_COOKIE, a_teachers_session(client))
     page = client.get("/handout?sheets=120").text
     assert "Create 120 sheets" in page
@@ -57,7 +56,6 @@ def test_a_large_handout_shows_its_progress(client: TestClient) -> None:
 
 @pytest.mark.slow
 def test_a_handout_is_cancelled_from_its_page(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    """While it is made: the page says so, there is no PDF, and the next handout is made."""
     at_work = threading.Event()
 
     def work(self: HandoutPrinter, *arguments: Any) -> bytes:
@@ -87,7 +85,6 @@ def test_a_handout_is_cancelled_from_its_page(client: TestClient, monkeypatch: p
 
 @pytest.mark.slow
 def test_a_server_that_is_killed_makes_its_handouts_after_its_start(tmp_path: Path) -> None:
-    """The one it was making, from the beginning, and the one that waited; either worker shows both."""
     server = Server(tmp_path, workers=2, program=IMPATIENT)
     server.start()
     try:
@@ -109,7 +106,6 @@ def test_a_server_that_is_killed_makes_its_handouts_after_its_start(tmp_path: Pa
 
 
 def test_an_old_job_is_told(client: TestClient) -> None:
-    """A handout that is no longer kept has a sentence of its own."""
     answer = client.get("/handout/jobs/none")
     assert answer.status_code == 404
     assert "has been deleted" in answer.text
@@ -118,7 +114,6 @@ def test_an_old_job_is_told(client: TestClient) -> None:
 def test_a_handout_that_is_deleted_while_it_is_read_is_gone(
     client: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """404, and no PDF without a byte, if its hour ends between finding it and reading it."""
     rows: JobTable = client.app.state.services.store.jobs  # type: ignore[attr-defined]
     limits = JobLimits(total=9, visitors=9, visitor=9, member=9)
     job, found = rows.add("handout", THE_APP, limits, "", "a-key", None, {}, {}, runner=Runner("test")), JobTable.result

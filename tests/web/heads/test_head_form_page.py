@@ -45,7 +45,6 @@ def test_without_weights_the_page_says_how_to_get_them(client: TestClient, offer
     [("sentence", "  "), ("sentence", "x" * (MAX_SENTENCE + 1)), ("layer", "30"), ("layer", "one"), ("head", "9")],
 )
 def test_what_cannot_be_used_stays_in_the_form(client: TestClient, field: str, typed: str) -> None:
-    """The field is named as wrong, the sentence says why, and everything else is still there."""
     answer = client.post("/heads", data=FORM | {field: typed})
     assert answer.status_code == 422
     page = Page(answer.text)
@@ -57,7 +56,6 @@ def test_what_cannot_be_used_stays_in_the_form(client: TestClient, field: str, t
 
 
 def test_weights_that_are_gone_are_not_replaced_by_others(client: TestClient, offered: list[ListedCheckpoint]) -> None:
-    """Between the form and its answer they may be taken off the server: the sentence stays, and nothing is run."""
     offered.append(replace(LISTED, key="llama", name="llama"))
     del offered[0]
     answer = client.post("/heads", data=FORM, follow_redirects=False)
@@ -70,7 +68,6 @@ def test_weights_that_are_gone_are_not_replaced_by_others(client: TestClient, of
 
 @pytest.mark.usefixtures("offered")
 def test_a_head_is_left_to_who_has_its_weights(client: TestClient) -> None:
-    """Also on a server that does its jobs itself: a runner that lacks them may have been started already."""
     address = client.post("/heads", data=FORM, follow_redirects=False).headers["location"]
     services: Services = client.app.state.services  # type: ignore[attr-defined]
     job = services.jobs.find(address.rpartition("/")[2])
@@ -91,7 +88,6 @@ def test_too_many_heads_wait(client: TestClient, runner: FakeRunner) -> None:
 
 @pytest.mark.usefixtures("offered")
 def test_the_form_of_an_earlier_head_has_its_sentence(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No address has the sentence: it names the earlier head, and another layer or head of the same sentence."""
     address = client.post("/heads", data=FORM, follow_redirects=False).headers["location"]
     key = address.rpartition("/")[2]
     page = Page(client.get(f"/heads?from={key}&head=2").text)

@@ -71,7 +71,6 @@ def right_answers() -> Iterator[tuple[str, dict[str, str]]]:
 
 
 def test_every_shape_is_asked_before_it_is_shown(client: TestClient) -> None:
-    """From the input to one more token: a stage that is not answered yet shows neither shape nor numbers."""
     address = run_head(client)
     for stage, answers in right_answers():
         page = Page(client.get(address).text)
@@ -88,7 +87,6 @@ def test_every_shape_is_asked_before_it_is_shown(client: TestClient) -> None:
 
 
 def test_a_wrong_shape_keeps_the_stage_closed_and_is_diagnosed(client: TestClient) -> None:
-    """As on a sheet: the marks, a hint where one is asked for, and the same for a browser without script."""
     address = run_head(client)
     wrong = {"input.rows": "576", "input.columns": "4", "press": "check"}
     for headers in ({}, {"hx-request": "true"}):
@@ -110,7 +108,6 @@ def test_a_stage_can_be_skipped_alone_or_with_all_others(client: TestClient) -> 
 
 
 def test_the_names_are_those_of_the_file_and_a_square_hides_the_turn(client: TestClient) -> None:
-    """Query head 3 reads key/value head 1: rows 192 to 255 of W_Q, rows 64 to 127 of W_K."""
     address = run_head(client)
     asked = Page(client.get(f"{address}?skip=input").text)
     assert "blk.13.attn_q.weight" in asked.text("div", id="boxes").replace("\u200b", "")
@@ -121,7 +118,6 @@ def test_the_names_are_those_of_the_file_and_a_square_hides_the_turn(client: Tes
 
 
 def test_the_page_names_what_its_number_of_tokens_hides(client: TestClient) -> None:
-    """With nine tokens, N and H are the same number; with 64, N and d_h."""
     for count, symbol in ((9, "H"), (64, "d_h")):
         address = run_head(client, sentence=" ".join(["word"] * count))
         remark = Page(client.get(f"{address}?skip=all").text).text("div", class_="remark")
@@ -150,7 +146,6 @@ def test_a_waiting_head_has_its_place_and_can_be_cancelled(client: TestClient, r
 def test_a_head_ends_while_the_layers_below_run(
     client: TestClient, runner: FakeRunner, monkeypatch: pytest.MonkeyPatch, clock: Clock, button: str
 ) -> None:
-    """The page shows how many have run; afterwards the runner is free, and nothing of the sentence comes back."""
     monkeypatch.setattr(machine_jobs, "BEAT_S", 0.01)
     store: Store = client.app.state.services.store  # type: ignore[attr-defined]
     runner.gate.clear()
@@ -186,7 +181,6 @@ def kept_of_sentence(store: Store) -> int:
 
 
 def test_a_sentence_is_in_its_job_alone_and_goes_with_it(client: TestClient, clock: Clock) -> None:
-    """With the visitor, an hour after the end, and at once where somebody asks for that."""
     store: Store = client.app.state.services.store  # type: ignore[attr-defined]
 
     def count(table: sa.Table) -> int:
@@ -211,7 +205,6 @@ def test_a_sentence_is_in_its_job_alone_and_goes_with_it(client: TestClient, clo
 
 
 def test_a_deleted_sentence_is_in_no_file_of_the_database(client: TestClient) -> None:
-    """Once the housekeeper, which comes every ten minutes, has emptied SQLite's write-ahead log."""
     services = client.app.state.services  # type: ignore[attr-defined]
     path = Path(services.store.engine.url.database)
 
@@ -228,7 +221,6 @@ def test_a_deleted_sentence_is_in_no_file_of_the_database(client: TestClient) ->
 def test_no_log_and_no_address_has_the_sentence(
     client: TestClient, runner: FakeRunner, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Not where it runs, nor where a run, a stage or a form fails."""
     caplog.set_level(logging.DEBUG)
     address = run_head(client)
     client.get(f"{address}?skip=all")
@@ -250,7 +242,6 @@ def lesson_form(**changes: str) -> dict[str, str]:
 
 
 def test_a_worksheet_with_a_sentence_opens_its_real_head(client: TestClient, runner: FakeRunner) -> None:
-    """With all of its stages open and a way back; htmx is told to go there."""
     answer = client.post("/runs", data=lesson_form(), headers={"hx-request": "true"})
     address = answer.headers["hx-redirect"]
     assert address.endswith("?skip=all")
@@ -264,7 +255,6 @@ def test_a_worksheet_with_a_sentence_opens_its_real_head(client: TestClient, run
 def test_a_sheet_with_another_length_or_without_weights_runs_random_numbers(
     client: TestClient, runner: FakeRunner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As every sheet does, in a run whose page says that it isn't the sentence."""
     assert (
         client.post("/runs", data=lesson_form(tokens="21"), follow_redirects=False).headers["location"][:6] == "/runs/"
     )
@@ -275,7 +265,6 @@ def test_a_sheet_with_another_length_or_without_weights_runs_random_numbers(
 
 
 def test_a_head_of_a_class_goes_with_its_student(client: TestClient) -> None:
-    """A check opens it for a student, whose sentence is deleted once the student is."""
     app: Any = client.app
     classroom = Classroom(app, Policies(feedback="immediate"), ("it-attends-smollm2",))
     student, browser = classroom.join()
@@ -290,7 +279,6 @@ def test_a_head_of_a_class_goes_with_its_student(client: TestClient) -> None:
 
 
 def test_a_program_gets_the_same_head(client: TestClient) -> None:
-    """Tokens, stored tensors, shapes and weights; unknown weights are refused, and nothing of the text is kept."""
     [listed] = client.get("/api/v1/heads").json()
     body = {"checkpoint": listed["key"], "text": SENTENCE, "layer": 13, "head": 3}
     result = client.post("/api/v1/heads", json=body).json()
@@ -314,7 +302,6 @@ def test_a_program_gets_the_same_head(client: TestClient) -> None:
 def test_a_stage_says_what_is_special_about_the_model(
     client: TestClient, stage: str, config: dict[str, object], added_parts: tuple[str, ...], numbers: str
 ) -> None:
-    """What a head of SmolLM2 doesn't have has a sentence, with its numbers, in the stage where it matters."""
     plain = finished_head("a cat and a dog and a cow")
     parts = (*plain.parts, *(replace(plain.parts[0], variable=name) for name in added_parts))
     stated = SMOLLM2_CONFIG | config
@@ -336,7 +323,6 @@ def test_a_stage_says_what_is_special_about_the_model(
 def test_a_head_that_is_deleted_while_it_is_read_is_gone(
     client: TestClient, monkeypatch: pytest.MonkeyPatch, read: str, page: str
 ) -> None:
-    """Between finding the head and reading what is stored of it: 404, as a moment later."""
     store: Store = client.app.state.services.store  # type: ignore[attr-defined]
     key, found = stored_head(store, finished_head("a cat and a dog")), getattr(JobTable, read)
 
@@ -349,7 +335,6 @@ def test_a_head_that_is_deleted_while_it_is_read_is_gone(
 
 
 def test_a_time_of_more_than_a_second_has_no_exponent(client: TestClient) -> None:
-    """Neither that of the head nor those of the kernels that are compared with it."""
     store, plain = client.app.state.services.store, finished_head("a cat and a dog")  # type: ignore[attr-defined]
     assert plain.sdpa
     compared = replace(plain.sdpa, plain_milliseconds=2345.6, fused_milliseconds=999.7)
@@ -360,7 +345,6 @@ def test_a_time_of_more_than_a_second_has_no_exponent(client: TestClient) -> Non
 
 
 def test_a_query_is_shown_before_and_after_rope(client: TestClient) -> None:
-    """The numbers that the run reported, the angle in degrees, and a shape that stays."""
     pairs = (TurnedPair((0, 32), math.radians(573), (1.0, 0.0), (-0.839, -0.545)),
              TurnedPair((31, 63), math.radians(0.0082), (3.76, 0.009), (3.76, 0.01)))  # fmt: skip
     store = client.app.state.services.store  # type: ignore[attr-defined]

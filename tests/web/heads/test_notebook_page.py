@@ -40,7 +40,6 @@ def address_of(client: TestClient, runner: FakeRunner, head: RealHead, monkeypat
 def test_a_head_can_be_downloaded_until_it_is_deleted(
     client: TestClient, runner: FakeRunner, head: RealHead, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A notebook that browsers don't keep, with the typed sentence."""
     address = address_of(client, runner, head, monkeypatch)
     response = client.get(address)
     assert response.headers["content-type"] == "application/x-ipynb+json"
@@ -55,7 +54,6 @@ def test_a_head_can_be_downloaded_until_it_is_deleted(
 def test_a_head_that_is_too_large_for_a_notebook_is_refused(
     client: TestClient, runner: FakeRunner, head: RealHead, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """409 and a sentence on what to do."""
     large = {"W_Q": np.zeros(MAX_CARRIED_BYTES // 4, np.float32)}
     address = address_of(client, runner, replace(head, parameters=large), monkeypatch)
     response = client.get(address)

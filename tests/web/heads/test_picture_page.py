@@ -36,7 +36,6 @@ def key(client: TestClient, real_head: RealHead) -> str:
 
 
 def test_the_page_shows_every_stage_with_the_numbers_of_the_run(client: TestClient, key: str) -> None:
-    """Q·Kᵀ, scaled, masked, softmax and without the first token; a grid's cell for each query and key."""
     page = client.get(f"/heads/{key}/picture")
     assert page.status_code == 200
     pictures = page.text.split('data-stage="')[1:]
@@ -48,7 +47,6 @@ def test_the_page_shows_every_stage_with_the_numbers_of_the_run(client: TestClie
 
 
 def test_a_row_that_is_named_is_read(client: TestClient, key: str, real_head: RealHead) -> None:
-    """On the page and by itself; its heaviest key, or the one that is named, is shown in full."""
     page = client.get(f"/heads/{key}/picture?row=5&cell=1").text
     assert 'data-row="5" data-column="1"' in page
     heaviest = int(real_head.arrays["weights"][7].argmax())
@@ -63,14 +61,12 @@ def test_a_row_that_is_named_is_read(client: TestClient, key: str, real_head: Re
     "query", ["row=12", "row=-1", "row=x", "cell=99&row=²", "show_score=none", "row=" + "9" * 9000]
 )
 def test_what_cannot_be_read_counts_as_missing(client: TestClient, key: str, query: str) -> None:
-    """The page is the one without it."""
     plain, odd = (client.get(f"/heads/{key}/picture?{text}") for text in ("", query))
     assert odd.status_code == 200
     assert [each.text.count('data-stage="') for each in (plain, odd)] == [5, 5]
 
 
 def test_the_last_query_alone_is_the_decode_step(client: TestClient, key: str) -> None:
-    """One row of as many keys as there are tokens, and no key of it is masked."""
     page = client.get(f"/heads/{key}/picture?show_decode=1").text
     stage = json.loads(unescape(page.split('data-stage="')[4].partition('"')[0]))
     [line] = stage["cells"]
@@ -79,7 +75,6 @@ def test_the_last_query_alone_is_the_decode_step(client: TestClient, key: str) -
 
 
 def test_heads_are_found_in_all_layers_that_ran(client: TestClient, key: str, real_head: RealHead) -> None:
-    """Each pattern with its best heads as links to the form for them, and every head of the layer as a card."""
     page = client.get(f"/heads/{key}/picture").text
     assert {score.layer for score in real_head.head_scores} == {0, 1}
     for pattern in PATTERNS:
@@ -92,7 +87,6 @@ def test_heads_are_found_in_all_layers_that_ran(client: TestClient, key: str, re
 
 
 def test_stages_that_are_not_open_are_left_out(real_head: RealHead) -> None:
-    """Before the softmax is answered, no weight is told: no row, no share, no other head."""
     nothing = picture_view(real_head, "k", {}, ())
     assert nothing.stages == ()
     some = picture_view(real_head, "k", {"row": "3"}, ("scores", "scale"))
@@ -103,7 +97,6 @@ def test_stages_that_are_not_open_are_left_out(real_head: RealHead) -> None:
 
 
 def test_heads_of_a_text_too_long_for_scores_are_shown_without(client: TestClient, real_head: RealHead) -> None:
-    """The page doesn't say that such a text has no place for a pattern."""
     unscored = replace(real_head, head_scores=())
     page = client.get(f"/heads/{stored_head(client.app.state.services.store, unscored)}/picture").text  # type: ignore[attr-defined]
     assert page.count('class="heat small"') == len(real_head.layer_weights)
@@ -118,21 +111,18 @@ def test_heads_of_a_text_too_long_for_scores_are_shown_without(client: TestClien
 
 
 def test_a_text_of_one_token_has_no_column_to_leave_out() -> None:
-    """It can see itself alone."""
     view = picture_view(finished_head("a"), "k", {})
     assert [stage.key for stage in view.stages] == ["products", "scaled", "masked", "weights"]
     assert view.first_token == ()
 
 
 def test_a_layer_too_large_to_keep_has_no_small_pictures(real_head: RealHead) -> None:
-    """Its weights are left out of the run; the head's are there."""
     view = picture_view(replace(real_head, layer_weights=np.zeros((0, 12, 12), np.float16), head_scores=()), "k", {})
     assert view.cards == ()
     assert view.row is not None
 
 
 def test_files_hold_the_numbers_of_the_run(client: TestClient, key: str, real_head: RealHead) -> None:
-    """CSV and npz come back as the arrays they were; PNG and SVG are pictures of the stage that is named."""
     text = client.get(f"/heads/{key}/picture/weights.csv")
     assert text.headers["content-type"].startswith("text/csv")
     rows = list(csv.DictReader(io.StringIO(text.text.removeprefix(BOM))))
@@ -152,5 +142,4 @@ def test_files_hold_the_numbers_of_the_run(client: TestClient, key: str, real_he
 
 @pytest.mark.parametrize("name", ["weights.gif", "softmax.png", "weights.npz", "numbers.csv"])
 def test_there_are_no_other_files(client: TestClient, key: str, name: str) -> None:
-    """404 for an unknown stage or kind."""
     assert client.get(f"/heads/{key}/picture/{name}").status_code == 404

@@ -28,9 +28,8 @@ NUMBERS = itertools.count(1)
 
 
 class Installation:
-    """An app with an operator, and jobs in which each text is one of SECRETS.
-
-    The app itself does no jobs, unless it `works`.
+    """An app with an operator, and jobs in which each text is one of SECRETS. The app itself does no jobs, unless it
+    `works`.
     """
 
     def __init__(self, data_dir: Path, *, works: bool = False) -> None:
@@ -122,7 +121,6 @@ def queue_numbers(page: Page) -> list[tuple[str, str]]:
 
 
 def test_runners_are_listed_with_what_they_do_and_a_silent_one_is_called_so(here: Installation) -> None:
-    """With the device, the job at work, and how many were done; a runner on other code is called that."""
     for runner in (CUDA, Runner("cpu-2", kinds=("handout",)), replace(CUDA, name="old", form=JOB_FORM + 1)):
         here.store.jobs.sign_on(runner)
     age_jobs(here.store, SILENT_AFTER)
@@ -142,7 +140,6 @@ def test_runners_are_listed_with_what_they_do_and_a_silent_one_is_called_so(here
 
 
 def test_the_queue_is_counted_by_kind_and_shown_in_part(here: Installation) -> None:
-    """The jobs at work come first, then some that wait of each kind, and all of them on demand."""
     added = [here.add("run") for _ in range(6)] + [here.add("head")]
     working = here.start("run")
     page = here.look()
@@ -155,7 +152,6 @@ def test_the_queue_is_counted_by_kind_and_shown_in_part(here: Installation) -> N
 
 
 def test_a_kind_that_waits_for_no_runner_is_pointed_out(here: Installation) -> None:
-    """Until a runner that does it gives signs of life."""
     here.add("head")
     here.store.jobs.sign_on(Runner("cpu-2", kinds=("handout", "run")))
     assert len(here.look().find("p", class_="remark")) == 1
@@ -164,7 +160,6 @@ def test_a_kind_that_waits_for_no_runner_is_pointed_out(here: Installation) -> N
 
 
 def test_web_processes_that_leave_jobs_to_runners_serve_no_queue(here: Installation) -> None:
-    """Although they seem to live for a while after they were told to."""
     here.add("head")
     here.store.jobs.sign_on(Runner("web", is_web=True))
     assert here.look().find("p", class_="remark") == []
@@ -175,7 +170,6 @@ def test_web_processes_that_leave_jobs_to_runners_serve_no_queue(here: Installat
 
 
 def test_failed_jobs_have_a_reason_that_quotes_nobody(here: Installation) -> None:
-    """What went wrong in the code has the number by which the log has it; `look` fails if a sentence is quoted."""
     refused, error = here.fail(), here.fail(reason="error")
     unknown = here.fail(reason="of-a-newer-version")
     texts = rows(here.look())
@@ -184,7 +178,6 @@ def test_failed_jobs_have_a_reason_that_quotes_nobody(here: Installation) -> Non
 
 
 def test_every_reason_that_is_stored_has_a_sentence(here: Installation) -> None:
-    """Those of a job that no runner can do, those of the process that runs heads, and of a job that was lost."""
     reasons = ("refused", "error", "busy", "too-long", "stopped", "no-runner", "old-code", "no-weights", "no-device",
                "no-memory")  # fmt: skip
     numbers = [here.fail(reason=reason).id for reason in (*reasons, "of-a-newer-version")]
@@ -194,7 +187,6 @@ def test_every_reason_that_is_stored_has_a_sentence(here: Installation) -> None:
 
 
 def test_the_slowest_jobs_come_first(here: Installation) -> None:
-    """With how long each waited and took."""
     quick, slow = here.add(), here.add("run")
     here.store.jobs.finish(here.start("run"), "ready")
     with here.store.transaction() as connection:
@@ -206,7 +198,6 @@ def test_the_slowest_jobs_come_first(here: Installation) -> None:
 
 
 def test_a_job_of_no_steps_is_shown(here: Installation, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A head of layer 0 reports that none of no layers is done; the page divides by their number."""
     monkeypatch.setattr("app.machine.jobs.BEAT_S", 0)
     here.add("head")
     job = here.start("head")
@@ -219,7 +210,6 @@ def test_a_job_of_no_steps_is_shown(here: Installation, monkeypatch: pytest.Monk
 
 @pytest.mark.parametrize("is_started", [False, True])
 def test_a_job_is_cancelled_once(here: Installation, is_started: bool) -> None:
-    """Waiting or at work; the audit log has it by number, and a second click changes nothing and says so."""
     job = here.add()
     started = here.start() if is_started else None
     assert here.press("cancel", job) == "cancelled"
@@ -232,7 +222,6 @@ def test_a_job_is_cancelled_once(here: Installation, is_started: bool) -> None:
 
 
 def test_a_failed_job_waits_again_within_the_hour(here: Installation) -> None:
-    """With its arguments; it can't be retried while it waits, nor once its arguments are deleted."""
     job = here.fail()
     arguments = here.store.jobs.arguments(job)
     assert list(rows(here.look(), "retry")) == [job.id]
@@ -252,7 +241,6 @@ def test_a_failed_job_waits_again_within_the_hour(here: Installation) -> None:
 
 
 def test_a_retried_job_is_done_at_once(data_dir: Path) -> None:
-    """Where web processes do the jobs, the one that was asked to retry it begins."""
     here, problems = Installation(data_dir, works=True), ["Out of ink."]
 
     def work(_task: Task) -> bytes:
@@ -284,7 +272,6 @@ def test_only_operators_get_in(here: Installation) -> None:
 
 
 def test_another_site_can_cancel_nothing(here: Installation) -> None:
-    """Its form is refused, whatever cookies the browser sends."""
     job = here.add()
     response = here.browser.post(f"/machines/jobs/{job.id}/cancel", headers={"Origin": "https://evil.example"})
     assert (response.status_code, here.now(job).ending) == (403, None)
@@ -293,13 +280,11 @@ def test_another_site_can_cancel_nothing(here: Installation) -> None:
 
 @pytest.mark.parametrize("number", [999_999, 10**30])
 def test_a_job_that_is_not_there_is_404(here: Installation, number: int) -> None:
-    """For both buttons, and for a number that no database holds."""
     for button in ("cancel", "retry"):
         assert here.browser.post(f"/machines/jobs/{number}/{button}").status_code == 404
 
 
 def test_the_page_renews_its_changing_part_alone(here: Installation) -> None:
-    """What htmx gets is no whole page; without script there is a link."""
     here.add()
     part = here.browser.get("/machines", headers=SCRIPT)
     assert "<html" not in part.text
@@ -308,7 +293,6 @@ def test_the_page_renews_its_changing_part_alone(here: Installation) -> None:
 
 
 def test_a_server_without_runners_shows_its_one_machine(data_dir: Path) -> None:
-    """Its web processes do the jobs themselves, and sign on as they start."""
     here = Installation(data_dir, works=True)
     here.school.services.jobs.start()
     here.school.services.jobs.close()

@@ -28,7 +28,6 @@ def copied(classroom: Classroom, address: str, **form: str) -> Material:
 
 @pytest.mark.parametrize("with_model", ["", "gpt2", "imported"])
 def test_every_sheet_of_the_library_can_be_copied_as_it_is_shown(app: FastAPI, with_model: str) -> None:
-    """The copy asks the same questions, with the same answers, wherever the sheet is true of the model."""
     classroom = Classroom(app, sheets=None)
     store, library = classroom.store, classroom.school.library
     model = store.keep_model("Small", CONFIG, "pasted").key if with_model == "imported" else with_model
@@ -42,7 +41,6 @@ def test_every_sheet_of_the_library_can_be_copied_as_it_is_shown(app: FastAPI, w
 
 
 def test_a_copy_goes_into_a_course_under_a_new_title(app: FastAPI) -> None:
-    """One's own copy, and that of an exit ticket; the title of a second copy is proposed with a number."""
     classroom = Classroom(app, sheets=None)
     ours = copied(classroom, "/worksheets/copy?ticket=classic", into=str(classroom.course.id), title=" Go\thome ")
     assert (ours.kind, ours.course_id, ours.title) == ("ticket", classroom.course.id, "Go home")
@@ -54,13 +52,11 @@ def test_a_copy_goes_into_a_course_under_a_new_title(app: FastAPI) -> None:
 
 
 def test_titles_of_copies_are_told_apart() -> None:
-    """However long they are."""
     long = "x" * 200
     assert title_of_copy(long, {long}) == "x" * 196 + " 2"
 
 
 def test_the_public_page_of_a_sheet_offers_a_copy_to_teachers(app: FastAPI) -> None:
-    """By their cookie; it says nothing to anybody else."""
     classroom = Classroom(app, sheets=None)
     address = "/sheet?worksheet=llama-7b&model=gpt2&tokens=9"
     assert "/worksheets/copy" not in classroom.school.browser().get(address).text

@@ -22,7 +22,6 @@ SHEET = LIBRARY.worksheet("bug-layer")
 @pytest.mark.slow
 @pytest.mark.parametrize("model", MODELS)
 def test_a_bug_is_shown_or_refused_with_a_reason(classroom: Classroom, model: str) -> None:
-    """In the editor's preview, with its answers; a refusal leaves what was chosen, and names the model or a number."""
     form = SentForm(classroom.get("/worksheets/new?topic=find-the-bug")).values
     for bug in BUGS:
         sent = {**form, "model": model, "bug": bug, "tokens": "10", "view": "right"}

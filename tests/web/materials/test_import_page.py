@@ -14,7 +14,6 @@ TICKET = 'title = "Bye"\ninstruction = "Pick."\n[[questions]]\nkey = "q"\ntext =
 
 
 def test_a_file_that_was_downloaded_is_imported_again(app: FastAPI) -> None:
-    """As it was, by upload into a course; and a ticket by its text into one's own."""
     classroom = Classroom(app, sheets=None)
     add, browser = classroom.store.materials.add, classroom.instructor
     settings = settings_to_copy(classroom.school.library, "llama-7b")
@@ -36,7 +35,6 @@ def test_a_file_that_was_downloaded_is_imported_again(app: FastAPI) -> None:
     ids=["nothing", "no TOML", "no text", "deep", "script", "long", "turned round", "NUL", "path"],
 )  # fmt: skip
 def test_what_cannot_be_imported_comes_back_with_a_reason(app: FastAPI, text: str) -> None:
-    """Everything that was typed is still there, and nothing is stored."""
     classroom = Classroom(app, sheets=None)
     refused = classroom.instructor.post("/worksheets/import", data={"text": text})
     assert refused.status_code == 422
@@ -48,7 +46,6 @@ def test_what_cannot_be_imported_comes_back_with_a_reason(app: FastAPI, text: st
 
 
 def test_an_uploaded_file_can_be_corrected_on_the_page(app: FastAPI) -> None:
-    """Its text stands in the field; a file in another encoding is refused by its line."""
     classroom, upload = Classroom(app, sheets=None), b'[[questions]]\ntext = "1"'
     refused = classroom.instructor.post("/worksheets/import", files={"file": ("a.toml", upload)})
     assert Page(refused.text).find("textarea")[0][1] == '[[questions]] text = "1"'
@@ -57,7 +54,6 @@ def test_an_uploaded_file_can_be_corrected_on_the_page(app: FastAPI) -> None:
 
 
 def test_a_setting_of_the_worksheet_is_told_by_its_line(app: FastAPI) -> None:
-    """As the terminal tells it."""
     classroom = Classroom(app, sheets=None)
     text = write_toml({**settings_to_copy(classroom.school.library, "llama-7b"), "tokens": -1})
     refused = classroom.instructor.post("/worksheets/import", data={"text": text})

@@ -32,7 +32,6 @@ def titles(classroom: Classroom, address: str = "/worksheets") -> list[str]:
 
 
 def test_ones_own_come_first_then_courses_then_the_library(classroom: Classroom) -> None:
-    """What cannot be used is listed with a reason and breaks nothing."""
     library = classroom.school.library
     listed = [title for page in (1, 2) for title in titles(classroom, f"/worksheets?page={page}")]
     assert listed[:3] == ["Büro: one head", "Broken", "Ours"]
@@ -53,12 +52,10 @@ def test_ones_own_come_first_then_courses_then_the_library(classroom: Classroom)
     ],
 )
 def test_the_list_is_narrowed_down(classroom: Classroom, query: str, expected: list[str]) -> None:
-    """By words in any order, case and form of accents, by topic, by any model that a seed may draw, by kind."""
     assert titles(classroom, f"/worksheets{query}") == expected
 
 
 def test_a_long_list_has_pages(classroom: Classroom, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each line is on one of them."""
     everything = titles(classroom)
     monkeypatch.setattr(forms, "PAGE_LENGTH", 20)
     pages = [titles(classroom, f"/worksheets?page={number}") for number in range(1, -(-len(everything) // 20) + 1)]
@@ -66,7 +63,6 @@ def test_a_long_list_has_pages(classroom: Classroom, monkeypatch: pytest.MonkeyP
 
 
 def test_others_see_none_of_it(classroom: Classroom) -> None:
-    """Assistants see the course's and cannot put back what an instructor removed."""
     school = classroom.school
     bo = school.teacher("", classroom.course, "assistant")
     eve = school.teacher()
@@ -76,7 +72,6 @@ def test_others_see_none_of_it(classroom: Classroom) -> None:
 
 
 def test_what_was_removed_can_be_put_back(classroom: Classroom) -> None:
-    """From the end of the list, where it is under its title."""
     store = classroom.store
     material = store.materials.add("worksheet", classroom.teacher, classroom.teacher, {"title": "Away"})
     assert classroom.instructor.post(f"/worksheets/{material.id}/remove").headers["location"].startswith("/worksheets?")

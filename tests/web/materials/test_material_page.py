@@ -31,7 +31,6 @@ def written(classroom: Classroom, *, mine: bool = False) -> Material:
 
 
 def test_the_page_says_what_each_version_changed(app: FastAPI) -> None:
-    """And restoring an older one makes a newest one like it, which the log of the course has."""
     classroom = Classroom(app, sheets=None)
     material = written(classroom)
     page = Page(classroom.get(f"/worksheets/{material.id}"))
@@ -48,7 +47,6 @@ def test_the_page_says_what_each_version_changed(app: FastAPI) -> None:
 
 
 def test_the_file_has_the_settings(app: FastAPI) -> None:
-    """As TOML, under a name of plain letters; and there is none for a stranger."""
     classroom = Classroom(app, sheets=None)
     material = written(classroom)
     response = classroom.instructor.get(f"/worksheets/{material.id}/file.toml")
@@ -61,7 +59,6 @@ def test_the_file_has_the_settings(app: FastAPI) -> None:
 
 
 def test_a_link_shows_it_to_other_teachers_until_it_is_withdrawn(app: FastAPI) -> None:
-    """They copy it into their own; visitors are asked to sign in; the link is shown once, by a cookie."""
     classroom = Classroom(app, sheets=None)
     material, eve = written(classroom), classroom.school.browser(teacher=classroom.school.teacher())
     path = f"/worksheets/{material.id}"
@@ -76,7 +73,6 @@ def test_a_link_shows_it_to_other_teachers_until_it_is_withdrawn(app: FastAPI) -
 
 
 def test_ones_own_moves_into_a_course(app: FastAPI) -> None:
-    """Where other instructors find it; not into a course of somebody else."""
     classroom = Classroom(app, sheets=None)
     material, school = written(classroom, mine=True), classroom.school
     other = school.course("Not ours", school.teacher())
@@ -94,7 +90,6 @@ def test_ones_own_moves_into_a_course(app: FastAPI) -> None:
     "content", [{}, {"title": 5, "model": [1], "models": [{}]}, {"topic": "alchemy", "model": "x"}]
 )
 def test_what_can_no_longer_be_read_breaks_no_page(app: FastAPI, kind: MaterialKind, content: dict[str, Any]) -> None:
-    """Its page says so, and it can be copied, downloaded and removed."""
     classroom = Classroom(app, sheets=None)
     material = classroom.store.materials.add(kind, classroom.course, classroom.teacher, content)
     path = f"/worksheets/{material.id}"
@@ -109,10 +104,6 @@ def test_what_can_no_longer_be_read_breaks_no_page(app: FastAPI, kind: MaterialK
 
 @pytest.mark.slow
 def test_a_worksheet_with_many_long_versions_opens(app: FastAPI) -> None:
-    """Its texts have as many lines as they may, all of them elsewhere in each of its 45 versions.
-
-    Each page compares its own versions alone, and shows no more than the first lines of each.
-    """
     classroom = Classroom(app, sheets=None)
     materials, ada = classroom.store.materials, classroom.teacher
     material = materials.add("worksheet", classroom.course, ada, long_settings(classroom, 0))
@@ -141,7 +132,6 @@ def long_settings(classroom: Classroom, number: int) -> dict[str, Any]:
 
 @given(st.lists(st.sampled_from("abc"), max_size=12), st.lists(st.sampled_from("abcd"), max_size=12))
 def test_changed_lines_lead_from_one_text_to_the_other(old: list[str], new: list[str]) -> None:
-    """What is not removed and what is not added is the same, in the same order; equal texts have no change."""
     changes = changed_lines("\n".join(old), "\n".join(new))
     removed = Counter(change.text for change in changes if change.kind == "removed")
     added = Counter(change.text for change in changes if change.kind == "added")
@@ -151,7 +141,6 @@ def test_changed_lines_lead_from_one_text_to_the_other(old: list[str], new: list
 
 
 def test_a_changed_line_is_shown_where_it_was() -> None:
-    """The removed one first; a line that moved is removed there and added here."""
     changes = changed_lines("a\nb\nc\nd\n", "a\nB\nc\nd\ne\n")
     assert [(change.kind, change.text) for change in changes] == [("removed", "b"), ("added", "B"), ("added", "e")]
     moved = changed_lines("a\nb\nc\n", "c\na\nb\n")

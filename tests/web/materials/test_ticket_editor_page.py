@@ -59,7 +59,6 @@ def saved(classroom: Classroom, form: dict[str, Any]) -> Material:
 
 
 def test_a_ticket_is_written_opened_and_changed(classroom: Classroom) -> None:
-    """What is saved is what was typed, the editor shows it again, and another save is another version."""
     material = saved(classroom, {**NEW, "course": str(classroom.course.id)})
     ticket = ticket_of_material(material)
     pace, following = ticket.questions
@@ -97,7 +96,6 @@ def test_a_ticket_is_written_opened_and_changed(classroom: Classroom) -> None:
     ],
 )
 def test_what_cannot_be_used_is_said_beside_its_field(classroom: Classroom, change: dict[str, str], field: str) -> None:
-    """With 422, the field marked, and everything typed still there; nothing is stored."""
     back = classroom.instructor.post("/tickets", data={**NEW, **change})
     page = Page(back.text)
     [marked] = [attrs for _tag, attrs, _ in page.elements if attrs.get("aria-invalid") == "true"]
@@ -109,7 +107,6 @@ def test_what_cannot_be_used_is_said_beside_its_field(classroom: Classroom, chan
 
 
 def test_everything_that_is_wrong_is_said_at_once(classroom: Classroom) -> None:
-    """Each beside its field; the first has the focus."""
     wrong = {"title": "", "text.__1": "", "options.__2": "one"}
     page = Page(classroom.instructor.post("/tickets", data={**NEW, **wrong}).text)
     marked = [attrs["id"] for _tag, attrs, _ in page.elements if attrs.get("aria-invalid") == "true"]
@@ -119,7 +116,6 @@ def test_everything_that_is_wrong_is_said_at_once(classroom: Classroom) -> None:
 
 
 def test_markup_is_text_in_the_form_and_the_preview(classroom: Classroom) -> None:
-    """Whatever is typed comes back as it was, and none of it is an element."""
     for text in HOSTILE:
         form = {
             name: text if name.startswith(("ti", "ins", "text", "fir", "la")) else value for name, value in NEW.items()
@@ -136,7 +132,6 @@ def test_markup_is_text_in_the_form_and_the_preview(classroom: Classroom) -> Non
 
 
 def test_buttons_add_move_and_remove_questions_without_saving(classroom: Classroom) -> None:
-    """Each sends the form and gets it back, with a preview of what is typed; the focus goes where one goes on."""
     added = Page(classroom.instructor.post("/tickets/preview", data={**NEW, "arrange": "add"}).text)
     names = [attrs["value"] for attrs, _ in added.find("input", name="question")]
     assert names == ["__1", "__2", "__3"]
@@ -151,7 +146,6 @@ def test_buttons_add_move_and_remove_questions_without_saving(classroom: Classro
 
 
 def test_of_two_who_save_the_second_is_told(classroom: Classroom) -> None:
-    """With 409 both texts are on the page; saving again, knowingly, makes the next version."""
     store, course = classroom.store, classroom.course
     lou = classroom.school.browser(teacher=classroom.school.teacher(course=course))
     material = saved(classroom, {**NEW, "course": str(course.id)})
@@ -170,7 +164,6 @@ def test_of_two_who_save_the_second_is_told(classroom: Classroom) -> None:
 
 
 def test_what_was_typed_into_a_removed_ticket_is_not_lost(classroom: Classroom) -> None:
-    """409 with all of it; once it is put back, saving again makes the next version."""
     material = saved(classroom, NEW)
     address = f"/tickets/{material.id}"
     mine = {**opened(classroom.instructor, f"{address}/edit"), "title": "Mine"}
@@ -186,7 +179,6 @@ def test_what_was_typed_into_a_removed_ticket_is_not_lost(classroom: Classroom) 
 
 
 def test_a_ticket_is_its_owners_and_of_the_instructors_of_its_course(app: FastAPI) -> None:
-    """Others get 404, assistants may not change it, a worksheet is no ticket."""
     classroom = Classroom(app, sheets=None)
     course, school = classroom.course, classroom.school
     own, shared = saved(classroom, NEW), saved(classroom, {**NEW, "course": str(course.id)})

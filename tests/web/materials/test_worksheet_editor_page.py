@@ -36,7 +36,6 @@ def post(classroom: Classroom, address: str, form: dict[str, Any]) -> Any:
 
 
 def test_a_new_worksheet_is_made_and_changed(classroom: Classroom) -> None:
-    """For the course it was begun in; the editor opens again with what was saved, and each save is a version."""
     form = SentForm(classroom.get(f"/worksheets/new?course={classroom.course.id}&topic=costs")).values
     made = post(classroom, "/worksheets", {**form, "tokens": "90"})
     assert made.status_code == 303
@@ -50,7 +49,6 @@ def test_a_new_worksheet_is_made_and_changed(classroom: Classroom) -> None:
 
 
 def test_the_bug_of_a_program_is_chosen_in_the_editor(classroom: Classroom) -> None:
-    """Of those of the topic; another topic has none, and one that the model doesn't show is refused with the reason."""
     form = SentForm(classroom.get("/worksheets/new?topic=find-the-bug")).values
     chosen = {**form, "model": "qwen2.5-0.5b", "tokens": "10", "bug": "heads-split-by-view"}
     assert post(classroom, "/worksheets", {**chosen, "title": "Mine"}).status_code == 303
@@ -71,7 +69,6 @@ def test_the_bug_of_a_program_is_chosen_in_the_editor(classroom: Classroom) -> N
 
 @pytest.mark.parametrize("seed", range(6))
 def test_a_stored_worksheet_is_saved_as_it_was(classroom: Classroom, seed: int) -> None:
-    """Through the page's own form, whatever its settings are, and hostile texts stay texts on it."""
     library = classroom.school.library
     worksheet = read_settings("own-1", random_settings(library, seed), library.models, library.wording)
     material = stored(classroom, worksheet.settings)
@@ -94,7 +91,6 @@ def test_a_stored_worksheet_is_saved_as_it_was(classroom: Classroom, seed: int) 
     ],
 )
 def test_a_megabyte_is_refused_beside_its_field(classroom: Classroom, field: str) -> None:
-    """With everything typed still there; nothing is stored."""
     form = new_form(
         classroom, **{"question_key": "", "question": "Why?", "question_answer": "", field: "x" * 1_000_000}
     )
@@ -109,7 +105,6 @@ def test_a_megabyte_is_refused_beside_its_field(classroom: Classroom, field: str
 
 @pytest.mark.parametrize("text", [*HOSTILE_TEXTS, "#let x = 1; *bold*", "\u202eevil\u2066", "a\x00b", "{{ 7 * 7 }}"])
 def test_hostile_texts_are_harmless_in_every_field(classroom: Classroom, text: str) -> None:
-    """The preview answers, shows them as text or says what is wrong, and runs none of it."""
     own = {f"misconception_{name}": text for name in ("key", "name", "boxes", "question", "explanation")}
     texts = dict.fromkeys(
         ("title", "introduction", "own_assumptions", "footnote", "name.queries", "hint.keys", "question", "tokens",
@@ -125,7 +120,6 @@ def test_hostile_texts_are_harmless_in_every_field(classroom: Classroom, text: s
 
 
 def test_what_is_ambiguous_is_saved_once_it_was_shown(classroom: Classroom) -> None:
-    """128 tokens are as many as a head is wide: the first press says so and proposes another length; the next saves."""
     first = post(classroom, "/worksheets", new_form(classroom, tokens="128"))
     assert first.status_code == 422
     page = Page(first.text)
@@ -136,7 +130,6 @@ def test_what_is_ambiguous_is_saved_once_it_was_shown(classroom: Classroom) -> N
 
 
 def test_a_save_against_an_older_version_keeps_both(classroom: Classroom) -> None:
-    """409 with what differs; the other's version stays until it is overwritten knowingly."""
     material = stored(classroom)
     address = f"/worksheets/{material.id}"
     mine = {**SentForm(classroom.get(f"{address}/edit")).values, "tokens": "70", "introduction": "Mine"}
@@ -162,7 +155,6 @@ def test_a_save_against_an_older_version_keeps_both(classroom: Classroom) -> Non
 
 
 def test_what_was_typed_into_a_removed_worksheet_is_not_lost(classroom: Classroom) -> None:
-    """409 with all of it; once a colleague’s removal is taken back, saving again makes the next version."""
     material, school = stored(classroom), classroom.school
     address = f"/worksheets/{material.id}"
     opened = SentForm(classroom.get(f"{address}/edit")).values
@@ -188,7 +180,6 @@ def boxes(text: str) -> dict[str, str]:
 
 @pytest.mark.parametrize(("answers", "tokens_are"), [("numbers", "rows"), ("letters", "rows"), ("numbers", "columns")])
 def test_the_preview_shows_a_wrong_and_a_right_attempt(classroom: Classroom, answers: str, tokens_are: str) -> None:
-    """The wrong one is the author's own misconception; nothing in the preview is sent."""
     own = {
         "misconception_key": "", "misconception_name": "Side by side", "misconception_boxes": "queries.columns = H*d",
         "misconception_question": "How many heads?", "misconception_explanation": "One head has d_h columns.",
@@ -207,7 +198,6 @@ def test_the_preview_shows_a_wrong_and_a_right_attempt(classroom: Classroom, ans
 
 
 def test_a_hidden_fact_leaves_the_description_and_the_page_on_paper(classroom: Classroom) -> None:
-    """Where nothing else tells it, the checker says so and proposes to state it."""
     form = new_form(classroom)
     page = post(classroom, PREVIEW, {**form, "view": "paper"}).text
     [(picture, _)] = Page(page).find("img", class_="paper")
@@ -225,7 +215,6 @@ def paper_picture(classroom: Classroom, browser: Browser, **changes: Any) -> str
 
 
 def test_the_page_on_paper_is_of_the_worksheet_that_was_typed(classroom: Classroom) -> None:
-    """Not of the one that this author, or another teacher, looked at before."""
     eve = classroom.school.browser(teacher=classroom.school.teacher())
     ada = paper_picture(classroom, classroom.instructor, title="Ada’s exam", introduction="The secret question")
     changed = paper_picture(classroom, classroom.instructor, title="Ada’s exam", introduction="The other question")
@@ -235,7 +224,6 @@ def test_the_page_on_paper_is_of_the_worksheet_that_was_typed(classroom: Classro
 
 
 def test_nobody_sees_the_page_on_paper_of_another_by_the_address_of_handouts(classroom: Classroom) -> None:
-    """There is no worksheet with the key of the preview, whoever asks, and whatever was looked at before."""
     paper_picture(classroom, classroom.instructor, title="Ada’s exam")
     eve = classroom.school.browser(teacher=classroom.school.teacher())
     for browser in (classroom.school.browser(), eve, classroom.instructor):
@@ -246,7 +234,6 @@ def test_nobody_sees_the_page_on_paper_of_another_by_the_address_of_handouts(cla
 
 
 def test_a_model_is_imported_and_chosen(classroom: Classroom) -> None:
-    """As text; what cannot be read is said beside the fields, with the text still there."""
     config = {"model_type": "llama", "hidden_size": 512, "num_attention_heads": 8, "num_hidden_layers": 2,
               "intermediate_size": 1024, "vocab_size": 1000}  # fmt: skip
     form = new_form(classroom, arrange="import-text", import_text="{", import_name="Small")
@@ -261,9 +248,6 @@ def test_a_model_is_imported_and_chosen(classroom: Classroom) -> None:
 
 
 def test_the_tokens_of_a_sentence_are_counted(classroom: Classroom) -> None:
-    """By the weights’ tokenizer, where this server has them; another number on the sheet is told before it is saved,
-    with a button that sets the right one.
-    """
     sheet = classroom.school.library.worksheet("it-attends-smollm2")
     form = {**SentForm(classroom.get(f"/worksheets/{stored(classroom, sheet.settings).id}/edit")).values}
 

@@ -25,7 +25,6 @@ LLAMA = {**SMALL_LLAMA, "max_position_embeddings": 512}
 
 @pytest.mark.slow
 def test_every_model_of_the_library_is_listed_and_has_a_page(client: TestClient, library: Library) -> None:
-    """Each line links to a page with the model's sizes and total."""
     listed = client.get("/models").text
     for key, model in library.models.items():
         assert f'href="/models/{key}"' in listed
@@ -36,10 +35,6 @@ def test_every_model_of_the_library_is_listed_and_has_a_page(client: TestClient,
 
 @pytest.mark.slow
 def test_every_sheet_of_an_imported_model_opens(client: TestClient) -> None:
-    """The links of its page, each to another topic, and the chooser has the model chosen.
-
-    Each leads back to what the model is, but for first steps, which leave that out.
-    """
     key = imported(client, LLAMA, name="Mine & <yours>")
     page = client.get(f"/models/{key}").text
     assert "<h1>Mine &amp; &lt;yours&gt;</h1>" in page
@@ -53,7 +48,6 @@ def test_every_sheet_of_an_imported_model_opens(client: TestClient) -> None:
 
 
 def test_a_sheet_of_an_imported_model_is_saved_checked_and_run(client: TestClient, runner: FakeRunner) -> None:
-    """By its key alone, as any other."""
     key = imported(client, LLAMA)
     boxes = {"queries.rows": "10", "queries.columns": "16"}
     form = {"worksheet": "llama-7b", "model": key, "tokens": "10", **boxes}
@@ -66,7 +60,6 @@ def test_a_sheet_of_an_imported_model_is_saved_checked_and_run(client: TestClien
 
 
 def test_the_parameters_of_a_model_without_a_context_length_are_graded(client: TestClient) -> None:
-    """On the page and by the API, where the sheet can also be read."""
     key = imported(client, SMALL_LLAMA)
     right = {"embedding.count": "6400"}
     form = {"worksheet": "count-of-a-model", "model": key, **right}
@@ -78,7 +71,6 @@ def test_the_parameters_of_a_model_without_a_context_length_are_graded(client: T
 
 
 def test_a_sheet_knows_how_long_an_imported_model_reads(client: TestClient) -> None:
-    """A position table of 32 refuses 33 tokens, as 422 and in words."""
     config = {"model_type": "gpt2", "n_embd": 64, "n_head": 4, "n_layer": 2, "vocab_size": 100, "n_positions": 32}
     key = imported(client, config, name="Short")
     answer = client.get(f"/sheet?worksheet=llama-7b&model={key}&tokens=33")
@@ -89,7 +81,6 @@ def test_a_sheet_knows_how_long_an_imported_model_reads(client: TestClient) -> N
 
 
 def test_the_same_config_has_the_same_key(client: TestClient) -> None:
-    """Whatever the order of its fields, the spaces and the way it came; under a name that is given it has another."""
     key = imported(client, LLAMA, name="First")
     reversed_config = dict(reversed(LLAMA.items()))
     assert imported(client, json.dumps(reversed_config, indent=4), name="First") == key
@@ -117,7 +108,6 @@ def test_the_same_config_has_the_same_key(client: TestClient) -> None:
 def test_an_opened_file_is_called_by_the_best_name_there_is(
     client: TestClient, file: str, config: dict[str, Any], name: str, called: str
 ) -> None:
-    """The name typed, that of the file, that in the config, or what it is; never the folders of whoever saved it."""
     upload = {"file": (file, json.dumps({**LLAMA, **config}).encode())}
     page = client.post("/models", data={"way": "file", "name": name}, files=upload)
     assert f"<h1>{called}</h1>" in page.text
@@ -141,7 +131,6 @@ def test_an_opened_file_is_called_by_the_best_name_there_is(
     ],
 )
 def test_what_cannot_be_read_is_told_beside_the_field(client: TestClient, text: str, said: str) -> None:
-    """One sentence, 422, and what was typed still stands there."""
     answer = paste(client, text, name="kept", hub="also/kept")
     assert answer.status_code == 422
     problem = re.search(r'id="text-problem" role="alert">(.*?)</p>', answer.text)
@@ -157,7 +146,6 @@ def test_what_cannot_be_read_is_told_beside_the_field(client: TestClient, text: 
 
 
 def test_a_file_that_cannot_be_read_is_told_by_name(client: TestClient) -> None:
-    """Bytes that are no text, and a button pressed without a file."""
     upload = {"file": ("photo.png", b"\x89PNG\x00\xff\xfe")}
     answer = client.post("/models", data={"way": "file", "text": "kept"}, files=upload)
     assert answer.status_code == 422
@@ -169,13 +157,11 @@ def test_a_file_that_cannot_be_read_is_told_by_name(client: TestClient) -> None:
 
 
 def test_enter_takes_the_field_that_is_filled(client: TestClient) -> None:
-    """Enter presses the first button of a form; a file or text that is the only one there is still what is meant."""
     answer = client.post("/models", data={"way": "hub", "text": json.dumps(LLAMA)}, files={"file": ("", b"")})
     assert str(answer.url.path).startswith("/models/cfg-")
 
 
 def test_a_form_that_says_nothing_is_answered(client: TestClient) -> None:
-    """422 with a sentence, whatever is missing or strange in it."""
     for data in ({}, {"way": "nonsense"}, {"way": "text", "text": " \n"}):
         answer = client.post("/models", data=data)
         assert answer.status_code == 422
@@ -183,7 +169,6 @@ def test_a_form_that_says_nothing_is_answered(client: TestClient) -> None:
 
 
 def test_a_multimodal_config_says_which_part_was_read(client: TestClient) -> None:
-    """Its text part, by the name of the field it stands in."""
     key = imported(client, {"model_type": "llava", "text_config": LLAMA})
     assert "text_config" in text_of(client.get(f"/models/{key}").text)
 
@@ -192,7 +177,6 @@ def test_a_multimodal_config_says_which_part_was_read(client: TestClient) -> Non
 
 
 def test_the_api_imports_and_shows_a_model(client: TestClient) -> None:
-    """With sizes, readings and notes; parameters and shapes are those the terminal prints."""
     entry = client.post("/api/v1/models", json={"config": LLAMA, "name": "Mine"}).json()
     assert (entry["name"], entry["family"], entry["card"]) == ("Mine", "llama", "")
     readings = {reading["symbol"]: reading for reading in entry["readings"]}
@@ -207,7 +191,6 @@ def test_the_api_imports_and_shows_a_model(client: TestClient) -> None:
 
 
 def test_the_api_makes_sheets_of_an_imported_model(client: TestClient, runner: FakeRunner) -> None:
-    """Shown, graded and run by its key."""
     key = client.post("/api/v1/models", json={"config": LLAMA}).json()["key"]
     assert client.get(f"/api/v1/worksheets/llama-7b?model={key}&tokens=9").json()["model"] == key
     graded = client.post(
@@ -239,7 +222,6 @@ def test_the_api_makes_sheets_of_an_imported_model(client: TestClient, runner: F
 def test_the_api_refuses_in_one_sentence(
     client: TestClient, method: str, address: str, body: dict[str, Any] | None, status: int
 ) -> None:
-    """As {"detail": …} with a fitting status."""
     answer = client.request(method, address, json=body)
     assert answer.status_code == status
     assert list(answer.json()) == ["detail"]
@@ -247,7 +229,6 @@ def test_the_api_refuses_in_one_sentence(
 
 @pytest.mark.parametrize("sort", ["", "parameters", "d", "L", "nonsense"])
 def test_the_list_is_sorted_by_a_heading(client: TestClient, sort: str) -> None:
-    """The largest first; by name without a sort or with an unknown one, and the heading says so."""
     page = Page(client.get("/models", params={"sort": sort}).text)
     names = [text for attributes, text in page.find("th", scope="row")]
     models = {model.name: model for model in LIBRARY.models.values()}

@@ -20,19 +20,16 @@ from tests.helpers.model_imports import paste
 
 
 def test_where_each_size_came_from_is_told(client: TestClient) -> None:
-    """By the name of its field."""
     assert "4096 hidden_size" in text_of(client.get("/models/llama-7b").text)
 
 
 def test_the_total_stands_as_its_sum(client: TestClient) -> None:
-    """LLaMA 7B: 6,738,415,616 in symbols and numbers."""
     page = text_of(client.get("/models/llama-7b").text)
     assert "= V·d + L·(4·d·d + 3·d·dff + 2·d) + d + V·d" in page
     assert "= 32,000·4096 + 32·(4·4096·4096 + 3·4096·11,008 + 2·4096) + 4096 + 32,000·4096" in page
 
 
 def test_every_term_has_its_piece_of_the_bar_and_its_row(client: TestClient, library: Library) -> None:
-    """For every model: what lights up together has one key, and the terms are the whole formula."""
     for key, model in library.models.items():
         page = client.get(f"/models/{key}").text
         terms = re.findall(r'<span class="term" data-piece="([^"]+)"', page)
@@ -43,7 +40,6 @@ def test_every_term_has_its_piece_of_the_bar_and_its_row(client: TestClient, lib
 
 
 def test_the_sentences_on_a_model_stand_on_its_page(client: TestClient, library: Library) -> None:
-    """How it computes, and what is to say about its number of parameters; d_h is set as d with a small h."""
     for key in ("gpt2", "deepseek-v2-lite"):
         a, page = library.model(key).architecture, text_of(client.get(f"/models/{key}").text)
         remarks = count_remarks(a, parameter_counts(a), parameter_formula(a))
@@ -52,7 +48,6 @@ def test_the_sentences_on_a_model_stand_on_its_page(client: TestClient, library:
 
 
 def test_every_tensor_stands_on_the_page(client: TestClient, library: Library) -> None:
-    """By name, as often as the model holds it."""
     for key, model in library.models.items():
         page = client.get(f"/models/{key}").text
         for tensor in parameters_json(model.architecture)["tensors"]:
@@ -60,7 +55,6 @@ def test_every_tensor_stands_on_the_page(client: TestClient, library: Library) -
 
 
 def test_a_model_that_is_not_there_is_a_404(client: TestClient) -> None:
-    """With one sentence; a key that was never given out is no different."""
     for key in ("nothing", "cfg-" + "0" * 20, "cfg-1", "%00", "a" * 500):
         answer = client.get(f"/models/{key}")
         assert answer.status_code == 404
@@ -69,7 +63,6 @@ def test_a_model_that_is_not_there_is_a_404(client: TestClient) -> None:
 
 @pytest.mark.slow
 def test_every_family_has_a_page(client: TestClient) -> None:
-    """Odd sizes of every family, with the first and the last of their settings, are read, told and summed."""
     for case in CASES:
         for which in (0, -1):
             config = case.config({name: values[which] for name, values in case.settings.items()})
@@ -88,10 +81,6 @@ RECORDS: list[dict[str, Any]] = [
 
 @pytest.mark.slow
 def test_every_known_config_has_a_page_and_links_to_sheets_that_open(client: TestClient) -> None:
-    """Imported from text: its page, and a quarter of the sheets that it offers, answer 200.
-
-    Every worksheet is opened with every family in tests/web/shared/test_every_family.py.
-    """
     for number, record in enumerate(RECORDS):
         page = paste(client, record["config"])
         assert (page.status_code, page.url.path[:8]) == (200, "/models/"), record["name"]

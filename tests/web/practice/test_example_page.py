@@ -21,7 +21,6 @@ def given(page: Page) -> dict[str, str]:
 
 
 def test_a_worked_sheet_has_every_answer_and_its_reason_and_none_of_the_sheets_own(client: TestClient) -> None:
-    """Nothing is left to type, and nothing stored: the browser gets no cookie."""
     response = client.get(f"{EXAMPLE}worked")
     page = Page(response.text)
     assert given(page).keys() == KEY.keys()
@@ -32,7 +31,6 @@ def test_a_worked_sheet_has_every_answer_and_its_reason_and_none_of_the_sheets_o
 
 
 def test_a_faded_sheet_gives_the_first_rows_and_marks_the_rest(client: TestClient) -> None:
-    """Four of seven rows; a check says which of the others are right, and each right one says why."""
     rows = [row.key for row in LIBRARY.variant("llama-7b").rows]
     page = Page(client.get(f"{EXAMPLE}faded").text)
     first = given(page)
@@ -49,13 +47,11 @@ def test_a_faded_sheet_gives_the_first_rows_and_marks_the_rest(client: TestClien
 
 
 def test_a_sheet_in_symbols_is_worked_out_in_numbers(client: TestClient) -> None:
-    """Its answers in symbols would be the same on every sheet."""
     page = Page(client.get("/sheet/example?worksheet=letters-llama-7b").text)
     assert all(re.fullmatch(r"[\d,]+", text) for text in given(page).values())
 
 
 def test_the_next_example_has_other_numbers(client: TestClient) -> None:
-    """The link leads to the next seed."""
     page = Page(client.get(f"{EXAMPLE}worked").text)
     [link] = [each["href"] for each, text in page.find("a") if text.strip() == "Another one"]
     assert "seed=2" in link
@@ -63,7 +59,6 @@ def test_the_next_example_has_other_numbers(client: TestClient) -> None:
 
 
 def test_from_a_round_of_practice_an_example_leads_back_to_it(client: TestClient) -> None:
-    """Whichever example is looked at in between."""
     page = Page(client.get("/practice").text)
     for label in ("Show me one like this", "Another one", "Fill in the last rows yourself", "Back to your sheet"):
         [link] = [each["href"] for each, text in page.find("a") if text.strip() == label]
@@ -73,7 +68,6 @@ def test_from_a_round_of_practice_an_example_leads_back_to_it(client: TestClient
 
 
 def test_another_like_a_finished_sheet_is_a_sheet_of_practice_with_other_numbers(client: TestClient) -> None:
-    """The link is there once all is right; before that, the one to a worked sheet."""
     form = {"worksheet": "llama-7b", "model": "llama-7b", "tokens": "100"}
     half = Page(client.post("/sheet/check", data={**form, **KEY, "keys.rows": "7"}).text)
     done = Page(client.post("/sheet/check", data={**form, **KEY}).text)
@@ -87,14 +81,12 @@ def test_another_like_a_finished_sheet_is_a_sheet_of_practice_with_other_numbers
 
 
 def test_a_sheet_whose_rows_no_other_sheet_has_says_so(client: TestClient) -> None:
-    """ViT base is the only classifier of images, and all its images have one size: until the fix, T5 was shown."""
     response = client.get("/sheet/example?worksheet=loss-vit-base")
     assert response.status_code == 404
     assert "has the rows of this one" in response.text
 
 
 def test_rows_that_are_the_same_on_every_sheet_are_left_to_fill_in(client: TestClient) -> None:
-    """Only the target text of Whisper has another length: the rows of its sound keep their shapes."""
     page = Page(client.get("/sheet/example?worksheet=loss-whisper-tiny").text)
     assert 0 < len(given(page)) < len(page.boxes())
     assert "worked out row by row" not in page.text("p", class_="example")

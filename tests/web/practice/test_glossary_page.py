@@ -13,7 +13,6 @@ from tests.helpers.html_page import Page
 
 
 def test_every_term_has_a_place_two_sentences_and_a_drawing(client: TestClient, library: Library) -> None:
-    """Sheets link to a term by its key, which is on the page once."""
     page = Page(client.get("/glossary").text)
     for term in glossary_terms(library.wording):
         assert len(page.find("div", id=term.key)) == 1
@@ -23,7 +22,6 @@ def test_every_term_has_a_place_two_sentences_and_a_drawing(client: TestClient, 
 
 
 def test_symbols_are_those_of_sheets_in_the_default_notation(client: TestClient, library: Library) -> None:
-    """d_model, and not the d of the tables; each symbol stands for one thing on the page, which says for what."""
     terms = {term.key: term for term in glossary_terms(library.wording)}
     symbols = [term.symbol for term in terms.values() if term.symbol]
     assert len(set(symbols)) == len(symbols)
@@ -39,7 +37,6 @@ def test_symbols_are_those_of_sheets_in_the_default_notation(client: TestClient,
 
 
 def test_a_letter_with_two_meanings_is_listed_and_has_one_on_each_sheet(client: TestClient, library: Library) -> None:
-    """V, the values and the size of the vocabulary, but no sheet has both."""
     listed = dict(shared_letters(library.wording))
     assert set(listed["V"]) == {"Values", "vocabulary size"}
     for key in library.worksheets:
@@ -54,7 +51,6 @@ def test_a_letter_with_two_meanings_is_listed_and_has_one_on_each_sheet(client: 
 
 @pytest.mark.parametrize("sheet", ["llama-7b", "walk-gpt2", "costs-mistral-7b", "latent-deepseek-v2-lite"])
 def test_a_sheet_links_each_of_its_terms_once(client: TestClient, library: Library, sheet: str) -> None:
-    """Every link leads to a term that is there, opens a new tab so that nothing typed is lost, and changes no word."""
     text = client.get(f"/sheet?worksheet={sheet}").text
     page, variant = Page(text), library.variant(sheet)
     links = [attributes for attributes, _ in page.find("a", class_="term")]
@@ -68,5 +64,4 @@ def test_a_sheet_links_each_of_its_terms_once(client: TestClient, library: Libra
 
 
 def test_a_glossary_link_is_not_on_paper(client: TestClient) -> None:
-    """A handout's text has no links."""
     assert 'class="term"' not in client.get("/handout?worksheet=llama-7b").text

@@ -33,7 +33,6 @@ def test_links_to_sheets_from_before_there_was_a_landing_page_still_open_the_she
 
 
 def test_every_right_answer_opens_the_next_box_until_everything_fits(client: TestClient) -> None:
-    """Without script the form sends the answers in the address; nothing is stored, and no cookie set."""
     typed = dict[str, str]()
     for name, text in {"keys.columns": "4096/32", "scores.columns": "100", "output.columns": "4,096"}.items():
         response = client.get("/", params=typed)
@@ -48,7 +47,6 @@ def test_every_right_answer_opens_the_next_box_until_everything_fits(client: Tes
 
 @pytest.mark.parametrize(("text", "kind"), [("4096", "wrong"), ("wide", "unreadable"), ("", "")])
 def test_a_wrong_answer_is_drawn_and_asked_for_again(client: TestClient, text: str, kind: str) -> None:
-    """A number is drawn; a text that is no number, or none, leaves the side open."""
     page = Page(client.get("/", params={"keys.columns": text}).text)
     assert asked(page) == "keys.columns"
     assert [mark.get("data-mark", "") for mark, _ in page.find("span", class_="box")] == [kind]
@@ -57,8 +55,6 @@ def test_a_wrong_answer_is_drawn_and_asked_for_again(client: TestClient, text: s
 
 @pytest.mark.parametrize("text", ["1", "12", " 12", ""])
 def test_the_beginning_of_the_answer_is_not_called_wrong_while_it_is_typed(client: TestClient, text: str) -> None:
-    """Neither in words nor in the drawing; sent on purpose, without script, it is. Another number is wrong at once."""
-
     def is_wrong(number: str, **headers: str) -> bool:
         page = Page(client.get("/", params={"keys.columns": number}, headers=headers).text)
         assert asked(page) == "keys.columns"
@@ -78,7 +74,6 @@ def test_htmx_gets_the_drawing_alone(client: TestClient) -> None:
 
 
 def test_on_a_server_for_exams_the_doors_that_work_stay_open(data_dir: Path) -> None:
-    """No box and no door to practice, whatever the address says; both are there for a visitor otherwise."""
     with TestClient(make_app(Settings(data_dir=data_dir, database_url="", practice=False))) as exam:
         for address in ("/", "/?keys.columns=128"):
             page = Page(exam.get(address).text)

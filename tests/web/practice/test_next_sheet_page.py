@@ -68,7 +68,6 @@ def begin_with_one_head(client: TestClient) -> httpx2.Response:
 
 
 def test_practice_begins_with_first_steps_which_lead_to_one_head(client: TestClient, library: Library) -> None:
-    """What was wrong on the way is not held against anyone, and the last step leads to a whole sheet."""
     variant = sheet_on(client.get("/practice"), library)
     assert variant.worksheet.topic == "first-steps"
     first = dict(list(truth(variant).items())[:2])
@@ -83,7 +82,6 @@ def test_practice_begins_with_first_steps_which_lead_to_one_head(client: TestCli
 
 
 def test_first_steps_of_the_start_page_count(client: TestClient, library: Library) -> None:
-    """Though practice would have begun with another model; not until all of them are done."""
     [link] = [each["href"] for each, _ in Page(client.get("/").text).find("a") if "first-steps" in each["href"]]
     variant = sheet_on(client.get(link), library)
     assert variant.model.key == "llama-7b"
@@ -98,7 +96,6 @@ def test_first_steps_of_the_start_page_count(client: TestClient, library: Librar
 
 
 def test_practice_opens_with_a_sheet_and_comes_back_to_it(client: TestClient, library: Library) -> None:
-    """At once, without a redirect, with its levels and group states; the same sheet until the next is asked for."""
     assert client.get("/practice", follow_redirects=False).status_code == 200
     first = begin_with_one_head(client)
     assert Page(first.text).text("button", id="another") == "Skip"
@@ -111,7 +108,6 @@ def test_practice_opens_with_a_sheet_and_comes_back_to_it(client: TestClient, li
 
 
 def test_an_ordinary_sheet_has_nothing_of_practice(client: TestClient) -> None:
-    """But the link to it."""
     page = client.get("/sheet")
     assert 'href="/practice"' in page.text
     for word in ('id="another"', 'name="practice"', "misconception-groups"):
@@ -119,7 +115,6 @@ def test_an_ordinary_sheet_has_nothing_of_practice(client: TestClient) -> None:
 
 
 def test_a_level_can_be_answered_in_symbols(client: TestClient, library: Library) -> None:
-    """By a button above the sheet, which then leads back to numbers; the level stays, and a level chosen keeps it."""
     for answers, other in (("numbers", "letters"), ("letters", "numbers")):
         page = client.post("/practice/level", data={"level": "single-head"})
         assert sheet_on(page, library).worksheet.answers == answers
@@ -133,7 +128,6 @@ def test_a_level_can_be_answered_in_symbols(client: TestClient, library: Library
 
 
 def test_two_right_sheets_lead_a_level_up(client: TestClient, library: Library) -> None:
-    """Checked by a plain form, which leads on to the next; the record holds both."""
     page = begin_with_one_head(client)
     for _ in range(2):
         variant = sheet_on(page, library)
@@ -149,7 +143,6 @@ def test_two_right_sheets_lead_a_level_up(client: TestClient, library: Library) 
 
 
 def test_what_was_missed_first_comes_back_though_it_was_put_right(client: TestClient, library: Library) -> None:
-    """The first answers count, not those after the marks were seen; the next sheet says what it comes back to."""
     variant = sheet_on(begin_with_one_head(client), library)
     client.post("/sheet/check", data=form(variant, with_misconception(variant, "softmax-collapses")))
     client.post("/sheet/check", data=form(variant, truth(variant)))
@@ -164,7 +157,6 @@ def test_what_was_missed_first_comes_back_though_it_was_put_right(client: TestCl
 
 
 def test_a_sheet_checked_row_by_row_counts_as_a_whole(client: TestClient, library: Library) -> None:
-    """Boxes that were empty at the first check are taken from the check that first had them."""
     variant = sheet_on(client.get("/practice"), library)
     answers = truth(variant)
     for boxes in (2, 9, len(answers)):
@@ -174,7 +166,6 @@ def test_a_sheet_checked_row_by_row_counts_as_a_whole(client: TestClient, librar
 
 
 def test_a_sheet_without_an_attempt_is_skipped_and_what_was_typed_is_kept(client: TestClient, library: Library) -> None:
-    """Nothing is held against anyone, and the draft is there when the sheet is opened again."""
     variant = sheet_on(client.get("/practice"), library)
     client.post("/sheet/save", data=form(variant, {"queries.rows": "31"}))
     page = client.post("/practice", data=form(variant, {"queries.rows": "313"}))
@@ -184,7 +175,6 @@ def test_a_sheet_without_an_attempt_is_skipped_and_what_was_typed_is_kept(client
 
 
 def test_a_sheet_counts_once_however_often_it_is_sent(client: TestClient, library: Library) -> None:
-    """Going back and pressing again, or in another tab, leads to the sheet that is next anyway."""
     variant = sheet_on(client.get("/practice"), library)
     client.post("/sheet/check", data=form(variant, truth(variant)))
     pages = [client.post("/practice", data=form(variant, truth(variant))) for _ in range(3)]
@@ -193,9 +183,6 @@ def test_a_sheet_counts_once_however_often_it_is_sent(client: TestClient, librar
 
 
 def test_a_level_can_be_chosen_and_the_record_forgotten(client: TestClient, library: Library) -> None:
-    """An open one comes at once, and a closed one not; the sheet that was tried before is in the record; forgetting
-    begins with the first steps.
-    """
     variant = sheet_on(begin_with_one_head(client), library)
     client.post("/sheet/check", data=form(variant, truth(variant)))
     variant = sheet_on(client.post("/practice", data=form(variant, truth(variant))), library)
@@ -215,14 +202,12 @@ def test_a_level_can_be_chosen_and_the_record_forgotten(client: TestClient, libr
 
 @pytest.mark.parametrize("cookie", ["x", "é", "W10=", "A" * 5000, base64.urlsafe_b64encode(b"\xff[").decode()])
 def test_a_cookie_that_is_no_record_begins_a_new_one(client: TestClient, cookie: str) -> None:
-    """Without a word: there is nothing that the visitor could do about it."""
     page = client.get("/practice", headers=[(b"cookie", f"{PRACTICE_COOKIE}={cookie}".encode())])
     assert page.status_code == 200
     assert Page(page.text).find("button", id="another")
 
 
 def test_with_script_the_check_gives_the_sheet_alone_with_its_way_on(client: TestClient, library: Library) -> None:
-    """Once it is all right, what stands around it comes along and has counted it, though the record has not yet."""
     opened = begin_with_one_head(client)
     variant = sheet_on(opened, library)
     script = {"hx-request": "true"}
@@ -238,7 +223,6 @@ def test_with_script_the_check_gives_the_sheet_alone_with_its_way_on(client: Tes
 
 
 def test_an_address_of_practice_opens_anywhere(client: TestClient) -> None:
-    """In a browser that never practised, as an ordinary sheet with levels above it."""
     page = client.get("/sheet?worksheet=llama-7b&practice=1")
     assert page.status_code == 200
     assert "misconception-groups" in page.text
@@ -247,7 +231,6 @@ def test_an_address_of_practice_opens_anywhere(client: TestClient) -> None:
 
 @given(st.integers(0, MAX_RESULTS), st.integers(0, 4))
 def test_a_long_record_fits_into_a_cookie_and_keeps_its_newest_results(count: int, missed: int) -> None:
-    """However much was missed; browsers refuse cookies of more than 4096 bytes."""
     held = ("heads-multiply-width", "shrunken-output-projection")
     results = [SheetResult(f"KHT-LC-XWZPNH-{'BCDFGHJKLM'[n % 10]}B", n % 5 >= missed) for n in range(count)]
     results = [

@@ -13,9 +13,6 @@ from tests.helpers.sheet_form import filled
 
 
 def test_what_is_written_in_practice_is_saved_and_not_marked(client: TestClient) -> None:
-    """It is there again on the next visit, beside the marks of all boxes; a run, which has an address of its own that
-    anybody may open, does not get it.
-    """
     services = client.app.state.services  # type: ignore[attr-defined]
     client.app.state.services = replace(services, libraries={ENGLISH: asking(services.library)})  # type: ignore[attr-defined]
     said = Page(client.post("/sheet/check", data={**filled(), WHY_K: "One row per token."}).text)

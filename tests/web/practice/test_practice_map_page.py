@@ -48,7 +48,6 @@ def answer(client: TestClient, variant: Variant, sizes: dict[str, int]) -> None:
 
 
 def test_the_map_shows_every_level_and_opens_only_what_can_be_practised(client: TestClient, library: Library) -> None:
-    """At first steps and one head; once this is passed, what comes after it; each other level says what comes first."""
     assert states(client) == ["current", "open"] + ["closed"] * (len(practice_levels(library)) - 2)
     elements = Page(client.get("/practice/map").text).elements
     tests = [attributes["aria-label"] for _, attributes, _ in elements if attributes.get("name") == "test"]
@@ -62,7 +61,6 @@ def test_the_map_shows_every_level_and_opens_only_what_can_be_practised(client: 
 
 
 def test_the_map_names_what_was_missed_where_it_was_missed(client: TestClient, library: Library) -> None:
-    """And fills a dot for the sheet that was right."""
     start = PracticeRecord(1, passed=("first-steps",))
     first = next_sheet(library, start).variant
     missed = SheetResult(library.seeded("llama-7b", 2).code, False, ("softmax-collapses",))
@@ -73,7 +71,6 @@ def test_the_map_names_what_was_missed_where_it_was_missed(client: TestClient, l
 
 
 def test_one_harder_sheet_tests_out_of_a_level(client: TestClient, library: Library) -> None:
-    """All of it right, and the next level follows; else the level goes on with what was missed."""
     client.get("/practice")
     client.post("/practice/level", data={"level": "single-head", "test": "1"})
     harder = next_sheet(library, record_of(client))

@@ -16,7 +16,6 @@ from tests.helpers.slow import one_in
 @pytest.mark.parametrize("address", ["/v/{code}", "/v?code={code}"])
 @pytest.mark.parametrize("sheet", ["llama-7b", "cross-t5-small", "head-of-a-model"])
 def test_a_code_opens_its_sheet(client: TestClient, library: Library, sheet: str, address: str) -> None:
-    """With the sizes that its seed drew, the decoder's tokens too; the code stands on the page."""
     variant = library.seeded(sheet, 3)
     page = client.get(address.format(code=variant.code.lower().replace("-", "")))
     assert page.status_code == 200
@@ -25,7 +24,6 @@ def test_a_code_opens_its_sheet(client: TestClient, library: Library, sheet: str
 
 
 def test_what_is_typed_into_a_drawn_sheet_is_kept_and_marked(client: TestClient, library: Library) -> None:
-    """Form, draft and marks are those of the drawn sheet: its M rows are right, the worksheet's own 12 are not."""
     variant = library.seeded("cross-t5-small", 3)
     sizes = {"worksheet": "cross-t5-small", "model": "t5-small", "tokens": str(variant.tokens),
              "decoded": str(variant.decoder_tokens)}  # fmt: skip
@@ -38,7 +36,6 @@ def test_what_is_typed_into_a_drawn_sheet_is_kept_and_marked(client: TestClient,
 
 @pytest.mark.parametrize("code", ["BHR-KQ-RN", "nonsense", "<b>", "ü" * 900])
 def test_a_code_that_opens_nothing_can_be_mended(client: TestClient, code: str) -> None:
-    """404, one sentence, and the code still in its box."""
     page = client.get("/v", params={"code": code})
     assert page.status_code == 404
     assert 'class="problem" id="code-problem" role="alert">' in page.text
@@ -47,7 +44,6 @@ def test_a_code_that_opens_nothing_can_be_mended(client: TestClient, code: str) 
 
 @pytest.mark.parametrize("part", one_in(4, ["~", "~0", "~127", "~-1", "~abc", "~٣", "~5~3", "~9999999999"]))
 def test_a_part_that_a_worksheet_lacks_leads_to_the_whole_one(client: TestClient, part: str) -> None:
-    """404 with a sentence that names the whole worksheet, on its page also a link to it; in the API as well."""
     query = {"worksheet": f"llama-7b{part}"}
     page = client.get("/sheet", params=query)
     assert Page(page.text).text("p", role="alert").endswith("Open the whole worksheet instead: “llama-7b”.")
@@ -62,7 +58,6 @@ def test_a_part_that_a_worksheet_lacks_leads_to_the_whole_one(client: TestClient
 
 
 def test_a_part_keeps_its_worksheet_in_the_forms_around_it(client: TestClient) -> None:
-    """Beside a length that cannot be used, and as what is printed."""
     refused = client.get("/sheet", params={"worksheet": "llama-7b~5", "tokens": "none"})
     assert refused.status_code == 422
     assert [attributes["value"] for attributes in chosen(refused.text)] == ["llama-7b", "llama-7b"]
@@ -76,7 +71,6 @@ def chosen(page: str) -> list[dict[str, str]]:
 
 
 def test_no_decoder_length_out_of_range_is_taken(client: TestClient) -> None:
-    """Zero, words, and a length for a model that has no decoder."""
     for query in ("worksheet=cross-t5-small&decoded=0", "worksheet=cross-t5-small&decoded=x", "decoded=5"):
         page = client.get(f"/sheet?{query}")
         assert page.status_code == 422

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
 
 def test_more_tokens_than_the_config_states_are_remarked_on(client: TestClient) -> None:
-    """Beside the chooser and the handout's preview, from the first token above the config's 2048 on; no refusal."""
     for address in ("/sheet", "/handout"):
         for tokens, told in ((2048, False), (2049, True)):
             response = client.get(f"{address}?worksheet=llama-7b&tokens={tokens}")
@@ -40,7 +39,6 @@ def test_more_tokens_than_the_config_states_are_remarked_on(client: TestClient) 
 
 @pytest.mark.parametrize("address", ["/sheet"])
 def test_the_first_screen_is_a_sheet_to_type_into(client: TestClient, address: str) -> None:
-    """LLaMA 7B with 100 tokens, its fourteen boxes empty and each with a spoken label."""
     response = client.get(address)
     page = Page(response.text)
     assert response.status_code == 200
@@ -57,7 +55,6 @@ def test_the_first_screen_is_a_sheet_to_type_into(client: TestClient, address: s
 
 
 def test_boxes_of_a_tensor_stand_in_brackets_and_say_their_dimension(client: TestClient) -> None:
-    """(▢, ▢, ▢) for the input with its batch, four in a row behind the view, each labelled by its dimension."""
     page = Page(client.get("/sheet?worksheet=four-dimensions-gpt2").text)
     labels = [attrs["aria-label"] for attrs, _ in page.find("input") if "data-blank" in attrs]
     assert labels[:3] == [f"Input to the layer, dim {number}" for number in range(3)]
@@ -68,7 +65,6 @@ def test_boxes_of_a_tensor_stand_in_brackets_and_say_their_dimension(client: Tes
 
 
 def test_worksheet_model_and_tokens_can_be_chosen(client: TestClient) -> None:
-    """The simplified Qwen sheet, with Qwen3 and 7 tokens in its place."""
     page = Page(client.get("/sheet?worksheet=qwen2.5-0.5b").text)
     assert "2 keys and 2 values" in page.text("p", class_="footnote")
     assert [attrs["rel"] for attrs, _ in page.find("a", href="https://arxiv.org/abs/2412.15115")] == [
@@ -82,14 +78,12 @@ def test_worksheet_model_and_tokens_can_be_chosen(client: TestClient) -> None:
 
 @pytest.mark.parametrize("tokens", ["1,000", "１０００", "2*500"])
 def test_tokens_are_read_as_boxes_are(client: TestClient, tokens: str) -> None:
-    """A thousand in any spelling is a thousand."""
     page = Page(client.get("/sheet", params={"worksheet": "llama-7b", "tokens": tokens}).text)
     assert page.find("input", name="tokens")[-1][0]["value"] == "1000"
 
 
 @pytest.mark.parametrize("tokens", ["0", "-3", "1000000000", "1.5", "", "   ", "many", "9**9**9", "1/0", "7" * 10_000])
 def test_tokens_that_cannot_be_used_get_a_sentence(client: TestClient, tokens: str) -> None:
-    """422, with the numbers that can be used, beside the box they were typed into."""
     response = client.get("/sheet", params={"worksheet": "llama-7b", "tokens": tokens})
     assert response.status_code == 422
     page = Page(response.text)
@@ -99,14 +93,12 @@ def test_tokens_that_cannot_be_used_get_a_sentence(client: TestClient, tokens: s
 
 
 def test_a_position_table_is_named_where_it_ends(client: TestClient) -> None:
-    """GPT-2 takes 1,024 tokens and no more."""
     response = client.get("/sheet?worksheet=llama-7b&model=gpt2&tokens=1025")
     assert response.status_code == 422
     assert "GPT-2 has a table of 1,024 positions" in response.text
 
 
 def test_tokens_that_hide_a_bug_get_others_to_open_the_sheet_with(client: TestClient) -> None:
-    """Where each head is as wide as there are tokens; page and API name the number, and the page links to it."""
     query = "worksheet=bug-one-head&tokens=64"
     response = client.get(f"/sheet?{query}")
     page = Page(response.text)
@@ -119,14 +111,12 @@ def test_tokens_that_hide_a_bug_get_others_to_open_the_sheet_with(client: TestCl
 
 @pytest.mark.parametrize("query", ["worksheet=nope", "worksheet=llama-7b&model=nope", "worksheet=" + "x" * 5000])
 def test_a_sheet_that_is_not_there_is_not_found(client: TestClient, query: str) -> None:
-    """404, with the keys there are."""
     response = client.get(f"/sheet?{query}")
     assert response.status_code == 404
     assert "llama-7b" in Page(response.text).text("p", id="chooser-problem")
 
 
 def test_what_was_typed_into_an_address_is_escaped(client: TestClient) -> None:
-    """A worksheet called <script> comes back as text."""
     text = client.get("/sheet", params={"worksheet": "<script>alert(1)</script>"}).text
     assert "<script>alert" not in text
     assert "&lt;script&gt;alert" in text
@@ -136,7 +126,6 @@ def test_what_was_typed_into_an_address_is_escaped(client: TestClient) -> None:
 
 
 def test_checking_without_script_marks_each_box(client: TestClient) -> None:
-    """A plain form gives the whole page back: eleven right, one wrong, one unreadable, one empty."""
     form = filled(queries__columns="4096", keys__columns="about 128", values__columns="")
     response = client.post("/sheet/check", data=form)
     page = Page(response.text)
@@ -155,7 +144,6 @@ def test_checking_without_script_marks_each_box(client: TestClient) -> None:
 def test_a_button_leads_to_an_address_that_shows_the_same_on_reload(
     client: TestClient, button: str, more: dict[str, str]
 ) -> None:
-    """Without script, a redirect: the page has the marks, the hint or the answers, again and again."""
     form = {**filled(queries__columns="4096", keys__columns=""), "scale": "true", "practice": "1", **more}
     client.post("/sheet/check", data=form)
     sent = client.post(f"/sheet/{button}", data=form, follow_redirects=False)
@@ -174,27 +162,23 @@ def test_a_button_leads_to_an_address_that_shows_the_same_on_reload(
 
 
 def test_answers_are_not_had_by_an_address(client: TestClient) -> None:
-    """Without an attempt the address of the answers shows the advice to make one."""
     page = Page(client.get("/sheet?answers=1").text)
     assert page.find("tr", class_="answer") == []
     assert "answer" in page.text("p", class_="result")
 
 
 def test_a_script_gets_the_sheet_alone(client: TestClient) -> None:
-    """With HX-Request the same marks come without the page around them."""
     text = client.post("/sheet/check", data=filled(), headers=SCRIPT).text
     assert "<html" not in text
     assert Page(text).text("p", class_="result") == "All 14 boxes are correct."
 
 
 def test_what_was_read_stands_beside_a_product(client: TestClient) -> None:
-    """4096/32 is read as 128 and said so; a plain 128 is not repeated."""
     page = Page(client.post("/sheet/check", data=filled(queries__columns="4096/32")).text)
     assert [text for _, text in page.find("span", class_="read-as")] == ["= 128"]
 
 
 def test_text_in_a_box_is_kept_as_typed_and_escaped(client: TestClient) -> None:
-    """Quotes and tags come back in the box, and nowhere as markup."""
     typed = '"><script>alert(1)</script>'
     text = client.post("/sheet/check", data=filled(queries__rows=typed)).text
     assert Page(text).boxes()["queries.rows"] == typed
@@ -202,14 +186,12 @@ def test_text_in_a_box_is_kept_as_typed_and_escaped(client: TestClient) -> None:
 
 
 def test_ten_thousand_characters_are_unreadable(client: TestClient) -> None:
-    """No error, no wait: the box says that it is too long to read."""
     page = Page(client.post("/sheet/check", data=filled(queries__rows="9" * 10_000)).text)
     assert page.marks()["queries.rows"] == "unreadable"
     assert page.boxes()["queries.rows"] == "9" * MAX_BOX_TEXT
 
 
 def test_a_saved_draft_is_there_after_a_reload(client: TestClient) -> None:
-    """Saving gives the drawing back; the next visit has the texts, and says that they are saved."""
     response = client.post("/sheet/save", data={**LLAMA_FORM, "queries.rows": "4 096"}, headers=SCRIPT)
     assert response.status_code == 200
     assert {attrs["data-size"] for attrs, _ in Page(response.text).find("g", data_blank="queries.rows")} == {"4096"}
@@ -219,7 +201,6 @@ def test_a_saved_draft_is_there_after_a_reload(client: TestClient) -> None:
 
 
 def test_only_boxes_that_changed_are_stored_and_the_answer_tells_the_others(client: TestClient) -> None:
-    """Two tabs save one box each; an edit that is none, or of no box, stores nothing; what came twice neither."""
     client.post("/sheet/save", data={**LLAMA_FORM, "queries.rows": "1", "edits": "queries.rows:pageone1:4"})
     form = {**LLAMA_FORM, "queries.rows": "", "queries.columns": "2", "edits": "queries.columns:pagetwo2:1 odd:x"}
     kept = kept_in(client.post("/sheet/save", data=form, headers=SCRIPT).text)
@@ -233,7 +214,6 @@ def test_only_boxes_that_changed_are_stored_and_the_answer_tells_the_others(clie
 
 
 def test_drafts_belong_to_their_sheet_and_their_browser(client: TestClient) -> None:
-    """Another length of the same sheet is empty, and so is the same sheet in another browser."""
     client.post("/sheet/save", data={**LLAMA_FORM, "queries.rows": "100"})
     assert Page(client.get("/sheet?worksheet=llama-7b&tokens=7").text).boxes()["queries.rows"] == ""
     client.cookies.clear()
@@ -241,7 +221,6 @@ def test_drafts_belong_to_their_sheet_and_their_browser(client: TestClient) -> N
 
 
 def test_marks_come_back_with_the_texts_they_were_given_for(client: TestClient) -> None:
-    """After a check, a reload shows the marks again; a box changed since has none."""
     client.post("/sheet/check", data={**filled(queries__columns="4096")})
     assert Page(client.get("/sheet").text).marks()["queries.columns"] == "wrong"
     client.post("/sheet/save", data={**filled(queries__columns="128")})
@@ -251,7 +230,6 @@ def test_marks_come_back_with_the_texts_they_were_given_for(client: TestClient) 
 
 
 def test_answers_are_shown_only_after_an_attempt(client: TestClient) -> None:
-    """Asked at once, the page advises an attempt; after one the shapes stand there with their symbols and equations."""
     assert 'id="answers"' not in client.get("/sheet").text
     page = Page(client.post("/sheet/answers", data=LLAMA_FORM).text)
     assert page.find("tr", class_="answer") == []
@@ -268,7 +246,6 @@ def test_answers_are_shown_only_after_an_attempt(client: TestClient) -> None:
 
 
 def test_a_right_row_says_why_and_works_it_out_once_the_sheet_is_right(client: TestClient) -> None:
-    """Below the row alone until then; with the answers, below every row. The working would tell other answers."""
     scores = {**LLAMA_FORM, "scores.rows": "100", "scores.columns": "100", "keys.columns": "128"}
     page = Page(client.post("/sheet/check", data=scores).text)
     [reason] = [text for _, text in page.find("details", class_="why")]
@@ -284,7 +261,6 @@ def test_a_right_row_says_why_and_works_it_out_once_the_sheet_is_right(client: T
 
 
 def test_an_attempt_on_one_sheet_opens_the_answers_of_no_other(client: TestClient) -> None:
-    """Another model, length or worksheet wants an attempt of its own."""
     client.post("/sheet/check", data={**LLAMA_FORM, "queries.rows": "7"})
     for change in ({"tokens": "101"}, {"model": "gpt2"}, {"worksheet": "qwen2.5-0.5b"}):
         page = Page(client.post("/sheet/answers", data={**LLAMA_FORM, **change}).text)
@@ -292,11 +268,6 @@ def test_an_attempt_on_one_sheet_opens_the_answers_of_no_other(client: TestClien
 
 
 def test_a_fresh_visitor_is_not_given_the_answers(client: TestClient) -> None:
-    """No row with answers, no mark, no filled box, and no attribute of the page source that holds an answer.
-
-    The sizes in the description are given, and are keys; the numbers of the key are nowhere else, since nothing was
-    typed.
-    """
     text = client.get("/sheet").text
     page = Page(text)
     assert page.find("tr", class_="answer") == []
@@ -314,7 +285,6 @@ def test_a_fresh_visitor_is_not_given_the_answers(client: TestClient) -> None:
 
 
 def test_the_drawing_of_an_empty_sheet_is_the_same_whatever_the_key(client: TestClient) -> None:
-    """Models of one width but other heads are drawn alike before anything is typed."""
     drawings = [
         re.search(
             r'<div id="figures".*?</aside>', client.get(f"/sheet?worksheet=llama-7b&model={model}").text, re.DOTALL
@@ -328,7 +298,6 @@ def test_the_drawing_of_an_empty_sheet_is_the_same_whatever_the_key(client: Test
 
 @pytest.mark.parametrize("scale", ["root", "true", "nonsense"])
 def test_the_scale_can_be_switched(client: TestClient, scale: str) -> None:
-    """Root or true; anything else is the root scale."""
     page = Page(client.get(f"/sheet?scale={scale}").text)
     checked = [attrs["value"] for attrs, _ in page.find("input", name="scale") if "checked" in attrs]
     assert checked == ["true" if scale == "true" else "root"]
@@ -342,7 +311,6 @@ def test_the_scale_can_be_switched(client: TestClient, scale: str) -> None:
 def test_a_form_for_a_sheet_that_is_not_there_gets_a_sentence(
     client: TestClient, address: str, change: dict[str, str], status: int
 ) -> None:
-    """The same refusals as when choosing, on a page of their own."""
     response = client.post(address, data={**LLAMA_FORM, **change})
     assert response.status_code == status
     assert Page(response.text).find("section", class_="lone")
@@ -365,7 +333,6 @@ def next_level(page: Page) -> str | None:
 
 
 def test_hints_go_further_with_every_press(client: TestClient, library: Library) -> None:
-    """A check says the first level and offers the second; the second offers the third; after that there is none."""
     page = Page(client.post("/sheet/check", data=filled(**WIDE)).text)
     diagnosis = library.wording.misconception("head-as-wide-as-model", "nudge")
     assert page.text("p", class_="diagnosis") == diagnosis
@@ -383,14 +350,11 @@ def test_hints_go_further_with_every_press(client: TestClient, library: Library)
 
 @pytest.mark.parametrize("level", ["0", "4", "9" * 5000, "two", "", "²", "\x00"])
 def test_a_hint_of_no_level_is_the_first(client: TestClient, library: Library, level: str) -> None:
-    """Whatever a form says, there is a hint."""
     page = Page(client.post("/sheet/hint", data={**filled(**WIDE), "hint": level}).text)
     assert hint_of(page) == library.wording.misconception("head-as-wide-as-model", "nudge")
 
 
 def test_a_hint_is_a_check_of_what_has_changed_alone(client: TestClient, tmp_path: Path) -> None:
-    """Marked and kept as an attempt, like a check; the same texts, checked or hinted at before, are no new one."""
-
     def attempts() -> list[float]:
         with sqlite3.connect(tmp_path / "data" / "attention-shapes.sqlite3") as connection:
             return [score for (score,) in connection.execute("SELECT score FROM attempts ORDER BY id")]
@@ -406,7 +370,6 @@ def test_a_hint_is_a_check_of_what_has_changed_alone(client: TestClient, tmp_pat
 
 
 def test_there_is_no_hint_to_press_for_where_there_is_none(client: TestClient) -> None:
-    """Before a check, where nothing could be read, where all is right, and beside the answers."""
     assert next_level(Page(client.get("/sheet").text)) is None
     assert next_level(Page(client.post("/sheet/check", data={**LLAMA_FORM, "queries.rows": "some"}).text)) is None
     assert next_level(Page(client.post("/sheet/check", data=filled()).text)) is None
@@ -415,7 +378,6 @@ def test_there_is_no_hint_to_press_for_where_there_is_none(client: TestClient) -
 
 
 def test_the_first_broken_link_is_said_once(client: TestClient) -> None:
-    """In words after a check; not where the diagnosis is about one of its sides, nor beside a hint that names it."""
     said = "cannot be added to"
     narrow = {"values.rows": "31", "scores.columns": "77"}
     page = Page(client.post("/sheet/check", data={**filled(), **narrow}).text)
@@ -432,7 +394,6 @@ def test_the_first_broken_link_is_said_once(client: TestClient) -> None:
 def test_the_misconception_behind_an_earlier_attempt_is_explained_at_the_end(
     client: TestClient, library: Library
 ) -> None:
-    """Not before all is right: the newest attempt with a diagnosis counts; two figures for each."""
     explanation = library.wording.misconception("no-output-projection", "explanation")
     client.post("/sheet/check", data=filled(**WIDE))
     text = client.post("/sheet/check", data=filled(output__columns="128")).text
@@ -447,7 +408,6 @@ def test_the_misconception_behind_an_earlier_attempt_is_explained_at_the_end(
 
 
 def test_it_is_explained_beside_the_answers_too(client: TestClient, library: Library) -> None:
-    """With the answers shown; a visitor without a diagnosis, and another visitor, get none."""
     client.post("/sheet/check", data=filled(**WIDE))
     text = client.post("/sheet/answers", data=filled(**WIDE)).text
     assert library.wording.misconception("head-as-wide-as-model", "explanation") in text
@@ -458,7 +418,6 @@ def test_it_is_explained_beside_the_answers_too(client: TestClient, library: Lib
 
 
 def test_an_explanation_of_a_count_is_drawn_as_bars(client: TestClient) -> None:
-    """A table of positions that LLaMA 7B doesn't have: beside the words, the sum with it and without it."""
     sheet = {"worksheet": "count-llama-7b", "model": "llama-7b", "tokens": "100"}
     wrong = {"embedding.count": "139460608", "total.count": "6746804224"}
     right = {"attention.count": "4*4096*4096", "final_norm.count": "4096"}
@@ -476,7 +435,6 @@ def says(boxes: Iterable[str]) -> set[str]:
 
 
 def test_one_sentence_is_said_once_for_many_boxes(client: TestClient) -> None:
-    """Numbers on a sheet in letters: the sentence stands below the first row alone; words are quoted whole."""
     sheet = {"worksheet": "letters-llama-7b", "tokens": "100"}
     boxes = Page(client.get("/sheet", params=sheet).text).boxes()
     page = Page(client.post("/sheet/check", data={**sheet, **dict.fromkeys(boxes, "100")}).text)
@@ -503,7 +461,6 @@ def own_page(app: FastAPI, **settings: Any) -> tuple[Page, Page]:
 
 
 def test_a_sheet_says_what_its_author_wrote(new_app: FastAPI) -> None:
-    """Above the boxes, below them and in the rows, and nothing of it as markup of ours."""
     words = {"introduction": "In **front** <i>", "own_assumptions": "- Own one\n- Own $d_h$", "footnote": "Own note"}
     names, points = {"keys": "<b>Keyring</b>"}, {"keys": 3}
     page, checked = own_page(new_app, **words, row_names=names, row_points=points, hidden_facts=["heads"])
@@ -518,7 +475,6 @@ def test_a_sheet_says_what_its_author_wrote(new_app: FastAPI) -> None:
 
 @pytest.mark.parametrize("shown", [True, False])
 def test_hints_drawing_and_mismatches_can_be_off(new_app: FastAPI, shown: bool) -> None:
-    """Then the page has no place for them, and a check says nothing of what does not fit."""
     page, checked = own_page(new_app, **dict.fromkeys(("show_hints", "show_drawing", "show_mismatches"), shown))
     assert bool(page.find("svg")) is shown
     assert bool(checked.find("button", id="hint")) is shown

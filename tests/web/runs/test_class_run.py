@@ -37,7 +37,6 @@ def kim(client: TestClient) -> tuple[School, TestClient, Student]:
 def test_a_run_of_a_class_is_shown_to_the_class_alone(
     kim: tuple[School, TestClient, Student], runner: FakeRunner
 ) -> None:
-    """Whoever has its address and is in the course, or on its staff; for others there is no such run."""
     school, browser, student = kim
     course = school.store.courses.find(student.course_id)
     assert course
@@ -63,9 +62,6 @@ def test_a_run_of_a_class_is_shown_to_the_class_alone(
 def test_a_head_is_run_from_class_as_the_rules_say_and_is_no_practice(
     kim: tuple[School, TestClient, Student], runner: FakeRunner
 ) -> None:
-    """After an attempt there: a run beside what is typed, which is kept as a draft of the class; it leads back
-    there.
-    """
     school, browser, student = kim
     course = school.store.courses.find(student.course_id)
     assert course
@@ -96,7 +92,6 @@ def test_a_head_is_run_from_class_as_the_rules_say_and_is_no_practice(
 def test_where_a_head_may_be_run_before_an_attempt_something_must_be_written(
     kim: tuple[School, TestClient, Student], runner: FakeRunner
 ) -> None:
-    """An empty sheet is not given away, and neither is one that has not opened; a first number is enough."""
     school, browser, student = kim
     course = school.store.courses.find(student.course_id)
     assert course
@@ -115,7 +110,6 @@ def test_where_a_head_may_be_run_before_an_attempt_something_must_be_written(
 def test_a_run_stays_what_it_was_and_can_be_run_again_whatever_became_of_the_library(
     kim: tuple[School, TestClient, Student], runner: FakeRunner, change: Change
 ) -> None:
-    """A run from class and one from practice: the page, and the head that runs again."""
     school, browser, student = kim
     course = school.store.courses.find(student.course_id)
     assert course
@@ -138,7 +132,6 @@ def test_a_run_stays_what_it_was_and_can_be_run_again_whatever_became_of_the_lib
 def test_runs_of_a_class_are_counted_by_student(
     kim: tuple[School, TestClient, Student], runner: FakeRunner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also those that are run again, whatever others of the network have run; what was typed is kept all the same."""
     monkeypatch.setattr(rate_limits, "BYTES_OF_STUDENT_PER_HOUR", 3.5 * BYTES_OF_RUN)
     school, browser, student = kim
     course = school.store.courses.find(student.course_id)

@@ -73,7 +73,6 @@ RUN_SHEETS = (
 def test_the_verdict_is_about_the_answers_of_the_student(
     client: TestClient, runner: FakeRunner, library: Library, sheet: str
 ) -> None:
-    """It counts the numbers that differ, names their rows, and says how many are empty or could not be read."""
     variant = library.variant(sheet)
     right, boxes = right_answers(variant), len(variant.blanks)
 
@@ -103,7 +102,6 @@ def test_the_verdict_is_about_the_answers_of_the_student(
 def test_a_formula_is_compared_by_its_number_and_the_page_says_so(
     client: TestClient, runner: FakeRunner, library: Library
 ) -> None:
-    """With 128 tokens, N in place of the head dimension is wrong on the sheet, and PyTorch can't see it."""
     variant = library.variant("letters-llama-7b", None, 128)
     answers = right_answers(variant) | {"queries.columns": variant.notation.symbol("N")}
     page = run_of_sheet(client, runner, variant, answers)
@@ -115,7 +113,6 @@ def test_a_formula_is_compared_by_its_number_and_the_page_says_so(
 
 
 def test_every_note_of_a_run_has_a_sentence(library: Library) -> None:
-    """And every sentence a note; of DeepSeek that its scores are divided by √d_h and multiplied by 1.59."""
     assert note_sentences().keys() == note_keys() | {"not-finite"}
     assert "scale-yarn:1.59" in notes(library.models["deepseek-v2-lite"].architecture, 60, "attention-layer")
     gemma = replace(library.models["gemma-2-2b"].architecture, score_scale=ScoreScale("root", 1 / 12, "field", 144.0))
@@ -132,7 +129,6 @@ def note_keys() -> set[str]:
 
 
 def test_nothing_is_run_for_an_empty_sheet(client: TestClient, runner: FakeRunner) -> None:
-    """The true shapes are answers: without an attempt of one's own there is a sentence, with and without script."""
     for headers in ({}, SCRIPT):
         response = client.post("/runs", data=LLAMA_FORM, headers=headers)
         assert response.status_code == 200
@@ -142,7 +138,6 @@ def test_nothing_is_run_for_an_empty_sheet(client: TestClient, runner: FakeRunne
 
 
 def test_the_head_is_run_beside_what_was_typed(client: TestClient, runner: FakeRunner) -> None:
-    """The run's page has what was typed, what came out, whether they agree, device, time and memory."""
     text = run_and_wait(client, {**LLAMA_FORM, "queries.rows": "100", "queries.columns": "4096"})
     page = Page(text)
     architecture, tokens, options = runner.calls[0]
@@ -161,7 +156,6 @@ def test_the_head_is_run_beside_what_was_typed(client: TestClient, runner: FakeR
 
 
 def test_the_picture_of_weights_is_a_picture(client: TestClient) -> None:
-    """A PNG of one pixel a cell, kept by the browser; a run without picture has none."""
     text = run_and_wait(client, {**LLAMA_FORM, "queries.rows": "100"})
     address = next(attrs["src"] for attrs, _ in Page(text).find("img"))
     response = client.get(address)
@@ -173,7 +167,6 @@ def test_the_picture_of_weights_is_a_picture(client: TestClient) -> None:
 
 
 def test_a_finished_run_can_be_downloaded_as_a_notebook(client: TestClient, runner: FakeRunner) -> None:
-    """Its assertions are those of the sheet, named after its code; a run without a result has no notebook."""
     page = Page(run_and_wait(client, {**LLAMA_FORM, "queries.rows": "100"}))
     address = next(attrs["href"] for attrs, _ in page.find("a") if "download" in attrs)
     response = client.get(address)
@@ -188,14 +181,12 @@ def test_a_finished_run_can_be_downloaded_as_a_notebook(client: TestClient, runn
 
 
 def test_a_time_of_almost_a_second_has_no_exponent(client: TestClient, runner: FakeRunner) -> None:
-    """Three significant digits of it would be 1e+03."""
     runner.changes = {"milliseconds": 999.6}
     page = Page(run_and_wait(client, {**LLAMA_FORM, "queries.rows": "100"}))
     assert "1,000 ms" in [text for _, text in page.find("dd")]
 
 
 def test_a_run_on_the_meta_device_has_shapes_and_no_numbers(client: TestClient, runner: FakeRunner) -> None:
-    """No picture, no time, no memory measured, and a sentence that says why."""
     runner.changes = {"device": "meta", "milliseconds": None, "peak_bytes": None, "row_sums": None, "picture": None}
     text = run_and_wait(
         client, {**LLAMA_FORM, "queries.rows": "100", "device": "meta", "head": "3", "dtype": "bfloat16"}
@@ -210,7 +201,6 @@ def test_a_run_on_the_meta_device_has_shapes_and_no_numbers(client: TestClient, 
 
 
 def test_the_simplified_sheet_runs_the_model_as_it_is(client: TestClient, runner: FakeRunner) -> None:
-    """Qwen2.5 0.5B runs with its 2 key/value heads, whatever the worksheet simplifies."""
     run_and_wait(client, {"worksheet": "qwen2.5-0.5b", "queries.rows": "50"})
     assert (runner.calls[0][0].H, runner.calls[0][0].G) == (14, 2)
 
@@ -218,7 +208,6 @@ def test_the_simplified_sheet_runs_the_model_as_it_is(client: TestClient, runner
 def test_a_table_that_torch_contradicts_is_reported(
     client: TestClient, runner: FakeRunner, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Where torch and the answer key differ, page and log name the matrices; else the key isn’t spoken of."""
     assert not Page(run_and_wait(client, {**LLAMA_FORM, "queries.rows": "100"})).find("p", role="alert")
     runner.changes = {"agrees": False, "disagreements": ["queries", "scores"]}
     page = Page(run_and_wait(client, {**LLAMA_FORM, "queries.rows": "100"}))
@@ -239,7 +228,6 @@ def test_a_table_that_torch_contradicts_is_reported(
 def test_a_run_that_ends_without_result_says_why(
     client: TestClient, runner: FakeRunner, problem: Exception, reason: FailureReason | None
 ) -> None:
-    """One sentence, and a form to run it another way, beside the same answers, which are not another attempt."""
     runner.problem = problem
     page = Page(run_and_wait(client, {**LLAMA_FORM, "queries.rows": "100"}))
     assert page.text("p", class_="problem") == (why_not_run(reason) if reason else str(problem))
@@ -253,7 +241,6 @@ def test_a_run_that_ends_without_result_says_why(
 
 
 def test_a_run_shows_that_it_runs_and_can_be_left(client: TestClient, runner: FakeRunner) -> None:
-    """A script gets a part that asks again by itself, a plain page reloads; the address works from anywhere."""
     runner.gate.clear()
     text = client.post("/runs", data={**LLAMA_FORM, "queries.rows": "100"}, headers=SCRIPT).text
     part = Page(text).find("div", role="status")[0][0]
@@ -269,7 +256,6 @@ def test_a_run_shows_that_it_runs_and_can_be_left(client: TestClient, runner: Fa
 def test_a_run_in_the_background_tells_one_line_or_nothing(
     client: TestClient, runner: FakeRunner, library: Library
 ) -> None:
-    """The output's shape once torch has it; nothing where the run failed, was refused, or has other answers."""
     right = {box: str(size) for box, size in right_sheet(library.variant("llama-7b")).items()}
 
     def line(answers: dict[str, str]) -> str:
@@ -287,7 +273,6 @@ def test_a_run_in_the_background_tells_one_line_or_nothing(
 
 
 def test_a_run_in_the_background_gives_way(client: TestClient, runner: FakeRunner) -> None:
-    """While many runs wait, nothing is run or stored unless somebody asks for it."""
     jobs: Jobs = client.app.state.services.jobs  # type: ignore[attr-defined]
     runner.gate.clear()
     form = {**LLAMA_FORM, "queries.rows": "100"}
@@ -300,7 +285,6 @@ def test_a_run_in_the_background_gives_way(client: TestClient, runner: FakeRunne
 
 
 def test_a_run_that_waits_shows_its_place_and_can_be_cancelled(client: TestClient, runner: FakeRunner) -> None:
-    """So can one that goes on; the next one then begins. The page asks less often the more runs are ahead."""
     runner.gate.clear()
     form = {**LLAMA_FORM, "queries.rows": "100"}
     first, second, third = (
@@ -320,7 +304,6 @@ def test_a_run_that_waits_shows_its_place_and_can_be_cancelled(client: TestClien
 
 
 def test_a_client_with_many_runs_is_told_to_wait(client: TestClient, runner: FakeRunner) -> None:
-    """The run that there is no room for says so on its page, and can be started again from there."""
     runner.gate.clear()
     form = {**LLAMA_FORM, "queries.rows": "100"}
     addresses = [
@@ -334,7 +317,6 @@ def test_a_client_with_many_runs_is_told_to_wait(client: TestClient, runner: Fak
 
 
 def test_a_run_lost_with_the_server_says_so(client: TestClient, runner: FakeRunner) -> None:
-    """A run that has no result and is in no queue is not waited for; one that has ended keeps its end."""
     store = client.app.state.services.store  # type: ignore[attr-defined]
     form = {**LLAMA_FORM, "queries.rows": "100"}
     address = client.post("/runs", data=form, follow_redirects=False).headers["location"]
@@ -347,7 +329,6 @@ def test_a_run_lost_with_the_server_says_so(client: TestClient, runner: FakeRunn
 
 @pytest.mark.parametrize("run_id", ["nope", "x" * 1000, "%00", "é", "..%2f..%2fetc%2fpasswd"])
 def test_a_run_that_is_not_there_is_not_found(client: TestClient, run_id: str) -> None:
-    """404 with a sentence."""
     response = client.get(f"/runs/{run_id}")
     assert response.status_code == 404
     assert Page(response.text).find("section", class_="lone")
@@ -357,7 +338,6 @@ def test_a_run_that_is_not_there_is_not_found(client: TestClient, run_id: str) -
 def test_a_head_that_is_no_number_is_left_to_the_forward_pass_to_refuse(
     client: TestClient, runner: FakeRunner, head: str
 ) -> None:
-    """What is typed for a head never breaks the form: the runner is asked for head -1, which no model has."""
     run_and_wait(client, {**LLAMA_FORM, "queries.rows": "100", "head": head})
     assert runner.calls[0][2]["head"] == -1
 
@@ -366,7 +346,6 @@ def test_a_head_that_is_no_number_is_left_to_the_forward_pass_to_refuse(
 def test_a_run_whose_end_cannot_be_stored_says_so_at_once(
     client: TestClient, runner: FakeRunner, monkeypatch: pytest.MonkeyPatch, trouble: str
 ) -> None:
-    """The page does not ask for ever; where the disk has room again in time, it has the result."""
     monkeypatch.setattr(limits, "STORED_AGAIN_AFTER_S", (0, 0))
     if trouble == "a full disk":
         full = sqlite3.OperationalError("database or disk is full")
@@ -388,7 +367,6 @@ def test_a_run_whose_end_cannot_be_stored_says_so_at_once(
 
 
 def test_a_long_problem_is_cut_and_stored(store: Store) -> None:
-    """PostgreSQL refuses a longer text than its column has room for."""
     run = store.add_run(store.new_run({}, {}))
     store.finish_run(run.id, None, "x" * 900)
     stored = store.find_run(run.id)

@@ -18,5 +18,4 @@ from app.web.shared.activity_steps import short_time
     ],
 )
 def test_a_time_on_another_day_has_its_day(moment: datetime, text: str) -> None:
-    """Only a time of today is given without its day."""
     assert short_time(moment, datetime(2026, 4, 3, 9, 0, tzinfo=UTC), "UTC") == text

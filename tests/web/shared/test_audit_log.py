@@ -87,7 +87,6 @@ def rows(store: Store) -> dict[str, list[Any]]:
 def test_a_change_is_stored_with_its_entry_or_not_at_all(
     app_on_each_database: FastAPI, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each is tried first with a log that takes no entry, and then with one that does."""
     two = TwoCourses(app_on_each_database)
     store, browser = two.school.store, two.school.browser(teacher=two.people["instructor"]["teacher"])
     for address, form in changes(two):

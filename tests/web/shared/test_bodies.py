@@ -108,9 +108,6 @@ def send_large(client: TestClient, network: str, **cookies: str) -> int:
 def test_one_network_holds_a_share_of_all_bodies(
     client: TestClient, classroom: Classroom, half_sent: Callable[..., HalfSent]
 ) -> None:
-    """The rest is refused, with the sentence for it also where JSON is read. Others, and members and short forms of the
-    same network, find room.
-    """
     sent = [half_sent(ATTACKER) for _ in range(40)]
     assert Counter(each.status for each in sent) == {0: (most := BODIES_OF_NETWORK // LARGE), 503: 40 - most}
     assert b"at once" in sent[-1].detail
@@ -126,7 +123,6 @@ def test_one_network_holds_a_share_of_all_bodies(
 
 
 def test_the_network_that_holds_most_makes_room(client: TestClient, half_sent: Callable[..., HalfSent]) -> None:
-    """Where many networks fill what visitors have, whoever sends less than each of them gets through."""
     sent = [half_sent(f"192.0.2.{number}") for number in range(10) for _ in range(BODIES_OF_NETWORK // LARGE)]
     small = half_sent(SOMEBODY, 5 * MAX_FORM)
     assert send_large(client, SOMEBODY) == 422
@@ -137,14 +133,12 @@ def test_the_network_that_holds_most_makes_room(client: TestClient, half_sent: C
 def test_a_server_for_exams_reads_no_large_body_of_a_visitor(
     client: TestClient, monkeypatch: pytest.MonkeyPatch, half_sent: Callable[..., HalfSent]
 ) -> None:
-    """Nobody who may not practise makes it keep one: 403, before the body has come."""
     settings = Classroom(client.app).school.services.settings  # type: ignore[arg-type]
     monkeypatch.setattr(settings, "practice", False)
     assert half_sent(ATTACKER, MAX_FORM + 1).wait() == 403
 
 
 def test_a_page_for_teachers_reads_no_body_of_others(client: TestClient, half_sent: Callable[..., HalfSent]) -> None:
-    """Whoever may not send a large one is told so first."""
     courses = TwoCourses(client.app)  # type: ignore[arg-type]
     forms = [route.partition(" ")[2] for route, row in TABLE.items() if route.startswith("POST") and row[0] == 401]
     paths = [path for path in map(courses.path, forms) if body_limit(path) > MAX_FORM]
@@ -192,7 +186,6 @@ SHARED: dict[str, Callable[[Services, Client], object]] = {
 def test_one_network_takes_a_share_of_what_all_need(
     client: TestClient, classroom: Classroom, monkeypatch: pytest.MonkeyPatch, what: str
 ) -> None:
-    """However much it asks for, others find some left, and so do members wherever they are; a student saves."""
     monkeypatch.setattr(hub._fetches, "held", Counter[Client]())
     take, services = SHARED[what], classroom.school.services
 
@@ -236,7 +229,6 @@ UNREAD = b"GET /static/js/all.js HTTP/1.1\r\nHost: a\r\n\r\n" * 1_000
 def test_a_student_saves_while_somebody_holds_connections(
     client: TestClient, classroom: Classroom, monkeypatch: pytest.MonkeyPatch, content: bytes, many: int
 ) -> None:
-    """Too many, or with too much in them, or whose answers nobody reads; from the same network and from another."""
     monkeypatch.setattr(connection_limits, "MAX_OPEN_CONNECTIONS", MAX_OPEN)
     _, student = classroom.join()
     form = urlencode({**HALF, "form_id": "a form"})

@@ -84,7 +84,6 @@ def ask(
 
 
 def test_several_workers_behind_tls_are_one_app(tmp_path: Path) -> None:
-    """Two workers: an account made at one is signed in at both, with a Secure cookie; a form from elsewhere is not."""
     with serving(tmp_path, workers="2") as (port, link, process):
         account = {"email": "ada@example.org", "name": "Ada", "password": "correct horse battery"}
         elsewhere = ask(port, link, account, {"Origin": "https://evil.example"})
@@ -106,7 +105,6 @@ def test_several_workers_behind_tls_are_one_app(tmp_path: Path) -> None:
 
 
 def test_without_a_known_proxy_nobody_says_who_they_are(tmp_path: Path) -> None:
-    """Where no proxy is named, its headers are nobody's: the cookie is that of a plain connection."""
     with serving(tmp_path, proxies="192.0.2.1") as (port, link, _):
         account = {"email": "ada@example.org", "name": "Ada", "password": "correct horse battery"}
         cookie = ask(port, link, account).headers["Set-Cookie"]
@@ -177,7 +175,6 @@ def proxy(kind: str, folder: Path, app: int) -> Iterator[int]:
 
 @pytest.mark.parametrize("kind", PROXIES)
 def test_behind_a_proxy_nobody_chooses_who_they_are(tmp_path: Path, kind: str) -> None:
-    """Wrong guesses with ever new senders in X-Forwarded-For are one client's, and are slowed down."""
     with serving(tmp_path / "data") as (app, _, _), proxy(kind, tmp_path / kind, app) as port:
         statuses = Counter[int]()
         with httpx.Client(base_url=f"http://127.0.0.1:{port}") as client:
@@ -193,7 +190,6 @@ def test_behind_a_proxy_nobody_chooses_who_they_are(tmp_path: Path, kind: str) -
 
 
 def test_a_proxy_is_named_and_not_everybody(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Addresses and networks; * would let every client say who it is, and is refused with what to write instead."""
     assert Settings(proxies="127.0.0.1, 10.0.0.0/8,::1").proxies
     for wrong in ("*", "caddy", ""):
         with pytest.raises(ValidationError, match="networks"):
@@ -202,7 +198,6 @@ def test_a_proxy_is_named_and_not_everybody(monkeypatch: pytest.MonkeyPatch) -> 
 
 @pytest.mark.parametrize("when", ["they serve", "they have just begun"])
 def test_workers_end_when_the_process_that_started_them_is_killed(tmp_path: Path, when: str) -> None:
-    """Nobody is left who keeps the port, so that the app can be started again there."""
     with serving(tmp_path, workers="2") as (port, _, process):
         workers = list[psutil.Process]()
         while len(workers) < 2:
@@ -215,7 +210,6 @@ def test_workers_end_when_the_process_that_started_them_is_killed(tmp_path: Path
 
 
 def test_the_limit_of_files_is_raised_to_what_the_system_allows(tmp_path: Path) -> None:
-    """A thousand connections that send nothing take a thousand files, and are then not all there are."""
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(512, limits[1]), limits[1]))
     try:
@@ -228,7 +222,6 @@ def test_the_limit_of_files_is_raised_to_what_the_system_allows(tmp_path: Path) 
 def test_more_workers_than_the_database_has_connections_for_do_not_start(
     new_postgres_database: str, tmp_path: Path
 ) -> None:
-    """What a class would notice is said at the start, with both numbers."""
     options = {"DATA_DIR": str(tmp_path), "PORT": "0", "WORKERS": "64"}
     settings = {f"ATTENTION_SHAPES_{name}": value for name, value in options.items()}
     told = subprocess.run(
@@ -243,7 +236,6 @@ def test_more_workers_than_the_database_has_connections_for_do_not_start(
 
 
 def test_what_is_of_no_more_use_goes_and_everything_else_stays(store: Store) -> None:
-    """Old runs, dead sessions and links, practice of two years ago; never what is recent, nor whoever is enrolled."""
     teacher = store.people.add_teacher("ada@example.org", "Ada")
     assert teacher
     course = store.courses.add("C", "UTC", teacher)
@@ -288,7 +280,6 @@ def app_that_breaks(bare_database_url: str, tmp_path: Path) -> Iterator[FastAPI]
 
 
 def test_no_line_of_a_log_has_a_name_or_an_answer(app_that_breaks: FastAPI, caplog: pytest.LogCaptureFixture) -> None:
-    """Also where the database fails in the middle of keeping them, and where the code does."""
     errors._last_logged.clear()
     school = School(app_that_breaks)
     ada = school.teacher("ada@example.org")

@@ -65,7 +65,6 @@ def answer(address: Address, *pieces: bytes) -> bytes:
 
 
 def test_a_request_that_comes_whole_is_answered_on_a_connection_that_stays(address: Address) -> None:
-    """With headers, a body and one in chunks, one after the other; what stands behind a body is not a header."""
     connection = http.client.HTTPConnection(*address, timeout=20)
     for body in (None, b"x" * 500_000, iter([b"x" * 1000] * 300)):
         connection.request("POST", "/", body, {"X-Long": "h" * 10_000}, encode_chunked=True)
@@ -87,7 +86,6 @@ def test_a_request_that_comes_whole_is_answered_on_a_connection_that_stays(addre
     ],
 )
 def test_an_endless_head_is_refused(address: Address, begin: bytes) -> None:
-    """Also an endless address, and headers behind a body: before more of it is kept than a head may have."""
     more = b"a" * 8_000 if not begin.endswith(b"1.1\r\n") else b"X-Many: a\r\n" * 800
     received = answer(address, begin, *[more] * (MAX_BESIDE_BODY // 8_000 + 2))
     assert received == b"" or received.startswith((b"HTTP/1.1 431", b"HTTP/1.1 200"))
@@ -96,14 +94,12 @@ def test_an_endless_head_is_refused(address: Address, begin: bytes) -> None:
 
 @pytest.mark.parametrize("piece", [b"", b"GET / HT", b"POST / HTTP/1.1\r\nContent-Length: 9\r\n\r\nabc"])
 def test_half_a_request_is_given_up(address: Address, piece: bytes) -> None:
-    """The connection is closed after a while, whether nothing came, half a head, or half a body."""
     before = time.monotonic()
     answer(address, piece)
     assert 0.3 < time.monotonic() - before < 10
 
 
 def test_a_body_has_longer_the_more_of_it_has_come(address: Address) -> None:
-    """A second more for each BODY_RATE bytes, so what trickles in is given up all the same."""
     begin = b"POST / HTTP/1.1\r\nConnection: close\r\nContent-Length: 5000\r\n\r\n"
     before = time.monotonic()
     assert answer(address, begin, *[b"x" * 250] * 20).count(b"5000 2") == 1
@@ -112,12 +108,10 @@ def test_a_body_has_longer_the_more_of_it_has_come(address: Address) -> None:
 
 
 def test_a_head_of_many_headers_is_refused(address: Address) -> None:
-    """Before it has come whole, since each takes far more memory than its few bytes."""
     assert answer(address, b"GET / HTTP/1.1\r\n" + b"a:b\r\n" * 1_000).startswith(b"HTTP/1.1 431")
 
 
 def test_a_request_before_the_last_answer_ends_the_connection(address: Address) -> None:
-    """However many there are, none of them is kept."""
     assert answer(address, b"GET / HTTP/1.1\r\n\r\n" * 1_000).count(b"HTTP/1.1 200") <= 1
 
 
@@ -126,7 +120,6 @@ def test_a_request_before_the_last_answer_ends_the_connection(address: Address) 
 def test_an_answer_that_nobody_reads_is_given_up(
     address: Address, most: int, seconds: float, comes_whole: bool
 ) -> None:
-    """One that is read with pauses comes whole."""
     size, data = 0, b"some"
     with socket.socket() as reading, suppress(ConnectionError):
         reading.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 50_000)
@@ -142,7 +135,6 @@ def test_an_answer_that_nobody_reads_is_given_up(
 def test_a_flood_of_malformed_requests_is_one_line_in_the_log(
     address: Address, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Each is answered with 400, and the first alone is logged in a minute; an error always is."""
     connection_limits._log.filters[:] = [OncePerInterval()]
     with caplog.at_level(logging.WARNING, "uvicorn.error"):
         for _ in range(20):

@@ -26,7 +26,6 @@ def test_a_visitor_finds_a_way_into_a_class_from_either_side(client: TestClient)
 
 
 def test_a_student_finds_the_class_until_they_sign_out(classroom: Classroom) -> None:
-    """From the moment of joining; a browser that had joined before this cookie gets it with the page of its work."""
     activity = classroom.open()
     browser = Browser(classroom.school.app)
     browser.post(f"/join/{activity.join_code}", data={"name": "Kim"})
@@ -43,7 +42,6 @@ def test_a_student_finds_the_class_until_they_sign_out(classroom: Classroom) -> 
 
 
 def test_a_teacher_can_sign_out_on_every_page(classroom: Classroom) -> None:
-    """By a form, which takes the cookie away that makes the header a teacher’s."""
     teacher = classroom.instructor
     for address in ("/", "/models", "/courses", "/sheet"):
         assert Page(teacher.get(address).text).find("form", class_="signed", method="post", action="/sign-out")
@@ -55,7 +53,6 @@ def test_a_teacher_can_sign_out_on_every_page(classroom: Classroom) -> None:
 
 @pytest.mark.parametrize("address", ["/models", "/glossary", "/", "/nope"])
 def test_the_header_asks_the_database_nothing(classroom: Classroom, address: str) -> None:
-    """Whoever looks at a page that is the same for everybody."""
     _, student = classroom.join()
     for browser in (student, classroom.instructor):
         alone = TestClient(classroom.school.app, cookies=browser.cookies)  # which submits no drafts before it asks

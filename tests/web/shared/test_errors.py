@@ -45,14 +45,12 @@ def broken(client: TestClient, monkeypatch: pytest.MonkeyPatch, problem: Excepti
     ],
 )
 def test_a_field_that_cannot_be_used_is_named(client: TestClient, operation: str, body: object, sentence: str) -> None:
-    """With what it must be, in words."""
     answer = client.post(f"/api/v1/{operation}", json=body)
     assert (answer.status_code, answer.json()["detail"]) == (422, sentence)
 
 
 @pytest.mark.parametrize("kind", [{}, {"content-type": "application/x-www-form-urlencoded"}])
 def test_json_that_is_sent_as_something_else_is_said_to_be(client: TestClient, kind: dict[str, str]) -> None:
-    """As `curl -d` sends it: the object is fine, and what is missing is the header."""
     body = b'{"worksheet": "llama-7b", "answers": {}}'
     answer = client.post("/api/v1/grade", content=body, headers=kind)
     assert answer.status_code == 422
@@ -64,7 +62,6 @@ def test_json_that_is_sent_as_something_else_is_said_to_be(client: TestClient, k
     ("method", "address", "methods"), [("GET", "grade", ": POST."), ("DELETE", "models", ": GET, POST.")]
 )
 def test_the_api_names_the_methods_of_an_address(client: TestClient, method: str, address: str, methods: str) -> None:
-    """Where it is asked with another one; there is no form to go back to."""
     answer = client.request(method, f"/api/v1/{address}")
     assert answer.status_code == 405
     assert answer.json()["detail"].endswith(methods)
@@ -72,7 +69,6 @@ def test_the_api_names_the_methods_of_an_address(client: TestClient, method: str
 
 @pytest.mark.parametrize("address", ["/", "/api/v1/worksheets"])
 def test_an_error_of_ours_is_one_sentence(client: TestClient, monkeypatch: pytest.MonkeyPatch, address: str) -> None:
-    """500, and nothing of the exception: no name, no text, no traceback."""
     broken(client, monkeypatch, RuntimeError("secret detail"))
     response = client.get(address)
     assert (response.status_code, response.headers["connection"]) == (500, "close")  # as uvicorn does
@@ -81,8 +77,6 @@ def test_an_error_of_ours_is_one_sentence(client: TestClient, monkeypatch: pytes
 
 
 def test_a_database_that_does_not_answer_is_said(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    """503 with Retry-After on a page, in the API's health check too, and no word of SQL."""
-
     def fail(*_arguments: object) -> None:
         raise OperationalError("SELECT secret", {}, Exception("secret"))
 
@@ -99,7 +93,6 @@ def test_a_database_that_does_not_answer_is_said(client: TestClient, monkeypatch
 def test_a_bug_in_a_statement_is_no_outage(
     app_on_each_database: FastAPI, monkeypatch: pytest.MonkeyPatch, statement: str
 ) -> None:
-    """500, which no script sends for ever, and no Retry-After; /healthz says it too."""
     store = app_on_each_database.state.services.store
 
     def fail(*_arguments: object) -> None:
@@ -116,7 +109,6 @@ def test_a_bug_in_a_statement_is_no_outage(
 
 
 def test_two_rows_where_one_may_be_are_a_bug(app_on_each_database: FastAPI, monkeypatch: pytest.MonkeyPatch) -> None:
-    """So is whatever else SQLAlchemy raises by itself."""
     school = School(app_on_each_database)
     for error in (MultipleResultsFound(), IntegrityError("INSERT", {}, Exception()), DataError("x", {}, Exception())):
         monkeypatch.setattr("app.store.store.Store.add_visitor", lambda *_a, error=error: raise_(error))
@@ -125,7 +117,6 @@ def test_two_rows_where_one_may_be_are_a_bug(app_on_each_database: FastAPI, monk
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EROFS])
 def test_a_full_disk_is_an_outage(client: TestClient, monkeypatch: pytest.MonkeyPatch, number: int) -> None:
-    """503 wherever a file can’t be written, also one of the demonstration; any other error of the system is a bug."""
     monkeypatch.setattr("app.secret_key.tempfile.mkstemp", lambda **_: raise_(OSError(number, "no room")))
     assert client.get("/demonstration").status_code == 503
     broken(client, monkeypatch, OSError(errno.EMFILE, "too many"))
@@ -133,7 +124,6 @@ def test_a_full_disk_is_an_outage(client: TestClient, monkeypatch: pytest.Monkey
 
 
 def test_no_free_connection_is_an_outage(app_on_each_database: FastAPI, monkeypatch: pytest.MonkeyPatch) -> None:
-    """503 with Retry-After, since one will be free in a moment."""
     school = School(app_on_each_database)
     pool = school.store.single_engine.pool
     monkeypatch.setattr(pool, "_timeout", 0.01)
@@ -145,7 +135,6 @@ def test_no_free_connection_is_an_outage(app_on_each_database: FastAPI, monkeypa
 
 
 def test_what_is_added_to_something_deleted_is_refused(app_on_each_database: FastAPI) -> None:
-    """A student removed between the look and the save: 404 with a sentence, neither a bug nor an outage."""
     school = School(app_on_each_database)
     course = school.course("Transformers", school.teacher())
     activity, (kim, visitor) = school.activity(course), school.student(course, "Kim")
@@ -175,7 +164,6 @@ def raise_(error: Exception) -> None:
 def test_addresses_that_are_not_there_get_a_sentence(
     client: TestClient, method: str, address: str, status: int, sentence: str
 ) -> None:
-    """404 and 405 as pages of ours."""
     response = client.request(method, address)
     assert response.status_code == status
     assert sentence in response.text
@@ -195,7 +183,6 @@ def test_addresses_that_are_not_there_get_a_sentence(
     ],
 )
 def test_an_address_for_forms_leads_to_the_page_above_it(client: TestClient, address: str, page: str) -> None:
-    """As after a reload, or where somebody passes it on; scripts and the API are told that it takes no GET."""
     answer = client.get(address, follow_redirects=False)
     assert (answer.status_code, answer.headers.get("location")) == (303, page)
     assert client.get(address, headers={"HX-Request": "true"}).status_code == 405
@@ -211,7 +198,6 @@ def ways(client: TestClient, address: str, referer: str = "") -> list[str]:
 
 
 def test_an_error_leads_back_to_where_one_was(client: TestClient) -> None:
-    """To a page of this site, never of another or to the error again; else to where one belongs."""
     assert ways(client, "/nope") == ["/"]
     assert ways(client, "/class/999") == ["/join", "/resume", "/"]
     assert ways(client, "/v/NOT-A-CODE") == ["/v", "/practice", "/"]
@@ -227,14 +213,12 @@ def test_an_error_leads_back_to_where_one_was(client: TestClient) -> None:
 
 
 def test_a_form_that_is_no_form_gets_a_sentence(client: TestClient) -> None:
-    """A multipart body without its boundary is refused with a status a client can act on."""
     response = client.post("/sheet/check", content=b"x", headers={"content-type": "multipart/form-data"})
     assert response.status_code == 400
     assert Page(response.text).find("section", class_="lone")
 
 
 def test_every_answer_has_the_security_headers(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pages, files, API, errors, refusals: whatever the status, the same headers, and no script from elsewhere."""
     other_site = {"Sec-Fetch-Site": "cross-site"}
     answers = [
         client.get("/"),

@@ -18,7 +18,6 @@ WORKSHEETS_PER_FAMILY = 4  # other ones for each family, so that all are tried w
 
 
 def test_no_worksheet_fails_with_any_family(client: TestClient, library: Library) -> None:
-    """The page and the API refuse the same pairs, with one sentence, and answer all others."""
     worksheets, refused = list(library.worksheets), 0
     for number, case in enumerate(CASES):
         config, name = list(case.configs())[number % 2]  # first values of all settings, or last ones
@@ -41,7 +40,6 @@ def refusals(page: Page) -> list[str]:
 
 
 def test_the_menu_offers_what_is_possible_and_says_why_the_rest_is_not(client: TestClient, library: Library) -> None:
-    """Every model is an option or has a reason, and the page of each option is a sheet."""
     for worksheet in ("cross-t5-small", "decode-gpt2", "count-llama-7b"):
         text = client.get("/sheet", params={"worksheet": worksheet}).text
         menu = text.partition('<select name="model">')[2].partition("</select>")[0]
@@ -55,7 +53,6 @@ def test_the_menu_offers_what_is_possible_and_says_why_the_rest_is_not(client: T
 
 @pytest.mark.parametrize(("worksheet", "model"), [("decode-gpt2", "bert-base"), ("walk-gpt2", "deepseek-v2-lite")])
 def test_a_link_to_an_impossible_pair_leads_on(client: TestClient, worksheet: str, model: str) -> None:
-    """The refusal stands there with links to the worksheet with its own model and to the model's worksheets."""
     answer = client.get("/sheet", params={"worksheet": worksheet, "model": model})
     assert answer.status_code == 422
     links = [attrs["href"] for attrs, _ in Page(answer.text).find("a") if "href" in attrs]
@@ -65,7 +62,6 @@ def test_a_link_to_an_impossible_pair_leads_on(client: TestClient, worksheet: st
 
 
 def test_a_length_that_a_model_cannot_take_is_replaced(client: TestClient) -> None:
-    """BERT base has 512 positions: 600 tokens are refused with a link to a length it has."""
     answer = client.get("/sheet?worksheet=llama-7b&model=bert-base&tokens=600")
     assert answer.status_code == 422
     links = [attrs["href"] for attrs, _ in Page(answer.text).find("a") if "model=bert-base" in attrs.get("href", "")]

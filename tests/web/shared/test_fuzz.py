@@ -12,7 +12,6 @@ pytestmark = pytest.mark.slow
 
 
 def test_no_page_breaks_whatever_its_forms_say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every route and form as nobody, student and instructor, with odd values: some are taken, some refused."""
     monkeypatch.setattr("app.web.shared.passwords.SLOW_VERIFY_S", 0)  # of wrong passwords there are many here
     fuzzer = Fuzzer(fuzzed_app(tmp_path), seed=1)
     fuzzer.run(350)
@@ -21,14 +20,12 @@ def test_no_page_breaks_whatever_its_forms_say(tmp_path: Path, monkeypatch: pyte
 
 
 def test_no_part_of_the_api_breaks(tmp_path: Path) -> None:
-    """Schemathesis makes requests for every operation from its description alone."""
     made, broken = fuzz_api(fuzzed_app(tmp_path), 12)
     assert broken == []
     assert made > 60  # fewer examples than were allowed where there are no more
 
 
 def test_the_forms_of_a_page_are_found_with_their_fields() -> None:
-    """A hidden field, a choice, a file and another button's address are there to be filled with nonsense."""
     page = (
         '<form method="post" action="/a"><input type="hidden" name="h" value="1"><select name="s"><option value="x">'
         '<option value="y"></select><input type="file" name="f"><button formaction="/b">B</button></form>'

@@ -11,7 +11,6 @@ from app.web.shared.glossary_links import link_terms
 
 
 def test_every_term_has_its_own_words_and_a_drawing(library: Library) -> None:
-    """No word would link to two terms, and the drawings are those of the terms."""
     entries = library.wording.glossary
     words = Counter(word.lower() for entry in entries.values() for word in entry.words)
     assert [word for word, count in words.items() if count > 1] == []
@@ -19,7 +18,6 @@ def test_every_term_has_its_own_words_and_a_drawing(library: Library) -> None:
 
 
 def test_links_change_no_sentence_and_link_each_term_once(library: Library) -> None:
-    """On every shipped worksheet: the pieces put together are the sentences, and no term is linked twice."""
     for key in library.worksheets:
         variant = library.variant(key)
         texts = (variant.text.description, variant.text.task, *(row.name for row in variant.rows))
@@ -30,6 +28,5 @@ def test_links_change_no_sentence_and_link_each_term_once(library: Library) -> N
 
 
 def test_a_longer_expression_wins_and_words_inside_words_are_left_alone(library: Library) -> None:
-    """'head dimension' is not a head, and 'headline' is none of both."""
     pieces = link_terms(library.wording.glossary, ("The headline: a Head dimension of 128.",))[0]
     assert [(piece.text, piece.term) for piece in pieces if piece.term] == [("Head dimension", "head-dimension")]

@@ -13,10 +13,6 @@ from tests.helpers.permission_table import TABLE
 
 @pytest.mark.slow
 def test_a_few_fields_of_each_route_with_a_few_texts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also each parameter of each address, the headers and cookies, and the bodies of the API.
-
-    `make fuzz` sends every field every text.
-    """
     monkeypatch.setattr("app.web.shared.passwords.SLOW_VERIFY_S", 0)
     requests = HardRequests(fuzzed_app(tmp_path))
     requests.run()

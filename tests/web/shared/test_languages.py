@@ -68,13 +68,11 @@ def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FastAPI]:
     ],
 )
 def test_the_language_is_the_first_that_a_browser_prefers_of_those_there_are(accepted: str, wanted: str) -> None:
-    """Whatever country it names; English where there is none of them."""
     assert languages() == (ENGLISH, PSEUDO)
     assert preferred_language(accepted) == wanted
 
 
 def test_requests_at_the_same_time_have_each_its_own_language(app: FastAPI) -> None:
-    """Pages, sheets, drawings, marks and refusals in one process, whose caches both fill."""
     asked: list[tuple[str, str, dict[str, str]]] = [
         ("GET", "/sheet", {}),
         ("POST", "/sheet/save", filled(queries__columns="4096")),
@@ -105,7 +103,6 @@ FILES = ("/api/", ".svg", ".pdf", ".png", ".json", ".toml", "/exports/{", "/heal
 
 @pytest.mark.slow
 def test_no_sentence_of_a_page_stays_in_english(app: FastAPI) -> None:
-    """Every page of visitors, students, assistants and instructors, as one of those who may see it does."""
     courses = in_language(PSEUDO, TwoCourses, app)
     browsers = {role: courses.school.browser(**courses.people[role]) for role in ROLES}
     english = dict[str, list[str]]()
@@ -121,7 +118,6 @@ def test_no_sentence_of_a_page_stays_in_english(app: FastAPI) -> None:
 
 
 def test_a_class_has_its_sheet_in_the_language_in_which_it_was_opened(app: FastAPI) -> None:
-    """Around it, each page speaks the language of its reader."""
     courses = in_language(PSEUDO, TwoCourses, app)
     with courses.school.browser(**courses.people["student"]) as browser:
         page = browser.get(f"/class/{courses.activity.id}/1", headers={"Accept-Language": "en"}).text
@@ -143,7 +139,6 @@ def test_a_class_has_its_sheet_in_the_language_in_which_it_was_opened(app: FastA
     ],
 )
 def test_no_answer_to_a_form_stays_in_english(app: FastAPI, path: str, form: dict[str, str]) -> None:
-    """Marks, hints, explanations and refusals."""
     words = english_words(TestClient(app, headers=ASKED).post(path, data=form).text)
     assert [word for word in words if word not in NAMES | {"mamba"}] == []
 
@@ -152,7 +147,6 @@ def test_no_answer_to_a_form_stays_in_english(app: FastAPI, path: str, form: dic
 def test_a_command_speaks_the_language_of_the_terminal(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], terminal: str, words: list[str]
 ) -> None:
-    """As LC_ALL has it, else LANG."""
     monkeypatch.setenv("LC_ALL", terminal)
     monkeypatch.setenv("LANG", "en_GB.UTF-8")
     copy_context().run(main, ["parameters", "gpt2"])
@@ -160,7 +154,6 @@ def test_a_command_speaks_the_language_of_the_terminal(
 
 
 def test_what_a_request_starts_speaks_its_language() -> None:
-    """Threads, mails, and the child process that prints, while the process itself speaks English."""
     heard = list[str]()
 
     def listen() -> None:

@@ -56,7 +56,6 @@ def live(browser: Browser, activity: str) -> dict[str, str]:
 def test_a_teacher_and_a_class_work_at_two_machines(
     machines: FastAPI, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """From the first account to the marks after a regrade: nothing is asked for that only the other machine knows."""
     for name in ("SNAPSHOT_TTL_S", "MIN_IDLE_FACTOR", "MAX_STALE_S"):  # each look counts anew
         monkeypatch.setattr(live_snapshot, name, -1)
     school = School(machines)
@@ -150,7 +149,6 @@ def test_a_teacher_and_a_class_work_at_two_machines(
 
 
 def test_the_live_view_never_goes_back_to_an_earlier_count(machines: FastAPI) -> None:
-    """What one machine has counted is not replaced by what another one counted before; newer counts are shown."""
     classroom = Classroom(machines)
     one, two = machines.apps  # type: ignore[attr-defined]
 
@@ -173,7 +171,6 @@ def test_the_live_view_never_goes_back_to_an_earlier_count(machines: FastAPI) ->
 
 
 def test_a_count_that_another_clock_calls_later_is_replaced(machines: FastAPI) -> None:
-    """A machine whose clock is an hour ahead stops: what the others count is shown nonetheless."""
     classroom = Classroom(machines)
     of_other_clock = f"{classroom.store.now().timestamp() + 3600:.3f}-0123456789abcdef-open"
     for seen in (of_other_clock, "no version", ""):
@@ -182,7 +179,6 @@ def test_a_count_that_another_clock_calls_later_is_replaced(machines: FastAPI) -
 
 
 def test_the_demonstration_is_there_at_every_machine(machines: FastAPI) -> None:
-    """It is made where it is missing, and shows the page that was asked for."""
     visitor = School(machines).browser()
     course = visitor.get("/demonstration").headers["location"]
     for _look in range(4):

@@ -73,7 +73,6 @@ def variables(template: str) -> set[str]:
 
 
 def test_every_template_belongs_to_a_page() -> None:
-    """To one: no template is left over that no page shows, and none is filled by two page classes."""
     assert len(PAGES) == sum(len(templates_of(page)) for page in page_classes())
     shown = set().union(*(parts_of(template) for template in PAGES))
     assert shown == {str(path.relative_to(PROJECT / "templates")) for path in (PROJECT / "templates").rglob("*.html")}
@@ -81,20 +80,17 @@ def test_every_template_belongs_to_a_page() -> None:
 
 @pytest.mark.parametrize(("template", "page"), PAGES.items(), ids=list(PAGES))
 def test_a_template_shows_nothing_but_its_page(template: str, page: type[Any]) -> None:
-    """Every undeclared variable of a template and its parts is a field of the page class."""
     assert variables(template) <= {field.name for field in fields(page)}
 
 
 @pytest.mark.parametrize("page", page_classes(), ids=lambda page: page.__name__)
 def test_a_page_holds_nothing_that_no_template_shows(page: type[Any]) -> None:
-    """Every field is read by one of the page's templates."""
     read = set().union(*(variables(template) for template, shown in PAGES.items() if shown is page))
     assert {field.name for field in fields(page)} <= read
 
 
 @pytest.mark.parametrize("page", page_classes(), ids=lambda page: page.__name__)
 def test_every_field_of_a_page_has_a_sentence(page: type[Any]) -> None:
-    """Each is Annotated with a Doc that ends in a full stop."""
     hints = get_type_hints(page, include_extras=True)
     for field in fields(page):
         notes = [note for note in get_args(hints[field.name])[1:] if isinstance(note, Doc)]
@@ -105,7 +101,6 @@ def test_every_field_of_a_page_has_a_sentence(page: type[Any]) -> None:
 
 @pytest.mark.parametrize("name", Settings.model_fields)
 def test_every_setting_is_described_and_stands_in_the_docs(name: str) -> None:
-    """A help sentence in the class; its environment variable and its default in the table of docs/installing.md."""
     field = Settings.model_fields[name]
     assert field.description
     assert field.description.endswith(".")
@@ -117,7 +112,6 @@ def test_every_setting_is_described_and_stands_in_the_docs(name: str) -> None:
 
 
 def test_settings_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each variable sets its field; without them the app serves 127.0.0.1:8000 from SQLite in the project's data."""
     for name in ("ATTENTION_SHAPES_HOST", "ATTENTION_SHAPES_PORT", "ATTENTION_SHAPES_DATA_DIR", "DATABASE_URL"):
         monkeypatch.delenv(name, raising=False)
     assert (Settings().host, Settings().port, Settings().data_dir) == ("127.0.0.1", 8000, PROJECT / "data")

@@ -21,7 +21,6 @@ RECOMMENDED = PasswordHash.recommended  # before conftest.py puts a quick one in
 
 
 def test_a_password_is_hashed_as_rfc_9106_recommends(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its second choice, for where memory is short: Argon2id with 3 passes, 4 lanes and 64 MiB (section 4)."""
     monkeypatch.setattr(PasswordHash, "recommended", RECOMMENDED)
     stored = Passwords().hash("a long password")
     assert stored.startswith("$argon2id$v=19$m=65536,t=3,p=4$")
@@ -68,7 +67,6 @@ class Turns:
 
 
 def test_guesses_at_one_account_delay_no_other() -> None:
-    """Those for it wait for one another, a few at most; another account has its turn beside them, also from there."""
     turns = Turns()
     assert [turns.wait_s("here", "ada") for _ in range(6)] == [3, 6, 9, 12, 15, 15]
     assert turns.wait_s("here", "bo") == 4
@@ -78,7 +76,6 @@ def test_guesses_at_one_account_delay_no_other() -> None:
 
 
 def test_guesses_are_slow_whatever_they_are_aimed_at() -> None:
-    """In a minute: of one network at sixty accounts, of a hundred networks, and at one account from one network."""
     cases: dict[int, Callable[[int], tuple[str, str]]] = {
         60: lambda number: ("here", f"{number}"),
         120: lambda number: (f"{number}", "ada"),
@@ -95,7 +92,6 @@ def test_guesses_are_slow_whatever_they_are_aimed_at() -> None:
 
 
 def test_a_turn_too_late_is_refused_when_it_is_too_late(monkeypatch: pytest.MonkeyPatch) -> None:
-    """So whoever asks again at once has no better chance than others; only a crowd of one network is refused."""
     monkeypatch.setattr("app.web.shared.passwords.MAX_SLOW_OF_NETWORK", 6)
     passwords, waited_s, refused = Passwords(clock=lambda: 0.0), list[float](), list[str]()
 

@@ -15,10 +15,7 @@ from tests.helpers.school import School
 
 
 def routes(app: FastAPI) -> Iterator[str]:
-    """Method and path of every route, such as "GET /courses", those of included routers too; HEAD is left out.
-
-    Files under /static have no owner. Anything else that is no route fails, since it could let people in unseen.
-    """
+    """Method and path of every route, such as "GET /courses", those of included routers too; HEAD is left out."""
     for context in iter_route_contexts(app.routes):
         if isinstance(context.original_route, Mount):
             assert context.path == "/static"
@@ -28,7 +25,6 @@ def routes(app: FastAPI) -> Iterator[str]:
 
 
 def test_every_route_has_a_row(app: FastAPI) -> None:
-    """A route without a row in the table fails here: whoever adds one decides who may use it."""
     assert sorted(routes(app)) == sorted(TABLE)
 
 
@@ -40,7 +36,6 @@ def courses(app: FastAPI) -> TwoCourses:
 
 @pytest.mark.parametrize("route", TABLE)
 def test_each_role_gets_what_the_table_says(app: FastAPI, courses: TwoCourses, route: str) -> None:
-    """All six in turn, the instructor last, in a school of their own where something is changed."""
     method, path = route.split(" ")
     changes_nothing = method == "GET" or min(TABLE[route]) >= 400
     there, got = courses if changes_nothing else TwoCourses(app), list[int]()
@@ -51,7 +46,6 @@ def test_each_role_gets_what_the_table_says(app: FastAPI, courses: TwoCourses, r
 
 
 def test_a_draft_is_not_there_for_students(app: FastAPI) -> None:
-    """What the staff still works on is 404 for the student who may see the rest."""
     courses = TwoCourses(app)
     courses.school.services.store.activities.set_state(courses.activity, "draft")
     with courses.school.browser(**courses.people["student"]) as browser:
@@ -64,7 +58,6 @@ def test_a_draft_is_not_there_for_students(app: FastAPI) -> None:
 @pytest.mark.parametrize("path", ["/courses/{}", "/activities/{}", "/activities/{}/edit"])
 @pytest.mark.parametrize("number", [0, 999_999, 2**31, 10**30])
 def test_what_is_not_there_looks_like_what_one_may_not_see(courses: TwoCourses, path: str, number: int) -> None:
-    """Numbers that nothing has, or no database can hold, are 404 as another's course is."""
     with courses.school.browser(**courses.people["instructor"]) as browser:
         absent = browser.get(path.format(number))
     with courses.school.browser(**courses.people["other instructor"]) as browser:
@@ -74,7 +67,6 @@ def test_what_is_not_there_looks_like_what_one_may_not_see(courses: TwoCourses, 
 
 
 def test_a_student_of_another_course_cannot_be_reached_through_ones_own(app: FastAPI) -> None:
-    """The student's number in the address of another course is 404, and the student stays."""
     courses = TwoCourses(app)
     store = courses.school.services.store
     mine = store.courses.add("Mine", "UTC", courses.people["other instructor"]["teacher"])
@@ -86,7 +78,6 @@ def test_a_student_of_another_course_cannot_be_reached_through_ones_own(app: Fas
 
 
 def test_asking_for_a_page_grades_nobody(new_app: FastAPI) -> None:
-    """The first look at an activity that has ended, by a student or a teacher, submits no draft: a thread does."""
     school = School(new_app)
     teacher = school.teacher()
     course = school.course("Transformers", teacher)

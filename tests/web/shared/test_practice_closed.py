@@ -37,7 +37,6 @@ def exam_app(data_dir: Path, runner: FakeRunner) -> Iterator[FastAPI]:
 
 
 def test_every_page_of_practice_is_closed_to_visitors(exam_app: FastAPI) -> None:
-    """403 with the same sentence, for every address and method; also for a student of a class."""
     classroom = Classroom(exam_app)
     _, student = classroom.join()
     pages = [route for router in find_routers() for route in router.routes if isinstance(route, Route)]
@@ -56,10 +55,6 @@ def test_every_page_of_practice_is_closed_to_visitors(exam_app: FastAPI) -> None
 
 
 def test_classes_and_teachers_work_on_a_server_for_exams(exam_app: FastAPI) -> None:
-    """A student checks their sheet; a signed-in teacher prints, practises and uses the API.
-
-    The form of an activity doesn't say that students can check sheets in Practice.
-    """
     classroom = Classroom(exam_app)
     activity = classroom.open()
     _, student = classroom.join()
@@ -75,7 +70,6 @@ def test_classes_and_teachers_work_on_a_server_for_exams(exam_app: FastAPI) -> N
 
 
 def test_a_teachers_run_is_shown_to_no_student(exam_app: FastAPI) -> None:
-    """Its page has the true shapes of a sheet that the exam may ask for."""
     classroom = Classroom(exam_app)
     _, student = classroom.join()
     form = {"worksheet": "llama-7b", "queries.rows": "100"}
@@ -87,7 +81,6 @@ def test_a_teachers_run_is_shown_to_no_student(exam_app: FastAPI) -> None:
 
 
 def test_no_handout_leads_students_to_what_is_closed(exam_app: FastAPI) -> None:
-    """Its sheets have their code without an address, wherever the teacher prints from, and the page says why."""
     teacher = Classroom(exam_app).instructor
     host = {"host": "shapes.example.org"}
     [paper] = read_pdf(teacher.get("/handout.pdf", headers=host).content)
@@ -96,10 +89,7 @@ def test_no_handout_leads_students_to_what_is_closed(exam_app: FastAPI) -> None:
 
 
 def reached_from(browser: Browser, *addresses: str) -> dict[str, int]:
-    """The status of every address that these pages lead to by links, pictures and fragments, and so on from there.
-
-    Of the examples of a sheet, which lead from one to the next, the first is enough.
-    """
+    """The status of every address that these pages lead to by links, pictures and fragments, and so on from there."""
     found, left = dict[str, int](), list(addresses)
     while left:
         address = left.pop().partition("#")[0].replace("http://testserver", "")
@@ -117,7 +107,6 @@ def reached_from(browser: Browser, *addresses: str) -> dict[str, int]:
 
 
 def test_no_page_of_a_class_leads_to_what_is_closed(exam_app: FastAPI) -> None:
-    """Before joining, while working, with a run, after the exit ticket, and once the answers are shown."""
     classroom = Classroom(exam_app, sheets=None)
     sheets = ("llama-7b", "decode-gpt2", "four-dimensions-gpt2")
     activity = classroom.school.activity(classroom.course, sheets=sheets)

@@ -14,7 +14,6 @@ from tests.helpers.running_app import make_app
 
 
 def test_a_bucket_fills_by_itself() -> None:
-    """By a clock of our own: empty after its size, one more after its seconds, full again and never more than that."""
     at = [0.0]
     limits = RateLimits(clock=lambda: at[0])
     bucket = BUCKETS["join"]
@@ -51,14 +50,12 @@ def guesses(workers: int, hours: int) -> tuple[int, int]:
 
 @pytest.mark.parametrize(("workers", "at_once"), [(1, 10), (2, 5), (4, 5), (64, 5)])
 def test_several_workers_allow_together_what_one_allows(workers: int, at_once: int) -> None:
-    """One guess a minute and no more over two days; and a few mistakes at once are nobody's harm."""
     first, later = guesses(workers, 48)
     assert first == at_once
     assert 48 * 60 - 2 * workers <= later * workers <= 48 * 60
 
 
 def test_the_app_counts_for_as_many_processes_as_are_set(tmp_path: Path) -> None:
-    """Of two on each of two machines, each refuses the sixth guess at one account."""
     limits = make_app(Settings(data_dir=tmp_path, database_url="", workers=2, machines=2)).state.services.limits
     for _ in range(5):
         limits.check("guess", ADA)

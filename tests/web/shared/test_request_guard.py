@@ -20,7 +20,6 @@ from tests.helpers.sheet_form import filled
 
 
 def test_a_body_over_the_limit_is_refused(client: TestClient) -> None:
-    """413 by the stated length, and 413 as soon as too much has come of a body that states none."""
     form = {"content-type": "application/x-www-form-urlencoded"}
     assert client.post("/sheet/check", content=b"x" * (MAX_BODY + 1), headers=form).status_code == 413
 
@@ -36,7 +35,6 @@ def test_a_body_over_the_limit_is_refused(client: TestClient) -> None:
 
 
 def test_only_routes_that_need_it_may_be_sent_more_than_a_small_form() -> None:
-    """Every limit of its own is that of a route, and pages into which students type long texts have one."""
     forms = {route.partition(" ")[2].replace(":int", "") for route in TABLE if route.startswith("POST ")}
     paths = {re.sub(r"{\w+}", "1", form) for form in forms}
     for pattern, most in request_guard._BODY_LIMITS:
@@ -50,7 +48,6 @@ def test_only_routes_that_need_it_may_be_sent_more_than_a_small_form() -> None:
 
 
 def test_a_long_form_of_a_small_page_is_refused(client: TestClient) -> None:
-    """413 with the limit of the page, by the stated length and by what has come."""
     for content in (b"x" * (MAX_FORM + 1), iter([b"x" * 1000] * 65)):
         headers = {"content-type": "application/x-www-form-urlencoded"}
         assert client.post("/join", content=content, headers=headers).status_code == 413
@@ -59,7 +56,6 @@ def test_a_long_form_of_a_small_page_is_refused(client: TestClient) -> None:
 
 
 def test_long_headers_and_addresses_are_refused(client: TestClient) -> None:
-    """431 before anything looks at them, on each route."""
     assert client.get("/", headers={"X-Long": "x" * MAX_HEADERS}).status_code == 431
     assert client.get("/", headers={"X-Long": "x" * (MAX_HEADERS - 500)}).status_code == 200
     assert client.get(f"/courses/{'9' * MAX_PATH}").status_code == 431
@@ -69,7 +65,6 @@ def test_long_headers_and_addresses_are_refused(client: TestClient) -> None:
 
 
 def test_a_quoted_cookie_takes_no_time(client: TestClient) -> None:
-    """Older Pythons unescape one in time that grows with its square: 16 kB took three seconds. It is left out."""
     cookies = f'other="{chr(92) * (MAX_HEADERS - 1000)}"; {VISITOR_COOKIE}=token; a="b c"'
     assert processor_time_s(lambda: client.get("/mine", headers={"Cookie": cookies})) < 0.5
     scope = {"headers": [(b"cookie", cookies.encode()), (b"host", b"a")]}
@@ -87,7 +82,6 @@ def test_a_quoted_cookie_takes_no_time(client: TestClient) -> None:
     ],
 )
 def test_a_form_from_another_site_is_refused(client: TestClient, headers: dict[str, str]) -> None:
-    """403 before anything is looked at; a page may be opened from anywhere."""
     response = client.post("/sheet/check", data=filled(), headers=headers)
     assert response.status_code == 403
     assert response.text.startswith("This form was sent from another site")
@@ -95,20 +89,17 @@ def test_a_form_from_another_site_is_refused(client: TestClient, headers: dict[s
 
 
 def test_a_form_of_this_site_is_taken(client: TestClient) -> None:
-    """Same origin, as browsers say it, and programs that say nothing."""
     own = {"Origin": "http://testserver", "Sec-Fetch-Site": "same-origin"}
     for headers in (own, {**own, "Host": "app:8000"}, {"Origin": "http://testserver"}, {}):  # some proxies change Host
         assert client.post("/sheet/check", data=filled(), headers=headers).status_code == 200
 
 
 def test_a_page_can_be_asked_for_without_its_body(client: TestClient) -> None:
-    """HEAD, as monitors and link checkers send it, is answered as GET is."""
     assert client.head("/").status_code == 200
     assert client.head("/nope").status_code == 404
 
 
 def test_half_a_form_is_no_fault_of_ours(client: TestClient) -> None:
-    """Cut off in the middle of a save, the app raises nothing, and says 400 to nobody."""
     coming = iter(
         [{"type": "http.request", "body": b"queries.rows=12", "more_body": True}, {"type": "http.disconnect"}]
     )
@@ -139,7 +130,6 @@ def courses(app: FastAPI) -> TwoCourses:
 
 @pytest.mark.parametrize("route", TABLE)
 def test_no_browser_keeps_what_is_not_for_everybody(courses: TwoCourses, route: str) -> None:
-    """Whatever a form is answered with, and every page that some of the roles may not see."""
     method, path = route.split(" ")
     browser = courses.school.browser(**courses.people["instructor"])
     answer = browser.request(method, courses.path(path), data={"code": "ABC-DE"} if method == "POST" else None)
@@ -149,12 +139,10 @@ def test_no_browser_keeps_what_is_not_for_everybody(courses: TwoCourses, route: 
 
 @pytest.mark.parametrize("path", ["/marking", "/runs/abc", "/mine", "/join/ABCDEF", "/resume", "/handout/jobs/abc"])
 def test_no_browser_keeps_names_answers_or_marks(courses: TwoCourses, path: str) -> None:
-    """Also where everybody who has the address, or a cookie, may look."""
     assert courses.school.browser().get(path).headers["cache-control"] == "no-store"
 
 
 def test_a_fragment_is_not_kept_as_the_page_at_its_address(client: TestClient) -> None:
-    """Back asks what the browser has kept of an address; Vary tells it that a script got something else."""
     for headers in ({}, {"HX-Request": "true"}):
         answer = client.get("/handout", headers=headers)
         assert answer.headers["cache-control"] == "private, no-cache"

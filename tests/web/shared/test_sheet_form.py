@@ -15,7 +15,6 @@ from tests.helpers.processor_time import processor_time_s
 
 
 def test_a_drawing_is_kept_for_equal_sheets_alone(library: Library) -> None:
-    """Another number, another scale, another rule or another sheet has another drawing; the same has the very same."""
     variant = library.variant("llama-7b")
     typed = {box: str(size) for box, size in variant.key.items()} | {"keys.columns": "4096"}
     drawn = draw_typed(variant, typed, "root")
@@ -35,13 +34,11 @@ def test_a_drawing_is_kept_for_equal_sheets_alone(library: Library) -> None:
 
 @pytest.mark.parametrize("piece", ["a", "a:", "a.b:aaaaaaaa", ":", "a:aaaaaaaa:1", "queries.rows:k3x9v2aa:1 "])
 def test_a_long_list_of_edits_takes_no_time(library: Library, piece: str) -> None:
-    """A name without a colon was looked at from each of its letters on: 40,000 of them took seconds."""
     form = FormReader(FormData([("edits", piece * 40_000)]))
     assert processor_time_s(lambda: read_edits(form, library.variant("llama-7b"))) < 0.5
 
 
 def test_every_box_of_a_page_can_have_a_stamp(library: Library) -> None:
-    """With the longest name of a page and the largest number."""
     variant = library.variant("llama-7b")
     edits = " ".join(f"{blank}:{'p' * 40}:999999999" for blank in variant.blanks)
     read = read_edits(FormReader(FormData([("edits", edits)])), variant)

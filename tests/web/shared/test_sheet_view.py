@@ -17,7 +17,6 @@ WIDE = {f"{row}__columns": "4096" for row in ("queries", "keys", "values")}
 
 @pytest.mark.parametrize("worksheet", LIBRARY.worksheets)
 def test_a_diagnosis_stands_below_the_first_row_that_it_explains(worksheet: str) -> None:
-    """Once, and in place of what the marks of the boxes that it explains would say; on every worksheet."""
     sheet = make_preview(LIBRARY, LIBRARY.worksheet(worksheet), "wrong")
     if not sheet.report or not sheet.report.diagnosis:
         return
@@ -30,7 +29,6 @@ def test_a_diagnosis_stands_below_the_first_row_that_it_explains(worksheet: str)
 
 
 def test_the_last_of_what_is_said_is_the_hint() -> None:
-    """It goes to the bar; a diagnosis goes once none of the boxes that it explains has the text that was marked."""
     variant = LIBRARY.variant("llama-7b")
     sheet = make_preview(LIBRARY, variant.worksheet, "wrong")
     assert sheet.report
@@ -73,7 +71,6 @@ def test_a_second_mistake_has_the_question_that_it_has_alone(worksheet: str, wro
 
 
 def test_a_score_is_that_of_the_last_check_once_a_box_has_changed(client: TestClient) -> None:
-    """Also on a page that is loaded anew; wrong boxes say that they are wrong, and what of them."""
     client.post("/sheet/check", data=filled(**WIDE))
     page = Page(client.get("/sheet").text)
     wrong = [attributes for attributes, _ in page.find("input", aria_invalid="true")]

@@ -27,7 +27,6 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
 
 @pytest.mark.parametrize("path", FILES)
 def test_the_address_of_a_file_serves_it_for_a_year(browser: TestClient, path: str) -> None:
-    """The address holds the hash, or the file its version in its name, so a changed file has another address."""
     answer = browser.get(static_url(path))
     assert (answer.status_code, answer.headers["cache-control"]) == (200, IMMUTABLE)
     assert answer.content == (STATIC / path).read_bytes()
@@ -35,7 +34,6 @@ def test_the_address_of_a_file_serves_it_for_a_year(browser: TestClient, path: s
 
 @pytest.mark.parametrize("kind", ["css", "js"])
 def test_pages_load_one_stylesheet_and_one_script_made_of_small_files(browser: TestClient, kind: str) -> None:
-    """Styles of some pages are loaded there alone; a script of one page is in none."""
     bundle = browser.get(static_url(f"{kind}/all.{kind}")).text
     parts = sorted((STATIC / kind).iterdir())
     in_bundle = [path for path in parts if _longest_rule(path) in bundle]
@@ -50,13 +48,11 @@ def test_pages_load_one_stylesheet_and_one_script_made_of_small_files(browser: T
 
 
 def _longest_rule(path: Path) -> str:
-    """The longest line of a file that is no comment."""
     lines = (line.strip() for line in path.read_text(encoding="utf-8").splitlines())
     return max((line for line in lines if not line.startswith(("//", "/*", "@layer"))), key=len)
 
 
 def _selectors(stylesheet: str) -> Iterator[tuple[tuple[str, ...], str]]:
-    """Each selector of a stylesheet with those it is nested in; what stands in brackets is left out."""
     nested, start = list[str](), 0
     text = re.sub(r"/\*.*?\*/", "", stylesheet, flags=re.DOTALL)
     for end in re.finditer(r"[{};]", text):
@@ -71,7 +67,6 @@ def _selectors(stylesheet: str) -> Iterator[tuple[tuple[str, ...], str]]:
 
 
 def test_a_class_is_styled_in_one_file() -> None:
-    """Others name it within classes of their own, or as another element: section.part is no g.part."""
     homes = dict[str, set[str]]()
     for path in (STATIC / "css").glob("*.css"):
         for outer, selector in _selectors(path.read_text(encoding="utf-8")):
@@ -84,7 +79,6 @@ def test_a_class_is_styled_in_one_file() -> None:
 
 
 def test_stylesheets_are_layers_in_one_order_with_three_breakpoints() -> None:
-    """The order of the layers is declared wherever the first may be loaded, so that of the files decides nothing."""
     orders, widths = set[str](), set[str]()
     for path in (STATIC / "css").glob("*.css"):
         text = path.read_text(encoding="utf-8")
@@ -104,7 +98,6 @@ def test_stylesheets_are_layers_in_one_order_with_three_breakpoints() -> None:
 
 
 def test_every_class_that_a_stylesheet_names_is_given_to_something() -> None:
-    """A template, a script or a drawing names it; "boxes-3" is made of "boxes-" and a number."""
     sources = [*PROJECT.glob("templates/**/*.html"), *STATIC.glob("**/*.js"), *PROJECT.glob("app/**/*.py")]
     words = set(re.findall(r"[\w-]+", " ".join(path.read_text(encoding="utf-8") for path in sources)))
     text = " ".join(path.read_text(encoding="utf-8") for path in (STATIC / "css").glob("*.css"))
@@ -113,7 +106,6 @@ def test_every_class_that_a_stylesheet_names_is_given_to_something() -> None:
 
 
 def test_no_text_in_a_script_or_stylesheet_goes_over_several_lines() -> None:
-    """Lines that look like comments are left out of what is served, so that no text may hold such a line."""
     for path in (*(STATIC / "js").iterdir(), *(STATIC / "css").iterdir()):
         for line in re.sub(r"/\*.*?\*/", "", path.read_text(encoding="utf-8"), flags=re.DOTALL).splitlines():
             code = line.split("// ")[0] if not line.strip().startswith("//") else ""
@@ -123,7 +115,6 @@ def test_no_text_in_a_script_or_stylesheet_goes_over_several_lines() -> None:
 
 @pytest.mark.parametrize("query", ["", "?v=", "?v=000000000000", "?w=1"])
 def test_any_other_address_is_asked_for_again(browser: TestClient, query: str) -> None:
-    """Without a hash, or with that of an older file, as a page from before an update has it."""
     answer = browser.get(f"/static/css/all.css{query}")
     assert (answer.status_code, answer.headers["cache-control"]) == (200, REVALIDATE)
     again = browser.get(f"/static/css/all.css{query}", headers={"if-none-match": answer.headers["etag"]})
@@ -132,19 +123,16 @@ def test_any_other_address_is_asked_for_again(browser: TestClient, query: str) -
 
 @pytest.mark.parametrize("path", ["/static/css/none.css?v=1", "/static/../app/main.py?v=1", "/static/?v=1"])
 def test_a_file_that_is_not_there_is_404(browser: TestClient, path: str) -> None:
-    """A hash in the address changes nothing about that."""
     assert browser.get(path).status_code == 404
 
 
 def test_every_file_that_a_page_names_has_such_an_address(browser: TestClient) -> None:
-    """Stylesheets, scripts, the icon and the preloaded font of the first page."""
     named = re.findall(r'"(/static/[^"]+)"', browser.get("/sheet").text)
     assert len(named) >= 5
     assert {browser.get(address).headers["cache-control"] for address in named} == {IMMUTABLE}
 
 
 def test_vendored_files_are_kept_and_ours_are_asked_for_again(client: TestClient) -> None:
-    """A name with a version never changes; our own files are revalidated, and unchanged ones are not sent again."""
     vendored = next((PROJECT / "static" / "vendor").glob("*.js")).name
     assert client.get(f"/static/vendor/{vendored}").headers["cache-control"] == "public, max-age=31536000, immutable"
     ours = client.get("/static/css/all.css")
@@ -153,7 +141,6 @@ def test_vendored_files_are_kept_and_ours_are_asked_for_again(client: TestClient
 
 
 def test_pages_load_nothing_from_elsewhere(client: TestClient) -> None:
-    """Every src and href of a page is ours, but for the link to the model's card; what they name is there."""
     texts = [
         client.get("/sheet").text,
         client.get("/nope").text,
@@ -175,7 +162,6 @@ def test_pages_load_nothing_from_elsewhere(client: TestClient) -> None:
 
 
 def test_the_first_load_is_light(client: TestClient) -> None:
-    """The page and everything it loads come to at most 100 kB on the wire."""
     page = Page(client.get("/sheet").text)
     addresses = {attrs["href"] for attrs, _ in page.find("link")} | {attrs["src"] for attrs, _ in page.find("script")}
     sent = 0
@@ -189,13 +175,11 @@ def test_the_first_load_is_light(client: TestClient) -> None:
     ("site", "arrives"), [("none", True), ("cross-site", True), ("same-origin", False), ("", False)]
 )
 def test_the_first_page_of_a_visit_is_marked(client: TestClient, site: str, arrives: bool) -> None:
-    """All but one typeface wait there for the first paint; a browser that doesn't say where it comes from has them."""
     page = Page(client.get("/join", headers={"sec-fetch-site": site} if site else {}).text)
     assert ("data-arriving" in page.find("html")[0][0]) == arrives
 
 
 def test_the_stylesheet_of_a_students_page_arrives_with_the_first_packets(client: TestClient) -> None:
-    """Ten packets of 1,460 bytes are sent before a server waits for an answer (RFC 6928), headers included."""
     page = Page(client.get("/sheet").text)
     styles = [attributes["href"] for attributes, _ in page.find("link") if attributes["rel"] == "stylesheet"]
     assert len(styles) == 1

@@ -42,7 +42,6 @@ CONFIG: dict[str, Any] = {
 
 
 def test_a_network_has_a_budget_that_fills_again() -> None:
-    """By a clock of our own: spent, refused with the seconds to wait, and other networks have theirs."""
     at = [0.0]
     budget = StorageBudget(clock=lambda: at[0])
     budget.charge("here", BYTES_PER_HOUR)
@@ -54,7 +53,6 @@ def test_a_network_has_a_budget_that_fills_again() -> None:
 
 
 def test_saving_the_same_sheet_again_costs_nothing() -> None:
-    """A thousand students who save for an hour stay far below the budget; new sheets of new visitors do not."""
     budget = StorageBudget(clock=lambda: 0.0)
     answers = {f"box {number}": "4096" for number in range(14)}
     for _save in range(200):
@@ -71,7 +69,6 @@ def test_saving_the_same_sheet_again_costs_nothing() -> None:
 
 
 def test_no_class_is_ever_refused_however_many_are_behind_one_address() -> None:
-    """Three classes of 500 join, check fifty times and run ten heads each at the same moment: at one worker of four."""
     budget = StorageBudget(4, clock=lambda: 0.0)
     for student in range(1499):
         budget.charge_new_name("campus")
@@ -83,7 +80,6 @@ def test_no_class_is_ever_refused_however_many_are_behind_one_address() -> None:
 
 
 def test_a_student_and_new_names_have_budgets_that_end() -> None:
-    """One student checks, and one network sends new names, without end; others go on."""
     budget = StorageBudget(clock=lambda: 0.0)
 
     def count_until_refused(charge: Callable[[], None]) -> int:
@@ -101,11 +97,6 @@ def test_a_student_and_new_names_have_budgets_that_end() -> None:
 
 
 def test_attempts_in_a_class_are_counted_and_nothing_is_lost(app: FastAPI, monkeypatch: pytest.MonkeyPatch) -> None:
-    """After three attempts a fourth is refused, also as a submission, but what was typed is kept.
-
-    Handing in what was checked makes no new attempt and passes. So do another student of the network, and an activity
-    that limits attempts itself.
-    """
     monkeypatch.setattr(rate_limits, "BYTES_OF_STUDENT_PER_HOUR", 3.5 * BYTES_OF_ATTEMPT)
     classroom = Classroom(app, Policies(feedback="immediate"))
     (kim, browser), (lou, other) = classroom.join("Kim"), classroom.join("Lou")
@@ -137,7 +128,6 @@ def test_attempts_in_a_class_are_counted_and_nothing_is_lost(app: FastAPI, monke
 
 
 def test_an_attempt_is_counted_once_though_a_save_came_first(app: FastAPI, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A page saves by itself while its check is on the way: the check is done again, and costs one attempt."""
     monkeypatch.setattr(rate_limits, "BYTES_OF_STUDENT_PER_HOUR", BYTES_OF_ATTEMPT)
     classroom = Classroom(app, Policies(feedback="immediate"))
     kim, browser = classroom.join("Kim")
@@ -157,7 +147,6 @@ def test_an_attempt_is_counted_once_though_a_save_came_first(app: FastAPI, monke
 
 
 def test_what_is_stored_of_long_answers_is_what_is_counted(app_on_each_database: FastAPI) -> None:
-    """Every box full of emoji, in practice and in a class: no row takes more bytes than were charged for it."""
     classroom = Classroom(app_on_each_database, Policies(feedback="immediate"))
     (kim, browser), charged = classroom.join("Kim"), list[float]()
     storage, full = classroom.school.services.storage, dict.fromkeys(KEY, "🙂" * MAX_BOX_TEXT)
@@ -177,7 +166,6 @@ def test_what_is_stored_of_long_answers_is_what_is_counted(app_on_each_database:
 
 
 def test_half_a_character_can_be_stored(store: Store) -> None:
-    """A lone surrogate has no UTF-8, so that it stays escaped, and comes back as it was."""
     visitor = store.add_visitor()
     here = PracticeSheetKey(visitor.id, "sheet")
     save(store, here, {"a": "\ud800", "b": "🙂"})
@@ -187,7 +175,6 @@ def test_half_a_character_can_be_stored(store: Store) -> None:
 
 
 def test_the_disk_cannot_be_filled_with_models(app: FastAPI, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Padding of any kind is not kept, and after enough models a network has to wait: 429."""
     school = School(app)
     client = TestClient(app)
     labels = {str(number): "x" * 50 for number in range(5000)}
@@ -217,7 +204,6 @@ def test_the_disk_cannot_be_filled_with_models(app: FastAPI, monkeypatch: pytest
 
 
 def test_the_same_import_has_the_same_address_and_a_given_name_is_its_own(app: FastAPI) -> None:
-    """Nobody meets a name that somebody else gave; a model that an earlier version kept whole keeps its address."""
     school = School(app)
     store = school.store
     rude = import_config(store, CONFIG, "pasted", "Rude name")
@@ -232,7 +218,6 @@ def test_the_same_import_has_the_same_address_and_a_given_name_is_its_own(app: F
 
 
 def test_a_box_holds_no_more_than_can_be_read_twice(app: FastAPI) -> None:
-    """Ten thousand characters in a box: what is stored is cut."""
     client = TestClient(app)
     client.post("/sheet/save", data={**LLAMA_FORM, "queries.rows": "7" * 10_000, "version": "1"})
     with School(app).store.engine.connect() as connection:

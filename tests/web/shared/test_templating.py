@@ -17,7 +17,6 @@ MAX_LINE = 160
 
 
 def test_a_formula_has_its_symbols_in_italics_and_its_functions_upright(library: Library) -> None:
-    """Primes, subscripts and the raised T of a transposed matrix are set as on paper."""
     walk, head = library.variant("walk-llama-3.2-1b"), library.variant("letters-llama-7b")
     assert formula(formula_pieces(walk, "gate")) == "<i>R′</i> · <i>W</i><sub>gate</sub>"
     assert formula(formula_pieces(head, "scores")) == "<i>Q</i> · <i>K</i><sup>T</sup>"
@@ -25,7 +24,6 @@ def test_a_formula_has_its_symbols_in_italics_and_its_functions_upright(library:
 
 
 def test_a_hint_sets_letters_and_no_words_as_mathematics(library: Library) -> None:
-    """Neither the article A, nor words that code uses as names, nor the s of a genitive."""
     decode, head = library.variant("decode-gpt2"), library.variant("columns-qwen3-0.6b")
     in_code = replace(head, worksheet=replace(head.worksheet, notation="framework"))
     assert "s" in decode.typeset_letters
@@ -34,7 +32,6 @@ def test_a_hint_sets_letters_and_no_words_as_mathematics(library: Library) -> No
 
 
 def test_threads_that_ask_at_once_get_one_template() -> None:
-    """After a start a class asks in dozens of threads; each would compile the same template, a second for all."""
     environment, ready = template_environment.__wrapped__(), Barrier(8)
 
     def ask(_number: int) -> int:
@@ -46,13 +43,11 @@ def test_threads_that_ask_at_once_get_one_template() -> None:
 
 
 def test_no_template_turns_escaping_off() -> None:
-    """Jinja keeps that switch in an object that all threads share: turned off in one, it would be off in others."""
     for path in (PROJECT / "templates").rglob("*.html"):
         assert "autoescape" not in path.read_text(encoding="utf-8"), path.name
 
 
 def test_no_line_of_a_template_is_too_long() -> None:
-    """A tag that needs more has an attribute on each line; what is said in a long sentence goes into {% trans %}."""
     for path in (PROJECT / "templates").rglob("*.html"):
         lines = enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
         too_long = [number for number, line in lines if len(line) > MAX_LINE]
@@ -60,7 +55,6 @@ def test_no_line_of_a_template_is_too_long() -> None:
 
 
 def test_no_template_computes_or_asks_the_clock() -> None:
-    """No number is added, divided or summed up, and no time is asked for: page objects hold what is shown."""
     for path in (PROJECT / "templates").rglob("*.html"):
         tree = template_environment().parse(path.read_text(encoding="utf-8"))
         sums = tree.find_all((nodes.Add, nodes.Sub, nodes.Div, nodes.FloorDiv, nodes.Pow))
@@ -73,7 +67,6 @@ def test_no_template_computes_or_asks_the_clock() -> None:
 
 
 def test_markdown_of_an_author_becomes_only_elements_that_it_may_be() -> None:
-    """Everything else is escaped."""
     text = "A **b** *c* `<d>` $W_Q·x^2/sqrt(d)$ <img src=x>\n\n2. [e](javascript:f)"
     assert markdown(text) == (
         "<p>A <strong>b</strong> <em>c</em> <code>&lt;d&gt;</code> "

@@ -38,7 +38,6 @@ def routes(app: FastAPI) -> list[APIRoute]:
 
 
 def test_students_take_threads_of_classes_alone(app: FastAPI) -> None:
-    """Handlers and all that they depend on are coroutines, which FastAPI runs in none of the shared threads."""
     of_a_class = [route for route in routes(app) if route.path.startswith(OF_A_CLASS)]
     assert len(of_a_class) > 15
     shared = {
@@ -51,7 +50,6 @@ def test_students_take_threads_of_classes_alone(app: FastAPI) -> None:
 
 
 def test_what_waits_long_takes_threads_of_its_own(app: FastAPI) -> None:
-    """By the addresses that print, hash, run a head, or ask the Hub."""
     of_those = [route for route in routes(app) if route.path_format in SLOW]
     slow = [route for route in of_those if "." in route.path or "POST" in (route.methods or ())]
     assert len(slow) >= 9
@@ -59,7 +57,6 @@ def test_what_waits_long_takes_threads_of_its_own(app: FastAPI) -> None:
 
 
 def test_visitors_who_wait_for_torch_hold_up_no_class(client: TestClient, runner: FakeRunner) -> None:
-    """Others are told at once that too many wait; a student joins and opens a sheet meanwhile."""
     school = School(client.app)  # type: ignore[arg-type]
     course = school.course("Transformers", school.teacher())
     activity, (_, visitor) = school.activity(course), school.student(course, "Kim")
@@ -82,7 +79,6 @@ def test_visitors_who_wait_for_torch_hold_up_no_class(client: TestClient, runner
 def test_programs_that_find_no_place_are_told_at_once(
     client: TestClient, runner: FakeRunner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Though each of them may have another run, and the queue has room."""
     monkeypatch.setattr(School(client.app).services.programs, "_places", 1)  # type: ignore[arg-type]
     runner.gate.clear()
     with ThreadPoolExecutor(2) as threads:

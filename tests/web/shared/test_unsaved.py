@@ -92,10 +92,6 @@ class Tab:
 
 @given(data=st.data())
 def test_nothing_typed_is_lost_whatever_happens_on_the_way(script: Script, data: st.DataObject) -> None:
-    """Saves are lost, late or doubled, answers too, and tabs are closed and opened: at last all show the same.
-
-    Each box has the text that was last typed into it in one of the tabs, and none of that is unsaved any more.
-    """
     server, names, counter = Server(), map("tab{:05}".format, itertools.count()), itertools.count(1)
     storages = list[dict[str, Any]]([{}, {}])  # of two browsers
     tabs = [Tab(script, next(names), storage) for storage in (*storages, storages[0])]
@@ -135,7 +131,6 @@ def test_nothing_typed_is_lost_whatever_happens_on_the_way(script: Script, data:
 
 
 def test_what_was_saved_but_not_answered_covers_nothing_newer(script: Script) -> None:
-    """The answer to a save is lost and the tab closed; the next tab sends the edit again, under its old number."""
     server, storage = Server(), dict[str, Any]()
     closed, elsewhere = Tab(script, "closed01", storage), Tab(script, "phone001", {})
     closed.type_into("keys.rows", "old")
@@ -149,7 +144,6 @@ def test_what_was_saved_but_not_answered_covers_nothing_newer(script: Script) ->
 
 
 def test_an_answer_that_was_overtaken_changes_no_box(script: Script) -> None:
-    """The first of two answers comes last: it confirms its edit, and its texts are out of date."""
     server, tab, other = Server(), Tab(script, "laptop01", {}), Tab(script, "phone001", {})
     tab.type_into("keys.rows", "1")
     first = server.save(*tab.request())
@@ -191,7 +185,6 @@ def test_a_refusal_is_not_sent_again(script: Script, status: int, as_save: str, 
 
 
 def test_a_save_is_tried_again_ever_more_slowly(script: Script) -> None:
-    """1, 2, 4, 8, 16 and then 30 seconds; from the start after a success."""
     assert script("(globalThis.retries = new Retries(), Array.from({length: 7}, () => retries.next()))") == [
         *(1000, 2000, 4000, 8000, 16000),
         *(30000, 30000),
@@ -200,7 +193,6 @@ def test_a_save_is_tried_again_ever_more_slowly(script: Script) -> None:
 
 
 def test_three_bugs_of_the_server_in_a_row_are_enough(script: Script) -> None:
-    """An answer 503, or none, is no bug and may pass."""
     after = "(r => $0.map(status => (r.fail(status), r.isHopeless)))(new Retries())"
     assert script(after, [500, 500, 503, 500, 500, 500]) == [False] * 5 + [True]
     assert script(after, [500, 500, None, 500, 500]) == [False] * 5

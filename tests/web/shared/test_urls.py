@@ -44,7 +44,6 @@ def redirects(path: str, text: str) -> Iterator[str]:
 
 
 def test_the_examples_of_url_for() -> None:
-    """Path parameters go into the path, everything else into the query, both quoted."""
     assert url_for("home") == "/"
     assert url_for("openapi") == "/openapi.json"
     assert url_for("show_class_sheet", activity_id=3, number=1) == "/class/3/1"
@@ -54,14 +53,11 @@ def test_the_examples_of_url_for() -> None:
 
 @pytest.mark.parametrize(("name", "values"), [("no_such_route", {}), ("show_class_sheet", {"activity_id": 3})])
 def test_an_unknown_name_or_a_missing_parameter_is_refused(name: str, values: dict[str, object]) -> None:
-    """A broken link fails where it is written, not where somebody clicks it."""
     with pytest.raises(RouteNameError):
         url_for(name, **values)
 
 
 def test_no_two_routes_share_a_name() -> None:
-    """The second one would take the first one's links, so the app does not start with it."""
-
     def page() -> None: ...
 
     with pytest.raises(RouteNameError, match="page"):
@@ -69,12 +65,10 @@ def test_no_two_routes_share_a_name() -> None:
 
 
 def test_no_template_spells_an_address_out() -> None:
-    """Every link, form and request of a template goes through url_for or static_url."""
     assert [f"{path}: {found}" for path, text in texts("templates", "html") for found in ADDRESS.findall(text)] == []
 
 
 def test_no_handler_redirects_to_an_address_spelled_out() -> None:
-    """The same for RedirectResponse("/…") and RedirectResponse(f"/…")."""
     assert [place for path, text in texts("app/web", "py") for place in redirects(path, text)] == []
 
 
@@ -82,7 +76,6 @@ def test_no_handler_redirects_to_an_address_spelled_out() -> None:
     "path", sorted([*(PROJECT / "templates").rglob("*.html"), *(PROJECT / "app/web").rglob("*.py")])
 )
 def test_every_name_that_is_linked_to_exists(path: Path) -> None:
-    """A route that was renamed is renamed in every template and handler."""
     if path.name == "urls.py":
         return
     assert set(NAME.findall(path.read_text(encoding="utf-8"))) <= known_routes.keys()
@@ -98,7 +91,6 @@ def test_every_name_that_is_linked_to_exists(path: Path) -> None:
     ],
 )
 def test_the_network_of_a_client(host: str, network: str) -> None:
-    """One IPv4 address, or the /64 network of an IPv6 address."""
     assert client_network(Request({"type": "http", "client": (host, 50000)})) == network
 
 
@@ -123,7 +115,6 @@ def test_the_network_of_a_client(host: str, network: str) -> None:
 def test_people_are_sent_to_an_address_that_their_computers_can_open(
     monkeypatch: pytest.MonkeyPatch, host: str, listens_at: str, client: str, set_to: str, url: str, is_local: bool
 ) -> None:
-    """Where there is none, that is known."""
     monkeypatch.setattr(urls, "lan_addresses", lambda: ["192.0.2.2"])
     scope = {
         "type": "http", "scheme": "http", "path": "/", "query_string": b"", "headers": [(b"host", host.encode())],

@@ -12,7 +12,6 @@ from tests.helpers.sheet_form import LLAMA_FORM, filled
 
 
 def test_the_cookie_is_closed_to_scripts_and_other_sites(client: TestClient) -> None:
-    """HttpOnly and SameSite=Lax always, Secure where the page came over https; a mere visit sets none."""
     assert "set-cookie" not in client.get("/sheet").headers
     cookie = client.post("/sheet/save", data=LLAMA_FORM).headers["set-cookie"]
     assert cookie.startswith(VISITOR_COOKIE)
@@ -22,7 +21,6 @@ def test_the_cookie_is_closed_to_scripts_and_other_sites(client: TestClient) -> 
 
 
 def test_what_a_new_browser_sends_at_once_is_one_persons(client: TestClient) -> None:
-    """A save and a check are under way before either brought a cookie: whichever is last, the attempt is kept."""
     newcomer = Page(client.get("/sheet").text).find("input", name="form_secret")[0][0]["value"]
     assert Page(client.get("/sheet").text).find("input", name="form_secret")[0][0]["value"] != newcomer
     sent = {"check": filled(queries__columns="4096"), "save": filled(queries__columns="4096")}
@@ -41,7 +39,6 @@ def test_what_a_new_browser_sends_at_once_is_one_persons(client: TestClient) -> 
 
 
 def test_a_cookie_nobody_gave_out_is_a_new_visitor(client: TestClient) -> None:
-    """A made-up token finds no work, and saving gives another."""
     client.cookies.set(VISITOR_COOKIE, "made-up")
     assert client.get("/sheet").status_code == 200
     assert "made-up" not in client.post("/sheet/save", data=LLAMA_FORM).headers["set-cookie"]

@@ -90,7 +90,6 @@ def wait_for_live_view(teacher: httpx.Client, lesson: Lesson, joined: int, worki
 
 
 def test_whichever_worker_answers_it_is_one_class(server: Server) -> None:
-    """Saves come in at both; both live views agree; a session and a resume code of one are good at the other."""
     lesson = open_lesson(server)
     one, two = workers = server.workers()
     store = Store(server.database, server.folder)
@@ -116,7 +115,6 @@ def test_whichever_worker_answers_it_is_one_class(server: Server) -> None:
 
 
 def test_workers_that_cannot_start_are_not_started_for_ever(tmp_path: Path) -> None:
-    """As where the program was read from standard input: some tries, then it ends and says why."""
     values = {"DATA_DIR": str(tmp_path), "PORT": "0", "WORKERS": "2"}
     settings = {f"ATTENTION_SHAPES_{name}": value for name, value in values.items()}
     told = subprocess.run(
@@ -138,7 +136,6 @@ def test_workers_that_cannot_start_are_not_started_for_ever(tmp_path: Path) -> N
 
 
 def test_a_server_whose_workers_fail_to_start_ends_with_an_error(tmp_path: Path) -> None:
-    """As where their app raises as it starts: nothing is served, and whoever started it is told."""
     program = tmp_path / "program.py"
     program.write_text(
         "import sys\n"

@@ -13,7 +13,6 @@ from tests.helpers.school import Browser, Classroom
 
 
 def test_before_its_time_an_activity_waits(classroom: Classroom) -> None:
-    """Students may join, and are told when it opens; the sheet is not shown."""
     opens = datetime.now(UTC) + timedelta(hours=1)
     activity = classroom.school.activity(classroom.course, None, ("llama-7b",), "classic", Plan("Soon", opens_at=opens))
     _, browser = classroom.join()
@@ -23,7 +22,6 @@ def test_before_its_time_an_activity_waits(classroom: Classroom) -> None:
 
 
 def test_each_sheet_says_how_far_the_student_is(classroom: Classroom) -> None:
-    """New, begun after a save, checked after a check, handed in: in the list of an activity and above its sheets."""
     activity = classroom.school.activity(classroom.course, sheets=("llama-7b", "qwen2.5-0.5b"))
     _, browser = classroom.join()
 
@@ -39,7 +37,6 @@ def test_each_sheet_says_how_far_the_student_is(classroom: Classroom) -> None:
 
 
 def test_an_activity_with_one_sheet_and_no_ticket_opens_that_sheet(classroom: Classroom) -> None:
-    """Where there is one thing to do, nobody has to choose it; once it has closed it shows its own page."""
     activity = classroom.school.activity(classroom.course, sheets=("llama-7b",), ticket="")
     _, browser = classroom.join()
     assert browser.get(f"/class/{activity.id}").headers["location"] == f"/class/{activity.id}/1"
@@ -53,7 +50,6 @@ def closing_part(browser: Browser, address: str) -> str:
 
 
 def test_an_activity_says_when_it_closes_and_when_it_has(classroom: Classroom, clock: Clock) -> None:
-    """On every page of it, in the course's time zone, extra time included; afterwards that it has closed."""
     closes = datetime.now(UTC) + timedelta(minutes=20)
     activity = classroom.school.activity(classroom.course, plan=Plan("Week 3", closes_at=closes))
     kim, browser = classroom.join("Kim")
@@ -77,7 +73,6 @@ def test_an_activity_says_when_it_closes_and_when_it_has(classroom: Classroom, c
 
 
 def test_the_late_window_is_told(classroom: Classroom, clock: Clock) -> None:
-    """After the closing time the page can still be typed in, and says until when and that it counts as late."""
     plan = Plan("Week 3", policies=Policies(late_minutes=15), closes_at=datetime.now(UTC) + timedelta(minutes=5))
     activity = classroom.school.activity(classroom.course, plan=plan)
     _, browser = classroom.join()
@@ -88,7 +83,6 @@ def test_the_late_window_is_told(classroom: Classroom, clock: Clock) -> None:
 
 
 def test_who_joins_a_closed_activity_is_told(classroom: Classroom) -> None:
-    """Before they give a name, and on the page that welcomes them."""
     activity = end_activity(classroom.store, classroom.open().id)
     browser = classroom.school.browser()
     assert "has closed" in Page(browser.get(f"/join/{activity.join_code}").text).text("p", class_="banner")

@@ -25,7 +25,6 @@ def links_of(page: Page) -> list[str]:
 def test_an_example_is_there_where_the_activity_gives_hints_and_examples(
     classroom: Classroom, policies: dict[str, Any], status: int
 ) -> None:
-    """Never in an exam while it is open; once the answers are shown, always."""
     activity = classroom.open(**policies)
     _, browser = classroom.join()
     address = f"/class/{activity.id}/1/example"
@@ -38,7 +37,6 @@ def test_an_example_is_there_where_the_activity_gives_hints_and_examples(
 
 
 def test_what_is_tried_on_another_sheet_is_not_stored(classroom: Classroom) -> None:
-    """It is marked, and no attempt is made; the numbers are not those of the sheet."""
     activity = classroom.open()
     _, browser = classroom.join()
     press(browser, activity, "check", KEY)
@@ -50,7 +48,6 @@ def test_what_is_tried_on_another_sheet_is_not_stored(classroom: Classroom) -> N
 
 
 def test_an_example_is_about_no_model_of_the_activity(classroom: Classroom) -> None:
-    """Though another sheet of it may be the one most like this one: every seed gives another model."""
     activity = classroom.school.activity(classroom.course, Policies(), ("llama-7b", "qwen2.5-0.5b"))
     _, browser = classroom.join()
     for seed in range(1, 5):
@@ -60,7 +57,6 @@ def test_an_example_is_about_no_model_of_the_activity(classroom: Classroom) -> N
 
 
 def test_an_example_of_a_sheet_that_is_not_there_is_not_found(classroom: Classroom) -> None:
-    """The activity has one sheet."""
     activity = classroom.open()
     _, browser = classroom.join()
     assert browser.get(f"/class/{activity.id}/2/example").status_code == 404

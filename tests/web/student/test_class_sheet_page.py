@@ -26,7 +26,6 @@ def can_type(page: Page) -> bool:
 
 
 def test_a_sheet_is_saved_checked_and_handed_in(classroom: Classroom) -> None:
-    """Save keeps what was typed; check marks it; hand in of the same answers makes that attempt the one handed in."""
     activity = classroom.open()
     kim, browser = classroom.join()
     assert "<svg" in press(browser, activity, "save", HALF).text
@@ -47,7 +46,6 @@ def test_a_sheet_is_saved_checked_and_handed_in(classroom: Classroom) -> None:
 
 
 def test_misconceptions_are_kept_with_the_attempt(classroom: Classroom) -> None:
-    """Queries, keys and values as wide as the model: the misconception that explains the sheet is stored by its key."""
     activity = classroom.open()
     _, browser = classroom.join()
     wide = {**KEY, "queries.columns": "4096", "keys.columns": "4096", "values.columns": "4096"}
@@ -59,7 +57,6 @@ def test_misconceptions_are_kept_with_the_attempt(classroom: Classroom) -> None:
 
 @pytest.mark.parametrize("what", ["check", "hand-in"])
 def test_a_request_that_is_sent_again_stores_once(classroom: Classroom, what: str) -> None:
-    """The same form three times is one attempt; the same form with other answers is another."""
     activity = classroom.open(max_attempts=2)
     _, browser = classroom.join()
     for _ in range(3):
@@ -84,7 +81,6 @@ def test_attempts_are_limited(classroom: Classroom) -> None:
 
 
 def test_hints_are_given_where_the_activity_has_them(classroom: Classroom) -> None:
-    """On what was checked, without costing an attempt; 409 before a check, and where there are none."""
     _, browser = classroom.join()
     wide = {**KEY, "queries.columns": "4096", "keys.columns": "4096", "values.columns": "4096"}
     activity, without = classroom.open(max_attempts=3), classroom.open(hints=False)
@@ -100,7 +96,6 @@ def test_hints_are_given_where_the_activity_has_them(classroom: Classroom) -> No
 
 
 def test_without_hints_a_drawing_says_nothing_of_what_does_not_fit(classroom: Classroom) -> None:
-    """Nor that a number differs from a length which the sheet does not ask for, until the activity is closed."""
     policies = Policies(hints=False, feedback="after_close")
     activity = classroom.school.activity(classroom.course, policies, ("decode-gpt2",))
     _, browser = classroom.join()
@@ -118,7 +113,6 @@ def test_without_hints_a_drawing_says_nothing_of_what_does_not_fit(classroom: Cl
 def test_a_right_row_says_why_where_hints_are_given(
     classroom: Classroom, policies: dict[str, Any], while_open: int
 ) -> None:
-    """A reason next to a right answer may tell another one; once the activity is closed, every row has its reason."""
     activity = classroom.open(**policies)
     _, browser = classroom.join()
     half = {**HALF, "scores.rows": "100", "scores.columns": "100"}
@@ -129,7 +123,6 @@ def test_a_right_row_says_why_where_hints_are_given(
 
 
 def test_under_exam_conditions_nothing_helps_until_the_activity_closes(classroom: Classroom) -> None:
-    """Marks alone: no drawing, also when saving, no nudge, diagnosis, hint or run; all of that after closing."""
     activity = classroom.open(exam=True, run="before")
     _, browser = classroom.join()
     wide = {**KEY, "queries.columns": "4096", "keys.columns": "4096", "values.columns": "4096"}
@@ -150,7 +143,6 @@ def test_under_exam_conditions_nothing_helps_until_the_activity_closes(classroom
 
 @pytest.mark.parametrize("hints", [True, False])
 def test_what_does_not_fit_is_said_where_there_are_hints(classroom: Classroom, hints: bool) -> None:
-    """Keys of another width than the queries': drawn in any case, said only where hints are given, or after closing."""
     activity = classroom.open(hints=hints)
     _, browser = classroom.join()
     for what in ("save", "check"):
@@ -162,7 +154,6 @@ def test_what_does_not_fit_is_said_where_there_are_hints(classroom: Classroom, h
 
 @pytest.mark.parametrize("shown", [True, False])
 def test_a_worksheet_may_have_no_hints_drawing_or_mismatches(classroom: Classroom, shown: bool) -> None:
-    """Whatever the activity gives; a save then answers with no drawing either."""
     content, answers = classroom.open().content, {**KEY, "keys.columns": "4096"}
     item = content.items[0]
     quiet = replace(item, worksheet={**item.worksheet, **dict.fromkeys(("show_hints", "show_drawing"), shown)})
@@ -177,7 +168,6 @@ def test_a_worksheet_may_have_no_hints_drawing_or_mismatches(classroom: Classroo
 
 
 def test_two_pages_merge_box_by_box(classroom: Classroom) -> None:
-    """A check marks what both have typed, and its answer has what the other page saved; refused is told as closed."""
     activity = classroom.open()
     _, browser = classroom.join()
     press(browser, activity, "save", {"keys.rows": "7"}, edits="keys.rows:pageone1:1")
@@ -197,7 +187,6 @@ def test_two_pages_merge_box_by_box(classroom: Classroom) -> None:
 
 @pytest.mark.parametrize("what", ["check", "hand-in"])
 def test_a_box_mended_on_one_device_counts_where_the_other_hands_in(classroom: Classroom, what: str) -> None:
-    """The laptop shows the old text and has nothing new to say; sent again, its form is still the same request."""
     activity = classroom.open()
     _, browser = classroom.join()
     typed = {**KEY, "keys.rows": "7"}
@@ -210,7 +199,6 @@ def test_a_box_mended_on_one_device_counts_where_the_other_hands_in(classroom: C
 
 
 def test_handing_in_while_a_check_is_under_way_hands_in(classroom: Classroom, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The check of the same form is stored between the moments when handing in looks for an attempt and stores one."""
     activity = classroom.open()
     _, browser = classroom.join()
     checks = [{**KEY, "form_id": "one-and-the-same"}]
@@ -226,7 +214,6 @@ def test_handing_in_while_a_check_is_under_way_hands_in(classroom: Classroom, mo
 
 
 def test_a_closed_sheet_shows_the_answers_that_count(classroom: Classroom) -> None:
-    """Not those of a later save, where the activity auto-submits no drafts."""
     activity = classroom.open(auto_submit=False)
     _, browser = classroom.join()
     press(browser, activity, "hand-in", KEY)
@@ -240,7 +227,6 @@ def test_a_closed_sheet_shows_the_answers_that_count(classroom: Classroom) -> No
 
 
 def test_a_form_says_which_sheet_it_was_sent_from(classroom: Classroom) -> None:
-    """Then the draft is read with the student; a form of another version, or with anything else, is merged as well."""
     activity = classroom.open()
     _, browser = classroom.join()
     [sheet] = Page(browser.get(f"/class/{activity.id}/1").text).find("input", name="sheet")
@@ -266,7 +252,6 @@ def test_a_form_says_which_sheet_it_was_sent_from(classroom: Classroom) -> None:
 def test_marks_are_shown_when_the_rules_say(
     classroom: Classroom, feedback: str, checked: str | None, handed_in: str | None, closed: str | None
 ) -> None:
-    """After a check, after handing in, after closing: the mark of a wrong box, or none; "your work" agrees."""
     activity = classroom.open(feedback=feedback)
     _, browser = classroom.join()
 
@@ -293,7 +278,6 @@ def test_marks_are_shown_when_the_rules_say(
 def test_a_run_which_shows_the_answers_needs_marks_that_may_be_seen(
     classroom: Classroom, feedback: str, run: str, at_first: bool, handed_in: bool
 ) -> None:
-    """Button and request alike: a wrong box handed in opens no way to the answers before the marks are shown."""
     activity = classroom.open(feedback=feedback, run=run)
     _, browser = classroom.join()
 
@@ -313,7 +297,6 @@ def test_a_run_which_shows_the_answers_needs_marks_that_may_be_seen(
 def test_a_drawing_tells_no_right_number_from_a_wrong_one_before_marks_are_shown(
     classroom: Classroom, feedback: str
 ) -> None:
-    """128, 127 and 129 columns of the queries, of which one is right: colours, names and words but for the number."""
     activity = classroom.open(feedback=feedback)
     _, browser = classroom.join()
 
@@ -332,7 +315,6 @@ def test_a_drawing_tells_no_right_number_from_a_wrong_one_before_marks_are_shown
 
 
 def test_answers_come_after_closing_and_not_before(classroom: Classroom) -> None:
-    """The page holds no right number of a box that was not typed, until the activity has closed."""
     activity = classroom.open()
     _, browser = classroom.join()
     press(browser, activity, "hand-in", HALF)
@@ -344,7 +326,6 @@ def test_answers_come_after_closing_and_not_before(classroom: Classroom) -> None
 
 
 def test_what_follows_is_worth_the_share_of_the_activity(classroom: Classroom) -> None:
-    """One mistake carried through the sheet: with a share of nothing and of all, the score differs by those boxes."""
     carried = {blank: "50" if text == "100" else text for blank, text in KEY.items()}
     scores = list[float]()
     for number, share in enumerate((0.0, 1.0)):
@@ -359,9 +340,6 @@ def test_what_follows_is_worth_the_share_of_the_activity(classroom: Classroom) -
 def test_what_was_on_its_way_is_auto_submitted_before_anything_is_shown(
     classroom: Classroom, clock: Clock, by_button: bool
 ) -> None:
-    """For half a minute after the button or the closing time: work is kept, no page can be typed in, none has answers
-    or marks; then 409 for save, check, hand in and ticket, and marks and answers on the page.
-    """
     activities = [classroom.open(feedback=feedback) for feedback in ("immediate", "after_close")]
     (_, browser), (_, late) = classroom.join(), classroom.join("Late")
     for activity in activities:
@@ -391,7 +369,6 @@ def test_what_was_on_its_way_is_auto_submitted_before_anything_is_shown(
 
 
 def test_extra_time_and_the_late_window_keep_a_page_open_longer(classroom: Classroom, clock: Clock) -> None:
-    """Kim has ten minutes more, and everybody five to be late in: who is late is stored, and answers wait for Kim."""
     activity = classroom.open(feedback="after_close", late_minutes=5)
     (kim, of_kim), (_, of_lee) = classroom.join("Kim"), classroom.join("Lee")
     classroom.store.activities.close(activity, clock.now)
@@ -416,7 +393,6 @@ def test_extra_time_and_the_late_window_keep_a_page_open_longer(classroom: Class
 
 
 def test_each_student_may_have_numbers_of_their_own(classroom: Classroom) -> None:
-    """Five students have two lengths at least, each always the same, and a sheet is marked by its own."""
     activity = classroom.open(variants="per_student")
     lengths = list[str]()
     for number in range(5):
@@ -433,7 +409,6 @@ def test_each_student_may_have_numbers_of_their_own(classroom: Classroom) -> Non
 
 
 def test_both_lengths_of_a_cross_attention_sheet_are_a_students_own(classroom: Classroom) -> None:
-    """Queries have a row for each token of the decoder, keys one for each of the encoder, as the page says them."""
     activity = classroom.school.activity(classroom.course, Policies("per_student"), ("cross-t5-small",), "")
     for number in range(4):
         _, browser = classroom.join(f"S{number}")
@@ -448,7 +423,6 @@ def test_both_lengths_of_a_cross_attention_sheet_are_a_students_own(classroom: C
 
 
 def test_a_student_sees_their_own_work_alone(classroom: Classroom) -> None:
-    """Two students of one activity: neither page holds what the other typed."""
     activity = classroom.open()
     _, kim = classroom.join("Kim")
     _, lou = classroom.join("Lou")
@@ -459,7 +433,6 @@ def test_a_student_sees_their_own_work_alone(classroom: Classroom) -> None:
 
 
 def test_without_script_the_forms_work(classroom: Classroom) -> None:
-    """A plain form gets the whole page, a script the sheet alone."""
     activity = classroom.open()
     _, browser = classroom.join()
     assert press(browser, activity, "check", HALF).text.startswith("<!doctype html>")
@@ -476,7 +449,6 @@ def blue_buttons(text: str) -> list[str]:
 
 
 def test_one_button_leads_through_the_activity(classroom: Classroom) -> None:
-    """Check until all is right, then hand in, then the next sheet, the exit ticket, and at last the student's work."""
     activity = classroom.school.activity(classroom.course)
     _, browser = classroom.join()
     first, second = f"/class/{activity.id}/1", f"/class/{activity.id}/2"
@@ -492,7 +464,6 @@ def test_one_button_leads_through_the_activity(classroom: Classroom) -> None:
 
 
 def test_where_marks_come_later_the_button_is_hand_in(classroom: Classroom) -> None:
-    """There is nothing to check; once it is handed in, the button leads on."""
     activity = classroom.open(feedback="after_close")
     _, browser = classroom.join()
     assert blue_buttons(browser.get(f"/class/{activity.id}/1").text) == ["Hand in"]
@@ -501,7 +472,6 @@ def test_where_marks_come_later_the_button_is_hand_in(classroom: Classroom) -> N
 
 @pytest.mark.parametrize("script", [True, False])
 def test_empty_boxes_are_asked_about(classroom: Classroom, script: bool) -> None:
-    """The page's own button asks and only saves; the button it then offers hands in as it is."""
     activity = classroom.open()
     _, browser = classroom.join()
     browser.headers.update(SCRIPT if script else {})
@@ -534,7 +504,6 @@ def opened_form(browser: Browser, activity: Activity) -> dict[str, str]:
 def test_rules_that_change_under_an_open_page_are_told_first(
     classroom: Classroom, verb: str, change: dict[str, Any], said: str
 ) -> None:
-    """The sheet comes back as typed with the new rules, saved and no attempt; sent again from there, it counts."""
     activity = classroom.open()
     _, browser = classroom.join()
     form = opened_form(browser, activity)
@@ -552,7 +521,6 @@ def test_rules_that_change_under_an_open_page_are_told_first(
 
 
 def test_each_button_leads_to_an_address_that_says_the_same_on_reload(classroom: Classroom) -> None:
-    """Without script: checked, hinted, asked about empty boxes, handed in; a redirect each, no attempt on reload."""
     activity = classroom.open()
     _, browser = classroom.join()
     seen = []
@@ -571,7 +539,6 @@ def test_each_button_leads_to_an_address_that_says_the_same_on_reload(classroom:
 
 
 def test_an_address_cannot_claim_what_was_not_done(classroom: Classroom) -> None:
-    """Nothing handed in, nothing checked: no sentence about the first, and no hint."""
     activity = classroom.open()
     _, browser = classroom.join()
     page = Page(browser.get(f"/class/{activity.id}/1?result=handed-in&hint=2").text)
@@ -579,7 +546,6 @@ def test_an_address_cannot_claim_what_was_not_done(classroom: Classroom) -> None
 
 
 def test_rules_that_touch_no_promise_interrupt_nobody(classroom: Classroom) -> None:
-    """Hints that are switched off, or another title, leave an open page as it is."""
     activity = classroom.open()
     _, browser = classroom.join()
     form = opened_form(browser, activity)
@@ -590,7 +556,6 @@ def test_rules_that_touch_no_promise_interrupt_nobody(classroom: Classroom) -> N
 
 
 def test_without_script_a_refused_press_gives_back_what_was_typed(classroom: Classroom, clock: Clock) -> None:
-    """After closing a plain form comes back (409) with the text in its boxes; a script keeps the page it is on."""
     activity = end_activity(classroom.store, classroom.open().id)
     _, browser = classroom.join()
     clock.pass_minutes(1)
@@ -607,7 +572,6 @@ def test_without_script_a_refused_press_gives_back_what_was_typed(classroom: Cla
 
 
 def test_before_it_opens_a_refused_press_shows_no_sheet(classroom: Classroom) -> None:
-    """The answer to a form that is sent too early is a sentence without a box."""
     opens = datetime.now(UTC) + timedelta(hours=1)
     activity = classroom.school.activity(classroom.course, plan=Plan("Soon", opens_at=opens))
     _, browser = classroom.join()
@@ -617,7 +581,6 @@ def test_before_it_opens_a_refused_press_shows_no_sheet(classroom: Classroom) ->
 
 
 def test_a_drawing_that_is_kept_follows_the_rules_of_its_activity(classroom: Classroom) -> None:
-    """The same answers in two activities, and after the rules have changed: each save is drawn as the rules say now."""
     named, hidden = classroom.open(feedback="immediate"), classroom.open(feedback="after_hand_in")
     _, browser = classroom.join()
 
@@ -637,7 +600,6 @@ def test_a_drawing_that_is_kept_follows_the_rules_of_its_activity(classroom: Cla
 def test_a_check_takes_four_statements(
     classroom: Classroom, policies: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """On a sheet that was saved before: it reads, saves, adds the attempt, and reads how far the student is."""
     activity = classroom.open(**policies)
     _, browser = classroom.join()
     press(browser, activity, "save", {"keys.rows": "7"}, edits="keys.rows:pageone1:1")

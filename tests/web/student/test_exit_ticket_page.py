@@ -21,7 +21,6 @@ from tests.helpers.school import Browser, Classroom
 
 @pytest.mark.parametrize("anonymous", [True, False])
 def test_an_exit_ticket_is_handed_in_once(classroom: Classroom, anonymous: bool) -> None:
-    """The page says whether names are kept; what is kept agrees; a second one, or the same again, changes nothing."""
     activity = classroom.open(ticket_anonymous=anonymous)
     kim, browser = classroom.join()
     page = Page(browser.get(f"/class/{activity.id}/ticket").text)
@@ -43,7 +42,6 @@ def test_an_exit_ticket_is_handed_in_once(classroom: Classroom, anonymous: bool)
 
 
 def test_an_activity_can_be_an_exit_ticket_alone(classroom: Classroom) -> None:
-    """Then it opens with the ticket; one without a ticket has none."""
     alone = classroom.school.activity(classroom.course, sheets=())
     without = classroom.school.activity(classroom.course, sheets=("llama-7b",), ticket="")
     _, browser = classroom.join()
@@ -60,7 +58,6 @@ def ticket_form(browser: Browser, activity: Activity) -> dict[str, str]:
 
 
 def test_anonymity_that_was_promised_is_not_taken_away(classroom: Classroom) -> None:
-    """The rule changes with the form open: it comes back as typed, says so, and only the second press stores a name."""
     activity = classroom.open(ticket_anonymous=True)
     kim, browser = classroom.join()
     form = {**ticket_form(browser, activity), "answer-muddiest": "why √d?"}
@@ -79,7 +76,6 @@ def test_anonymity_that_was_promised_is_not_taken_away(classroom: Classroom) -> 
 
 
 def test_an_answer_to_a_question_that_is_no_longer_asked_comes_back(classroom: Classroom) -> None:
-    """The instructor chose another ticket meanwhile: what was written is on the page, to copy; nothing is stored."""
     activity = classroom.open()
     _, browser = classroom.join()
     form = {**ticket_form(browser, activity), "answer-muddiest": "why √d?"}
@@ -93,7 +89,6 @@ def test_an_answer_to_a_question_that_is_no_longer_asked_comes_back(classroom: C
 
 
 def test_after_the_ticket_there_is_a_way_on(classroom: Classroom) -> None:
-    """To the first sheet that is not handed in, and to the student's work; a page without a next step is a dead end."""
     activity = classroom.school.activity(classroom.course)
     _, browser = classroom.join()
     browser.post(f"/class/{activity.id}/ticket", data={"answer-muddiest": "why?"})
@@ -105,7 +100,6 @@ def test_after_the_ticket_there_is_a_way_on(classroom: Classroom) -> None:
 
 @pytest.mark.parametrize("anonymous", [True, False])
 def test_every_kind_of_question_is_handed_in_and_counted(classroom: Classroom, anonymous: bool) -> None:
-    """What students choose is stored exactly, the teacher's page counts it beside the free texts, and so does a CSV."""
     activity = open_own_ticket(classroom, anonymous=anonymous)
     for name, answers in (("Kim", ANSWERS), ("Lou", {**ANSWERS, "answer-pace": "5", "answer-clear": "Queries; keys"})):
         browser = classroom.join(name)[1]
@@ -139,7 +133,6 @@ def test_every_kind_of_question_is_handed_in_and_counted(classroom: Classroom, a
 def test_answers_that_do_not_suffice_come_back_as_typed(
     classroom: Classroom, changes: dict[str, Any], marked: list[str]
 ) -> None:
-    """A sentence beside each question that needs one, and above when too few were picked; nothing is stored."""
     activity = open_own_ticket(classroom)
     _, browser = classroom.join()
     answers = {name: value for name, value in {**ANSWERS, **changes}.items() if value is not None}
@@ -163,7 +156,6 @@ def test_answers_that_do_not_suffice_come_back_as_typed(
 
 
 def test_a_question_that_changes_its_kind_keeps_earlier_answers(classroom: Classroom) -> None:
-    """Options that the question no longer has are listed as texts, and stay what students chose."""
     activity = open_own_ticket(classroom)
     _, browser = classroom.join()
     browser.post(f"/class/{activity.id}/ticket", data={**ticket_form(browser, activity), **ANSWERS})

@@ -29,7 +29,6 @@ def repair_boxes(page: Page) -> set[str]:
 
 
 def test_a_choice_is_saved_marked_and_locked(classroom: Classroom) -> None:
-    """The row for the repair opens with the first check; once closed, what was chosen alone is sent again."""
     activity = classroom.school.activity(classroom.course, None, ("bug-one-head",))
     _, browser = classroom.join()
     address = f"/class/{activity.id}/1"
@@ -53,7 +52,6 @@ def test_a_choice_is_saved_marked_and_locked(classroom: Classroom) -> None:
 def test_a_repair_that_no_check_can_open_is_on_the_page_and_the_teacher_is_told(
     classroom: Classroom, policies: Policies, opens_at_once: bool
 ) -> None:
-    """Nobody could come back to it; its blanks tell the line, so the overview says what to choose instead."""
     activity = classroom.school.activity(classroom.course, policies, ("bug-one-head", "llama-7b"))
     _, browser = classroom.join()
     assert repair_boxes(Page(browser.get(f"/class/{activity.id}/1").text)) == (REPAIR if opens_at_once else set())
@@ -62,7 +60,6 @@ def test_a_repair_that_no_check_can_open_is_on_the_page_and_the_teacher_is_told(
 
 
 def test_a_class_is_seen_to_suspect_lines(classroom: Classroom) -> None:
-    """Each line with how many chose it, in drafts and in attempts, without which is right."""
     activity = classroom.school.activity(classroom.course, None, ("bug-one-head",))
     for name, line, what in (("Kim", "5", "save"), ("Noor", "5", "check"), ("Ana", "4", "check"), ("Bo", "", "check")):
         _, browser = classroom.join(name)

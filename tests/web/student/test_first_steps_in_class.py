@@ -25,7 +25,6 @@ def reasons(page: Page) -> int:
 
 
 def test_a_student_gets_a_step_for_each_right_one_and_hands_all_of_them_in(classroom: Classroom) -> None:
-    """What is typed further down, as in another tab, is never hidden; all steps are one sheet with one mark."""
     activity = classroom.school.activity(classroom.course, None, ("first-steps",))
     _, browser = classroom.join()
     page = Page(browser.get(f"/class/{activity.id}/1").text)
@@ -52,7 +51,6 @@ def test_a_student_gets_a_step_for_each_right_one_and_hands_all_of_them_in(class
 def test_all_questions_are_shown_where_nobody_could_go_on_from_one_to_the_next(
     classroom: Classroom, policies: Policies
 ) -> None:
-    """With three attempts, or marks that come later; without a word on what is right."""
     activity = classroom.school.activity(classroom.course, policies, ("first-steps",))
     _, browser = classroom.join()
     page = Page(browser.get(f"/class/{activity.id}/1").text)

@@ -26,7 +26,6 @@ def add_to_roster(classroom: Classroom, *lines: str) -> None:
 
 
 def test_whoever_has_the_code_does_not_see_the_roster(classroom: Classroom) -> None:
-    """Neither a name nor a number, before four letters are typed; then a few names, and none where many would fit."""
     add_to_roster(classroom, "Kim Lee, 17", "Lou Ray, 18", *(f"Anna {chr(97 + i)}., {i}" for i in range(6)))
     path = f"/join/{classroom.open().join_code}"
     browser = classroom.school.browser()
@@ -47,7 +46,6 @@ def test_whoever_has_the_code_does_not_see_the_roster(classroom: Classroom) -> N
 
 
 def test_classmates_are_mentioned_only_where_a_roster_has_names_to_suggest(classroom: Classroom) -> None:
-    """Without a roster, or once everybody on it has joined, no name is suggested to anybody."""
     path = f"/join/{classroom.open().join_code}"
 
     def mentioned() -> bool:
@@ -63,7 +61,6 @@ def test_classmates_are_mentioned_only_where_a_roster_has_names_to_suggest(class
 
 
 def test_names_are_not_suggested_without_end(classroom: Classroom) -> None:
-    """Who would list a roster sees nothing of that course after a while; a student still joins by name."""
     add_to_roster(classroom, "Kim Lee, 17")
     path = f"/join/{classroom.open().join_code}"
     browser, limits = classroom.school.browser(), classroom.school.services.limits
@@ -76,7 +73,6 @@ def test_names_are_not_suggested_without_end(classroom: Classroom) -> None:
 
 
 def test_names_are_not_listed_by_the_form_either_once_they_are_no_longer_suggested(classroom: Classroom) -> None:
-    """It asks for the full name, with which the student joins; somebody else joins under the name that was typed."""
     add_to_roster(classroom, "Kim Lee, 17")
     path = f"/join/{classroom.open().join_code}"
     limits = classroom.school.services.limits
@@ -98,7 +94,6 @@ def test_names_are_not_listed_by_the_form_either_once_they_are_no_longer_suggest
 def test_a_network_brings_only_so_many_new_names(
     app_on_each_database: FastAPI, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Who is on the roster, has joined or comes from elsewhere is let in; a refused form keeps its name."""
     monkeypatch.setattr(rate_limits, "NEW_NAMES_PER_HOUR", 2)
     classroom = Classroom(app_on_each_database, sheets=None)
     add_to_roster(classroom, "Kim Lee, 17")
@@ -121,7 +116,6 @@ def test_a_network_brings_only_so_many_new_names(
 
 
 def test_a_similar_name_is_asked_about_before_anybody_joins(classroom: Classroom) -> None:
-    """Also without script: who types a part of a name on the roster may take that name, or join under their own."""
     add_to_roster(classroom, "Kim Lee, 17", "Kim Ray, 18")
     path = f"/join/{classroom.open().join_code}"
     asked = Page(classroom.school.browser().post(path, data={"name": "Kim"}).text)
@@ -134,7 +128,6 @@ def test_a_similar_name_is_asked_about_before_anybody_joins(classroom: Classroom
 
 
 def test_two_students_of_one_name_are_asked_which_they_are(classroom: Classroom) -> None:
-    """By their numbers, which the page does not tell; also once one of the two has joined."""
     add_to_roster(classroom, "Alex Smith, 1020", "Alex Smith, 1021")
     path = f"/join/{classroom.open().join_code}"
     typed = {"name": "alex smith"}
@@ -152,7 +145,6 @@ def test_two_students_of_one_name_are_asked_which_they_are(classroom: Classroom)
 
 
 def test_a_student_picks_a_name_works_and_comes_back(classroom: Classroom) -> None:
-    """From a list; the resume code is shown in that browser alone, also on reload, and opens the work in another."""
     add_to_roster(classroom, "Kim Lee, 17", "Lou Ray, 18")
     activity = classroom.open(names_listed=True)
     first, second, third = (classroom.school.browser() for _ in range(3))
@@ -175,7 +167,6 @@ def test_a_student_picks_a_name_works_and_comes_back(classroom: Classroom) -> No
 
 @pytest.mark.parametrize(("on_roster", "typed"), [("علی\u200cرضا", "علی\u200cرضا"), ("José Müller", "José Müller")])
 def test_a_name_is_found_on_the_roster_however_it_is_composed(classroom: Classroom, on_roster: str, typed: str) -> None:
-    """Joiners, and accents that a keyboard sends as letters of their own, make no second student."""
     add_to_roster(classroom, f"{on_roster}, 17")
     typed = unicodedata.normalize("NFD", typed)
     classroom.school.browser().post(f"/join/{classroom.open().join_code}", data={"name": typed})
@@ -184,7 +175,6 @@ def test_a_name_is_found_on_the_roster_however_it_is_composed(classroom: Classro
 
 
 def test_a_name_that_cannot_be_seen_joins_nobody(classroom: Classroom) -> None:
-    """It comes back like an empty one; and with something invisible in it, a name on the roster is that name."""
     add_to_roster(classroom, "Kim Lee, 17")
     path = f"/join/{classroom.open().join_code}"
     for name in ("\u3164", "\u2800 \u2800", "\ufe0f", "\u115f\u1160"):
@@ -195,7 +185,6 @@ def test_a_name_that_cannot_be_seen_joins_nobody(classroom: Classroom) -> None:
 
 
 def test_a_name_of_ones_own_will_do(classroom: Classroom) -> None:
-    """Without a roster any name joins, once; without a name nobody does; markup stays text."""
     activity = classroom.open()
     assert classroom.school.browser().post(f"/join/{activity.join_code}", data={"name": " "}).status_code == 422
     answer = classroom.school.browser().post(
@@ -209,7 +198,6 @@ def test_a_name_of_ones_own_will_do(classroom: Classroom) -> None:
 
 @pytest.mark.parametrize("known", [False, True], ids=["a new browser", "a browser that has practised"])
 def test_joining_pressed_twice_is_one_student(app_on_each_database: FastAPI, known: bool) -> None:
-    """Four times the same form at the same moment: one student, one code, one browser; another form is another Kim."""
     classroom = Classroom(app_on_each_database, sheets=None)
     path = f"/join/{classroom.open().join_code}"
     visitor = classroom.store.add_visitor() if known else None
@@ -235,7 +223,6 @@ def test_joining_pressed_twice_is_one_student(app_on_each_database: FastAPI, kno
 
 
 def test_a_second_activity_of_the_course_knows_the_student(classroom: Classroom) -> None:
-    """Its code offers to go on under the same name."""
     classroom.open()
     other = classroom.open()
     kim, browser = classroom.join()
@@ -246,10 +233,6 @@ def test_a_second_activity_of_the_course_knows_the_student(classroom: Classroom)
 
 
 def test_codes_cannot_be_guessed_quickly(classroom: Classroom) -> None:
-    """After three hundred wrong join or resume codes of one address, all but three sent before, it has to wait: 429.
-
-    The right codes of that address, which may be a whole campus, pass all the same; a wrong code stores nothing.
-    """
     activity = classroom.open()
     kim, _ = classroom.join()
     codes = {"join": activity.join_code, "resume": classroom.store.roster.renew_code(kim)}
@@ -274,13 +257,11 @@ def test_codes_cannot_be_guessed_quickly(classroom: Classroom) -> None:
 
 @pytest.mark.parametrize("code", ["", "\x00", "é" * 50, "A" * 10_000, "../..", "AAAAAA"])
 def test_what_is_no_code_gets_a_sentence(classroom: Classroom, code: str) -> None:
-    """Never more than that."""
     assert classroom.school.browser().post("/join", data={"code": code}).status_code == 404
     assert classroom.school.browser().post("/resume", data={"code": code}).status_code == 422
 
 
 def test_a_freed_name_can_be_taken_again(classroom: Classroom) -> None:
-    """The instructor frees it: the browser that sat there is out, and another can pick it, with the work."""
     activity = classroom.open()
     kim, browser = classroom.join()
     press(browser, activity, "check", HALF)
@@ -292,7 +273,6 @@ def test_a_freed_name_can_be_taken_again(classroom: Classroom) -> None:
 
 
 def test_part_of_a_name_of_somebody_who_has_joined_makes_nobody_new_unasked(classroom: Classroom) -> None:
-    """“Amara” where Amara Sample has joined: a question that doesn't name her, and a button for whoever is new."""
     activity = classroom.activity = classroom.open()
     classroom.student("Amara Sample")
     browser, roster = classroom.school.browser(), classroom.store.roster

@@ -9,7 +9,6 @@ from tests.helpers.school import Classroom
 
 
 def test_a_student_signs_out_with_a_resume_code_in_hand(classroom: Classroom) -> None:
-    """The form shows a new one when asked; afterwards the browser knows nobody, and the code opens the work again."""
     activity = classroom.open()
     kim, browser = classroom.join()
     press(browser, activity, "save", HALF)
@@ -28,7 +27,6 @@ def test_a_student_signs_out_with_a_resume_code_in_hand(classroom: Classroom) ->
 
 
 def test_another_course_of_the_browser_stays(classroom: Classroom) -> None:
-    """Then the browser is still known, and its drafts are dropped only by the page that follows on signing out."""
     kim, browser = classroom.join()
     second = classroom.school.course("Another", classroom.teacher)
     visitor = classroom.visitors[kim.id]

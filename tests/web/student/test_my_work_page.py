@@ -11,10 +11,6 @@ from tests.helpers.school import Classroom
 
 
 def test_a_new_resume_code_is_shown_and_voids_the_old_one(classroom: Classroom) -> None:
-    """It stands beside the student's own course, also after a reload, and opens their work in another browser.
-
-    A student who joins in this browser next does not see it.
-    """
     classroom.open()
     kim, browser = classroom.join()
     pages = [Page(browser.post(f"/mine/{kim.id}/code", follow_redirects=True).text) for _ in range(2)]
@@ -32,7 +28,6 @@ def test_a_new_resume_code_is_shown_and_voids_the_old_one(classroom: Classroom) 
 
 
 def test_an_activity_that_waits_names_no_sheet(classroom: Classroom) -> None:
-    """Joined before the time: the activity is on the page, what it asks is not, nor in answer to an early ticket."""
     opens = datetime.now(UTC) + timedelta(hours=1)
     plan = Plan("Soon", opens_at=opens)
     activity = classroom.school.activity(classroom.course, None, ("llama-7b",), "classic", plan)
@@ -46,7 +41,6 @@ def test_an_activity_that_waits_names_no_sheet(classroom: Classroom) -> None:
 
 
 def test_what_is_saved_is_told_from_what_is_handed_in(classroom: Classroom) -> None:
-    """Not started, saved, checked, handed in: each sheet says which, since a draft alone counts for nothing."""
     activity = classroom.open()
     _, browser = classroom.join()
     browser.get(f"/class/{activity.id}")

@@ -57,7 +57,6 @@ def sat(tmp_path: Path) -> Iterator[Sat]:
 
 @pytest.mark.parametrize("verb", ["save", "hand-in", "check"])
 def test_a_locked_database_is_told_and_the_same_request_works_later(sat: Sat, verb: str) -> None:
-    """503 with Retry-After and a sentence while another process holds the file; afterwards it is kept once."""
     other = sqlite3.connect(sat.file, isolation_level=None)
     other.execute("BEGIN EXCLUSIVE")
     refused = sat.browser.post(f"{sat.path}/{verb}", data=FORM)
@@ -73,7 +72,6 @@ def test_a_locked_database_is_told_and_the_same_request_works_later(sat: Sat, ve
 
 
 def test_writers_do_not_wait_for_ever_behind_one_that_is_held_up(sat: Sat, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever has waited in the queue too long is told as if the database were locked, and the queue goes on."""
     monkeypatch.setattr(queries, "WRITE_LOCK_TIMEOUT_S", 0.05)
     store = sat.school.store
     with store._write_lock:
@@ -83,7 +81,6 @@ def test_writers_do_not_wait_for_ever_behind_one_that_is_held_up(sat: Sat, monke
 
 @pytest.mark.parametrize("verb", ["save", "hand-in"])
 def test_a_full_disk_is_told_and_what_was_kept_stays(sat: Sat, verb: str) -> None:
-    """503 where SQLite may have no further page; the older draft stays, and the new one is kept when there is room."""
     assert sat.browser.post(f"{sat.path}/save", data=FORM).status_code == 200
     with sqlite3.connect(sat.file) as database:  # the migrations leave free pages, which would take it in
         database.execute("VACUUM")

@@ -31,9 +31,6 @@ def last_answers(store: Store, activity: Activity) -> dict[str, str]:
 
 
 def test_two_devices_keep_what_is_written_beside_what_is_typed(classroom: Classroom) -> None:
-    """A telephone writes while a laptop types: each box has its last text, lines end as on every system, and an
-    answer is cut where the field ends.
-    """
     activity = open_with_questions(classroom)
     _, browser = classroom.join()
     where = f"/class/{activity.id}/1/save"
@@ -51,9 +48,6 @@ def test_two_devices_keep_what_is_written_beside_what_is_typed(classroom: Classr
 
 @pytest.mark.parametrize("exam", [False, True])
 def test_an_answer_is_handed_in_and_not_marked(classroom: Classroom, exam: bool) -> None:
-    """No box, no mark, no point: the sheet is 14 of 14 with or without it. A form without script sends it whole, and
-    the student reads it after handing in and after closing; the grader knows no such box.
-    """
     activity = open_with_questions(classroom, exam=exam)
     _, browser = classroom.join()
     said = "<textarea> & “K”\n\n= N × d_h"
@@ -75,9 +69,6 @@ def test_an_answer_is_handed_in_and_not_marked(classroom: Classroom, exam: bool)
 
 
 def test_an_answer_after_the_last_check_is_not_lost(classroom: Classroom) -> None:
-    """With no attempt left the boxes are locked and the questions are not: what is written goes to the last attempt,
-    whose marks stay, until that is handed in.
-    """
     activity = open_with_questions(classroom, max_attempts=1)
     _, browser = classroom.join()
     press(browser, activity, "check", HALF)
@@ -94,7 +85,6 @@ def test_an_answer_after_the_last_check_is_not_lost(classroom: Classroom) -> Non
 
 
 def test_handing_in_what_was_checked_brings_the_answer_along(classroom: Classroom) -> None:
-    """The same boxes and a new answer make no second attempt."""
     activity = open_with_questions(classroom)
     _, browser = classroom.join()
     press(browser, activity, "check", KEY)
@@ -104,7 +94,6 @@ def test_handing_in_what_was_checked_brings_the_answer_along(classroom: Classroo
 
 
 def test_an_answer_alone_is_auto_submitted_when_the_activity_closes(classroom: Classroom) -> None:
-    """It counts as work, with no point; spaces alone, and nothing at all, are none. Live counts and regrading go on."""
     activity = open_with_questions(classroom)
     for name, said in {"Kim": "It is one head.", "Lou": " \n ", "Mia": ""}.items():
         _, browser = classroom.join(name)

@@ -23,7 +23,6 @@ from tests.helpers.sent_form import SentForm
 
 
 def test_another_teachers_exit_ticket_is_refused(classroom: Classroom) -> None:
-    """Instead of being left out in silence: the form comes back with a sentence beside the exit tickets."""
     eve = classroom.school.teacher()
     hers = classroom.store.materials.add("ticket", eve, eve, classroom.school.services.tickets["classic"].settings)
     answer = classroom.instructor.post(f"/courses/{classroom.course.id}/activities", data={**FORM, "ticket": hers.key})
@@ -50,7 +49,6 @@ def test_another_teachers_exit_ticket_is_refused(classroom: Classroom) -> None:
     ],
 )
 def test_a_form_that_cannot_be_used_comes_back(classroom: Classroom, change: dict[str, Any], sentence: str) -> None:
-    """422, one sentence, and everything typed still there; nothing is made."""
     answer = classroom.instructor.post(f"/courses/{classroom.course.id}/activities", data={**FORM, **change})
     assert answer.status_code == 422
     page = Page(answer.text)
@@ -60,7 +58,6 @@ def test_a_form_that_cannot_be_used_comes_back(classroom: Classroom, change: dic
 
 
 def test_times_are_those_of_the_course(classroom: Classroom) -> None:
-    """Ten o'clock in Berlin on the last day of March is eight in UTC, and the form shows ten again."""
     form = {**FORM, "opens": "2026-03-31T10:00", "closes": "2026-03-31T11:30"}
     made = classroom.instructor.post(f"/courses/{classroom.course.id}/activities", data=form)
     [activity] = classroom.store.activities.of_course(classroom.course)
@@ -76,7 +73,6 @@ def opened_form(classroom: Classroom, activity: Activity) -> dict[str, Any]:
 
 
 def test_saving_a_form_from_before_leaves_a_closed_activity_closed(classroom: Classroom, clock: Clock) -> None:
-    """The teacher closes it in the presenter view, students see the answers, and then the title is corrected."""
     activity = classroom.open(feedback="after_close")
     form = opened_form(classroom, activity)
     classroom.instructor.post(f"/activities/{activity.id}/close", data={"back": "progress"})
@@ -94,7 +90,6 @@ def test_saving_a_form_from_before_leaves_a_closed_activity_closed(classroom: Cl
 def test_times_that_open_a_closed_activity_again_are_asked_about(
     classroom: Classroom, clock: Clock, change: dict[str, list[str]]
 ) -> None:
-    """With the warning of the button, everything typed still there and nothing stored; a tick says that it is meant."""
     activity = classroom.open()
     classroom.instructor.post(f"/activities/{activity.id}/close")
     clock.pass_minutes(1)
@@ -118,7 +113,6 @@ def test_times_that_open_a_closed_activity_again_are_asked_about(
 
 
 def test_a_form_from_before_does_not_open_what_is_just_closing(classroom: Classroom, clock: Clock) -> None:
-    """Somebody typed a later closing time while another closed it: asked once, also after other buttons were used."""
     activity = classroom.open()
     form = {**opened_form(classroom, activity), "closes": ["2099-01-01T10:00"]}
     classroom.instructor.post(f"/activities/{activity.id}/close")
@@ -132,7 +126,6 @@ def test_a_form_from_before_does_not_open_what_is_just_closing(classroom: Classr
 
 
 def test_of_two_teachers_neither_undoes_what_the_other_changed(app_on_each_database: FastAPI) -> None:
-    """Each has the form open and changes something else; also where one saves while the other's form is being read."""
     classroom = Classroom(app_on_each_database, sheets=None)
     activity = classroom.school.activity(classroom.course)
     address, second = f"/activities/{activity.id}", classroom.school.teacher("bo@example.org", classroom.course)
@@ -151,7 +144,6 @@ def test_of_two_teachers_neither_undoes_what_the_other_changed(app_on_each_datab
 def test_a_form_is_read_again_if_the_activity_is_closed_meanwhile(
     app_on_each_database: FastAPI, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Another teacher closes it in the middle of the request: it stays closed, and the title is saved."""
     classroom = Classroom(app_on_each_database)
     form, seen = opened_form(classroom, classroom.activity), list[str]()
 
@@ -169,7 +161,6 @@ def test_a_form_is_read_again_if_the_activity_is_closed_meanwhile(
 
 
 def test_a_time_that_clocks_show_twice_stays_the_one_it_was(classroom: Classroom) -> None:
-    """The second half past two of a night in October, with seconds that the form does not show."""
     activity = classroom.open()
     closes = datetime(2099, 10, 25, 1, 30, 17, tzinfo=UTC)
     classroom.store.activities.change(activity, replace(activity.plan, closes_at=closes))
@@ -183,7 +174,6 @@ def test_a_time_that_clocks_show_twice_stays_the_one_it_was(classroom: Classroom
     ("time", "zone"), [("9998-12-31T23:59", "Pacific/Kiritimati"), ("1900-01-01T00:00", "Pacific/Niue")]
 )
 def test_pages_show_the_furthest_times(classroom: Classroom, time: str, zone: str) -> None:
-    """With the longest late window, and after the course has moved to the other end of the world."""
     course = f"/courses/{classroom.course.id}"
     form = {**FORM, "closes": time, "late_minutes": "10080"}
     address = classroom.instructor.post(f"{course}/activities", data=form).headers["location"]
@@ -198,7 +188,6 @@ def test_pages_show_the_furthest_times(classroom: Classroom, time: str, zone: st
 
 
 def test_a_later_edit_makes_a_new_revision(classroom: Classroom) -> None:
-    """Another worksheet is seen from then on, and what was answered stays; a new title alone is no revision."""
     activity = classroom.open()
     _, kim = classroom.join()
     press(kim, activity, "check", HALF)
@@ -219,7 +208,6 @@ def chosen_order(text: str) -> list[str]:
 
 
 def test_worksheets_are_put_in_order_without_saving(classroom: Classroom) -> None:
-    """The buttons show the form again with everything typed in it."""
     address = f"/courses/{classroom.course.id}/activities"
     sheets = {**FORM, "title": "", "worksheet": ["llama-7b", "qwen2.5-0.5b", "decode-gpt2"], "tokens.decode-gpt2": "12"}
     for button, order in (
@@ -236,7 +224,6 @@ def test_worksheets_are_put_in_order_without_saving(classroom: Classroom) -> Non
 
 
 def test_students_get_the_model_and_the_length_that_were_chosen(classroom: Classroom) -> None:
-    """Also an imported model, found by its address; the answers are graded by it, and the overview names it."""
     config = {"model_type": "llama", "hidden_size": 96, "num_attention_heads": 4, "num_hidden_layers": 2,
               "intermediate_size": 200, "vocab_size": 500, "max_position_embeddings": 512}  # fmt: skip
     imported = import_config(classroom.store, config, "pasted", "Our tiny model")
@@ -261,7 +248,6 @@ def test_students_get_the_model_and_the_length_that_were_chosen(classroom: Class
 
 @pytest.mark.parametrize("text", ["nonsense", "/models/cfg-00000000000000000000"])
 def test_an_imported_model_that_is_not_there_is_said(classroom: Classroom, text: str) -> None:
-    """Beside the field, and the form is as it was, the field too: also where another one cannot be saved."""
     form, address = {**FORM, "import": text}, f"/courses/{classroom.course.id}/activities"
     answer = Page(classroom.instructor.post(address, data={**form, "arrange": "import"}).text)
     assert "no imported model" in answer.text("p", class_="problem")
@@ -270,7 +256,6 @@ def test_an_imported_model_that_is_not_there_is_said(classroom: Classroom, text:
 
 
 def test_half_a_surrogate_pair_is_no_worksheet(classroom: Classroom) -> None:
-    """A form in UTF-7 can spell one, which no page can show: it is refused as any other unknown key."""
     part = '--b\r\nContent-Disposition: form-data; name="{}"\r\n\r\n{}\r\n'
     fields = {**FORM, "worksheet": "+2AA-"}
     body = "".join(part.format(name, text) for name, text in fields.items()) + "--b--\r\n"
@@ -282,7 +267,6 @@ def test_half_a_surrogate_pair_is_no_worksheet(classroom: Classroom) -> None:
 
 
 def test_a_form_offers_so_many_imported_models(classroom: Classroom) -> None:
-    """One more is not said to be missing: there is no room for it."""
     key = classroom.store.keep_model("One more", SMALL_LLAMA, "pasted").key
     others = [f"cfg-{number:020}" for number in range(MAX_IMPORTED)]
     form = {**FORM, "arrange": "import", "import": key, "imported": others}
@@ -311,7 +295,6 @@ def offered(page: Page) -> dict[str, list[str]]:
 
 
 def test_own_worksheets_stand_beside_the_librarys(classroom: Classroom) -> None:
-    """The course's and the teacher's under their headings, nobody else's; students get them, and they stay frozen."""
     of_course = worksheet_material(classroom, classroom.course, "A head of ours")
     mine = worksheet_material(classroom, classroom.teacher, "A head of mine")
     worksheet_material(classroom, classroom.school.teacher(), "Another teacher’s")
@@ -329,7 +312,6 @@ def test_own_worksheets_stand_beside_the_librarys(classroom: Classroom) -> None:
 
 
 def test_a_newer_version_is_used_where_the_form_asks_for_it(classroom: Classroom) -> None:
-    """It is said beside the worksheet that changed; a save without the tick leaves what students have."""
     first, second = (worksheet_material(classroom, classroom.course, title) for title in ("First", "Second"))
     sheets = {**FORM, "worksheet": [first.key, second.key]}
     classroom.instructor.post(f"/courses/{classroom.course.id}/activities", data=sheets)
@@ -347,7 +329,6 @@ def test_a_newer_version_is_used_where_the_form_asks_for_it(classroom: Classroom
 
 
 def test_the_lists_are_narrowed_by_a_search(classroom: Classroom) -> None:
-    """By a button, or Enter in its field, with everything typed still there; nothing is saved. Case does not matter."""
     address = f"/courses/{classroom.course.id}/activities"
     name = "One bidirectional head of BERT base"
     for pressed in ({"arrange": "search"}, {"by": "enter", "searched": ""}):
@@ -363,7 +344,6 @@ def test_the_lists_are_narrowed_by_a_search(classroom: Classroom) -> None:
 
 
 def test_a_length_over_the_context_is_remarked(classroom: Classroom) -> None:
-    """Beside the worksheet, and it is no error: the config of LLaMA 7B states 2048."""
     form = {**FORM, "tokens.llama-7b": "3000", "arrange": "add"}
     page = Page(classroom.instructor.post(f"/courses/{classroom.course.id}/activities", data=form).text)
     assert "2048" in " ".join(text for _, text in page.find("p", class_="remark"))
@@ -371,14 +351,12 @@ def test_a_length_over_the_context_is_remarked(classroom: Classroom) -> None:
 
 @pytest.mark.parametrize(("sheet", "warned"), [("bug-one-head", True), ("llama-7b", False)])
 def test_a_repair_that_tells_the_line_is_pointed_out(classroom: Classroom, sheet: str, warned: bool) -> None:
-    """Before anything is saved, whatever the policies are: these can still change on the same page."""
     form = {**FORM, "worksheet": sheet, "arrange": "add"}
     page = Page(classroom.instructor.post(f"/courses/{classroom.course.id}/activities", data=form).text)
     assert bool(page.find("p", class_="about-repair")) is warned
 
 
 def test_a_newer_exit_ticket_is_used_where_the_form_asks_for_it(classroom: Classroom) -> None:
-    """It is said beside the exit tickets; what cannot be used any more is named with the reason."""
     content = {"title": "Go", "instruction": "Pick.", "questions": [{"key": "why", "text": "Why?"}]}
     own = classroom.store.materials.add("ticket", classroom.course, classroom.teacher, content)
     classroom.store.materials.add("ticket", classroom.teacher, classroom.teacher, {"title": "Broken"})
@@ -399,7 +377,6 @@ def test_a_newer_exit_ticket_is_used_where_the_form_asks_for_it(classroom: Class
 
 
 def test_looking_at_a_worksheet_leaves_the_form(classroom: Classroom) -> None:
-    """Every link in the form opens in a tab of its own, so that what is typed stays."""
     activity = classroom.open()
     for address in (f"/courses/{classroom.course.id}/activities/new", f"/activities/{activity.id}/edit"):
         html = classroom.get(address)
@@ -409,7 +386,6 @@ def test_looking_at_a_worksheet_leaves_the_form(classroom: Classroom) -> None:
 
 
 def test_a_worksheet_leads_from_its_page_into_a_new_activity(classroom: Classroom) -> None:
-    """One of the course, and one of the teacher's own; a key that there isn't is none."""
     settings = classroom.school.library.worksheets["llama-7b"].settings
     for owner in (classroom.course, classroom.teacher):
         own = classroom.store.materials.add("worksheet", owner, classroom.teacher, settings)

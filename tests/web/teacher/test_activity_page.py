@@ -21,7 +21,6 @@ from tests.helpers.school import Classroom
 
 
 def test_an_activity_is_made_opened_and_closed(classroom: Classroom, clock: Clock) -> None:
-    """The form makes a draft; opening lets students in with the code and its picture; closing ends it."""
     made = classroom.instructor.post(f"/courses/{classroom.course.id}/activities", data=FORM)
     page = Page(classroom.instructor.get(made.headers["location"]).text)
     assert page.text("h1") == "Week 3"
@@ -48,7 +47,6 @@ def test_an_activity_is_made_opened_and_closed(classroom: Classroom, clock: Cloc
 
 @pytest.mark.parametrize("view", ["", "/live", "/present", "/present?view=progress"])
 def test_an_address_that_only_this_computer_can_open_is_not_given_to_students(classroom: Classroom, view: str) -> None:
-    """Neither as text to type nor as a QR code; what to do about it is said in its place."""
     activity = classroom.open()
     path, browser = f"/activities/{activity.id}", classroom.instructor
     for host, is_local in (("localhost:8000", True), ("192.0.2.2:8000", False)):
@@ -62,7 +60,6 @@ def test_an_address_that_only_this_computer_can_open_is_not_given_to_students(cl
 
 
 def test_closing_says_who_is_working_and_can_be_announced(classroom: Classroom, clock: Clock) -> None:
-    """Kim has typed and not handed in; closing in five minutes keeps the activity open until then."""
     activity = classroom.open()
     kim, browser = classroom.join()
     address = f"/activities/{activity.id}"
@@ -89,7 +86,6 @@ def test_closing_says_who_is_working_and_can_be_announced(classroom: Classroom, 
 
 
 def test_work_that_cannot_be_handed_in_is_not_waited_for(classroom: Classroom) -> None:
-    """What a merge kept aside, and what is left of questions that were asked before, when everything else is in."""
     classroom.activity, answers = classroom.open(), dict.fromkeys(KEY, "7")
     kim, twice = classroom.student(), classroom.student("Kim Lee")
     classroom.send(kim, "save", answers)
@@ -111,7 +107,6 @@ def test_work_that_cannot_be_handed_in_is_not_waited_for(classroom: Classroom) -
 def test_what_another_teacher_saves_while_it_is_opened_stays(
     classroom: Classroom, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A new title, saved after the request was let in; and an activity that is deleted then is not found."""
     form = {**FORM, "closes": "2020-01-01T10:00"}
     address = classroom.instructor.post(f"/courses/{classroom.course.id}/activities", data=form).headers["location"]
     [draft, *_] = classroom.store.activities.of_course(classroom.course)
@@ -132,7 +127,6 @@ def test_what_another_teacher_saves_while_it_is_opened_stays(
 
 
 def test_extra_time_is_given_to_one_student_and_taken_away(classroom: Classroom) -> None:
-    """For a student of the course and a number of minutes alone; else a sentence, and nothing is stored."""
     (kim, _), activity = classroom.join(), classroom.open()
     address, store = f"/activities/{activity.id}", classroom.store.activities
 

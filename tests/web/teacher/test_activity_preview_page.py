@@ -74,7 +74,6 @@ def shown(page: Page) -> dict[str, Any]:
 def test_the_preview_shows_what_a_student_gets(
     classroom: Classroom, policies: dict[str, Any], presses: list[tuple[str, dict[str, str]]]
 ) -> None:
-    """The same buttons with the same texts, under each policy, and after the activity has closed; nothing is stored."""
     activity = classroom.open(**policies)
     before = rows_in_tables(classroom.store)
     previewed = [shown(preview(classroom, activity, *presses[:count])) for count in range(1, len(presses) + 1)]
@@ -89,7 +88,6 @@ def test_the_preview_shows_what_a_student_gets(
 
 @pytest.mark.parametrize("policies", [{}, LATER], ids=["checked", "marks later"])
 def test_a_misconception_fills_the_sheet_in(classroom: Classroom, policies: dict[str, Any]) -> None:
-    """Each that shows is offered; the sheet is checked at once where students can, with what they are told."""
     activity = classroom.open(**policies)
     page = preview(classroom, activity)
     offered = {attributes["value"] for attributes, _ in page.find("option") if attributes["value"]}
@@ -105,7 +103,6 @@ def test_a_misconception_fills_the_sheet_in(classroom: Classroom, policies: dict
 
 
 def test_an_example_leads_back_to_the_preview(classroom: Classroom) -> None:
-    """Where students may see one, with other numbers than the sheet; where they may not, there is none."""
     activity = classroom.open()
     address = f"/activities/{activity.id}/preview/1"
     [link] = [a["href"] for a, _ in preview(classroom, activity).find("a") if "/example" in a["href"]]
@@ -119,7 +116,6 @@ def test_an_example_leads_back_to_the_preview(classroom: Classroom) -> None:
 
 
 def test_all_of_an_activity_can_be_looked_at(classroom: Classroom) -> None:
-    """A draft's sheets in order and its ticket, handed in and all; before and after, every table has the same rows."""
     school = classroom.school
     activity = school.activity(classroom.course)
     school.store.activities.set_state(activity, "draft")
@@ -146,7 +142,6 @@ def page_of(classroom: Classroom, address: str) -> Page:
 
 
 def test_individual_numbers_are_those_of_a_made_up_student(classroom: Classroom) -> None:
-    """They stay while one student is looked at; another has others; there is no such choice where all have the same."""
     activity = classroom.school.activity(classroom.course, Policies(variants="per_student"))
     address = f"/activities/{activity.id}/preview/1"
     numbers = {
@@ -160,7 +155,6 @@ def test_individual_numbers_are_those_of_a_made_up_student(classroom: Classroom)
 
 @pytest.mark.parametrize("carried", ["[", "7", '[["x"]]', '[[{"queries.rows": 3, "no": 1}, 1]]', "[" * 5000])
 def test_what_a_form_cannot_have_carried_is_left_out(classroom: Classroom, carried: str) -> None:
-    """The sheet is shown, whatever stands in the hidden field."""
     activity = classroom.open()
     response = classroom.instructor.post(
         f"/activities/{activity.id}/preview/1/check", data={**HALF, "carried": carried}, headers=SCRIPT
@@ -171,7 +165,6 @@ def test_what_a_form_cannot_have_carried_is_left_out(classroom: Classroom, carri
 
 
 def test_an_own_worksheet_is_previewed_as_it_is_now(classroom: Classroom) -> None:
-    """A draft has the version saved last; its open question and own misconception are there, and typed text stays."""
     misconception = {"name": "Doubled", "boxes": {"queries.columns": "2*d_h"}, "question": "Two heads?",
                      "explanation": "One head has $d_h$ columns."}  # fmt: skip
     content = {"title": "Ours", "topic": "single-head", "model": "llama-7b", "tokens": 40, "rows": ["queries", "keys"]}

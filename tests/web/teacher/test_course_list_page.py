@@ -9,7 +9,6 @@ from tests.helpers.school import Classroom, School
 
 
 def test_a_new_course_is_in_the_list_of_whoever_added_it(app: FastAPI) -> None:
-    """With its instructor, who lands on its page; archived courses are listed apart."""
     school = School(app)
     ada, bo = school.teacher(), school.teacher()
     browser = school.browser(teacher=ada)
@@ -22,7 +21,6 @@ def test_a_new_course_is_in_the_list_of_whoever_added_it(app: FastAPI) -> None:
 
 
 def test_a_form_that_cannot_be_used_comes_back_as_typed(app: FastAPI) -> None:
-    """Without a title, or with a time zone that does not exist."""
     classroom = Classroom(app, sheets=None)
     for form in ({"title": "", "zone": "UTC"}, {"title": "Algebra", "zone": "Europe/Atlantis"}):
         refused = classroom.instructor.post("/courses", data=form)

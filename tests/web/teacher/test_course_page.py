@@ -16,7 +16,6 @@ def classroom(app: FastAPI) -> Classroom:
 
 
 def test_settings_are_changed_or_refused(classroom: Classroom) -> None:
-    """Title and time zone are stored; what cannot be used is said and comes back as typed, and nothing changes."""
     path = f"/courses/{classroom.course.id}"
     assert classroom.instructor.post(path, data={"title": "Attention", "zone": "UTC"}).status_code == 303
     refused = classroom.instructor.post(path, data={"title": "Heads", "zone": "Nowhere"})
@@ -30,7 +29,6 @@ def test_settings_are_changed_or_refused(classroom: Classroom) -> None:
 
 
 def test_a_long_roster_has_pages(classroom: Classroom) -> None:
-    """Of 101 students the last is on the second page, which is open; the count is of all."""
     classroom.store.roster.add_students(classroom.course, [(f"Student {n:03}", None) for n in range(101)])
     address = f"/courses/{classroom.course.id}"
     first, second = (Page(classroom.instructor.get(address, params={"page": page}).text) for page in ("", "2"))
@@ -56,7 +54,6 @@ def test_the_last_instructor_stays(classroom: Classroom) -> None:
 
 
 def test_an_invitation_needs_an_address(classroom: Classroom) -> None:
-    """Its link is shown to whoever made it, also on reload; what is no e-mail address comes back to be corrected."""
     path = f"/courses/{classroom.course.id}/staff"
     refused = classroom.instructor.post(path, data={"email": "nobody", "role": "assistant"})
     assert refused.status_code == 422

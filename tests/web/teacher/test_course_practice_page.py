@@ -45,7 +45,6 @@ def kept(classroom: Classroom, student: Student) -> str | None:
 
 
 def test_students_practise_what_their_course_does(classroom: Classroom) -> None:
-    """An own sheet, to nobody else; told before anything is kept; its staff sees it, and the export has it."""
     own = own_worksheet(classroom)
     kim, browser = classroom.join("Kim")
     alone, sheet = next_sheet_for(browser)
@@ -94,7 +93,6 @@ def students_csv(classroom: Classroom) -> list[list[str]]:
 
 
 def test_ending_practice_deletes_how_far_students_were(classroom: Classroom) -> None:
-    """So does taking a student off the roster; afterwards practice is everybody's own again."""
     kim, browser = classroom.join("Kim")
     assert start(classroom, topics=("costs",)) == 303
     page, sheet = next_sheet_for(browser)
@@ -111,7 +109,6 @@ def test_ending_practice_deletes_how_far_students_were(classroom: Classroom) -> 
 
 
 def test_what_cannot_be_practised_is_said(classroom: Classroom) -> None:
-    """Nothing at all, what another course has, and tokens as columns: 422 with the ticks still there."""
     columns = classroom.store.materials.add(
         "worksheet", classroom.course, classroom.teacher, {**OWN, "tokens_are": "columns"}
     )
@@ -122,7 +119,6 @@ def test_what_cannot_be_practised_is_said(classroom: Classroom) -> None:
 
 
 def test_a_worksheet_that_has_lost_its_model_is_named(classroom: Classroom) -> None:
-    """By its title, in another sentence than one that has tokens as columns."""
     problems = set[str]()
     for change in ({"model": "cfg-" + "0" * 20}, {"tokens_are": "columns"}):
         own = classroom.store.materials.add("worksheet", classroom.course, classroom.teacher, {**OWN, **change})
@@ -135,7 +131,6 @@ def test_a_worksheet_that_has_lost_its_model_is_named(classroom: Classroom) -> N
 
 
 def test_an_own_worksheet_that_was_removed_is_left_out(classroom: Classroom) -> None:
-    """Where nothing else is left to practise, students practise on their own."""
     own = own_worksheet(classroom)
     _, browser = classroom.join()
     start(classroom, own.key)

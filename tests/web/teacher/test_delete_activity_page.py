@@ -12,7 +12,6 @@ from tests.helpers.school import Classroom
 
 
 def test_an_activity_goes_with_its_work_once_its_title_is_typed(app_on_each_database: FastAPI) -> None:
-    """The page counts what goes; another title deletes nothing; the course's log still says what went."""
     classroom = classroom_with_tickets(app_on_each_database, anonymous=False)
     kim = classroom.student("Kim the Second")
     classroom.hand_in(kim, {"input.rows": "100"})
@@ -37,7 +36,6 @@ def test_an_activity_goes_with_its_work_once_its_title_is_typed(app_on_each_data
 
 
 def test_a_duplicate_is_a_draft_with_another_code(app: FastAPI) -> None:
-    """Content and rules are those of the original, whose students have no work in it."""
     classroom = MarkedClassroom(app)
     classroom.hand_in(classroom.student("Kim"), {"input.rows": "100"})
     with classroom.instructor as browser:
@@ -50,7 +48,6 @@ def test_a_duplicate_is_a_draft_with_another_code(app: FastAPI) -> None:
 
 
 def test_a_duplicate_in_another_course_needs_nothing_of_the_first(app: FastAPI) -> None:
-    """It has the chosen model and length and an own sheet, which stays after a save, though the course lacks it."""
     classroom = Classroom(app, sheets=None)
     school, ada = classroom.school, classroom.teacher
     sheet = {"title": "A head of ours", "topic": "single-head", "model": "llama-7b", "tokens": 40, "rows": ["queries"]}
@@ -73,7 +70,6 @@ def test_a_duplicate_in_another_course_needs_nothing_of_the_first(app: FastAPI) 
 
 
 def test_a_duplicate_goes_only_where_the_teacher_may_add_activities(classroom: Classroom) -> None:
-    """Not into somebody else's course or none (404), nor into an archived one (409), and into none by an assistant."""
     school, activity = classroom.school, classroom.open()
     strange, archived = school.course("Strange", school.teacher()), school.course("Archived", classroom.teacher)
     school.store.courses.archive(archived)

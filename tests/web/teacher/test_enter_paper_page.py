@@ -92,7 +92,6 @@ def all_text(page: Page) -> str:
 
 
 def test_a_line_becomes_an_attempt_that_was_handed_in_once(app_on_each_database: FastAPI) -> None:
-    """On both databases: answers, marks, sizes and arrival are there, and sending the same again adds nothing."""
     classroom = PaperClassroom(app_on_each_database)
     for _ in range(2):
         classroom.enter(f"1017: {RIGHT}\r\nlou ray: {WIDE_TEXT}\n")
@@ -109,7 +108,6 @@ def test_a_line_becomes_an_attempt_that_was_handed_in_once(app_on_each_database:
 
 
 def test_the_attempt_is_in_the_results_and_in_the_exports(app: FastAPI) -> None:
-    """In the table of students, on the student's page, in the CSV of attempts, and in the gradebook for Moodle."""
     classroom = PaperClassroom(app)
     classroom.enter(f"1017: {WIDE_TEXT}")
     results = classroom.get(f"{classroom.path}/results")
@@ -127,7 +125,6 @@ def test_the_attempt_is_in_the_results_and_in_the_exports(app: FastAPI) -> None:
 
 
 def test_the_page_shows_marks_and_who_is_in(app: FastAPI) -> None:
-    """The marks stand beside the name, the roster says who is still missing, and a second sending says so."""
     classroom = PaperClassroom(app)
     assert "Enter paper answers" in classroom.get(classroom.path)
     page = classroom.enter(f"1017: {WIDE_TEXT}")
@@ -143,7 +140,6 @@ def test_the_page_shows_marks_and_who_is_in(app: FastAPI) -> None:
 
 
 def test_lines_that_are_not_clear_come_back_and_the_others_are_stored(app: FastAPI) -> None:
-    """Unknown and ambiguous names, no answers, too many: a sentence each, and every such line is still there."""
     classroom = PaperClassroom(app)
     unclear = [f"Nobody: {RIGHT}", f"Kim: {RIGHT}", "1018:", f"1018: {RIGHT} 7", RIGHT]
     page = classroom.enter("\n".join([unclear[0], f"1017: {RIGHT}", *unclear[1:]]), 422)
@@ -161,7 +157,6 @@ def test_lines_that_are_not_clear_come_back_and_the_others_are_stored(app: FastA
 
 
 def test_who_is_meant_can_be_chosen(app: FastAPI) -> None:
-    """From the list beside the line; somebody of another course cannot be."""
     classroom, other = PaperClassroom(app), PaperClassroom(app)
     fox, stranger = classroom.listed("Kim Fox"), other.listed("Kim Fox")
     classroom.enter(f"Kim: {RIGHT}", 422, label="Kim", who=str(stranger.id))
@@ -171,7 +166,6 @@ def test_who_is_meant_can_be_chosen(app: FastAPI) -> None:
 
 
 def test_a_model_that_only_a_paper_had_stays_when_the_library_has_it_no_longer(app: FastAPI) -> None:
-    """It is kept in the activity, as the models are that its sheets draw from."""
     classroom = PaperClassroom(app)
     code, key = classroom.code_and_key("llama-7b", 96, "gpt2-xl")
     classroom.enter(f"Kim Lee {code}: {key}")
@@ -184,7 +178,6 @@ def test_a_model_that_only_a_paper_had_stays_when_the_library_has_it_no_longer(a
 
 
 def test_codes_that_fit_nothing_here_are_told(app: FastAPI) -> None:
-    """Of another worksheet, of none, mistyped: for one line and for all, and nothing is stored."""
     classroom = PaperClassroom(app)
     code, right = classroom.code_and_key("qwen2.5-0.5b", 33)
     page = classroom.enter(f"1017 {code}: {right}\n1018: {RIGHT}", 422)
@@ -199,7 +192,6 @@ def test_codes_that_fit_nothing_here_are_told(app: FastAPI) -> None:
 
 
 def test_without_a_code_students_have_the_numbers_of_their_screen(app: FastAPI) -> None:
-    """Where variants differ by student, each line is marked with its student's own."""
     classroom = PaperClassroom(app, Policies(variants="per_student"))
     library = classroom.school.library
     names = ("Kim Lee", "Lou Ray")
@@ -211,7 +203,6 @@ def test_without_a_code_students_have_the_numbers_of_their_screen(app: FastAPI) 
 
 
 def test_paper_with_other_numbers_leaves_the_screen_alone(app: FastAPI) -> None:
-    """What the student types there stays, and is not marked with the paper's marks; the paper counts in the results."""
     classroom = PaperClassroom(app)
     mo = classroom.student("Mo")
     sheet = classroom.sheet_path
@@ -246,7 +237,6 @@ def test_paper_with_other_numbers_leaves_the_screen_alone(app: FastAPI) -> None:
 def test_a_line_for_everybody_in_a_large_class_takes_less_than_a_second(
     app: FastAPI, label: str, answers: list[str]
 ) -> None:
-    """However the lines begin: with a name, a number, somebody unknown, or a word that stands for everybody."""
     room = PaperClassroom(app)
     pupils = [(f"Pupil {number} of Many", f"1{number:04}") for number in range(MAX_PAPER_LINES)]
     room.store.roster.add_students(room.course, pupils)
@@ -261,7 +251,6 @@ def test_a_line_for_everybody_in_a_large_class_takes_less_than_a_second(
 
 
 def test_a_draft_has_no_paper(app: FastAPI) -> None:
-    """Nothing is stored before students could have seen it."""
     classroom = PaperClassroom(app)
     classroom.store.activities.set_state(classroom.activity, "draft")
     page = classroom.enter(f"1017: {RIGHT}", 422)
@@ -270,7 +259,6 @@ def test_a_draft_has_no_paper(app: FastAPI) -> None:
 
 
 def test_nothing_is_stored_before_it_was_shown_and_nothing_is_lost(app: FastAPI) -> None:
-    """All 14 on the screen, three answers on paper: shown with what they replace, not ticked; both are kept."""
     classroom = PaperClassroom(app)
     ada = classroom.student("Ada Sample")
     classroom.send(ada, "hand-in", KEY)
@@ -292,7 +280,6 @@ def test_nothing_is_stored_before_it_was_shown_and_nothing_is_lost(app: FastAPI)
 
 
 def test_a_line_that_changed_since_it_was_shown_is_shown_again(app: FastAPI) -> None:
-    """Edited before the press, or overtaken by the screen: it is not stored, and nobody's ticks count for it."""
     classroom = PaperClassroom(app)
     mo = classroom.student("Mo")
     shown = classroom.look(f"Mo: {RIGHT}")
@@ -308,7 +295,6 @@ def test_a_line_that_changed_since_it_was_shown_is_shown_again(app: FastAPI) -> 
 
 
 def test_a_student_who_was_picked_is_still_meant_after_a_wrong_code(app: FastAPI) -> None:
-    """The page that says so reads no line, and keeps who was picked for them."""
     classroom = PaperClassroom(app)
     fox = classroom.listed("Kim Fox")
     refused = classroom.look(f"Kim: {RIGHT}", 422, label="Kim", who=str(fox.id), code="?")
@@ -320,7 +306,6 @@ def test_a_student_who_was_picked_is_still_meant_after_a_wrong_code(app: FastAPI
 
 
 def test_a_student_who_was_picked_is_still_meant_at_the_second_press(app: FastAPI) -> None:
-    """Of two lines that begin alike, one is picked first; the other comes back, and is picked next."""
     classroom = PaperClassroom(app)
     fox, lee = classroom.listed("Kim Fox"), classroom.listed("Kim Lee")
     both = {"label": ["Kim", "Kim"], "who": ["", str(fox.id)]}

@@ -23,7 +23,6 @@ def answer_texts(page: Page) -> list[str]:
 
 
 def test_exit_tickets_are_searched_starred_and_hidden(app: FastAPI) -> None:
-    """Words in any case; a star comes first and shows on its own; what is hidden shows only among the hidden."""
     classroom = classroom_with_tickets(app, anonymous=True)
     page = classroom.page("/tickets")
     assert answer_texts(page) == ["Mo is curious", "The output PROJECTION", "Why √d?", "a rude word"]
@@ -53,7 +52,6 @@ def test_exit_tickets_are_searched_starred_and_hidden(app: FastAPI) -> None:
 
 
 def test_another_activitys_answer_cannot_be_marked_through_ones_own(app: FastAPI) -> None:
-    """The key of an answer is good under its own activity alone."""
     theirs, mine = classroom_with_tickets(app, anonymous=True), MarkedClassroom(app)
     [answer, *_] = theirs.school.store.exit_tickets.answers(theirs.activity.id)
     with mine.school.browser(teacher=mine.teacher) as browser:
@@ -63,7 +61,6 @@ def test_another_activitys_answer_cannot_be_marked_through_ones_own(app: FastAPI
 
 
 def test_an_answer_that_goes_meanwhile_is_not_shown_as_marked(app: FastAPI, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its student is removed between reading and marking it: 404, as for any answer that is not there."""
     classroom = classroom_with_tickets(app, anonymous=False)
     [answer, *_] = classroom.store.exit_tickets.answers(classroom.activity.id)
 
@@ -79,12 +76,10 @@ def test_an_answer_that_goes_meanwhile_is_not_shown_as_marked(app: FastAPI, monk
 
 
 def test_named_tickets_say_whose_they_are(app: FastAPI) -> None:
-    """Where the activity asked for names, each answer has one."""
     assert "Why √d? Kim" in answer_texts(classroom_with_tickets(app, anonymous=False).page("/tickets"))
 
 
 def test_muddy_points_stand_beside_misconceptions(app: FastAPI) -> None:
-    """The same page counts the misconceptions of the same session."""
     classroom = classroom_with_tickets(app, anonymous=True)
     classroom.hand_in(classroom.student("Ned"), WIDE)
     page = classroom.page("/tickets")
@@ -93,7 +88,6 @@ def test_muddy_points_stand_beside_misconceptions(app: FastAPI) -> None:
 
 
 def test_the_teacher_is_told_what_is_held_back_and_where_few_handed_in(app: FastAPI) -> None:
-    """While the activity is open, how many tickets wait; once it is closed, that three writers may be recognised."""
     classroom = MarkedClassroom(app, Policies(ticket_anonymous=True))
     for name in ("Kim", "Lou", "Mo"):
         student = classroom.student(name)
@@ -110,7 +104,6 @@ def test_the_teacher_is_told_what_is_held_back_and_where_few_handed_in(app: Fast
 
 
 def test_what_is_held_back_after_reopening_is_said_with_the_reason(app: FastAPI) -> None:
-    """On the tickets, the summary and the export page: one ticket, now and after closing again; the others stay."""
     classroom = classroom_with_tickets(app, anonymous=True)
     store, activity, shown = classroom.store, classroom.activity, answer_texts(classroom.page("/tickets"))
     assert len(shown) == 4
@@ -129,7 +122,6 @@ def test_what_is_held_back_after_reopening_is_said_with_the_reason(app: FastAPI)
 
 
 def test_answers_that_say_the_same_stand_together_and_are_starred_together(app: FastAPI) -> None:
-    """Case, spaces and punctuation make no difference, signs of mathematics do; the summary says the sentence once."""
     classroom = MarkedClassroom(app, Policies(ticket_anonymous=False))
     texts = ("The KV cache.", "the kv-cache", "the KV  cache!", "Why √d?", "why d")
     for number, text in enumerate(texts):
@@ -152,7 +144,6 @@ def test_answers_that_say_the_same_stand_together_and_are_starred_together(app: 
 
 
 def test_a_star_costs_one_line_however_many_answers_there_are(app: FastAPI) -> None:
-    """Of 150 answers, 100 stand on a page; starring one sends a few kB, and as many statements as for the first."""
     classroom = MarkedClassroom(app, Policies(ticket_anonymous=False))
     store, activity = classroom.store, classroom.activity
     sizes, counts = list[int](), list[int]()

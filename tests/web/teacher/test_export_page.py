@@ -22,13 +22,11 @@ def taught(new_app: FastAPI) -> Taught:
 
 
 def test_a_file_that_there_is_not_is_404(taught: Taught) -> None:
-    """Also for the instructor."""
     with taught.school.browser(teacher=taught.ada) as browser:
         assert browser.get(f"/courses/{taught.course.id}/exports/passwords.csv").status_code == 404
 
 
 def test_exports_and_the_rest_are_in_the_log_by_number(taught: Taught) -> None:
-    """The log's rows hold no name and no title; its page says both to the course's own instructor."""
     taught.get("answers.csv")
     with taught.school.browser(teacher=taught.ada) as browser:
         browser.post(f"/courses/{taught.course.id}/students/{taught.lou.id}/free")
@@ -51,10 +49,6 @@ def roles(taught: Taught, role: str) -> Teacher:
 
 
 def test_an_archived_course_is_read_and_not_changed(taught: Taught, clock: Clock) -> None:
-    """Out of the list, no way in, nothing submitted, nothing changed, all to be seen and taken home; and back again.
-
-    Extra time is over too.
-    """
     course, activity = f"/courses/{taught.course.id}", f"/activities/{taught.activity.id}"
     max_, visitor = taught.school.student(taught.course, "Max")
     sheet = f"/class/{taught.activity.id}/1"
@@ -96,7 +90,6 @@ def whole(store: Any) -> dict[str, list[Any]]:
 
 
 def test_a_deleted_course_leaves_nothing_behind(app_on_each_database: FastAPI) -> None:
-    """With its title typed, every table is as it was without the course, but for accounts, browsers and the log."""
     other = Taught(app_on_each_database, 2)
     store = other.school.store
     before = whole(store)
@@ -121,7 +114,6 @@ def test_a_deleted_course_leaves_nothing_behind(app_on_each_database: FastAPI) -
 
 
 def test_an_assistant_neither_exports_nor_deletes(taught: Taught) -> None:
-    """They see the course; what leaves it, and its end, are the instructors'."""
     bo = roles(taught, "bo")
     with taught.school.browser(teacher=bo) as browser:
         assert "Export and archive" not in browser.get(f"/courses/{taught.course.id}").text
@@ -130,7 +122,6 @@ def test_an_assistant_neither_exports_nor_deletes(taught: Taught) -> None:
 
 
 def test_a_course_is_copied_without_its_students(app_on_each_database: FastAPI) -> None:
-    """The activities come as drafts in their order, with their rules and without dates; the original stays."""
     taught = Taught(app_on_each_database)
     with taught.school.browser(teacher=taught.ada) as browser:
         assert browser.post(f"/courses/{taught.course.id}/copy", data={"title": " "}).status_code == 422
@@ -151,7 +142,6 @@ def test_a_course_is_copied_without_its_students(app_on_each_database: FastAPI) 
 def test_an_export_that_fails_half_way_is_an_error(
     new_app: FastAPI, monkeypatch: pytest.MonkeyPatch, file_name: str
 ) -> None:
-    """Not a file that ends somewhere, with status 200."""
     taught = Taught(new_app)
     whole = CourseFiles.answer_rows
 

@@ -61,7 +61,6 @@ def points(row: list[str]) -> str:
 
 
 def test_points_missing_means_and_order(app: FastAPI) -> None:
-    """The mean is of those with points; who has none comes last, whichever way points are sorted."""
     classroom = GradedClassroom(app)
     classroom.end_and_settle()
     head, kim, lou, mo, mean = classroom.table()
@@ -79,7 +78,6 @@ def test_points_missing_means_and_order(app: FastAPI) -> None:
 
 
 def test_nobody_is_missing_before_an_activity_has_closed(app_on_each_database: FastAPI) -> None:
-    """Mo is still at work: "open", no zero in the total, and the same in the exports; afterwards it is missing."""
     classroom = GradedClassroom(app_on_each_database)
     classroom.send(classroom.mo, "save", {"queries.rows": "what?"})  # which is not auto-submitted
     for state, total, out_of in (("open", "0 of 0", "0"), ("missing", "0 of 14", "14")):
@@ -93,7 +91,6 @@ def test_nobody_is_missing_before_an_activity_has_closed(app_on_each_database: F
 
 
 def test_an_override_needs_a_reason_is_logged_and_wins_in_every_export(app_on_each_database: FastAPI) -> None:
-    """Mo is excused, and Lou gets more; a change can be changed and undone; the attempts stay as they are."""
     classroom = GradedClassroom(app_on_each_database)
     assert classroom.change(classroom.lou, action="change", points="9,5") == 422
     assert classroom.change(classroom.lou, action="change", points="plenty", reason="a good question") == 422
@@ -131,7 +128,6 @@ def test_an_override_needs_a_reason_is_logged_and_wins_in_every_export(app_on_ea
 
 
 def test_late_work_and_auto_submitted_drafts_are_marked(app: FastAPI) -> None:
-    """The attempts that count say so in their cells."""
     classroom = GradedClassroom(app)
     with classroom.store.engine.begin() as connection:
         update = sa.update(attempts)
@@ -144,7 +140,6 @@ def test_late_work_and_auto_submitted_drafts_are_marked(app: FastAPI) -> None:
 
 
 def test_a_large_class_takes_no_more_statements_and_is_paged(app: FastAPI) -> None:
-    """120 students more: as many statements as for three, and the last ones are on the second page."""
     classroom = GradedClassroom(app)
     with counted_statements(classroom.store) as few:
         classroom.table()

@@ -126,7 +126,6 @@ def exported(classroom: Classroom, name: str) -> str:
 @pytest.mark.parametrize("columns", ["ID, SIS User ID, SIS Login ID", "ID, SIS Login ID"])
 @pytest.mark.parametrize("number", ["", "1", "2"])
 def test_canvas_finds_its_students_again(classroom: Classroom, columns: str, number: str) -> None:
-    """By whichever column gives the number, with two students of one name and one who joined by typing."""
     classroom.join("Kim Fox")
     chosen = {"first": "0", "last": "", "number": number} if number else {}
     import_list(classroom, canvas_export(columns), same=True, **chosen)
@@ -139,7 +138,6 @@ def test_canvas_finds_its_students_again(classroom: Classroom, columns: str, num
 
 
 def test_canvas_gives_nobody_the_points_of_a_namesake(classroom: Classroom) -> None:
-    """Somebody without a number whose name another student has is in no row, and the page says so."""
     import_list(classroom, canvas_export("ID, SIS User ID, SIS Login ID"))
     classroom.join("Ann Lee")
     classroom.join("Jo Typed")
@@ -165,7 +163,6 @@ def test_canvas_gives_nobody_the_points_of_a_namesake(classroom: Classroom) -> N
     ],
 )
 def test_moodle_finds_its_students_again(classroom: Classroom, titles: str) -> None:
-    """In any language, by the ID number under its title; nobody without one is in the file."""
     preview = import_list(classroom, moodle_export(titles))
     assert "Ø" in preview.text("fieldset", class_="odd")
     students = classroom.store.roster.students(classroom.course)
@@ -180,7 +177,6 @@ def test_moodle_finds_its_students_again(classroom: Classroom, titles: str) -> N
 
 
 def test_moodle_finds_its_students_by_the_address_if_the_teacher_says_so(classroom: Classroom) -> None:
-    """The preview's choice of columns; a number of another kind would end Moodle's import, and is left out."""
     titles = "First name, Last name, ID number, Institution, Email address, Total, Last"
     import_list(classroom, moodle_export(titles), first="0", last="1", number="4")
     import_list(classroom, "Name,Number\nBo Berg,77")

@@ -64,7 +64,6 @@ def explain(text: str) -> list[tuple[dict[str, str], str]]:
 
 
 def test_what_a_student_does_shows_at_the_next_look(app_on_each_database: FastAPI) -> None:
-    """Joined, typing, checked and handed in, each within the second; on SQLite and PostgreSQL alike."""
     classroom = WatchedClassroom(app_on_each_database)
     page = classroom.live()
     assert tally(page) == {"joined": "0", "working": "0", "handed in": "0", "exit tickets": "0"}
@@ -96,7 +95,6 @@ def test_what_a_student_does_shows_at_the_next_look(app_on_each_database: FastAP
 
 
 def test_a_misconception_in_a_draft_shows_before_any_check(app: FastAPI) -> None:
-    """Where marks come late, the class's misconceptions are read off what stands in the boxes."""
     classroom = WatchedClassroom(app, Policies(feedback="after_close"))
     kim = classroom.student("Kim")
     classroom.send(kim, "save", WIDE)
@@ -108,7 +106,6 @@ def test_a_misconception_in_a_draft_shows_before_any_check(app: FastAPI) -> None
 def test_a_room_is_counted_once_a_second_and_only_what_changed_is_graded(
     app: FastAPI, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Twenty looks in one second are one count; of three drafts, only the one that was saved again is graded again."""
     classroom, graded = WatchedClassroom(app), list[Mapping[str, str]]()
 
     def counted(variant: Variant, answers: Mapping[str, str]) -> Report:
@@ -133,7 +130,6 @@ def test_a_room_is_counted_once_a_second_and_only_what_changed_is_graded(
 
 
 def test_the_version_changes_with_whatever_is_shown_and_with_nothing_else(app: FastAPI) -> None:
-    """Another worksheet, an explanation, closing and a regrade each show at the next look; another process agrees."""
     classroom = WatchedClassroom(app)
     kim = classroom.student("Kim")
     classroom.send(kim, "check", WIDE)
@@ -161,7 +157,6 @@ def test_the_version_changes_with_whatever_is_shown_and_with_nothing_else(app: F
 
 
 def test_names_are_hidden_unless_asked_for(app: FastAPI) -> None:
-    """Nothing on the page or its fragment names a student before somebody presses for it."""
     classroom = WatchedClassroom(app)
     kim = classroom.student("Kim Unlikely-Name")
     classroom.send(kim, "check", WIDE)
@@ -174,7 +169,6 @@ def test_names_are_hidden_unless_asked_for(app: FastAPI) -> None:
 
 
 def test_students_are_sorted_by_rows_and_filtered_by_stage_and_misconception(app: FastAPI) -> None:
-    """Who has most rows right comes first; who has done nothing, or shows a misconception, can be listed alone."""
     classroom = WatchedClassroom(app)
     for name, answers in (("Kim", WIDE), ("Lou", KEY)):
         classroom.send(classroom.student(name), "check", answers)
@@ -193,7 +187,6 @@ def test_students_are_sorted_by_rows_and_filtered_by_stage_and_misconception(app
 
 
 def test_a_misconception_is_explained_to_the_class_and_taken_away(app: FastAPI, library: Any) -> None:
-    """One press shows it on every live view, the assistant's too, who has no such button; another takes it away."""
     classroom = WatchedClassroom(app)
     classroom.send(classroom.student("Kim"), "check", WIDE)
     bo = classroom.school.teacher(f"bo@{classroom.activity.id}.example", classroom.course, "assistant")
@@ -220,7 +213,6 @@ def test_a_misconception_is_explained_to_the_class_and_taken_away(app: FastAPI, 
 
 @pytest.mark.parametrize("sheet", ["0", "99", "x", "-1", "1" * 400, "²"])
 def test_a_sheet_that_is_not_there_is_the_nearest_one(app: FastAPI, sheet: str) -> None:
-    """No number in the address breaks the page."""
     classroom = WatchedClassroom(app)
     with classroom.instructor as browser:
         assert browser.get(f"{classroom.path}/live", params={"sheet": sheet}).status_code == 200
@@ -228,7 +220,6 @@ def test_a_sheet_that_is_not_there_is_the_nearest_one(app: FastAPI, sheet: str) 
 
 
 def test_without_script_the_page_loads_itself_again_where_that_is_asked(app: FastAPI) -> None:
-    """A link in noscript leads to the same page with a refresh in its head; without it there is none."""
     classroom = WatchedClassroom(app)
     with classroom.instructor as browser:
         plain, again = browser.get(f"{classroom.path}/live").text, browser.get(f"{classroom.path}/live?reload=yes").text
@@ -238,7 +229,6 @@ def test_without_script_the_page_loads_itself_again_where_that_is_asked(app: Fas
 
 
 def test_an_exit_ticket_alone_has_a_live_view(app: FastAPI) -> None:
-    """Joined and tickets are counted, and there is no sheet to show."""
     classroom = WatchedClassroom(app)
     alone = classroom.school.activity(classroom.course, sheets=())
     with classroom.instructor as browser:
@@ -249,7 +239,6 @@ def test_an_exit_ticket_alone_has_a_live_view(app: FastAPI) -> None:
 
 
 def test_every_misconception_has_a_name_of_a_few_words(library: Any) -> None:
-    """What stands beside a bar fits there, and no two misconceptions are called the same."""
     names = {key: words.name for key, words in library.wording.misconceptions.items()}
     assert set(names) == {misconception.key for misconception in MISCONCEPTIONS}
     assert len(set(names.values())) == len(names)

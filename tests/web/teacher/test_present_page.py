@@ -33,7 +33,6 @@ def shows_code(page: Page) -> bool:
 
 
 def test_only_the_teacher_switches_between_join_code_and_progress(app: FastAPI, clock: Clock) -> None:
-    """Whoever joins, types or hands in, and even when it closes; without a script by a link, which says who works."""
     classroom = ProjectedClassroom(app)
     fixed = {"code": dict[str, str](), "progress": {"view": "progress"}}
 
@@ -62,7 +61,6 @@ def test_only_the_teacher_switches_between_join_code_and_progress(app: FastAPI, 
 
 
 def test_the_projector_shows_no_name_and_no_navigation_and_explains(app: FastAPI) -> None:
-    """A misconception is counted of those who began; a press explains it here and on the live page."""
     classroom = ProjectedClassroom(app, Policies(feedback="after_close"))
     classroom.send(classroom.student("Kim Unlikely-Name"), "save", WIDE)
     classroom.student("Lou")
@@ -92,7 +90,6 @@ def tally(page: Page) -> list[str]:
 
 
 def test_closing_on_the_projector_asks_and_can_be_undone_there(app: FastAPI, clock: Clock) -> None:
-    """The menu of the overview: who is working, and when. A press stays on the projector, and is undone on it."""
     classroom = ProjectedClassroom(app)
     classroom.send(classroom.student("Kim"), "save", {"input.rows": "1"})
     page = classroom.look(view="progress")
@@ -122,7 +119,6 @@ def test_closing_on_the_projector_asks_and_can_be_undone_there(app: FastAPI, clo
 
 
 def test_a_closing_time_on_another_day_has_its_date(app: FastAPI, clock: Clock) -> None:
-    """By the course's clocks; the time alone would mean today."""
     classroom, closes = ProjectedClassroom(app), clock.now + timedelta(days=2)
     classroom.store.activities.change(classroom.activity, replace(classroom.activity.plan, closes_at=closes))
     assert local_time(closes, classroom.course.time_zone) in classroom.look().text("p", class_="phase")

@@ -28,7 +28,6 @@ def printed(classroom: Classroom, form: dict[str, str]) -> list[Printed]:
 
 
 def test_a_class_handout_is_for_the_teacher_who_asked_for_it(app: FastAPI) -> None:
-    """It leads back to the activity; its address, with everybody's name behind it, opens nothing for others."""
     courses = TwoCourses(app)
     with courses.school.browser(**courses.people["instructor"]) as browser:
         form = {"sheet": "1", "layout": "full"}
@@ -46,7 +45,6 @@ def test_a_class_handout_is_for_the_teacher_who_asked_for_it(app: FastAPI) -> No
 
 
 def test_the_roster_is_read_once_at_each_step(app: FastAPI, monkeypatch: pytest.MonkeyPatch) -> None:
-    """For the page, for the names that are printed, and for their sheets, however many students there are."""
     courses = TwoCourses(app)
     store = courses.school.services.store
     read_students, count = store.roster.students, 0
@@ -69,7 +67,6 @@ def test_the_roster_is_read_once_at_each_step(app: FastAPI, monkeypatch: pytest.
 
 @pytest.mark.slow
 def test_paper_of_an_own_worksheet_has_a_code_but_no_address(app: FastAPI) -> None:
-    """The address of its code is nobody’s page; the code says which sheet the answers on it are for."""
     classroom = Classroom(app, sheets=None)
     library, store = classroom.school.library, classroom.store
     settings = library.worksheet("llama-7b").settings
@@ -93,7 +90,6 @@ def test_paper_of_an_own_worksheet_has_a_code_but_no_address(app: FastAPI) -> No
 @pytest.mark.slow
 @pytest.mark.parametrize("anonymous", [True, False])
 def test_the_back_of_an_anonymous_ticket_says_nothing_of_whose_it_is(app: FastAPI, anonymous: bool) -> None:
-    """Neither the name nor the code of the sheet, which is another one for each student; a named ticket has both."""
     classroom = Classroom(app, Policies(ticket_anonymous=anonymous, variants="per_student"), sheets=("llama-7b",))
     classroom.student("Kim Secretname")
     front, back = (page.text for page in printed(classroom, {"sheet": "1", "layout": "full", "back": "classic"}))
@@ -103,7 +99,6 @@ def test_the_back_of_an_anonymous_ticket_says_nothing_of_whose_it_is(app: FastAP
 
 
 def test_an_activity_is_printed_without_a_roster(app: FastAPI) -> None:
-    """As many sheets of its own worksheet as asked for, with a line for the name; a wrong number comes back."""
     classroom = Classroom(app, sheets=("qwen2.5-0.5b",))
     form = SentForm(classroom.get(f"{classroom.path}/handout")).values
     assert "sheets" in form

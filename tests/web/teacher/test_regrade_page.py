@@ -33,7 +33,6 @@ def changes(page: Page) -> str:
 
 
 def test_a_changed_share_is_shown_first_then_applied_with_the_old_marks_kept(app_on_each_database: FastAPI) -> None:
-    """Lou's following box loses its half: told before, then applied and logged; a second time nothing is left."""
     classroom = MarkedClassroom(app_on_each_database)
     store = classroom.store
     kim, lou = classroom.student("Kim"), classroom.student("Lou")
@@ -66,7 +65,6 @@ def test_a_changed_share_is_shown_first_then_applied_with_the_old_marks_kept(app
 
 
 def test_a_long_table_of_changes_has_pages(app: FastAPI, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With one line to a page: both students are there, each on a page, and the regrade is of all."""
     monkeypatch.setattr(forms, "PAGE_LENGTH", 1)
     classroom = MarkedClassroom(app)
     for name in ("Kim", "Lou"):
@@ -80,7 +78,6 @@ def test_a_long_table_of_changes_has_pages(app: FastAPI, monkeypatch: pytest.Mon
 
 
 def test_a_corrected_worksheet_is_what_attempts_are_marked_by_again(app: FastAPI) -> None:
-    """Frozen with tokens as columns by mistake: answers with tokens as rows become right, and a dropped row goes."""
     classroom = MarkedClassroom(app)
     classroom.freeze_mistaken_sheet()
     services = classroom.school.services
@@ -109,7 +106,6 @@ def test_a_corrected_worksheet_is_what_attempts_are_marked_by_again(app: FastAPI
 
 
 def test_a_student_sees_the_marks_that_the_instructor_sees(app_on_each_database: FastAPI) -> None:
-    """Kim’s wrong boxes are right once regraded: on her own page, beside the boxes, in words and in the answers."""
     classroom = MarkedClassroom(app_on_each_database, Policies(max_attempts=2))
     classroom.freeze_mistaken_sheet()
     kim = classroom.student("Kim")
@@ -141,7 +137,6 @@ def test_a_student_sees_the_marks_that_the_instructor_sees(app_on_each_database:
 
 
 def test_marks_that_no_sheet_gives_are_shown_as_they_are_kept(app: FastAPI) -> None:
-    """What is said of a box goes with its mark, and no misconception is told that the marks do not hold."""
     classroom = MarkedClassroom(app)
     kim = classroom.student("Kim")
     one = classroom.hand_in(kim, WIDE)
@@ -164,7 +159,6 @@ def test_marks_that_no_sheet_gives_are_shown_as_they_are_kept(app: FastAPI) -> N
 
 
 def test_the_live_view_forgets_marks_that_were_put_right(app: FastAPI) -> None:
-    """After a regrade the classroom is counted from the new marks."""
     classroom = MarkedClassroom(app)
     classroom.hand_in(classroom.student("Kim"), KEY)
     services = classroom.school.services
@@ -182,7 +176,6 @@ def test_the_live_view_forgets_marks_that_were_put_right(app: FastAPI) -> None:
 
 
 def test_an_own_worksheet_is_regraded_as_it_is_now(app: FastAPI) -> None:
-    """With other points for a row: the preview follows each save, and what it shows last is applied."""
     classroom = Classroom(app, sheets=None)
     sheet = {"title": "Ours", "topic": "single-head", "model": "llama-7b", "tokens": 40, "rows": ["queries"]}
     own = classroom.store.materials.add("worksheet", classroom.course, classroom.teacher, sheet)

@@ -18,9 +18,6 @@ FOLLOWING = {**KEY, "input.rows": "99", "queries.rows": "99"}
 
 
 def test_the_table_shows_last_attempts_and_the_rows_first_ones(app: FastAPI) -> None:
-    """Kim put a misconception right, Lou kept one, Ned's rows follow, Mo did nothing: marks of last attempts, shares of
-    first.
-    """
     classroom = MarkedClassroom(app)
     kim, lou, ned, _ = (classroom.student(name) for name in ("Kim", "Lou", "Ned", "Mo"))
     classroom.hand_in(ned, FOLLOWING)
@@ -39,7 +36,6 @@ def test_the_table_shows_last_attempts_and_the_rows_first_ones(app: FastAPI) -> 
 
 
 def test_a_wrong_number_is_named_by_what_leads_to_it_not_by_a_size_that_happens_to_be_equal(app: FastAPI) -> None:
-    """Keys of 32,768 columns on Mistral 7B are eight times d; its context length is 32,768 too."""
     classroom = MarkedClassroom(app, sheets=("layer-mistral-7b",))
     variant = classroom.school.services.library.variant("layer-mistral-7b")
     right = {box: str(size) for box, size in variant.key.items()}
@@ -51,7 +47,6 @@ def test_a_wrong_number_is_named_by_what_leads_to_it_not_by_a_size_that_happens_
 
 
 def test_ten_students_are_enough_to_say_how_a_row_discriminates(app: FastAPI) -> None:
-    """Five with all right and five with nothing but the input: every other row goes with the rest wholly."""
     classroom = MarkedClassroom(app)
     weak = dict.fromkeys(KEY, "1") | {"input.rows": "100", "input.columns": "4096"}
     for number in range(10):
@@ -62,7 +57,6 @@ def test_ten_students_are_enough_to_say_how_a_row_discriminates(app: FastAPI) ->
 
 
 def test_wrong_answers_of_different_numbers_are_counted_by_their_symbol(app: FastAPI) -> None:
-    """Three students with numbers of their own who all took the model's width for the head's gave one answer."""
     classroom = MarkedClassroom(app, Policies(variants="per_student"))
     typed = set[str]()
     for number in range(3):
@@ -81,7 +75,6 @@ def test_wrong_answers_of_different_numbers_are_counted_by_their_symbol(app: Fas
 
 
 def test_what_was_auto_submitted_and_what_is_late_is_said_wherever_it_counts(app: FastAPI, clock: Clock) -> None:
-    """Kim typed all right and never handed in; Lee handed in late: results, their own pages, live view and exports."""
     classroom = Classroom(app, Policies(feedback="after_close", late_minutes=10))
     kim, lee = classroom.student("Kim"), classroom.student("Lee")
     classroom.send(kim, "save", KEY)
@@ -108,7 +101,6 @@ def test_what_was_auto_submitted_and_what_is_late_is_said_wherever_it_counts(app
 
 
 def test_students_are_sorted_filtered_and_paged(app: FastAPI) -> None:
-    """By score with those without one last; by the misconception that the last attempt shows; who has not handed in."""
     classroom = MarkedClassroom(app)
     kim, lou, ned, _ = (classroom.student(name) for name in ("Kim", "Lou", "Ned", "Mo"))
     classroom.hand_in(kim, WIDE)
@@ -137,7 +129,6 @@ def test_students_are_sorted_filtered_and_paged(app: FastAPI) -> None:
 
 
 def test_an_activity_is_exported_by_itself(app: FastAPI) -> None:
-    """The links on its results lead to files without the course's other activities; another course's is 404."""
     classroom, other = MarkedClassroom(app), MarkedClassroom(app)
     classroom.hand_in(classroom.student("Kim"), KEY)
     classroom.activity = classroom.open()
@@ -150,7 +141,6 @@ def test_an_activity_is_exported_by_itself(app: FastAPI) -> None:
 
 
 def test_students_of_one_name_have_their_numbers(app: FastAPI) -> None:
-    """In the results and in the live view, where names were asked for."""
     classroom = Classroom(app)
     classroom.store.roster.add_students(classroom.course, [("Alex Smith", "1020"), ("Alex Smith", "1044")])
     for alex in classroom.store.roster.students(classroom.course):

@@ -35,7 +35,6 @@ def added(classroom: Classroom, data: dict[str, str | list[str]]) -> str:
 
 
 def test_a_preview_shows_what_would_be_added(classroom: Classroom) -> None:
-    """New, known and odd rows, and those that are no students; nothing is stored until it is sent, with ticked rows."""
     classroom.join("Ada Fox")
     added(classroom, {"roster": "Kim Lee, 1017"})
     before = names_of(classroom)
@@ -69,7 +68,6 @@ def choices(page: Page, kind: Literal["add", "same"]) -> list[dict[str, str]]:
 
 
 def test_somebody_who_joined_by_typing_gets_the_number_of_the_list(classroom: Classroom) -> None:
-    """Instead of a second one beside them; a new number replaces the old one only of a student of this course."""
     ann, _ = classroom.join("ann lee")
     page = preview(classroom, "Ann Lee, 1018")
     assert "0 students added." in added(classroom, {"roster": "", "odd-1": ""})  # the row is left out
@@ -90,7 +88,6 @@ def test_somebody_who_joined_by_typing_gets_the_number_of_the_list(classroom: Cl
 
 
 def test_a_number_under_another_name_is_a_question(classroom: Classroom) -> None:
-    """It is neither there already nor somebody new, but may be another name of the same person."""
     added(classroom, {"roster": "Kim Lee, 1017"})
     page = preview(classroom, "Kim Fox, 1017")
     assert [words.endswith("to check") for _, words in page.find("tr")] == [False, True]
@@ -101,7 +98,6 @@ def test_a_number_under_another_name_is_a_question(classroom: Classroom) -> None
 
 
 def test_the_columns_of_a_list_can_be_chosen(classroom: Classroom) -> None:
-    """The page says which one is the number; where none is, or titles were guessed, the choice is open."""
     page = preview(classroom, CANVAS)
     chosen = [attrs["value"] for attrs, _ in page.find("option") if "selected" in attrs]
     assert chosen == ["1", "0"]  # the number and the name
@@ -116,7 +112,6 @@ def test_the_columns_of_a_list_can_be_chosen(classroom: Classroom) -> None:
 
 
 def test_nothing_unsure_is_added_by_itself(classroom: Classroom) -> None:
-    """Neither titles that were guessed nor an average, unless they are ticked."""
     page = preview(classroom, "Imię;Nazwisko;Numer\nKim;Lee;017\nLou;Ray;018\nŚrednia;;")
     titles, _average = choices(page, "add")
     new = next("".join(texts) for tag, _attrs, texts in page.elements if tag == "textarea")
@@ -127,7 +122,6 @@ def test_nothing_unsure_is_added_by_itself(classroom: Classroom) -> None:
 
 
 def test_whoever_a_preview_shows_is_added(classroom: Classroom) -> None:
-    """A name like that of a gradebook's test student, typed by the teacher, is a student's: alone and chosen."""
     path = f"/courses/{classroom.course.id}/students/preview"
     for roster, number in (("Test Student", ""), ("Kim Lee\nTest Student, 17", "17")):
         text = classroom.instructor.post(path, data={"roster": roster}).text
@@ -153,7 +147,6 @@ def test_students_are_added_once(classroom: Classroom) -> None:
 
 
 def test_an_import_is_undone_but_for_those_who_have_come(classroom: Classroom) -> None:
-    """The page says how many were kept; earlier students stay, and so do those of another course."""
     added(classroom, {"roster": "Old Kim"})
     page = Page(added(classroom, {"roster": "Kim Lee\nLou Ray\nAda Fox"}))
     activity = classroom.open()
@@ -176,7 +169,6 @@ def test_an_import_is_undone_but_for_those_who_have_come(classroom: Classroom) -
 
 
 def test_students_who_joined_with_the_code_and_did_nothing_are_removed_at_once(app_on_each_database: FastAPI) -> None:
-    """Nobody of a class list, who has done or been given anything, or came after the page was shown; it is logged."""
     classroom = Classroom(app_on_each_database, Policies(ticket_anonymous=True, feedback="immediate"))
     store, roster = classroom.store, classroom.store.roster
     added(classroom, {"roster": "Kim Lee"})

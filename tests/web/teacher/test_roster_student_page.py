@@ -36,7 +36,6 @@ def test_a_student_is_renamed(classroom: Classroom) -> None:
 
 
 def test_two_entries_of_one_person_are_merged(classroom: Classroom) -> None:
-    """The page offers the most alike name first and says what will happen; then the browser works under that name."""
     names = [("Ada Fox", None), ("Zoë “Z” O'Brien", "1017")]
     classroom.store.roster.add_students(classroom.course, names)
     activity = classroom.open()
@@ -56,7 +55,6 @@ def test_two_entries_of_one_person_are_merged(classroom: Classroom) -> None:
 
 
 def test_the_log_means_nobody_who_joined_later(classroom: Classroom) -> None:
-    """A student with extra time is removed and the next one joins: no line of the log names the newcomer."""
     classroom.open()
     old = classroom.join("Xaver")[0]
     form = {"activity": str(classroom.store.activities.of_course(classroom.course)[0].id), "minutes": "30"}
@@ -68,7 +66,6 @@ def test_the_log_means_nobody_who_joined_later(classroom: Classroom) -> None:
 
 
 def test_nobody_is_merged_with_whoever_is_not_there(classroom: Classroom) -> None:
-    """With oneself, with a student of another course, and with no student at all: 404, and the page shows no merge."""
     kim, _ = classroom.join()
     other = classroom.school.student(classroom.school.course("Other", classroom.teacher), "Kim")[0]
     for into in (str(kim.id), str(other.id), "0", "x", ""):
@@ -77,7 +74,6 @@ def test_nobody_is_merged_with_whoever_is_not_there(classroom: Classroom) -> Non
 
 
 def test_a_student_gets_extra_time(classroom: Classroom) -> None:
-    """They alone can still work after the closing time; 0 takes it away; what is no number is refused."""
     activity = classroom.open()
     (kim, kims), (_, lous) = classroom.join("Kim"), classroom.join("Lou")
     path = f"{path_of(classroom, kim)}/extra-time"
@@ -99,7 +95,6 @@ def test_a_student_gets_extra_time(classroom: Classroom) -> None:
 
 
 def test_students_of_one_name_are_shown_with_their_numbers(classroom: Classroom) -> None:
-    """To the staff, where it takes the number to tell them apart."""
     classroom.store.roster.add_students(classroom.course, [("Alex Smith", "1020"), ("Alex Smith", "1044")])
     alex, other = classroom.store.roster.students(classroom.course)
     assert Page(classroom.get(path_of(classroom, alex))).text("h1") == "Alex Smith (1020)"
@@ -109,7 +104,6 @@ def test_students_of_one_name_are_shown_with_their_numbers(classroom: Classroom)
 
 
 def test_a_student_is_released_and_removed(classroom: Classroom) -> None:
-    """A released name can be picked again; of a removed student the course's log alone is left."""
     (kim, _), (lou, _) = classroom.join("Kim"), classroom.join("Lou")
     assert classroom.instructor.post(f"{path_of(classroom, kim)}/free").headers["location"].endswith("#roster")
     assert classroom.instructor.post(f"{path_of(classroom, lou)}/remove").status_code == 303

@@ -28,10 +28,6 @@ def rows(store: Store) -> dict[str, list[Any]]:
 
 
 def test_one_press_makes_it_and_another_removes_it(app_on_each_database: FastAPI) -> None:
-    """Thirty students, a lesson that is over and one that goes on; a second press makes no second; removed, no row.
-
-    The audit log has one entry about its creation.
-    """
     school = School(app_on_each_database)
     ada = school.teacher("ada@example.org")
     store = school.store
@@ -54,7 +50,6 @@ def test_one_press_makes_it_and_another_removes_it(app_on_each_database: FastAPI
 
 
 def test_each_page_of_it_says_so(new_app: FastAPI) -> None:
-    """To the staff and to somebody who joins it, on each page that is about it."""
     school = School(new_app)
     course = sample(school)
     store = school.store

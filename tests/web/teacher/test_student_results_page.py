@@ -11,7 +11,6 @@ from tests.helpers.marked_classroom import MarkedClassroom, table_rows
 
 
 def test_a_students_page_shows_every_attempt(app: FastAPI) -> None:
-    """In their order, with what was typed and how it was marked; another student's are elsewhere."""
     classroom = MarkedClassroom(app)
     kim, lou = classroom.student("Kim"), classroom.student("Lou")
     classroom.hand_in(kim, WIDE)
@@ -29,7 +28,6 @@ def test_a_students_page_shows_every_attempt(app: FastAPI) -> None:
 
 
 def test_a_student_of_another_course_has_no_page_here(app: FastAPI) -> None:
-    """Their number under one's own activity is 404, as a number that nobody has is."""
     classroom, other = MarkedClassroom(app), MarkedClassroom(app)
     stranger = other.student("Lou")
     with classroom.instructor as browser:
@@ -38,7 +36,6 @@ def test_a_student_of_another_course_has_no_page_here(app: FastAPI) -> None:
 
 
 def test_every_change_of_points_stays_readable(app_on_each_database: FastAPI) -> None:
-    """When, by whom, from what to what, and why, the newest first; undoing with nothing to undo is no change."""
     classroom = MarkedClassroom(app_on_each_database)
     kim = classroom.student("Kim")
     classroom.hand_in(kim, WIDE)
@@ -67,7 +64,6 @@ def test_every_change_of_points_stays_readable(app_on_each_database: FastAPI) ->
 
 
 def test_points_that_cannot_be_used_come_back(app: FastAPI) -> None:
-    """With the sentence that fits: three decimals are too many, though the number is in range."""
     classroom = MarkedClassroom(app)
     kim = classroom.student("Kim")
     address = f"{classroom.path}/results/{kim.id}/points"
@@ -81,7 +77,6 @@ def test_points_that_cannot_be_used_come_back(app: FastAPI) -> None:
 
 
 def test_points_and_their_entry_in_the_log_are_stored_together(app: FastAPI, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where the log cannot be written, the points stay as they are."""
     classroom = MarkedClassroom(app)
     kim = classroom.student("Kim")
 

@@ -13,9 +13,6 @@ NO_PROJECTION = {**KEY, "output.columns": "128"}
 
 
 def test_one_page_for_the_next_meeting(app: FastAPI) -> None:
-    """The misconception that most hold with its explanation, the row that fewest had right first, and starred
-    sentences.
-    """
     classroom = classroom_with_tickets(app, anonymous=True)
     for number, answers in enumerate([WIDE, WIDE, NO_PROJECTION]):
         classroom.hand_in(classroom.student(f"S{number}"), answers)
@@ -36,7 +33,6 @@ def test_one_page_for_the_next_meeting(app: FastAPI) -> None:
 
 @pytest.mark.slow
 def test_what_was_chosen_on_tickets_is_counted_without_names(app: FastAPI) -> None:
-    """The first questions with choices that somebody made; of free text only what is starred."""
     classroom = MarkedClassroom(app)
     activity = open_own_ticket(classroom)
     for name, choice in (("Kim", "Masks"), ("Lou", "Masks"), ("Mo", "KV cache")):

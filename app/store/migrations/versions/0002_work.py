@@ -56,11 +56,7 @@ def rename_settings(connection: sa.Connection) -> None:
 
 
 def copy_classes(connection: sa.Connection) -> None:
-    """Copy drafts and attempts of activities; attempts keep their ids, and none that was ever given is given again.
-
-    "stamps" and "taken_in" are then called "tab_versions", {} for none, and "auto_submitted"; the client_id of an
-    attempt that was auto-submitted begins with "auto-submit" in place of "taken-in".
-    """
+    """Copy drafts and attempts of activities; attempts keep their ids, and none that was ever given is given again."""
     if connection.dialect.name == "postgresql":
         op.execute("SELECT setval('attempts_id_seq', last_value, is_called) FROM class_attempts_id_seq")
     else:
@@ -118,7 +114,7 @@ def table(name: str, *columns: str) -> sa.TableClause:
 
 
 def sizes(sheet_key: str) -> dict[str, Any]:
-    """The sizes of a practice sheet. Example: those of 'llama-7b/llama-7b/100' have 100 tokens."""
+    """The sizes of a practice sheet."""
     _worksheet, model, tokens, decoder = (sheet_key.split("/") + [""] * 3)[:4]
     return {"model": model, "tokens": int(tokens or 0), "decoder_tokens": int(decoder) if decoder else None}
 
