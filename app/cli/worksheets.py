@@ -27,7 +27,7 @@ from app.sheets.library import Library
 from app.sheets.lint import findings
 from app.sheets.sheet_json import opened_rows, variant_json
 from app.sheets.variant import Row, Variant
-from app.sheets.worksheet import Worksheet
+from app.sheets.worksheet import Worksheet, key_in
 from app.topics.requirements import TopicError
 from app.translation import gettext as _
 from app.translation import ngettext
@@ -45,6 +45,8 @@ def add_to(commands: Commands) -> None:
     grading = commands.add("grade", _grade_answers, _("Grade answers to a worksheet."))
     for command in (sheet, grading):
         command.add_argument("worksheet", metavar="WORKSHEET_OR_CODE", help=_("key of a worksheet, or code of a sheet"))
+        command.add_argument("--model", help=_("key of another model"))
+        command.add_argument("--symbols", action="store_true", help=_("with answers in symbols"))
         command.add_argument("--seed", help=_("a whole number; by default the worksheet’s own numbers"))
     grading.add_argument(
         "answers",
@@ -74,11 +76,14 @@ def _list_worksheets(parsed: argparse.Namespace) -> None:
 
 def _sheet(parsed: argparse.Namespace) -> Variant:
     library, name = open_library(), parsed.worksheet
-    if name not in library.worksheets and (read_code(name) or name.isupper()):
-        if parsed.seed is not None:
-            raise InputError(_("A code fixes all sizes of its sheet: leave out --seed."))
+    if not library.find_worksheet(name) and (read_code(name) or name.isupper()):
+        if parsed.seed is not None or parsed.model or parsed.symbols:
+            raise InputError(_("A code fixes all of its sheet: leave out --seed, --model and --symbols."))
         return library.variant_from_code(name)
-    return library.variant(name) if parsed.seed is None else library.seeded(name, whole_number(parsed.seed, "--seed"))
+    key = key_in(name, "symbols") if parsed.symbols else name
+    if parsed.seed is None:
+        return library.variant(key, parsed.model)
+    return library.seeded(key, whole_number(parsed.seed, "--seed"), parsed.model)
 
 
 def _show_variant(parsed: argparse.Namespace) -> None:
