@@ -94,10 +94,11 @@ def kinds(library: Library) -> Iterator[Kind]:
                 _filled(variant),
                 answers,
             )
-    for key in (key for key, sheet in library.worksheets.items() if sheet.answers == "letters"):
+    in_symbols = [f"{key}~symbols" for key, sheet in library.worksheets.items() if not sheet.why_not_in_symbols]
+    for key in (key for key in in_symbols if not library.refusal(key, library.worksheet(key).model)):
         variant = library.variant(key)
         yield f"symbols in every box of {key}", STUDENT_S, _filled(variant), _symbols(variant, chance)
-    mixture = library.variant("letters-experts-mixtral-8x7b")
+    mixture = library.variant("experts-mixtral-8x7b~symbols")
     long = [*_texts(SIGNS, MAX_CHARACTERS, chance), *(text * 8 for text in _symbols(mixture, chance))]
     yield "an answer of 2,000 characters in every box, by the API", STUDENT_S, _filled(mixture, drawn=False), long
     llama = library.variant("llama-7b")
@@ -109,7 +110,7 @@ def kinds(library: Library) -> Iterator[Kind]:
 
 
 def _of_authors(library: Library, chance: random.Random) -> Iterator[Kind]:
-    llama, mixture = library.variant("llama-7b"), library.variant("letters-experts-mixtral-8x7b")
+    llama, mixture = library.variant("llama-7b"), library.variant("experts-mixtral-8x7b~symbols")
     formulas = [*_texts(SIGNS, MAX_FORMULA, chance), *_symbols(mixture, chance), "(" + "+".join("NdHGVL") + ")^9"]
     for variant in (llama, mixture):
         yield f"a formula of an author on {variant.worksheet.key}", 0.025, variant.reader.read_formula, formulas

@@ -200,7 +200,7 @@ def test_a_stated_number_takes_the_place_of_the_digits_before_it(phone: Page) ->
 
 
 def test_the_symbols_that_a_sheet_explains_are_keys(phone: Page) -> None:
-    phone.goto("/sheet?worksheet=letters-llama-7b")
+    phone.goto("/sheet?worksheet=llama-7b~symbols")
     box = phone.locator("input[data-blank]").first
     box.tap()
     for key in ("2", "*", "d_h"):

@@ -29,7 +29,7 @@ from tests.helpers.own_sheets import with_own_worksheet
 from tests.helpers.own_ticket import OWN_TICKET
 from tests.helpers.printed import Glyph, Printed, numbers, read_pdf
 from tests.helpers.random_worksheets import random_settings
-from tests.helpers.shipped import LIBRARY
+from tests.helpers.shipped import IN_SYMBOLS, LIBRARY
 from tests.helpers.slow import one_in
 
 OWN_TEXTS = ("introduction", "own_assumptions", "footnote")
@@ -100,7 +100,7 @@ def middle_of(length: int) -> range:
     return range(length // 2 - 3, length // 2 + 4)
 
 
-BY_ROWS = sorted(LIBRARY.worksheets.values(), key=lambda worksheet: len(worksheet.rows))
+BY_ROWS = sorted(map(LIBRARY.worksheet, (*LIBRARY.worksheets, *IN_SYMBOLS)), key=lambda worksheet: len(worksheet.rows))
 LONGEST = {(worksheet.topic, worksheet.answers): worksheet.key for worksheet in BY_ROWS}.values()  # of each topic
 
 
@@ -325,7 +325,7 @@ def test_a_sheet_takes_few_half_pages(key: str, paper: Paper) -> None:
     options = HandoutOptions(worksheet=key, sheets=1, figures="aid", course="COS 1", date="May", paper=paper)
     pages = read_pdf(handout_pdf(options))
     assert panels(pages) <= most_halves(LIBRARY.variant(key))
-    smallest = 6.3 if LIBRARY.worksheets[key].answers == "letters" else 6.45
+    smallest = 6.3 if LIBRARY.worksheet(key).answers == "letters" else 6.45
     for page in pages:
         assert min(g.size for g in page.glyphs) >= smallest
         assert_nothing_is_cut(page, "half")

@@ -50,8 +50,8 @@ def test_no_brace_and_no_key_is_left_in_a_formula(library: Library) -> None:
         ("walk-llama-3.2-1b", "gate", "R' · W_gate"),
         ("walk-llama-3.2-1b", "hidden", "activation(G) ⊙ U"),
         ("walk-gpt2", "logits", "Y' · W_out"),
-        ("letters-llama-7b", "queries", "E · W'_Q"),
-        ("letters-llama-7b", "weights", "softmax(S/√d_h + mask), row by row"),
+        ("llama-7b~symbols", "queries", "X · W_Q"),
+        ("llama-7b~symbols", "weights", "softmax(S/√d_head + mask), row by row"),
         ("columns-qwen3-0.6b", "scores", "Kᵀ · Q"),
         ("columns-qwen3-0.6b", "queries", "W'_Q · E"),
         ("cross-bart-base", "keys", "E · W_K"),
@@ -60,6 +60,13 @@ def test_no_brace_and_no_key_is_left_in_a_formula(library: Library) -> None:
 )
 def test_a_formula_is_in_the_letters_of_the_sheet(library: Library, worksheet: str, key: str, formula: str) -> None:
     assert write_formula(library.variant(worksheet), key) == formula
+
+
+def test_a_formula_is_in_the_notation_of_the_worksheet(library: Library) -> None:
+    variant = library.variant("llama-7b")
+    lecture = replace(variant, worksheet=replace(variant.worksheet, notation="lecture"))
+    assert write_formula(lecture, "queries") == "E · W'_Q"
+    assert write_formula(lecture, "weights") == "softmax(S/√d_h + mask), row by row"
 
 
 @pytest.mark.parametrize(
@@ -94,7 +101,7 @@ def test_with_tokens_as_columns_blocks_are_beside_each_other_and_words_say_colum
 
 
 def test_a_given_matrix_has_no_formula_and_symbols_are_told_from_words(library: Library) -> None:
-    variant = library.variant("letters-llama-7b")
+    variant = library.variant("llama-7b~symbols")
     assert formula_pieces(variant, "input") == ()
     symbols = [piece.text for piece in formula_pieces(variant, "weights") if piece.is_symbol]
-    assert symbols == ["S", "d_h"]
+    assert symbols == ["S", "d_head"]

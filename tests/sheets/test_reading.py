@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -26,7 +28,8 @@ def kinds(variant: Variant, box: str, *texts: str) -> list[str]:
 
 
 def test_the_notations_letters_win_over_a_models_own(library: Library) -> None:
-    variant = library.variant("letters-llama-7b", "bert-base")
+    variant = library.variant("llama-7b~symbols", "bert-base")
+    variant = replace(variant, worksheet=replace(variant.worksheet, notation="lecture"))
     assert mark_of(variant, "input.rows", "T").kind == "right"
     right = {variant.box(blank): variant.notation.write(variant.expression(blank)) for blank in variant.blanks}
     assert grade(variant, right).complete
@@ -35,10 +38,10 @@ def test_the_notations_letters_win_over_a_models_own(library: Library) -> None:
 @pytest.mark.parametrize("letter", ["L", "W", "P", "V", "C", "B", "M"])
 def test_a_letter_that_is_not_on_the_sheet_cannot_be_read(library: Library, letter: str) -> None:
     for model in ("llama-7b", "bert-base", "gpt2"):
-        mark = mark_of(library.variant("letters-llama-7b", model), "input.rows", letter)
+        mark = mark_of(library.variant("llama-7b~symbols", model), "input.rows", letter)
         assert (mark.kind, mark.message) == (
             "unreadable",
-            f"“{letter}” is not a symbol of this sheet: use T, d, h, d_h.",
+            f"“{letter}” is not a symbol of this sheet: use N, d_model, H, d_head.",
         )
 
 
@@ -143,7 +146,7 @@ def test_the_longest_input_is_read(library: Library) -> None:
 
 @pytest.mark.parametrize("tokens", [100, 128])
 def test_letters_are_read_by_meaning_whatever_the_number_of_tokens(library: Library, tokens: int) -> None:
-    variant = library.variant("letters-llama-7b", None, tokens)
+    variant = library.variant("llama-7b~symbols", None, tokens)
     assert kinds(variant, "values.columns", "T", "d_h") == ["wrong", "right"]
 
 
@@ -203,7 +206,7 @@ def test_a_symbol_in_brackets_after_its_size_is_a_note(library: Library, text: s
 
 @pytest.mark.parametrize(
     ("worksheet", "box", "text"),
-    [("llama-7b", "queries.columns", "128\u200e"), ("letters-llama-7b", "queries.columns", "\u2066d_h\u2069")],
+    [("llama-7b", "queries.columns", "128\u200e"), ("llama-7b~symbols", "queries.columns", "\u2066d_h\u2069")],
 )
 def test_what_cannot_be_seen_is_not_read(library: Library, worksheet: str, box: str, text: str) -> None:
     assert kinds(library.variant(worksheet), box, text, "\u200b") == ["right", "empty"]

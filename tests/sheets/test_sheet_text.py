@@ -375,8 +375,8 @@ def test_what_a_sheet_says_against_the_truth_has_the_asterisk_of_its_footnote(
 
 
 def test_the_symbols_to_answer_in_are_listed(library: Library) -> None:
-    assert "T = number of tokens, d = embedding dimension, h = number of heads, d_h = head dimension" in (
-        library.variant("letters-llama-7b").text.task.replace("\u00a0", " ")
+    assert "N = number of tokens, d_model = embedding dimension, H = number of heads, d_head = head dimension" in (
+        library.variant("llama-7b~symbols").text.task.replace("\u00a0", " ")
     )
     architecture = library.model("mistral-7b").architecture
     variant = sheet(library, architecture, "attention-layer", 40, answers="letters")

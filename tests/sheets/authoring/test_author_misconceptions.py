@@ -82,8 +82,7 @@ def test_boxes_are_named_as_the_sheet_shows_them() -> None:
 
 
 def test_on_a_sheet_in_letters_formulas_are_compared_by_meaning() -> None:
-    letters = next(sheet.key for sheet in LIBRARY.worksheets.values() if sheet.answers == "letters")
-    plain = LIBRARY.variant(letters)
+    plain = LIBRARY.variant("llama-7b~symbols")
     box = next(plain.box(blank) for blank in plain.blanks if "N" not in plain.expression(blank).symbols)
     other = next(plain.box(blank) for blank in plain.blanks if plain.box(blank) != box)
     symbol = plain.notation.symbol

@@ -184,9 +184,9 @@ def test_a_class_s_own_worksheet_leads_to_the_products_of_its_rows(
     ("worksheet", "typed", "taken"),
     [
         (
-            "letters-llama-7b",
+            "llama-7b~symbols",
             {"queries.rows": "T", "queries.columns": "d_head", "keys.rows": "T", "keys.columns": "d_head"},
-            {"scores.rows": "T", "scores.columns": "T"},
+            {"scores.rows": "N", "scores.columns": "N"},
         ),
         (
             "columns-qwen3-0.6b",  # S = Kᵀ · Q: 9 keys above one another, 7 queries side by side

@@ -435,7 +435,7 @@ def says(boxes: Iterable[str]) -> set[str]:
 
 
 def test_one_sentence_is_said_once_for_many_boxes(client: TestClient) -> None:
-    sheet = {"worksheet": "letters-llama-7b", "tokens": "100"}
+    sheet = {"worksheet": "llama-7b~symbols", "tokens": "100"}
     boxes = Page(client.get("/sheet", params=sheet).text).boxes()
     page = Page(client.post("/sheet/check", data={**sheet, **dict.fromkeys(boxes, "100")}).text)
     (sentence,) = [text for _, text in page.find("p", class_="diagnosis")]

@@ -61,11 +61,11 @@ RUN_SHEETS = (
     "llama-7b",
     "qwen2.5-0.5b",
     "columns-qwen3-0.6b",
-    "letters-llama-7b",
+    "llama-7b~symbols",
     "bidirectional-t5-small",
     "layer-mistral-7b",
-    "letters-layer-mistral-7b",
-    "letters-latent-deepseek-v2-lite",
+    "layer-mistral-7b~symbols",
+    "latent-deepseek-v2-lite~symbols",
 )
 
 
@@ -102,7 +102,7 @@ def test_the_verdict_is_about_the_answers_of_the_student(
 def test_a_formula_is_compared_by_its_number_and_the_page_says_so(
     client: TestClient, runner: FakeRunner, library: Library
 ) -> None:
-    variant = library.variant("letters-llama-7b", None, 128)
+    variant = library.variant("llama-7b~symbols", None, 128)
     answers = right_answers(variant) | {"queries.columns": variant.notation.symbol("N")}
     page = run_of_sheet(client, runner, variant, answers)
     assert numbers_in(page.text("p", class_="verdict")) == [len(variant.blanks)]
