@@ -79,7 +79,7 @@ def seconds(work: Callable[[str], object], text: str) -> float:
 def kinds(library: Library) -> Iterator[Kind]:
     """Everything that somebody types or sends, with what the app does with it."""
     chance = random.Random(1)  # noqa: S311 - so that it can be repeated
-    for key in ("llama-7b", "costs-mistral-7b", "four-dimensions-gpt2", "whole-model-gpt2"):
+    for key in ("llama-7b", "costs-llama-7b", "four-dimensions-gpt2", "whole-model-gpt2"):
         if key in library.worksheets:
             variant = library.variant(key)
             answers = [

@@ -260,7 +260,7 @@ def test_labels_stand_free(name: str) -> None:
             assert figure.frame.holds(text)
 
 
-HEAD, LAYER = LIBRARY.variant("head-of-a-model"), LIBRARY.variant("layer-mistral-7b")
+HEAD, LAYER = LIBRARY.variant("llama-7b", "llama-3.2-1b"), LIBRARY.variant("layer-mistral-7b")
 
 
 def multiplies(values: dict[str, tuple[int, int]], heads: int, kv_heads: int) -> bool:

@@ -132,7 +132,7 @@ def test_no_hint_and_no_nudge_tells_a_right_number(sheet: Variant) -> None:
 
 def test_what_tells_is_found(library: Library) -> None:
     """The check above sees a right number in each way of writing it, and a right letter."""
-    vocabulary = library.variant("walk-gpt2")
+    vocabulary = library.variant("walk-llama-3.2-1b", "gpt2")
     assert all(tells(vocabulary, f"It has {text} columns.") for text in ("50257", "50,257", "50 257", "50’257"))
     assert not tells(vocabulary, "It has 50258 columns.")
     assert tells(library.variant("llama-7b~symbols"), "It is as wide as d_model.")

@@ -194,7 +194,7 @@ def assert_nothing_is_cut(page: Printed, layout: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("layout", ["half", "pair"])
-@pytest.mark.parametrize("key", ["head-of-a-model", "layer-of-a-model", "cross-t5-small"])
+@pytest.mark.parametrize("key", ["softmax-of-a-model", "layer-of-a-model", "cross-t5-small"])
 def test_versions_are_whole_whatever_their_numbers(key: str, layout: SheetLayout) -> None:
     options = HandoutOptions(worksheet=key, variants=True, sheets=30, layout=layout)
     pages = read_pdf(handout_pdf(options))
@@ -415,7 +415,9 @@ def clean(name: str) -> str:
 
 
 def test_the_same_options_give_the_same_bytes() -> None:
-    options = HandoutOptions(worksheet="head-of-a-model", variants=True, sheets=3, back="classic", key="with", seed=5)
+    options = HandoutOptions(
+        worksheet="softmax-of-a-model", variants=True, sheets=3, back="classic", key="with", seed=5
+    )
     sheets = plan_sheets(LIBRARY, options)
     first = handout_pdf(options)
     assert first == TypstRenderer().render_handout(handout_documents(options, sheets, TICKETS, ADDRESS))
@@ -423,7 +425,7 @@ def test_the_same_options_give_the_same_bytes() -> None:
 
 
 def test_a_name_keeps_its_version_when_the_list_is_put_in_another_order() -> None:
-    options = HandoutOptions(worksheet="head-of-a-model", variants=True)
+    options = HandoutOptions(worksheet="softmax-of-a-model", variants=True)
     one = {s.name: s.variant.code for s in plan_sheets(LIBRARY, options, ["A", "B", "C"])}
     other = {s.name: s.variant.code for s in plan_sheets(LIBRARY, options, ["C", "X", "A", "B"])}
     assert {name: other[name] for name in one} == one
@@ -432,7 +434,7 @@ def test_a_name_keeps_its_version_when_the_list_is_put_in_another_order() -> Non
 
 
 def test_versions_differ_and_run_out_with_a_sentence() -> None:
-    sheets = plan_sheets(LIBRARY, HandoutOptions(worksheet="head-of-a-model", variants=True, sheets=60))
+    sheets = plan_sheets(LIBRARY, HandoutOptions(worksheet="softmax-of-a-model", variants=True, sheets=60))
     assert len({sheet.variant.code for sheet in sheets}) == 60
     with pytest.raises(HandoutError, match="only 1 version"):
         plan_sheets(LIBRARY, HandoutOptions(worksheet="count-llama-7b", variants=True, sheets=2))
@@ -471,7 +473,7 @@ def test_every_worksheet_has_a_key_with_every_answer(key: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("key", "count"), [("head-of-a-model", 30), ("matrices-of-a-model", 5), ("layer-of-a-model", 30)]
+    ("key", "count"), [("softmax-of-a-model", 30), ("matrices-of-a-model", 5), ("layer-of-a-model", 30)]
 )
 def test_one_table_marks_a_class(key: str, count: int) -> None:
     options = HandoutOptions(worksheet=key, variants=True, sheets=count, key="only")
@@ -532,7 +534,7 @@ def test_parts_are_bound_with_their_tags(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr("app.handout.document.SHEETS_PER_DOCUMENT", 10)
     names = [f"Student {at}" for at in range(23)]
     progress = list[tuple[int, int]]()
-    options = HandoutOptions(worksheet="head-of-a-model", variants=True, key="with")
+    options = HandoutOptions(worksheet="softmax-of-a-model", variants=True, key="with")
     documents = handout_documents(options, plan_sheets(LIBRARY, options, names), TICKETS, ADDRESS)
     pdf = RENDERER.render_handout(documents, lambda done, total: progress.append((done, total)))
     assert progress == [(at, 7) for at in range(1, 8)]

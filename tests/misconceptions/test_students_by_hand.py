@@ -395,7 +395,7 @@ STUDENTS = [
         ),
     ),
     *on(
-        "costs-mistral-7b",
+        "costs-llama-7b",
         one_kv_per_query_head=counts(
             keys_flops=2 * 100 * 4096**2, cache_16_bit=4 * 32 * 100 * 4096, cache_8_bit=2 * 32 * 100 * 4096
         ),

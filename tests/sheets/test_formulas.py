@@ -80,7 +80,7 @@ def test_a_formula_is_in_the_notation_of_the_worksheet(library: Library) -> None
     ],
 )
 def test_the_softmax_is_that_of_the_model(library: Library, model: str, changes: dict[str, Any], formula: str) -> None:
-    variant = library.variant("head-of-a-model", model)
+    variant = library.variant("llama-7b", model)
     architecture = replace(variant.model.architecture, **changes)
     assert (
         write_formula(replace(variant, model=replace(variant.model, architecture=architecture)), "weights") == formula
@@ -88,8 +88,8 @@ def test_the_softmax_is_that_of_the_model(library: Library, model: str, changes:
 
 
 def test_t5_does_not_scale_its_scores_and_adds_a_position_bias_in_self_attention_only(library: Library) -> None:
-    own = write_formula(library.variant("bidirectional-t5-small"), "weights")
-    cross = write_formula(library.variant("cross-t5-small"), "weights")
+    own = write_formula(library.variant("bidirectional-bert-base", "t5-small"), "weights")
+    cross = write_formula(library.variant("cross-bart-base", "t5-small"), "weights")
     assert (own, cross) == ("softmax(S + position bias), row by row", "softmax(S), row by row")
 
 

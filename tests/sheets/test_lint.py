@@ -68,7 +68,7 @@ def test_rows_that_mean_the_same_may_have_one_answer(library: Library) -> None:
         ("llama-7b", ["tokens"], ["tokens"]),
         ("llama-7b", ["width", "heads"], []),  # 4096/32 = 128 says both
         ("llama-7b~symbols", ["width", "heads", "tokens"], []),  # symbols need no numbers
-        ("costs-mistral-7b", ["work"], ["work"]),
+        ("costs-llama-7b", ["work"], ["work"]),
         ("decode-gpt2", ["heads"], []),
     ],
 )

@@ -132,7 +132,7 @@ def test_a_byte_count_may_be_rounded_to_what_is_written(library: Library, text: 
 
 
 def test_a_prefix_that_is_also_a_symbol_is_not_guessed(library: Library) -> None:
-    costs = library.variant("costs-mistral-7b")
+    costs = library.variant("costs-llama-7b", "mistral-7b")
     assert mark_of(costs, "cache_16_bit.count", "4G").kind == "unreadable"
     assert mark_of(costs, "cache_16_bit.count", "4*G").kind == "wrong"
     assert mark_of(library.variant("llama-7b"), "input.columns", "4Ki").kind == "right"

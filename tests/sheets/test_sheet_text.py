@@ -350,7 +350,7 @@ def test_the_simplified_sheet_owns_up_in_its_footnote(library: Library) -> None:
     assert "multi-head" in text.description
     assert text.footnote is not None
     assert {14, 2} <= numbers(text.footnote)
-    assert library.variant("qwen2.5-0.5b-grouped").text.footnote is None
+    assert library.variant("layer-mistral-7b", "qwen2.5-0.5b").text.footnote is None
 
 
 def test_what_a_sheet_says_against_the_truth_has_the_asterisk_of_its_footnote(
@@ -439,7 +439,7 @@ def test_blocks_are_to_be_compared_only_where_rows_ask_for_both() -> None:
                     "gated_width",
                 } <= asked
                 assert ("compare" in variant.text.task) == both, (worksheet.key, model)
-    one_row = LIBRARY.variant("width-gpt2", "smollm2-135m")
+    one_row = LIBRARY.variant("width-llama-7b", "smollm2-135m")
     assert [row.key for row in one_row.rows] == ["width"]
 
 

@@ -141,7 +141,7 @@ def test_a_class_s_finished_sheet_on_all_heads_leads_there_where_it_has_hints(
 ) -> None:
     classroom = Classroom(app, Policies(**policies), ("three-dimensions-qwen2.5-0.5b",))
     _, browser = classroom.join()
-    variant = library.variant("three-dimensions-qwen2.5-0.5b")
+    variant = library.variant("three-dimensions-llama-7b", "qwen2.5-0.5b")
     right = {variant.box(blank): str(variant.answer(blank)) for blank in variant.blanks}
     assert "/see/heads" not in browser.get(f"/class/{classroom.activity.id}/1").text
     press(browser, classroom.activity, "check" if leads else "hand-in", right)
