@@ -11,12 +11,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
-from starlette.routing import Route
 
-from app.main import find_routers
 from app.models.families import FAMILIES, FAMOUS
 from app.settings import PROJECT
-from app.store.tables import metadata
 from app.topics.registry import TOPICS
 from tests.helpers.source_code import (
     app_modules,
@@ -29,6 +26,7 @@ from tests.helpers.source_code import (
     page_modules,
     public_classes,
     public_constants,
+    written_name,
 )
 
 # Each package of app/ (or module, for main and settings), and the packages it may import from besides itself.
@@ -188,7 +186,7 @@ def test_the_time_is_passed_in() -> None:
         name
         for name, tree in app_modules().items()
         for node in ast.walk(tree)
-        if isinstance(node, ast.Attribute) and ast.unparse(node) in machine
+        if isinstance(node, ast.Attribute) and written_name(node) in machine
     }
     assert asked == {"app.store.queries"}
 
@@ -285,34 +283,7 @@ def test_a_rule_has_a_test_of_its_name() -> None:
     assert [test for test in tests if not test.exists()] == []
 
 
-def rooms() -> dict[str, str]:
-    """The folder of each address in the table of ARCHITECTURE.md, such as "practice" of "/sheet"."""
-    table = (PROJECT / "ARCHITECTURE.md").read_text().partition("## Where is the page?")[2].partition("## Words")[0]
-    rows = re.findall(r"^\| ([^|]+) \| `([a-z]+)/` \|", table, re.MULTILINE)
-    folders = {address: folder for row, folder in rows for address in re.findall("`(.+?)`", row)}
-    return {re.sub(r"/[A-Z]+\b", "/*", address): folder for address, folder in folders.items()}
-
-
-def test_a_page_lies_where_its_address_suggests() -> None:
-    by_address, used = rooms(), set[str]()
-    for route in (route for router in find_routers() for route in router.routes if isinstance(route, Route)):
-        address = re.sub(r"{.*?}", "*", route.path)
-        [first_word] = re.findall("^/[a-z-]*", address)
-        key = address if address in by_address else first_word
-        assert by_address[key] == route.endpoint.__module__.split(".")[2], route.path
-        used.add(key)
-    assert used == by_address.keys()
-
-
-def test_the_architecture_names_no_missing_file_or_table() -> None:
+def test_the_architecture_names_no_missing_file() -> None:
     text = (PROJECT / "ARCHITECTURE.md").read_text()
-    section = text.partition("## Where is the page?")[2].partition("## Words")[0]
     named = re.findall(r"`((?:app|templates|tests|docs)/[a-z0-9_/]+(?:\.[a-z]+|/))`", text)
     assert [name for name in named if not (PROJECT / name).exists()] == []
-    pages = re.findall(r"`([a-z]+/[a-z_]+\.(?:py|html))`", section)
-    places = [(PROJECT / "app" / "web" / name, PROJECT / "templates" / name) for name in pages]
-    assert [each for each in places if not any(path.exists() for path in each)] == []
-    modules = {f"`{path.name}`" for path in (PROJECT / "app").rglob("*.py")}
-    assert set(re.findall(r"`[a-z_]+\.py`", section)) <= modules
-    cells = [row.split("|")[4] for row in section.splitlines() if row.count("|") == 5]
-    assert set(re.findall(r"`([a-z_]+)`", " ".join(cells))) <= metadata.tables.keys()
