@@ -37,7 +37,7 @@ COMMANDS_BY_MODULE = {
     "worksheets": ("worksheets", "variant", "grade", "check-worksheets"),
     "handout": ("handout",),
     "teacher": ("teacher", "sample-course"),
-    "backup": ("backup", "restore"),
+    "backup": ("backup",),
     "serve": ("serve",),
     "runner": ("runner",),
 }
