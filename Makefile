@@ -52,7 +52,7 @@ snapshot: .venv/dev
 	$(BIN)/python -m simulation.snapshot
 
 # The pictures of the README and of the landing page, taken anew; they are committed.
-screenshots: .venv/dev browser
+screenshots: .venv/dev .venv/smollm2 browser
 	$(BIN)/python -m simulation.screenshots
 
 bench: .venv/dev .venv/smollm2 browser
