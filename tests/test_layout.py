@@ -181,7 +181,7 @@ def test_only_the_forward_pass_evaluates_text() -> None:
 def test_the_time_is_passed_in() -> None:
     clock = "app.store.queries.utc_now"
     users = {name for name in app_modules() if clock in imported_names(name)}
-    assert users == {"app.main", "app.store.store", "app.store.backup"}
+    assert users == {"app.main", "app.store.store"}
     machine = {"datetime.now", "datetime.utcnow", "datetime.today", "date.today"}
     asked = {
         name
