@@ -127,7 +127,9 @@ def new_postgres_database(postgres_engine: sa.Engine) -> str:
             "SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_activity"
             " WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'"
         )
-        connection.exec_driver_sql(f"TRUNCATE {', '.join(metadata.tables)} RESTART IDENTITY CASCADE")
+        # In a tenth of the time of TRUNCATE, which makes new files for all tables and indexes.
+        emptied = "; ".join(f"DELETE FROM {table.name}" for table in reversed(metadata.sorted_tables))
+        connection.exec_driver_sql(f"{emptied}; SELECT setval(oid, 1, false) FROM pg_class WHERE relkind = 'S'")
     return postgres_engine.url.render_as_string(hide_password=False)
 
 
