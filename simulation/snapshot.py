@@ -49,7 +49,7 @@ NOW = datetime(2026, 9, 1, 10, tzinfo=UTC)
 PAGES_PER_ADDRESS = 3  # of addresses that differ only in numbers and in values of their query
 MAX_PAGES = 250  # per role
 LINK = re.compile(r'<a [^>]*?href="(/[^"#]*)')
-CHANGING = (re.compile(r"(/static/[^\"?]*?)[.?][0-9a-f=v]{8,}"), re.compile(r"(seed=)\d+"))
+CHANGING = (re.compile(r"(/static/)[0-9a-f]{12}/"), re.compile(r"(seed=)\d+"))
 
 
 def write_sheets(library: Library, folder: Path) -> None:
