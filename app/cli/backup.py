@@ -76,9 +76,7 @@ def _restore(parsed: argparse.Namespace) -> None:
     made_at = contents.made_at[:16].replace("T", " ")
     print(_("Restored {rows:,} rows from the backup of {time} UTC.").format(rows=contents.rows, time=made_at))
     if locked:
-        need = _(
-            "{count} resume codes or anonymous tickets need the secret key they were stored with: copy it to {file}."
-        )
+        need = _("{count} resume codes need the secret key they were stored with: copy it to {file}.")
         print(need.format(count=locked, file=secret_path(settings.data_dir, settings.secret_key_file)))
 
 
