@@ -1,6 +1,7 @@
 """The secret key: 32 random bytes in a file beside the database, so that the database alone gives nothing away.
 
-Resume codes are stored as a hash that needs the key. Nothing in the database or in its backups contains the key.
+Resume codes are stored as a hash that needs the key. Nothing in the database contains the key; a backup has a copy of
+it in a file of its own.
 """
 
 from __future__ import annotations

@@ -151,21 +151,3 @@ def test_a_damaged_secret_stops_the_start_with_a_sentence(
         cli.main(["teacher", "add", ADA])
     assert str(tmp_path / SECRET_FILE) in capsys.readouterr().err
     assert (tmp_path / SECRET_FILE).read_bytes() == b"short"
-
-
-@pytest.mark.usefixtures("umask")
-def test_a_backup_names_the_key_file_in_use(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("ATTENTION_SHAPES_DATA_DIR", str(tmp_path / "data"))
-    monkeypatch.delenv("DATABASE_URL", raising=False)
-    cli.main(["teacher", "add", ADA])
-    named, own = tmp_path / "elsewhere.key", tmp_path / "data" / SECRET_FILE
-    named.write_bytes(own.read_bytes())
-    for setting, shown, other in (("", own, named), (str(named), named, own)):
-        monkeypatch.setenv("ATTENTION_SHAPES_SECRET_KEY_FILE", setting)
-        capsys.readouterr()
-        cli.main(["backup", str(tmp_path / "backup")])
-        printed = capsys.readouterr().out
-        assert str(shown) in printed
-        assert str(other) not in printed

@@ -146,11 +146,6 @@ class OlderDatabaseError(Exception):
     """The tables are from before the first release, and nothing brings them up to date."""
 
 
-def is_before_release(revision: str) -> bool:
-    """Whether a revision is from before the first release: digits alone, such as "0012"."""
-    return revision.isdecimal()
-
-
 def prepare_tables(connection: sa.Connection) -> None:
     """Create the newest tables in a database without any table, or run the missing migrations of another, without a
     commit. Raises what `upgrade` raises.
@@ -165,7 +160,7 @@ def prepare_tables(connection: sa.Connection) -> None:
 def upgrade(connection: sa.Connection, revision: str = "head") -> None:
     """Run the missing migrations up to a revision, such as "0001_tables", without a commit."""
     current = revision_of(connection) or ""
-    if is_before_release(current):
+    if current.isdecimal():  # "0012", as before the first release
         raise OlderDatabaseError
     if is_newer(current) or (revision == "head" and current == _newest_revision()):
         return

@@ -179,11 +179,6 @@ job_pieces = Table(  # the result of a job
     Column("data", LargeBinary, nullable=False),
 )
 
-# What has no meaning a day later, and is left out of backups.
-PASSING_TABLES = frozenset({jobs.name, job_pieces.name, runners.name})
-# What earlier migrations had, and backups of them have.
-FORMER_TABLES = frozenset({"practice_drafts", "practice_attempts", "class_drafts", "class_attempts"})
-
 models = Table(
     "models",
     metadata,
