@@ -155,11 +155,11 @@ def _grade_answers(parsed: argparse.Namespace) -> None:
     report = grade(variant, _answers(parsed.answers))
     hint = write_hint(variant, report, parsed.hint) if parsed.hint else None
     if parsed.json:
-        with_hint = {"hint": hint and hint.as_json(variant)} if parsed.hint else {}
+        with_hint = {"hint": hint and hint.as_json()} if parsed.hint else {}
         opened = opened_rows(variant) if report.has_readable_answer else []
-        print_json({**report.as_json(variant), **({"opened": opened} if opened else {}), **with_hint})
+        print_json({**report.as_json(), **({"opened": opened} if opened else {}), **with_hint})
         return
-    print_table([(variant.box(blank), mark.kind, mark.text[:40], mark.message) for blank, mark in report.marks.items()])
+    print_table([(str(blank), mark.kind, mark.text[:40], mark.message) for blank, mark in report.marks.items()])
     print(_("{score} of {best}").format(score=report.score, best=report.out_of))
     if report.diagnosis:
         print(report.diagnosis.message)

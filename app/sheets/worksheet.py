@@ -61,7 +61,6 @@ _UNSEEN = frozenset({"Cc", "Cs", "Zl", "Zp"})  # control characters, halves of s
 _KEY = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 
 Answers = Literal["numbers", "letters"]
-TokensAre = Literal["rows", "columns"]
 
 
 class WorksheetError(ValueError):
@@ -256,7 +255,6 @@ class Worksheet:
     head: _Place = 0
     models: _Names = ()
     answers: Annotated[Answers, _one_of(get_args(Answers))] = "numbers"
-    tokens_are: Annotated[TokensAre, _one_of(get_args(TokensAre))] = "rows"
     follow_share: Annotated[float, Strict(), Field(ge=0, le=1), _must(_SHARE, most=1)] = 1.0
     tolerance: Annotated[float, Strict(), Field(ge=0, le=MAX_TOLERANCE), _must(_SHARE, most=MAX_TOLERANCE)] = 0.0
     tokens_from: _OptionalNumber = None
@@ -346,12 +344,6 @@ class Worksheet:
         if not asked:
             message = _("{model} has none of the parts that “{worksheet}” asks for: choose another worksheet.")
             raise TopicError(message.format(model=model.name, worksheet=self.title))
-        if self.tokens_are == "columns" and table.tokens_are_rows:
-            message = _(
-                "“{worksheet}” is about code, stored parameters, or tensors with more than two dimensions: its tokens "
-                "must be rows."
-            )
-            raise TopicError(message.format(worksheet=self.title))
         if self.answers != "letters":
             return
         if any(isinstance(entry, Count) and entry.rounds for entry in asked):
