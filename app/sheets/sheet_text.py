@@ -176,22 +176,16 @@ class SheetText:
         return tuple(str(number) for number in numbers if number > 9 and number in sizes.values())
 
     @property
-    def product(self) -> str:
-        """How this sheet multiplies a token's vector x by a matrix W: W · x if tokens are columns, else x · W."""
-        return "W\u00a0·\u00a0x" if self.worksheet.tokens_are == "columns" else "x\u00a0·\u00a0W"
-
-    @property
     def task(self) -> str:
         """The sentences on what to write: the topic's, then how."""
         sheet, say = self.worksheet, self.wording.say
         compares = any(rows <= self.problem.asked for rows in _COMPARED_BLOCKS)
-        task = self._topic.task_compared if compares else self._topic.task
-        sentences = [task.format(product=self.product)]
+        sentences = [self._topic.task_compared if compares else self._topic.task]
         if self.problem.case and self.problem.case.error:
             sentences.append(self._topic.task_stopped)
-        # Parameters and counts have no token in either direction, and of other tensors the task itself says it.
+        # Parameters and counts have no tokens, and for tensors of more dimensions the task itself says it.
         if self.problem.table.activations and not self.problem.table.has_more_sides:
-            sentences.append(say("tokens-are", sheet.tokens_are))
+            sentences.append(say("answers", "tokens"))
         if sheet.answers == "letters":
             symbols = ", ".join(f"{symbol}\u00a0= {name}" for symbol, name in self._named_symbols())
             sentences.append(say("answers", "letters", list=symbols))
@@ -262,7 +256,7 @@ class SheetText:
         """A misconception's "nudge", "hint" or "explanation" in the sheet's notation; KeyError for an unknown key."""
         if described := self._author_misconception(key):
             return {"nudge": described.question, "explanation": described.explanation}.get(kind, "")
-        sentence = self.wording.misconception(key, kind, self.worksheet.tokens_are)
+        sentence = self.wording.misconception(key, kind)
         notation = NOTATIONS[self.worksheet.notation]
         return re.sub(r"W_\w+", lambda match: notation.letter(match[0], match[0]), sentence)
 

@@ -64,7 +64,6 @@ _UNSEEN = frozenset({"Cc", "Cs", "Zl", "Zp"})  # control characters, halves of s
 _KEY = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 
 Answers = Literal["numbers", "letters"]
-TokensAre = Literal["rows", "columns"]
 
 
 class WorksheetError(ValueError):
@@ -259,7 +258,6 @@ class Worksheet:
     head: _Place = 0
     models: _Names = ()
     answers: Annotated[Answers, _one_of(get_args(Answers))] = "numbers"
-    tokens_are: Annotated[TokensAre, _one_of(get_args(TokensAre))] = "rows"
     follow_share: Annotated[float, Strict(), Field(ge=0, le=1), _must(_SHARE, most=1)] = 1.0
     tolerance: Annotated[float, Strict(), Field(ge=0, le=MAX_TOLERANCE), _must(_SHARE, most=MAX_TOLERANCE)] = 0.0
     tokens_from: _OptionalNumber = None
@@ -354,12 +352,6 @@ class Worksheet:
         if not in_table:
             message = _("{model} has none of the parts that “{worksheet}” asks for: choose another worksheet.")
             raise TopicError(message.format(model=model.name, worksheet=self.title))
-        if self.tokens_are == "columns" and table.tokens_are_rows:
-            message = _(
-                "“{worksheet}” is about code, stored parameters, or tensors with more than two dimensions: its tokens "
-                "must be rows."
-            )
-            raise TopicError(message.format(worksheet=self.title))
         if 2 * asked < in_table:
             message = _(
                 "Most answers of “{worksheet}” have no symbols for {model}: they are rounded, or the same for every "
