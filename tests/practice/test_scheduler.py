@@ -151,7 +151,7 @@ def test_a_full_window_is_practised() -> None:
     full = [sheet for sheet in sheets if sheet.architecture.window and sheet.tokens > sheet.architecture.window]
     assert len({sheet.tokens for sheet in full}) == 3
     for sheet in full:
-        assert distinguishable_misconceptions(sheet) >= {"window-forgotten", "new-token-beside-window"}
+        assert "window-forgotten" in distinguishable_misconceptions(sheet)
 
 
 @given(STARTS, st.sampled_from(SHOWN), st.sampled_from(LEVELS))
