@@ -128,8 +128,9 @@ def new_postgres_database(postgres_engine: sa.Engine) -> str:
             " WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'"
         )
         # In a tenth of the time of TRUNCATE, which makes new files for all tables and indexes.
-        emptied = "; ".join(f"DELETE FROM {table.name}" for table in reversed(metadata.sorted_tables))
-        connection.exec_driver_sql(f"{emptied}; SELECT setval(oid, 1, false) FROM pg_class WHERE relkind = 'S'")
+        emptied = [str(sa.delete(table)) for table in reversed(metadata.sorted_tables)]
+        restarted = "SELECT setval(oid, 1, false) FROM pg_class WHERE relkind = 'S'"
+        connection.exec_driver_sql("; ".join((*emptied, restarted)))
     return postgres_engine.url.render_as_string(hide_password=False)
 
 
