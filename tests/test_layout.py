@@ -11,7 +11,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
+from starlette.routing import Route
 
+from app.main import find_routers
 from app.models.families import FAMILIES, FAMOUS
 from app.settings import PROJECT
 from app.topics.registry import TOPICS
@@ -180,7 +182,7 @@ def test_only_the_forward_pass_evaluates_text() -> None:
 def test_the_time_is_passed_in() -> None:
     clock = "app.store.queries.utc_now"
     users = {name for name in app_modules() if clock in imported_names(name)}
-    assert users == {"app.main", "app.store.store", "app.store.backup"}
+    assert users == {"app.main", "app.store.store"}
     machine = {"datetime.now", "datetime.utcnow", "datetime.today", "date.today"}
     asked = {
         name
@@ -281,6 +283,25 @@ def test_a_rule_has_a_test_of_its_name() -> None:
     split = [module.split(".") for module in rules()]
     tests = [PROJECT / "tests" / Path(*folders) / f"test_{name}.py" for _app, *folders, name in split]
     assert [test for test in tests if not test.exists()] == []
+
+
+def rooms() -> dict[str, str]:
+    """The folder of each address in the table of ARCHITECTURE.md, such as "practice" of "/sheet"."""
+    table = (PROJECT / "ARCHITECTURE.md").read_text().partition("## Where is the page?")[2].partition("## Words")[0]
+    rows = re.findall(r"^\| ([^|]+) \| `([a-z]+)/` \|", table, re.MULTILINE)
+    folders = {address: folder for row, folder in rows for address in re.findall("`(.+?)`", row)}
+    return {re.sub(r"/[A-Z]+\b", "/*", address): folder for address, folder in folders.items()}
+
+
+def test_a_page_lies_where_its_address_suggests() -> None:
+    by_address, used = rooms(), set[str]()
+    for route in (route for router in find_routers() for route in router.routes if isinstance(route, Route)):
+        address = re.sub(r"{.*?}", "*", route.path)
+        [first_word] = re.findall("^/[a-z-]*", address)
+        key = address if address in by_address else first_word
+        assert by_address[key] == route.endpoint.__module__.split(".")[2], route.path
+        used.add(key)
+    assert used == by_address.keys()
 
 
 def test_the_architecture_names_no_missing_file() -> None:
