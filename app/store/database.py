@@ -27,7 +27,7 @@ from app.secret_key import SecretKey
 
 from .limits import POOL_LIMIT_S, limit_postgresql, watch_sqlite_file, without_limits
 from .queries import transactional
-from .tables import metadata, sealed_tickets, students
+from .tables import metadata, students
 
 LOG_LIMIT_S = 0.2  # for which emptying the write-ahead log may wait for others, and saves for it
 
@@ -173,12 +173,10 @@ def revision_of(connection: sa.Connection) -> str | None:
 
 
 def count_locked(engine: sa.Engine, key: SecretKey) -> int:
-    """How many resume codes and sealed tickets, added up, were stored with another key than this one."""
-    count = 0
+    """How many resume codes were stored with another key than this one."""
+    query = sa.select(sa.func.count(students.c.resume_hash))
     with engine.connect() as connection:
-        for column in (students.c.resume_hash, sealed_tickets.c.sealed):
-            count += connection.scalar(sa.select(sa.func.count(column)).where(column.not_like(f"{key.mark}.%"))) or 0
-    return count
+        return connection.scalar(query.where(students.c.resume_hash.not_like(f"{key.mark}.%"))) or 0
 
 
 def another_key_signs(engine: sa.Engine, key: SecretKey) -> bool:

@@ -455,15 +455,6 @@ ticket_answers = Table(
     sqlite_with_rowid=False,  # a hidden row number would keep the order
 )
 
-sealed_tickets = Table(
-    "sealed_tickets",
-    metadata,
-    Column("id", String(64), primary_key=True),  # random
-    Column("activity_id", ForeignKey("activities.id", ondelete="CASCADE"), nullable=False, index=True),
-    Column("sealed", Text, nullable=False),  # an anonymous ticket, padded and encrypted, until its batch is written
-    sqlite_with_rowid=False,
-)
-
 extra_time = Table(
     "extra_time",
     metadata,
