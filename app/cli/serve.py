@@ -107,7 +107,7 @@ def _check_campus(settings: Settings, store: Store) -> None:
     if another_key_signs(store.engine, store.key):
         problem = _(
             "Another machine serves this database with another secret key, so that neither would know the other’s "
-            "resume codes and exit tickets. Copy its {file} to {folder}, or name that file in {variable}."
+            "resume codes. Copy its {file} to {folder}, or name that file in {variable}."
         )
         key_file = variable("secret_key_file")
         raise InputError(problem.format(file=SECRET_FILE, folder=settings.data_dir, variable=key_file))
@@ -157,8 +157,8 @@ def _greet(settings: Settings, store: Store, host: str, port: int) -> None:
         print(advice.format(variable=variable("address")), flush=True)
     if locked := count_locked(store.engine, store.key):
         advice = _(
-            "{count} resume codes or anonymous tickets were stored with another secret key. They work again once that "
-            "key is back in {file}; until then, teachers can free a student’s name."
+            "{count} resume codes were stored with another secret key. They work again once that key is back in "
+            "{file}; until then, teachers can free a student’s name."
         )
         file = secret_path(settings.data_dir, settings.secret_key_file)
         print(advice.format(count=locked, file=file), flush=True)

@@ -36,12 +36,8 @@ from tests.helpers.families_cases import CASES, Case
 from tests.helpers.shipped import FIRST_OF_TOPIC, LIBRARY, MODELS
 from tests.helpers.slow import one_in
 
-# In numbers, with tokens as rows; letters and tokens as columns are in tests/sheets/test_symbols.py.
-SHEETS = [
-    v
-    for v in map(LIBRARY.variant, LIBRARY.worksheets)
-    if (v.worksheet.answers, v.worksheet.tokens_are) == ("numbers", "rows")
-]
+# In numbers; letters are in tests/sheets/test_symbols.py.
+SHEETS = [v for v in map(LIBRARY.variant, LIBRARY.worksheets) if v.worksheet.answers == "numbers"]
 ON_EACH_SHEET = pytest.mark.parametrize("sheet", one_in(8, SHEETS), ids=lambda sheet: sheet.worksheet.key)
 SEEDS = 200
 
@@ -345,7 +341,7 @@ def test_the_formula_of_a_student_who_leaves_out_the_embedding_dimension(library
 
 def test_what_a_model_lacks_is_not_called_hidden(library: Library) -> None:
     assert cannot_tell_apart(library.variant("llama-7b").problem) == ()
-    grouped = {e.misconception for e in expectations(library.variant("columns-qwen3-0.6b").problem)}
+    grouped = {e.misconception for e in expectations(library.variant("llama-7b", "qwen3-0.6b").problem)}
     assert {"all-kv-heads-in-one", "width-always-divided", "layer-for-one-head"} <= grouped
     plain = {e.misconception for e in expectations(library.variant("llama-7b").problem)}
     assert not plain & {"all-kv-heads-in-one", "width-always-divided", "layer-for-one-head", "wider-kv-heads"}
@@ -399,7 +395,7 @@ def test_the_diagnosis_as_json(library: Library) -> None:
     """Key, sentence, boxes in the order of the sheet, and further misconceptions."""
     wrong = {"queries.columns": 4096, "keys.columns": 4096, "values.columns": 4096, "weights.columns": 1}
     variant = library.variant("llama-7b")
-    found = grade(variant, {box: str(n) for box, n in (LLAMA | wrong).items()}).as_json(variant)
+    found = grade(variant, {box: str(n) for box, n in (LLAMA | wrong).items()}).as_json()
     assert found["diagnosis"] == {
         "key": "head-as-wide-as-model",
         "message": library.wording.misconception("head-as-wide-as-model", "nudge"),
