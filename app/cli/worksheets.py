@@ -93,7 +93,7 @@ def _show_variant(parsed: argparse.Namespace) -> None:
 
 def _print_variant(variant: Variant, key: bool) -> None:
     sheet = variant.worksheet
-    words = (sheet.introduction, variant.text.description, variant.text.task, sheet.own_assumptions)
+    words = (sheet.introduction, variant.text.description, variant.text.task)
     print(f"{variant.title}   {variant.code}\n\n" + "\n".join(filter(None, words)) + "\n")
     counts = (blank.field for blank in variant.blanks if blank.field == "count")
     columns = tuple(dict.fromkeys((*variant.fields, *counts)))
@@ -127,7 +127,7 @@ def _print_program(variant: Variant) -> None:
         print("\n".join(f"{number:2}  {line}" for number, line in enumerate(code.lines, start=1)))
         if code.error:
             stops = _("Line {line} stops the program:").format(line=code.stops)
-            print("\n" + f"{code.caption} {stops}".strip() + f"\n{code.error}")
+            print(f"\n{stops}\n{code.error}")
         if code.witness:
             print(f"\n{code.witness.caption}")
             print_table([tuple(map(_cell_text, row)) for row in code.witness.cells])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 
 import pytest
 
@@ -72,15 +71,6 @@ def test_a_claim_is_made_only_where_it_is_true(claim: str) -> None:
         if re.search(pattern, sentence)
     }
     assert not false
-
-
-def test_a_hidden_head_dimension_is_not_looked_for_in_the_description() -> None:
-    pattern = r"description[^.?]* head dimension|head dimension[^.?]* description"
-    for variant in VARIANTS:
-        sizes, facts = variant.sizes, variant.text.facts
-        if sizes["d"] == sizes["H"] * sizes["d_h"] and any(fact.part == "head-dimension" for fact in facts):
-            hiding = replace(variant, worksheet=replace(variant.worksheet, hidden_facts=("head-dimension",)))
-            assert [each for each in sentences(hiding) if re.search(pattern, each[1])] == []
 
 
 @pytest.mark.parametrize(("latent", "heads", "is_true"), [(512, 16, True), (64, 16, False), (512, 2, False)])
