@@ -72,7 +72,7 @@ def save_class_sheet(request: Request, services: ServicesDep, form: FormDep, act
         if may_draw:
             _drawing_save.release()
     response = render("shared/_saved.html", SavedFragment(drawing, saved_json(requested.work.draft, requested.edits)))
-    if not may_draw and requested.variant.worksheet.show_drawing:
+    if not may_draw:
         response.headers.update({"HX-Reswap": "none", "X-Drawing": "later"})
     return response
 
