@@ -74,7 +74,8 @@ def _many_versions() -> tuple[float, int, int, float]:
 def _class_list() -> tuple[float, int, float]:
     start = time.perf_counter()
     names = tuple(f"Student {at}" for at in range(2000))
-    pdf = _make_pdf(TypstRenderer(), HandoutOptions(worksheet="softmax-of-a-model", variants=True, back="classic"), names)
+    options = HandoutOptions(worksheet="softmax-of-a-model", variants=True, back="classic")
+    pdf = _make_pdf(TypstRenderer(), options, names)
     return time.perf_counter() - start, len(pdf), _peak_memory_mb()
 
 

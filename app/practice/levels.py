@@ -87,7 +87,7 @@ def practice_levels(library: Library, *, in_letters: bool = False) -> tuple[Prac
 def _levels_of(worksheets: tuple[Worksheet, ...], in_letters: bool) -> tuple[PracticeLevel, ...]:
     by_level = dict[str, list[Worksheet]]()
     for worksheet in sorted(worksheets, key=lambda sheet: (sheet.answers == "letters", len(sheet.rows))):
-        if worksheet.tokens_are == "rows" and (worksheet.is_own or not worksheet.sentence):
+        if worksheet.is_own or not worksheet.sentence:
             key = f"{worksheet.topic}{LATENT_SUFFIX if 'latent' in worksheet.rows else ''}"
             by_level.setdefault(key, []).append(worksheet)
     return tuple(
