@@ -330,7 +330,7 @@ def test_no_hint_asks_to_compare_boxes_that_agree_already(sheet: str, wrong: dic
         ("cross-bart-base", "input.rows", "number of decoder tokens"),
         ("cross-bart-base", "encoded.rows", "number of encoder tokens"),
         ("llama-7b~symbols", "queries.columns", "head dimension"),
-        ("walk-gpt2", "logits.columns", "size of the vocabulary"),
+        ("walk-llama-3.2-1b", "logits.columns", "size of the vocabulary"),
         ("costs-llama-7b", "scores_flops.count", "head dimension"),
         ("layer-mistral-7b", "keys.columns", "key/value heads"),
     ],

@@ -194,7 +194,7 @@ def assert_nothing_is_cut(page: Printed, layout: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("layout", ["half", "pair"])
-@pytest.mark.parametrize("key", ["softmax-of-a-model", "layer-of-a-model", "cross-t5-small"])
+@pytest.mark.parametrize("key", ["softmax-of-a-model", "layer-mistral-7b", "cross-bart-base"])
 def test_versions_are_whole_whatever_their_numbers(key: str, layout: SheetLayout) -> None:
     options = HandoutOptions(worksheet=key, variants=True, sheets=30, layout=layout)
     pages = read_pdf(handout_pdf(options))
@@ -204,7 +204,7 @@ def test_versions_are_whole_whatever_their_numbers(key: str, layout: SheetLayout
         assert rest_of(page, 14)
 
 
-@pytest.mark.parametrize("key", ["llama-7b", "latent-deepseek-v2-lite", "matrices-gpt2", "costs-llama-7b"])
+@pytest.mark.parametrize("key", ["llama-7b", "latent-deepseek-v2-lite", "matrices-llama-7b", "costs-llama-7b"])
 @pytest.mark.parametrize("paper", ["letter", "a4"])
 def test_large_print_is_eighteen_points(key: str, paper: Paper) -> None:
     variant = LIBRARY.variant(key)
@@ -352,7 +352,7 @@ def panels(pages: Sequence[Printed]) -> int:
 
 
 def test_a_table_of_answers_has_a_column_for_what_only_some_models_have() -> None:
-    options = HandoutOptions(worksheet="count-of-a-model", variants=True, sheets=4, key="only")
+    options = HandoutOptions(worksheet="count-llama-7b", variants=True, sheets=4, key="only")
     text = squeezed(read_pdf(handout_pdf(options))[0].text)
     rows = [row.name for row in LIBRARY.variant("count-llama-7b").rows]
     assert [squeezed(name) for name in rows] == sorted(map(squeezed, rows), key=text.index)
@@ -473,7 +473,7 @@ def test_every_worksheet_has_a_key_with_every_answer(key: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("key", "count"), [("softmax-of-a-model", 30), ("matrices-of-a-model", 5), ("layer-of-a-model", 30)]
+    ("key", "count"), [("softmax-of-a-model", 30), ("matrices-llama-7b", 5), ("layer-mistral-7b", 30)]
 )
 def test_one_table_marks_a_class(key: str, count: int) -> None:
     options = HandoutOptions(worksheet=key, variants=True, sheets=count, key="only")

@@ -49,7 +49,7 @@ def test_no_brace_and_no_key_is_left_in_a_formula(library: Library) -> None:
     [
         ("walk-llama-3.2-1b", "gate", "R' · W_gate"),
         ("walk-llama-3.2-1b", "hidden", "activation(G) ⊙ U"),
-        ("walk-gpt2", "logits", "Y' · W_out"),
+        ("walk-llama-3.2-1b", "logits", "Y' · W_out"),
         ("llama-7b~symbols", "queries", "X · W_Q"),
         ("llama-7b~symbols", "weights", "softmax(S/√d_head + mask), row by row"),
         ("cross-bart-base", "keys", "E · W_K"),

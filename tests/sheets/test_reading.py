@@ -138,8 +138,8 @@ def test_a_prefix_that_is_also_a_symbol_is_not_guessed(library: Library) -> None
 
 
 def test_the_longest_input_is_read(library: Library) -> None:
-    for worksheet in ("costs-llama-7b", "costs-mistral-7b"):
-        variant = library.variant(worksheet, None, MAX_TOKENS)
+    for model in ("llama-7b", "mistral-7b"):
+        variant = library.variant("costs-llama-7b", model, MAX_TOKENS)
         assert grade(variant, {box: str(number) for box, number in variant.key.items()}).complete
 
 
@@ -154,12 +154,13 @@ def test_letters_are_read_by_meaning_whatever_the_number_of_tokens(library: Libr
     [
         ("same-shapes-gpt2", "softmax_dim.count", (2, 3, 4)),
         ("same-shapes-gpt2", "softmax_dim_batched.count", (2, 3, 4, 5)),
-        ("stored-qwen3-0.6b", "q_dim.count", (2, 3)),
+        ("stored-of-a-model qwen3-0.6b", "q_dim.count", (2, 3)),
         ("stored-of-a-model", "o_dim.count", (2, 3)),
     ],
 )
 def test_a_dimension_is_read_as_torch_reads_it(library: Library, sheet: str, box: str, sizes: tuple[int, ...]) -> None:
-    variant, tensor = library.variant(sheet), torch.zeros(sizes)
+    key, _space, model = sheet.partition(" ")
+    variant, tensor = library.variant(key, model or None), torch.zeros(sizes)
     right = tensor.sum(dim=variant.key[box]).shape
     for dim in range(-len(sizes), len(sizes)):
         expected = "right" if tensor.sum(dim=dim).shape == right else "wrong"
@@ -180,7 +181,7 @@ def test_a_special_digit_is_unreadable_in_every_kind_of_box(library: Library, sh
 def test_a_box_is_called_what_its_number_is(library: Library) -> None:
     for sheet, row, name in (
         ("same-shapes-gpt2", "softmax_dim", "dim"), ("same-shapes-gpt2", "viewed_head", "head"),
-        ("stored-qwen3-0.6b", "k_start", "start"), ("costs-llama-7b", "keys_flops", "count"),
+        ("stored-of-a-model", "k_start", "start"), ("costs-llama-7b", "keys_flops", "count"),
     ):  # fmt: skip
         variant = library.variant(sheet)
         assert variant.axis(variant.blanks_by_name[f"{row}.count"]) == name

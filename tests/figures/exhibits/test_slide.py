@@ -147,7 +147,7 @@ def test_scores_are_said_to_be_divided_by_what_they_are_divided_by(library: Libr
     assert {"inverse-sqrt", "yarn"} <= kinds
 
 
-@pytest.mark.parametrize("worksheet", ["head-of-a-model", "layer-of-a-model", "decode-gpt2"])
+@pytest.mark.parametrize("worksheet", ["llama-7b", "layer-mistral-7b", "decode-gpt2"])
 def test_weights_beside_a_sink_sum_to_less_than_one(library: Library, worksheet: str) -> None:
     for model in library.models:
         if library.refusal(worksheet, model):
@@ -163,9 +163,9 @@ def test_weights_beside_a_sink_sum_to_less_than_one(library: Library, worksheet:
         assert ("less than 1" in last.sentence) == has_sink
 
 
-@pytest.mark.parametrize("worksheet", ["qwen2.5-0.5b-grouped", "three-dimensions-qwen2.5-0.5b"])
+@pytest.mark.parametrize("worksheet", ["layer-mistral-7b", "three-dimensions-llama-7b"])
 def test_of_heads_one_is_multiplied_as_numpy_slices_it(library: Library, worksheet: str) -> None:
-    shapes = true_shapes(library, worksheet)
+    shapes = true_shapes(library, worksheet, "qwen2.5-0.5b")
     sizes = shapes.variant.sizes
     tokens, heads, groups, width = (sizes[symbol] for symbol in ("N", "H", "G", "d_h"))
     queries, keys = (np.zeros((tokens, count * width)).reshape(tokens, count, width) for count in (heads, groups))

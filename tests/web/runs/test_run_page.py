@@ -61,7 +61,7 @@ RUN_SHEETS = (
     "llama-7b",
     "qwen2.5-0.5b",
     "llama-7b~symbols",
-    "bidirectional-t5-small",
+    "bidirectional-bert-base",
     "layer-mistral-7b",
     "layer-mistral-7b~symbols",
     "latent-deepseek-v2-lite~symbols",
