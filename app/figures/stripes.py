@@ -28,14 +28,12 @@ _MIN_STRIPE_PX = 1.4  # of a stripe whose neighbours have lines
 
 
 def has_stripes(shapes: TypedShapes, plan: FigurePlan) -> bool:
-    """Whether there is enough to draw: the widths of the input and a projection are known, and the sheet states H
-    and G.
-    """
+    """Whether there is enough to draw: the widths of the input and a projection are known."""
     lengths = shapes.lengths
     widths = [lengths[blank] for key in plan.results if (blank := Blank(key, "columns")) in lengths]
     rows = [lengths[blank] for key in plan.results if (blank := Blank(key, "rows")) in lengths]
     width = lengths.get(Blank(plan.left, "columns"))
-    if not widths or width is None or {"H", "G"} & shapes.variant.text.unstated:
+    if not widths or width is None:
         return False
     longest = max(width, lengths.get(Blank(plan.left, "rows"), 0))
     return max((*widths, *rows)) <= _MOST_TIMES * longest

@@ -430,21 +430,6 @@ def test_the_worksheets_own_hint_comes_first() -> None:
         assert next_hint_level(variant, report, hint) == 2
 
 
-def test_a_worksheet_may_give_no_hints() -> None:
-    variant = own_sheet(LIBRARY, show_hints=False)
-    report = grade(variant, {"keys.columns": "5"})
-    assert {write_hint(variant, report, level) for level in HINT_LEVELS} == {None}
-    assert next_hint_level(variant, report, None) is None
-
-
-def test_a_hint_points_to_no_fact_that_the_sheet_hides() -> None:
-    variant = own_sheet(LIBRARY, rows=["queries"], hidden_facts=["head-dimension"])
-    hint = write_hint(variant, grade(variant, {"queries.columns": "5", "queries.rows": "100"}), 2)
-    assert hint is not None
-    assert "head dimension" not in hint.message
-    assert "the embedding dimension and the number of heads" in hint.message
-
-
 def test_the_third_hint_goes_on_from_a_small_case_to_the_structure(library: Library) -> None:
     variant = library.variant("llama-7b")
     structure = row_reason(variant, "queries").text.partition(": ")[2]

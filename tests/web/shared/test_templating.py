@@ -10,7 +10,7 @@ from jinja2 import nodes
 from app.settings import PROJECT
 from app.sheets.formulas import formula_pieces
 from app.sheets.library import Library
-from app.web.shared.templating import expression, formula, markdown, markdown_list, template_environment
+from app.web.shared.templating import expression, formula, markdown, template_environment
 
 MAX_LINE = 160
 
@@ -70,4 +70,3 @@ def test_markdown_of_an_author_becomes_only_elements_that_it_may_be() -> None:
         '<span class="formula"><i>W</i><sub>Q</sub>·<i>x</i><sup>2</sup>/√<span class="root"><i>d</i></span>'
         '</span> &lt;img src=x&gt;</p><ol start="2"><li><p>[e](javascript:f)</p></li></ol>'
     )
-    assert markdown_list("- a\n- b") == ("a", "b")
