@@ -49,7 +49,7 @@ NOW = datetime(2026, 9, 1, 10, tzinfo=UTC)
 PAGES_PER_ADDRESS = 3  # of addresses that differ only in numbers and in values of their query
 MAX_PAGES = 250  # per role
 LINK = re.compile(r'<a [^>]*?href="(/[^"#]*)')
-CHANGING = (re.compile(r"(/static/[^\"?]*?)[.?][0-9a-f=v]{8,}"), re.compile(r"(seed=)\d+"))
+CHANGING = (re.compile(r"(/static/)[0-9a-f]{12}/"), re.compile(r"(seed=)\d+"))
 
 
 def write_sheets(library: Library, folder: Path) -> None:
@@ -68,15 +68,15 @@ def write_sheets(library: Library, folder: Path) -> None:
 def _sheet_lines(variant: Variant) -> Iterator[str]:
     shown = {name: value for name, value in variant_json(variant).items() if name not in ("code", "worksheet")}
     yield json.dumps(shown, ensure_ascii=False, indent=1)
-    right = {variant.box(blank): _right_text(variant, blank) for blank in variant.blanks}
+    right = {str(blank): _right_text(variant, blank) for blank in variant.blanks}
     for blank in variant.blanks:
-        box, symbols = variant.box(blank), variant.written_answer(blank, in_symbols=True)
+        box, symbols = str(blank), variant.written_answer(blank, in_symbols=True)
         yield f"{box} = {variant.answer(blank)} = {symbols}"
         report, hint = grade(variant, {**right, box: "3"}), None
         while level := next_hint_level(variant, report, hint):
             hint = write_hint(variant, report, level)
-            yield f"  {json.dumps(hint and hint.as_json(variant), ensure_ascii=False)}"
-    read = {blank: variant.read(blank, right[variant.box(blank)]) for blank in variant.blanks}
+            yield f"  {json.dumps(hint and hint.as_json(), ensure_ascii=False)}"
+    read = {blank: variant.read(blank, right[str(blank)]) for blank in variant.blanks}
     answered = {blank: answer for blank, answer in read.items() if answer and not isinstance(answer, Unreadable)}
     for answers in ({}, answered):
         yield from (figure_svg(figure).replace("><", ">\n<") for figure in draw_figures(variant, answers))

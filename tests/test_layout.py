@@ -28,6 +28,7 @@ from tests.helpers.source_code import (
     page_modules,
     public_classes,
     public_constants,
+    written_name,
 )
 
 # Each package of app/ (or module, for main and settings), and the packages it may import from besides itself.
@@ -187,7 +188,7 @@ def test_the_time_is_passed_in() -> None:
         name
         for name, tree in app_modules().items()
         for node in ast.walk(tree)
-        if isinstance(node, ast.Attribute) and ast.unparse(node) in machine
+        if isinstance(node, ast.Attribute) and written_name(node) in machine
     }
     assert asked == {"app.store.queries"}
 

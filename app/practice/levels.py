@@ -87,7 +87,7 @@ def practice_levels(library: Library, *, in_letters: bool = False) -> tuple[Prac
 def _levels_of(worksheets: tuple[Worksheet, ...], in_letters: bool) -> tuple[PracticeLevel, ...]:
     by_level = dict[str, list[Worksheet]]()
     for worksheet in sorted(worksheets, key=lambda sheet: (sheet.answers == "letters", len(sheet.rows))):
-        if worksheet.tokens_are == "rows" and (worksheet.is_own or not worksheet.sentence):
+        if worksheet.is_own or not worksheet.sentence:
             key = f"{worksheet.topic}{LATENT_SUFFIX if 'latent' in worksheet.rows else ''}"
             by_level.setdefault(key, []).append(worksheet)
     return tuple(
@@ -96,7 +96,7 @@ def _levels_of(worksheets: tuple[Worksheet, ...], in_letters: bool) -> tuple[Pra
             spec.topic,
             worksheets=tuple(sheet.key for sheet in by_level[spec.key]),
             dealt=tuple(sheet.key for sheet in _dealt(by_level[spec.key], in_letters)),
-            has_both_kinds=len({sheet.answers for sheet in by_level[spec.key]}) > 1,
+            has_both_kinds=any(not sheet.why_not_in_symbols for sheet in by_level[spec.key]),
             steps=tuple(_steps(spec, by_level[spec.key], in_letters)),
             after=tuple(dict.fromkeys(_present(spec.after, by_level))),
             begins_whole=spec.begins_whole,
@@ -107,7 +107,11 @@ def _levels_of(worksheets: tuple[Worksheet, ...], in_letters: bool) -> tuple[Pra
 
 
 def _dealt(worksheets: Sequence[Worksheet], in_letters: bool) -> Sequence[Worksheet]:
-    return [sheet for sheet in worksheets if sheet.is_own or (sheet.answers == "letters") == in_letters] or worksheets
+    if in_letters:
+        dealt = [sheet.in_symbols() for sheet in worksheets if not sheet.why_not_in_symbols]
+    else:
+        dealt = [sheet for sheet in worksheets if sheet.is_own or sheet.answers == "numbers"]
+    return dealt or worksheets
 
 
 def _steps(spec: LevelSpec, worksheets: Sequence[Worksheet], in_letters: bool) -> Iterator[LevelStep]:

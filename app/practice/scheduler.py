@@ -33,7 +33,7 @@ from app.practice.record import (
 )
 from app.sheets.library import Library
 from app.sheets.variant import Variant
-from app.sheets.worksheet import whole_key
+from app.sheets.worksheet import library_key
 from app.topics.registry import TOPICS
 from app.translation import gettext as _
 
@@ -121,7 +121,7 @@ class Practice:
 
     def is_of(self, sheet: PastSheet, level: PracticeLevel) -> bool:
         """Whether a past sheet belongs to this level."""
-        return sheet.variant.worksheet.whole in level.worksheets
+        return library_key(sheet.variant.worksheet.key) in level.worksheets
 
     def steps_left(self, level: PracticeLevel) -> list[LevelStep]:
         """The steps of a level left to do; each right sheet of it, oldest first, removes the first that it covers."""
@@ -275,11 +275,11 @@ def _sheets_of(practice: Practice, worksheets: Sequence[str]) -> Iterator[Varian
 
 
 def _worksheet_order(practice: Practice, worksheets: Sequence[str]) -> list[str]:
-    last = practice.past[-1].variant.worksheet.whole if practice.past else ""
+    last = library_key(practice.past[-1].variant.worksheet.key) if practice.past else ""
     begin = _random_number(practice.record, "sheet") % max(1, len(worksheets))
     sheets = map(practice.library.worksheet, (*worksheets[begin:], *worksheets[:begin]))
     rows = {sheet.key: len(sheet.rows) if sheet.key == sheet.whole else 0 for sheet in sheets}
-    return sorted(rows, key=lambda key: (whole_key(key) == last, rows[key]))
+    return sorted(rows, key=lambda key: (library_key(key) == last, rows[key]))
 
 
 def _freshest_sheet(practice: Practice, worksheet: str, codes: Sequence[str]) -> Variant:

@@ -35,8 +35,7 @@ def formula_pieces(variant: Variant, key: str) -> tuple[FormulaPiece, ...]:
         return ()
     if isinstance(entry, Count):
         return tuple(_pieces(variant, _with_alike_sizes_added(variant, entry.formula)))
-    columns = variant.worksheet.tokens_are == "columns"
-    return tuple(_pieces(variant, variant.table.formula(key, tokens_as_columns=columns)))
+    return tuple(_pieces(variant, variant.table.formula(key)))
 
 
 def write_formula(variant: Variant, key: str) -> str:
@@ -55,7 +54,7 @@ def _with_alike_sizes_added(variant: Variant, formula: str) -> str:
 
 
 def _pieces(variant: Variant, formula: str) -> Iterator[FormulaPiece]:
-    phrases = {**variant.wording.phrases(variant.worksheet.tokens_are), "norm": variant.architecture.norm}
+    phrases = {**variant.wording.sheets["formulas"], "norm": variant.architecture.norm}
 
     def phrase(match: re.Match[str]) -> str:
         name = match[1]
@@ -73,6 +72,6 @@ def _named(variant: Variant, name: str) -> FormulaPiece:
         return FormulaPiece(letter, is_symbol=True)
     if name in variant.table.askable:
         row = variant.row_name(name)
-        stays = row[1:2].isupper() or name in variant.worksheet.row_names  # "LM head", and a name that an author gave
+        stays = row[1:2].isupper()  # "LM head"
         return FormulaPiece(row if stays else row[:1].lower() + row[1:], is_symbol=False)
     return FormulaPiece(variant.notation.symbol(name), is_symbol=True)

@@ -28,7 +28,6 @@ def variant_json(variant: Variant) -> dict[str, Any]:
         "assumptions": list(variant.text.assumptions),
         "footnote": variant.text.footnote,
         "introduction": sheet.introduction,
-        "own_assumptions": sheet.own_assumptions,
         "own_footnote": sheet.footnote,
         "rows": [_row_json(variant, row) for row in variant.rows if row.key not in CHECKED_FIRST],
         "questions": [question.text for question in sheet.questions],
@@ -44,7 +43,7 @@ def opened_rows(variant: Variant) -> list[dict[str, Any]]:
 def _row_json(variant: Variant, row: Row) -> dict[str, Any]:
     asked = variant.table.askable[row.key]
     options = asked.options if isinstance(asked, OneOf) and not isinstance(asked, WrittenPattern) else ()
-    boxes = list(map(variant.box, row.blanks))
+    boxes = list(map(str, row.blanks))
     parts = zip(boxes, asked.parts, strict=True) if isinstance(asked, Joint) else ()
     points = 1 if row.points is None else row.points
     return {
@@ -61,5 +60,5 @@ def _program_json(variant: Variant) -> dict[str, Any] | None:
         return None
     witness = code.witness and {"caption": code.witness.caption, "cells": code.witness.cells}
     given = dict(code.given)
-    return {"lines": code.lines, "given": given, "stops": code.stops, "error": code.error, "caption": code.caption,
+    return {"lines": code.lines, "given": given, "stops": code.stops, "error": code.error,
             "witness": witness}  # fmt: skip

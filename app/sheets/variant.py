@@ -24,7 +24,7 @@ from app.shapes.table import (
 )
 from app.sheets.codes import write_code
 from app.sheets.notation import IN_CODE, NOTATIONS, Notation
-from app.sheets.numbers import Unreadable, is_within
+from app.sheets.numbers import Unreadable
 from app.sheets.reading import Answer, AnswerReader
 from app.sheets.sheet_text import SheetText
 from app.sheets.wording import FigureWording, TopicWording, Wording
@@ -97,7 +97,7 @@ class Variant:
 
     @cached_property
     def problem(self) -> Problem:
-        """Table, sizes, blanks and answers of this sheet with tokens as rows, and the author's misconceptions.
+        """Table, sizes, blanks and answers of this sheet, and the author's misconceptions.
         Raises TopicError if the model has no such topic.
         """
         decoder_tokens = self.decoder_tokens or self.worksheet.decoder_tokens
@@ -105,11 +105,12 @@ class Variant:
         problem = problem_for(
             sheet.topic, self.architecture, sheet.rows, self.tokens, decoder_tokens, sheet.bug_row, self.head
         )
+        if sheet.answers == "letters":
+            problem = replace(problem, rows=sheet.rows_asked(problem.table))
         if not sheet.misconceptions:
             return problem
         reader = AnswerReader(problem, NOTATIONS[sheet.notation].for_sizes(problem.sizes), in_letters=True)
-        blanks = _blanks_by_box(sheet, problem)
-        predicted = {each.key: _predicted_sizes(blanks, reader, each) for each in sheet.misconceptions}
+        predicted = {each.key: _predicted_sizes(problem.blanks_by_name, reader, each) for each in sheet.misconceptions}
         return replace(problem, author_misconceptions=predicted)
 
     @property
@@ -143,7 +144,7 @@ class Variant:
         stored_as = asked.stored_as if isinstance(asked, Tensor) else ""
         note = stored_as or self.topic_wording.rows[key].note_for(self.architecture, self.sizes)
         together = isinstance(asked, Joint)
-        blanks = tuple(_turned(self.worksheet, Blank(key, field)) for field in asked.fields)
+        blanks = tuple(Blank(key, field) for field in asked.fields)
         of_row = sum(self.points.get(blank, 1) for blank in (blanks if together else blanks[:1]))
         # Every sheet about a program says them: without a bug it has no repair, and all of its boxes count the same.
         points = of_row if self.points or self.problem.case else None
@@ -157,12 +158,9 @@ class Variant:
         return Row(key, letter, self.row_name(key), note, asked.fields, blanks, points, together, code)
 
     def row_name(self, key: str) -> str:
-        """The name of a tensor or count, whether the sheet asks for it or not: the author's, or else the wording's.
-        Raises KeyError for a key that has neither name.
-        """
-        author_name = self.worksheet.row_names.get(key)
-        name = author_name or self.topic_wording.rows[key].name
-        if isinstance(self.table, BugTable) and (line := self.table.line_of(key)) and not author_name:
+        """The name of a tensor or count, whether the sheet asks for it or not."""
+        name = self.topic_wording.rows[key].name
+        if isinstance(self.table, BugTable) and (line := self.table.line_of(key)):
             return name.format(line=line)
         return name
 
@@ -204,7 +202,7 @@ class Variant:
 
     def column_of(self, blank: Blank) -> BlankField:
         """The column of the sheet that the box of a blank is in."""
-        field = _turned(self.worksheet, blank).field
+        field = blank.field
         return DIMENSIONS[MATRIX_FIELDS.index(field)] if self.has_dimensions and field in MATRIX_FIELDS else field
 
     @cached_property
@@ -256,14 +254,10 @@ class Variant:
         """The blank of every box of the sheet, row by row."""
         return tuple(self.blanks_by_name.values())
 
-    @cached_property
+    @property
     def blanks_by_name(self) -> Mapping[str, Blank]:
         """The blank of every box by the name that files, forms and API give the box, such as 'queries.rows'."""
-        return _blanks_by_box(self.worksheet, self.problem)
-
-    def box(self, blank: Blank) -> str:
-        """The name of the box in which a blank is typed."""
-        return str(_turned(self.worksheet, blank))
+        return self.problem.blanks_by_name
 
     @cached_property
     def key(self) -> Mapping[str, int]:
@@ -308,16 +302,11 @@ class Variant:
 
     def within_rounding(self, blank: Blank, answer: Answer, number: int) -> bool:
         """Whether a count of parameters, operations, bytes or entries, which may be rounded, can mean `number`."""
-        return self.may_be_rounded(blank, answer) and is_within(
-            answer.value, number, self.worksheet.tolerance, answer.margin
-        )
+        return self.may_be_rounded(blank, answer) and abs(answer.value - number) <= answer.margin
 
     def may_be_rounded(self, blank: Blank, answer: Answer) -> bool:
-        """Whether an answer in numbers may mean another value: a count that was typed rounded, or any with a
-        tolerance.
-        """
-        is_count = blank.field == "count" and self.worksheet.answers == "numbers"
-        return is_count and bool(answer.margin or self.worksheet.tolerance)
+        """Whether an answer in numbers is a count that was typed rounded."""
+        return blank.field == "count" and self.worksheet.answers == "numbers" and bool(answer.margin)
 
     @cached_property
     def problem_for_marking(self) -> Problem:
@@ -337,14 +326,6 @@ class Variant:
     def title(self) -> str:
         """The sheet's title; see `SheetText.title`."""
         return self.text.title
-
-
-def _turned(sheet: Worksheet, blank: Blank) -> Blank:
-    return blank.transposed if sheet.tokens_are == "columns" else blank
-
-
-def _blanks_by_box(sheet: Worksheet, problem: Problem) -> dict[str, Blank]:
-    return {name: _turned(sheet, side) for name, side in problem.blanks_by_name.items()}
 
 
 def _predicted_sizes(

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from hashlib import sha256
 from typing import Annotated, Any, Literal, get_args
@@ -46,12 +46,14 @@ MAX_SHORT_TEXT, MAX_MARKDOWN, MAX_FORMULA = 200, 4000, 200  # characters; a shor
 MAX_QUESTIONS, MAX_AUTHOR_MISCONCEPTIONS, MAX_MISCONCEPTION_BOXES = 10, 10, 40
 MAX_POINTS = 10  # for each box of a row
 MAX_SENTENCE = 600  # characters of a sentence that a head of real weights reads
-NOT_SET = {"key", "frozen_bug"}  # fields that are no setting of a file
-MAX_NAMES = 500  # of rows, models or facts, more than there are
-MAX_TOLERANCE = 0.1  # with more, the number of a mistake could count as right
+NOT_SET = {"key", "frozen_bug", "follow_share"}  # fields that are no setting of a file: an activity has the last one
+MAX_NAMES = 500  # of rows or models, more than there are
 MAX_MISCONCEPTION_KEY, MAX_MISCONCEPTION_NAME = 80, 80  # characters; a name is shown in columns of tables
 MAX_REPEATED = 60  # characters of an unknown name or formula, in the sentence that refuses it
-CUT = "~"  # in the key of a cut worksheet, between that of the whole one and the number of its rows
+# Before each choice in the key of a sheet made from a worksheet of the library: llama-7b~symbols~5 is llama-7b in
+# symbols, cut to its first and its third row. The character needs no escape in an address.
+CHOICE = "~"
+SYMBOLS = "symbols"
 OWN_WORKSHEET_PREFIX = "own-"  # of the keys of worksheets that a teacher wrote in the browser
 AUTHOR_MISCONCEPTION_PREFIX = "own-"  # of the keys of misconceptions that are not in the catalogue
 _MAX_SLUG = 40
@@ -61,7 +63,6 @@ _UNSEEN = frozenset({"Cc", "Cs", "Zl", "Zp"})  # control characters, halves of s
 _KEY = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 
 Answers = Literal["numbers", "letters"]
-TokensAre = Literal["rows", "columns"]
 
 
 class WorksheetError(ValueError):
@@ -162,7 +163,6 @@ def _checked_key(key: str, longest: int = MAX_SHORT_TEXT, prefix: str = "") -> s
 
 _NAMED_PROBLEMS = frozenset({"sentence", "missing", "unexpected_keyword_argument"})
 _ONE_LINE = N_("{setting} must be a text of 1 to {most} characters on one line.")
-_SHARE = N_("{setting} must be a number from 0 to {most}.")
 _WHOLE_NUMBER = _must(N_("{setting} must be a whole number."))
 _Text = Annotated[str, Strict()]
 _Line = Annotated[_Text, _of_length(MAX_SHORT_TEXT), _must(_ONE_LINE, most=MAX_SHORT_TEXT)]
@@ -248,33 +248,22 @@ class Worksheet:
     kv_head_per_query_head: _Switch = False
     decoder_tokens: _OptionalNumber = None
     bug: Annotated[_Text, _must(N_("{setting} must be a text."))] = ""
-    bug_caption: _LineOrNothing = ""
-    bug_reason: _LineOrNothing = ""
     sentence: _Sentence = ""
     checkpoint: _LineOrNothing = ""
     layer: _Place = 0
     head: _Place = 0
     models: _Names = ()
     answers: Annotated[Answers, _one_of(get_args(Answers))] = "numbers"
-    tokens_are: Annotated[TokensAre, _one_of(get_args(TokensAre))] = "rows"
-    follow_share: Annotated[float, Strict(), Field(ge=0, le=1), _must(_SHARE, most=1)] = 1.0
-    tolerance: Annotated[float, Strict(), Field(ge=0, le=MAX_TOLERANCE), _must(_SHARE, most=MAX_TOLERANCE)] = 0.0
     tokens_from: _OptionalNumber = None
     tokens_to: _OptionalNumber = None
-    hidden_facts: Annotated[_Names, AfterValidator(lambda facts: tuple(sorted(facts)))] = ()
     introduction: _Markdown = ""
-    own_assumptions: _Markdown = ""
     footnote: _Markdown = ""
-    row_names: _LineOfRow = field(default_factory=dict)
     row_hints: _LineOfRow = field(default_factory=dict)
     row_points: Annotated[
         Mapping[str, Annotated[int, Strict(), Field(ge=0, le=MAX_POINTS), _POINTS]],
         AfterValidator(lambda points: {row: number for row, number in points.items() if number != 1}),
         _POINTS,
     ] = field(default_factory=dict)
-    show_hints: _Switch = True
-    show_drawing: _Switch = True
-    show_mismatches: _Switch = True
     questions: Annotated[
         tuple[Annotated[OpenQuestion, _must(N_("{setting} must be a table with key, text, model_answer."))], ...],
         Field(max_length=MAX_QUESTIONS),
@@ -292,6 +281,7 @@ class Worksheet:
         _must(N_("{setting} must be a list of at most {most} misconceptions."), most=MAX_AUTHOR_MISCONCEPTIONS),
     ] = ()
     frozen_bug: str = ""
+    follow_share: float = 1.0
 
     def __post_init__(self) -> None:
         first, last = self.tokens_from, self.tokens_to
@@ -301,13 +291,10 @@ class Worksheet:
         if first is not None and last is not None and first > last:
             raise refused(_("{setting} must be at least as much as tokens_from."), "tokens_to")
         bugs = TOPICS[self.topic].bugs
-        named = next((name for name in ("bug", "bug_caption", "bug_reason") if getattr(self, name)), "")
-        if named and not bugs:
-            raise refused(_("{setting} must be left out: this topic is not about a program with a bug."), named)
+        if self.bug and not bugs:
+            raise refused(_("{setting} must be left out: this topic is not about a program with a bug."), "bug")
         if bugs and self.bug not in bugs and not self.frozen_bug:
             raise refused(unknown_name("{setting}", bugs, self.bug), "bug")
-        if self.bug_reason and self.bug_row and not self.bug_row.line:
-            raise refused(_("{setting} must be left out: nothing is wrong in this program."), "bug_reason")
         if self.sentence and TOPICS[self.topic].program != "head":
             raise refused(_("{setting} must be left out: this topic is not about one head."), "sentence")
         if bool(self.sentence) != bool(self.checkpoint) or ((self.layer or self.head) and not self.sentence):
@@ -340,33 +327,23 @@ class Worksheet:
         """The model's architecture as this worksheet teaches it: without grouped queries if it simplifies them away."""
         return model.architecture_taught(self.kv_head_per_query_head)
 
+    def rows_asked(self, table: TensorTable) -> tuple[str, ...]:
+        """The rows that a model's table has; in symbols, only those whose answers symbols can say."""
+        rows = tuple(row for row in self.rows if row in table.askable)
+        return tuple(row for row in rows if _has_symbols(table, row)) if self.answers == "letters" else rows
+
     def check_rows(self, model: Model, table: TensorTable) -> None:
-        """Raise TopicError if the model's table of the topic has none of the rows that the worksheet asks for."""
-        asked = [table.askable[row] for row in self.rows if row in table.askable]
-        if not asked:
+        """Raise TopicError if the model's table of the topic has too few of the rows that the worksheet asks for."""
+        in_table, asked = sum(row in table.askable for row in self.rows), len(self.rows_asked(table))
+        if not in_table:
             message = _("{model} has none of the parts that “{worksheet}” asks for: choose another worksheet.")
             raise TopicError(message.format(model=model.name, worksheet=self.title))
-        if self.tokens_are == "columns" and table.tokens_are_rows:
+        if 2 * asked < in_table:
             message = _(
-                "“{worksheet}” is about code, stored parameters, or tensors with more than two dimensions: its tokens "
-                "must be rows."
-            )
-            raise TopicError(message.format(worksheet=self.title))
-        if self.answers != "letters":
-            return
-        if any(isinstance(entry, Count) and entry.rounds for entry in asked):
-            message = _(
-                "“{worksheet}” asks for numbers that are rounded for {model}, which symbols cannot say: choose another "
-                "model, or a worksheet in numbers."
+                "Most answers of “{worksheet}” have no symbols for {model}: they are rounded, or the same for every "
+                "model. Choose another model, or answers in numbers."
             )
             raise TopicError(message.format(worksheet=self.title, model=model.name))
-        answers = (entry.expression(field) for entry in asked for field in symbol_fields(entry))
-        if any(not answer.symbols and answer != ONE for answer in answers):
-            message = _(
-                "An answer of “{worksheet}” is the same number for every input of {model}, with no symbol in it: "
-                "choose another model, or a worksheet in numbers."
-            )
-            raise TopicError(message.format(model=model.name, worksheet=self.title))
 
     @property
     def is_own(self) -> bool:
@@ -381,16 +358,35 @@ class Worksheet:
     @property
     def rows_number(self) -> int | None:
         """The number that names the rows of a cut worksheet; None if it is whole."""
-        return int(self.key.split(CUT)[1]) if CUT in self.key else None
+        return None if self.key == self.whole else int(self.key.removeprefix(self.whole + CHOICE))
+
+    @property
+    def why_not_in_symbols(self) -> str:
+        """The sentence that refuses the worksheet in symbols; empty if it can be made."""
+        if TOPICS[self.topic].bugs:
+            return _("A sheet about a bug asks as it was written.")
+        if TOPICS[self.topic].in_steps:
+            return _("The first steps are in numbers only.")
+        if self.sentence:
+            return _("A real head has read one sentence, so its sizes are numbers.")
+        if self.answers == "letters":
+            return _("“{worksheet}” asks only for symbols.").format(worksheet=self.title)
+        return ""
+
+    def in_symbols(self) -> Worksheet:
+        """The same worksheet with answers in symbols; raises WorksheetError if that makes no sense."""
+        if reason := self.why_not_in_symbols:
+            raise WorksheetError(reason)
+        return replace(self, key=key_in(self.key, "symbols"), title=title_in_symbols(self.title), answers="letters")
 
     def cut_to(self, rows: Collection[str]) -> Worksheet:
         """The worksheet with only these of its rows, in its order, and without open questions; unknown rows are
         ignored.
         """
         left = [place for place, row in enumerate(self.rows) if row in rows]
-        if CUT in self.key or len(left) in (0, len(self.rows)):
+        if self.rows_number is not None or len(left) in (0, len(self.rows)):
             return self
-        key = f"{self.key}{CUT}{sum(1 << place for place in left)}"
+        key = f"{self.key}{CHOICE}{sum(1 << place for place in left)}"
         return replace(self, key=key, rows=tuple(self.rows[place] for place in left), questions=())
 
     def cut_by_number(self, number: int) -> Worksheet:
@@ -403,7 +399,7 @@ class Worksheet:
         return cut
 
     def no_such_part(self, number: str) -> WorksheetError:
-        """The error for a `number` after CUT in a key that means no part of this worksheet."""
+        """The error for a `number` after CHOICE in a key that means no part of this worksheet."""
         problem = _("“{title}” has no part “{number}”. Open the whole worksheet instead: “{key}”.")
         return WorksheetError(problem.format(title=self.title, number=number[:60], key=self.key))
 
@@ -411,10 +407,56 @@ class Worksheet:
 WORKSHEETS = TypeAdapter(Worksheet)
 
 
+def library_key(key: str) -> str:
+    """The key of the library's worksheet that one with this key is made from.
+
+    >>> library_key("llama-7b~symbols~5"), library_key("llama-7b")
+    ('llama-7b', 'llama-7b')
+    """
+    return key.split(CHOICE)[0]
+
+
+def stored_fields(values: Mapping[str, Any]) -> dict[str, Any]:
+    """What was stored of a worksheet, without settings and notations that no longer exist."""
+    known = {each.name for each in fields(Worksheet)}
+    return {
+        name: value for name, value in values.items() if name in known and (name != "notation" or value in NOTATIONS)
+    }
+
+
 def whole_key(key: str) -> str:
     """The key of the worksheet that one with this key was cut from; the key itself if that is whole.
 
-    >>> whole_key("llama-7b~5"), whole_key("llama-7b")
-    ('llama-7b', 'llama-7b')
+    >>> whole_key("llama-7b~symbols~5"), whole_key("llama-7b")
+    ('llama-7b~symbols', 'llama-7b')
     """
-    return key.split(CUT)[0]
+    return key_in(library_key(key), "symbols" if is_in_symbols(key) else "numbers")
+
+
+def is_in_symbols(key: str) -> bool:
+    """Whether a key asks for the library's worksheet in symbols."""
+    return key.split(CHOICE)[1:2] == [SYMBOLS]
+
+
+def key_in(key: str, answers: Literal["numbers", "symbols"]) -> str:
+    """The key of the same sheet, whole or cut, with its answers in numbers or in symbols.
+
+    >>> key_in("llama-7b~5", "symbols"), key_in("llama-7b~symbols", "numbers")
+    ('llama-7b~symbols~5', 'llama-7b')
+    """
+    first, *choices = key.split(CHOICE)
+    rows = [choice for choice in choices if choice != SYMBOLS]
+    return CHOICE.join([first, *([SYMBOLS] if answers == "symbols" else []), *rows])
+
+
+def title_in_symbols(title: str) -> str:
+    """The title of a sheet that was made in symbols."""
+    return _("{title} (in symbols)").format(title=title)
+
+
+def _has_symbols(table: TensorTable, row: str) -> bool:
+    entry = table.askable[row]
+    if isinstance(entry, Count) and entry.rounds:
+        return False
+    answers = map(entry.expression, symbol_fields(entry))
+    return all(answer.symbols or answer == ONE for answer in answers)

@@ -25,7 +25,7 @@ from tests.helpers.shipped import LIBRARY
 pytestmark = pytest.mark.slow
 
 SHEET = LIBRARY.variant("llama-7b")
-RIGHT = {SHEET.box(blank): str(SHEET.answer(blank)) for blank in SHEET.blanks}
+RIGHT = {str(blank): str(SHEET.answer(blank)) for blank in SHEET.blanks}
 # `serve`, but Close can be undone for one second, not ten, and what was on its way when an activity closed has arrived
 # after two seconds, not after half a minute.
 HURRIED = """

@@ -19,7 +19,7 @@ def sheet_on(page: Page, library: Library) -> Variant:
 def answers(variant: Variant, misconception: str = "") -> dict[str, str]:
     """What to type: by a misconception, else what is right; in letters where the sheet asks for them."""
     if variant.worksheet.answers == "letters":
-        return {variant.box(blank): variant.notation.write(variant.expression(blank)) for blank in variant.blanks}
+        return {str(blank): variant.notation.write(variant.expression(blank)) for blank in variant.blanks}
     return {
         box: str(size)
         for box, size in dict(misconception_sheets(variant)).get(misconception, right_sheet(variant)).items()

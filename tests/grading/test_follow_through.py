@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from itertools import product
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -14,20 +13,17 @@ from hypothesis import strategies as st
 from app.figures.count_bars import count_plans
 from app.grading.grade import Report, feedback, grade
 from app.models.architecture import TokensError
-from app.settings import PROJECT
 from app.sheets.library import Library
 from app.sheets.variant import Variant
-from app.sheets.worksheet import WorksheetError
-from app.sheets.worksheet_files import load_library
 from app.topics.requirements import TopicError
 from tests.helpers.answer_keys import LLAMA
 from tests.helpers.shipped import LIBRARY
 
-# In numbers, with tokens as rows; letters and tokens as columns are in tests/sheets/test_symbols.py.
+# In numbers; letters are in tests/sheets/test_symbols.py.
 SHEETS = [
     v
     for v in map(LIBRARY.variant, LIBRARY.worksheets)
-    if (v.worksheet.answers, v.worksheet.tokens_are) == ("numbers", "rows")
+    if v.worksheet.answers == "numbers"
     and not v.problem.case  # whose questions are no numbers, and are tested with their topic
 ]
 
@@ -110,7 +106,7 @@ def test_a_mistake_made_again_beside_a_right_answer_is_called_that(library: Libr
     report = marked(variant, LLAMA | wrong)
     assert repeated(report) == {"keys.rows": "queries.rows", "values.rows": "queries.rows"}
     assert all("“Queries”" in report.marks[blank].message for blank in report.marks if str(blank) in repeated(report))
-    assert report.as_json(variant)["marks"]["keys.rows"]["repeats"] == "queries.rows"  # type: ignore[index]
+    assert report.as_json()["marks"]["keys.rows"]["repeats"] == "queries.rows"  # type: ignore[index]
 
 
 def test_keys_and_values_of_the_wrong_text_are_one_mistake(library: Library) -> None:
@@ -257,26 +253,11 @@ def test_one_number_everywhere_earns_nothing_by_following(sheet: Variant) -> Non
 
 
 @pytest.mark.parametrize(("share", "score"), [(0.0, 5), (0.25, 7), (1.0, 13), (0.1, 5.8)])
-def test_a_worksheet_sets_what_following_is_worth(library: Library, share: float, score: float) -> None:
+def test_an_activity_sets_what_following_is_worth(library: Library, share: float, score: float) -> None:
     variant = library.variant("llama-7b")
     variant = replace(variant, worksheet=replace(variant.worksheet, follow_share=share))
     report = marked(variant, {box: 90 if size == 100 else size for box, size in LLAMA.items()})
     assert (report.score, type(report.score)) == (score, type(score))
-
-
-RANGE, TYPE = "from 0 to 1", "must be a number"
-
-
-@pytest.mark.parametrize(
-    ("setting", "said"), [("2", RANGE), ("-0.1", RANGE), ("nan", RANGE), ('"half"', TYPE), ("true", TYPE)]
-)
-def test_a_share_that_is_none_is_refused(tmp_path: Path, setting: str, said: str) -> None:
-    for part in ("models", "wording"):
-        (tmp_path / part).symlink_to(PROJECT / "worksheets" / part)
-    sheet = (PROJECT / "worksheets" / "llama-7b.toml").read_text(encoding="utf-8")
-    (tmp_path / "own.toml").write_text(f"{sheet}\nfollow_share = {setting}\n", encoding="utf-8")
-    with pytest.raises(WorksheetError, match=rf"own\.toml: follow_share .*{said}"):
-        load_library(tmp_path)
 
 
 @st.composite

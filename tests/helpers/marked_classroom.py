@@ -23,11 +23,11 @@ class MarkedClassroom(Classroom):
     """A classroom whose students hand in sheets that are stored with their marks, without a page between."""
 
     def freeze_mistaken_sheet(self) -> None:
-        """Make the sheet stand as if it had been frozen with tokens as columns by mistake, and with a row too many."""
+        """Make the sheet stand as if it had been frozen in letters by mistake, and with a row too many."""
         content = freeze(self.school.library, ("llama-7b",), None)
         [item] = content.items
         asked = [*item.worksheet["rows"], "context"]
-        mistaken = replace(item, worksheet={**item.worksheet, "tokens_are": "columns", "rows": asked})
+        mistaken = replace(item, worksheet={**item.worksheet, "answers": "letters", "rows": asked})
         self.store.activities.revise(self.activity, replace(content, items=(mistaken,)))
 
     def hand_in(self, student: Student, answers: Mapping[str, str], number: int = 0) -> Attempt:

@@ -15,7 +15,6 @@ from app.practice.ideas import SHEETS_TO_SOLID, GroupState, distinguishable_misc
 from app.practice.levels import practice_levels
 from app.practice.record import (
     PracticeRecord,
-    RecordError,
     SheetResult,
     read_record,
     sheet_result,
@@ -152,7 +151,7 @@ def test_a_full_window_is_practised() -> None:
     full = [sheet for sheet in sheets if sheet.architecture.window and sheet.tokens > sheet.architecture.window]
     assert len({sheet.tokens for sheet in full}) == 3
     for sheet in full:
-        assert distinguishable_misconceptions(sheet) >= {"window-forgotten", "new-token-beside-window"}
+        assert "window-forgotten" in distinguishable_misconceptions(sheet)
 
 
 @given(STARTS, st.sampled_from(SHOWN), st.sampled_from(LEVELS))
@@ -254,10 +253,7 @@ def test_a_code_that_opens_nothing_is_left_out() -> None:
     assert next_sheet(LIBRARY, record) == next_sheet(LIBRARY, replace(record, results=()))
 
 
-def test_practice_needs_a_worksheet_whose_tokens_are_rows() -> None:
-    with_columns = {"columns-qwen3-0.6b": LIBRARY.worksheets["columns-qwen3-0.6b"]}
-    with pytest.raises(RecordError, match="no worksheets to practise"):
-        next_sheet(Library(with_columns, LIBRARY.models, LIBRARY.wording), PracticeRecord(1))
+def test_a_library_with_one_worksheet_gives_it_again() -> None:
     one = Library({"count-bert-base": LIBRARY.worksheets["count-bert-base"]}, LIBRARY.models, LIBRARY.wording)
     only = next_sheet(one, PracticeRecord(1)).variant
     assert next_sheet(one, Practice(one, PracticeRecord(1)).after(SheetResult(only.code, True))).variant == only

@@ -11,21 +11,19 @@ from itertools import islice
 import pytest
 import torch
 
-from app.algebra.number_text import format_number
 from app.figures.sheet_figures import draw_figures
 from app.models.architecture import Architecture, TokensError
 from app.models.config_fields import ConfigError
 from app.models.read_config import build_architecture
 from app.shapes.table import MATRIX_FIELDS, Blank, BlankField
 from app.sheets.library import Library
-from app.sheets.notation import NOTATIONS, NotationKey
+from app.sheets.notation import NotationKey
 from app.sheets.variant import Variant
-from app.sheets.worksheet import Answers, Model, TokensAre, Worksheet
+from app.sheets.worksheet import Answers, Model, Worksheet
 from app.topics.registry import TOPICS, topic_for
 from app.topics.requirements import TopicError
 from tests.helpers.every_family import bug_shown
 from tests.helpers.families_cases import CASES, LATENT
-from tests.helpers.own_sheets import own_sheet
 from tests.helpers.reference import running
 from tests.helpers.shipped import FIRST_OF_TOPIC, LIBRARY
 
@@ -359,17 +357,16 @@ def test_what_a_sheet_says_against_the_truth_has_the_asterisk_of_its_footnote(
     marked = set()
     for variant in shipped_sheets:
         for simplified in (False, True):
-            for hidden in ((), ("heads",)):
-                changed = replace(variant.worksheet, kv_head_per_query_head=simplified, hidden_facts=hidden)
-                with suppress(TopicError):
-                    text = replace(variant, worksheet=changed).text
-                    said = any(fact.part == "heads" and not fact.hidden for fact in text.facts)
-                    is_corrected = simplified and variant.model.architecture.G < variant.model.architecture.H
-                    assert (text.footnote is not None) == is_corrected
-                    assert text.description.count("*") == (is_corrected and said)
-                    assert (text.footnote or "").startswith("*") == (is_corrected and said)
-                    assert text.report == (variant.model.report if is_corrected else "")
-                    marked |= {variant.worksheet.topic} if is_corrected and said else set()
+            changed = replace(variant.worksheet, kv_head_per_query_head=simplified)
+            with suppress(TopicError):
+                text = replace(variant, worksheet=changed).text
+                said = any(fact.part == "heads" for fact in text.facts)
+                is_corrected = simplified and variant.model.architecture.G < variant.model.architecture.H
+                assert (text.footnote is not None) == is_corrected
+                assert text.description.count("*") == (is_corrected and said)
+                assert (text.footnote or "").startswith("*") == (is_corrected and said)
+                assert text.report == (variant.model.report if is_corrected else "")
+                marked |= {variant.worksheet.topic} if is_corrected and said else set()
     assert {"single-head", "attention-layer", "parameter-count"} <= marked
     assert "2412.15115" in LIBRARY.variant("qwen2.5-0.5b").text.report
 
@@ -381,20 +378,6 @@ def test_the_symbols_to_answer_in_are_listed(library: Library) -> None:
     architecture = library.model("mistral-7b").architecture
     variant = sheet(library, architecture, "attention-layer", 40, answers="letters")
     assert "h_kv\u00a0= number of key/value heads" in variant.text.task
-
-
-def test_where_each_token_is_a_column_a_matrix_stands_on_its_left(library: Library) -> None:
-    products: Mapping[TokensAre, tuple[str, str]] = {
-        "rows": ("x\u00a0·\u00a0W", "W\u00a0·\u00a0x"),
-        "columns": ("W\u00a0·\u00a0x", "x\u00a0·\u00a0W"),
-    }
-    for tokens_are, (product, other) in products.items():
-        task = replace(
-            library.variant("head-parameters-gpt2").text,
-            worksheet=replace(library.worksheet("head-parameters-gpt2"), tokens_are=tokens_are),
-        ).task
-        assert product in task
-        assert other not in task
 
 
 def test_every_symbol_of_an_answer_has_a_name(library: Library, every_sheet: tuple[Variant, ...]) -> None:
@@ -540,60 +523,6 @@ def test_no_nudge_has_a_digit_or_names_rows_and_columns(library: Library) -> Non
     assert [nudge for nudge in nudges if re.search(r"\d|\brows?\b|\bcolumns?\b", nudge)] == []
 
 
-def test_a_hidden_fact_is_not_said(library: Library) -> None:
-    whole, sheet = library.variant("llama-7b"), own_sheet(library, hidden_facts=["head-dimension", "heads"])
-    assert "4096/32 = 128" in whole.text.description
-    assert "32" not in sheet.text.description
-    without_width = own_sheet(library, hidden_facts=["width"]).text.description
-    assert without_width.startswith("This sheet is about LLaMA 7B. It uses multi-head attention")
-    assert [fact.part for fact in sheet.text.facts] == ["width", "heads", "head-dimension", "tokens"]
-    assert [fact.part for fact in sheet.text.facts if fact.hidden] == ["heads", "head-dimension"]
-    assert " ".join(fact.sentence for fact in sheet.text.facts) == whole.text.description
-
-
-UNSOLVABLE = ["heads", "head-dimension"]
-
-
-@pytest.mark.parametrize(
-    ("base", "changes", "unstated"),
-    [
-        ("llama-7b", {"hidden_facts": ["head-dimension"]}, set()),  # 4096 and 32 are enough
-        ("llama-7b", {"hidden_facts": ["heads"]}, set()),  # 4096/32 = 128 says it again
-        ("llama-7b", {"hidden_facts": ["heads", "head-dimension"]}, {"H", "G", "d_h"}),
-        ("llama-7b", {"hidden_facts": ["tokens"]}, {"N"}),
-        ("llama-7b", {"hidden_facts": ["tokens"], "introduction": "It reads 100 tokens."}, set()),
-        ("llama-7b", {"hidden_facts": ["tokens"], "introduction": "You have 100 minutes."}, {"N"}),
-        ("llama-7b", {"hidden_facts": ["tokens"], "introduction": "It reads 99 tokens, or 100."}, {"N"}),
-        ("llama-7b", {"hidden_facts": UNSOLVABLE, "footnote": "Here $d_{head} = d/H = 128$."}, set()),
-        ("llama-7b", {"hidden_facts": UNSOLVABLE, "own_assumptions": "**32** heads."}, set()),
-        ("llama-7b", {"hidden_facts": UNSOLVABLE, "footnote": "H = 320, or 32.5 heads."}, {"H", "G", "d_h"}),
-        ("llama-7b", {"hidden_facts": UNSOLVABLE, "footnote": "A head dimension of 128."}, set()),
-        ("qwen2.5-0.5b-grouped", {"hidden_facts": ["heads"]}, {"G"}),
-        ("cross-bart-base", {"hidden_facts": ["two-texts"]}, {"N", "M"}),
-    ],
-)
-def test_sizes_that_nothing_states_are_known(
-    library: Library, base: str, changes: Mapping[str, object], unstated: set[str]
-) -> None:
-    assert own_sheet(library, base, **changes).text.unstated & {"N", "M", "d", "H", "G", "d_h"} == unstated
-
-
-@pytest.mark.parametrize("notation", NOTATIONS)
-@pytest.mark.parametrize("topic", FIRST_OF_TOPIC)
-def test_a_number_states_a_size_only_with_its_symbol(topic: str, notation: NotationKey) -> None:
-    sheet = FIRST_OF_TOPIC[topic]
-    hidden = tuple(LIBRARY.wording.topics[topic].description_parts)
-    bare = replace(sheet, hidden_facts=hidden, notation=notation)
-    silent = Variant(bare, LIBRARY.models[sheet.model], sheet.tokens, LIBRARY.wording)
-    minutes = " ".join(f"You have {size} minutes." for size in silent.sizes.values())
-    written = silent.notation.symbol
-    equations = ", ".join(f"${written(symbol)} = {format_number(size)}$" for symbol, size in silent.sizes.items())
-    for text, unstated in ((minutes, silent.text.unstated), (equations, frozenset[str]())):
-        said = Variant(replace(bare, introduction=text), silent.model, silent.tokens, LIBRARY.wording)
-        assert said.text.unstated == unstated
-    assert silent.text.unstated or not silent.text.facts
-
-
 @pytest.mark.parametrize("key", LIBRARY.worksheets)
 def test_what_a_sheet_gives_is_written_on_it(key: str) -> None:
     sheet = LIBRARY.variant(key)
@@ -602,15 +531,6 @@ def test_what_a_sheet_gives_is_written_on_it(key: str) -> None:
     assert all(re.search(rf"(?<![\w.]){re.escape(given)}(?!\w)", words) for given in text.given)
     assert len(text.given) <= (13 if sheet.architecture.has_latent_attention else 8)
     assert text.given or sheet.worksheet.answers == "numbers"
-
-
-def test_a_size_that_the_sheet_hides_is_not_given() -> None:
-    sheet = LIBRARY.worksheet("llama-7b")
-    hides = replace(sheet, hidden_facts=("heads", "head-dimension"), introduction="You have 32 minutes.")
-    assert LIBRARY.variant("llama-7b").text.given == ("4096", "32", "128", "100")
-    shown = replace(LIBRARY.variant("llama-7b"), worksheet=hides).text
-    assert shown.unstated >= {"H", "d_h"}
-    assert shown.given == ("4096", "100")
 
 
 def test_no_sheet_asks_for_bytes_that_no_row_asks_for() -> None:

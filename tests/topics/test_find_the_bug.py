@@ -17,7 +17,6 @@ from app.grading.grade import grade
 from app.grading.hints import HINT_LEVELS, write_hint
 from app.sheets.authoring.worksheet_settings import check_settings
 from app.sheets.code_text import answer_in_words, code_shown, option_text
-from app.sheets.lint import findings_on
 from app.sheets.reasons import row_reason
 from app.sheets.variant import Variant
 from app.sheets.worksheet import Answers
@@ -132,30 +131,6 @@ def test_a_repair_counts_by_what_it_does() -> None:
     assert grade(split, right_texts(split) | typed).complete
 
 
-def test_an_author_says_what_happened_and_why() -> None:
-    worksheet = replace(SHEET, key="mine", bug_caption="My caption.", bug_reason="My reason.")
-    loud = replace(worksheet, bug="keys-not-transposed")
-    for sheet, plain in ((worksheet, sheet_of(SHEET.bug)), (loud, sheet_of("keys-not-transposed"))):
-        variant = replace(LIBRARY, worksheets={"mine": sheet}).variant("mine")
-        code, bare = code_shown(variant), code_shown(plain) if plain else None
-        assert code
-        assert bare
-        assert code.error == bare.error
-        assert "My caption." in (code.caption, code.witness.caption if code.witness else "")
-        assert plain
-        assert variant.key["why.choice"] == plain.key["why.choice"]
-        assert answer_in_words(variant, "why") == "My reason."
-
-
-def test_an_authors_reason_that_is_also_a_wrong_one_is_reported() -> None:
-    plain = LIBRARY.variant(SHEET.key)
-    wrong = next(option for option in (1, 2) if option != plain.key["why.choice"])
-    for reason, count in ((option_text(plain, "why", wrong).upper(), 1), ("My reason.", 0)):
-        library = replace(LIBRARY, worksheets={"mine": replace(SHEET, key="mine", bug_reason=reason)})
-        told = findings_on(library, library.variant("mine"))
-        assert [finding.kind for finding in told].count("same-reason") == count
-
-
 @pytest.mark.parametrize("bug", ["heads-not-moved", "heads-split-by-view", "nothing-wrong-in-layer"])
 def test_a_sheet_goes_to_another_process_and_stays_the_same(bug: str) -> None:
     variant = sheet_of(bug)
@@ -179,7 +154,7 @@ def test_hints_follow_the_procedure_and_tell_no_answer() -> None:
     for variant in sheets():
         right = right_texts(variant)
         for row in variant.rows:
-            wrong = {**right, **dict.fromkeys(map(variant.box, row.blanks), "")}
+            wrong = {**right, **dict.fromkeys(map(str, row.blanks), "")}
             for level in HINT_LEVELS:
                 hint = write_hint(variant, grade(variant, wrong), level)
                 assert hint
@@ -216,7 +191,7 @@ def test_that_nothing_is_wrong_can_always_be_chosen() -> None:
         assert NOTHING_WRONG in variant.table.reasons
 
 
-@pytest.mark.parametrize("changed", [{"topic": "single-head"}, {"tokens_are": "columns"}, {"bug": "no-such-bug"}])
+@pytest.mark.parametrize("changed", [{"topic": "single-head"}, {"bug": "no-such-bug"}])
 def test_what_a_worksheet_about_a_bug_cannot_be_is_refused(changed: Mapping[str, str]) -> None:
     settings = {**SHEET.settings, "answers": "numbers", **changed}
     worksheet, errors = check_settings("mine", settings, LIBRARY.models, LIBRARY.wording)

@@ -117,16 +117,10 @@ def _model_errors(sheet: Worksheet, models: Mapping[str, Model], wording: Wordin
     for model in dict.fromkeys((sheet.model, *sheet.models)):
         architecture, setting = sheet.architecture_of(models[model]), "topic" if model == sheet.model else "models"
         try:
-            table = topic_for(sheet.topic, architecture, sheet.tokens, sheet.bug_row)
+            topic_for(sheet.topic, architecture, sheet.tokens, sheet.bug_row)
         except TopicError as error:
             yield SettingError(str(error), setting)
             continue
-        if sheet.tokens_are == "columns" and table.tokens_are_rows and model == sheet.model:
-            problem = _(
-                "tokens_are must be “rows” on a sheet about code, stored parameters, or tensors with more than two "
-                "dimensions."
-            )
-            yield SettingError(problem, "tokens_are")
         for name, length in lengths.items():
             if length is not None:
                 yield from _refused(name, partial(check_topic_tokens, sheet.topic, architecture, length))
@@ -147,7 +141,7 @@ def _row_errors(sheet: Worksheet, models: Mapping[str, Model], wording: Wording)
     possible = possible_rows(sheet.topic, architecture, sheet.tokens, wording, sheet.bug_row)
     if not sheet.rows or not all(row in possible and sheet.rows.count(row) == 1 for row in sheet.rows):
         yield SettingError(_("rows must be some of {rows}, each once.").format(rows=", ".join(possible)), "rows")
-    for setting in ("row_names", "row_hints", "row_points"):
+    for setting in ("row_hints", "row_points"):
         for row in getattr(sheet, setting):
             if row not in possible:
                 problem = _("{setting} has no row “{row}”: use some of {rows}.")
@@ -177,11 +171,7 @@ def possible_rows(
 
 
 def _author_errors(sheet: Worksheet, models: Mapping[str, Model], wording: Wording) -> Iterator[SettingError]:
-    parts = wording.topics[sheet.topic].description_parts
-    if not all(part in parts and sheet.hidden_facts.count(part) == 1 for part in sheet.hidden_facts):
-        problem = _("hidden_facts must be some of {parts}, each once.")
-        yield SettingError(problem.format(parts=", ".join(parts)), "hidden_facts")
-    for setting in ("introduction", "own_assumptions", "footnote"):
+    for setting in ("introduction", "footnote"):
         yield from _unreadable_markdown(getattr(sheet, setting), setting)
     for number, misconception in enumerate(sheet.misconceptions):
         yield from _unreadable_markdown(misconception.explanation, "misconceptions", number, "explanation")

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from app.classes.authoring.worksheet_form import (
     LINE_FIELDS,
     MARKDOWN_FIELDS,
-    SWITCHES,
+    SIMPLIFIED,
     EditorTexts,
     MisconceptionTexts,
     QuestionTexts,
@@ -26,7 +26,7 @@ from app.exchange import hub
 from app.models.config_fields import ConfigError
 from app.names import clean_line
 from app.sheets.library import Library
-from app.sheets.worksheet import WORKSHEETS, Worksheet
+from app.sheets.worksheet import WORKSHEETS, Worksheet, stored_fields
 from app.store import Course, Material, Teacher
 from app.topics.single_head import SINGLE_HEAD
 from app.translation import gettext as _
@@ -63,7 +63,7 @@ router = APIRouter(include_in_schema=False)
 
 Entry = TypeVar("Entry", QuestionTexts, MisconceptionTexts)
 FIRST_TOPIC = SINGLE_HEAD.key
-_ROW_FIELDS = ("points", "name", "hint")
+_ROW_FIELDS = ("points", "hint")
 _LONG_TEXTS = ("boxes", "explanation", "model_answer")  # fields of entries that may have several lines
 
 
@@ -149,16 +149,15 @@ def show_worksheet_paper(services: ServicesDep, _teacher: SignedIn, client: Queu
 def _form_texts(form: FormReader) -> EditorTexts:
     lines = {name: form.single_line(name, MAX_BODY) for name in LINE_FIELDS}
     texts = {name: form.multi_line(name, MAX_BODY) for name in MARKDOWN_FIELDS}
-    asked, stated = set(_keys(form, "asked")), set(_keys(form, "stated"))
+    asked = set(_keys(form, "asked"))
     return EditorTexts(
-        {**lines, **texts, **{name: form.raw(name) for name in SWITCHES}},
+        {**lines, **texts, SIMPLIFIED: form.raw(SIMPLIFIED)},
         rows=tuple(
             RowTexts(key, key in asked, *(form.single_line(f"{field}.{key}", MAX_BODY) for field in _ROW_FIELDS))
             for key in _keys(form, "row")
         ),
         rows_of=form.single_line("rows_of"),
         models=_keys(form, "models"),
-        hidden_facts=tuple(fact for fact in _keys(form, "fact") if fact not in stated),
         questions=_entries(
             form, QuestionTexts, {"key": "question_key", "text": "question", "model_answer": "question_answer"}
         ),
@@ -196,7 +195,7 @@ def _new_texts(library: Library, topic: str, model: str) -> EditorTexts:
 
 def _stored_worksheet(material: Material) -> Worksheet | None:
     try:
-        return WORKSHEETS.validate_python({**material.content, "key": material.key})
+        return WORKSHEETS.validate_python({**stored_fields(material.content), "key": material.key})
     except ValidationError:
         return None
 

@@ -24,8 +24,9 @@ from app.practice.levels import worksheet_after
 from app.practice.progress import PracticePanel, practice_panel
 from app.practice.scheduler import counts, next_sheet, record_with_sheet
 from app.sheets.library import Library
+from app.sheets.replaced import REPLACED
 from app.sheets.variant import Variant
-from app.sheets.worksheet import WorksheetError, whole_key
+from app.sheets.worksheet import WorksheetError, key_in, library_key, whole_key
 from app.topics.requirements import TopicError
 from app.translation import gettext as _
 from app.web.practice.practice_place import PracticePlace, PracticePlaceDep, practice_place
@@ -40,7 +41,7 @@ from app.web.practice.sheet_request import (
 )
 from app.web.shared.errors import status_of
 from app.web.shared.forms import FormDep
-from app.web.shared.model_menu import ModelMenu, model_menu
+from app.web.shared.model_menu import AnswerChoice, ModelMenu, answer_choice, model_menu
 from app.web.shared.permissions import require_practice
 from app.web.shared.services import LibraryDep, Services, ServicesDep, StoreDep
 from app.web.shared.sheet_form import Drawing, SavedFragment, draw_typed, read_hint_level, read_scale
@@ -111,6 +112,7 @@ class SheetPage(SheetFormPage):
 
     chooser: Annotated[Chooser, Doc("The worksheets above the sheet, and what was chosen and typed.")]
     model_menu: Annotated[ModelMenu, Doc("The models that can be chosen for the worksheet.")]
+    answer_choice: Annotated[AnswerChoice | None, Doc("Numbers or symbols; None where the worksheet decides.")]
     answers_shown: Annotated[bool, Doc("Whether the answers are shown under the boxes.")] = False
     link: Annotated[str, Doc("The address of this very sheet, without anything typed.")] = ""
     print_link: Annotated[str, Doc("The address of this sheet as a handout.")] = ""
@@ -135,6 +137,13 @@ def show_sheet(
 ) -> Response:
     """The sheet as this browser left it: the texts of the last save, and the marks of texts unchanged since a check."""
     library = library_with_model(library_for(request, services, worksheet), services.store, model)
+    replaced = REPLACED.get(library_key(worksheet))
+    if replaced and not library.find_worksheet(worksheet):
+        sizes = {"tokens": tokens, "decoded": decoded or replaced.decoder_tokens}
+        query = {name: size for name, size in sizes.items() if size}
+        model = model or replaced.model
+        address = url_for("show_sheet", worksheet=replaced.worksheet, **({"model": model} if model else {}), **query)
+        return RedirectResponse(address, 303)
     try:
         variant = find_variant(library, worksheet, model, tokens, decoded)
     except (WorksheetError, TokensError, TopicError) as error:
@@ -144,7 +153,11 @@ def show_sheet(
             length_is_wrong=isinstance(error, TokensError),
             suggestions=tuple(_suggestions(library, worksheet, model, getattr(error, "tokens", None))),
         )
-        page = SheetPage(chooser=chooser, model_menu=_menu(library, worksheet, model))
+        page = SheetPage(
+            chooser=chooser,
+            model_menu=_menu(library, worksheet, model),
+            answer_choice=answer_choice(library, worksheet, model),
+        )
         return render("practice/sheet.html", page, status_of(error))
     requested = opened_sheet(request, services.store, library, variant)
     requested = replace(requested, scale=read_scale(scale), practising=practice)
@@ -205,9 +218,12 @@ def find_sheet_code(library: LibraryDep, store: StoreDep, code: str = "") -> Res
         return RedirectResponse(sheet_link(variant_from_code(library, store, code)), 303)
     except WorksheetError as error:
         chooser = replace(_chooser(library, FIRST_WORKSHEET, None), code=code[:60], code_problem=str(error))
-        return render(
-            "practice/sheet.html", SheetPage(chooser=chooser, model_menu=_menu(library, FIRST_WORKSHEET, "")), 404
+        page = SheetPage(
+            chooser=chooser,
+            model_menu=_menu(library, FIRST_WORKSHEET, ""),
+            answer_choice=answer_choice(library, FIRST_WORKSHEET, ""),
         )
+        return render("practice/sheet.html", page, 404)
 
 
 @router.post("/sheet/save")
@@ -321,6 +337,7 @@ def _sheet_page(
     return SheetPage(
         chooser=replace(_chooser(library, variant.worksheet.key, str(variant.tokens)), remark=length_remark(variant)),
         model_menu=model_menu(library, variant.worksheet.whole, variant.model.key),
+        answer_choice=answer_choice(library, variant.worksheet.whole, variant.model.key),
         variant=variant,
         rows=rows,
         progress=progress(variant, answers, report),
@@ -365,14 +382,14 @@ def _next_worksheet(library: Library, variant: Variant) -> Suggestion:
     if in_steps(variant):
         whole = library.variant(FIRST_WORKSHEET, variant.model.key, variant.tokens)
         return Suggestion(_("Now the whole sheet"), sheet_link(whole))
-    if following := worksheet_after(library, variant.worksheet.whole):
+    if following := worksheet_after(library, library_key(variant.worksheet.key)):
         sheet = library.variant(following)
         return Suggestion(_("Next: {title}").format(title=sheet.title), sheet_link(sheet))
     return Suggestion(_("Practise"), url_for("continue_practice"))
 
 
 def _chooser(library: Library, worksheet: str, tokens: str | None) -> Chooser:
-    chosen = library.worksheets.get(whole_key(worksheet))
+    chosen = library.worksheets.get(library_key(worksheet))
     choices = {topic: list[Choice]() for topic in library.topics}
     for each in library.worksheets.values():
         choices[each.topic].append(Choice(each.key, each.title, each is chosen))
@@ -386,7 +403,7 @@ def _chooser(library: Library, worksheet: str, tokens: str | None) -> Chooser:
 
 
 def _menu(library: Library, worksheet: str, model: str) -> ModelMenu:
-    sheet = library.worksheets.get(whole_key(worksheet))
+    sheet = library.find_worksheet(whole_key(worksheet))
     possible = sheet and model in library.models and library.refusal(sheet.key, model) is None
     return model_menu(library, whole_key(worksheet), model if possible or not sheet else sheet.model)
 
@@ -395,7 +412,7 @@ def _suggestions(library: Library, worksheet: str, model: str, tokens: int | Non
     try:
         sheet = library.worksheet(worksheet)
     except WorksheetError:
-        if whole := library.worksheets.get(whole_key(worksheet)):
+        if whole := library.worksheets.get(library_key(worksheet)):
             yield Suggestion(whole.title, sheet_link(library.variant(whole.key)))
         return
     chosen = library.models.get(model or sheet.model)
@@ -404,7 +421,8 @@ def _suggestions(library: Library, worksheet: str, model: str, tokens: int | Non
         text = _("{model} with {tokens} tokens").format(model=chosen.name, tokens=format_number(variant.tokens))
         yield Suggestion(text, sheet_link(variant))
         return
-    own = library.variant(sheet.key)
+    in_numbers = key_in(sheet.key, "numbers")
+    own = library.variant(in_numbers if library.refusal(sheet.key, sheet.model) else sheet.key)
     yield Suggestion(_("This worksheet with {model}").format(model=own.model.name), sheet_link(own))
     if chosen:
         text = _("Worksheets for {model}").format(model=chosen.name)

@@ -185,11 +185,7 @@ def _problem(library: Library, practice: CoursePractice, titles: Mapping[str, st
     if unusable := [titles[key] for key in practice.worksheets if key not in library.worksheets]:
         sentence = _("These can’t be used any more; their pages say why: {titles}.")
         return sentence.format(titles=", ".join(unusable))
-    in_rows = {key for level in practice_levels(library) for key in level.worksheets}
-    if left_out := [titles[key] for key in practice.worksheets if key not in in_rows]:
-        sentence = _("Practice has tokens as rows, so these can’t be practised: {titles}.")
-        return sentence.format(titles=", ".join(left_out))
-    return "" if in_rows else _("Tick at least one topic or worksheet.")
+    return "" if practice_levels(library) else _("Tick at least one topic or worksheet.")
 
 
 def _practice_page(

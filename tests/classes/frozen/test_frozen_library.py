@@ -106,15 +106,15 @@ def test_a_worksheet_is_frozen_whole(seed: int) -> None:
 
 def test_a_worksheet_of_another_version_can_be_read() -> None:
     own = {"key": "own-x", "name": "X", "boxes": {"queries.rows": "d"}, "question": "?", "explanation": "!", "new": 1}
-    stored = FrozenWorksheet({**SHEET, "nope": [1], "misconceptions": [own]})
-    assert worksheet_of(stored).show_hints
+    stored = FrozenWorksheet({**SHEET, "nope": [1], "notation": "framework", "misconceptions": [own]})
+    assert worksheet_of(stored).notation == "classic"
     assert worksheet_of(stored).misconceptions[0].boxes == {"queries.rows": "d"}
 
 
 def test_a_sheet_key_stays_where_the_questions_stay(library: Library) -> None:
     worksheet = library.worksheets["llama-7b"]
     assert frozen_form(worksheet).sheet_key == "llama-7b@d5ce11feaab4"
-    changed = replace(worksheet, row_names={"keys": "K"}, row_points={"keys": 2}, hidden_facts=("heads",))
+    changed = replace(worksheet, row_hints={"keys": "K"}, row_points={"keys": 2})
     assert frozen_form(changed).sheet_key == frozen_form(worksheet).sheet_key
 
 

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import http.client
 import logging
 import socket
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 
 import pytest
 import uvicorn
 from starlette.types import Receive, Scope, Send
 
 from app.web.shared import connection_limits
-from app.web.shared.connection_limits import MAX_BESIDE_BODY, LimitedProtocol, OncePerInterval
+from app.web.shared.connection_limits import MAX_BESIDE_BODY, LimitedProtocol, OncePerInterval, listeners
 
 Address = tuple[str, int]
 
@@ -143,3 +144,26 @@ def test_a_flood_of_malformed_requests_is_one_line_in_the_log(
         connection_limits._log.error("an error")
         connection_limits._log.error("an error")
         assert len(caplog.records) == 3
+
+
+def test_several_connections_are_accepted_in_a_pass_of_the_loop() -> None:
+    uvloop, accepted, many = pytest.importorskip("uvloop"), list[asyncio.Protocol](), 160
+
+    class Protocol(asyncio.Protocol):
+        def connection_made(self, transport: asyncio.BaseTransport) -> None:
+            accepted.append(self)
+
+    async def passes() -> int:
+        with ExitStack() as held, socket.create_server(("127.0.0.1", 0), backlog=many) as listening:
+            loop, passed = asyncio.get_running_loop(), 0
+            servers = [await loop.create_server(Protocol, sock=each, backlog=many) for each in listeners(listening)]
+            for _ in range(many):
+                held.enter_context(socket.create_connection(listening.getsockname()))
+            while len(accepted) < many:
+                await asyncio.sleep(0)
+                passed += 1
+            for server in servers:
+                server.close()
+            return passed
+
+    assert uvloop.run(passes()) < many / 4

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from threading import Barrier
 
 from jinja2 import nodes
@@ -11,7 +10,7 @@ from jinja2 import nodes
 from app.settings import PROJECT
 from app.sheets.formulas import formula_pieces
 from app.sheets.library import Library
-from app.web.shared.templating import expression, formula, markdown, markdown_list, template_environment
+from app.web.shared.templating import expression, formula, markdown, template_environment
 
 MAX_LINE = 160
 
@@ -24,11 +23,9 @@ def test_a_formula_has_its_symbols_in_italics_and_its_functions_upright(library:
 
 
 def test_a_hint_sets_letters_and_no_words_as_mathematics(library: Library) -> None:
-    decode, head = library.variant("decode-gpt2"), library.variant("columns-qwen3-0.6b")
-    in_code = replace(head, worksheet=replace(head.worksheet, notation="framework"))
+    decode = library.variant("decode-gpt2")
     assert "s" in decode.typeset_letters
     assert expression("A model’s s", decode.typeset_letters) == "A model’s <i>s</i>"
-    assert expression("What comes out: scores of q", in_code.typeset_letters) == "What comes out: scores of <i>q</i>"
 
 
 def test_threads_that_ask_at_once_get_one_template() -> None:
@@ -73,4 +70,3 @@ def test_markdown_of_an_author_becomes_only_elements_that_it_may_be() -> None:
         '<span class="formula"><i>W</i><sub>Q</sub>·<i>x</i><sup>2</sup>/√<span class="root"><i>d</i></span>'
         '</span> &lt;img src=x&gt;</p><ol start="2"><li><p>[e](javascript:f)</p></li></ol>'
     )
-    assert markdown_list("- a\n- b") == ("a", "b")

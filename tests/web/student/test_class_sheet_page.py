@@ -152,21 +152,6 @@ def test_what_does_not_fit_is_said_where_there_are_hints(classroom: Classroom, h
     assert Page(browser.get(f"/class/{activity.id}/1").text).find("p", class_="mismatch")
 
 
-@pytest.mark.parametrize("shown", [True, False])
-def test_a_worksheet_may_have_no_hints_drawing_or_mismatches(classroom: Classroom, shown: bool) -> None:
-    content, answers = classroom.open().content, {**KEY, "keys.columns": "4096"}
-    item = content.items[0]
-    quiet = replace(item, worksheet={**item.worksheet, **dict.fromkeys(("show_hints", "show_drawing"), shown)})
-    activity = classroom.open()
-    classroom.store.activities.revise(activity, replace(content, items=(quiet,)))
-    _, browser = classroom.join()
-    assert ("<figure" in press(browser, activity, "save", answers).text) is shown
-    page = Page(press(browser, activity, "check", answers).text)
-    assert bool(page.find("aside", class_="drawing")) is shown
-    assert ("Hint" in [text for _, text in page.find("button")]) is shown
-    assert (press(browser, activity, "hint", answers).status_code == 200) is shown
-
-
 def test_two_pages_merge_box_by_box(classroom: Classroom) -> None:
     activity = classroom.open()
     _, browser = classroom.join()
