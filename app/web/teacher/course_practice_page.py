@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated
 
@@ -26,6 +26,7 @@ from app.sheets.library import Library
 from app.store import AuditAction, Course, Student
 from app.translation import gettext as _
 from app.web.shared import permissions
+from app.web.shared.conflicts import Conflict, differences, may_save, version_of
 from app.web.shared.forms import FormDep
 from app.web.shared.permissions import EditableCourse, StaffCourse
 from app.web.shared.services import Services, ServicesDep
@@ -109,6 +110,8 @@ class CoursePracticePage:
     students: Annotated[tuple[StudentPractice, ...], Doc("Those who have practised, by name.")]
     numbered: Annotated[bool, Doc("Whether any of them has a number.")]
     enrolled: Annotated[int, Doc("How many students are on the roster.")]
+    version: Annotated[str, Doc("The version of what is practised that the form was opened with.")]
+    conflict: Annotated[Conflict | None, Doc("A newer version that somebody else saved.")] = None
     notice: Annotated[str, Doc("The sentence about what was just done, empty for none.")] = ""
     problem: Annotated[str, Doc("Why nothing was saved, empty where there is no problem.")] = ""
 
@@ -140,10 +143,40 @@ def save_course_practice(services: ServicesDep, access: EditableCourse, form: Fo
     practice = CoursePractice(topics, worksheets)
     if problem := _problem(practice_library(services.library, store, course, practice), practice, titles):
         page = _practice_page(services, access, practice_of(store, course), typed=practice)
-        return render("teacher/course_practice.html", replace(page, problem=problem), 422)
-    with store.audit_log.recording(access.teacher, AuditAction.PRACTICE_SET, course):
-        store.courses.set_practice(course, practice.as_json)
+        return render("teacher/course_practice.html", replace(page, version=form.raw("version"), problem=problem), 422)
+    with store.transaction():
+        store.courses.locked(course)
+        newest = practice_of(store, course)
+        is_newest = may_save(form, _version(newest), _version(practice))
+        if is_newest:
+            store.courses.set_practice(course, practice.as_json)
+            store.audit_log.record(access.teacher, AuditAction.PRACTICE_SET, course)
+    if not is_newest:
+        page = _practice_page(services, access, newest, typed=practice)
+        conflict = _conflict(services.library, course, titles, newest, practice)
+        page = replace(page, version=form.raw("version"), conflict=conflict)
+        return render("teacher/course_practice.html", page, 409)
     return RedirectResponse(url_for("show_course_practice", course_id=course.id, done="saved"), 303)
+
+
+def _version(practice: CoursePractice | None) -> str:
+    return version_of(practice and practice.as_json)
+
+
+def _conflict(
+    library: Library, course: Course, titles: Mapping[str, str], newest: CoursePractice | None, typed: CoursePractice
+) -> Conflict:
+    names = {**{topic: library.wording.topics[topic].name for topic in library.topics}, **titles}
+    both = (
+        {"topics": _listed(names, each.topics), "worksheets": _listed(names, each.worksheets)}
+        for each in (newest or CoursePractice(()), typed)
+    )
+    differing = differences({"topics": _("Topics"), "worksheets": _("Worksheets")}, *both)
+    return Conflict(_version(newest), differing, url_for("show_course_practice", course_id=course.id))
+
+
+def _listed(names: Mapping[str, str], keys: Sequence[str]) -> str:
+    return "\n".join(names.get(key, key) for key in keys)
 
 
 def _problem(library: Library, practice: CoursePractice, titles: Mapping[str, str]) -> str:
@@ -179,6 +212,7 @@ def _practice_page(
         students,
         any(student.number for student in students),
         len(roster),
+        _version(practice),
     )
 
 

@@ -10,6 +10,7 @@ from app.web.shared.cookies import PRACTICE_COOKIE
 from simulation.misconception_students import right_sheet
 from tests.helpers.html_page import Page
 from tests.helpers.school import Browser, Classroom
+from tests.helpers.versioned_form import save
 
 OWN = {"title": "Queries by hand", "topic": "single-head", "model": "llama-7b", "tokens": 40, "rows": ["queries"]}
 
@@ -22,7 +23,7 @@ def own_worksheet(classroom: Classroom) -> Material:
 def start(classroom: Classroom, *worksheets: str, topics: tuple[str, ...] = ()) -> int:
     """Have the course practise these, as its page does."""
     form = {"topic": list(topics), "worksheet": list(worksheets)}
-    return classroom.instructor.post(f"/courses/{classroom.course.id}/practice", data=form).status_code
+    return int(save(classroom.instructor, f"/courses/{classroom.course.id}/practice", form).status_code)
 
 
 def next_sheet_for(browser: Browser) -> tuple[Page, dict[str, str]]:
