@@ -254,6 +254,6 @@ def test_a_code_that_opens_nothing_is_left_out() -> None:
 
 
 def test_a_library_with_one_worksheet_gives_it_again() -> None:
-    one = Library({"count-bert-base": LIBRARY.worksheets["count-bert-base"]}, LIBRARY.models, LIBRARY.wording)
+    one = Library({"count-mixtral-8x7b": LIBRARY.worksheets["count-mixtral-8x7b"]}, LIBRARY.models, LIBRARY.wording)
     only = next_sheet(one, PracticeRecord(1)).variant
     assert next_sheet(one, Practice(one, PracticeRecord(1)).after(SheetResult(only.code, True))).variant == only

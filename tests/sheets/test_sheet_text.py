@@ -353,7 +353,7 @@ def test_the_simplified_sheet_owns_up_in_its_footnote(library: Library) -> None:
     assert "multi-head" in text.description
     assert text.footnote is not None
     assert {14, 2} <= numbers(text.footnote)
-    assert library.variant("qwen2.5-0.5b-grouped").text.footnote is None
+    assert library.variant("layer-mistral-7b", "qwen2.5-0.5b").text.footnote is None
 
 
 def test_what_a_sheet_says_against_the_truth_has_the_asterisk_of_its_footnote(
@@ -377,8 +377,8 @@ def test_what_a_sheet_says_against_the_truth_has_the_asterisk_of_its_footnote(
 
 
 def test_the_symbols_to_answer_in_are_listed(library: Library) -> None:
-    assert "T = number of tokens, d = embedding dimension, h = number of heads, d_h = head dimension" in (
-        library.variant("letters-llama-7b").text.task.replace("\u00a0", " ")
+    assert "N = number of tokens, d_model = embedding dimension, H = number of heads, d_head = head dimension" in (
+        library.variant("llama-7b~symbols").text.task.replace("\u00a0", " ")
     )
     architecture = library.model("mistral-7b").architecture
     variant = sheet(library, architecture, "attention-layer", 40, answers="letters")
@@ -427,7 +427,7 @@ def test_blocks_are_to_be_compared_only_where_rows_ask_for_both() -> None:
                     "gated_width",
                 } <= asked
                 assert ("compare" in variant.text.task) == both, (worksheet.key, model)
-    one_row = LIBRARY.variant("width-gpt2", "smollm2-135m")
+    one_row = LIBRARY.variant("width-llama-7b", "smollm2-135m")
     assert [row.key for row in one_row.rows] == ["width"]
 
 
