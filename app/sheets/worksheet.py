@@ -32,7 +32,7 @@ from pydantic.dataclasses import dataclass as checked_dataclass
 from pydantic_core import PydanticCustomError
 
 from app.algebra.expression import ONE
-from app.bugs.bank import BUGS, Bug, frozen_bug
+from app.bugs.bank import BUGS, Bug, BugChoice, bugs_to_deal, frozen_bug
 from app.models.architecture import Architecture
 from app.names import clean_line, normal_form
 from app.shapes.table import Count, TensorTable, symbol_fields
@@ -51,7 +51,7 @@ MAX_NAMES = 500  # of rows, models or facts, more than there are
 MAX_TOLERANCE = 0.1  # with more, the number of a mistake could count as right
 MAX_MISCONCEPTION_KEY, MAX_MISCONCEPTION_NAME = 80, 80  # characters; a name is shown in columns of tables
 MAX_REPEATED = 60  # characters of an unknown name or formula, in the sentence that refuses it
-CUT = "~"  # in the key of a cut worksheet, between that of the whole one and the number of its rows
+CUT = "~"  # before each choice in a key: bug-layer~keys-tiled~5 is bug-layer about that bug, cut to two of its rows
 OWN_WORKSHEET_PREFIX = "own-"  # of the keys of worksheets that a teacher wrote in the browser
 AUTHOR_MISCONCEPTION_PREFIX = "own-"  # of the keys of misconceptions that are not in the catalogue
 _MAX_SLUG = 40
@@ -248,6 +248,7 @@ class Worksheet:
     kv_head_per_query_head: _Switch = False
     decoder_tokens: _OptionalNumber = None
     bug: Annotated[_Text, _must(N_("{setting} must be a text."))] = ""
+    bugs: Annotated[BugChoice, _one_of(get_args(BugChoice))] = "one"
     bug_caption: _LineOrNothing = ""
     bug_reason: _LineOrNothing = ""
     sentence: _Sentence = ""
@@ -302,6 +303,7 @@ class Worksheet:
             raise refused(_("{setting} must be at least as much as tokens_from."), "tokens_to")
         bugs = TOPICS[self.topic].bugs
         named = next((name for name in ("bug", "bug_caption", "bug_reason") if getattr(self, name)), "")
+        named = named or ("bugs" if self.bugs != "one" else "")
         if named and not bugs:
             raise refused(_("{setting} must be left out: this topic is not about a program with a bug."), named)
         if bugs and self.bug not in bugs and not self.frozen_bug:
@@ -326,6 +328,21 @@ class Worksheet:
         if self.frozen_bug:
             return frozen_bug(self.frozen_bug)
         return BUGS[self.bug] if self.bug else None
+
+    @property
+    def dealt_bugs(self) -> tuple[str, ...]:
+        """The keys of the bugs that a seed may draw; none on a topic without bugs."""
+        return bugs_to_deal(self.bug_row, self.bugs) if self.bug_row else ()
+
+    def with_bug(self, bug: str, frozen: str = "") -> Worksheet:
+        """The worksheet about one of its `dealt_bugs`, and no longer about any other."""
+        key = f"{self.key}{CUT}{bug}"
+        return replace(self, key=key, bug=bug, bugs="one", bug_caption="", bug_reason="", frozen_bug=frozen)
+
+    @property
+    def dealt_bug(self) -> str:
+        """The bug that the key names, if it was dealt in place of the worksheet's own; otherwise empty."""
+        return self.bug if self.bug and self.whole == f"{library_key(self.key)}{CUT}{self.bug}" else ""
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -381,14 +398,14 @@ class Worksheet:
     @property
     def rows_number(self) -> int | None:
         """The number that names the rows of a cut worksheet; None if it is whole."""
-        return int(self.key.split(CUT)[1]) if CUT in self.key else None
+        return None if self.key == self.whole else int(self.key.removeprefix(self.whole + CUT))
 
     def cut_to(self, rows: Collection[str]) -> Worksheet:
         """The worksheet with only these of its rows, in its order, and without open questions; unknown rows are
         ignored.
         """
         left = [place for place, row in enumerate(self.rows) if row in rows]
-        if CUT in self.key or len(left) in (0, len(self.rows)):
+        if self.rows_number is not None or len(left) in (0, len(self.rows)):
             return self
         key = f"{self.key}{CUT}{sum(1 << place for place in left)}"
         return replace(self, key=key, rows=tuple(self.rows[place] for place in left), questions=())
@@ -411,10 +428,20 @@ class Worksheet:
 WORKSHEETS = TypeAdapter(Worksheet)
 
 
+def library_key(key: str) -> str:
+    """The key of the library's worksheet that one with this key is made from.
+
+    >>> library_key("bug-layer~keys-tiled~5")
+    'bug-layer'
+    """
+    return key.split(CUT)[0]
+
+
 def whole_key(key: str) -> str:
     """The key of the worksheet that one with this key was cut from; the key itself if that is whole.
 
-    >>> whole_key("llama-7b~5"), whole_key("llama-7b")
-    ('llama-7b', 'llama-7b')
+    >>> whole_key("llama-7b~5"), whole_key("bug-layer~keys-tiled")
+    ('llama-7b', 'bug-layer~keys-tiled')
     """
-    return key.split(CUT)[0]
+    first, _cut, last = key.rpartition(CUT)
+    return first if first and last.isdecimal() else key

@@ -41,11 +41,11 @@ from app.translation import gettext as _
 
 T = TypeVar("T")
 LINE_FIELDS = (
-    "title", "model", "topic", "bug", "bug_caption", "bug_reason",
+    "title", "model", "topic", "bug", "bugs", "bug_caption", "bug_reason",
     "tokens", "tokens_from", "tokens_to", "decoder_tokens", "notation", "answers",
     "tokens_are", "follow_share", "tolerance", "sentence", "checkpoint", "layer", "head",
 )  # fmt: skip
-BUG_FIELDS = ("bug", "bug_caption", "bug_reason")
+BUG_FIELDS = ("bug", "bugs", "bug_caption", "bug_reason")
 MARKDOWN_FIELDS = ("introduction", "own_assumptions", "footnote")
 SWITCHES = ("kv_head_per_query_head", "show_hints", "show_drawing", "show_mismatches")  # "yes", or "" for no
 _NUMBERS = {"tokens": 100, "tokens_from": 12, "tokens_to": 200, "decoder_tokens": 60}  # each with an example
@@ -189,7 +189,7 @@ def _settings(library: Library, texts: EditorTexts) -> dict[str, Any]:
     settings: dict[str, Any] = {name: fields[name] for name in ("model", "topic", "notation", "answers", "tokens_are")}
     settings["bug"] = bug_in(fields)
     if settings["bug"]:
-        settings |= {name: fields[name] for name in BUG_FIELDS[1:]}
+        settings |= {name: fields[name] for name in BUG_FIELDS[1:]} | {"bugs": fields["bugs"] or "one"}
     settings |= {"sentence": fields["sentence"], "checkpoint": fields["checkpoint"]}
     settings |= {"title": title or _("Worksheet"), **_numbers(fields), **_row_settings(texts)}
     settings |= {name: fields[name] == "yes" for name in SWITCHES}

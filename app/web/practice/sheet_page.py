@@ -25,7 +25,7 @@ from app.practice.progress import PracticePanel, practice_panel
 from app.practice.scheduler import counts, next_sheet, record_with_sheet
 from app.sheets.library import Library
 from app.sheets.variant import Variant
-from app.sheets.worksheet import WorksheetError, whole_key
+from app.sheets.worksheet import WorksheetError, library_key, whole_key
 from app.topics.requirements import TopicError
 from app.translation import gettext as _
 from app.web.practice.practice_place import PracticePlace, PracticePlaceDep, practice_place
@@ -114,6 +114,7 @@ class SheetPage(SheetFormPage):
     answers_shown: Annotated[bool, Doc("Whether the answers are shown under the boxes.")] = False
     link: Annotated[str, Doc("The address of this very sheet, without anything typed.")] = ""
     print_link: Annotated[str, Doc("The address of this sheet as a handout.")] = ""
+    bug_link: Annotated[str, Doc("Where another bug is dealt; empty where none can be.")] = ""
     practising: Annotated[bool, Doc("Whether another sheet can be requested from this one.")] = False
     practice: Annotated[PracticePanel | None, Doc("What is around a sheet of practice.")] = None
     next: Annotated[Suggestion | None, Doc("What follows a sheet that is all right, outside of practice.")] = None
@@ -347,12 +348,18 @@ def _sheet_page(
         print_link=sheet_link(variant, "show_handout"),
         example=sheet_link(variant, "show_example", **in_practice) if has_siblings else "",
         another=sheet_link(variant, "show_another") if offers_another else "",
+        bug_link=sheet_link(variant, "show_another") if _deals_bugs(library, variant) else "",
         run_button=run_button(variant),
         saved=requested.work is not None and requested.work.draft is not None,
         saved_state=requested.saved_state,
         practising=requested.practising,
         next=_next_worksheet(library, variant) if all_right and not requested.practising else None,
     )
+
+
+def _deals_bugs(library: Library, variant: Variant) -> bool:
+    sheet = library.worksheets.get(library_key(variant.worksheet.key))
+    return sheet is not None and sheet.bugs != "one"
 
 
 def _drawing(requested: SheetRequest) -> Drawing | None:
@@ -372,12 +379,12 @@ def _next_worksheet(library: Library, variant: Variant) -> Suggestion:
 
 
 def _chooser(library: Library, worksheet: str, tokens: str | None) -> Chooser:
-    chosen = library.worksheets.get(whole_key(worksheet))
+    chosen = library.worksheets.get(library_key(worksheet))
     choices = {topic: list[Choice]() for topic in library.topics}
     for each in library.worksheets.values():
         choices[each.topic].append(Choice(each.key, each.title, each is chosen))
     return Chooser(
-        worksheet=chosen.key if chosen else "",
+        worksheet=whole_key(worksheet) if chosen else "",
         worksheets=tuple(
             TopicChoices(library.wording.topics[topic].name, tuple(entries)) for topic, entries in choices.items()
         ),
@@ -386,7 +393,7 @@ def _chooser(library: Library, worksheet: str, tokens: str | None) -> Chooser:
 
 
 def _menu(library: Library, worksheet: str, model: str) -> ModelMenu:
-    sheet = library.worksheets.get(whole_key(worksheet))
+    sheet = library.find_worksheet(whole_key(worksheet))
     possible = sheet and model in library.models and library.refusal(sheet.key, model) is None
     return model_menu(library, whole_key(worksheet), model if possible or not sheet else sheet.model)
 
@@ -395,7 +402,7 @@ def _suggestions(library: Library, worksheet: str, model: str, tokens: int | Non
     try:
         sheet = library.worksheet(worksheet)
     except WorksheetError:
-        if whole := library.worksheets.get(whole_key(worksheet)):
+        if whole := library.worksheets.get(library_key(worksheet)):
             yield Suggestion(whole.title, sheet_link(library.variant(whole.key)))
         return
     chosen = library.models.get(model or sheet.model)

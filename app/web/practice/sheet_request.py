@@ -18,7 +18,7 @@ from app.figures.scale import ScaleName
 from app.sheets.library import Library
 from app.sheets.numbers import read_answer
 from app.sheets.variant import Variant, box_texts
-from app.sheets.worksheet import whole_key
+from app.sheets.worksheet import library_key
 from app.store import Store, Visitor
 from app.web.shared.cookies import VISITOR_COOKIE
 from app.web.shared.forms import FormReader
@@ -107,7 +107,7 @@ def posted_sheet(request: Request, services: Services, form: FormReader, *, adds
 
 def library_for(request: Request, services: Services, worksheet: str) -> Library:
     """The library for a worksheet of this key, or for a part of one: the app's if it has the worksheet."""
-    if whole_key(worksheet) in services.library.worksheets:
+    if library_key(worksheet) in services.library.worksheets:
         return services.library
     visitor = visitor_of(request, services.store)
     if visitor and (found := practising(services.store, visitor)):

@@ -32,7 +32,7 @@ class ModelMenu:
 
 def model_menu(library: Library, worksheet: str, chosen: str) -> ModelMenu:
     """The menu of models that a worksheet can use, in the groups of `_kind_names`, in its order, none empty."""
-    known = worksheet in library.worksheets
+    known = library.find_worksheet(worksheet)
     reasons = {key: library.refusal(worksheet, key) if known else None for key in library.models}
     by_kind = {kind: list[Model]() for kind in _kind_names()}
     for key, model in library.models.items():
