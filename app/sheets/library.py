@@ -89,12 +89,6 @@ class Library:
                 return sheet.cut_by_number(int(number))
         raise sheet.no_such_part(CUT.join(choices))
 
-    @_cached(CHOICES_REMEMBERED)
-    def of_topics(self, topics: tuple[str, ...]) -> Library:
-        """The library with only the worksheets of these topics."""
-        chosen = {key: sheet for key, sheet in self.worksheets.items() if sheet.topic in topics}
-        return Library(chosen, self.models, self.wording)
-
     def with_added(self, worksheets: Iterable[Worksheet] = (), models: Iterable[Model] = ()) -> Library:
         """The library with these worksheets and models as well; this library itself if they add nothing."""
         sheets, added = tuple(worksheets), tuple(each for each in models if each.key not in self.models)

@@ -11,7 +11,7 @@ from app.bugs.bank import BUGS, BugKind
 from app.grading.grade import grade
 from app.sheets.siblings import another_bug
 from app.sheets.variant import Variant
-from tests.bugs.test_against_torch import outcome_in_torch
+from tests.helpers.bug_in_torch import outcome_in_torch
 from tests.helpers.shipped import LIBRARY
 
 DEALING = [key for key, sheet in LIBRARY.worksheets.items() if sheet.bugs != "one"]

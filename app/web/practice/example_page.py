@@ -30,10 +30,8 @@ def read_example_request(
     decoded: str = "",
     kind: str = "worked",
     seed: str = "1",
-    practice: bool = False,
 ) -> ExampleRequest:
     """The example that an address asks for; WorksheetError, TokensError or TopicError if it names no sheet."""
-    more = {"practice": 1} if practice else {}
     library = library_with_model(library_for(request, services, worksheet), services.store, model)
     variant = find_variant(library, worksheet, model, tokens, decoded)
     return ExampleRequest(
@@ -41,8 +39,8 @@ def read_example_request(
         library,
         kind,
         seed,
-        sheet_link(variant, "show_sheet", **more),
-        lambda kind, seed: sheet_link(variant, "show_example", kind=kind, seed=seed, **more),
+        sheet_link(variant),
+        lambda kind, seed: sheet_link(variant, "show_example", kind=kind, seed=seed),
     )
 
 

@@ -94,6 +94,6 @@ def test_each_student_keeps_the_bug_that_was_dealt(classroom: Classroom, monkeyp
         assert classroom.get(f"/activities/{activity.id}{tab}")
     changed = {key: replace(bug, line="", wrong="", beliefs=bug.beliefs) for key, bug in BUGS.items()}
     for key, bug in changed.items():
-        monkeypatch.setitem(BUGS, key, bug)  # type: ignore[index]
+        monkeypatch.setitem(BUGS, key, bug)
     page = Page(browser.get(f"/class/{activity.id}/1").text)
     assert page.text("ol", class_="program-lines") == dealt["5"]
