@@ -36,7 +36,7 @@ from app.web.shared.request_guard import Guard
 from app.web.shared.request_log import RequestLog
 from app.web.shared.run_jobs import RUN_LIMITS, run_queued_head
 from app.web.shared.services import Services
-from app.web.shared.static_files import HashedStaticFiles
+from app.web.shared.static_files import VersionedStaticFiles
 from app.web.shared.urls import register_routes
 
 # How long a thread computes before another one may: with Python's 5 ms, a request waits several times that long while
@@ -118,7 +118,7 @@ def create_app(
     for router in find_routers():
         app.router.routes.extend(router.routes)  # as they are: include_router would work out each of them anew
     register_routes(app.routes)
-    app.mount("/static", HashedStaticFiles(), name="static")
+    app.mount("/static", VersionedStaticFiles(), name="static")
     errors.register_exception_handlers(app)
     app.add_middleware(GZipMiddleware, minimum_size=700, compresslevel=GZIP_LEVEL)
     app.add_middleware(BodyLimits)

@@ -16,7 +16,7 @@ from app.settings import PROJECT
 from app.sheets.library import Library
 from app.sheets.variant import Variant
 from app.sheets.worksheet_files import load_library
-from simulation.misconception_students import FilledSheet, with_tokens_as_rows
+from simulation.misconception_students import FilledSheet
 from simulation.simulated_sheets import SimulatedSheet
 
 SHEETS, STUDENTS = 10_000, 500  # so each student hands in twenty sheets
@@ -59,10 +59,9 @@ def _class(library: Library) -> Iterator[tuple[Variant, Answers]]:
     sheets = dict[str, SimulatedSheet]()
     for number in range(SHEETS):
         variant = library.seeded(worksheets[number % len(worksheets)], number % STUDENTS)
-        by_rows = with_tokens_as_rows(variant)
-        sheet = sheets.setdefault(by_rows.code + variant.worksheet.key, SimulatedSheet(by_rows))
+        sheet = sheets.setdefault(variant.code + variant.worksheet.key, SimulatedSheet(variant))
         boxes = kinds[number // len(worksheets) % len(kinds)](sheet, chance)
-        yield variant, {box: str(boxes[str(blank)]) for box, blank in variant.blanks_by_name.items()}
+        yield variant, {box: str(number) for box, number in boxes.items()}
 
 
 def _right(sheet: SimulatedSheet, _chance: random.Random) -> FilledSheet:

@@ -6,17 +6,11 @@ Whether the catalogue is right about them is tested elsewhere: tests/misconcepti
 from __future__ import annotations
 
 import random
-from dataclasses import replace
 
 from app.misconceptions.predictions import expectations
 from app.sheets.variant import Variant
 
 FilledSheet = dict[str, int]  # the number in each blank by its name, such as "queries.rows"
-
-
-def with_tokens_as_rows(variant: Variant) -> Variant:
-    """The same sheet with its tokens as rows."""
-    return replace(variant, worksheet=replace(variant.worksheet, tokens_are="rows"))
 
 
 def right_sheet(variant: Variant) -> FilledSheet:
@@ -33,7 +27,7 @@ def misconception_sheets(variant: Variant) -> list[tuple[str, FilledSheet]]:
     """Each misconception's key with the sheet it fills in, once for each way in which it shows."""
     right = right_sheet(variant)
     return [
-        (each.misconception, {**right, **{variant.box(blank): n for blank, n in each.wrong_answers.items()}})
+        (each.misconception, {**right, **{str(blank): n for blank, n in each.wrong_answers.items()}})
         for each in expectations(variant.problem)
     ]
 

@@ -29,7 +29,6 @@ from simulation.misconception_students import (
     right_sheet,
     typed_boxes,
     with_slip,
-    with_tokens_as_rows,
 )
 
 MisconceptionSheet = tuple[str, FilledSheet]  # the misconception's key, and the sheet as its holder fills it in
@@ -50,7 +49,7 @@ TRANSPOSES_PARAMETERS: dict[str, tuple[str, ...]] = {"stored-layout": ("",)}
 TRANSPOSES_ACTIVATIONS: dict[str, tuple[str, ...]] = {
     "columns-are-tokens": ("",),
     "keys-already-transposed": ("keys.",),
-    "projections-transposed": ("queries.", "keys.", "values."),
+    "mixed-orientations": ("queries.", "keys.", "values."),
     "scores-transposed": ("scores.", "weights."),
 }
 PAIRS_PER_SEED = GUESSES_PER_SEED = 10
@@ -229,7 +228,7 @@ def simulate_class(library: Library, worksheet: str, seeds: range) -> Tally:
     """The diagnoses of a whole class on one worksheet: for each seed its variant, filled in by everyone."""
     sheets, tally = dict[str, SimulatedSheet](), Tally()
     for seed in seeds:
-        variant = with_tokens_as_rows(library.seeded(worksheet, seed))
+        variant = library.seeded(worksheet, seed)
         sheet = sheets.setdefault(variant.code, SimulatedSheet(variant))
         tally.update(sheet.certain_tally)
         tally.update(sheet.random_tally(random.Random(f"{worksheet} {seed}")))  # noqa: S311 - a simulated student

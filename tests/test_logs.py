@@ -96,7 +96,7 @@ def test_every_answer_has_an_id_and_a_bug_leaves_a_line_with_it(
     new_app: FastAPI, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     browser = School(new_app).browser()
-    answers = [browser.get(address) for address in ("/", "/static/icon.svg", "/nope", "/healthz")]
+    answers = [browser.get(address) for address in ("/", "/static/v/icon.svg", "/nope", "/healthz")]
     answers.append(browser.post("/sheet/save", headers={"sec-fetch-site": "cross-site"}))
     ids = {answer.headers["x-request-id"] for answer in answers}
     assert len(ids) == len(answers)

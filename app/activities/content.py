@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 # The fields of a worksheet that its right answers depend on; `title`, `models` and `follow_share` are none of them.
 _QUESTION_FIELDS = ("model", "topic", "tokens", "rows", "notation", "kv_head_per_query_head", "decoder_tokens",
-                    "answers", "tokens_are")  # fmt: skip
+                    "answers")  # fmt: skip
 _RARE_QUESTION_FIELDS = ("tolerance", "edition", "chosen", "bug", "frozen_bug")  # the same, where there is anything
 
 
@@ -49,7 +49,8 @@ class FrozenWorksheet:
     @cached_property
     def sheet_key(self) -> str:
         """What drafts and attempts are stored under: it changes exactly when the questions change."""
-        values = [self.worksheet.get(name) for name in _QUESTION_FIELDS]
+        # "rows" is what a former setting was on nearly all sheets: without it, stored work would not be found.
+        values = [*(self.worksheet.get(name) for name in _QUESTION_FIELDS), "rows"]
         values += [value for name in _RARE_QUESTION_FIELDS if (value := self.worksheet.get(name))]
         questions = json.dumps(values, sort_keys=True, default=list)
         return f"{str(self.worksheet['key'])[:100]}@{hashlib.sha256(questions.encode()).hexdigest()[:12]}"

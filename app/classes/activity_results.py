@@ -60,7 +60,7 @@ class SheetResults(ActivitySheet):
     @property
     def blanks(self) -> dict[str, list[str]]:
         """The names of the boxes of each row by the row's key: {'keys': ['keys.rows', 'keys.columns'], …}."""
-        return {row.key: list(map(self.variant.box, row.blanks)) for row in self.rows}
+        return {row.key: list(map(str, row.blanks)) for row in self.rows}
 
     @property
     def first(self) -> list[Attempt]:

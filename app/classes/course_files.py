@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import secrets
 import time
 import zipfile
 from collections import Counter
@@ -24,6 +23,7 @@ from app.sheets.library import Library
 from app.store import (
     Activity,
     Attempt,
+    Attendance,
     Course,
     GradeChange,
     Store,
@@ -231,17 +231,18 @@ class CourseFiles:
         work = self.store.classwork
         attempts = [_fields_without("client_id", attempt) for attempt in self._attempts_of(activity)]
         tickets = [_fields_without("id", answer) for answer in self._ticket_answers_of(activity)]
-        held = self.store.exit_tickets.held(activity.id)
+        # Without ticket_in: two exports, before and after, would show whose the new anonymous answers are.
+        arrived = [_fields_without("ticket_in", each) for each in work.attendance(activity.id)]
         revisions = self.store.activities.revisions(activity)
         extra = self.store.activities.extra_times(activity.id)
         return {
             "id": activity.id, "state": activity.phase(self.now), **asdict(activity.plan),
             "answers_shown_at": activity.answers_shown_at, "extra_minutes": extra,
             "revisions": [{"number": number, **content.as_json()} for number, content in revisions.items()],
-            "attendance": [asdict(a) for a in work.attendance(activity.id) if a.student_id in self.students],
+            "attendance": [each for each in arrived if each["student_id"] in self.students],
             "drafts": [asdict(d) for d in work.drafts_of_activity(activity.id) if d.student_id in self.students],
             "attempts": attempts,
-            "exit_tickets": tickets, "exit_tickets_held_back": held.waiting + held.locked,
+            "exit_tickets": tickets, "exit_tickets_held_back": self.store.exit_tickets.waiting(activity),
         }  # fmt: skip
 
     def _attempts_of(self, activity: Activity) -> list[Attempt]:
@@ -249,14 +250,9 @@ class CourseFiles:
         return [attempt for attempt in attempts if attempt.student_id in self.students]
 
     def _ticket_answers_of(self, activity: Activity) -> list[TicketAnswer]:
-        self.store.exit_tickets.mix_closed(activity)
-        answers = [
-            answer
-            for answer in self.store.exit_tickets.answers(activity.id)
-            if answer.student_id is None or answer.student_id in self.students
-        ]
-        secrets.SystemRandom().shuffle(answers)
-        return sorted(answers, key=lambda answer: answer.student_id or 0)
+        answers = self.store.exit_tickets.answers(activity)
+        known = [answer for answer in answers if answer.student_id is None or answer.student_id in self.students]
+        return sorted(known, key=lambda answer: answer.student_id or 0)
 
     def _described_attempts(self) -> Iterator[tuple[CsvRow, Attempt]]:
         name_order = {student_id: index for index, student_id in enumerate(self.students)}
@@ -300,7 +296,7 @@ def _practised(library: Library, text: str | None) -> CsvRow:
     return (" ".join(record.done), " ".join(card.misconception for card in record.cards))
 
 
-def _fields_without(name: str, row: TicketAnswer | Attempt) -> dict[str, Any]:
+def _fields_without(name: str, row: TicketAnswer | Attempt | Attendance) -> dict[str, Any]:
     return {field: value for field, value in asdict(row).items() if field != name}
 
 
@@ -324,10 +320,9 @@ For a spreadsheet (UTF-8, comma-separated; text that a spreadsheet would read as
                      the worksheet it was on; "auto-submitted" a draft that was submitted when the activity closed;
                      "late" what was done after the closing time
   written-answers.csv   one row per answer to a question that is not graded, in each attempt
-  exit-tickets.csv   one row per answer; anonymous tickets without names and in random order, those of an open activity
-                     only once ten students have handed in, the rest once it is closed; those that came after it was
-                     opened again, only once there are five; several chosen options are in one cell, one per line, and a
-                     point of a scale is a number from 1 to 5
+  exit-tickets.csv   one row per answer; anonymous ones without names and in random order, once five tickets are in or
+                     the activity is closed; several chosen options are in one cell, one per line, and a point of a
+                     scale is a number from 1 to 5
   students.csv       the roster, and how far each student is with practice for the course
   gradebook.csv      one row per student: points on each worksheet, points of each activity as they count, and the total
   overrides.csv      points that a teacher changed, with the reason, the teacher and the time
@@ -342,7 +337,7 @@ For a program:
   activities/ID.json     one activity: its settings, what students saw in each revision, who joined, the current
                          answers, every attempt with its marks, and the exit tickets; student_id is the id in
                          course.json, null on anonymous tickets; exit_tickets_held_back says how many of these are in
-                         none of the files
+                         none of the files yet
 
 What the staff wrote, to be imported again under Worksheets:
   worksheets/ID.toml     a worksheet of the course, as it was saved last

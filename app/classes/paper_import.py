@@ -31,7 +31,7 @@ from app.names import clean_line
 from app.sheets.codes import read_code
 from app.sheets.library import Library
 from app.sheets.variant import Variant, box_texts
-from app.sheets.worksheet import CUT, WorksheetError, library_key
+from app.sheets.worksheet import CHOICE, WorksheetError, library_key
 from app.store import Activity, Store, Student, VariantSizes
 from app.translation import alternatives
 from app.translation import gettext as _
@@ -227,7 +227,7 @@ class PaperImport:
             if {other.worksheet.key, library_key(other.worksheet.key)} & numbers.keys():
                 problem = _("Your marks are for another version of this sheet; they are the ones that count.")
             raise WrongSheetError(problem.format(code=other.code, title=other.worksheet.title)) from None
-        dealt = f"{CUT}{variant.worksheet.dealt_bug}" if variant.worksheet.dealt_bug else ""
+        dealt = f"{CHOICE}{variant.worksheet.dealt_bug}" if variant.worksheet.dealt_bug else ""
         number = numbers[variant.worksheet.key.removesuffix(dealt)]
         self._coded[code] = number, sizes_of(variant)
         return self._coded[code]

@@ -163,7 +163,7 @@ def stored_marks(variant: Variant, report: Report) -> Graded:
 
     Example: Graded({'keys.rows': 'right'}, ('head-as-wide-as-model',), 1, 1)
     """
-    marks = {variant.box(blank): mark.kind for blank, mark in report.marks.items()}
+    marks = {str(blank): mark.kind for blank, mark in report.marks.items()}
     diagnosis = report.diagnosis
     misconceptions = (diagnosis.key, *diagnosis.also) if diagnosis else ()
     return Graded(marks, misconceptions, report.score, report.out_of)

@@ -93,20 +93,18 @@ def _equation(shapes: TypedShapes, key: str) -> str:
         return f"{shapes.letter(key)} = {write_formula(shapes.variant, key)}"
     made_by = shapes.table[key].made_by
     factors = [shapes.letter(operand) for operand in made_by.operands] if made_by else []
-    in_order = factors if shapes.variant.worksheet.tokens_are == "rows" else factors[::-1]
-    return f"{shapes.letter(key)} = {' · '.join(in_order)}"
+    return f"{shapes.letter(key)} = {' · '.join(factors)}"
 
 
 def alt_text(shapes: TypedShapes, plan: FigurePlan, boxes: Sequence[Box]) -> str:
     """The figure in words, for screen readers: its title, and each matrix with its lengths.
 
-    Example: 'Scores: S = Q · Kᵀ. Q 100 × 128, K 100 × ?, S 100 × 100.' A matrix that is drawn twice is named once. On a
-    sheet whose tokens are columns, the lengths are in reverse order. A length that is not known is "?". Shapes are in
-    brackets, '(8, 100, 64)', if the table has tensors with more than two sides.
+    Example: 'Scores: S = Q · Kᵀ. Q 100 × 128, K 100 × ?, S 100 × 100.' A matrix that is drawn twice is named once. A
+    length that is not known is "?". Shapes are in brackets, '(8, 100, 64)', if the table has tensors with more than two
+    sides.
     """
-    order = -1 if shapes.variant.worksheet.tokens_are == "columns" else 1
     sign, brackets = (", ", "({})") if shapes.table.has_more_sides else (" × ", "{}")
-    sizes = {box.tensor: sign.join(map(shapes.label, shapes.table[box.tensor].sides[::order])) for box in boxes}
+    sizes = {box.tensor: sign.join(map(shapes.label, shapes.table[box.tensor].sides)) for box in boxes}
     matrices = (f"{shapes.letter(tensor)} {brackets.format(size)}" for tensor, size in sizes.items())
     return f"{_title(shapes, plan)}. {', '.join(matrices)}."
 
@@ -160,7 +158,7 @@ def _about(shapes: TypedShapes, result: str, sides: Iterable[Blank]) -> tuple[st
     asked = frozenset(shapes.variant.worksheet.rows)
     typed = {blank: length for blank, length in shapes.lengths.items() if blank.tensor in asked}
     source_of = typed_source_of(shapes.table, typed, asked)
-    boxes = (shapes.variant.box(source_of.get(side, side)) for side in sides)
+    boxes = (str(source_of.get(side, side)) for side in sides)
     return tuple(dict.fromkeys((*boxes, result)))
 
 

@@ -6,14 +6,13 @@ svg.py turns it into SVG, handouts into PDF. The origin is the upper left corner
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise, starmap
-from operator import attrgetter, methodcaller
 from typing import Any, Literal, TypeVar
 
-from app.figures.geometry import ORIGIN, Point, Polygon, Rect, mirrored, moved
+from app.figures.geometry import ORIGIN, Point, Polygon, Rect, moved
 from app.figures.lettering import (
     BASELINE_PX,
     LETTER_BASELINE_PX,
@@ -26,13 +25,10 @@ from app.figures.lettering import (
 from app.shapes.table import Blank
 
 # Where an edge's label is. "under" is the bottom of a left operand, whose label must not reach to the right; "over"
-# is the right side of a right operand, whose label must not reach down; "corner" is at the right end of a top side,
-# "foot" at the lower end of a left side. In a flow, "below" is the bottom and "beside" the right side, with the label
-# always at its middle. Of cards behind one another "upper" is the slanting side at their upper left corners, "lower"
-# that at their lower right corners.
-EdgeSide = Literal[
-    "left", "right", "top", "bottom", "under", "over", "corner", "foot", "below", "beside", "upper", "lower"
-]
+# is the right side of a right operand, whose label must not reach down; "corner" is at the right end of a top side.
+# In a flow, "below" is the bottom, with the label always at its middle. Of cards behind one another "upper" is the
+# slanting side at their upper left corners, "lower" the one at their lower right corners.
+EdgeSide = Literal["left", "right", "top", "bottom", "under", "over", "corner", "below", "upper", "lower"]
 # How much of an edge is drawn: its line and its label; the line alone, or the matrix's letter alone, because the number
 # is elsewhere; or nothing until its box on the sheet has the focus.
 EdgeShown = Literal["label", "line", "letter", "focus"]
@@ -50,14 +46,9 @@ _TURNS = [(math.sin(turn), math.cos(turn)) for turn in (math.pi / 2 * n / ARC_PO
 VIEW_PX = (250.0, 150.0)  # width and height, at least, of the part of a flow that is looked at
 VIEW_MARGIN_PX = 6.0
 
-# The sides of the mirror image; the slanting sides of cards keep their corners.
-MIRRORED_SIDES: Mapping[EdgeSide, EdgeSide] = {
-    "left": "top", "top": "left", "right": "bottom", "bottom": "right", "under": "over", "over": "under",
-    "corner": "foot", "foot": "corner", "below": "beside", "beside": "below", "upper": "upper", "lower": "lower",
-}  # fmt: skip
 # Whose labels move first: those at the left and at the top, beyond which there is nothing else.
 _MOVING_ORDER: tuple[EdgeSide, ...] = (
-    "upper", "left", "foot", "top", "corner", "lower", "bottom", "below", "under", "right", "over", "beside"
+    "upper", "left", "top", "corner", "lower", "bottom", "below", "under", "right", "over"
 )  # fmt: skip
 
 
@@ -81,9 +72,9 @@ def side_ends(rect: Rect, side: EdgeSide) -> tuple[Point, Point]:
     """Both ends of a side of a rectangle, from left to right or from top to bottom."""
     x, y, width, height = rect
     match side:
-        case "left" | "foot":
+        case "left":
             return Point(x, y), Point(x, y + height)
-        case "right" | "over" | "beside":
+        case "right" | "over":
             return Point(x + width, y), Point(x + width, y + height)
         case "top" | "corner":
             return Point(x, y), Point(x + width, y)
@@ -160,18 +151,9 @@ class Box:
         """The box further right and down, with all that is drawn in it."""
         if not (x or y):
             return self
-        return self._placed(self.rect.moved(x, y), self.part and self.part.moved(x, y), lambda area: moved(area, x, y))
-
-    @property
-    def mirrored(self) -> Box:
-        """The transposed matrix, with all that is drawn in it; cards are not mirrored."""
-        box = self._placed(self.rect.mirrored, self.part and self.part.mirrored, mirrored)
-        return fast_replace(box, strips=-self.strips) if self.strips else box
-
-    def _placed(self, rect: Rect, part: Rect | None, place: Callable[[Polygon], Polygon]) -> Box:
         names = ("masked", "groups", "gaps")
-        placed = {name: tuple(map(place, areas)) for name in names if (areas := getattr(self, name))}
-        return fast_replace(self, rect=rect, part=part, **placed)
+        inside = {name: tuple([moved(a, x, y) for a in areas]) for name in names if (areas := getattr(self, name))}
+        return fast_replace(self, rect=self.rect.moved(x, y), part=self.part and self.part.moved(x, y), **inside)
 
 
 def _visible_card(front: Rect, card: Rect) -> Polygon:
@@ -240,14 +222,10 @@ class Edge:
             case "right" | "over":
                 x = x1 + 7 + self.shift
                 y = (y1 if self.side == "right" else y2 - height) if y2 - y1 < height else y
-            case "beside":
-                x = x1 + 7 + self.shift
             case "top":
                 y = y1 - 5 - height - self.shift
             case "corner":
                 x, y = x2 + 7 + self.shift, y1 - 3 - height
-            case "foot":
-                x, y = x1 - 3 - width - self.shift, y2 + 3
             case "upper":
                 x, y = (x1 + x2) / 2 - 3 - width, (y1 + y2) / 2 - 1 - height - self.shift
             case "lower":
@@ -260,7 +238,7 @@ class Edge:
     @property
     def anchor(self) -> Literal["start", "middle", "end"]:
         """Which end of the label's lines is at its place: "start", "middle" or "end", by the side."""
-        if self.side in ("left", "foot", "upper") or (self.side == "under" and self.is_cramped):
+        if self.side in ("left", "upper") or (self.side == "under" and self.is_cramped):
             return "end"
         if self.side in ("top", "below"):
             return "middle"
@@ -287,19 +265,13 @@ class Edge:
             vars(edge)["text_box"] = text_box.moved(x, y)
         return edge
 
-    @property
-    def mirrored(self) -> Edge:
-        """The edge on the mirrored side, with the blank of the other field: rows for columns."""
-        blank, side = self.blank and self.blank.transposed, MIRRORED_SIDES[self.side]
-        return fast_replace(self, blank=blank, side=side, start=self.start.mirrored, end=self.end.mirrored)
-
     def moved_past(self, others: Sequence[Rect]) -> Edge:
         """A copy of the edge with its label moved outwards, to CLEAR_PX past all of these rectangles."""
         text = self.text_box
         match self.side:
-            case "left" | "foot":
+            case "left":
                 further = text.right - min(other.x for other in others)
-            case "right" | "over" | "beside" | "corner" | "lower":
+            case "right" | "over" | "corner" | "lower":
                 further = max(other.right for other in others) - text.x
             case "top" | "upper":
                 further = text.bottom - min(other.y for other in others)
@@ -349,11 +321,6 @@ class Arc:
         """The arc further right and down."""
         return fast_replace(self, start=self.start.moved(x, y), end=self.end.moved(x, y))
 
-    @property
-    def mirrored(self) -> Arc:
-        """The mirror image, which bends the other way."""
-        return fast_replace(self, start=self.start.mirrored, end=self.end.mirrored, clockwise=not self.clockwise)
-
 
 @dataclass(frozen=True)
 class MismatchBracket:
@@ -382,11 +349,6 @@ class MismatchBracket:
         """The bracket further right and down; its label is not placed yet."""
         return fast_replace(self, start=self.start.moved(x, y), end=self.end.moved(x, y)) if x or y else self
 
-    @property
-    def mirrored(self) -> MismatchBracket:
-        """The mirror image; its label is not placed yet."""
-        return fast_replace(self, start=self.start.mirrored, end=self.end.mirrored, toward=self.toward.mirrored)
-
 
 @dataclass(frozen=True)
 class Pulled:
@@ -398,11 +360,6 @@ class Pulled:
     def moved(self, x: float, y: float) -> Pulled:
         """The band further right and down."""
         return fast_replace(self, corners=moved(self.corners, x, y))
-
-    @property
-    def mirrored(self) -> Pulled:
-        """The mirror image."""
-        return fast_replace(self, corners=mirrored(self.corners))
 
 
 @dataclass(frozen=True)
@@ -429,11 +386,6 @@ class Sign:
     def moved(self, x: float, y: float) -> Sign:
         """The sign further right and down."""
         return fast_replace(self, at=self.at.moved(x, y))
-
-    @property
-    def mirrored(self) -> Sign:
-        """The sign in the mirror image, upright all the same."""
-        return fast_replace(self, at=self.at.mirrored)
 
 
 @dataclass(frozen=True)
@@ -462,22 +414,14 @@ class Flow:
 
     def moved(self, x: float, y: float) -> Flow:
         """The lane further right and down."""
-        return self._placed(methodcaller("moved", x, y))
-
-    @property
-    def mirrored(self) -> Flow:
-        """The lane running down."""
-        return self._placed(attrgetter("mirrored"))
-
-    def _placed(self, place: Callable[[Any], Any]) -> Flow:
-        frames, axes = ({key: place(part) for key, part in parts.items()} for parts in (self.frames, self.axes))
-        return Flow(tuple(map(place, self.lanes)), frames, axes, self.states)
+        frames = {key: frame.moved(x, y) for key, frame in self.frames.items()}
+        axes = {key: axis.moved(x, y) for key, axis in self.axes.items()}
+        return Flow(tuple(lane.moved(x, y) for lane in self.lanes), frames, axes, self.states)
 
 
-def view_of(rects: Iterable[Rect], *, is_mirrored: bool = False) -> Rect:
+def view_of(rects: Iterable[Rect]) -> Rect:
     """The part of a flow around these rectangles with VIEW_MARGIN_PX, rounded to 0.1 px."""
-    least = VIEW_PX[::-1] if is_mirrored else VIEW_PX
-    return Rect(*(round(side, 1) for side in Rect.around(rects, VIEW_MARGIN_PX).at_least(*least)))
+    return Rect(*(round(side, 1) for side in Rect.around(rects, VIEW_MARGIN_PX).at_least(*VIEW_PX)))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -503,17 +447,9 @@ class Sketch:
         """All of it further right and down."""
         if not (x or y):
             return self
-        return self._placed(methodcaller("moved", x, y))
-
-    @property
-    def mirrored(self) -> Sketch:
-        """The sketch of the transposed product, (A·B)ᵀ = Bᵀ·Aᵀ: its mirror image, with rows and columns exchanged."""
-        return self._placed(attrgetter("mirrored"))
-
-    def _placed(self, place: Callable[[Any], Any]) -> Sketch:
         names = ("boxes", "edges", "arcs", "outlines", "signs", "pulled", "brackets")
-        placed = {name: tuple(map(place, parts)) for name in names if (parts := getattr(self, name))}
-        return Sketch(**placed, flow=self.flow and place(self.flow))
+        parts = {name: tuple([part.moved(x, y) for part in getattr(self, name)]) for name in names}
+        return Sketch(**parts, flow=self.flow and self.flow.moved(x, y))
 
     def states(self, working: str, is_done: Callable[[str], bool]) -> dict[str, str]:
         """The states of its parts (see Flow), by their `products`: "on", "done", "on done" or ""."""

@@ -33,7 +33,7 @@ SIGN_PX = 24.0  # for a sign
 
 
 def sketch_figure(pen: Pen, plan: FigurePlan) -> Sketch:
-    """The figure of a plan with outlines, brackets and free labels; mirrored if the sheet's tokens are columns."""
+    """The figure of a plan with outlines, brackets and free labels."""
     if plan.layout == "decks":
         return sketch_decks(pen, plan)
     sketch = _LAYOUTS[plan.layout](pen, plan)
@@ -42,7 +42,7 @@ def sketch_figure(pen: Pen, plan: FigurePlan) -> Sketch:
         of_sides = [brackets_of(pen, mismatch, sketch) for mismatch in pen.shapes.mismatches_in(plan.results)]
         brackets = dict.fromkeys((*sketch.brackets, *chain(*of_sides)))  # one for equal ones
         sketch = fast_replace(sketch, brackets=tuple(brackets))
-    return with_free_labels(sketch.mirrored if pen.is_mirrored else sketch)
+    return with_free_labels(sketch)
 
 
 def _product(pen: Pen, plan: FigurePlan) -> Sketch:
@@ -64,7 +64,7 @@ def _product(pen: Pen, plan: FigurePlan) -> Sketch:
 def _with_results(pen: Pen, results: Sequence[str], sketch: Sketch, x: float) -> Sketch:
     for key in results:
         column = _column(pen, key, x)
-        covered = pen.right_end(sketch) + GAP_PX / 3 - min(pen.label_box(edge).x for edge in column.edges)
+        covered = pen.right_end(sketch) + GAP_PX / 3 - min(edge.text_box.x for edge in column.edges)
         if key != results[0] and covered > 0:  # by a label wider than its matrix
             column = _column(pen, key, x + covered)
         sketch += column
@@ -82,7 +82,7 @@ def _head_scores(pen: Pen, plan: FigurePlan) -> Sketch:
     queries = pen.with_last_head(pen.box("queries", 0.0, 0.0))
     sketch = pen.labelled(queries, "left", "bottom")
     query = pen.head("queries", queries.rect.width + PULLED_PX, 0.0)
-    label = pen.label_box(pen.labelled_head(query, "under").edges[0])
+    label = pen.labelled_head(query, "under").edges[0].text_box
     query = query.moved(max(0.0, pen.right_end(sketch) + GAP_PX / 3 - label.x), 0.0)
     x, y = query.rect.right + CORNER_PX, -CORNER_PX - pen.sizes.head_size("keys")[0]
     key = pen.head("keys", x, y, transposed=True)
@@ -107,7 +107,7 @@ def _head_context(pen: Pen, plan: FigurePlan) -> Sketch:
     values = pen.with_last_head(pen.box("values", value.rect.right - width, value.rect.y - PULLED_PX - height))
     inner = (pen.shapes.lengths.get(Blank("weights", "columns")), pen.shapes.lengths.get(Blank("values", "rows")))
     below = pen.labelled_head(context, "bottom")
-    end = max(context.rect.right, pen.label_box(below.edges[0]).right)
+    end = max(context.rect.right, below.edges[0].text_box.right)
     whole = pen.with_last_head(pen.box("context", end + 2 * SIGN_PX, 0.0))
     return (
         pen.labelled(weights, "left", "under")
@@ -139,9 +139,8 @@ def _stack(pen: Pen, plan: FigurePlan) -> Sketch:
             box = fast_replace(box, part=Rect(box.rect.x, box.rect.bottom - row, box.rect.width, row))
         signs = (Sign(sign, Point(0.0, box.rect.centre.y)),) if sign.strip() else ()
         sketch += pen.labelled(box, "left", "bottom") + Sketch(signs=signs)
-        labels = map(pen.label_box, sketch.edges)
-        y = max(box.rect.bottom + STACK_PX, *(label.bottom + GAP_PX / 3 for label in labels))
-    left = min(pen.label_box(edge).x for edge in sketch.edges) - SIGN_PX
+        y = max(box.rect.bottom + STACK_PX, *(edge.text_box.bottom + GAP_PX / 3 for edge in sketch.edges))
+    left = min(edge.text_box.x for edge in sketch.edges) - SIGN_PX
     return fast_replace(sketch, signs=tuple(sign.moved(left, 0.0) for sign in sketch.signs))
 
 

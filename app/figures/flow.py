@@ -76,7 +76,7 @@ def sketch_flow(pen: Pen, plan: FigurePlan) -> Sketch:
     for lane in _lanes(pen, plan):
         drawn = lane.sketch()
         if sketch.flow:
-            drawn = drawn.moved(0.0, pen.extent(sketch).bottom + LANES_PX - pen.extent(drawn).y)
+            drawn = drawn.moved(0.0, sketch.extent.bottom + LANES_PX - drawn.extent.y)
         sketch += drawn
     return sketch
 
@@ -218,7 +218,7 @@ class _Lane:
             if not each.is_above:
                 keys = self.keys[self.keys.index(each.left) : self.keys.index(each.result) + 1]
                 boxes = [self.boxes[key].rect for key in keys]
-                labels = [self.pen.label_box(edge) for key in keys for edge in self.edges[key]]
+                labels = [edge.text_box for key in keys for edge in self.edges[key]]
                 y = max(self.height, *(rect.bottom for rect in (*boxes, *labels))) + BELOW_PX
             rect = Rect(0.0, y, width, height)
             operands[each.result] = self.pen.empty_box(
@@ -247,26 +247,23 @@ class _Lane:
         return PRODUCT_PX if product.right else self._sign_room(column)
 
     def _sign_room(self, column: Sketch) -> float:
-        label = self.pen.label_box(column.edges[0])
+        label = column.edges[0].text_box
         covered = column.boxes[0].rect.x - label.x if label.y < self.height / 2 + SIGN_TEXT_PX / 2 else 0.0
         return SIGN_ROOM_PX + 2 * max(0.0, covered)
 
     def _sign(self, key: str, columns: dict[str, Sketch]) -> Sign:
         x = columns[key].boxes[0].rect.x - self._sign_room(columns[key]) / 2
-        return Sign("↓" if self.pen.is_mirrored else "→", Point(x, self.height / 2), key)
+        return Sign("→", Point(x, self.height / 2), key)
 
     def _taken(self, key: str, column: Sketch) -> Iterator[_Taken]:
         for box in column.boxes:
             yield box.rect, TEXT_PX
         for edge in column.edges:
             if edge.text_height:
-                yield self.pen.label_box(edge), TEXT_PX
+                yield edge.text_box, TEXT_PX
         for bracket in column.brackets:
             yield bracket.bracket_box, 2.0
-            if self.pen.is_mirrored:
-                yield next(label_places(bracket.mirrored)).mirrored, 2.0
-            else:
-                yield next(label_places(bracket)), 2.0
+            yield next(label_places(bracket)), 2.0
         width = column.boxes[0].rect.width
         if key in self.product_of and not self.product_of[key].right:
             middle, half = -self._sign_room(column) / 2, SIGN_TEXT_PX / 2
@@ -286,7 +283,7 @@ class _Lane:
         columns = fast_replace(columns, shift=max(0.0, needed - box.rect.height))
         rows = self._rows(box)
         if rows.shown == "label":
-            at_row, below = self.pen.label_box(rows), self.pen.label_box(columns)
+            at_row, below = rows.text_box, columns.text_box
             if rows.side == "left" and below.x < at_row.right + TEXT_PX and below.y < at_row.bottom:
                 columns = fast_replace(columns, shift=at_row.bottom - below.y + 2)
             if rows.side == "right" and at_row.bottom > below.y:  # of a matrix that is too low for both
@@ -363,7 +360,7 @@ class _Lane:
         rows = Blank(box.tensor, "rows")
         if self._has_own_rows(rows) and self._is_mismatched(rows):
             short, long = sorted((box.rect.height, self.height))
-            label = self.pen.label_box(self.edges[box.tensor][0])
+            label = self.edges[box.tensor][0].text_box
             right = max(box.rect.width, label.right if long > label.y - MIN_BRACKET_PX else 0.0)
             x, end = right + BRACKET_PX, max(long, short + MIN_BRACKET_PX)
             ends = Point(x, short), Point(x, end)
@@ -379,7 +376,7 @@ class _Lane:
         x, end = operand.rect.width + BRACKET_PX, max(length, left + MIN_BRACKET_PX)
         if end != length:  # beyond the operand, where its letter may be
             edges = (edge for edge in self._operand_edges(product, operand) if edge.text_height)
-            x = max([x, *(self.pen.label_box(edge).right + BRACKET_PX for edge in edges)])
+            x = max([x, *(edge.text_box.right + BRACKET_PX for edge in edges)])
         near = self._near(product)
         ends = Point(x, near + product.outward * left), Point(x, near + product.outward * end)
         text = self._differ(*reversed(product.inner))
@@ -405,7 +402,7 @@ class _Lane:
                     yield fast_replace(self._clear(bracket, sketch), products=mismatch.at)
 
     def _clear(self, bracket: MismatchBracket, sketch: Sketch) -> MismatchBracket:
-        taken = [self.pen.label_box(edge) for edge in sketch.edges if edge.text_height]
+        taken = [edge.text_box for edge in sketch.edges if edge.text_height]
         (x1, y), (x2, end_y) = bracket.start, bracket.end
         if y != end_y or not bracket.bracket_box.overlapping(taken):
             return bracket
@@ -479,5 +476,5 @@ class _Lane:
         rects += [box.rect for column in columns for box in column.boxes[1:] if box.tensor in tensors]
         edges = (edge for column in columns for edge in column.edges if edge.text_height)
         edges = (edge for edge in edges if results & {*edge.products.split()})
-        rects += [self.pen.label_box(edge) for edge in (*edges, axis)]
-        return view_of(rects, is_mirrored=self.pen.is_mirrored)
+        rects += [edge.text_box for edge in (*edges, axis)]
+        return view_of(rects)

@@ -17,11 +17,6 @@ class Point(NamedTuple):
         """The point further right by `x` and down by `y`."""
         return Point(self.x + x, self.y + y)
 
-    @property
-    def mirrored(self) -> Point:
-        """The point with x and y exchanged."""
-        return Point(self.y, self.x)
-
 
 ORIGIN = Point(0.0, 0.0)
 Polygon = tuple[tuple[float, float], ...]  # its corners; plain pairs, since a drawing has hundreds
@@ -30,11 +25,6 @@ Polygon = tuple[tuple[float, float], ...]  # its corners; plain pairs, since a d
 def moved(polygon: Polygon, x: float, y: float) -> Polygon:
     """A polygon further right by `x` and down by `y`."""
     return tuple((corner_x + x, corner_y + y) for corner_x, corner_y in polygon)
-
-
-def mirrored(polygon: Polygon) -> Polygon:
-    """A polygon with x and y exchanged."""
-    return tuple((y, x) for x, y in polygon)
 
 
 class Rect(NamedTuple):
@@ -66,11 +56,6 @@ class Rect(NamedTuple):
     def centre(self) -> Point:
         """The middle."""
         return Point(self.x + self.width / 2, self.y + self.height / 2)
-
-    @property
-    def mirrored(self) -> Rect:
-        """The rectangle with x and y exchanged, so its width is its height."""
-        return Rect(self.y, self.x, self.height, self.width)
 
     def moved(self, x: float, y: float) -> Rect:
         """The rectangle further right by `x` and down by `y`."""

@@ -40,7 +40,7 @@ class Side:
 
 
 def brackets_of(pen: Pen, mismatch: DimensionMismatch, sketch: Sketch) -> tuple[MismatchBracket, ...]:
-    """The bracket of two sides that should be equal and are not, with tokens as rows; () if one of them isn't drawn."""
+    """The bracket of two sides that should be equal and are not; () if one of them isn't drawn."""
     first, second = (list(_sides(pen, blank, sketch)) for blank in (mismatch.left, mismatch.right))
     if mismatch.added and sketch.outlines:
         x, y, *_ = second[0].box.rect

@@ -36,16 +36,11 @@ MIN_RULE_PX = 2.5  # between the lines of two heads; closer ones would be a blur
 
 @dataclass(frozen=True)
 class Pen:
-    """Draws matrices of known shapes in their sizes, with tokens as rows."""
+    """Draws matrices of known shapes in their sizes."""
 
     shapes: TypedShapes
     sizes: MatrixSizes
     sides: dict[Blank, tuple[str, EdgeKind, str]] = field(default_factory=dict)  # label, colour and name of those drawn
-
-    @cached_property
-    def is_mirrored(self) -> bool:
-        """Whether the sheet's tokens are columns, so that what is drawn here with tokens as rows will be mirrored."""
-        return self.shapes.variant.worksheet.tokens_are == "columns"
 
     @cached_property
     def working(self) -> str:
@@ -154,16 +149,10 @@ class Pen:
         letter = self.outside_letter(box)
         edges = list[Edge]()
         if horizontal_side:
-            is_last = not vertical_side or not self.is_mirrored
-            edges.append(self.edge(horizontal, horizontal_side, box, letter=letter if is_last else ""))
+            edges.append(self.edge(horizontal, horizontal_side, box, letter=letter))
         if vertical_side:
-            is_last = not horizontal_side or self.is_mirrored
-            edges.append(self.edge(vertical, vertical_side, box, letter=letter if is_last else ""))
-        if not self.is_mirrored:
-            return Sketch(boxes=(box,), edges=spread(edges))
-        shifts = (edge.shift for edge in spread(edge.mirrored for edge in edges))
-        shifted = (fast_replace(edge, shift=shift) for edge, shift in zip(edges, shifts, strict=True))
-        return Sketch(boxes=(box,), edges=tuple(shifted))
+            edges.append(self.edge(vertical, vertical_side, box, letter="" if horizontal_side else letter))
+        return Sketch(boxes=(box,), edges=spread(edges))
 
     def labelled_head(self, box: Box, side: EdgeSide) -> Sketch:
         """A single head with its width as a label at `side`: the typed width of all heads divided by their number."""
@@ -207,21 +196,12 @@ class Pen:
         return self.sides[blank]
 
     def outside_letter(self, box: Box) -> str:
-        """A matrix's letter if the box, as it will be shown, has no room for it; else ""."""
-        shown = fast_replace(box, rect=box.rect.mirrored) if self.is_mirrored else box
-        return "" if shown.letter_fits else box.symbol
-
-    def label_box(self, edge: Edge) -> Rect:
-        """The rectangle that an edge's label will take, in the unmirrored drawing even if that is mirrored later."""
-        return edge.mirrored.text_box.mirrored if self.is_mirrored else edge.text_box
-
-    def extent(self, sketch: Sketch) -> Rect:
-        """The rectangle around a sketch with its labels where they will be, in the unmirrored drawing."""
-        return sketch.mirrored.extent.mirrored if self.is_mirrored else sketch.extent
+        """A matrix's letter if the box has no room for it; else ""."""
+        return "" if box.letter_fits else box.symbol
 
     def right_end(self, sketch: Sketch) -> float:
         """The right end of all boxes and labels of a sketch."""
-        rects = [box.rect for box in sketch.boxes] + [self.label_box(edge) for edge in sketch.edges]
+        rects = [box.rect for box in sketch.boxes] + [edge.text_box for edge in sketch.edges]
         return max(rect.right for rect in rects)
 
 

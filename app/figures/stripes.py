@@ -18,7 +18,6 @@ from app.shapes.table import Blank
 from app.topics.topic import FigurePlan
 
 _WIDTH_PX, _HEIGHT_PX, _ROWS_PX = 440.0, 150.0, 60.0  # at most: of all in the lane, of the layer's matrices, of rows
-_MIRRORED_PX = 300.0  # the first of them, where the lane runs down
 _HEAD_PX = 40.0  # at most, of a side of the enlarged head
 _UNKNOWN_PX = 34.0  # of a length not typed yet
 THINNEST_PX, _LEAST_HEAD_PX = 1.0, 4.0  # of a matrix, and of an enlarged head, that would be too thin to be seen
@@ -70,13 +69,13 @@ class _Stripes:
         parts, right = dict[str, Sketch](), rect.right + _NEXT_PX
         for key in self.plan.results:
             part = self._projection(key, rect.width)
-            reach = min(part.boxes[-1].rect.x, *(pen.label_box(edge).x for edge in part.edges if edge.text_height))
+            reach = min(part.boxes[-1].rect.x, *(edge.text_box.x for edge in part.edges if edge.text_height))
             parts[key] = part = part.moved(max(right + _NEXT_PX, right + _NEXT_PX / 2 - reach), 0.0)
             sketch += part + Sketch(arcs=(self._arc(source, part.boxes[0], key),))
             right = pen.right_end(part)
         first, *others = parts.values()
         groups = (Sketch(boxes=(source,), edges=(columns, rows)) + first, sum(others, Sketch()))
-        views = [view_of(self._frame(each), is_mirrored=pen.is_mirrored) for each in groups if each.boxes]
+        views = [view_of(self._frame(each)) for each in groups if each.boxes]
         frames = {key: views[key not in (left, self.plan.results[0])] for key in (left, *parts)}
         lane = [source.rect] + [part.boxes[1].rect for key, part in parts.items() if self._rows(key) is not None]
         bands = [Rect(r.x - _LANE_PX, r.y - _LANE_PX, r.width + 2 * _LANE_PX, r.height + 2 * _LANE_PX) for r in lane]
@@ -95,8 +94,7 @@ class _Stripes:
     def _unit(self) -> float:
         width = self._columns(self.plan.left) or 1
         total = width + sum(self._layer_columns(key) for key in self.plan.results)
-        room = _MIRRORED_PX if self.pen.is_mirrored else _WIDTH_PX
-        return min(room / total, _HEIGHT_PX / width, _ROWS_PX / (self._rows(self.plan.left) or 1))
+        return min(_WIDTH_PX / total, _HEIGHT_PX / width, _ROWS_PX / (self._rows(self.plan.left) or 1))
 
     @cached_property
     def _factor(self) -> int:
@@ -185,4 +183,4 @@ class _Stripes:
 
     def _frame(self, part: Sketch) -> Iterator[Rect]:
         yield from (box.rect for box in part.boxes)
-        yield from (self.pen.label_box(edge) for edge in part.edges if edge.text_height)
+        yield from (edge.text_box for edge in part.edges if edge.text_height)

@@ -100,29 +100,29 @@ class Report:
     def _points(self, *kinds: MarkKind) -> int:
         return sum(self.points.get(blank, 1) for blank, mark in self.marks.items() if mark.kind in kinds)
 
-    def as_json(self, variant: Variant) -> dict[str, object]:
+    def as_json(self) -> dict[str, object]:
         """The report in the form of the API and the terminal, in which boxes have names such as 'queries.rows'."""
-        box, first, diagnosis = variant.box, self.first_mismatch, self.diagnosis
+        first, diagnosis = self.first_mismatch, self.diagnosis
         return {
             "score": self.score,
             "out_of": self.out_of,
             "marks": {
-                box(blank): {
+                str(blank): {
                     "mark": mark.kind, "read_as": mark.read_as, "message": mark.message,
-                    "repeats": mark.repeats and box(mark.repeats),
+                    "repeats": mark.repeats and str(mark.repeats),
                 }
                 for blank, mark in self.marks.items()
             },
             "mistakes": [
-                {"costs": box(mistake.costs), "others": list(map(box, mistake.others)),
+                {"costs": str(mistake.costs), "others": list(map(str, mistake.others)),
                  "misconception": mistake.misconception or None}
                 for mistake in self.mistakes
             ],
             "first_mismatch": first and {
-                "at": first.at, "left": box(first.left), "right": box(first.right), "message": first.message,
+                "at": first.at, "left": str(first.left), "right": str(first.right), "message": first.message,
             },
             "diagnosis": diagnosis and {
-                "key": diagnosis.key, "message": diagnosis.message, "explains": list(map(box, diagnosis.explains)),
+                "key": diagnosis.key, "message": diagnosis.message, "explains": list(map(str, diagnosis.explains)),
                 "also": list(diagnosis.also),
             },
         }  # fmt: skip
@@ -185,7 +185,7 @@ def _losses(variant: Variant, mistakes: Iterable[Mistake]) -> Iterator[str]:
 
 def with_kept_marks(variant: Variant, report: Report, kinds: Mapping[str, str]) -> Report:
     """The report with the kinds that its marks had earlier, even where today's differ; `kinds` has them by box name."""
-    earlier = {blank: kinds.get(variant.box(blank)) for blank in report.marks}
+    earlier = {blank: kinds.get(str(blank)) for blank in report.marks}
     earlier_kinds = {blank: kind for blank, name in earlier.items() for kind in MARK_KINDS if name == kind}
     if earlier_kinds == {blank: mark.kind for blank, mark in report.marks.items()}:
         return report

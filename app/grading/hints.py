@@ -37,9 +37,9 @@ class Hint:
     message: str
     blanks: tuple[Blank, ...] = ()
 
-    def as_json(self, variant: Variant) -> dict[str, object]:
+    def as_json(self) -> dict[str, object]:
         """As the API gives it; boxes by their names, such as 'queries.rows'."""
-        return {"level": self.level, "message": self.message, "boxes": list(map(variant.box, self.blanks))}
+        return {"level": self.level, "message": self.message, "boxes": list(map(str, self.blanks))}
 
 
 def write_hint(variant: Variant, report: Report, level: HintLevel) -> Hint | None:
@@ -173,8 +173,7 @@ class HintWriter:
             if not entry.parameter:
                 one = "given-repeated" if self.variant.table.has_more_sides else "given-one"
                 return self._relation("given" if sizes else one, blank, sizes=sizes)
-            columns = "-columns" if self.variant.worksheet.tokens_are == "columns" else ""
-            return self._relation(f"parameter{columns}", blank, sizes=sizes, product=self.variant.text.product)
+            return self._relation("parameter", blank, sizes=sizes)
         made = self._made(blank, entry.made_by)
         stated = not self.variant.problem.upstream_blanks.get(blank)
         return f"{made} {self._relation('stated', blank, sizes=sizes)}" if stated and sizes else made

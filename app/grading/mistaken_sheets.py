@@ -25,7 +25,7 @@ def mistaken_texts(variant: Variant) -> dict[str, dict[str, str]]:
     for expected in expectations(variant.problem):
         key = expected.misconception
         own = typed_by_author.get(key, {}) if variant.worksheet.answers == "letters" else {}
-        boxes = {variant.box(blank): blank for blank in expected.wrong_answers}
+        boxes = {str(blank): blank for blank in expected.wrong_answers}
         texts = {box: own.get(box) or _wrong_text(variant, expected, blank) for box, blank in boxes.items()}
         if key not in sheets and all(texts.values()):
             sheets[key] = {**right, **texts}

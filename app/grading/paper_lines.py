@@ -53,7 +53,7 @@ def _check_first_answer(variant: Variant, answers: str, line_number: int) -> Non
     if len(answers) > MAX_PAPER_LINE_LENGTH:
         return
     first = _split_answers(variant, answers)[0]
-    mark = grade(variant, {variant.box(variant.blanks[0]): _unquoted(first)}).marks[variant.blanks[0]]
+    mark = grade(variant, {str(variant.blanks[0]): _unquoted(first)}).marks[variant.blanks[0]]
     if mark.kind == "unreadable" and any(char.isalpha() for char in first):
         problem = _(
             "Line {number} begins with “{word}”, which can’t be read as an answer. If it is a name, put a colon after "

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from app.algebra.number_text import format_number
-from app.handout.symbol_pieces import Piece, SymbolSplitter, write_working
+from app.handout.symbol_pieces import Piece, split_expression, split_sentence, write_working
 from app.misconceptions.predictions import expectations
 from app.shapes.table import Blank, Count
 from app.sheets.code_text import answer_in_words, option_label
@@ -28,9 +28,8 @@ def key_rows(variant: Variant) -> list[dict[str, Any]]:
 def used_sizes(variant: Variant) -> list[dict[str, Any]]:
     """Symbol and number of d, H and each size that occurs in an answer's expression, in the order of the sizes."""
     used = {symbol for blank in variant.blanks for symbol in variant.expression(blank).symbols} | {"d", "H"}
-    splitter = SymbolSplitter(variant.worksheet.notation)
     written = {variant.notation.symbol(s): format_number(n) for s, n in variant.sizes.items() if s in used}
-    return [{"symbol": splitter.expression(symbol), "number": number} for symbol, number in written.items()]
+    return [{"symbol": split_expression(symbol), "number": number} for symbol, number in written.items()]
 
 
 def _filled_boxes(variant: Variant, row: Row) -> dict[str, Any]:
@@ -42,7 +41,7 @@ def _filled_boxes(variant: Variant, row: Row) -> dict[str, Any]:
 def _filled_box(variant: Variant, blank: Blank) -> dict[str, Any]:
     entry, dim = variant.table.askable[blank.tensor], variant.expression(blank)
     if variant.worksheet.answers == "letters":
-        symbols = SymbolSplitter(variant.worksheet.notation).expression(variant.notation.write(dim))
+        symbols = split_expression(variant.notation.write(dim))
         return {"number": symbols, "working": [f"= {format_number(variant.answer(blank))}"]}
     formula = formula_pieces(variant, blank.tensor) if isinstance(entry, Count) else ()
     return {"number": [format_number(variant.answer(blank))], "working": write_working(variant, dim, formula)}
@@ -52,7 +51,7 @@ def _reason(variant: Variant, row: Row) -> list[Piece]:
     letters = frozenset({*variant.letters.values(), *variant.reader.written_symbols}) - {"A", "a"}  # articles
     step = step_of(variant, row.key)
     sentences = (step.why, step.reason) if step else row_reason(variant, row.key)
-    return SymbolSplitter(variant.worksheet.notation).sentence(" ".join(sentences), letters)
+    return split_sentence(" ".join(sentences), letters)
 
 
 def _wrong_shapes(variant: Variant, row: Row) -> list[dict[str, str]]:

@@ -21,7 +21,7 @@ from app.handout.name_language import language_of
 from app.handout.options import HandoutOptions, printable_line
 from app.handout.pdf_binder import MAX_DOCUMENTS
 from app.handout.sheet_plan import HandoutSheet
-from app.handout.symbol_pieces import Piece, SymbolSplitter
+from app.handout.symbol_pieces import Piece, split_expression, split_sentence
 from app.shapes.table import DIMENSIONS, PARTS, Joint, OneOf, WrittenPattern
 from app.sheets.authoring.markdown import (
     FormulaNode,
@@ -48,8 +48,8 @@ _NamesByCode = Mapping[str, Sequence[_NameData]]
 T = TypeVar("T")
 
 _SIDES: Mapping[str, str] = {
-    "under": "bottom", "below": "bottom", "over": "right", "corner": "right", "beside": "right", "foot": "left",
-    "upper": "left", "lower": "right",
+    "under": "bottom", "below": "bottom", "over": "right", "corner": "right", "upper": "left",
+    "lower": "right",
 }  # fmt: skip
 _LONG_WORD = re.compile(r"\S{31,}")
 SPAN_LENGTH = 150  # characters of an author's text that stay together on a page
@@ -197,7 +197,6 @@ def _name_data(name: str) -> _NameData:
 
 
 def _variant(variant: Variant, options: HandoutOptions, base_url: str) -> TypstData:
-    splitter = SymbolSplitter(variant.worksheet.notation)
     link = f"{base_url.rstrip('/')}/v/{variant.code}" if base_url and not variant.worksheet.is_own else ""
     return {
         "code": variant.code,
@@ -207,7 +206,7 @@ def _variant(variant: Variant, options: HandoutOptions, base_url: str) -> TypstD
         "about": variant.model.about,
         "card": variant.model.card,
         "description": variant.text.description,
-        "task": _task(variant, splitter),
+        "task": _task(variant),
         "assumptions": variant.text.assumptions,
         "footnote": variant.text.footnote,
         "report": variant.text.report,
@@ -217,10 +216,9 @@ def _variant(variant: Variant, options: HandoutOptions, base_url: str) -> TypstD
         "own-footnote": _markdown(variant.worksheet.footnote),
         "program": _program(variant),
         "fields": variant.fields or ("count",),
-        **_rows(variant, splitter, asks=True),
+        **_rows(variant, asks=True),
         "figures": [
-            _figure(figure, splitter, has_labels=options.figures == "blank")
-            for figure in _drawn_figures(variant, {}, options)
+            _figure(figure, has_labels=options.figures == "blank") for figure in _drawn_figures(variant, {}, options)
         ],
     }
 
@@ -265,8 +263,8 @@ def _drawn_figures(variant: Variant, answers: Answers, options: HandoutOptions) 
     return tuple(figure for figure in figures if figure.key not in ("stripes", "deck-projection", "deck-output"))
 
 
-def _rows(variant: Variant, splitter: SymbolSplitter, *, asks: bool = False) -> TypstData:
-    rows = [_row(variant, row, splitter, asks=asks) for row in variant.rows]
+def _rows(variant: Variant, *, asks: bool = False) -> TypstData:
+    rows = [_row(variant, row, asks=asks) for row in variant.rows]
     if asks and asks_in_vain_for_repair(variant):
         points = variant.worksheet.row_points.get("repair", REPAIR_POINTS)
         repair = Row("repair", "", variant.row_name("repair"), "", (), (), points, together=True)
@@ -274,16 +272,16 @@ def _rows(variant: Variant, splitter: SymbolSplitter, *, asks: bool = False) -> 
     return {"rows": rows, "letter-width": max((_width_in_em(row["letter"]) for row in rows), default=0)}
 
 
-def _row(variant: Variant, row: Row, splitter: SymbolSplitter, *, asks: bool) -> TypstData:
+def _row(variant: Variant, row: Row, *, asks: bool) -> TypstData:
     names: TypstData = {"name": _with_breaks(row.name), "note": ", ".join(filter(None, (row.code, row.note)))}
     if asks and (step := step_of(variant, row.key)):
         symbols = frozenset({*variant.letters.values(), *variant.reader.written_symbols}) - {"A", "a"}  # the articles
-        names = {"name": splitter.sentence(step.question, symbols), "note": ""}
+        names = {"name": split_sentence(step.question, symbols), "note": ""}
     if variant.is_question(row):
         asked = _asks(variant, row) if asks else None
         return {"letter": [], **names, "points": row.points_in_words, "fields": ["count"], "signs": [], "asks": asked}
     boxes = {"fields": list(map(variant.column_of, row.blanks)), "signs": variant.signs(row), "asks": None}
-    return {"letter": splitter.expression(row.letter), **names, "points": row.points_in_words, **boxes}
+    return {"letter": split_expression(row.letter), **names, "points": row.points_in_words, **boxes}
 
 
 def _asks(variant: Variant | None = None, row: Row | None = None) -> TypstData:
@@ -306,11 +304,11 @@ def _program(variant: Variant) -> TypstData | None:
     return {"given": code.given, "lines": code.lines, **happened, "cells": code.witness.cells if code.witness else ()}
 
 
-def _task(variant: Variant, splitter: SymbolSplitter) -> list[Piece]:
+def _task(variant: Variant) -> list[Piece]:
     if variant.worksheet.answers != "letters":
         return [variant.text.task]
     symbols = frozenset(variant.reader.written_symbols) - {"a"}  # "a" is the article
-    return splitter.sentence(variant.text.task, symbols)
+    return split_sentence(variant.text.task, symbols)
 
 
 def _width_in_em(pieces: Sequence[Piece]) -> float:
@@ -328,14 +326,14 @@ def _qr_svg(link: str) -> str:
     return svg.getvalue().decode()
 
 
-def _figure(figure: Figure, splitter: SymbolSplitter, *, has_labels: bool) -> TypstData:
+def _figure(figure: Figure, *, has_labels: bool) -> TypstData:
     frame = figure.frame if has_labels else _ink_frame(figure)
     return {
         "title": figure.alt_text,
         **frame._asdict(),
-        "boxes": [_box(box, splitter) for box in figure.boxes],
+        "boxes": [_box(box) for box in figure.boxes],
         "lanes": figure.flow.lanes if figure.flow else (),
-        "edges": [_edge(edge, splitter) for edge in figure.edges if edge.text_height],
+        "edges": [_edge(edge) for edge in figure.edges if edge.text_height],
         "arcs": [_arc(arc) for arc in figure.arcs],
         "signs": [
             {"text": sign.text, **sign.at._asdict(), "words": [{"y": y, "text": line} for y, line in sign.lines]}
@@ -353,20 +351,20 @@ def _ink_frame(figure: Figure) -> Rect:
     return Rect.around([*rects, *(figure.flow.lanes if figure.flow else ())], margin=1.0)
 
 
-def _box(box: Box, splitter: SymbolSplitter) -> TypstData:
-    letter = _letter(box.symbol, splitter) if box.letter_fits else None
+def _box(box: Box) -> TypstData:
+    letter = _letter(box.symbol) if box.letter_fits else None
     inside = {name: getattr(box, name) for name in ("masked", "rules", "groups", "part", "gaps")}
     cards = {"cards": box.card_polygons, "odd-cards": [box.card_polygons[index] for index in box.odd_cards]}
     return {**box.rect._asdict(), **inside, **cards, "hatched": box.hatched, "letter": letter}
 
 
-def _letter(letter: str, splitter: SymbolSplitter) -> list[Piece]:
+def _letter(letter: str) -> list[Piece]:
     raised: list[Piece] = [{"base": "", "below": "", "above": "T"}]
-    return splitter.expression(letter.removesuffix("ᵀ")) + (raised if letter.endswith("ᵀ") else [])
+    return split_expression(letter.removesuffix("ᵀ")) + (raised if letter.endswith("ᵀ") else [])
 
 
-def _edge(edge: Edge, splitter: SymbolSplitter) -> TypstData:
-    letter = _letter(edge.letter, splitter) if edge.letter else None
+def _edge(edge: Edge) -> TypstData:
+    letter = _letter(edge.letter) if edge.letter else None
     has_number = edge.shown == "label"
     side = _SIDES.get(edge.side, edge.side)
     (x1, y1), (x2, y2), (x, y) = edge.start, edge.end, edge.label_at
@@ -385,17 +383,15 @@ def _arc(arc: Arc) -> dict[str, float]:
 
 
 def _key_page(variant: Variant, options: HandoutOptions, names: _NamesByCode) -> TypstData:
-    splitter = SymbolSplitter(variant.worksheet.notation)
     return {
         "code": variant.code,
         "title": variant.title,
         "fields": variant.fields or ("count",),
-        **_rows(variant, splitter),
+        **_rows(variant),
         "names": names.get(variant.code, []),
         "sizes": used_sizes(variant),
         "figures": [
-            _figure(figure, splitter, has_labels=True)
-            for figure in _drawn_figures(variant, variant.problem.answers, options)
+            _figure(figure, has_labels=True) for figure in _drawn_figures(variant, variant.problem.answers, options)
         ],
         "answers": key_rows(variant),
         "questions": [
@@ -408,10 +404,9 @@ def _key_page(variant: Variant, options: HandoutOptions, names: _NamesByCode) ->
 
 def _answer_table(variants: Sequence[Variant], names: _NamesByCode) -> TypstData:
     rows = _rows_of_all(variants)
-    splitter = SymbolSplitter(variants[0].worksheet.notation)
     columns = [
         {
-            "letter": splitter.expression(row.letter) or [row.name],
+            "letter": split_expression(row.letter) or [row.name],
             "field": variants[0].column_of(blank),
             "first": blank == row.blanks[0],
         }

@@ -1,9 +1,8 @@
-"""Symbols as pieces that Typst sets: italic letters with subscripts, or names from code."""
+"""Symbols as pieces that Typst sets: italic letters with subscripts."""
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from app.algebra.expression import Expression
 from app.algebra.number_text import format_number
@@ -11,37 +10,30 @@ from app.sheets.formulas import FormulaPiece
 from app.sheets.notation import ONE_NAME, add_up, without_own_name
 from app.sheets.variant import Variant
 
-# Plain text; {"base": "d", "below": "h"} for a letter with its subscript; {"code": "head_dim"} for a name from code.
+# Plain text, or {"base": "d", "below": "h"} for a letter with its subscript.
 Piece = str | dict[str, str]
 _SYMBOL = re.compile(r"([A-Za-zθ][\w']*)")
 _WORD = re.compile(r"’?[A-Za-zθ][\w']*|[^A-Za-zθ]+")
 
 
-@dataclass(frozen=True)
-class SymbolSplitter:
-    """Splits text with symbols into pieces. In the notation "framework" symbols are names from code, else letters."""
+def split_expression(text: str) -> list[Piece]:
+    """Split a sum of products: every word is a symbol, everything between words is plain text.
 
-    notation: str
+    >>> split_expression("H·d_head")
+    [{'base': 'H', 'below': ''}, '·', {'base': 'd', 'below': 'head'}]
+    """
+    return [split_symbol(piece) if _SYMBOL.fullmatch(piece) else piece for piece in _SYMBOL.split(text) if piece]
 
-    def expression(self, text: str) -> list[Piece]:
-        """Split a sum of products: every word is a symbol, everything between words is plain text.
 
-        Example:
-            SymbolSplitter("classic").expression("H·d_head")
-            # [{"base": "H", "below": ""}, "·", {"base": "d", "below": "head"}]
-        """
-        return [self.symbol(piece) if _SYMBOL.fullmatch(piece) else piece for piece in _SYMBOL.split(text) if piece]
+def split_sentence(text: str, symbols: frozenset[str]) -> list[Piece]:
+    """Split a sentence: only the words in `symbols` are symbols, also with a ᵀ; the s of "head’s" is none."""
+    return [split_symbol(piece) if piece.removesuffix("ᵀ") in symbols else piece for piece in _WORD.findall(text)]
 
-    def sentence(self, text: str, symbols: frozenset[str]) -> list[Piece]:
-        """Split a sentence: only the words in `symbols` are symbols, also with a ᵀ; the s of "head’s" is none."""
-        return [self.symbol(piece) if piece.removesuffix("ᵀ") in symbols else piece for piece in _WORD.findall(text)]
 
-    def symbol(self, text: str) -> Piece:
-        """One symbol as a piece: {"base": "d", "below": "h"} for "d_h", with "below" empty if it has no subscript."""
-        if self.notation == "framework":
-            return {"code": text}
-        base, _, below = text.partition("_")  # Kᵀ has its ᵀ in the base
-        return {"base": base.replace("'", "′"), "below": below}
+def split_symbol(text: str) -> Piece:
+    """One symbol as a piece, with "below" empty if it has no subscript."""
+    base, _, below = text.partition("_")  # Kᵀ has its ᵀ in the base
+    return {"base": base.replace("'", "′"), "below": below}
 
 
 def write_working(variant: Variant, dim: Expression, formula: tuple[FormulaPiece, ...]) -> list[Piece]:
@@ -51,10 +43,9 @@ def write_working(variant: Variant, dim: Expression, formula: tuple[FormulaPiece
         H·d_h with H = 32 and d_h = 128 becomes the pieces of "H·d_h = 32 · 128".
     """
     dim = dim.substitute({symbol: Expression.symbol(ONE_NAME[symbol]) for symbol in without_own_name(variant.sizes)})
-    splitter = SymbolSplitter(variant.worksheet.notation)
-    symbols = splitter.expression(variant.notation.write(dim))
+    symbols = split_expression(variant.notation.write(dim))
     if len(dim.terms) > 2:
-        return [splitter.symbol(piece.text) if piece.is_symbol else piece.text for piece in formula] or symbols
+        return [split_symbol(piece.text) if piece.is_symbol else piece.text for piece in formula] or symbols
     numbers = _in_numbers(variant, dim)
     return [*symbols, f" = {numbers}"] if numbers else symbols
 

@@ -3,8 +3,8 @@ their axes in einops' syntax, and knows how it is written on a sheet and in PyTo
 it costs and how it is drawn. Nothing reads a formula to find that out.
 
 >>> scores = Matmul("queries keys", "n h, m h -> n m")
->>> scores.formula(), scores.formula(tokens_as_columns=True), scores.code()
-('{queries} · {keys}ᵀ', '{keys}ᵀ · {queries}', '{queries} @ {keys}.T')
+>>> scores.formula(), scores.code()
+('{queries} · {keys}ᵀ', '{queries} @ {keys}.T')
 >>> Transpose("split_queries", "n h e -> h n e").code()
 '{split_queries}.transpose(0, 1)'
 >>> Matmul("queries keys", "n h, m h")
@@ -121,8 +121,8 @@ class Operation:
         """What a drawing has before each operand but the first, and before the result."""
         return (self.sign or " ") * (len(self.operands) - 1) + self.arrow
 
-    def formula(self, *, tokens_as_columns: bool = False) -> str:
-        """How the result is written where every matrix has its tokens as rows, or as columns."""
+    def formula(self) -> str:
+        """How the result is written as mathematics."""
         return self.code()
 
     def code(self, shape: str = "…") -> str:
@@ -179,11 +179,11 @@ class Matmul(Operation):
         """Whether the product itself is the result."""
         return not self.rotated and not self.gated_by
 
-    def formula(self, *, tokens_as_columns: bool = False) -> str:
-        """'{input} · {W_Q}', with ᵀ after a transposed right operand; `tokens_as_columns` reverses the factors."""
+    def formula(self) -> str:
+        """'{input} · {W_Q}', with ᵀ after a transposed right operand."""
         left, *rights = self.of.split() + ([self.gated_by] if self.gated_by else [])
-        factors = [[f"{{{left}}}", f"{{{right}}}{'ᵀ' if self.is_transposed else ''}"] for right in rights]
-        text = ", {gated-by} ".join(" · ".join(each[:: -1 if tokens_as_columns else 1]) for each in factors)
+        products = (f"{{{left}}} · {{{right}}}{'ᵀ' if self.is_transposed else ''}" for right in rights)
+        text = ", {gated-by} ".join(products)
         if self.rotated:
             return f"RoPE({text})"
         in_result = any("(" in side for side in self.sides)
@@ -271,7 +271,7 @@ class Gate(_Elementwise):
 
     sign, arrow = "⊙", "="
 
-    def formula(self, *, tokens_as_columns: bool = False) -> str:
+    def formula(self) -> str:
         return self.code().replace("*", "⊙")
 
     def code(self, shape: str = "…") -> str:
@@ -338,7 +338,7 @@ class Softmax(_Elementwise):
     def adds(self) -> Literal["", "mask"]:
         return "mask" if len(self.operands) > 1 else ""
 
-    def formula(self, *, tokens_as_columns: bool = False) -> str:
+    def formula(self) -> str:
         return f"softmax({self._scores}), {{each-query}}" + ", {with-sink}" * self.sink
 
     def code(self, shape: str = "…") -> str:
@@ -385,9 +385,9 @@ class Concat(Operation):
         """Whether the second operand goes next to the whole first one."""
         return not self.appends_row and not self.is_by_head
 
-    def formula(self, *, tokens_as_columns: bool = False) -> str:
+    def formula(self) -> str:
         text = "row-appended" if self.appends_row else "head-by-head" if self.is_by_head else "concatenated"
-        sign = ";" if self.appends_row != tokens_as_columns else ","
+        sign = ";" if self.appends_row else ","
         return f"[{f'{sign} '.join(f'{{{key}}}' for key in self.operands)}], {{{text}}}"
 
     def code(self, shape: str = "…") -> str:
@@ -452,7 +452,7 @@ class Transpose(Operation):
     call = "transpose"
     fixed_relation = "transpose"
 
-    def formula(self, *, tokens_as_columns: bool = False) -> str:
+    def formula(self) -> str:
         """Of a matrix '{keys}ᵀ'; of a tensor with more sides its code."""
         return f"{{{self.of}}}ᵀ" if len(self.sides) == 2 else self.code()
 
@@ -502,7 +502,7 @@ class Lookup(Operation):
     scaled: bool = False
     position_table: bool = False
 
-    def formula(self, *, tokens_as_columns: bool = False) -> str:
+    def formula(self) -> str:
         return f"{'√{d} · ' if self.scaled else ''}{{lookup}}{' + {position-rows}' if self.position_table else ''}"
 
     def code(self, shape: str = "…") -> str:
@@ -517,7 +517,7 @@ class LastRow(Operation):
 
     arrow = "↓"
 
-    def formula(self, *, tokens_as_columns: bool = False) -> str:
+    def formula(self) -> str:
         return "{last-row}"
 
     def code(self, shape: str = "…") -> str:
@@ -577,7 +577,7 @@ class Convolve(Operation):
 class LargestWeights(Operation):
     """The weights of the k experts that a router chooses for each token: 'n e -> n k'."""
 
-    def formula(self, *, tokens_as_columns: bool = False) -> str:
+    def formula(self) -> str:
         return "{largest-of-each}"
 
     def code(self, shape: str = "…") -> str:
@@ -588,7 +588,7 @@ class LargestWeights(Operation):
 class SelectRows(Operation):
     """The rows of the tokens that a router sends to one expert: 'n d -> m d'."""
 
-    def formula(self, *, tokens_as_columns: bool = False) -> str:
+    def formula(self) -> str:
         return "{rows-sent}"
 
     def code(self, shape: str = "…") -> str:
@@ -599,7 +599,7 @@ class SelectRows(Operation):
 class AddExperts(Operation):
     """For each token, the weighted sum of its experts' outputs: 'm d -> n d' of the output of one expert."""
 
-    def formula(self, *, tokens_as_columns: bool = False) -> str:
+    def formula(self) -> str:
         return "{outputs-added}" if self.keeps_shape else "{experts-added}"
 
     def code(self, shape: str = "…") -> str:

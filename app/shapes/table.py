@@ -363,17 +363,12 @@ class TensorTable:
         """Whether any of its tensors has three sides or four."""
         return any(len(tensor.shape) > len(MATRIX_FIELDS) for tensor in self.tensors)
 
-    @property
-    def tokens_are_rows(self) -> bool:
-        """Whether tokens cannot be columns: in code, with more than two sides, and for parameters as stored."""
-        return self.has_more_sides or any(tensor.stored_as for tensor in self.tensors)
-
-    def formula(self, key: str, *, tokens_as_columns: bool = False) -> str:
+    def formula(self, key: str) -> str:
         """How a tensor is made, as mathematics; as a line of PyTorch in a table with tensors of three sides or four."""
         operation = self[key].made_by
         if operation is None:
             return ""
-        return operation.code() if self.has_more_sides else operation.formula(tokens_as_columns=tokens_as_columns)
+        return operation.code() if self.has_more_sides else operation.formula()
 
     def with_only(self, tensors: Iterable[Tensor], key: str = "") -> TensorTable:
         """A table of these tensors alone, in this order, under `key` or, if that is empty, under its present key."""

@@ -35,8 +35,7 @@ def formula_pieces(variant: Variant, key: str) -> tuple[FormulaPiece, ...]:
         return ()
     if isinstance(entry, Count):
         return tuple(_pieces(variant, _with_alike_sizes_added(variant, entry.formula)))
-    columns = variant.worksheet.tokens_are == "columns"
-    return tuple(_pieces(variant, variant.table.formula(key, tokens_as_columns=columns)))
+    return tuple(_pieces(variant, variant.table.formula(key)))
 
 
 def write_formula(variant: Variant, key: str) -> str:
@@ -55,7 +54,7 @@ def _with_alike_sizes_added(variant: Variant, formula: str) -> str:
 
 
 def _pieces(variant: Variant, formula: str) -> Iterator[FormulaPiece]:
-    phrases = {**variant.wording.phrases(variant.worksheet.tokens_are), "norm": variant.architecture.norm}
+    phrases = {**variant.wording.sheets["formulas"], "norm": variant.architecture.norm}
 
     def phrase(match: re.Match[str]) -> str:
         name = match[1]

@@ -11,10 +11,11 @@ from typing import Concatenate, ParamSpec, TypeVar
 from app.bugs.bank import BUGS, BugKind
 from app.models.architecture import TokensError
 from app.sheets.codes import BUG_LETTERS, Code, check_letters, model_letters, read_code, short_hash
+from app.sheets.replaced import REPLACED
 from app.sheets.seeds import ConfusedPairs, check_seed, draw_bug, draw_variant, max_versions, unavoidable_confusions
 from app.sheets.variant import Variant
 from app.sheets.wording import Wording
-from app.sheets.worksheet import CUT, Model, Worksheet, WorksheetError
+from app.sheets.worksheet import CHOICE, SYMBOLS, Model, Worksheet, WorksheetError, key_in
 from app.topics.registry import check_decoder_tokens, check_topic_tokens, possible_tokens, topic_for
 from app.topics.requirements import TopicError
 from app.translation import gettext as _
@@ -22,7 +23,7 @@ from app.translation import gettext as _
 P = ParamSpec("P")
 R = TypeVar("R")
 LibraryMethod = Callable[Concatenate["Library", P], R]
-VARIANTS_REMEMBERED, CONFUSIONS_REMEMBERED, PARTS_REMEMBERED = 4096, 256, 256
+VARIANTS_REMEMBERED, CONFUSIONS_REMEMBERED, DERIVED_REMEMBERED = 4096, 256, 256
 CHOICES_REMEMBERED = 16
 MAX_ROWS_DIGITS = 9  # of the number in the key of a cut worksheet
 
@@ -62,10 +63,10 @@ class Library:
         return tuple(dict.fromkeys(sheet.topic for sheet in self.worksheets.values()))
 
     def worksheet(self, key: str) -> Worksheet:
-        """The worksheet with that key, which may be one of the library about another bug, or cut to some rows.
-        Raises WorksheetError, which lists the keys of the library, for any other key.
+        """The worksheet with that key, which may be one of the library in symbols, about another bug, or cut to some
+        rows. Raises WorksheetError, which lists the keys of the library, for any other key.
         """
-        return self.worksheets[key] if key in self.worksheets else self._part(key)
+        return self.worksheets[key] if key in self.worksheets else self._derived(key)
 
     def find_worksheet(self, key: str) -> Worksheet | None:
         """The worksheet with that key as `worksheet` makes it; None if there is none."""
@@ -73,21 +74,23 @@ class Library:
             return self.worksheet(key)
         return None
 
-    @_cached(PARTS_REMEMBERED)
-    def _part(self, key: str) -> Worksheet:
-        first, *choices = key.split(CUT)
+    @_cached(DERIVED_REMEMBERED)
+    def _derived(self, key: str) -> Worksheet:
+        first, *choices = key.split(CHOICE)
         if first not in self.worksheets:
             problem = _("There is no worksheet “{key}”. Worksheets: {keys}.")
             raise WorksheetError(problem.format(key=key[:60], keys=", ".join(self.worksheets)))
         sheet = self.worksheets[first]
-        if sheet.bugs != "one" and choices[0] in sheet.dealt_bugs:
+        if choices[0] == SYMBOLS:
+            sheet, choices = sheet.in_symbols(), choices[1:]
+        elif sheet.bugs != "one" and choices[0] in sheet.dealt_bugs:
             sheet, choices = sheet.with_bug(choices[0]), choices[1:]
         match choices:
             case []:
                 return sheet
             case [number] if number.isascii() and number.isdecimal() and len(number) <= MAX_ROWS_DIGITS:
                 return sheet.cut_by_number(int(number))
-        raise sheet.no_such_part(CUT.join(choices))
+        raise sheet.no_such_part(CHOICE.join(choices))
 
     def with_added(self, worksheets: Iterable[Worksheet] = (), models: Iterable[Model] = ()) -> Library:
         """The library with these worksheets and models as well; this library itself if they add nothing."""
@@ -193,7 +196,7 @@ class Library:
             problem = _("“{text}” is not the code of a sheet: a code is letters such as {example}.")
             example = self.variant(next(iter(self.worksheets))).code
             raise WorksheetError(problem.format(text=text[:60], example=example))
-        if variant := self._variant_from_code(code):
+        if variant := self._variant_from_code(code) or self._variant_in_place(code):
             return variant
         problem = _(
             "No sheet has the code {text}: check it for a typo. "
@@ -203,21 +206,32 @@ class Library:
 
     @_cached(VARIANTS_REMEMBERED)
     def _variant_from_code(self, code: Code) -> Variant | None:
-        for sheet in self.worksheets.values():
-            models = [sheet.model] if code.model is None else self.models
-            for model in models if short_hash(sheet.key, 3) == code.worksheet else ():
-                if variant := self._variant_if_code_fits(code, sheet, model):
+        for key in (*self.worksheets, *(key_in(key, "symbols") for key in self.worksheets)):
+            sheet = self.find_worksheet(key) if short_hash(key, 3) == code.worksheet else None
+            for model in self._models_of(code, sheet.model) if sheet else ():
+                if sheet and (variant := self._variant_if_code_fits(code, sheet, model)):
                     return variant
         return None
 
+    def _variant_in_place(self, code: Code) -> Variant | None:
+        # The check letters depend on rows that no file has any more.
+        for old, new in REPLACED.items():
+            models = self._models_of(code, new.model) if short_hash(old, 3) == code.worksheet else []
+            for model in models:
+                with suppress(TokensError, TopicError, WorksheetError):
+                    decoder_tokens = code.decoder_tokens or new.decoder_tokens
+                    return self.variant(new.worksheet, model or None, code.tokens, decoder_tokens)
+        return None
+
+    def _models_of(self, code: Code, default: str) -> list[str]:
+        return [default] if code.model is None else [key for key in self.models if model_letters(key) == code.model]
+
     def _variant_if_code_fits(self, code: Code, sheet: Worksheet, model: str) -> Variant | None:
-        if code.model not in (None, model_letters(model)):
-            return None
         key = sheet.key
         if code.bug is not None:
-            key += CUT + next((bug for bug in sheet.dealt_bugs if short_hash(bug, BUG_LETTERS) == code.bug), "")
+            key += CHOICE + next((bug for bug in sheet.dealt_bugs if short_hash(bug, BUG_LETTERS) == code.bug), "")
         if code.rows is not None:
-            key += f"{CUT}{code.rows}"
+            key += f"{CHOICE}{code.rows}"
         try:
             variant = self.variant(key, model, code.tokens, code.decoder_tokens)
         except (TokensError, TopicError, WorksheetError):

@@ -106,7 +106,7 @@ class _Questions:
             decoder_tokens=variant.decoder_tokens or sheet.decoder_tokens,
             bug=sheet.bug,
             frozen_bug=sheet.frozen_bug,
-            notation=sheet.notation, answers=sheet.answers, tokens_are=sheet.tokens_are,
+            notation=sheet.notation, answers=sheet.answers,
             misconceptions=tuple(replace(m, name="…", question="…", explanation="…") for m in sheet.misconceptions),
         )  # fmt: skip
         return cls(bare, variant.model.config, variant.tokens, replace(variant, worksheet=bare, decoder_tokens=None))

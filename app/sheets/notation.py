@@ -1,7 +1,7 @@
 """How sheets write tensors and symbols: one Notation for each kind of course.
 
 >>> [notation.write(Expression.parse("H*d_h")) for notation in NOTATIONS.values()]
-['H·d_head', 'h·d_h', 'n_heads·head_dim']
+['H·d_head', 'h·d_h']
 """
 
 from __future__ import annotations
@@ -93,16 +93,8 @@ def add_up(terms: Iterable[tuple[int | Fraction, Sequence[str], Sequence[str]]],
     return text
 
 
-_CODE = {"input": "x", "queries": "q", "keys": "k", "values": "v", "scores": "scores", "weights": "attn",
-         "context": "ctx", "output": "out", "mask": "mask", "W_Q": "wq", "W_K": "wk", "W_V": "wv", "W_O": "wo",
-         "split_queries": "q_view", "queries_by_head": "q_head", "split_keys": "k_view", "keys_by_head": "k_head",
-         "repeated_keys": "k_rep", "split_values": "v_view", "values_by_head": "v_head", "repeated_values": "v_rep",
-         "context_by_token": "ctx_tok", "joined_context": "ctx_cat", "transposed_key": "k.T",
-         "all_inputs": "x", "all_queries": "q", "all_keys": "k", "all_scores": "scores"}  # fmt: skip
 _CLASSIC = {"d": "d_model", "d_h": "d_head", "G": "H_kv"}
 _LECTURE = {"N": "T", "H": "h", "G": "h_kv", "T": "n_types", "E": "n_exp"}  # T: the token types of BERT
-_FRAMEWORK = {"N": "seq_len", "d": "hidden_size", "H": "n_heads", "G": "n_kv_heads", "d_h": "head_dim",
-              "d_ff": "intermediate_size", "V": "vocab_size", "L": "n_layers", "B": "batch_size"}  # fmt: skip
 _PRIMED = {
     "input": "E",
     "all_inputs": "E",
@@ -113,11 +105,10 @@ _PRIMED = {
     "W_V": "W'_V",
     "W_O": "W'_O",
 }
-NotationKey = Literal["classic", "lecture", "framework"]
+NotationKey = Literal["classic", "lecture"]
 NOTATIONS: Mapping[NotationKey, Notation] = {
     "classic": Notation({}, _CLASSIC, {"d_h": "d_k", "d_v": "d_v"}),
     "lecture": Notation(_PRIMED, _LECTURE),
-    "framework": Notation(_CODE, _FRAMEWORK, {"d_h": "qk_head_dim", "d_v": "v_head_dim"}),
 }
 IN_CODE = Notation({}, {})  # of programs with a bug, which name sizes as the tables do
 # Other names for a symbol, each readable on a sheet where it can mean nothing else.

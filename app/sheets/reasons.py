@@ -48,7 +48,7 @@ class Reason(NamedTuple):
 
 
 def row_reason(variant: Variant, key: str) -> Reason:
-    """The reason of a row of the sheet, in its notation and orientation; in symbols on a sheet answered in symbols.
+    """The reason of a row of the sheet, in its notation; in symbols on a sheet answered in symbols.
 
     Example: for the keys of LLaMA 7B, "100 × 128: one row for each token, and as many columns as W_K" and "(100 × 4096)
     · (4096 × 128) = 100 × 128".
@@ -101,7 +101,7 @@ class _Writer:
         entry = self.variant.table.sized(key)
         if isinstance(entry, Count):
             return Reason(self._say(key), self._sum(entry))
-        shape = [self._length(side) for side in self._in_order(entry)]
+        shape = [self._length(side) for side in entry.sides]
         has_own = key in self.variant.topic_wording.reasons or key in self.variant.wording.sheets["reasons"]
         text = self._say(key) if has_own else self._made(entry)
         return Reason(f"{self._written(shape)}: {text}", self._working(entry))
@@ -127,9 +127,9 @@ class _Writer:
         if operation is None:
             if tensor.parameter:
                 return self._parameter(tensor)
-            return self._say("given", sides=self._and([self._given_side(side) for side in self._in_order(tensor)]))
+            return self._say("given", sides=self._and([self._given_side(side) for side in tensor.sides]))
         is_batched = len(tensor.shape) > len(MATRIX_FIELDS)
-        sides = [] if is_batched else [self._side(tensor, side) for side in self._in_order(tensor)]
+        sides = [] if is_batched else [self._side(tensor, side) for side in tensor.sides]
         pairs = zip(tensor.sides, operation.sides, operation.operand_sides[0], strict=False)
         moved = [self.variant.axis(side) for side, new, old in pairs if new != old]  # by a transpose
         words = {"sides": self._and(sides), "moved": self._and(moved)}
@@ -162,7 +162,7 @@ class _Writer:
 
     def _parameter(self, tensor: Tensor) -> str:
         read, written = map(self._vector, tensor.shape)
-        return self._say("parameter", product=self.variant.text.product, read=read, written=written)
+        return self._say("parameter", read=read, written=written)
 
     def _vector(self, length: Expression) -> str:
         meaning = self.variant.text.size_in_words(str(length))
@@ -198,11 +198,9 @@ class _Writer:
         # Of the left operand's last two sides, that which is not in the result is summed over.
         rows, columns = result[-2:]
         summed = next(side for side in left[-2:] if side not in result)
-        shapes = [(rows, summed), (summed, columns), (rows, columns)]
-        if self.variant.worksheet.tokens_are == "columns":
-            shapes = [(columns, summed), (summed, rows), (columns, rows)]
         first, second, product = (
-            " × ".join(_in_brackets(self._amount(of_one_head[side])) for side in shape) for shape in shapes
+            " × ".join(_in_brackets(self._amount(of_one_head[side])) for side in shape)
+            for shape in ((rows, summed), (summed, columns), (rows, columns))
         )
         text = f"({first}) · ({second}) = {product}"
         if not operation.is_by_head:
@@ -228,7 +226,7 @@ class _Writer:
         if self.in_letters:
             formula, answer = write_formula(self.variant, count.key), self.variant.notation.write(count.total)
             return f"{formula} = {answer}" if formula not in ("", answer) else ""
-        phrases = self.variant.wording.phrases(self.variant.worksheet.tokens_are)
+        phrases = self.variant.wording.sheets["formulas"]
         total = self._total(count)
         if self._names(count.formula):
             numbers = {
@@ -289,7 +287,7 @@ class _Writer:
         # The last two sides alone would not be the shape of a tensor with more.
         is_product = isinstance(tensor.made_by, Matmul) and form == "working" and len(tensor.shape) == 2
         sides = [group[0] for group in tensor.equal_sides.values()] if is_product else tensor.sides
-        shape = self._written([self._length(side) for side in self._in_order(tensor)])
+        shape = self._written([self._length(side) for side in tensor.sides])
         symbols = {symbol for side in sides for symbol in self._expression(side).symbols}
         return self._case(symbols, self._working(tensor) if is_product else shape)
 
@@ -335,9 +333,6 @@ class _Writer:
             comma = "," if len(shape) == 1 else ""
             return f"({', '.join(length.replace(',', '') for length in shape)}{comma})"
         return " × ".join(map(_in_brackets, shape))
-
-    def _in_order(self, tensor: Tensor) -> tuple[Blank, ...]:
-        return tensor.sides[::-1] if self.variant.worksheet.tokens_are == "columns" else tensor.sides
 
     def _one(self, side: Blank) -> str:
         return self.variant.wording.axes[self.variant.column_of(side)].one

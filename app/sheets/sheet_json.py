@@ -44,7 +44,7 @@ def opened_rows(variant: Variant) -> list[dict[str, Any]]:
 def _row_json(variant: Variant, row: Row) -> dict[str, Any]:
     asked = variant.table.askable[row.key]
     options = asked.options if isinstance(asked, OneOf) and not isinstance(asked, WrittenPattern) else ()
-    boxes = list(map(variant.box, row.blanks))
+    boxes = list(map(str, row.blanks))
     parts = zip(boxes, asked.parts, strict=True) if isinstance(asked, Joint) else ()
     points = 1 if row.points is None else row.points
     return {

@@ -17,7 +17,7 @@ from app.sheets.notation import IN_CODE, NOTATIONS, without_own_name
 from app.sheets.parameter_sentences import inventory_sentences
 from app.sheets.reading import AnswerReader
 from app.sheets.wording import MisconceptionText, TopicWording, Wording, words_of
-from app.sheets.worksheet import AuthorMisconception, Model, Worksheet
+from app.sheets.worksheet import AuthorMisconception, Model, Worksheet, is_in_symbols, title_in_symbols
 from app.topics.problem import Problem
 from app.topics.registry import TOPICS
 from app.topics.stored_weights import fused_order
@@ -90,7 +90,8 @@ class SheetText:
         """The worksheet's title; with another model, one made from the topic and the model's name."""
         if self.model.key == self.worksheet.model:
             return self.worksheet.title
-        return self._topic.title_for(self.model.name, self.model.architecture)
+        title = self._topic.title_for(self.model.name, self.model.architecture)
+        return title_in_symbols(title) if is_in_symbols(self.worksheet.key) else title
 
     @property
     def _topic(self) -> TopicWording:
@@ -175,22 +176,16 @@ class SheetText:
         return tuple(str(number) for number in numbers if number > 9 and number in sizes.values())
 
     @property
-    def product(self) -> str:
-        """How this sheet multiplies a token's vector x by a matrix W: W · x if tokens are columns, else x · W."""
-        return "W\u00a0·\u00a0x" if self.worksheet.tokens_are == "columns" else "x\u00a0·\u00a0W"
-
-    @property
     def task(self) -> str:
         """The sentences on what to write: the topic's, then how."""
         sheet, say = self.worksheet, self.wording.say
         compares = any(rows <= self.problem.asked for rows in _COMPARED_BLOCKS)
-        task = self._topic.task_compared if compares else self._topic.task
-        sentences = [task.format(product=self.product)]
+        sentences = [self._topic.task_compared if compares else self._topic.task]
         if self.problem.case and self.problem.case.error:
             sentences.append(self._topic.task_stopped)
-        # Parameters and counts have no token in either direction, and of other tensors the task itself says it.
+        # Parameters and counts have no tokens, and for tensors of more dimensions the task itself says it.
         if self.problem.table.activations and not self.problem.table.has_more_sides:
-            sentences.append(say("tokens-are", sheet.tokens_are))
+            sentences.append(say("answers", "tokens"))
         if sheet.answers == "letters":
             symbols = ", ".join(f"{symbol}\u00a0= {name}" for symbol, name in self._named_symbols())
             sentences.append(say("answers", "letters", list=symbols))
@@ -261,7 +256,7 @@ class SheetText:
         """A misconception's "nudge", "hint" or "explanation" in the sheet's notation; KeyError for an unknown key."""
         if described := self._author_misconception(key):
             return {"nudge": described.question, "explanation": described.explanation}.get(kind, "")
-        sentence = self.wording.misconception(key, kind, self.worksheet.tokens_are)
+        sentence = self.wording.misconception(key, kind)
         notation = NOTATIONS[self.worksheet.notation]
         return re.sub(r"W_\w+", lambda match: notation.letter(match[0], match[0]), sentence)
 

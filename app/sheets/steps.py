@@ -42,13 +42,12 @@ def step_of(variant: Variant, row: str) -> StepSentences | None:
         return None
     sizes = {symbol: format_number(size) for symbol, size in variant.sizes.items()}
     matrices = {tensor.key: _matrix(variant, tensor.key) for tensor in variant.table.tensors}
-    phrases = variant.wording.phrases(variant.worksheet.tokens_are)
     words = {
         **sizes,
         **matrices,
         "d_h-symbol": variant.notation.symbol("d_h"),
         "pairs": format_number(variant.tokens**2),
-        "each-query": phrases["each-query"],
+        "each-query": variant.wording.say("formulas", "each-query"),
     }
     return StepSentences(*(sentence.format_map(words) for sentence in wording.for_model(variant.architecture)))
 
@@ -74,8 +73,6 @@ def given_matrices(variant: Variant, rows: Collection[str]) -> Iterator[str]:
 
 
 def _matrix(variant: Variant, key: str) -> _Matrix:
-    lengths = [side.size(variant.sizes) for side in variant.table[key].shape]
-    if variant.worksheet.tokens_are == "columns":
-        lengths.reverse()
-    shape = " × ".join(map(format_number, lengths)).replace(" ", _NO_BREAK)
+    lengths = (format_number(side.size(variant.sizes)) for side in variant.table[key].shape)
+    shape = " × ".join(lengths).replace(" ", _NO_BREAK)
     return _Matrix(variant.letters[key], shape, write_formula(variant, key).replace(" · ", f"{_NO_BREAK}·{_NO_BREAK}"))

@@ -28,7 +28,7 @@ from app.sheets.numbers import Unreadable, is_within
 from app.sheets.reading import Answer, AnswerReader
 from app.sheets.sheet_text import SheetText
 from app.sheets.wording import FigureWording, TopicWording, Wording
-from app.sheets.worksheet import AuthorMisconception, Model, Worksheet, library_key
+from app.sheets.worksheet import CHOICE, AuthorMisconception, Model, Worksheet
 from app.topics.find_the_bug import BugTable
 from app.topics.problem import Problem, problem_for
 from app.translation import ngettext
@@ -88,8 +88,9 @@ class Variant:
         """The code that opens exactly this sheet, such as KTR-FB-CD."""
         is_default = self.model.key == self.worksheet.model
         sheet, lengths = self.worksheet, (self.tokens, self.decoder_tokens)
+        worksheet = sheet.whole.removesuffix(f"{CHOICE}{sheet.dealt_bug}")
         return write_code(
-            library_key(sheet.key), sheet.rows_number, self.model.key, *lengths, self.key,
+            worksheet, sheet.rows_number, self.model.key, *lengths, self.key,
             is_default=is_default, dealt_bug=sheet.dealt_bug,
         )  # fmt: skip
 
@@ -100,7 +101,7 @@ class Variant:
 
     @cached_property
     def problem(self) -> Problem:
-        """Table, sizes, blanks and answers of this sheet with tokens as rows, and the author's misconceptions.
+        """Table, sizes, blanks and answers of this sheet, and the author's misconceptions.
         Raises TopicError if the model has no such topic.
         """
         decoder_tokens = self.decoder_tokens or self.worksheet.decoder_tokens
@@ -108,11 +109,12 @@ class Variant:
         problem = problem_for(
             sheet.topic, self.architecture, sheet.rows, self.tokens, decoder_tokens, sheet.bug_row, self.head
         )
+        if sheet.answers == "letters":
+            problem = replace(problem, rows=sheet.rows_asked(problem.table))
         if not sheet.misconceptions:
             return problem
         reader = AnswerReader(problem, NOTATIONS[sheet.notation].for_sizes(problem.sizes), in_letters=True)
-        blanks = _blanks_by_box(sheet, problem)
-        predicted = {each.key: _predicted_sizes(blanks, reader, each) for each in sheet.misconceptions}
+        predicted = {each.key: _predicted_sizes(problem.blanks_by_name, reader, each) for each in sheet.misconceptions}
         return replace(problem, author_misconceptions=predicted)
 
     @property
@@ -146,7 +148,7 @@ class Variant:
         stored_as = asked.stored_as if isinstance(asked, Tensor) else ""
         note = stored_as or self.topic_wording.rows[key].note_for(self.architecture, self.sizes)
         together = isinstance(asked, Joint)
-        blanks = tuple(_turned(self.worksheet, Blank(key, field)) for field in asked.fields)
+        blanks = tuple(Blank(key, field) for field in asked.fields)
         of_row = sum(self.points.get(blank, 1) for blank in (blanks if together else blanks[:1]))
         # Every sheet about a program says them: without a bug it has no repair, and all of its boxes count the same.
         points = of_row if self.points or self.problem.case else None
@@ -207,7 +209,7 @@ class Variant:
 
     def column_of(self, blank: Blank) -> BlankField:
         """The column of the sheet that the box of a blank is in."""
-        field = _turned(self.worksheet, blank).field
+        field = blank.field
         return DIMENSIONS[MATRIX_FIELDS.index(field)] if self.has_dimensions and field in MATRIX_FIELDS else field
 
     @cached_property
@@ -259,14 +261,10 @@ class Variant:
         """The blank of every box of the sheet, row by row."""
         return tuple(self.blanks_by_name.values())
 
-    @cached_property
+    @property
     def blanks_by_name(self) -> Mapping[str, Blank]:
         """The blank of every box by the name that files, forms and API give the box, such as 'queries.rows'."""
-        return _blanks_by_box(self.worksheet, self.problem)
-
-    def box(self, blank: Blank) -> str:
-        """The name of the box in which a blank is typed."""
-        return str(_turned(self.worksheet, blank))
+        return self.problem.blanks_by_name
 
     @cached_property
     def key(self) -> Mapping[str, int]:
@@ -340,14 +338,6 @@ class Variant:
     def title(self) -> str:
         """The sheet's title; see `SheetText.title`."""
         return self.text.title
-
-
-def _turned(sheet: Worksheet, blank: Blank) -> Blank:
-    return blank.transposed if sheet.tokens_are == "columns" else blank
-
-
-def _blanks_by_box(sheet: Worksheet, problem: Problem) -> dict[str, Blank]:
-    return {name: _turned(sheet, side) for name, side in problem.blanks_by_name.items()}
 
 
 def _predicted_sizes(

@@ -21,9 +21,9 @@ from app.shapes.table import Blank
 Sentences = Mapping[str, str]
 MisconceptionText = Literal["nudge", "hint", "explanation"]
 SheetSection = Literal[
-    "description", "inventory", "tokens-are", "answers", "layer-names", "symbol-names", "assumptions", "footnotes",
+    "description", "inventory", "answers", "layer-names", "symbol-names", "assumptions", "footnotes",
     "marks", "losses", "credit", "near-misses", "chain", "hints", "relations", "stated-sizes", "formulas",
-    "formulas-with-tokens-as-columns", "unreadable", "drawing", "axis-names", "captions", "reasons", "row-things",
+    "unreadable", "drawing", "axis-names", "captions", "reasons", "row-things",
 ]  # fmt: skip
 TopicSection = Literal[
     "description", "assumptions", "symbol-names", "stated-sizes", "axis-names", "reasons", "row-things"
@@ -83,7 +83,7 @@ class StepWording(WordingPart):
 
 
 class FigureWording(WordingPart):
-    """What a figure is about, for screen readers, and the caption below it, true of tokens as rows and as columns."""
+    """What a figure is about, for screen readers, and the caption below it."""
 
     title: str
     caption: str
@@ -127,21 +127,15 @@ class TopicWording(WordingPart):
         return self.nudges.get(str(blank)) or self.nudges[f"each.{blank.field}"]
 
 
-class MisconceptionSentences(WordingPart):
-    """A question that points to the mistake, a hint that says what to compare, and the explanation afterwards."""
-
-    nudge: str
-    hint: str
-    explanation: str
-
-
-class MisconceptionWording(MisconceptionSentences):
-    """A misconception in a few words, such as 'Head as wide as the model', and the sentences about it. Only one that
-    speaks of rows and columns has other sentences for sheets whose tokens are columns.
+class MisconceptionWording(WordingPart):
+    """A misconception in a few words, such as 'Head as wide as the model', and the sentences about it: a question that
+    points to the mistake, a hint that says what to compare, and the explanation afterwards.
     """
 
     name: str
-    tokens_as_columns: MisconceptionSentences | None = None
+    nudge: str
+    hint: str
+    explanation: str
 
 
 class MisconceptionGroupWording(WordingPart):
@@ -265,11 +259,6 @@ class Wording(WordingPart):
         }
         return {**self.sheets[section], **of_topic[section]}
 
-    def phrases(self, tokens_are: str) -> Sentences:
-        """The phrases of formulas by key; those for columns replace others with their key if `tokens_are` "columns"."""
-        columns = self.sheets["formulas-with-tokens-as-columns"] if tokens_are == "columns" else {}
-        return {**self.sheets["formulas"], **columns}
-
     def axis_name(self, topic: str, size: str) -> str:
         """What a side's length counts on sheets of a topic, by its size; "" if neither topic nor sheets say."""
         return self.topic_section(topic, "axis-names").get(size, "")
@@ -284,11 +273,9 @@ class Wording(WordingPart):
         groups = self.misconception_groups.values()
         return {key: words for group in groups for key, words in group.misconceptions.items()}
 
-    def misconception(self, key: str, kind: MisconceptionText, tokens_are: str = "rows") -> str:
-        """One text of the misconception with this key; if `tokens_are` "columns", the form for these if it has one."""
-        words = self.misconceptions[key]
-        texts = words.tokens_as_columns if tokens_are == "columns" else None
-        return str(getattr(texts or words, kind))
+    def misconception(self, key: str, kind: MisconceptionText) -> str:
+        """One text of the misconception with this key."""
+        return str(getattr(self.misconceptions[key], kind))
 
     def misconception_name(self, key: str) -> str:
         """A misconception in a few words, such as 'Head as wide as the model'; raises KeyError for an unknown one."""

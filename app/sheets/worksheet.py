@@ -51,7 +51,11 @@ MAX_NAMES = 500  # of rows, models or facts, more than there are
 MAX_TOLERANCE = 0.1  # with more, the number of a mistake could count as right
 MAX_MISCONCEPTION_KEY, MAX_MISCONCEPTION_NAME = 80, 80  # characters; a name is shown in columns of tables
 MAX_REPEATED = 60  # characters of an unknown name or formula, in the sentence that refuses it
-CUT = "~"  # before each choice in a key: bug-layer~keys-tiled~5 is bug-layer about that bug, cut to two of its rows
+# Before each choice in the key of a sheet made from a worksheet of the library: llama-7b~symbols~5 is llama-7b in
+# symbols, cut to its first and its third row; bug-layer~keys-tiled is about that bug. The character needs no escape in
+# an address.
+CHOICE = "~"
+SYMBOLS = "symbols"
 OWN_WORKSHEET_PREFIX = "own-"  # of the keys of worksheets that a teacher wrote in the browser
 AUTHOR_MISCONCEPTION_PREFIX = "own-"  # of the keys of misconceptions that are not in the catalogue
 _MAX_SLUG = 40
@@ -61,7 +65,6 @@ _UNSEEN = frozenset({"Cc", "Cs", "Zl", "Zp"})  # control characters, halves of s
 _KEY = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 
 Answers = Literal["numbers", "letters"]
-TokensAre = Literal["rows", "columns"]
 
 
 class WorksheetError(ValueError):
@@ -257,7 +260,6 @@ class Worksheet:
     head: _Place = 0
     models: _Names = ()
     answers: Annotated[Answers, _one_of(get_args(Answers))] = "numbers"
-    tokens_are: Annotated[TokensAre, _one_of(get_args(TokensAre))] = "rows"
     follow_share: Annotated[float, Strict(), Field(ge=0, le=1), _must(_SHARE, most=1)] = 1.0
     tolerance: Annotated[float, Strict(), Field(ge=0, le=MAX_TOLERANCE), _must(_SHARE, most=MAX_TOLERANCE)] = 0.0
     tokens_from: _OptionalNumber = None
@@ -336,13 +338,13 @@ class Worksheet:
 
     def with_bug(self, bug: str, frozen: str = "") -> Worksheet:
         """The worksheet about one of its `dealt_bugs`, and no longer about any other."""
-        key = f"{self.key}{CUT}{bug}"
+        key = f"{self.key}{CHOICE}{bug}"
         return replace(self, key=key, bug=bug, bugs="one", bug_caption="", bug_reason="", frozen_bug=frozen)
 
     @property
     def dealt_bug(self) -> str:
         """The bug that the key names, if it was dealt in place of the worksheet's own; otherwise empty."""
-        return self.bug if self.bug and self.whole == f"{library_key(self.key)}{CUT}{self.bug}" else ""
+        return self.bug if self.bug and self.whole == f"{library_key(self.key)}{CHOICE}{self.bug}" else ""
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -357,33 +359,23 @@ class Worksheet:
         """The model's architecture as this worksheet teaches it: without grouped queries if it simplifies them away."""
         return model.architecture_taught(self.kv_head_per_query_head)
 
+    def rows_asked(self, table: TensorTable) -> tuple[str, ...]:
+        """The rows that a model's table has; in symbols, only those whose answers symbols can say."""
+        rows = tuple(row for row in self.rows if row in table.askable)
+        return tuple(row for row in rows if _has_symbols(table, row)) if self.answers == "letters" else rows
+
     def check_rows(self, model: Model, table: TensorTable) -> None:
-        """Raise TopicError if the model's table of the topic has none of the rows that the worksheet asks for."""
-        asked = [table.askable[row] for row in self.rows if row in table.askable]
-        if not asked:
+        """Raise TopicError if the model's table of the topic has too few of the rows that the worksheet asks for."""
+        in_table, asked = sum(row in table.askable for row in self.rows), len(self.rows_asked(table))
+        if not in_table:
             message = _("{model} has none of the parts that “{worksheet}” asks for: choose another worksheet.")
             raise TopicError(message.format(model=model.name, worksheet=self.title))
-        if self.tokens_are == "columns" and table.tokens_are_rows:
+        if 2 * asked < in_table:
             message = _(
-                "“{worksheet}” is about code, stored parameters, or tensors with more than two dimensions: its tokens "
-                "must be rows."
-            )
-            raise TopicError(message.format(worksheet=self.title))
-        if self.answers != "letters":
-            return
-        if any(isinstance(entry, Count) and entry.rounds for entry in asked):
-            message = _(
-                "“{worksheet}” asks for numbers that are rounded for {model}, which symbols cannot say: choose another "
-                "model, or a worksheet in numbers."
+                "Most answers of “{worksheet}” have no symbols for {model}: they are rounded, or the same for every "
+                "model. Choose another model, or answers in numbers."
             )
             raise TopicError(message.format(worksheet=self.title, model=model.name))
-        answers = (entry.expression(field) for entry in asked for field in symbol_fields(entry))
-        if any(not answer.symbols and answer != ONE for answer in answers):
-            message = _(
-                "An answer of “{worksheet}” is the same number for every input of {model}, with no symbol in it: "
-                "choose another model, or a worksheet in numbers."
-            )
-            raise TopicError(message.format(model=model.name, worksheet=self.title))
 
     @property
     def is_own(self) -> bool:
@@ -398,7 +390,26 @@ class Worksheet:
     @property
     def rows_number(self) -> int | None:
         """The number that names the rows of a cut worksheet; None if it is whole."""
-        return None if self.key == self.whole else int(self.key.removeprefix(self.whole + CUT))
+        return None if self.key == self.whole else int(self.key.removeprefix(self.whole + CHOICE))
+
+    @property
+    def why_not_in_symbols(self) -> str:
+        """The sentence that refuses the worksheet in symbols; empty if it can be made."""
+        if TOPICS[self.topic].bugs:
+            return _("A sheet about a bug asks as it was written.")
+        if TOPICS[self.topic].in_steps:
+            return _("The first steps are in numbers only.")
+        if self.sentence:
+            return _("A real head has read one sentence, so its sizes are numbers.")
+        if self.answers == "letters":
+            return _("“{worksheet}” asks only for symbols.").format(worksheet=self.title)
+        return ""
+
+    def in_symbols(self) -> Worksheet:
+        """The same worksheet with answers in symbols; raises WorksheetError if that makes no sense."""
+        if reason := self.why_not_in_symbols:
+            raise WorksheetError(reason)
+        return replace(self, key=key_in(self.key, "symbols"), title=title_in_symbols(self.title), answers="letters")
 
     def cut_to(self, rows: Collection[str]) -> Worksheet:
         """The worksheet with only these of its rows, in its order, and without open questions; unknown rows are
@@ -407,7 +418,7 @@ class Worksheet:
         left = [place for place, row in enumerate(self.rows) if row in rows]
         if self.rows_number is not None or len(left) in (0, len(self.rows)):
             return self
-        key = f"{self.key}{CUT}{sum(1 << place for place in left)}"
+        key = f"{self.key}{CHOICE}{sum(1 << place for place in left)}"
         return replace(self, key=key, rows=tuple(self.rows[place] for place in left), questions=())
 
     def cut_by_number(self, number: int) -> Worksheet:
@@ -420,7 +431,7 @@ class Worksheet:
         return cut
 
     def no_such_part(self, number: str) -> WorksheetError:
-        """The error for a `number` after CUT in a key that means no part of this worksheet."""
+        """The error for a `number` after CHOICE in a key that means no part of this worksheet."""
         problem = _("“{title}” has no part “{number}”. Open the whole worksheet instead: “{key}”.")
         return WorksheetError(problem.format(title=self.title, number=number[:60], key=self.key))
 
@@ -431,17 +442,46 @@ WORKSHEETS = TypeAdapter(Worksheet)
 def library_key(key: str) -> str:
     """The key of the library's worksheet that one with this key is made from.
 
-    >>> library_key("bug-layer~keys-tiled~5")
-    'bug-layer'
+    >>> library_key("llama-7b~symbols~5"), library_key("llama-7b")
+    ('llama-7b', 'llama-7b')
     """
-    return key.split(CUT)[0]
+    return key.split(CHOICE)[0]
 
 
 def whole_key(key: str) -> str:
     """The key of the worksheet that one with this key was cut from; the key itself if that is whole.
 
-    >>> whole_key("llama-7b~5"), whole_key("bug-layer~keys-tiled")
-    ('llama-7b', 'bug-layer~keys-tiled')
+    >>> whole_key("llama-7b~symbols~5"), whole_key("bug-layer~keys-tiled"), whole_key("llama-7b")
+    ('llama-7b~symbols', 'bug-layer~keys-tiled', 'llama-7b')
     """
-    first, _cut, last = key.rpartition(CUT)
+    first, _choice, last = key.rpartition(CHOICE)
     return first if first and last.isdecimal() else key
+
+
+def is_in_symbols(key: str) -> bool:
+    """Whether a key asks for the library's worksheet in symbols."""
+    return key.split(CHOICE)[1:2] == [SYMBOLS]
+
+
+def key_in(key: str, answers: Literal["numbers", "symbols"]) -> str:
+    """The key of the same sheet, whole or cut, with its answers in numbers or in symbols.
+
+    >>> key_in("llama-7b~5", "symbols"), key_in("llama-7b~symbols", "numbers")
+    ('llama-7b~symbols~5', 'llama-7b')
+    """
+    first, *choices = key.split(CHOICE)
+    rows = [choice for choice in choices if choice != SYMBOLS]
+    return CHOICE.join([first, *([SYMBOLS] if answers == "symbols" else []), *rows])
+
+
+def title_in_symbols(title: str) -> str:
+    """The title of a sheet that was made in symbols."""
+    return _("{title} (in symbols)").format(title=title)
+
+
+def _has_symbols(table: TensorTable, row: str) -> bool:
+    entry = table.askable[row]
+    if isinstance(entry, Count) and entry.rounds:
+        return False
+    answers = map(entry.expression, symbol_fields(entry))
+    return all(answer.symbols or answer == ONE for answer in answers)

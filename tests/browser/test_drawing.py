@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from dataclasses import replace
 
 import pytest
 from playwright.sync_api import Page
@@ -45,17 +44,15 @@ COLLISIONS = """async () => {
 
 
 def some_figures() -> list[Figure]:
-    """Figures of every worksheet, with tokens as rows and as columns, right, unfinished, and with any sizes."""
+    """Figures of every worksheet, right, unfinished, and with any sizes."""
     library, chance = LIBRARY, random.Random(14)  # noqa: S311 - a sample
     figures = list[Figure]()
     for variant in map(library.variant, library.worksheets):
-        for tokens_are in ("rows", "columns"):
-            turned = replace(variant, worksheet=replace(variant.worksheet, tokens_are=tokens_are))
-            answers = {blank: turned.answer(blank) for blank in turned.blanks if chance.random() < 0.9}
-            sizes = (int(10 ** chance.uniform(0, 6)) for _ in answers)
-            wrong = answers | {blank: size for blank, size in zip(answers, sizes, strict=True) if chance.random() < 0.2}
-            figures += draw_figures(turned, answers, chance.choice(["root", "true"]))
-            figures += draw_figures(turned, wrong, chance.choice(["root", "true"]))
+        answers = {blank: variant.answer(blank) for blank in variant.blanks if chance.random() < 0.9}
+        sizes = (int(10 ** chance.uniform(0, 6)) for _ in answers)
+        wrong = answers | {blank: size for blank, size in zip(answers, sizes, strict=True) if chance.random() < 0.2}
+        figures += draw_figures(variant, answers, chance.choice(["root", "true"]))
+        figures += draw_figures(variant, wrong, chance.choice(["root", "true"]))
     return figures
 
 

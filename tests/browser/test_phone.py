@@ -85,7 +85,7 @@ def answers_of(page: Page) -> dict[str, str]:
         page.locator(f"#work input[name='{name}']").get_attribute("value") for name in ("worksheet", "model", "tokens")
     )
     sheet = LIBRARY.variant(str(worksheet), str(model), int(str(tokens)))
-    return {sheet.box(blank): str(sheet.answer(blank)) for blank in sheet.blanks}
+    return {str(blank): str(sheet.answer(blank)) for blank in sheet.blanks}
 
 
 def test_a_sheet_on_a_phone_is_filled_in_mended_and_left_by_touch_alone(phone: Page) -> None:

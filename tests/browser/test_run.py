@@ -121,15 +121,3 @@ def test_a_grouped_head_reads_its_own_key_value_head(page: Page) -> None:
     page.locator("#run").get_by_label("Query head").fill("9")
     page.locator("#run").get_by_role("button", name="Run").click()
     expect(page.locator("#run")).to_contain_text("Query head 9 uses key/value head 1", timeout=LONG_WAIT_MS)
-
-
-@pytest.mark.slow
-def test_a_transposed_sheet_stands_beside_torchs_own_shapes(page: Page) -> None:
-    page.goto("/sheet?worksheet=columns-qwen3-0.6b")
-    start(page, {"queries.rows": "128", "queries.columns": "45", "keys.rows": "45"})
-    expect(page.locator("table.compared")).to_be_visible(timeout=LONG_WAIT_MS)
-    queries = page.locator("table.compared tr", has_text="Queries")
-    assert queries.locator("code").inner_text() == "(45, 128)"
-    assert queries.locator(".same").all_inner_texts() == ["128", "45"]
-    assert page.locator("table.compared tr", has_text="Keys").locator(".differs").count() == 1
-    expect(page.locator("#run")).to_contain_text("transposed compared with this sheet")

@@ -22,7 +22,7 @@ RUNS = re.compile(r"/runs/?$|/run$")
 
 
 def right(variant: Variant) -> dict[str, str]:
-    return {variant.box(blank): str(variant.answer(blank)) for blank in variant.blanks}
+    return {str(blank): str(variant.answer(blank)) for blank in variant.blanks}
 
 
 def check(page: Page, answers: Mapping[str, str], button: str = "Check") -> None:

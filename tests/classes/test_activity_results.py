@@ -17,13 +17,11 @@ from app.store import Attempt, FrozenWorksheet, Store
 from tests.helpers.answer_keys import KEY
 from tests.helpers.running_activity import RunningActivity
 
-MISTAKEN = {"tokens_are": "columns"}
+MISTAKEN = {"answers": "letters"}
 
 
 class RegradedAttempt:
-    """One attempt with the answers of KEY on a sheet that was frozen with tokens as columns by mistake, then
-    regraded. The library has tokens as rows.
-    """
+    """One attempt with the answers of KEY on a sheet that was frozen in letters by mistake, then regraded."""
 
     def __init__(self, library: Library, store: Store) -> None:
         self.library, self.store = library, store
@@ -58,8 +56,8 @@ def regraded(library: Library, store: Store) -> RegradedAttempt:
 
 
 def kinds(sheet: Variant, report: Report) -> dict[str, str]:
-    """The kind of mark of each box of a sheet's report, by the names on the sheet: tokens may be its columns."""
-    return {sheet.box(blank): mark.kind for blank, mark in report.marks.items()}
+    """The kind of mark of each box of a sheet's report."""
+    return {str(blank): mark.kind for blank, mark in report.marks.items()}
 
 
 def test_before_a_regrade_it_is_the_frozen_definition(regraded: RegradedAttempt) -> None:

@@ -63,7 +63,7 @@ def test_what_counts_after_a_worksheet_was_corrected_is_what_the_gradebook_count
     old, counting = running.attempt(kim, FOLLOWING), running.attempt(lou, FOLLOWING)
     other = library.variant("qwen2.5-0.5b")
     answers = {
-        **{other.box(blank): str(other.answer(blank)) for blank in other.blanks},
+        **{str(blank): str(other.answer(blank)) for blank in other.blanks},
         "input.rows": "99",
         "queries.rows": "99",
     }

@@ -16,8 +16,7 @@ from tests.helpers.rectangles import touch
 from tests.helpers.shipped import LIBRARY
 
 SHEETS = [
-    LIBRARY.variant(key)
-    for key in ("llama-7b", "head-of-a-model", "columns-qwen3-0.6b", "qwen2.5-0.5b", "decode-gpt2", "cross-t5-small")
+    LIBRARY.variant(key) for key in ("llama-7b", "head-of-a-model", "qwen2.5-0.5b", "decode-gpt2", "cross-t5-small")
 ]
 SCALES: tuple[ScaleName, ScaleName] = ("root", "true")
 

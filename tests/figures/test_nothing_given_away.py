@@ -17,7 +17,6 @@ from app.shapes.table import Blank
 from app.sheets.notation import NOTATIONS
 from app.sheets.steps import step_of
 from app.sheets.variant import Variant
-from app.sheets.worksheet import TokensAre
 from app.topics.registry import TOPICS
 from tests.helpers.shipped import LIBRARY
 
@@ -80,16 +79,12 @@ def test_no_box_of_any_model_can_be_read_off_in_any_notation(worksheet: str) -> 
     models = [model for model in LIBRARY.models if LIBRARY.refusal(worksheet, model) is None]
     for model, notation in product(models, NOTATIONS):
         variant = LIBRARY.variant(worksheet, model)
-        as_rows = replace(variant.worksheet, notation=notation, tokens_are="rows")
-        check(replace(variant, worksheet=as_rows))
-        check(replace(variant, worksheet=replace(as_rows, tokens_are="columns")))
+        check(replace(variant, worksheet=replace(variant.worksheet, notation=notation)))
 
 
-@pytest.mark.parametrize("tokens_are", ["rows", "columns"])
 @pytest.mark.parametrize("model", ["llama-7b", "gpt2"])
-def test_a_step_draws_what_its_question_states_and_not_what_it_asks_for(model: str, tokens_are: TokensAre) -> None:
+def test_a_step_draws_what_its_question_states_and_not_what_it_asks_for(model: str) -> None:
     variant = LIBRARY.variant("first-steps", model)
-    variant = replace(variant, worksheet=replace(variant.worksheet, tokens_are=tokens_are))
     right, answers, introduced = variant.problem.answers, dict[Blank, int](), ""
     for row in variant.rows:
         step = step_of(variant, row.key)

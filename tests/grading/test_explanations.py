@@ -15,11 +15,7 @@ from tests.helpers.answer_keys import LLAMA
 from tests.helpers.shipped import LIBRARY
 from tests.helpers.slow import one_in
 
-SHEETS = [
-    v
-    for v in map(LIBRARY.variant, LIBRARY.worksheets)
-    if (v.worksheet.answers, v.worksheet.tokens_are) == ("numbers", "rows")
-]
+SHEETS = [v for v in map(LIBRARY.variant, LIBRARY.worksheets) if v.worksheet.answers == "numbers"]
 
 
 def labels(figures: tuple[Figure, ...]) -> dict[str, str]:
@@ -82,13 +78,3 @@ def test_an_attempt_that_shows_no_misconception_is_not_explained(library: Librar
     answers = {box: str(n) for box, n in LLAMA.items()}
     assert explain_diagnosis(variant, grade(variant, answers)) is None
     assert explain_diagnosis(variant, grade(variant, answers | {"scores.rows": "77"})) is None
-
-
-def test_on_a_sheet_with_tokens_as_columns_both_sides_are_mirrored(library: Library) -> None:
-    variant = library.variant("columns-qwen3-0.6b")
-    wide = dict.fromkeys(("queries.rows", "keys.rows", "values.rows"), "1024")
-    answers = {box: str(size) for box, size in variant.key.items()} | wide
-    explanation = explain_diagnosis(variant, grade(variant, answers))
-    assert explanation is not None
-    mistaken, true = (labels(side) for side in zip(*explanation.figures, strict=True))
-    assert (mistaken["queries.rows"], true["queries.rows"]) == ("1024", "128")

@@ -25,7 +25,7 @@ OF_ANY_LENGTH = [
 
 
 def first_mismatch(variant: Variant, answers: dict[str, int]) -> object:
-    return grade(variant, {box: str(size) for box, size in answers.items()}).as_json(variant)["first_mismatch"]
+    return grade(variant, {box: str(size) for box, size in answers.items()}).as_json()["first_mismatch"]
 
 
 def test_a_right_sheet_has_no_break(library: Library) -> None:
@@ -58,9 +58,9 @@ def test_a_row_left_out_is_named_by_the_box_it_comes_from(library: Library) -> N
 @pytest.mark.parametrize("worksheet", [key for key, sheet in LIBRARY.worksheets.items() if "dimensions" in sheet.topic])
 def test_dimensions_that_no_equation_on_the_sheet_joins_are_not_compared(worksheet: str) -> None:
     variant = LIBRARY.variant(worksheet)
-    right = {variant.box(blank): variant.written_answer(blank) for blank in variant.blanks}
+    right = {str(blank): variant.written_answer(blank) for blank in variant.blanks}
     for tensor in {blank.tensor for blank in variant.blanks}:
-        sides = [variant.box(blank) for blank in variant.blanks if blank.tensor == tensor]
+        sides = [str(blank) for blank in variant.blanks if blank.tensor == tensor]
         for box, other in pairwise(sides):
             mismatch = grade(variant, {**right, box: right[other], other: right[box]}).first_mismatch
             if mismatch is None or " · " in mismatch.message:  # a product of sides that are merged
@@ -91,9 +91,9 @@ ADDED = [
 @pytest.mark.parametrize("variant", ADDED, ids=lambda variant: variant.worksheet.key)
 def test_without_the_projection_back_the_output_cannot_be_added(variant: Variant) -> None:
     left, right = Blank("input", "columns"), Blank("output", "columns")
-    answers = {variant.box(blank): variant.written_answer(blank) for blank in variant.blanks}
+    answers = {str(blank): variant.written_answer(blank) for blank in variant.blanks}
     wrong = "d/h" if variant.worksheet.answers == "letters" else str(mixed(variant))
-    report = grade(variant, answers | {variant.box(right): wrong})
+    report = grade(variant, answers | {str(right): wrong})
     assert report.first_mismatch is not None
     mismatch = report.first_mismatch
     assert (mismatch.at, mismatch.left, mismatch.right) == ("output", left, right)
@@ -126,9 +126,9 @@ def test_a_sum_that_breaks_is_said_by_what_is_added() -> None:
     for variant, result, right in [(sheet, *each) for sheet in of_every_model() for each in sums(sheet)]:
         side = Blank(right, "columns")
         letters = variant.worksheet.answers == "letters"
-        answers = {variant.box(blank): variant.written_answer(blank) for blank in variant.blanks}
+        answers = {str(blank): variant.written_answer(blank) for blank in variant.blanks}
         wrong = "7*d" if letters else str(7 * variant.answer(side))
-        mismatch = grade(variant, answers | {variant.box(side): wrong}).first_mismatch
+        mismatch = grade(variant, answers | {str(side): wrong}).first_mismatch
         assert mismatch is not None
         if mismatch.at != result:  # a product that makes the summand breaks first
             continue
@@ -157,7 +157,7 @@ def test_no_key_has_a_break(library: Library, key: str) -> None:
 @given(st.data())
 def test_the_break_is_computed_from_what_was_typed_alone(data: st.DataObject) -> None:
     variant = data.draw(st.sampled_from(OF_ANY_LENGTH))
-    boxes = {variant.box(blank): st.integers(1, 3) for blank in variant.blanks}
+    boxes = {str(blank): st.integers(1, 3) for blank in variant.blanks}
     answers = data.draw(st.fixed_dictionaries({}, optional=boxes))
     mismatch = first_mismatch(variant, answers)
     assert first_mismatch(LIBRARY.variant(variant.worksheet.key, tokens=64), answers) == mismatch

@@ -23,11 +23,11 @@ from app.topics.requirements import TopicError
 from tests.helpers.answer_keys import LLAMA
 from tests.helpers.shipped import LIBRARY
 
-# In numbers, with tokens as rows; letters and tokens as columns are in tests/sheets/test_symbols.py.
+# In numbers; letters are in tests/sheets/test_symbols.py.
 SHEETS = [
     v
     for v in map(LIBRARY.variant, LIBRARY.worksheets)
-    if (v.worksheet.answers, v.worksheet.tokens_are) == ("numbers", "rows")
+    if v.worksheet.answers == "numbers"
     and not v.problem.case  # whose questions are no numbers, and are tested with their topic
 ]
 
@@ -110,7 +110,7 @@ def test_a_mistake_made_again_beside_a_right_answer_is_called_that(library: Libr
     report = marked(variant, LLAMA | wrong)
     assert repeated(report) == {"keys.rows": "queries.rows", "values.rows": "queries.rows"}
     assert all("“Queries”" in report.marks[blank].message for blank in report.marks if str(blank) in repeated(report))
-    assert report.as_json(variant)["marks"]["keys.rows"]["repeats"] == "queries.rows"  # type: ignore[index]
+    assert report.as_json()["marks"]["keys.rows"]["repeats"] == "queries.rows"  # type: ignore[index]
 
 
 def test_keys_and_values_of_the_wrong_text_are_one_mistake(library: Library) -> None:

@@ -40,7 +40,7 @@ def test_one_off_is_wrong_in_every_box(library: Library, sheet: str) -> None:
 def test_a_count_of_zero_is_wrong_and_never_unreadable(worksheet: str) -> None:
     variant = LIBRARY.variant(worksheet)
     counts = [blank for blank in variant.blanks if blank.field == "count"]
-    right = {variant.box(blank): variant.written_answer(blank) for blank in variant.blanks}
+    right = {str(blank): variant.written_answer(blank) for blank in variant.blanks}
     for zeros in ([each] for each in counts) if len(counts) < 2 else (counts, *([each] for each in counts)):
         answers = right | {str(blank): "0" for blank in zeros}
         report = grade(variant, answers)
@@ -105,7 +105,7 @@ def test_a_box_that_is_not_on_the_sheet_is_refused(library: Library, box: str) -
 
 def test_the_report_as_json_has_the_promised_shape(library: Library) -> None:
     variant = library.variant("llama-7b")
-    report = grade(variant, {"queries.rows": "100", "queries.columns": "4096"}).as_json(variant)
+    report = grade(variant, {"queries.rows": "100", "queries.columns": "4096"}).as_json()
     assert set(report) == {"score", "out_of", "marks", "mistakes", "first_mismatch", "diagnosis"}
     assert (report["score"], report["out_of"], report["first_mismatch"]) == (1, 14, None)
     marks = report["marks"]
@@ -190,7 +190,7 @@ def test_whatever_an_author_sets_the_own_key_is_all_right(seed: int) -> None:
     library = replace(LIBRARY, worksheets={"mine": worksheet})
     assume(not library.refusal("mine", worksheet.model))  # letters, for answers that symbols cannot say
     variant = library.variant("mine")
-    report = grade(variant, {variant.box(blank): variant.written_answer(blank) for blank in variant.blanks})
+    report = grade(variant, {str(blank): variant.written_answer(blank) for blank in variant.blanks})
     assert report.complete
     assert report.score == report.out_of == variant.best_score > 0
     assert (report.diagnosis, report.first_mismatch) == (None, None)

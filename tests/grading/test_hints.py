@@ -25,10 +25,10 @@ from app.shapes.table import MATRIX_FIELDS, Blank, Joint, OneOf, symbol_fields
 from app.sheets.library import Library
 from app.sheets.reasons import row_reason, small_case
 from app.sheets.variant import Variant
-from app.sheets.worksheet import Answers, TokensAre
+from app.sheets.worksheet import Answers
 from app.topics.problem import problem_for
 from app.topics.requirements import TopicError
-from simulation.misconception_students import FilledSheet, misconception_sheets, with_tokens_as_rows
+from simulation.misconception_students import FilledSheet, misconception_sheets
 from tests.helpers.answer_keys import LLAMA
 from tests.helpers.own_sheets import own_sheet
 from tests.helpers.shipped import FIRST_OF_TOPIC, LIBRARY, MODELS, UNLIKE_MODELS
@@ -53,7 +53,7 @@ LETTERS = {
 
 def texts(variant: Variant, boxes: FilledSheet) -> dict[str, str]:
     """A sheet as its student writes it: transposed if its tokens are columns, in letters if those are asked."""
-    on_sheet = {variant.box(blank): boxes[str(blank)] for blank in variant.blanks if str(blank) in boxes}
+    on_sheet = {str(blank): boxes[str(blank)] for blank in variant.blanks if str(blank) in boxes}
     if variant.worksheet.answers == "numbers":
         return {box: str(n) for box, n in on_sheet.items()}
     return {box: in_letters(variant, variant.blanks_by_name[box], n) for box, n in on_sheet.items()}
@@ -68,15 +68,11 @@ def in_letters(variant: Variant, blank: Blank, size: int) -> str:
     return f"{size}/{variant.architecture.d}*{variant.notation.symbol('d')}"
 
 
-def has_tokens_as_columns(variant: Variant) -> bool:
-    return variant.worksheet.tokens_are == "columns"
-
-
 def misconception_reports(variant: Variant) -> Iterator[tuple[str, Report]]:
     """Each misconception that shows on the sheet, with the report on the sheet it fills in: by hand, then by the
     catalogue.
     """
-    for key, boxes in misconception_sheets(with_tokens_as_rows(variant)):
+    for key, boxes in misconception_sheets(variant):
         yield key, grade(variant, texts(variant, boxes))
     for expectation in expectations(variant.problem):
         boxes = {str(blank): size for blank, size in {**variant.problem.answers, **expectation.wrong_answers}.items()}
@@ -138,7 +134,7 @@ def test_what_tells_is_found(library: Library) -> None:
     assert tells(library.variant("letters-llama-7b"), "It is as wide as d.")
 
 
-def sheets_of(topic: str, models: Iterable[str], answers: Answers, tokens_are: TokensAre) -> Iterator[Variant]:
+def sheets_of(topic: str, models: Iterable[str], answers: Answers) -> Iterator[Variant]:
     """The sheet with every row of a topic, for each of the models that have it."""
     worksheet = FIRST_OF_TOPIC[topic]
     named = LIBRARY.wording.topics[topic].rows
@@ -146,14 +142,14 @@ def sheets_of(topic: str, models: Iterable[str], answers: Answers, tokens_are: T
         if LIBRARY.refusal(worksheet.key, model) is None:
             shipped = LIBRARY.variant(worksheet.key, model)
             rows = tuple(key for key in shipped.table.askable if key in named)
-            changed = replace(worksheet, rows=rows, tokens_are=tokens_are, answers=answers)
+            changed = replace(worksheet, rows=rows, answers=answers)
             yield replace(shipped, worksheet=changed)
 
 
 def every_relation() -> Iterator[tuple[Variant, Blank, str]]:
-    """How the number in a box comes about, for every box of every topic, model, direction of tokens and notation."""
-    for topic, tokens_are, answers in product(FIRST_OF_TOPIC, get_args(TokensAre), get_args(Answers)):
-        for variant in sheets_of(topic, MODELS, answers, tokens_are):
+    """How the number in a box comes about, for every box of every topic, model and notation."""
+    for topic, answers in product(FIRST_OF_TOPIC, get_args(Answers)):
+        for variant in sheets_of(topic, MODELS, answers):
             writer = HintWriter(variant, Report({}))
             yield from ((variant, blank, writer.relation_sentence(blank)) for blank in variant.blanks)
 
@@ -181,7 +177,7 @@ def facts(message: str) -> set[str]:
     "models", [FEW_MODELS, pytest.param(UNLIKE_MODELS, marks=pytest.mark.slow)], ids=["few", "all"]
 )
 def test_no_hint_on_a_box_repeats_another(topic: str, answers: Answers, models: Collection[str]) -> None:
-    for variant in sheets_of(topic, models, answers, "rows"):
+    for variant in sheets_of(topic, models, answers):
         writer = HintWriter(variant, grade(variant, {}))
         for blank in variant.blanks:
             messages = [writer.box_hint(blank, (blank,), level).message for level in HINT_LEVELS]
@@ -310,7 +306,6 @@ ROWS = [box for box, size in LLAMA.items() if size == 100]
         ("llama-7b", {"input.columns": 777}),
         ("decode-gpt2", {f"{box}.{field}": 85 for box, field in
                          [("keys", "rows"), ("values", "rows"), ("scores", "columns"), ("weights", "columns")]}),
-        ("columns-qwen3-0.6b", {"queries.rows": 64, "keys.rows": 64}),
         ("cross-bart-base", {"input.rows": 26}),
     ],
 )  # fmt: skip
@@ -335,7 +330,6 @@ def test_no_hint_asks_to_compare_boxes_that_agree_already(sheet: str, wrong: dic
         ("cross-bart-base", "input.rows", "number of decoder tokens"),
         ("cross-bart-base", "encoded.rows", "number of encoder tokens"),
         ("letters-llama-7b", "queries.columns", "head dimension"),
-        ("columns-qwen3-0.6b", "queries.rows", "head dimension"),
         ("walk-gpt2", "logits.columns", "size of the vocabulary"),
         ("costs-llama-7b", "scores_flops.count", "head dimension"),
         ("layer-mistral-7b", "keys.columns", "key/value heads"),
@@ -346,7 +340,7 @@ def test_a_size_that_no_other_row_decides_is_pointed_to_the_description(sheet: s
     report = grade(variant, {box: "d*d" if variant.worksheet.answers == "letters" else "7777"})
     hint = write_hint(variant, report, 2)
     assert hint is not None
-    assert (size in hint.message, list(map(variant.box, hint.blanks))) == (True, [box])
+    assert (size in hint.message, list(map(str, hint.blanks))) == (True, [box])
 
 
 def test_no_second_hint_is_a_tautology_or_only_names_what_is_counted() -> None:
@@ -390,14 +384,6 @@ def test_a_right_and_an_empty_sheet_get_no_hint(library: Library) -> None:
     variant = library.variant("llama-7b")
     for answers in ({box: str(n) for box, n in LLAMA.items()}, {}, {"input.rows": "some"}):
         assert [write_hint(variant, grade(variant, answers), level) for level in HINT_LEVELS] == [None, None, None]
-
-
-def test_on_a_sheet_with_tokens_as_columns_the_other_convention_is_the_other_one(library: Library) -> None:
-    variant = library.variant("columns-qwen3-0.6b")
-    report = dict(misconception_reports(variant))["columns-are-tokens"]
-    assert report.diagnosis is not None
-    assert report.diagnosis.message.endswith("each token is a column.")
-    assert "one column is" in hinted(variant, report)[1].message
 
 
 def all_sheets() -> Iterator[Variant]:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from app.grading.grade import Report, grade
 from app.grading.mistakes import find_mistakes
 from app.sheets.variant import Variant
-from simulation.misconception_students import misconception_sheets, with_tokens_as_rows
+from simulation.misconception_students import misconception_sheets
 from tests.helpers.shipped import LIBRARY
 from tests.helpers.slow import one_in
 
@@ -86,7 +86,7 @@ def test_the_page_says_what_was_lost_and_why() -> None:
 
 @pytest.mark.parametrize("worksheet", one_in(3, IN_NUMBERS))
 def test_any_misconception_costs_one_box_and_correcting_one_costs_nothing(worksheet: str) -> None:
-    variant = with_tokens_as_rows(LIBRARY.variant(worksheet))
+    variant = LIBRARY.variant(worksheet)
     right, chance = dict(variant.key), random.Random(worksheet)  # noqa: S311 - a simulated student
     for key, sheet in misconception_sheets(variant):
         assert lost_boxes(variant, sheet) == 1, key
@@ -95,7 +95,7 @@ def test_any_misconception_costs_one_box_and_correcting_one_costs_nothing(worksh
 
 @pytest.mark.parametrize("worksheet", one_in(3, IN_NUMBERS))
 def test_correcting_one_of_two_misconceptions_costs_nothing(worksheet: str) -> None:
-    variant = with_tokens_as_rows(LIBRARY.variant(worksheet))
+    variant = LIBRARY.variant(worksheet)
     right, chance = dict(variant.key), random.Random(worksheet)  # noqa: S311 - a simulated student
     sheets = [sheet for _key, sheet in misconception_sheets(variant)]
     for _ in range(10):
@@ -120,7 +120,7 @@ def losses_while_correcting(
 
 @pytest.mark.parametrize("worksheet", one_in(3, IN_NUMBERS))
 def test_guesses_earn_nothing_by_following(worksheet: str) -> None:
-    variant = with_tokens_as_rows(LIBRARY.variant(worksheet))
+    variant = LIBRARY.variant(worksheet)
     right, chance = dict(variant.key), random.Random(worksheet)  # noqa: S311 - a simulated student
     numbers = sorted(set(right.values()))
     for _ in range(8):

@@ -19,14 +19,14 @@ from app.handout.sheet_plan import HandoutSheet
 from app.handout.typst_renderer import TypstRenderer
 from app.sheets.notation import NOTATIONS, NotationKey
 from app.sheets.variant import Variant
-from app.sheets.worksheet import Answers, TokensAre
+from app.sheets.worksheet import Answers
 from app.topics.find_the_bug import NO_WORD
 from app.web.shared.sheet_view import RowView, row_views
 from tests.helpers.shipped import LIBRARY, UNLIKE_MODELS
 from tests.helpers.slow import one_in
 
-FORMS = tuple(product(NOTATIONS, get_args(TokensAre), get_args(Answers)))
-PRINTED_PER_FORM = 8  # sheets in each notation, convention and kind of answers
+FORMS = tuple(product(NOTATIONS, get_args(Answers)))
+PRINTED_PER_FORM = 8  # sheets in each notation and kind of answers
 WORKSHEETS_BY_ROWS = sorted(LIBRARY.worksheets.values(), key=lambda worksheet: len(worksheet.rows))
 LONGEST = {worksheet.topic: worksheet.key for worksheet in WORKSHEETS_BY_ROWS}  # of each topic
 
@@ -36,9 +36,9 @@ def sheets(worksheet: str) -> list[Variant]:
     return [LIBRARY.variant(worksheet, model) for model in UNLIKE_MODELS if LIBRARY.refusal(worksheet, model) is None]
 
 
-def in_form(variant: Variant, notation: NotationKey, tokens_are: TokensAre, answers: Answers) -> Variant | None:
-    """The same sheet in another notation and convention, answered in numbers or letters; None where that is refused."""
-    worksheet = replace(variant.worksheet, notation=notation, tokens_are=tokens_are, answers=answers)
+def in_form(variant: Variant, notation: NotationKey, answers: Answers) -> Variant | None:
+    """The same sheet in another notation, answered in numbers or letters; None where that is refused."""
+    worksheet = replace(variant.worksheet, notation=notation, answers=answers)
     changed = replace(LIBRARY, worksheets={worksheet.key: worksheet})
     return None if changed.refusal(worksheet.key, variant.model.key) else replace(variant, worksheet=worksheet)
 
@@ -123,7 +123,7 @@ def test_the_answers_printed_in_the_key_are_correct_when_typed() -> None:
                 texts[-1] += on_page.pop(0)
             texts += on_page
         for variant in variants:
-            answers = {variant.box(blank): texts.pop(0) for blank in variant.blanks}
+            answers = {str(blank): texts.pop(0) for blank in variant.blanks}
             marks = grade(variant, answers).marks
             wrong = [(answers[str(blank)], mark) for blank, mark in marks.items() if mark.kind != "right"]
             assert not wrong, (variant.worksheet.key, variant.model.key, form, wrong[0])

@@ -11,7 +11,7 @@ from fastapi import FastAPI
 from app.classes.student_sheet import freeze, stored_marks, student_sheet
 from app.grading.grade import grade
 from app.store import Attempt, Policies, Student
-from tests.helpers.anonymous_tickets import close_and_mix
+from tests.helpers.closed_activity import close_activity
 from tests.helpers.html_page import Page
 from tests.helpers.school import Classroom
 from tests.helpers.stored_class import record
@@ -23,11 +23,11 @@ class MarkedClassroom(Classroom):
     """A classroom whose students hand in sheets that are stored with their marks, without a page between."""
 
     def freeze_mistaken_sheet(self) -> None:
-        """Make the sheet stand as if it had been frozen with tokens as columns by mistake, and with a row too many."""
+        """Make the sheet stand as if it had been frozen in letters by mistake, and with a row too many."""
         content = freeze(self.school.library, ("llama-7b",), None)
         [item] = content.items
         asked = [*item.worksheet["rows"], "context"]
-        mistaken = replace(item, worksheet={**item.worksheet, "tokens_are": "columns", "rows": asked})
+        mistaken = replace(item, worksheet={**item.worksheet, "answers": "letters", "rows": asked})
         self.store.activities.revise(self.activity, replace(content, items=(mistaken,)))
 
     def hand_in(self, student: Student, answers: Mapping[str, str], number: int = 0) -> Attempt:
@@ -72,8 +72,7 @@ def classroom_with_tickets(app: FastAPI, *, anonymous: bool) -> MarkedClassroom:
     for name, text in (("Kim", "Why √d?"), ("Lou", "The output PROJECTION"), ("Mo", "a rude word")):
         answers = {"muddiest": text, "curious": f"{name} is curious"} if name == "Mo" else {"muddiest": text}
         exit_tickets, student = classroom.store.exit_tickets, classroom.student(name)
-        form_id = f"{name} {next(_numbers)}"
-        exit_tickets.hand_in(classroom.activity.id, student.id, form_id, answers, anonymous=anonymous)
+        exit_tickets.hand_in(classroom.activity.id, student.id, answers, anonymous=anonymous)
     if anonymous:  # so few are shown once the activity is closed
-        close_and_mix(classroom.store, classroom.activity)
+        classroom.activity = close_activity(classroom.store, classroom.activity)
     return classroom

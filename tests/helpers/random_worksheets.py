@@ -6,7 +6,7 @@ from random import Random
 from typing import Any
 
 from app.models.architecture import TokensError
-from app.shapes.table import MATRIX_FIELDS, symbol_fields
+from app.shapes.table import symbol_fields
 from app.sheets.authoring.worksheet_settings import check_settings, possible_rows
 from app.sheets.library import Library
 from app.sheets.notation import NOTATIONS
@@ -39,7 +39,6 @@ def random_settings(library: Library, seed: int) -> dict[str, Any]:
     optional |= {
         "notation": random.choice(list(NOTATIONS)),
         "answers": random.choice(("numbers", "letters")),
-        "tokens_are": "rows" if table.tokens_are_rows else random.choice(MATRIX_FIELDS),
         "follow_share": random.choice((0, 0.25, 1)),
         "tolerance": random.choice((0.01, 0.1)),
         "models": [settings["model"]],

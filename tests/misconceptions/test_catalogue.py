@@ -17,7 +17,7 @@ from app.grading.follow_through import follow_through
 from app.grading.grade import grade
 from app.misconceptions.catalogue import MISCONCEPTIONS, by_number
 from app.misconceptions.diagnosis import Diagnosis, diagnose
-from app.misconceptions.groups import back, costs, mask, scores
+from app.misconceptions.groups import costs, mask, scores, tokens
 from app.misconceptions.misconception import CatalogueError, Misconception, Prediction
 from app.misconceptions.predictions import cannot_tell_apart, expectations, wrong_expression
 from app.models.architecture import TokensError
@@ -36,12 +36,8 @@ from tests.helpers.families_cases import CASES, Case
 from tests.helpers.shipped import FIRST_OF_TOPIC, LIBRARY, MODELS
 from tests.helpers.slow import one_in
 
-# In numbers, with tokens as rows; letters and tokens as columns are in tests/sheets/test_symbols.py.
-SHEETS = [
-    v
-    for v in map(LIBRARY.variant, LIBRARY.worksheets)
-    if (v.worksheet.answers, v.worksheet.tokens_are) == ("numbers", "rows")
-]
+# In numbers; letters are in tests/sheets/test_symbols.py.
+SHEETS = [v for v in map(LIBRARY.variant, LIBRARY.worksheets) if v.worksheet.answers == "numbers"]
 ON_EACH_SHEET = pytest.mark.parametrize("sheet", one_in(8, SHEETS), ids=lambda sheet: sheet.worksheet.key)
 SEEDS = 200
 
@@ -100,9 +96,9 @@ def test_a_formula_that_cannot_be_read_is_an_error_that_names_it(formula: str) -
     [
         (scores, '{"under_root.count": "d"}', '{"under_root.count": "D"}', "scale-by-model-width"),
         (scores, '{"under_root.count": "d"}', '{"under_root.count": "d+"}', "scale-by-model-width"),
-        (mask, '{"mask.rows": "1"}', '{"mask.row": "1"}', "mask-per-token"),
-        (back, 'transposed=("W_O",)', 'transposed=("W_0",)', "output-like-the-others"),
-        (costs, 'on("growth", each("4"', 'on("growths", each("4"', "everything-quadratic"),
+        (mask, '{"masked.count": "8"}', '{"masked.counts": "8"}', "half-of-all-masked"),
+        (tokens, 'Prediction(transposed=("keys",))', 'Prediction(transposed=("key",))', "keys-already-transposed"),
+        (costs, '"growth model-costs"', '"growths model-costs"', "decoding-costs-a-prefill"),
     ],
 )
 def test_a_group_is_not_imported_with_a_typo(group: ModuleType, right: str, typo: str, key: str) -> None:
@@ -281,7 +277,7 @@ def test_random_numbers_of_the_sheet_are_rarely_diagnosed(sheet: Variant) -> Non
 def test_two_misconceptions_are_both_named(sheet: Variant) -> None:
     true, kept = right_sheet(sheet), 0
     made = [(key, {box: n for box, n in boxes.items() if n != true[box]}) for key, boxes in told_apart(sheet)]
-    pairs = [(a, b) for at, a in enumerate(made) for b in made[at + 1 :] if not a[1].keys() & b[1].keys()]
+    pairs = [(a, b) for a, b in combinations(made, 2) if a[0] != b[0] and not a[1].keys() & b[1].keys()]
     for (one, first), (other, second) in pairs:
         found = diagnosed(sheet, {**true, **first, **second})
         kept += found is not None and {found.key, *found.also} == {one, other}
@@ -345,15 +341,15 @@ def test_the_formula_of_a_student_who_leaves_out_the_embedding_dimension(library
 
 def test_what_a_model_lacks_is_not_called_hidden(library: Library) -> None:
     assert cannot_tell_apart(library.variant("llama-7b").problem) == ()
-    grouped = {e.misconception for e in expectations(library.variant("columns-qwen3-0.6b").problem)}
+    grouped = {e.misconception for e in expectations(library.variant("llama-7b", "qwen3-0.6b").problem)}
     assert {"all-kv-heads-in-one", "width-always-divided", "layer-for-one-head"} <= grouped
     plain = {e.misconception for e in expectations(library.variant("llama-7b").problem)}
     assert not plain & {"all-kv-heads-in-one", "width-always-divided", "layer-for-one-head", "wider-kv-heads"}
 
 
 @ON_EACH_SHEET
-def test_each_sheet_tells_at_least_four_misconceptions_apart(sheet: Variant) -> None:
-    assert sheet.worksheet.bug or len({key for key, _ in told_apart(sheet)}) >= 4
+def test_each_sheet_tells_at_least_two_misconceptions_apart(sheet: Variant) -> None:
+    assert sheet.worksheet.bug or len({key for key, _ in told_apart(sheet)}) >= 2
 
 
 def test_a_right_answer_is_not_explained_away(library: Library) -> None:
@@ -381,9 +377,9 @@ def test_swapped_rows_and_columns_are_named_as_the_other_convention(library: Lib
         ({"input": (4096, 100)}, None),
         ({"values": (128, 100), "input": (100, 4096)}, None),
         ({"input": (4096, 100), "scores": (100, 100), "weights": (100, 100)}, None),  # squares have no orientation
-        ({"input": (4096, 100), "queries": (100, 128), "keys": (100, 128)}, "one-matrix-transposed"),
+        ({"input": (4096, 100), "queries": (100, 128), "keys": (100, 128)}, "mixed-orientations"),
         ({"input": (4096, 100), "queries": (128, 100)}, "columns-are-tokens"),
-        ({"values": (128, 100), "queries": (128, 100), "input": (100, 4096)}, "projections-transposed"),
+        ({"values": (128, 100), "queries": (128, 100), "input": (100, 4096)}, "mixed-orientations"),
         ({"keys": (128, 100)}, "keys-already-transposed"),  # compares with no other matrix
     ],
 )
@@ -399,7 +395,7 @@ def test_the_diagnosis_as_json(library: Library) -> None:
     """Key, sentence, boxes in the order of the sheet, and further misconceptions."""
     wrong = {"queries.columns": 4096, "keys.columns": 4096, "values.columns": 4096, "weights.columns": 1}
     variant = library.variant("llama-7b")
-    found = grade(variant, {box: str(n) for box, n in (LLAMA | wrong).items()}).as_json(variant)
+    found = grade(variant, {box: str(n) for box, n in (LLAMA | wrong).items()}).as_json()
     assert found["diagnosis"] == {
         "key": "head-as-wide-as-model",
         "message": library.wording.misconception("head-as-wide-as-model", "nudge"),

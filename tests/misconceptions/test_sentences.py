@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -10,10 +9,8 @@ from dataclasses import replace
 import pytest
 
 from app.misconceptions.predictions import expectations
-from app.models.read_config import build_architecture
 from app.sheets.variant import Variant
 from app.sheets.wording import MisconceptionText
-from app.topics.problem import problem_for
 from app.topics.registry import TOPICS
 from tests.helpers.shipped import FIRST_OF_TOPIC, LIBRARY, MODELS
 
@@ -81,12 +78,3 @@ def test_a_hidden_head_dimension_is_not_looked_for_in_the_description() -> None:
         if sizes["d"] == sizes["H"] * sizes["d_h"] and any(fact.part == "head-dimension" for fact in facts):
             hiding = replace(variant, worksheet=replace(variant.worksheet, hidden_facts=("head-dimension",)))
             assert [each for each in sentences(hiding) if re.search(pattern, each[1])] == []
-
-
-@pytest.mark.parametrize(("latent", "heads", "is_true"), [(512, 16, True), (64, 16, False), (512, 2, False)])
-def test_latents_are_called_long_only_where_they_are(latent: int, heads: int, is_true: bool) -> None:
-    config = json.loads(LIBRARY.model("deepseek-v2-lite").config)
-    config |= {"kv_lora_rank": latent, "num_attention_heads": heads, "num_key_value_heads": heads}
-    problem = problem_for("model-costs", build_architecture(config, "a model"), ("decode_flops",), 2000)
-    said = "keys-in-a-latent-cache" in {expected.misconception for expected in expectations(problem)}
-    assert said == is_true

@@ -8,7 +8,6 @@ import pytest
 
 from app.grading.grade import grade
 from app.misconceptions.predictions import expectations
-from simulation.misconception_students import with_tokens_as_rows
 from simulation.simulated_sheets import (
     ALONE,
     BOTH,
@@ -106,7 +105,7 @@ def test_who_holds_another_misconception_in_the_other_convention_turns_it_too() 
 
 @ON_EACH_WORKSHEET
 def test_one_matrix_with_its_sides_swapped_is_not_the_other_convention(worksheet: str) -> None:
-    sheet = SimulatedSheet(with_tokens_as_rows(LIBRARY.variant(worksheet)))
+    sheet = SimulatedSheet(LIBRARY.variant(worksheet))
     for tensor in {box.partition(".")[0] for box in sheet.right if box.endswith(".rows")}:
         swapped = transposed(sheet.right, (f"{tensor}.",))
         assert "columns-are-tokens" not in sheet.diagnosed_keys(swapped)

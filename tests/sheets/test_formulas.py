@@ -52,8 +52,6 @@ def test_no_brace_and_no_key_is_left_in_a_formula(library: Library) -> None:
         ("walk-gpt2", "logits", "Y' · W_out"),
         ("letters-llama-7b", "queries", "E · W'_Q"),
         ("letters-llama-7b", "weights", "softmax(S/√d_h + mask), row by row"),
-        ("columns-qwen3-0.6b", "scores", "Kᵀ · Q"),
-        ("columns-qwen3-0.6b", "queries", "W'_Q · E"),
         ("cross-bart-base", "keys", "E · W_K"),
         ("costs-llama-7b", "scores_flops", "2 · N · N · d_head, for each of H heads"),
     ],
@@ -84,13 +82,6 @@ def test_t5_does_not_scale_its_scores_and_adds_a_position_bias_in_self_attention
     own = write_formula(library.variant("bidirectional-t5-small"), "weights")
     cross = write_formula(library.variant("cross-t5-small"), "weights")
     assert (own, cross) == ("softmax(S + position bias), row by row", "softmax(S), row by row")
-
-
-def test_with_tokens_as_columns_blocks_are_beside_each_other_and_words_say_column(library: Library) -> None:
-    variant = library.variant("decode-gpt2")
-    columns = replace(variant, worksheet=replace(variant.worksheet, tokens_are="columns"))
-    assert written(variant)["keys"] == "[K'; k], the new row appended"
-    assert written(columns)["keys"] == "[K', k], the new column appended"
 
 
 def test_a_given_matrix_has_no_formula_and_symbols_are_told_from_words(library: Library) -> None:

@@ -28,7 +28,7 @@ def kinds(variant: Variant, box: str, *texts: str) -> list[str]:
 def test_the_notations_letters_win_over_a_models_own(library: Library) -> None:
     variant = library.variant("letters-llama-7b", "bert-base")
     assert mark_of(variant, "input.rows", "T").kind == "right"
-    right = {variant.box(blank): variant.notation.write(variant.expression(blank)) for blank in variant.blanks}
+    right = {str(blank): variant.notation.write(variant.expression(blank)) for blank in variant.blanks}
     assert grade(variant, right).complete
 
 
@@ -46,7 +46,6 @@ def test_two_widths_have_two_names_only_where_they_differ(library: Library) -> N
     names = {
         "classic": ("d_k", "d_v", "d_head"),
         "lecture": ("d_h", "d_v", "d_h"),
-        "framework": ("qk_head_dim", "v_head_dim", "head_dim"),
     }
     sizes = {model: library.model(model).architecture.all_sizes for model in ("deepseek-v2-lite", "llama-7b")}
     for notation in NOTATIONS:

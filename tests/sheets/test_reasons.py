@@ -6,7 +6,6 @@ import math
 import re
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import get_args
 
 import pytest
 
@@ -16,7 +15,7 @@ from app.shapes.operation import Operation
 from app.shapes.table import Count, Tensor
 from app.sheets.reasons import row_reason
 from app.sheets.variant import Row, Variant
-from app.sheets.worksheet import Answers, Model, TokensAre, Worksheet, WorksheetError
+from app.sheets.worksheet import Answers, Model, Worksheet, WorksheetError
 from app.topics.registry import TOPICS, check_topic_tokens, possible_tokens, topic_for
 from app.topics.requirements import TopicError
 from tests.helpers.every_family import bug_shown, possible
@@ -25,7 +24,7 @@ from tests.helpers.shipped import LIBRARY, MODELS, UNLIKE_MODELS
 ON_MODELS = pytest.mark.parametrize("models", ["shipped", pytest.param("families", marks=pytest.mark.slow)])
 
 
-def sheets(topic: str, models: str, answers: Answers, tokens_are: TokensAre) -> Iterator[Variant]:
+def sheets(topic: str, models: str, answers: Answers) -> Iterator[Variant]:
     """A sheet with every row of the topic for each of the models: those shipped, or those of every family."""
     architectures = possible(topic) if models == "families" else (MODELS[key] for key in UNLIKE_MODELS)
     for architecture in architectures:
@@ -33,11 +32,8 @@ def sheets(topic: str, models: str, answers: Answers, tokens_are: TokensAre) -> 
         with suppress(TopicError, TokensError, WorksheetError):
             tokens = possible_tokens(topic, architecture, 60)
             table = topic_for(topic, architecture, tokens)
-            if tokens_are == "columns" and table.tokens_are_rows:  # which no worksheet may be
-                continue
             rows = tuple(key for key in table.askable if key in named)
-            worksheet = Worksheet("asked", "T", "model", topic, tokens, rows, answers=answers, tokens_are=tokens_are,
-                                  bug=bug_shown(table))  # fmt: skip
+            worksheet = Worksheet("asked", "T", "model", topic, tokens, rows, answers=answers, bug=bug_shown(table))
             model = Model("model", "The model", "", "", architecture, "{}")
             yield Variant(worksheet, model, check_topic_tokens(topic, architecture, tokens), LIBRARY.wording)
 
@@ -105,12 +101,11 @@ def check_in_numbers(variant: Variant, row: Row) -> None:
 @pytest.mark.parametrize("topic", TOPICS)
 def test_the_numbers_of_every_reason_are_those_of_the_answers(topic: str, models: str) -> None:
     seen = set()
-    for tokens_are in get_args(TokensAre):
-        for variant in sheets(topic, models, "numbers", tokens_are):
-            for row in variant.rows:
-                if not variant.is_question(row):  # those about a program are tested with its topic
-                    check_in_numbers(variant, row)
-                seen.add(row.key)
+    for variant in sheets(topic, models, "numbers"):
+        for row in variant.rows:
+            if not variant.is_question(row):  # those about a program are tested with its topic
+                check_in_numbers(variant, row)
+            seen.add(row.key)
     if TOPICS[topic].bugs:  # of the first bug alone, which has fewer shapes
         return
     assert seen == set(LIBRARY.wording.topics[topic].rows) or models == "families" or topic == "parameter-count"
@@ -119,7 +114,7 @@ def test_the_numbers_of_every_reason_are_those_of_the_answers(topic: str, models
 @ON_MODELS
 @pytest.mark.parametrize("topic", TOPICS)
 def test_on_a_sheet_in_symbols_every_reason_has_the_answers_in_symbols(topic: str, models: str) -> None:
-    for variant in sheets(topic, models, "letters", "rows"):
+    for variant in sheets(topic, models, "letters"):
         for row in variant.rows:
             text, working = row_reason(variant, row.key)
             if variant.is_question(row):

@@ -20,7 +20,7 @@ from app.shapes.table import MATRIX_FIELDS, Blank, BlankField
 from app.sheets.library import Library
 from app.sheets.notation import NOTATIONS, NotationKey
 from app.sheets.variant import Variant
-from app.sheets.worksheet import Answers, Model, TokensAre, Worksheet
+from app.sheets.worksheet import Answers, Model, Worksheet
 from app.topics.registry import TOPICS, topic_for
 from app.topics.requirements import TopicError
 from tests.helpers.every_family import bug_shown
@@ -381,20 +381,6 @@ def test_the_symbols_to_answer_in_are_listed(library: Library) -> None:
     architecture = library.model("mistral-7b").architecture
     variant = sheet(library, architecture, "attention-layer", 40, answers="letters")
     assert "h_kv\u00a0= number of key/value heads" in variant.text.task
-
-
-def test_where_each_token_is_a_column_a_matrix_stands_on_its_left(library: Library) -> None:
-    products: Mapping[TokensAre, tuple[str, str]] = {
-        "rows": ("x\u00a0·\u00a0W", "W\u00a0·\u00a0x"),
-        "columns": ("W\u00a0·\u00a0x", "x\u00a0·\u00a0W"),
-    }
-    for tokens_are, (product, other) in products.items():
-        task = replace(
-            library.variant("head-parameters-gpt2").text,
-            worksheet=replace(library.worksheet("head-parameters-gpt2"), tokens_are=tokens_are),
-        ).task
-        assert product in task
-        assert other not in task
 
 
 def test_every_symbol_of_an_answer_has_a_name(library: Library, every_sheet: tuple[Variant, ...]) -> None:

@@ -8,29 +8,25 @@ from dataclasses import replace
 from functools import cache
 
 import numpy as np
-import pytest
 
 from app.grading.grade import grade
 from app.shapes.table import Blank
 from app.sheets.steps import StepSentences, step_of
 from app.sheets.variant import Row, Variant
-from app.sheets.worksheet import Model, TokensAre
+from app.sheets.worksheet import Model
 from app.topics.registry import TOPICS
 from tests.helpers.every_family import TOKENS, possible
 from tests.helpers.shipped import LIBRARY
 
 SHEET = LIBRARY.worksheets["first-steps"]
 SHAPE = re.compile(r"([\d,]+)\u00a0×\u00a0([\d,]+)")
-ORIENTATIONS: tuple[TokensAre, ...] = ("rows", "columns")
 
 
 @cache
-def sheets(tokens_are: TokensAre) -> tuple[Variant, ...]:
+def sheets() -> tuple[Variant, ...]:
     """First steps of every family's models that they are true of."""
-    worksheet = replace(SHEET, tokens_are=tokens_are)
     return tuple(
-        Variant(worksheet, Model(a.family, a.name, "", "", a, ""), TOKENS, LIBRARY.wording)
-        for a in possible("first-steps")
+        Variant(SHEET, Model(a.family, a.name, "", "", a, ""), TOKENS, LIBRARY.wording) for a in possible("first-steps")
     )
 
 
@@ -49,28 +45,25 @@ def whole(text: str) -> int:
 def test_only_topics_in_steps_have_steps_and_these_for_all_that_is_asked() -> None:
     assert {key for key, topic in TOPICS.items() if topic.in_steps} == {"first-steps"}
     assert {key for key, words in LIBRARY.wording.topics.items() if words.steps} == {"first-steps"}
-    for variant in sheets("rows"):
+    for variant in sheets():
         a, keys = variant.architecture, [row.key for row, _ in steps(variant)]
         assert ("masked" in keys) <= a.causal
         assert ("under_root" in keys) == (a.score_scale.kind in ("inverse-sqrt", "yarn"))
         assert set(SHEET.rows) - {"masked", "under_root"} <= set(keys)
 
 
-@pytest.mark.parametrize("tokens_are", ORIENTATIONS)
-def test_no_question_states_a_shape_that_any_question_asks_for(tokens_are: TokensAre) -> None:
-    for variant in sheets(tokens_are):
-        asked = {tuple(variant.key[variant.box(blank)] for blank in row.blanks) for row in variant.rows}
+def test_no_question_states_a_shape_that_any_question_asks_for() -> None:
+    for variant in sheets():
+        asked = {tuple(variant.key[str(blank)] for blank in row.blanks) for row in variant.rows}
         for _row, step in steps(variant):
             stated = {tuple(map(whole, found)) for found in SHAPE.findall(step.question)}
             assert not asked & stated, (variant.architecture.name, step.question)
 
 
-@pytest.mark.parametrize("tokens_are", ORIENTATIONS)
-def test_every_product_of_a_question_has_the_shapes_that_are_stated(tokens_are: TokensAre) -> None:
-    for variant in sheets(tokens_are):
+def test_every_product_of_a_question_has_the_shapes_that_are_stated() -> None:
+    for variant in sheets():
         known, multiplied = dict[str, tuple[int, ...]](), list[str]()
-        few = (4, variant.sizes["d"])
-        known[variant.letters["input"]] = few if tokens_are == "rows" else few[::-1]
+        known[variant.letters["input"]] = (4, variant.sizes["d"])
         for row, step in steps(variant):
             for sentence in (step.question, step.reason):
                 for letter, rows, columns in re.findall(rf"(\w+)(?: \(|: | = [^:?]*: ){SHAPE.pattern}", sentence):
@@ -83,7 +76,7 @@ def test_every_product_of_a_question_has_the_shapes_that_are_stated(tokens_are: 
                 if row.key.startswith("all_"):  # its operands have the length of the input, which no shape states
                     continue
                 left, right = (np.zeros(known[factor]) for factor in factors)
-                truth = tuple(variant.key[variant.box(blank)] for blank in row.blanks)
+                truth = tuple(variant.key[str(blank)] for blank in row.blanks)
                 assert (left @ right).shape == truth, step.question
                 known[result] = truth
                 multiplied.append(row.key)
@@ -92,9 +85,8 @@ def test_every_product_of_a_question_has_the_shapes_that_are_stated(tokens_are: 
         assert multiplied == ["token_query", "token_score", "queries", "scores", "context", "output"]
 
 
-@pytest.mark.parametrize("tokens_are", ORIENTATIONS)
-def test_every_number_of_a_sentence_is_one_of_the_model(tokens_are: TokensAre) -> None:
-    for variant in sheets(tokens_are):
+def test_every_number_of_a_sentence_is_one_of_the_model() -> None:
+    for variant in sheets():
         sizes = {variant.sizes[symbol] for symbol in ("N", "d", "d_h", "d_v", "H")}
         for row, step in steps(variant):
             for sentence in (step.question, step.why, step.reason):
@@ -138,7 +130,7 @@ def test_an_untransposed_key_is_compared_by_what_the_product_needs() -> None:
 
 
 def test_weights_beside_a_sink_add_up_to_one_with_it_alone() -> None:
-    for variant in sheets("rows"):
+    for variant in sheets():
         step = step_of(variant, "weights")
         assert step
         assert ("add up to 1" in step.question) == (not variant.architecture.has_sinks)

@@ -65,10 +65,10 @@ def phrases_asked(wording: Wording) -> set[str]:
     """The names in braces in the formulas of all tables, and in phrases themselves, that are no tensor, count or
     size.
     """
-    names, phrases = set[str](), [*wording.phrases("rows").items(), *wording.phrases("columns").items()]
+    names, phrases = set[str](), wording.sheets["formulas"].items()
     for table in set[TensorTable]().union(*map(tables_of, TOPICS)):
         made = [tensor.made_by for tensor in table.tensors if tensor.made_by]
-        formulas = [operation.formula(tokens_as_columns=turned) for operation in made for turned in (False, True)]
+        formulas = [operation.formula() for operation in made]
         asked = {name for text in (*formulas, *(count.formula for count in table.counts)) for name in braces(text)}
         asked |= {name for key, text in phrases if key in asked for name in braces(text)}
         names |= asked - {"norm", *SYMBOLS, *table.by_key, *table.askable}
@@ -116,7 +116,6 @@ def known_keys(wording: Wording) -> Mapping[str, Collection[str]]:
             *(f"lm-head-tied-{biases}" for biases in range(2)), *(f"lm-head-untied-{biases}" for biases in range(3)),
         ],
         "parser: reason": (),  # of a CannotReadError, below
-        "sheet_text: sheet.tokens_are": ("rows", "columns"),
         "sheet_text: sentence_forms(self.problem)['cached'].items()": ("cached-window", "cached-some-windows"),
     }  # fmt: skip
     known["parameter_sentences: fact.key"] = constructed_keys("app.shapes.parameter_inventory", known, "Fact")
@@ -163,9 +162,8 @@ def unused_or_missing(wording: Wording) -> Iterator[str]:
         asked[section] |= set[str]().union(*(parts_asked(wording, topic, section) for topic in TOPICS))
         own = {key for topic in TOPICS for key in wording.topics[topic].model_dump()[section]}
         asked[section] -= own - wording.sheets[section].keys()
-    asked["formulas"] |= (phrases := phrases_asked(wording))
+    asked["formulas"] |= phrases_asked(wording)
     optional = {
-        "formulas-with-tokens-as-columns": phrases,
         **dict.fromkeys(("symbol-names", "stated-sizes"), SIZE_KEYS),
         "axis-names": set[str]().union(*map(sizes_asked, TOPICS)),
         "row-things": {key for topic in TOPICS for table in tables_of(topic) for key in table.by_key},
@@ -299,7 +297,7 @@ def test_a_sentence_that_is_missing_is_found(folder: Path) -> None:
         assert count == 1
         path.write_text(text, encoding="utf-8")
     gone |= {"costs.nudges.each.count", "costs.description.work", "decode-step.figures.new-token"}
-    optional = {"symbol-names", "stated-sizes", "formulas-with-tokens-as-columns", "axis-names", "row-things"}
+    optional = {"symbol-names", "stated-sizes", "axis-names", "row-things"}
     found = {*unused_or_missing(read_wording(folder, "en"))}
     assert {each for each in gone if each.partition(".")[0] not in optional} - found == set()
 

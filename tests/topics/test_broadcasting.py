@@ -73,7 +73,7 @@ def test_torch_does_what_the_sheet_says() -> None:
 
 def first_mismatch(variant: Variant, **wrong: str) -> str:
     """The message on the first sides that don't fit, with these texts in place of right ones; "" if all fit."""
-    texts = {variant.box(blank): str(variant.answer(blank)) for blank in variant.blanks}
+    texts = {str(blank): str(variant.answer(blank)) for blank in variant.blanks}
     mismatch = grade(
         variant, {**texts, **{name.replace("__", "."): text for name, text in wrong.items()}}
     ).first_mismatch

@@ -179,7 +179,7 @@ def test_hints_follow_the_procedure_and_tell_no_answer() -> None:
     for variant in sheets():
         right = right_texts(variant)
         for row in variant.rows:
-            wrong = {**right, **dict.fromkeys(map(variant.box, row.blanks), "")}
+            wrong = {**right, **dict.fromkeys(map(str, row.blanks), "")}
             for level in HINT_LEVELS:
                 hint = write_hint(variant, grade(variant, wrong), level)
                 assert hint
@@ -216,7 +216,7 @@ def test_that_nothing_is_wrong_can_always_be_chosen() -> None:
         assert NOTHING_WRONG in variant.table.reasons
 
 
-@pytest.mark.parametrize("changed", [{"topic": "single-head"}, {"tokens_are": "columns"}, {"bug": "no-such-bug"}])
+@pytest.mark.parametrize("changed", [{"topic": "single-head"}, {"bug": "no-such-bug"}])
 def test_what_a_worksheet_about_a_bug_cannot_be_is_refused(changed: Mapping[str, str]) -> None:
     settings = {**SHEET.settings, "answers": "numbers", **changed}
     worksheet, errors = check_settings("mine", settings, LIBRARY.models, LIBRARY.wording)

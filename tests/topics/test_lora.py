@@ -51,5 +51,5 @@ def test_an_update_of_another_shape_is_no_residual_connection() -> None:
 def test_the_trained_parameters_follow_from_the_matrices_as_typed() -> None:
     variant = LIBRARY.variant("lora-qwen3-0.6b")
     wrong = {"lora_A.count": "16384", "lora_B.count": "32768", "trained.count": "49152"}
-    marks = grade(variant, {**{variant.box(b): str(variant.answer(b)) for b in variant.blanks}, **wrong}).marks
+    marks = grade(variant, {**{str(b): str(variant.answer(b)) for b in variant.blanks}, **wrong}).marks
     assert str(marks[Blank("trained", "count")].kind) == "follows"

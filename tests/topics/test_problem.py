@@ -49,11 +49,3 @@ def test_a_problem_is_equal_to_itself_alone() -> None:
     assert first.answers == second.answers
     with pytest.raises(TopicError):
         problem_for("cross-attention", LLAMA, ("queries",), 100)
-
-
-@pytest.mark.parametrize("sheet", LIBRARY.worksheets)
-def test_a_sheet_with_tokens_as_columns_has_the_key_of_its_problem_transposed(sheet: str) -> None:
-    variant = LIBRARY.variant(sheet)
-    turn = variant.worksheet.tokens_are == "columns"
-    expected = {str(b.transposed if turn else b): number for b, number in variant.problem.answers.items()}
-    assert variant.key == expected

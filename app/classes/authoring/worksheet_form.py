@@ -43,7 +43,7 @@ T = TypeVar("T")
 LINE_FIELDS = (
     "title", "model", "topic", "bug", "bugs", "bug_caption", "bug_reason",
     "tokens", "tokens_from", "tokens_to", "decoder_tokens", "notation", "answers",
-    "tokens_are", "follow_share", "tolerance", "sentence", "checkpoint", "layer", "head",
+    "follow_share", "tolerance", "sentence", "checkpoint", "layer", "head",
 )  # fmt: skip
 BUG_FIELDS = ("bug", "bugs", "bug_caption", "bug_reason")
 MARKDOWN_FIELDS = ("introduction", "own_assumptions", "footnote")
@@ -186,7 +186,7 @@ def _with_missing(order: Sequence[str], possible: Sequence[str]) -> list[str]:
 def _settings(library: Library, texts: EditorTexts) -> dict[str, Any]:
     fields = texts.fields
     title = _short(fields["title"], "title") or automatic_title(library, fields["topic"], fields["model"])
-    settings: dict[str, Any] = {name: fields[name] for name in ("model", "topic", "notation", "answers", "tokens_are")}
+    settings: dict[str, Any] = {name: fields[name] for name in ("model", "topic", "notation", "answers")}
     settings["bug"] = bug_in(fields)
     if settings["bug"]:
         settings |= {name: fields[name] for name in BUG_FIELDS[1:]} | {"bugs": fields["bugs"] or "one"}
@@ -391,7 +391,7 @@ def texts_of_worksheet(library: Library, worksheet: Worksheet) -> EditorTexts:
         "sentence": worksheet.sentence,
         "checkpoint": worksheet.checkpoint,
         **{name: getattr(worksheet, name) for name in BUG_FIELDS},
-        **{name: getattr(worksheet, name) for name in ("model", "topic", "notation", "answers", "tokens_are")},
+        **{name: getattr(worksheet, name) for name in ("model", "topic", "notation", "answers")},
         **{name: getattr(worksheet, name) for name in MARKDOWN_FIELDS},
         **{name: "yes" if getattr(worksheet, name) else "" for name in SWITCHES},
     }

@@ -65,7 +65,7 @@ def make_library(library: Library, store: Store, content: Content) -> Library:
     is_as_today = (
         wording is library.wording
         and all(library.models.get(key) is model for key, model in models.items())
-        and all(library.worksheets.get(key) == sheet for key, sheet in worksheets.items())
+        and all(library.find_worksheet(key) == sheet for key, sheet in worksheets.items())
     )
     return library if is_as_today else Library(worksheets, {**library.models, **models}, wording)
 

@@ -81,11 +81,9 @@ class ProductLayout:
     @cached_property
     def cell(self) -> tuple[int, int]:
         """The row and column, from 0, of the cell that the visitor is asked for."""
-        order = -1 if self.product.tokens_are_columns else 1
-        asking, asked = (axis.cell_names for axis in (self.rows, self.columns)[::order])
+        asking, asked = self.rows.cell_names, self.columns.cell_names
         token = asking.index("France") if "France" in asking else min(3, len(asking) - 1)
-        cell = (token, min(1, len(asked) - 1))[::order]
-        return (cell[0], cell[1])
+        return token, min(1, len(asked) - 1)
 
     @property
     def in_letters(self) -> bool:
@@ -167,15 +165,9 @@ class ProductLayout:
         marks = list(
             self._body(self.product.result, columns, rows, "both" if how else "", letter, low=how in ("masked", "sums"))
         )
-        of_columns = how == "sums" and self.product.tokens_are_columns
-        of_rows = how == "sums" and not of_columns
-        row_sum = "<1" if self.has_sink else "1"
-        if of_columns:
-            marks.append(TextMark(columns.px + 8, rows.px + 20, "Σ", "axis other"))
-            marks += [TextMark(place, rows.px + 20, row_sum, "size other", "middle") for place, _name in columns.names]
-        else:
-            marks += _label(columns.px / 2, rows.px + 20, columns, "middle")
-        if of_rows:
+        marks += _label(columns.px / 2, rows.px + 20, columns, "middle")
+        if how == "sums":
+            row_sum = "<1" if self.has_sink else "1"
             marks.append(TextMark(columns.px + 8, -6, "Σ", "axis other"))
             marks += [TextMark(columns.px + 8, place + 4, row_sum, "size other") for place, _name in rows.names]
         else:
@@ -248,18 +240,15 @@ class ProductLayout:
 
     def hidden(self, is_hidden: Callable[[int, int], bool], text: str) -> Part:
         """What a mask hides of the result: named cells one by one, each with `text` in it, and an area in the rest."""
-        turned = self.product.tokens_are_columns
-        asked = self.rows if turned else self.columns
-        named, rest = len(self.columns.cell_names), asked.px - CELL_PX * len(asked.cell_names)
+        named = len(self.columns.cell_names)
+        side = CELL_PX * named
+        rest = self.columns.px - side
         marks = list[DrawnMark]()
         for row, column in product(range(len(self.rows.cell_names)), range(named)):
             if is_hidden(row, column):
                 marks.append(RectangleMark(CELL_PX * column, CELL_PX * row, CELL_PX, CELL_PX, "hides"))
                 marks.append(TextMark(CELL_PX * (column + 0.5), CELL_PX * (row + 0.5) + 3, text, "entry", "middle"))
-        side = CELL_PX * len(asked.cell_names)
-        if rest and turned and is_hidden(len(asked.cell_names), 0):
-            marks.append(PathMark(f"M0 {side:.1f}v{rest:.1f}h{side + rest:.1f}l{-rest:.1f} {-rest:.1f}z", "hides"))
-        elif rest and not turned and is_hidden(0, named):
+        if rest and is_hidden(0, named):
             marks.append(PathMark(f"M{side:.1f} 0h{rest:.1f}v{side + rest:.1f}l{-rest:.1f} {-rest:.1f}z", "hides"))
         return Part("hidden", tuple(marks), self.x, self.y)
 
@@ -283,8 +272,7 @@ class ProductLayout:
         if letter is None:
             letter = self.letter(tensor) + "ᵀ" * (tensor == self.product.transposed)
         if letter:
-            free = (0.7, 0.3) if self.product.tokens_are_columns else (0.3, 0.7)
-            place = free if low else (0.5, 0.5)
+            place = (0.3, 0.7) if low else (0.5, 0.5)
             x, y = (share * side for share, side in zip(place, (columns.px, rows.px), strict=True))
             yield TextMark(x, y, letter, "letter", "middle", is_symbol=True)
 

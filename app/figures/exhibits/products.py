@@ -12,7 +12,7 @@ from math import prod
 from app.algebra.expression import Expression
 from app.figures.typed_shapes import TypedShapes
 from app.shapes.operation import Matmul
-from app.shapes.table import MATRIX_FIELDS, Blank, BlankField, TensorTable, side_fields
+from app.shapes.table import MATRIX_FIELDS, Blank, TensorTable, side_fields
 from app.sheets.variant import Variant
 from app.translation import gettext as _
 
@@ -32,20 +32,18 @@ class Product:
     right: str
     transposed: str
     sliced: tuple[str, ...]
-    tokens_are_columns: bool = False
 
     @property
     def blanks(self) -> tuple[Blank, Blank, Blank, Blank]:
         """The left operand's rows and columns as it is multiplied, then those of the right one."""
         sides = []
         for key in (self.left, self.right):
-            turned = (key == self.transposed) != self.tokens_are_columns
-            fields: tuple[BlankField, BlankField] = ("columns", "rows") if turned else ("rows", "columns")
+            fields = MATRIX_FIELDS[::-1] if key == self.transposed else MATRIX_FIELDS
             sides += [Blank(key, field) for field in fields]
         return (sides[0], sides[1], sides[2], sides[3])
 
 
-def products_of(table: TensorTable, tokens_are: str = "rows") -> tuple[Product, ...]:
+def products_of(table: TensorTable) -> tuple[Product, ...]:
     """Every tensor of a table that is the product of two others, in the order of computation, with which operand is
     read transposed, as K in Q·Kᵀ.
     """
@@ -56,10 +54,8 @@ def products_of(table: TensorTable, tokens_are: str = "rows") -> tuple[Product, 
             left, right = made_by.operands
             keys = (left, right, tensor.key)
             with_slices = [key for key in keys if len(table[key].shape) > len(MATRIX_FIELDS) or made_by.is_by_head]
-            product = Product(tensor.key, left, right, right if made_by.is_transposed else "", tuple(with_slices))
-            if tokens_are == "columns":
-                product = replace(product, left=right, right=left, tokens_are_columns=True)
-            products.append(product)
+            transposed = right if made_by.is_transposed else ""
+            products.append(Product(tensor.key, left, right, transposed, tuple(with_slices)))
     return tuple(products)
 
 
@@ -105,8 +101,7 @@ def has_every_side(shapes: TypedShapes, product: Product) -> bool:
 def products_on(variant: Variant) -> tuple[Product, ...]:
     """The products of a sheet that can be shown once its boxes are right, in the order of computation."""
     shapes = TypedShapes.of(variant, variant.problem.answers, shows_mismatches=False).with_facts()
-    products = products_of(variant.table, variant.worksheet.tokens_are)
-    return tuple(product for product in products if has_every_side(shapes, product))
+    return tuple(product for product in products_of(variant.table) if has_every_side(shapes, product))
 
 
 def slices(shapes: TypedShapes, product: Product) -> tuple[str, int]:

@@ -157,8 +157,7 @@ class _ProductFrames:
 
     def _question(self, row: str, column: str) -> str:
         if self._asks_words:
-            asking, asked = (column, row) if self.product.tokens_are_columns else (row, column)
-            return _("In which cell does {row} ask {column}?").format(row=asking, column=asked)
+            return _("In which cell does {row} ask {column}?").format(row=row, column=column)
         named = self.layout.rows.kind == "tokens" and not row.isdecimal() and column.isdecimal()
         if self._weights is None and named:
             return _("Which cell holds entry {column} of the vector for {row}?").format(row=row, column=column)
@@ -176,8 +175,6 @@ class _ProductFrames:
         return self._weights is not None and not any(axis.cell_names[cell].isdecimal() for axis, cell in axes)
 
     def _wrong_cell(self) -> str:
-        if self._asks_words and self.product.tokens_are_columns:
-            return _("There %(column)s asks %(row)s. Columns ask, rows are asked.")
         if self._asks_words:
             return _("There %(row)s asks %(column)s. Rows ask, columns are asked.")
         return _("That is row %(row)s, column %(column)s.")
@@ -194,29 +191,16 @@ class _ProductFrames:
             yield SlideStep("mask", self._mask_sentence(), self._masked("−∞", None, "masked"))
         letter = f"{self.shapes.letter(weights.key)}{'_1' if self.product.sliced else ''}"
         row = self.layout.rows.spoken_name(self.layout.cell[0])
-        if self.product.tokens_are_columns:
-            row = self.layout.columns.spoken_name(self.layout.cell[1])
         row = _("token {number}").format(number=row) if row.isdecimal() else row
         sentence = self._say(self._softmax_sentence(), row=row, weights=letter)
         yield SlideStep("softmax", sentence, self._masked("0", letter, "sums"))
 
     def _softmax_sentence(self) -> str:
-        if self.product.tokens_are_columns and self.layout.has_sink:
-            return _(
-                "Softmax, column by column: the weights that {row} gives to the tokens it attends to and the attention "
-                "sink’s share add up to 1. The sink’s share is dropped. The result is {weights}, each column of which "
-                "adds up to less than 1."
-            )
         if self.layout.has_sink:
             return _(
                 "Softmax, row by row: the weights that {row} gives to the tokens it attends to and the attention "
                 "sink’s share add up to 1. The sink’s share is dropped. The result is {weights}, each row of which "
                 "adds up to less than 1."
-            )
-        if self.product.tokens_are_columns:
-            return _(
-                "Softmax, column by column: the weights that {row} gives to the tokens it attends to add up to 1. "
-                "The result is {weights}."
             )
         return _(
             "Softmax, row by row: the weights that {row} gives to the tokens it attends to add up to 1. "
@@ -254,8 +238,6 @@ class _ProductFrames:
         return " ".join((*sentences, _("The shape stays the same."))) if sentences else ""
 
     def _is_hidden(self, row: int, column: int) -> bool:
-        if self.product.tokens_are_columns:
-            row, column = column, row
         reach, chunk = shared_limits(self.shapes)
         too_far = reach is not None and abs(row - column) >= reach
         return (is_causal(self.shapes) and column > row) or too_far or bool(chunk and row // chunk != column // chunk)

@@ -117,16 +117,10 @@ def _model_errors(sheet: Worksheet, models: Mapping[str, Model], wording: Wordin
     for model in dict.fromkeys((sheet.model, *sheet.models)):
         architecture, setting = sheet.architecture_of(models[model]), "topic" if model == sheet.model else "models"
         try:
-            table = topic_for(sheet.topic, architecture, sheet.tokens, sheet.bug_row)
+            topic_for(sheet.topic, architecture, sheet.tokens, sheet.bug_row)
         except TopicError as error:
             yield SettingError(str(error), setting)
             continue
-        if sheet.tokens_are == "columns" and table.tokens_are_rows and model == sheet.model:
-            problem = _(
-                "tokens_are must be “rows” on a sheet about code, stored parameters, or tensors with more than two "
-                "dimensions."
-            )
-            yield SettingError(problem, "tokens_are")
         for name, length in lengths.items():
             if length is not None:
                 yield from _refused(name, partial(check_topic_tokens, sheet.topic, architecture, length))

@@ -380,12 +380,12 @@ def grade_answers(services: ServicesDep, body: GradeRequest) -> GradeReport:
     """
     variant = _requested_variant(services, body)
     report = grade(variant, body.answers)
-    fields = report.as_json(variant)
+    fields = report.as_json()
     if report.has_readable_answer and (opened := opened_rows(variant)):
         fields["opened"] = opened
     if body.hint is not None:
         hinted = write_hint(variant, report, body.hint)
-        fields["hint"] = hinted and hinted.as_json(variant)
+        fields["hint"] = hinted and hinted.as_json()
     return GradeReport.model_validate(fields)
 
 

@@ -122,15 +122,12 @@ class RequestedSheet:
 
 
 def worksheet_of_topic(library: Library, topic: str) -> Worksheet | None:
-    """The first worksheet of a topic that asks for numbers, has tokens as rows, and keeps the model's key/value
-    heads.
-    """
+    """The first worksheet of a topic that asks for numbers and keeps the model's key/value heads."""
     first = library.worksheets.get(FIRST_WORKSHEET)
     fitting = (
         sheet
         for sheet in (*([first] if first else []), *library.worksheets.values())
-        if (sheet.topic, sheet.answers, sheet.tokens_are) == (topic, "numbers", "rows")
-        and not sheet.kv_head_per_query_head
+        if (sheet.topic, sheet.answers) == (topic, "numbers") and not sheet.kv_head_per_query_head
     )
     return next(fitting, None)
 

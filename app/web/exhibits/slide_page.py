@@ -194,7 +194,7 @@ class _Slide:
 
     @cached_property
     def products(self) -> tuple[Product, ...]:
-        return products_of(self.variant.table, self.worksheet.tokens_are)
+        return products_of(self.variant.table)
 
     @property
     def is_broken(self) -> bool:

@@ -207,10 +207,8 @@ def _topics(library: Library, lines: Iterable[MaterialLine]) -> Iterator[Materia
         if not topic:
             yield MaterialTopic(_("Exit tickets"), tuple(its_lines))
             continue
-        keys = [line.key for line in its_lines]
-        usual = (key for key in keys if library.worksheet(key).tokens_are == "rows")
-        sheet = library.variant(next(usual, keys[0]))
-        texts = {sheet.box(blank): sheet.notation.write(sheet.expression(blank)) for blank in sheet.blanks}
+        sheet = library.variant(its_lines[0].key)
+        texts = {str(blank): sheet.notation.write(sheet.expression(blank)) for blank in sheet.blanks}
         if sheet.worksheet.answers == "numbers":
             texts = {box: str(number) for box, number in sheet.key.items()}
         yield MaterialTopic(its_lines[0].topic_name, tuple(its_lines), draw_typed(sheet, texts, "root"))

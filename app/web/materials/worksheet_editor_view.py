@@ -235,7 +235,7 @@ def setting_labels() -> dict[str, str]:
         "rows": _("Rows"),
         "notation": _("Notation"), "kv_head_per_query_head": _("A key/value head for every query head"),
         "decoder_tokens": _("Decoder tokens"), "models": _("Models to draw from"), "answers": _("Students write"),
-        "tokens_are": _("Tokens are"), "follow_share": _("Credit for consistent answers"),
+        "follow_share": _("Credit for consistent answers"),
         "tolerance": _("Counts may be off by"), "tokens_from": _("Tokens from"), "tokens_to": _("Tokens to"),
         "hidden_facts": _("Not told"), "introduction": _("Introduction"), "own_assumptions": _("More assumptions"),
         "footnote": _("Footnote"), "row_names": _("Names of rows"), "row_hints": _("Hints of rows"),

@@ -84,7 +84,7 @@ def _trial(variant: Variant, typed: Mapping[str, str], *, is_typing: bool) -> Tr
     answers, answered = dict[str, str](), dict[str, str]()
     for name, given in QUESTIONS.items():
         asked = variant.blanks_by_name[name]
-        answers |= {variant.box(each): str(variant.answer(each)) for each in variant.blanks if each.tensor in given}
+        answers |= {str(each): str(variant.answer(each)) for each in variant.blanks if each.tensor in given}
         text = typed.get(name, "")[:MAX_BOX_TEXT]
         is_beginning = is_typing and _begins(text, variant.answer(asked))
         answers[name] = "" if is_beginning else text

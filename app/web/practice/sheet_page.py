@@ -20,8 +20,9 @@ from app.grading.hints import Hint, next_hint_level, write_hint
 from app.models.architecture import TokensError
 from app.practice.lessons import lesson_with, lessons_of, worksheet_after
 from app.sheets.library import Library
+from app.sheets.replaced import REPLACED
 from app.sheets.variant import Variant
-from app.sheets.worksheet import WorksheetError, library_key, whole_key
+from app.sheets.worksheet import WorksheetError, key_in, library_key, whole_key
 from app.topics.requirements import TopicError
 from app.translation import gettext as _
 from app.web.practice.practice_place import practice_place
@@ -36,7 +37,7 @@ from app.web.practice.sheet_request import (
 )
 from app.web.shared.errors import status_of
 from app.web.shared.forms import FormDep
-from app.web.shared.model_menu import ModelMenu, model_menu
+from app.web.shared.model_menu import AnswerChoice, ModelMenu, answer_choice, model_menu
 from app.web.shared.permissions import require_practice
 from app.web.shared.services import LibraryDep, Services, ServicesDep, StoreDep
 from app.web.shared.sheet_form import Drawing, SavedFragment, draw_typed, read_hint_level, read_scale
@@ -116,6 +117,7 @@ class SheetPage(SheetFormPage):
 
     chooser: Annotated[Chooser, Doc("The worksheets above the sheet, and what was chosen and typed.")]
     model_menu: Annotated[ModelMenu, Doc("The models that can be chosen for the worksheet.")]
+    answer_choice: Annotated[AnswerChoice | None, Doc("Numbers or symbols; None where the worksheet decides.")]
     answers_shown: Annotated[bool, Doc("Whether the answers are shown under the boxes.")] = False
     link: Annotated[str, Doc("The address of this very sheet, without anything typed.")] = ""
     print_link: Annotated[str, Doc("The address of this sheet as a handout.")] = ""
@@ -139,6 +141,13 @@ def show_sheet(
 ) -> Response:
     """The sheet as this browser left it: the texts of the last save, and the marks of texts unchanged since a check."""
     library = library_with_model(library_for(request, services, worksheet), services.store, model)
+    replaced = REPLACED.get(library_key(worksheet))
+    if replaced and not library.find_worksheet(worksheet):
+        sizes = {"tokens": tokens, "decoded": decoded or replaced.decoder_tokens}
+        query = {name: size for name, size in sizes.items() if size}
+        model = model or replaced.model
+        address = url_for("show_sheet", worksheet=replaced.worksheet, **({"model": model} if model else {}), **query)
+        return RedirectResponse(address, 303)
     try:
         variant = find_variant(library, worksheet, model, tokens, decoded)
     except (WorksheetError, TokensError, TopicError) as error:
@@ -148,7 +157,11 @@ def show_sheet(
             length_is_wrong=isinstance(error, TokensError),
             suggestions=tuple(_suggestions(library, worksheet, model, getattr(error, "tokens", None))),
         )
-        page = SheetPage(chooser=chooser, model_menu=_menu(library, worksheet, model))
+        page = SheetPage(
+            chooser=chooser,
+            model_menu=_menu(library, worksheet, model),
+            answer_choice=answer_choice(library, worksheet, model),
+        )
         return render("practice/sheet.html", page, status_of(error))
     requested = opened_sheet(request, services.store, library, variant)
     requested = replace(requested, scale=read_scale(scale))
@@ -198,9 +211,12 @@ def find_sheet_code(library: LibraryDep, store: StoreDep, code: str = "") -> Res
         return RedirectResponse(sheet_link(variant_from_code(library, store, code)), 303)
     except WorksheetError as error:
         chooser = replace(_chooser(library, FIRST_WORKSHEET, None), code=code[:60], code_problem=str(error))
-        return render(
-            "practice/sheet.html", SheetPage(chooser=chooser, model_menu=_menu(library, FIRST_WORKSHEET, "")), 404
+        page = SheetPage(
+            chooser=chooser,
+            model_menu=_menu(library, FIRST_WORKSHEET, ""),
+            answer_choice=answer_choice(library, FIRST_WORKSHEET, ""),
         )
+        return render("practice/sheet.html", page, 404)
 
 
 @router.post("/sheet/save")
@@ -308,6 +324,7 @@ def _sheet_page(
     return SheetPage(
         chooser=replace(_chooser(library, variant.worksheet.key, str(variant.tokens)), remark=length_remark(variant)),
         model_menu=model_menu(library, variant.worksheet.whole, variant.model.key),
+        answer_choice=answer_choice(library, variant.worksheet.whole, variant.model.key),
         variant=variant,
         rows=rows,
         progress=progress(variant, answers, report),
@@ -355,7 +372,7 @@ def _next_worksheet(library: Library, variant: Variant) -> Suggestion:
     if in_steps(variant):
         whole = library.variant(FIRST_WORKSHEET, variant.model.key, variant.tokens)
         return Suggestion(_("Now the whole sheet"), sheet_link(whole))
-    if following := worksheet_after(library, variant.worksheet.key):
+    if following := worksheet_after(library, key_in(variant.worksheet.key, "numbers")):
         sheet = library.variant(following)
         return Suggestion(_("Next: {title}").format(title=sheet.title), sheet_link(sheet))
     return Suggestion(_("Back to the lessons"), url_for("show_lessons"))
@@ -394,7 +411,8 @@ def _suggestions(library: Library, worksheet: str, model: str, tokens: int | Non
         text = _("{model} with {tokens} tokens").format(model=chosen.name, tokens=format_number(variant.tokens))
         yield Suggestion(text, sheet_link(variant))
         return
-    own = library.variant(sheet.key)
+    in_numbers = key_in(sheet.key, "numbers")
+    own = library.variant(in_numbers if library.refusal(sheet.key, sheet.model) else sheet.key)
     yield Suggestion(_("This worksheet with {model}").format(model=own.model.name), sheet_link(own))
     if chosen:
         text = _("Worksheets for {model}").format(model=chosen.name)

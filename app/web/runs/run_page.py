@@ -326,10 +326,7 @@ def _agreement(run: Run, variant: Variant, job: Job | None) -> AgreementFragment
     rows = _compared_rows(variant, run.answers, result.shapes)
     if any(field.result != "same" for line in rows for field in line.fields):
         return fragment
-    output = _("{name} is {shape}.")
-    if variant.worksheet.tokens_are == "columns":
-        output = _("With tokens as rows, {name} is {shape}.")
-    output = output.format(name=row.letter or row.name, shape=shape_text(result.shapes[row.key]))
+    output = _("{name} is {shape}.").format(name=row.letter or row.name, shape=shape_text(result.shapes[row.key]))
     return replace(fragment, sentence=" ".join([*_verdict(rows), output]))
 
 
@@ -376,11 +373,6 @@ def _fact_lines(result: HeadRun) -> Iterator[tuple[str, str]]:
 
 
 def _sheet_notes(variant: Variant) -> Iterator[str]:
-    if variant.worksheet.tokens_are == "columns":
-        yield _(
-            "The code has tokens as rows, so its shapes are transposed compared with this sheet; each of your numbers "
-            "is compared with the dimension it means."
-        )
     if variant.worksheet.sentence:
         yield _(
             "The worksheet names a sentence for a real head; this run drew random numbers instead. The shapes are the "
@@ -536,7 +528,7 @@ def _compared_rows(variant: Variant, answers: Answers, shapes: dict[str, list[in
 
 
 def _compare_field(variant: Variant, answers: Answers, blank: Blank, shapes: dict[str, list[int]]) -> ComparedField:
-    typed = answers.get(variant.box(blank), "")
+    typed = answers.get(str(blank), "")
     observed = dict(zip(variant.table[blank.tensor].sides, shapes[blank.tensor], strict=True))[blank]
     read = variant.read(blank, typed)
     if isinstance(read, Answer):

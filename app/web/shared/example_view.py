@@ -72,7 +72,7 @@ def make_example_page(requested: ExampleRequest, form: FormReader | None = None)
     other = find_sibling(requested, number, variant.worksheet.answers if known == "another" else "numbers")
     told = rows_to_tell(variant, other)
     given = {"worked": told, "faded": told[: (len(told) + 1) // 2], "another": ()}[known]
-    right = {other.box(blank): other.written_answer(blank) for blank in other.blanks if blank.tensor in given}
+    right = {str(blank): other.written_answer(blank) for blank in other.blanks if blank.tensor in given}
     filled = {**(box_texts(other, read_answers(form, other)) if form else {}), **right}
     report = grade(other, filled) if form else None
     notes = sheet_notes(other, filled, report, mismatch=True)

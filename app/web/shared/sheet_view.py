@@ -167,7 +167,7 @@ def row_views(
     """The rows of a sheet, top to bottom, with the texts in its boxes; a mark goes only with the text it was for."""
     answered = {row.key for row in truth.rows} if truth else ()
     is_done = report is not None and report.complete
-    typed = [at for at, row in enumerate(variant.rows) if any(answers.get(variant.box(each)) for each in row.blanks)]
+    typed = [at for at, row in enumerate(variant.rows) if any(answers.get(str(each)) for each in row.blanks)]
     done, steps = steps_done(variant, answers, report), len(variant.rows) if in_steps(variant) else 0
     shown = max(done, *typed, 0) + 1 if one_at_a_time and steps else None
     views = []
@@ -217,7 +217,7 @@ def steps_done(variant: Variant, answers: Mapping[str, str], report: Report | No
     if report is None:
         return 0
     right = {blank for blank, mark in report.marks.items() if mark.kind == "right"}
-    unchanged = {blank for blank in right if report.marks[blank].text == answers.get(variant.box(blank), "")}
+    unchanged = {blank for blank in right if report.marks[blank].text == answers.get(str(blank), "")}
     rows = enumerate(variant.rows)
     return next((at for at, row in rows if not unchanged.issuperset(row.blanks)), len(variant.rows))
 
@@ -270,7 +270,7 @@ def sheet_notes(
     """What a marked sheet says besides its marks, each note with the row that it goes below; none without a report."""
     if report is None:
         return ()
-    unchanged = [blank for blank, mark in report.marks.items() if mark.text == answers.get(variant.box(blank), "")]
+    unchanged = [blank for blank, mark in report.marks.items() if mark.text == answers.get(str(blank), "")]
     explains = report.diagnosis.about if report.diagnosis else ()
     pointed_at = hint.blanks if hint else ()
     notes = []
@@ -364,7 +364,7 @@ def slide_links(variant: Variant, rows: Iterable[RowView], **sheet: object) -> I
     result, its formula, and the address of its slide, with the texts typed.
     """
     worksheet = variant.worksheet
-    differs = worksheet.is_own and (worksheet.answers, worksheet.tokens_are) != ("numbers", "rows")
+    differs = worksheet.is_own and worksheet.answers != "numbers"
     if differs or not current_page_request().may_practise:
         return
     query: dict[str, object] = {"worksheet": worksheet.key, "topic": worksheet.topic, "model": variant.model.key}
@@ -383,7 +383,7 @@ def slide_links(variant: Variant, rows: Iterable[RowView], **sheet: object) -> I
 
 def _box_view(variant: Variant, row: Row, blank: Blank, answers: Mapping[str, str], report: Report | None) -> BoxView:
     mark = report.marks.get(blank) if report else None
-    name, axis = variant.box(blank), variant.axis(blank)
+    name, axis = str(blank), variant.axis(blank)
     text = answers.get(name, "")
     explained = ""
     if report and report.diagnosis and blank in report.diagnosis.about:
@@ -400,7 +400,7 @@ def _question_parts(variant: Variant, row: Row, answers: Mapping[str, str]) -> d
     if isinstance(asked, WrittenPattern):
         return {"between": ("", "")}
     if isinstance(asked, OneOf):
-        chosen = answers.get(variant.box(row.blanks[0]), "").strip()
+        chosen = answers.get(str(row.blanks[0]), "").strip()
         options = ((number, option_text(variant, row.key, number)) for number in asked.options)
         return {"options": tuple(OptionView(number, text, str(number) == chosen) for number, text in options)}
     return {"between": asked.between} if isinstance(asked, Joint) else {}

@@ -91,16 +91,13 @@ def make_class_sheet_page(
         report = without_help(report)
     truth, pointed_at = marked if rules.shows_answers else None, hinted.blanks if hinted else ()
     steps = activity_steps(access, work.progress.sheets, requested.number)
-    shown = variant
-    if marked.worksheet.tokens_are != variant.worksheet.tokens_are:  # corrected: boxes mean what they are marked as
-        shown = replace(variant, worksheet=replace(variant.worksheet, tokens_are=marked.worksheet.tokens_are))
-    notes = sheet_notes(shown, answers, report, hinted)
+    notes = sheet_notes(variant, answers, report, hinted)
     hints = variant.worksheet.show_hints and rules.gives_hints
     # Next to a right answer, the reason of a row may tell another one, as hints do.
     explains = hints or (rules.gives_help and report is not None and report.complete)
     one_at_a_time = _is_one_at_a_time(requested)
     rows = row_views(
-        shown,
+        variant,
         answers,
         report,
         truth=truth,
@@ -109,7 +106,7 @@ def make_class_sheet_page(
         explains=explains,
         one_at_a_time=one_at_a_time,
     )
-    so_far = progress(shown, answers, report) if one_at_a_time else None
+    so_far = progress(variant, answers, report) if one_at_a_time else None
     all_right = all_boxes_right(rows)
     is_explained = rules.gives_help and (all_right or (truth and report))
     notice, has_example = _notice(requested, marked), may_see_example(variant, rules)

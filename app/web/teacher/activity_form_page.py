@@ -27,12 +27,12 @@ from app.exchange.imported_models import library_with_model
 from app.models.architecture import TokensError
 from app.sheets.code_text import gives_line_away
 from app.sheets.library import Library
-from app.sheets.worksheet import WorksheetError
+from app.sheets.worksheet import WorksheetError, key_in, library_key
 from app.store import Activity, AuditAction, Content, Phase, Plan, Store, Teacher
 from app.topics.requirements import TopicError
 from app.translation import gettext as _
 from app.web.shared.forms import FormDep, FormReader, whole_number
-from app.web.shared.model_menu import ModelMenu, model_menu
+from app.web.shared.model_menu import AnswerChoice, ModelMenu, answer_choice, model_menu
 from app.web.shared.permissions import CourseAccess, EditableActivity, EditableCourse
 from app.web.shared.services import Services, ServicesDep
 from app.web.shared.sheet_view import length_remark
@@ -79,6 +79,7 @@ class WorksheetView:
     texts: WorksheetTexts
     title: str
     menu: ModelMenu
+    answers: AnswerChoice | None
     default_model: str
     default_tokens: int
     link: str  # to look at it as it is now; empty for one that only the activity still has
@@ -135,7 +136,7 @@ def show_new_activity_form(services: ServicesDep, access: EditableCourse, worksh
     chosen.
     """
     texts = empty_texts(tuple(services.tickets), access.course.time_zone)
-    if sheet := _materials(services, access).library.worksheets.get(worksheet):
+    if sheet := _materials(services, access).library.find_worksheet(worksheet):
         fields = {**texts.fields, "title": sheet.title}
         texts = replace(texts, fields=fields, worksheets=(WorksheetTexts(sheet.key),))
     return render("teacher/activity_form.html", _activity_form_page(services, access, None, texts))
@@ -243,12 +244,15 @@ def _with_exact_times(plan: Plan, texts: ActivityTexts, activity: Activity, time
 def _form_texts(form: FormReader, prefix: str = "") -> ActivityTexts:
     fields = {name: form.single_line(prefix + name) for name in FIELD_NAMES}
     fields["follow_share"] = fields["follow_share"].removesuffix("%").strip()
-    sheets = tuple(
-        WorksheetTexts(key, form.single_line(f"{prefix}model.{key}"), form.single_line(f"{prefix}tokens.{key}"))
-        for key in form.all(f"{prefix}worksheet")
-        if key
-    )
+    sheets = tuple(_worksheet_texts(form, prefix, key) for key in form.all(f"{prefix}worksheet") if key)
     return ActivityTexts(fields, sheets)
+
+
+def _worksheet_texts(form: FormReader, prefix: str, key: str) -> WorksheetTexts:
+    model, tokens = form.single_line(f"{prefix}model.{key}"), form.single_line(f"{prefix}tokens.{key}")
+    answers = form.raw(f"{prefix}answers.{key}")
+    chosen = key_in(key, "symbols" if answers == "symbols" else "numbers") if answers else key
+    return WorksheetTexts(chosen, model, tokens)
 
 
 def _form_state(form: FormReader) -> FormState:
@@ -293,7 +297,8 @@ def _refused_form(
 def _arrange_form(
     services: Services, access: CourseAccess, activity: Activity | None, texts: ActivityTexts, form: FormReader
 ) -> Response:
-    action, _space, key = form.raw("arrange").partition(" ")
+    action, _space, shown_key = form.raw("arrange").partition(" ")
+    key = _worksheet_texts(form, "", shown_key).key
     texts, import_text = _moved(texts, key, {"up": -1, "down": 1}.get(action, 0)), form.single_line("import")
     typed = import_text.rstrip("/").rpartition("/")[2]
     state = _form_state(form)
@@ -342,7 +347,7 @@ def _activity_form_page(
     chosen = tuple(
         _worksheet_view(library, sheet, _sheet_link(materials, sheet.key, sheet), sheet.key in corrected, state)
         for sheet in texts.worksheets
-        if sheet.key in library.worksheets
+        if library.find_worksheet(sheet.key)
     )
     ticket_key = activity.content.ticket.key if activity and activity.content.ticket else ""
     newer = phase != "draft" and offer.ticket_corrected and texts.fields["ticket"] == ticket_key
@@ -373,7 +378,7 @@ def _worksheet_groups(
     headings = {"course": _("This course’s worksheets"), "mine": _("My worksheets"), **topics}
     groups: dict[str, list[FormChoice]] = {group: [] for group in headings}
     for sheet in library.worksheets.values():
-        if sheet.key in texts.keys:
+        if sheet.key in texts.keys or sheet.key != library_key(sheet.key):
             continue
         group = _owner(materials, access, sheet.key) or sheet.topic
         words = f"{sheet.title} {topics[sheet.topic]} {library.model(sheet.model).name} {headings[group]}"
@@ -425,16 +430,17 @@ def _sheet_link(materials: OwnMaterials, key: str, texts: WorksheetTexts | None 
     if material := materials.by_key.get(key):
         return url_for("show_material", material_id=material.id)
     chosen = {"model": texts.model, "tokens": texts.tokens} if texts and (texts.model or texts.tokens) else {}
-    return url_for("show_sheet", worksheet=key, **chosen) if key in materials.library.worksheets else ""
+    return url_for("show_sheet", worksheet=key, **chosen) if materials.library.find_worksheet(key) else ""
 
 
 def _worksheet_view(
     library: Library, texts: WorksheetTexts, link: str, has_newer: bool, state: FormState
 ) -> WorksheetView:
-    sheet = library.worksheets[texts.key]
+    sheet = library.worksheet(texts.key)
     fits = texts.model in library.models and library.refusal(sheet.key, texts.model) is None
     title = library.variant(sheet.key, texts.model).title if fits else sheet.title
     menu = model_menu(library, sheet.key, texts.model)
+    answers = answer_choice(library, sheet.key, texts.model)
     try:
         tokens = whole_number(texts.tokens, MAX_REMARKED) if texts.tokens else None
         remark = length_remark(library.variant(sheet.key, texts.model or None, tokens))
@@ -443,5 +449,5 @@ def _worksheet_view(
     default_model, takes_newer = library.model(sheet.model).name, has_newer and texts.key in state.corrections
     gives_away = gives_line_away(sheet)
     return WorksheetView(
-        texts, title, menu, default_model, sheet.tokens, link, remark, gives_away, has_newer, takes_newer
+        texts, title, menu, answers, default_model, sheet.tokens, link, remark, gives_away, has_newer, takes_newer
     )

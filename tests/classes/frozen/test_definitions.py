@@ -26,7 +26,7 @@ def with_sheet(library: Library, **changes: object) -> Library:
     [
         ({"title": "Heads"}, False),
         ({"row_points": {"queries": 3}}, True),
-        ({"tokens_are": "columns"}, True),
+        ({"answers": "letters"}, True),
         ({}, False),  # the library has it no longer
         ({"topic": "costs"}, False),
         ({"rows": ()}, False),  # no row is left that students were asked

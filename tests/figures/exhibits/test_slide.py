@@ -11,7 +11,7 @@ import pytest
 
 from app.algebra.number_text import format_number
 from app.figures.exhibits.axes import cells_of, true_lengths
-from app.figures.exhibits.frames import Exhibit, Frame, RectangleMark, TextMark
+from app.figures.exhibits.frames import Exhibit, Frame, TextMark
 from app.figures.exhibits.products import UnmultipliableError, multiplied, products_of
 from app.figures.exhibits.slide import slide_exhibit
 from app.figures.typed_shapes import TypedShapes
@@ -56,7 +56,7 @@ def test_every_product_of_every_sheet_fits_and_has_the_shape_of_its_result(libra
                 variant = library.variant(key, model)
             except (TopicError, TokensError):
                 continue
-            products = products_of(variant.table, sheet.tokens_are)
+            products = products_of(variant.table)
             assert products or sheet.topic not in TOPICS_WITH_PRODUCTS
             if sheet.answers == "letters":
                 continue
@@ -68,12 +68,9 @@ def test_every_product_of_every_sheet_fits_and_has_the_shape_of_its_result(libra
                 *leading, rows, columns = variant.table.shapes(variant.sizes)[product.result]
                 if product.sliced and not leading and "H" in variant.table[product.result].columns.symbols:
                     columns //= variant.sizes["H"]  # heads side by side, of which one is shown
-                shape = [rows, columns]
-                if sheet.tokens_are == "columns":
-                    shape.reverse()
                 written = texts(exhibit, "result", "result")
                 assert [text.split()[0] for text in written if text[0].isdecimal()] == [
-                    *map(format_number, reversed(shape))
+                    *map(format_number, (columns, rows))
                 ]
     assert len(seen) > 300
 
@@ -151,14 +148,13 @@ def test_scores_are_said_to_be_divided_by_what_they_are_divided_by(library: Libr
     assert {"inverse-sqrt", "yarn"} <= kinds
 
 
-@pytest.mark.parametrize("worksheet", ["head-of-a-model", "layer-of-a-model", "columns-qwen3-0.6b", "decode-gpt2"])
+@pytest.mark.parametrize("worksheet", ["head-of-a-model", "layer-of-a-model", "decode-gpt2"])
 def test_weights_beside_a_sink_sum_to_less_than_one(library: Library, worksheet: str) -> None:
     for model in library.models:
         if library.refusal(worksheet, model):
             continue
         shapes = true_shapes(library, worksheet, model)
-        tokens_are = shapes.variant.worksheet.tokens_are
-        [product] = [each for each in products_of(shapes.table, tokens_are) if each.result == "scores"]
+        [product] = [each for each in products_of(shapes.table) if each.result == "scores"]
         [last] = [frame for frame in slide_exhibit(shapes, product).frames if frame.key == "softmax"]
         has_sink = library.models[model].architecture.has_sinks
         scores = np.zeros((3, 3 + has_sink))
@@ -192,22 +188,6 @@ def typed_queries(shapes: TypedShapes) -> list[Blank]:
     return [Blank("queries_by_head", "dim0") if shapes.table.has_more_sides else Blank("queries", "columns")]
 
 
-def test_where_tokens_are_columns_the_product_is_transposed(library: Library) -> None:
-    shapes = true_shapes(library, "columns-qwen3-0.6b")
-    queries = keys = np.zeros((shapes.variant.sizes["d_h"], shapes.variant.sizes["N"]))
-    [product] = [each for each in products_of(shapes.table, "columns") if each.result == "scores"]
-    exhibit = slide_exhibit(shapes, product)
-    rows, inner, inner_rows, columns = (shapes.lengths[blank] for blank in product.blanks)
-    assert ((rows, inner), (inner_rows, columns)) == (keys.T.shape, queries.shape)
-    assert "Kᵀ · Q" in exhibit.about
-    [hidden] = [
-        each for frame in exhibit.frames if frame.key == "mask" for each in frame.drawing.parts if each.key == "hidden"
-    ]
-    cells = {(mark.y, mark.x) for mark in hidden.marks if isinstance(mark, RectangleMark)}
-    assert len(cells) == 15
-    assert all(row > column for row, column in cells)
-
-
 def test_what_is_right_in_letters_fits(library: Library) -> None:
     tried = 0
     for key, sheet in library.worksheets.items():
@@ -215,7 +195,7 @@ def test_what_is_right_in_letters_fits(library: Library) -> None:
             variant = library.variant(key)
             right = {blank: variant.answer(blank) for blank in variant.blanks}
             shapes = TypedShapes.of(variant, right)
-            for product in products_of(variant.table, sheet.tokens_are):
+            for product in products_of(variant.table):
                 if all(blank in multiplied(shapes, product).meanings for blank in product.blanks):
                     exhibit = slide_exhibit(shapes, product)
                     assert exhibit.frames[1].key == "meet", (key, product.result)

@@ -124,7 +124,7 @@ def test_finished_sheets_on_all_heads_lead_there_and_back(client: TestClient, li
     leading = []
     for worksheet in ("qwen2.5-0.5b-grouped", "three-dimensions-qwen2.5-0.5b", "latent-deepseek-v2-lite", "llama-7b"):
         variant = library.variant(worksheet)
-        right = {variant.box(blank): str(variant.answer(blank)) for blank in variant.blanks}
+        right = {str(blank): str(variant.answer(blank)) for blank in variant.blanks}
         page = Page(client.post("/sheet/check", data={"worksheet": worksheet, **right}).text)
         assert page.find("form", id="work")[0][0].get("data-all-right") is not None
         leading += [attrs["href"] for attrs, _ in page.find("a") if attrs["href"].startswith("/see/heads")]
@@ -142,7 +142,7 @@ def test_a_class_s_finished_sheet_on_all_heads_leads_there_where_it_has_hints(
     classroom = Classroom(app, Policies(**policies), ("three-dimensions-qwen2.5-0.5b",))
     _, browser = classroom.join()
     variant = library.variant("three-dimensions-qwen2.5-0.5b")
-    right = {variant.box(blank): str(variant.answer(blank)) for blank in variant.blanks}
+    right = {str(blank): str(variant.answer(blank)) for blank in variant.blanks}
     assert "/see/heads" not in browser.get(f"/class/{classroom.activity.id}/1").text
     press(browser, classroom.activity, "check" if leads else "hand-in", right)
     page = Page(browser.get(f"/class/{classroom.activity.id}/1").text)

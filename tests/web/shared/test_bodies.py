@@ -222,7 +222,7 @@ MAX_OPEN = 60
 BEGIN = b"POST /api/v1/models HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 1999000\r\n\r\n"
 
 
-UNREAD = b"GET /static/js/all.js HTTP/1.1\r\nHost: a\r\n\r\n" * 1_000
+UNREAD = b"GET /static/v/js/page.js HTTP/1.1\r\nHost: a\r\n\r\n" * 1_000
 
 
 @pytest.mark.parametrize(("content", "many"), [(BEGIN + b"x" * LARGE, 45), (b"", 100), (UNREAD, 100)])

@@ -25,7 +25,7 @@ def test_a_diagnosis_stands_below_the_first_row_that_it_explains(worksheet: str)
     explained = [row for row in sheet.rows if said in [box.explained for box in row.boxes]]
     assert [row.row.key for row in rows] == [explained[0].row.key]
     boxes = {box.name for row in explained for box in row.boxes if box.explained == said}
-    assert boxes == set(map(sheet.variant.box, sheet.report.diagnosis.about))
+    assert boxes == set(map(str, sheet.report.diagnosis.about))
 
 
 def test_the_last_of_what_is_said_is_the_hint() -> None:
@@ -34,7 +34,7 @@ def test_the_last_of_what_is_said_is_the_hint() -> None:
     assert sheet.report
     answers = {box.name: box.text for row in sheet.rows for box in row.boxes}
     assert [note.kind for note in sheet_notes(variant, answers, sheet.report)] == ["diagnosis"]
-    changed = answers | {variant.box(blank): "7" for blank in sheet.report.diagnosis.explains}  # type: ignore[union-attr]
+    changed = answers | {str(blank): "7" for blank in sheet.report.diagnosis.explains}  # type: ignore[union-attr]
     assert sheet_notes(variant, changed, sheet.report) == ()
     assert sheet_notes(variant, answers, None) == ()
 
@@ -58,7 +58,7 @@ def test_a_second_mistake_has_the_question_that_it_has_alone(worksheet: str, wro
     variant = LIBRARY.variant(worksheet)
 
     def shown(typed: dict[str, str]) -> BoxView:
-        answers = {variant.box(blank): variant.written_answer(blank) for blank in variant.blanks} | typed
+        answers = {str(blank): variant.written_answer(blank) for blank in variant.blanks} | typed
         rows = row_views(variant, answers, grade(variant, answers))
         return next(each for row in rows for each in row.boxes if each.name == box)
 

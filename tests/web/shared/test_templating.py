@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from threading import Barrier
 
 from jinja2 import nodes
@@ -24,11 +23,9 @@ def test_a_formula_has_its_symbols_in_italics_and_its_functions_upright(library:
 
 
 def test_a_hint_sets_letters_and_no_words_as_mathematics(library: Library) -> None:
-    decode, head = library.variant("decode-gpt2"), library.variant("columns-qwen3-0.6b")
-    in_code = replace(head, worksheet=replace(head.worksheet, notation="framework"))
+    decode = library.variant("decode-gpt2")
     assert "s" in decode.typeset_letters
     assert expression("A model’s s", decode.typeset_letters) == "A model’s <i>s</i>"
-    assert expression("What comes out: scores of q", in_code.typeset_letters) == "What comes out: scores of <i>q</i>"
 
 
 def test_threads_that_ask_at_once_get_one_template() -> None:

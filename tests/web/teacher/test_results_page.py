@@ -63,7 +63,7 @@ def test_wrong_answers_of_different_numbers_are_counted_by_their_symbol(app: Fas
         student = classroom.student(f"S{number}")
         services = classroom.school.services
         variant = student_sheet(services.library, services.store, classroom.activity, student, 1).variant
-        wide = {variant.box(blank): str(variant.answer(blank)) for blank in variant.blanks}
+        wide = {str(blank): str(variant.answer(blank)) for blank in variant.blanks}
         wide |= {f"{row}.columns": str(variant.sizes["d"]) for row in ("queries", "keys", "values")}
         classroom.hand_in(student, wide)
         typed.add(str(variant.tokens))
