@@ -681,34 +681,54 @@ STUDENTS = [
     # Less one of two experts of 3 · 4096 · 14336 in each of 32 layers.
     Student("count-mixtral-8x7b", "one-expert-per-token", counts(used=12_879_925_248 - 32 * 176_160_768)),
     Student("experts-mixtral-8x7b", "all-experts-active", shape(96, None, "expert_input", "expert_hidden")),
-    Student("count-larger-llama", "tokens-in-weights", counts(
+    # LLaMA 13B with the heads of all 2,048 positions flattened for W_O.
+    Student(
+        "count-larger-llama",
+        "tokens-in-weights",
+        counts(
             attention=3 * 5120**2 + 2048 * 5120**2,
             all_layers=12_688_179_200 + 40 * 2047 * 5120**2, total=13_015_864_320 + 40 * 2047 * 5120**2,
-        )),
-    Student("stored-qwen3-0.6b", "stored-layout", {
-            **shape(1024, 2048, "stored_W_Q"), **shape(2048, 1024, "stored_W_O"), **counts(q_dim=1, o_dim=0),
-        }),
+        ),
+    ),
+    # Q 2048 × 1024 as an nn.Linear stores it; all three projections of GPT-2, 768 × 2304, as a Conv1D does.
+    Student(
+        "stored-qwen3-0.6b",
+        "stored-layout",
+        {**shape(1024, 2048, "stored_W_Q"), **shape(2048, 1024, "stored_W_O"), **counts(q_dim=1, o_dim=0)},
+    ),
     Student("stored-of-a-model", "stored-layout", {**shape(2304, 768, "stored_W_QKV"), **counts(q_dim=0, o_dim=1)}),
+    # A head of GPT-2 whose W_O is written like its W_Q.
+    Student("head-parameters-gpt2", "stored-layout", shape(768, 64, "W_O")),
+    # Only the new key of a head, or those of 7 new tokens.
     Student("decode-llama-3.2-1b", "keys-left-out", {**shape(1, None, "keys", "values"), **shape(None, 1, *SCORES)}),
-    Student("four-dimensions-qwen3-0.6b", "batch-mixed-with-heads", {
-            **dims(16, 10, of="queries_by_head repeated_keys scores context"), **dims(8, 10, of="keys_by_head"),
-        }),
-    Student("cross-bart-base", "texts-mixed-up", {**shape(25, None, "keys", "values"), **shape(None, 25, *SCORES)}),
-    Student("cache-qwen3-0.6b", "cache-forgets-factor", counts(cached_numbers=4_587_520, cache_bytes=9_175_040)),
     Student("cache-qwen3-0.6b", "keys-left-out", {**dims(None, None, 7, of="keys repeated_keys"), "scores.dim3": 7}),
+    # One of ten inputs.
+    Student("cache-qwen3-0.6b", "cache-forgets-factor", counts(cached_numbers=4_587_520, cache_bytes=9_175_040)),
+    Student(
+        "four-dimensions-qwen3-0.6b",
+        "batch-mixed-with-heads",
+        {**dims(16, 10, of="queries_by_head repeated_keys scores context"), **dims(8, 10, of="keys_by_head")},
+    ),
+    # The decoder attends to itself: 25 tokens in BART, 50 in Whisper.
+    Student("cross-bart-base", "texts-mixed-up", {**shape(25, None, "keys", "values"), **shape(None, 25, *SCORES)}),
     Student("cache-whisper-tiny", "texts-mixed-up", dims(None, None, 50, of="cross_keys") | {"cross_scores.dim3": 50}),
     Student("same-shapes-gpt2", "view-heads-first", counts(viewed_token=6, viewed_head=5)),
     Student("broadcasting-gpt2", "misaligned-dimensions", dims(1, 1, 6, 50, of="padding_mask")),
-    Student("broadcasting-gpt2", "repeated-by-hand", {
+    Student(
+        "broadcasting-gpt2",
+        "repeated-by-hand",
+        {
             **dims(6, 12, 1, 50, of="padding_mask"), **dims(1, 12, 50, 50, of="causal_mask"),
             **dims(6, 12, 50, 50, of="both_masks"),
-        }),
-    Student("index-gpt2", "result-axes-swapped", {
-            **dims(6, 50, 12, 64, of="queries_by_head"), **dims(6, 12, 50, 64, of="context_by_token"),
-        }),
+        },
+    ),
+    Student(
+        "index-gpt2",
+        "result-axes-swapped",
+        {**dims(6, 50, 12, 64, of="queries_by_head"), **dims(6, 12, 50, 64, of="context_by_token")},
+    ),
     Student("growth-llama-3.2-1b", "everything-grows-alike", counts(pairwise_doubled=2, score_entries_doubled=2)),
     Student("rotary-pythia-160m", "angles-for-all-heads", counts(layer_angles=12 * 70 * 8)),
-    Student("head-parameters-gpt2", "stored-layout", shape(768, 64, "W_O")),
 ]  # fmt: skip
 
 

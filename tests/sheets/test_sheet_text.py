@@ -68,10 +68,15 @@ def llama_sheet(library: Library, topic: str, tokens: int = 40, **changed: objec
     return sheet(library, build_architecture({**LLAMA, **changed}, "The model"), topic, tokens)
 
 
-@pytest.fixture(scope="module", params=["every family", pytest.param("every setting", marks=pytest.mark.slow)])
-def every_sheet(request: pytest.FixtureRequest, library: Library) -> tuple[Variant, ...]:
+@pytest.fixture(scope="module", params=["few", pytest.param("all", marks=pytest.mark.slow)])
+def tries_all(request: pytest.FixtureRequest) -> bool:
+    return bool(request.param == "all")
+
+
+@pytest.fixture(scope="module")
+def every_sheet(tries_all: bool, library: Library) -> tuple[Variant, ...]:
     """Every topic with every family that has it, with the first values of all its settings and the last, or each."""
-    return tuple(made_sheets(library, every_setting=request.param == "every setting"))
+    return tuple(made_sheets(library, every_setting=tries_all))
 
 
 def made_sheets(library: Library, *, every_setting: bool) -> Iterator[Variant]:
@@ -222,10 +227,10 @@ def test_the_assumptions_fit_the_mask(library: Library) -> None:
     assert not any("masked entries" in sentence for sentence in both_ways.text.assumptions)
 
 
-@pytest.fixture(scope="module", params=["one of each topic", pytest.param("all", marks=pytest.mark.slow)])
-def shipped_sheets(request: pytest.FixtureRequest) -> tuple[Variant, ...]:
+@pytest.fixture(scope="module")
+def shipped_sheets(tries_all: bool) -> tuple[Variant, ...]:
     """Worksheets of the library with every model that they can have: one of each topic, or all."""
-    worksheets = LIBRARY.worksheets if request.param == "all" else [each.key for each in FIRST_OF_TOPIC.values()]
+    worksheets = LIBRARY.worksheets if tries_all else [each.key for each in FIRST_OF_TOPIC.values()]
     sheets = ((worksheet, model) for worksheet in worksheets for model in LIBRARY.models)
     return tuple(LIBRARY.variant(*each) for each in sheets if not LIBRARY.refusal(*each))
 
