@@ -238,11 +238,11 @@ def test_a_student_saves_while_somebody_holds_connections(
     with served(client.app) as server, ExitStack() as held:  # type: ignore[arg-type]
         address = server.servers[0].sockets[0].getsockname()
         for _ in range(many):
-            connection = held.enter_context(socket.create_connection(address, 20))
+            connection = held.enter_context(socket.create_connection(address, 120))
             with suppress(OSError):  # refused meanwhile
                 connection.sendall(content)
         for own_address in ("127.0.0.2", "127.0.0.1"):
-            saving = http.client.HTTPConnection("127.0.0.1", address[1], timeout=20, source_address=(own_address, 0))
+            saving = http.client.HTTPConnection("127.0.0.1", address[1], timeout=120, source_address=(own_address, 0))
             with closing(saving):
                 saving.request("POST", f"{classroom.sheet_path}/save", form, head)
                 assert saving.getresponse().status == 200

@@ -37,7 +37,7 @@ async def count_body(scope: Scope, receive: Receive, send: Send) -> None:
 def address(monkeypatch: pytest.MonkeyPatch) -> Iterator[Address]:
     """Where a server with the limits answers; a request has half a second."""
     monkeypatch.setattr(connection_limits, "REQUEST_DEADLINE_S", 0.5)
-    monkeypatch.setattr(connection_limits, "BODY_RATE", 5_000)
+    monkeypatch.setattr(connection_limits, "BODY_RATE", 500)
     config = uvicorn.Config(count_body, http=LimitedProtocol, lifespan="off", log_level="warning", log_config=None)
     server = uvicorn.Server(config)
     with socket.create_server(("127.0.0.1", 0)) as listening:
@@ -52,7 +52,7 @@ def address(monkeypatch: pytest.MonkeyPatch) -> Iterator[Address]:
 
 def answer(address: Address, *pieces: bytes) -> bytes:
     """What comes back until the server closes the connection, for these pieces sent one after the other."""
-    with socket.create_connection(address, timeout=20) as connection:
+    with socket.create_connection(address, timeout=120) as connection:
         received = b""
         try:
             for piece in pieces:
@@ -66,7 +66,7 @@ def answer(address: Address, *pieces: bytes) -> bytes:
 
 
 def test_a_request_that_comes_whole_is_answered_on_a_connection_that_stays(address: Address) -> None:
-    connection = http.client.HTTPConnection(*address, timeout=20)
+    connection = http.client.HTTPConnection(*address, timeout=120)
     for body in (None, b"x" * 500_000, iter([b"x" * 1000] * 300)):
         connection.request("POST", "/", body, {"X-Long": "h" * 10_000}, encode_chunked=True)
         size, _space, headers = connection.getresponse().read().partition(b" ")
@@ -97,7 +97,7 @@ def test_an_endless_head_is_refused(address: Address, begin: bytes) -> None:
 def test_half_a_request_is_given_up(address: Address, piece: bytes) -> None:
     before = time.monotonic()
     answer(address, piece)
-    assert 0.3 < time.monotonic() - before < 10
+    assert 0.3 < time.monotonic() - before < 60
 
 
 def test_a_body_has_longer_the_more_of_it_has_come(address: Address) -> None:

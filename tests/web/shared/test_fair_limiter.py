@@ -181,7 +181,7 @@ def test_another_network_waits_neither_for_hundreds_of_requests_nor_for_those_gi
         for each in flood[-GONE:]:
             each.close()
         wait_until(lambda: threads.waiting == MANY - most - GONE)
-        with closing(http.client.HTTPConnection(*address, timeout=PATIENCE_S)) as asking:
+        with closing(http.client.HTTPConnection(address[0], address[1], timeout=PATIENCE_S)) as asking:
             asking.request("GET", path)
             wait_until(lambda: threads.waiting == MANY - most - GONE + 1)
             may_end.release(4 * most)  # fewer than there are of the flood
