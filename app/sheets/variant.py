@@ -24,11 +24,11 @@ from app.shapes.table import (
 )
 from app.sheets.codes import write_code
 from app.sheets.notation import IN_CODE, NOTATIONS, Notation
-from app.sheets.numbers import Unreadable, is_within
+from app.sheets.numbers import Unreadable
 from app.sheets.reading import Answer, AnswerReader
 from app.sheets.sheet_text import SheetText
 from app.sheets.wording import FigureWording, TopicWording, Wording
-from app.sheets.worksheet import AuthorMisconception, Model, Worksheet
+from app.sheets.worksheet import CHOICE, AuthorMisconception, Model, Worksheet
 from app.topics.find_the_bug import BugTable
 from app.topics.problem import Problem, problem_for
 from app.translation import ngettext
@@ -88,7 +88,11 @@ class Variant:
         """The code that opens exactly this sheet, such as KTR-FB-CD."""
         is_default = self.model.key == self.worksheet.model
         sheet, lengths = self.worksheet, (self.tokens, self.decoder_tokens)
-        return write_code(sheet.whole, sheet.rows_number, self.model.key, *lengths, self.key, is_default=is_default)
+        worksheet = sheet.whole.removesuffix(f"{CHOICE}{sheet.dealt_bug}")
+        return write_code(
+            worksheet, sheet.rows_number, self.model.key, *lengths, self.key,
+            is_default=is_default, dealt_bug=sheet.dealt_bug,
+        )  # fmt: skip
 
     @cached_property
     def architecture(self) -> Architecture:
@@ -158,12 +162,9 @@ class Variant:
         return Row(key, letter, self.row_name(key), note, asked.fields, blanks, points, together, code)
 
     def row_name(self, key: str) -> str:
-        """The name of a tensor or count, whether the sheet asks for it or not: the author's, or else the wording's.
-        Raises KeyError for a key that has neither name.
-        """
-        author_name = self.worksheet.row_names.get(key)
-        name = author_name or self.topic_wording.rows[key].name
-        if isinstance(self.table, BugTable) and (line := self.table.line_of(key)) and not author_name:
+        """The name of a tensor or count, whether the sheet asks for it or not."""
+        name = self.topic_wording.rows[key].name
+        if isinstance(self.table, BugTable) and (line := self.table.line_of(key)):
             return name.format(line=line)
         return name
 
@@ -305,16 +306,11 @@ class Variant:
 
     def within_rounding(self, blank: Blank, answer: Answer, number: int) -> bool:
         """Whether a count of parameters, operations, bytes or entries, which may be rounded, can mean `number`."""
-        return self.may_be_rounded(blank, answer) and is_within(
-            answer.value, number, self.worksheet.tolerance, answer.margin
-        )
+        return self.may_be_rounded(blank, answer) and abs(answer.value - number) <= answer.margin
 
     def may_be_rounded(self, blank: Blank, answer: Answer) -> bool:
-        """Whether an answer in numbers may mean another value: a count that was typed rounded, or any with a
-        tolerance.
-        """
-        is_count = blank.field == "count" and self.worksheet.answers == "numbers"
-        return is_count and bool(answer.margin or self.worksheet.tolerance)
+        """Whether an answer in numbers is a count that was typed rounded."""
+        return blank.field == "count" and self.worksheet.answers == "numbers" and bool(answer.margin)
 
     @cached_property
     def problem_for_marking(self) -> Problem:

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Collection, Iterable, MutableMapping
 from dataclasses import fields
 from datetime import date, datetime
-from functools import cache, lru_cache
+from functools import cache
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -25,7 +25,6 @@ from app.sheets.authoring.markdown import (
     MarkdownBlock,
     MarkdownList,
     MarkdownSpan,
-    markdown_items,
     read_markdown,
 )
 from app.sheets.code_text import code_shown
@@ -103,7 +102,6 @@ def template_environment() -> Environment:
         expression=expression,
         formula=formula,
         markdown=markdown,
-        markdown_items=markdown_list,
         explanation_of=explanation_of,
         local_time=local_time,
         clock_time=clock_time,
@@ -159,7 +157,6 @@ def long_date(day: date) -> str:
     return _("{day} {month} {year}").format(day=day.day, month=_(_MONTHS[day.month - 1]), year=day.year)
 
 
-@lru_cache(4000)
 def symbol(text: str) -> Markup:
     """A sum of products as mathematics: 'H·d_h + 1' becomes <i>H</i>·<i>d</i><sub>h</sub> + 1."""
     return Markup("").join(_symbol(piece) for piece in re.split(r"(·|/| \+ )", text))
@@ -186,7 +183,6 @@ def expression(text: str, known: Collection[str] | None = None) -> Markup:
     return Markup("".join(written))  # noqa: S704 - each piece is escaped
 
 
-@lru_cache(500)
 def markdown(text: str) -> Markup:
     """What an author wrote in Markdown, as HTML: only what `read_markdown` knows becomes an element."""
     return _blocks(read_markdown(text))
@@ -197,17 +193,6 @@ def explanation_of(text: str, misconception: str) -> Markup:
     if misconception.startswith(AUTHOR_MISCONCEPTION_PREFIX):
         return Markup('<div class="own-words">{}</div>').format(markdown(text))
     return Markup("<p>{}</p>").format(text)
-
-
-@lru_cache(500)
-def markdown_list(text: str) -> tuple[Markup, ...]:
-    """The items of a Markdown text as HTML, in order, without <li>: those of all its lists, and each paragraph
-    between the lists.
-    """
-    return tuple(
-        _spans(item[0].spans) if len(item) == 1 and not isinstance(item[0], MarkdownList) else _blocks(item)
-        for item in markdown_items(text)
-    )
 
 
 def _blocks(blocks: Iterable[MarkdownBlock]) -> Markup:
@@ -250,7 +235,6 @@ def _formula_nodes(nodes: Iterable[FormulaNode]) -> Markup:
     return written
 
 
-@lru_cache(4000)
 def _symbol(text: str) -> Markup:
     base, _underscore, below = text.removesuffix("ᵀ").partition("_")
     if not base.replace("'", "").isalpha():

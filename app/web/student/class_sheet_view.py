@@ -92,7 +92,7 @@ def make_class_sheet_page(
     truth, pointed_at = marked if rules.shows_answers else None, hinted.blanks if hinted else ()
     steps = activity_steps(access, work.progress.sheets, requested.number)
     notes = sheet_notes(variant, answers, report, hinted)
-    hints = variant.worksheet.show_hints and rules.gives_hints
+    hints = rules.gives_hints
     # Next to a right answer, the reason of a row may tell another one, as hints do.
     explains = hints or (rules.gives_help and report is not None and report.complete)
     one_at_a_time = _is_one_at_a_time(requested)
@@ -297,7 +297,8 @@ def class_example(
     # Another sheet of the activity may ask the same of another model.
     requested = {key for item in access.activity.content.items for key in models_of(item)}
     models = {key: model for key, model in services.library.models.items() if key not in requested}
+    library = replace(services.library, models=models)
     links = access.links
     return ExampleRequest(
-        variant, models, kind, seed, links.sheet(number), lambda kind, seed: links.sheet_like(number, kind, seed=seed)
+        variant, library, kind, seed, links.sheet(number), lambda kind, seed: links.sheet_like(number, kind, seed=seed)
     )
