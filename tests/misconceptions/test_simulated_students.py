@@ -89,8 +89,7 @@ def test_guesses_are_rarely_diagnosed(worksheet: str) -> None:
 @pytest.mark.slow
 def test_enough_was_tried_for_the_shares_to_mean_something() -> None:
     assert min(total().tried(share) for share in SHARES) > 2000
-    # On a sheet on the width of GPT-2’s block, both misconceptions are about the same box.
-    assert {key for key in WORKSHEETS if not figures(key).tried(BOTH)} <= ABOUT_A_BUG | {"width-gpt2"}
+    assert {key for key in WORKSHEETS if not figures(key).tried(BOTH)} == ABOUT_A_BUG
 
 
 def test_who_holds_another_misconception_in_the_other_convention_turns_it_too() -> None:
