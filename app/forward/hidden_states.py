@@ -8,10 +8,8 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from app.forward.head_scores import HeadScore, head_scores
 from app.forward.lines import ForwardError
 from app.forward.memory_needed import bytes_of_layers
 from app.forward.program import at_layer, check_modelled, program_of_tensors
@@ -22,7 +20,6 @@ from app.topics.single_head import SINGLE_HEAD
 from app.translation import gettext as _
 
 if TYPE_CHECKING:
-    import numpy as np
     import torch
 
     from app.checkpoints.checkpoint import Checkpoint, LayerWeights, NormWeights
@@ -32,21 +29,9 @@ ATTENTION_PARAMETERS = ("W_Q", "W_K", "W_V", "W_O", "b_Q", "b_K", "b_V", "b_O", 
 MAX_REAL_TOKENS = 4096
 MAX_CACHED_BYTES = 256 * 2**20
 MAX_WEIGHT_BYTES = 512 * 2**20  # in float32: models up to about 130 million parameters in their layers
-MAX_SCORED_CELLS = 2**20  # weights of all heads of a layer; what heads did in longer texts is not worked out
-BYTES_OF_SCORE = 8  # a HeadScore is kept once, and referred to by the layers above
 VOCABULARY_PIECE = 8192  # rows of the output matrix that are in memory at once
 
 Report = Callable[[int, int], object]  # layers done, of how many
-
-
-@dataclass(frozen=True)
-class HiddenState:
-    """What a layer receives, x (N, d), and what each head of the layers below did in the text. Layers in which all
-    heads together have more than MAX_SCORED_CELLS weights are left out of `head_scores`.
-    """
-
-    x: torch.Tensor
-    head_scores: tuple[HeadScore, ...] = ()
 
 
 class HiddenStates:
@@ -126,36 +111,29 @@ def hidden_state(
     dtype: str = "float32",
     states: HiddenStates | None = None,
     report: Report = lambda _done, _total: None,
-) -> HiddenState:
-    """What layer number `layer` receives, with the scores of the heads below: for L, what the final norm receives."""
+) -> torch.Tensor:
+    """What layer number `layer` receives, x (N, d): for L, what the final norm receives."""
     import torch
 
     states = HiddenStates(0, 0) if states is None else states
     sentence = sentence_key(checkpoint, ids, device, dtype)
-    start = next((below for below in range(layer, 0, -1) if states.find((*sentence, below))), 0)
+    start = next((below for below in range(layer, 0, -1) if states.find((*sentence, below)) is not None), 0)
     with torch.inference_mode():
-        state: HiddenState | None = states.find((*sentence, start))
-        if state is None:
-            state = HiddenState(embeddings(checkpoint, ids).to(device, getattr(torch, dtype)))
-            states.add((*sentence, 0), state, state.x.nbytes)
+        x: torch.Tensor | None = states.find((*sentence, start))
+        if x is None:
+            x = embeddings(checkpoint, ids).to(device, getattr(torch, dtype))
+            states.add((*sentence, 0), x, x.nbytes)
         report(0, layer - start)
         for number in range(start, layer):
-            x, weights = run_layer(checkpoint, number, states.layer_weights(checkpoint, number), state.x)
-            scores = scores_of_heads(weights.float().cpu().numpy(), ids, number)
-            state = HiddenState(x, state.head_scores + scores)
-            states.add((*sentence, number + 1), state, x.nbytes + BYTES_OF_SCORE * len(state.head_scores))
+            x = run_layer(checkpoint, number, states.layer_weights(checkpoint, number), x)
+            states.add((*sentence, number + 1), x, x.nbytes)
             report(number + 1 - start, layer - start)
-    return state
+    return x
 
 
 def sentence_key(checkpoint: Checkpoint, ids: Sequence[int], device: str, dtype: str) -> tuple[object, ...]:
     """What every value that is kept of a sentence depends on, besides the layer."""
     return checkpoint.name, checkpoint.revision, tuple(ids), device, dtype
-
-
-def scores_of_heads(weights: np.ndarray, ids: Sequence[int], layer: int) -> tuple[HeadScore, ...]:
-    """What each head of a layer did, from all heads' weights (H, N, N); () if these are too many numbers, or none."""
-    return head_scores(weights, ids, layer) if 0 < weights.size <= MAX_SCORED_CELLS else ()
 
 
 def embeddings(checkpoint: Checkpoint, ids: Sequence[int]) -> torch.Tensor:
@@ -165,10 +143,8 @@ def embeddings(checkpoint: Checkpoint, ids: Sequence[int]) -> torch.Tensor:
     return rows if positions is None else rows + positions
 
 
-def run_layer(
-    checkpoint: Checkpoint, layer: int, weights: LayerWeights, x: torch.Tensor
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """What the layer makes of its input x, both (N, d), and the attention weights of all its heads, (H, N, N)."""
+def run_layer(checkpoint: Checkpoint, layer: int, weights: LayerWeights, x: torch.Tensor) -> torch.Tensor:
+    """What the layer makes of its input x, both (N, d)."""
 
     def norm(of: NormWeights | None, y: torch.Tensor) -> torch.Tensor:
         return y if of is None else normalize(checkpoint, of, y)
@@ -176,10 +152,10 @@ def run_layer(
     def feed_forward(y: torch.Tensor) -> torch.Tensor:
         return norm(weights.after_mlp_norm, feed_forward_block(checkpoint, weights, y))
 
-    output, attention_weights = attention(checkpoint, layer, weights, norm(weights.attention_norm, x))
+    output = attention(checkpoint, layer, weights, norm(weights.attention_norm, x))
     attended = x + norm(weights.after_attention_norm, output)
     is_parallel = checkpoint.architecture.norm_placement == "parallel"
-    return attended + feed_forward(norm(weights.mlp_norm, x if is_parallel else attended)), attention_weights
+    return attended + feed_forward(norm(weights.mlp_norm, x if is_parallel else attended))
 
 
 def normalize(checkpoint: Checkpoint, weights: NormWeights, x: torch.Tensor) -> torch.Tensor:
@@ -192,10 +168,8 @@ def normalize(checkpoint: Checkpoint, weights: NormWeights, x: torch.Tensor) -> 
     return torch.rms_norm(x, scale.shape, scale, checkpoint.norm_eps)
 
 
-def attention(
-    checkpoint: Checkpoint, layer: int, weights: LayerWeights, x: torch.Tensor
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """The output (N, d) of a layer's attention and its heads' weights (H, N, N), from their normalized input x."""
+def attention(checkpoint: Checkpoint, layer: int, weights: LayerWeights, x: torch.Tensor) -> torch.Tensor:
+    """The output (N, d) of a layer's attention, from its normalized input x."""
     parameters = {name: getattr(weights, name) for name in ATTENTION_PARAMETERS}
     tensors = {"X": x, **{name: tensor.to(x) for name, tensor in parameters.items() if tensor is not None}}
     lines = program_of_tensors(
@@ -207,8 +181,8 @@ def attention(
         device=x.device.type,
         topic=LAYER_TOPIC.key,
     )
-    made = prepare(lines)({"tensors": tensors})
-    return made["O"], made["A"]
+    output: torch.Tensor = prepare(lines)({"tensors": tensors})["O"]
+    return output
 
 
 def feed_forward_block(checkpoint: Checkpoint, weights: LayerWeights, x: torch.Tensor) -> torch.Tensor:
@@ -255,7 +229,7 @@ def likelihood(
     if len(ids) < 2:
         raise ForwardError(_("A likelihood needs a text of at least two tokens."))
     last_layer = checkpoint.architecture.L
-    x = hidden_state(checkpoint, ids, last_layer, device=device, dtype=dtype, states=states, report=report).x
+    x = hidden_state(checkpoint, ids, last_layer, device=device, dtype=dtype, states=states, report=report)
     with torch.inference_mode():
         predicting = normalize(checkpoint, checkpoint.final_norm(), x)[:-1]
         return float(_negative_log_likelihoods(checkpoint, predicting, ids[1:]).mean())

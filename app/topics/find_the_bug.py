@@ -41,7 +41,7 @@ class BugTable(TensorTable):
 
     @property
     def has_more_sides(self) -> bool:
-        """True, whatever the program: code has its tokens where it has them, and is never turned to columns."""
+        """True, whatever the program: its shapes are written as code writes them."""
         return True
 
     def line_of(self, row: str) -> int:
