@@ -32,7 +32,7 @@ def sibling(variant: Variant, models: Mapping[str, Model], seed: int, answers: A
     if variant.problem.case:
         return None
     sheet = replace(
-        variant.worksheet,
+        variant.worksheet, rows=variant.problem.rows,
         sentence="", checkpoint="", layer=0, head=0,
         introduction="", footnote="", misconceptions=(), questions=(),
         row_hints={}, answers=answers,

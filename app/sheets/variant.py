@@ -28,7 +28,7 @@ from app.sheets.numbers import Unreadable
 from app.sheets.reading import Answer, AnswerReader
 from app.sheets.sheet_text import SheetText
 from app.sheets.wording import FigureWording, TopicWording, Wording
-from app.sheets.worksheet import CHOICE, AuthorMisconception, Model, Worksheet
+from app.sheets.worksheet import CHOICE, AuthorMisconception, Model, Worksheet, is_in_symbols
 from app.topics.find_the_bug import BugTable
 from app.topics.problem import Problem, problem_for
 from app.translation import ngettext
@@ -109,7 +109,7 @@ class Variant:
         problem = problem_for(
             sheet.topic, self.architecture, sheet.rows, self.tokens, decoder_tokens, sheet.bug_row, self.head
         )
-        if sheet.answers == "letters":
+        if is_in_symbols(sheet.key):
             problem = replace(problem, rows=sheet.rows_asked(problem.table))
         if not sheet.misconceptions:
             return problem

@@ -346,20 +346,23 @@ class Worksheet:
         return model.architecture_taught(self.kv_head_per_query_head)
 
     def rows_asked(self, table: TensorTable) -> tuple[str, ...]:
-        """The rows that a model's table has; in symbols, only those whose answers symbols can say."""
+        """The rows that a model's table has; if the sheet was made in symbols, only those that symbols can answer."""
         rows = tuple(row for row in self.rows if row in table.askable)
-        return tuple(row for row in rows if _has_symbols(table, row)) if self.answers == "letters" else rows
+        return tuple(row for row in rows if _has_symbols(table, row)) if is_in_symbols(self.key) else rows
 
     def check_rows(self, model: Model, table: TensorTable) -> None:
         """Raise TopicError if the model's table of the topic has too few of the rows that the worksheet asks for."""
-        in_table, asked = sum(row in table.askable for row in self.rows), len(self.rows_asked(table))
+        in_table = [row for row in self.rows if row in table.askable]
         if not in_table:
             message = _("{model} has none of the parts that “{worksheet}” asks for: choose another worksheet.")
             raise TopicError(message.format(model=model.name, worksheet=self.title))
-        if 2 * asked < in_table:
+        if self.answers == "numbers":
+            return
+        needed = len(in_table) / 2 if is_in_symbols(self.key) else len(in_table)  # an author chose each row
+        if sum(_has_symbols(table, row) for row in in_table) < needed:
             message = _(
-                "Most answers of “{worksheet}” have no symbols for {model}: they are rounded, or the same for every "
-                "model. Choose another model, or answers in numbers."
+                "Answers of “{worksheet}” have no symbols for {model}: they are rounded, or the same for every model. "
+                "Choose another model, or answers in numbers."
             )
             raise TopicError(message.format(worksheet=self.title, model=model.name))
 

@@ -21,6 +21,7 @@ Boxes = dict[str, int | str]
 
 # Sheets of other models than the worksheet's, or with other rows, by a name.
 SHEETS = {
+    "costs-mistral-7b": LIBRARY.variant("costs-llama-7b", "mistral-7b", 100),
     "decode-llama-3.2-1b": LIBRARY.variant("decode-gpt2", "llama-3.2-1b", 99),
     "four-dimensions-qwen3-0.6b": own_sheet(
         LIBRARY,

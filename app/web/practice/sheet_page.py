@@ -411,9 +411,12 @@ def _suggestions(library: Library, worksheet: str, model: str, tokens: int | Non
         text = _("{model} with {tokens} tokens").format(model=chosen.name, tokens=format_number(variant.tokens))
         yield Suggestion(text, sheet_link(variant))
         return
-    in_numbers = key_in(sheet.key, "numbers")
-    own = library.variant(in_numbers if library.refusal(sheet.key, sheet.model) else sheet.key)
-    yield Suggestion(_("This worksheet with {model}").format(model=own.model.name), sheet_link(own))
+    if library.refusal(sheet.key, sheet.model):
+        in_numbers = library.variant(key_in(sheet.key, "numbers"))
+        yield Suggestion(_("The same worksheet in numbers"), sheet_link(in_numbers))
+    else:
+        own = library.variant(sheet.key)
+        yield Suggestion(_("This worksheet with {model}").format(model=own.model.name), sheet_link(own))
     if chosen:
         text = _("Worksheets for {model}").format(model=chosen.name)
         yield Suggestion(text, url_for("show_model", key=chosen.key))

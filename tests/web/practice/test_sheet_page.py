@@ -447,6 +447,30 @@ def test_one_sentence_is_said_once_for_many_boxes(client: TestClient) -> None:
     assert "“a hundred”" in page.text("p", id="says-queries.rows")
 
 
+def test_a_sheet_can_be_changed_between_numbers_and_symbols(client: TestClient) -> None:
+    chosen = {}
+    for key in ("llama-7b", "llama-7b~symbols"):
+        radios = Page(client.get("/sheet", params={"worksheet": key}).text).find(
+            "input", type="radio", name="worksheet"
+        )
+        assert [attributes["value"] for attributes, _ in radios] == ["llama-7b", "llama-7b~symbols"]
+        chosen[key] = [attributes["value"] for attributes, _ in radios if "checked" in attributes]
+    assert chosen == {key: [key] for key in chosen}
+
+
+@pytest.mark.parametrize(("worksheet", "reason"), [("first-steps", "steps"), ("width-llama-7b", "rounded")])
+def test_why_a_sheet_is_not_in_symbols_is_said_where_it_is_chosen(
+    client: TestClient, worksheet: str, reason: str
+) -> None:
+    page = Page(client.get(f"/sheet?worksheet={worksheet}").text)
+    _, (symbols, _) = page.find("input", type="radio", name="worksheet")
+    assert "disabled" in symbols
+    assert reason in page.text("p", id=symbols["aria-describedby"])
+    refused = client.get(f"/sheet?worksheet={worksheet}~symbols")
+    assert refused.status_code in (404, 422)
+    assert Page(refused.text).find("p", class_="suggestions")
+
+
 # What an author writes and switches off
 
 
