@@ -45,7 +45,7 @@ def _teacher_session(server: Server) -> str:
 def _preview_seconds(client: httpx.Client, topic: str, number: int) -> float:
     form = {
         "topic": topic, "model": MODEL, "tokens": str(50 + number), "title": f"Sheet {number}", "view": "wrong",
-        "notation": "classic", "answers": "numbers", "show_drawing": "yes",
+        "notation": "classic", "answers": "numbers",
     }  # fmt: skip
     start = time.perf_counter()
     client.post("/worksheets/preview", data=form).raise_for_status()

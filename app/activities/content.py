@@ -12,7 +12,7 @@ from typing import Any, Literal
 # The fields of a worksheet that its right answers depend on; `title`, `models` and `follow_share` are none of them.
 _QUESTION_FIELDS = ("model", "topic", "tokens", "rows", "notation", "kv_head_per_query_head", "decoder_tokens",
                     "answers")  # fmt: skip
-_RARE_QUESTION_FIELDS = ("tolerance", "edition", "chosen", "bug", "frozen_bug")  # the same, where there is anything
+_RARE_QUESTION_FIELDS = ("edition", "chosen", "bug", "frozen_bug")  # the same, where there is anything
 
 
 def question_name(key: str) -> str:

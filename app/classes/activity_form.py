@@ -249,10 +249,36 @@ def texts_of(plan: Plan, content: Content, time_zone: str) -> ActivityTexts:
     return ActivityTexts(fields, tuple(sheets))
 
 
-def merged_texts(typed: ActivityTexts, shown: ActivityTexts, stored: ActivityTexts) -> ActivityTexts:
-    """The texts to save: a field changed since it was `shown` as `typed`, any other as it is `stored` now."""
-    fields = {name: stored.fields[name] if text == shown.fields[name] else text for name, text in typed.fields.items()}
-    return ActivityTexts(fields, stored.worksheets if typed.worksheets == shown.worksheets else typed.worksheets)
+def field_labels() -> dict[str, str]:
+    """The form's label of each field, and of the worksheets, in the visitor's language and the form's order."""
+    return {
+        "title": _("Title"), "day": _("Date"), "worksheets": _("Worksheets"), "ticket": _("Exit ticket"),
+        "ticket_anonymous": _("Anonymous"), "variants": _("Numbers"), "feedback": _("Marks are shown"),
+        "max_attempts": _("Attempts per sheet"),
+        "follow_share": _("Credit for other boxes spoiled by the same mistake"), "hints": _("Hints"),
+        "examples": _("Worked examples"), "exam": _("Exam conditions"), "run": _("Runs in PyTorch"),
+        "names_listed": _("List of names"), "opens": _("Opens"), "closes": _("Closes"),
+        "late_minutes": _("Late window"), "auto_submit": _("Submit unfinished work automatically"),
+    }  # fmt: skip
+
+
+def texts_in_words(texts: ActivityTexts, titles: Mapping[str, str]) -> dict[str, str]:
+    """What each field of `field_labels` says, in words; `titles` are those of worksheets and tickets, by key."""
+    words = {
+        "yes": _("yes"), "no": _("no"), "same": _("the same for everyone"),
+        "per_student": _("different for each student"), "immediate": _("at each check"),
+        "after_hand_in": _("after handing in"), "after_close": _("after the activity closes"),
+        "after": _("once marks are shown"), "before": _("from the start"),
+    }  # fmt: skip
+    told = {name: words.get(text, text) for name, text in texts.fields.items()}
+    told |= {name: told[name] or _("no") for name in ("hints", "examples", "exam", "auto_submit")}
+    sheets = ((titles.get(sheet.key, sheet.key), sheet.model, sheet.tokens) for sheet in texts.worksheets)
+    return {
+        **told,
+        "title": texts.fields["title"],
+        "ticket": titles.get(texts.fields["ticket"], texts.fields["ticket"]),
+        "worksheets": "\n".join(", ".join(filter(None, parts)) for parts in sheets),
+    }
 
 
 def empty_texts(tickets: Sequence[str], time_zone: str) -> ActivityTexts:

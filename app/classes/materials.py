@@ -14,7 +14,15 @@ from app.models.config_fields import ConfigError
 from app.sheets.authoring.worksheet_settings import SettingError, read_settings
 from app.sheets.exit_tickets import Ticket, ticket_of_settings
 from app.sheets.library import Library
-from app.sheets.worksheet import MAX_NAMES, MAX_SHORT_TEXT, Model, Worksheet, WorksheetError, is_in_symbols
+from app.sheets.worksheet import (
+    MAX_NAMES,
+    MAX_SHORT_TEXT,
+    Model,
+    Worksheet,
+    WorksheetError,
+    is_in_symbols,
+    stored_fields,
+)
 from app.store import (
     AuditAction,
     Content,
@@ -104,7 +112,8 @@ class _Reading:
 
 @lru_cache(READ_WORKSHEETS_REMEMBERED)
 def _read(reading: _Reading) -> Worksheet:
-    return read_settings(reading.key, json.loads(reading.content), reading.library.models, reading.library.wording)
+    settings = stored_fields(json.loads(reading.content))
+    return read_settings(reading.key, settings, reading.library.models, reading.library.wording)
 
 
 def library_with_models_of(library: Library, store: Store, content: Mapping[str, Any]) -> Library:

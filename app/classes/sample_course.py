@@ -21,7 +21,7 @@ from app.sheets.wording import SampleCourseWording
 from app.store import Activity, Answers, AuditAction, Course, Plan, Policies, Store, Teacher
 from app.store.sample_data import SimulatedAttempt, SimulatedStudent
 
-SHEETS_YESTERDAY, SHEETS_TODAY = ("llama-7b", "qwen2.5-0.5b-grouped"), ("layer-mistral-7b",)
+SHEETS_YESTERDAY, SHEETS_TODAY = ("llama-7b", "qwen2.5-0.5b"), ("layer-mistral-7b",)
 STUDENTS = 30
 # How many students hold the first misconception that shows on a sheet, the second, and so on; the others are right.
 HOLDERS = (7, 5, 3, 2, 1, 1, 1)

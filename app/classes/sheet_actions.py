@@ -175,14 +175,13 @@ def hint(variant: Variant, work: WorkSoFar, rules: Rules, sent: SentSheet) -> Ou
 
 
 def can_hint(variant: Variant, work: WorkSoFar, rules: Rules) -> bool:
-    """Whether there is a hint on the last attempt: activity and worksheet give some, and its marks are shown."""
-    return variant.worksheet.show_hints and rules.gives_hints and marks_visible(work, rules)
+    """Whether there is a hint on the last attempt: the activity gives some, and its marks are shown."""
+    return rules.gives_hints and marks_visible(work, rules)
 
 
 def may_see_example(variant: Variant, rules: Rules) -> bool:
     """Whether a sheet like this one may be seen worked out; never of a sheet about a program with a bug."""
-    gives_example = rules.shows_answers or (rules.gives_examples and variant.worksheet.show_hints)
-    return gives_example and not variant.problem.case
+    return (rules.shows_answers or rules.gives_examples) and not variant.problem.case
 
 
 def marks_visible(work: WorkSoFar, rules: Rules) -> bool:

@@ -190,7 +190,7 @@ def _greet(settings: Settings, store: Store, host: str, port: int) -> None:
 def _serve_at(listening: socket.socket, app: FastAPI, settings: Settings) -> None:
     import uvicorn
 
-    from app.web.shared.connection_limits import LimitedProtocol
+    from app.web.shared.connection_limits import LimitedProtocol, listeners
 
     from .workers import Workers
 
@@ -211,12 +211,12 @@ def _serve_at(listening: socket.socket, app: FastAPI, settings: Settings) -> Non
     )
     if several:
         app.state.services.store.close()
-        workers = Workers(config, [listening])
+        workers = Workers(config, listeners(listening))
         workers.run()
         if workers.keep_dying:
             raise InputError(_("The workers end as soon as they start: see the lines above."))
     else:
-        uvicorn.Server(config).run(sockets=[listening])
+        uvicorn.Server(config).run(sockets=listeners(listening))
 
 
 def create_worker_app() -> FastAPI:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
@@ -18,8 +18,6 @@ from app.figures.figure import (
     EdgeSide,
     Pulled,
     Sketch,
-    fast_make,
-    fast_replace,
     side_ends,
     spread,
 )
@@ -60,8 +58,7 @@ class Pen:
     def empty_box(self, tensor: str, rect: Rect, *, transposed: bool = False, products: str = "") -> Box:
         """A matrix without anything inside: hatched if it is a parameter, incomplete if a side is not known."""
         entry = self.shapes.table[tensor]
-        return fast_make(
-            Box,
+        return Box(
             tensor=tensor,
             letter=self.shapes.letter(tensor),
             role=entry.role,
@@ -82,7 +79,7 @@ class Pen:
             "masked": tuple(masked_areas(self.shapes, box)),
             "gaps": tuple(self._gaps(box)) if self.sizes.scale.shortened else (),
         }
-        return fast_replace(box, **inside) if any(inside.values()) else box
+        return replace(box, **inside) if any(inside.values()) else box
 
     def operand_above(self, result: str, x: float, base_y: float) -> Box | None:
         """The right operand of a result, its left edge at x, its lower edge CORNER_PX above the base line."""
@@ -98,7 +95,7 @@ class Pen:
         rect = Rect(x, y, *((height, width) if transposed else (width, height)))
         whole = self.box(tensor, x, y)
         letter = self.shapes.head_letter(tensor)
-        return fast_replace(whole, letter=letter, rect=rect, transposed=transposed, strips=0, groups=())
+        return replace(whole, letter=letter, rect=rect, transposed=transposed, strips=0, groups=())
 
     def with_last_head(self, whole: Box) -> Box:
         """A copy of a matrix of several heads, with the last of them as its `part`. Raises ZeroDivisionError for a
@@ -107,8 +104,8 @@ class Pen:
         x, y, width, height = whole.rect
         heads = self.shapes.heads(whole.tensor)
         if whole.transposed:
-            return fast_replace(whole, part=Rect(x, y + height - height / heads, width, height / heads))
-        return fast_replace(whole, part=Rect(x + width - width / heads, y, width / heads, height))
+            return replace(whole, part=Rect(x, y + height - height / heads, width, height / heads))
+        return replace(whole, part=Rect(x + width - width / heads, y, width / heads, height))
 
     def _groups(self, box: Box, heads: int) -> Iterator[Polygon]:
         groups = self.shapes.variant.sizes.get("G", 0)
@@ -174,8 +171,7 @@ class Pen:
         """A side of a box: its ends, its label with its colour, and the name of what it counts."""
         label, kind, name = self.label(blank)
         start, end = ends or side_ends(box.rect, side)
-        return fast_make(
-            Edge,
+        return Edge(
             blank=blank,
             side=side,
             start=start,

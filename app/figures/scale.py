@@ -189,8 +189,4 @@ class MatrixSizes:
 
 
 def _stated_lengths(variant: Variant) -> dict[str, int]:
-    return {
-        symbol: length
-        for symbol, length in (("N", variant.tokens), ("d", variant.architecture.d))
-        if symbol not in variant.text.unstated
-    }
+    return {"N": variant.tokens, "d": variant.architecture.d}

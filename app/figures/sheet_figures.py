@@ -37,9 +37,7 @@ def draw_figures(
     if TOPICS[sheet.topic].in_steps:
         plans = (*_reached(variant, rows_so_far(variant, answers, step), plans),)
         plans = plans if not step and all(blank in answers for blank in variant.blanks) else plans[-1:]
-    if not sheet.show_drawing:
-        return ()
-    bars = draw_counts(variant, answers, shows_mismatches=shows_mismatches and sheet.show_mismatches)
+    bars = draw_counts(variant, answers, shows_mismatches=shows_mismatches)
     if not plans:
         return bars
     shapes = TypedShapes.of(variant, answers, names_sizes, shows_mismatches, step)

@@ -63,7 +63,6 @@ class TypedShapes:
         """The lengths typed into a sheet's boxes, given by its questions, or following from these, and the
         mismatches.
         """
-        shows_mismatches = shows_mismatches and variant.worksheet.show_mismatches
         given = frozenset(given_matrices(variant, rows_so_far(variant, answers, step)))
         table, known = _known(variant, answers, given)
         lengths = {blank: answer.value for blank, answer in known.items()}
@@ -82,9 +81,7 @@ class TypedShapes:
         products = [entry.made_by for entry in self.table.tensors if isinstance(entry.made_by, Matmul)]
         inner = [product.operands[1] for product in products if product.operands[0] in _INPUTS]
         sides += [Blank(key, "rows") for key in inner if self.table[key].parameter]
-        right = {blank: self._right_size(blank) for blank in sides}
-        unstated = self.variant.text.unstated
-        facts = {blank: size.size(self.variant.sizes) for blank, size in right.items() if not size.symbols & unstated}
+        facts = {blank: self._right_size(blank).size(self.variant.sizes) for blank in sides}
         return replace(self, lengths={**facts, **self.lengths})
 
     def _right_size(self, blank: Blank) -> Expression:
@@ -230,7 +227,7 @@ def _known(variant: Variant, answers: Answers, given: Collection[str]) -> tuple[
     typed |= _repeated_once(variant, table, typed)
     widths = [blank for blank in variant.blanks if variant.expression(blank) == Expression.symbol("d")]
     # Earlier, the input's width would answer these boxes.
-    is_told = "d" not in variant.text.unstated and typed.keys() >= set(widths or variant.blanks)
+    is_told = typed.keys() >= set(widths or variant.blanks)
     if is_told and "input" not in asked and table is variant.table and "input" in table.by_key:
         width = table["input"].sides[-1]
         typed[width] = _read(variant, width, variant.architecture.d)

@@ -164,7 +164,7 @@ def grade(variant: Variant, answers: Mapping[str, str]) -> Report:
             marks[blank] = _follow_through_mark(variant, blank, marks[blank], repeats)
     if diagnosis:
         diagnosis = replace(diagnosis, message=variant.text.misconception(diagnosis.key, "nudge"))
-    mismatch = find_first_mismatch(variant, values, texts) if variant.worksheet.show_mismatches else None
+    mismatch = find_first_mismatch(variant, values, texts)
     share, losses = variant.worksheet.follow_share, tuple(_losses(variant, mistakes))
     return Report(marks, share, mismatch, diagnosis, variant.points, mistakes, losses)
 

@@ -47,7 +47,7 @@ def write_hint(variant: Variant, report: Report, level: HintLevel) -> Hint | Non
     right.
     """
     unsolved = _left_to_put_right(report)
-    if not report.has_readable_answer or not unsolved or not variant.worksheet.show_hints:
+    if not report.has_readable_answer or not unsolved:
         return None
     if level == 1 and (author_hint := _author_hint(variant, report)):
         return author_hint
@@ -59,7 +59,7 @@ def write_hint(variant: Variant, report: Report, level: HintLevel) -> Hint | Non
 
 def next_hint_level(variant: Variant, report: Report | None, given: Hint | None) -> HintLevel | None:
     """The level after the last given hint's, None after level 3; 2 if no hint was given so far."""
-    if report is None or report.complete or not report.has_readable_answer or not variant.worksheet.show_hints:
+    if report is None or report.complete or not report.has_readable_answer:
         return None
     before = given.level if given else 0 if _author_hint(variant, report) else 1
     return next((level for level in HINT_LEVELS if level > before), None)
@@ -233,7 +233,7 @@ class HintWriter:
         )
 
     def _stated_for(self, symbol: str) -> tuple[str, ...]:
-        stated = {name for fact in self.variant.text.facts if not fact.hidden for name in fact.symbols}
+        stated = {name for fact in self.variant.text.facts for name in fact.symbols}
         if symbol == "d_v" and self.variant.sizes["d_v"] == self.variant.sizes["d_h"]:
             symbol = "d_h"  # a description has one head dimension where there is one
         is_hidden = symbol in ("d_h", "d_v") and symbol not in stated and {"d", "H"} <= stated

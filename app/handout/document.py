@@ -29,7 +29,6 @@ from app.sheets.authoring.markdown import (
     MarkdownBlock,
     MarkdownList,
     MarkdownSpan,
-    markdown_items,
     read_markdown,
 )
 from app.sheets.code_text import asks_in_vain_for_repair, code_shown, option_text
@@ -212,7 +211,6 @@ def _variant(variant: Variant, options: HandoutOptions, base_url: str) -> TypstD
         "report": variant.text.report,
         "questions": [_with_breaks(question.text) for question in variant.worksheet.questions],
         "introduction": _markdown(variant.worksheet.introduction),
-        "own-assumptions": [[*map(_block, item)] for item in markdown_items(variant.worksheet.own_assumptions)],
         "own-footnote": _markdown(variant.worksheet.footnote),
         "program": _program(variant),
         "fields": variant.fields or ("count",),
@@ -299,7 +297,7 @@ def _asks(variant: Variant | None = None, row: Row | None = None) -> TypstData:
 def _program(variant: Variant) -> TypstData | None:
     if (code := code_shown(variant)) is None:
         return None
-    stops = f"{code.caption} {_('Line {line} stops the program:').format(line=code.stops)}".strip()
+    stops = _("Line {line} stops the program:").format(line=code.stops)
     happened = {"stops": stops if code.error else code.witness.caption if code.witness else "", "happened": code.error}
     return {"given": code.given, "lines": code.lines, **happened, "cells": code.witness.cells if code.witness else ()}
 
@@ -312,9 +310,7 @@ def _task(variant: Variant) -> list[Piece]:
 
 
 def _width_in_em(pieces: Sequence[Piece]) -> float:
-    widths = (0.6 * len(p["code"]) if "code" in p else 0.9 * len(p["base"]) + 0.46 * len(p["below"])
-              for p in pieces if isinstance(p, dict))  # fmt: skip
-    return sum(widths)
+    return sum(0.9 * len(piece["base"]) + 0.46 * len(piece["below"]) for piece in pieces if isinstance(piece, dict))
 
 
 def _qr_svg(link: str) -> str:

@@ -39,7 +39,6 @@ class CodeShown:
     stops: int
     error: str
     witness: WitnessShown | None
-    caption: str = ""
 
 
 def code_shown(variant: Variant) -> CodeShown | None:
@@ -58,8 +57,7 @@ def code_shown(variant: Variant) -> CodeShown | None:
     given = tuple((name, written(shape)) for name, shape in case.inputs)
     error = f"{case.error}: {case.message}" if case.error else ""
     witness = _witness_shown(variant, case.witness or _table(variant).witness)
-    caption = variant.worksheet.bug_caption if error else ""
-    return CodeShown(case.lines, given, case.raises_at, error, witness, caption)
+    return CodeShown(case.lines, given, case.raises_at, error, witness)
 
 
 def _witness_shown(variant: Variant, witness: Witness | None) -> WitnessShown | None:
@@ -67,11 +65,10 @@ def _witness_shown(variant: Variant, witness: Witness | None) -> WitnessShown | 
         return None
     words = variant.topic_wording.code
     shows = f"{words['numbers']} {variant.wording.bugs.probes[witness.probe].shows}"
-    caption = variant.worksheet.bug_caption or shows
     if witness.probe in MEASURED:
-        return WitnessShown(caption, (), tuple(tuple(f"{number:g}" for number in row) for row in witness.cells))
+        return WitnessShown(shows, (), tuple(tuple(f"{number:g}" for number in row) for row in witness.cells))
     cells = tuple(tuple(bool(number) for number in row) for row in witness.cells)
-    return WitnessShown(caption, (words["empty"], words["marked"]), cells)
+    return WitnessShown(shows, (words["empty"], words["marked"]), cells)
 
 
 def asks_in_vain_for_repair(variant: Variant) -> bool:
@@ -98,8 +95,6 @@ def option_text(variant: Variant, row: str, option: int) -> str:
     case = _case(variant)
     if row == "why":
         reason = _table(variant).reasons[option - 1]
-        if reason == _table(variant).right_reason and variant.worksheet.bug_reason:
-            return variant.worksheet.bug_reason
         return words[reason] if reason == NOTHING_WRONG else variant.wording.bugs.reason(reason)
     return words["none"] if option == NO_LINE else case.lines[option - 1]
 

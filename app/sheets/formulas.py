@@ -72,6 +72,6 @@ def _named(variant: Variant, name: str) -> FormulaPiece:
         return FormulaPiece(letter, is_symbol=True)
     if name in variant.table.askable:
         row = variant.row_name(name)
-        stays = row[1:2].isupper() or name in variant.worksheet.row_names  # "LM head", and a name that an author gave
+        stays = row[1:2].isupper()  # "LM head"
         return FormulaPiece(row if stays else row[:1].lower() + row[1:], is_symbol=False)
     return FormulaPiece(variant.notation.symbol(name), is_symbol=True)

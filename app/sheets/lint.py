@@ -15,13 +15,11 @@ from itertools import chain, combinations
 from typing import Literal
 
 from app.algebra.number_text import format_number
-from app.misconceptions.predictions import cannot_tell_apart, expectations
+from app.misconceptions.predictions import cannot_tell_apart
 from app.models.architecture import TokensError
-from app.shapes.table import OneOf, WrittenPattern
+from app.shapes.table import WrittenPattern
 from app.sheets.authoring.author_misconceptions import author_findings
-from app.sheets.code_text import option_text
 from app.sheets.library import Library
-from app.sheets.reading import Answer
 from app.sheets.seeds import ConfusedPairs, possible_lengths, unavoidable_confusions
 from app.sheets.variant import Row, Variant
 from app.sheets.worksheet import AUTHOR_MISCONCEPTION_PREFIX, Model, Worksheet
@@ -31,7 +29,7 @@ from app.translation import gettext as _
 
 FindingKind = Literal[
     "hides", "must-hide", "range-hides", "author", "must-author", "coincides", "must-coincide", "same-answer",
-    "must-have-same-answer", "same-reason", "gives-away", "tolerates", "unstated", "wording",
+    "must-have-same-answer", "gives-away", "wording",
 ]  # fmt: skip
 FARTHEST_PROPOSED = 60  # tokens away that another length may be
 ANY_TOKENS = 100  # where the number plays no part
@@ -40,8 +38,6 @@ CONFUSIONS_KEPT = 512
 TRIED_OF_RANGE = 16  # lengths of an author's range
 _FIXED_BY_TOKENS: frozenset[FindingKind] = frozenset({"hides", "coincides", "same-answer"})
 _BY_LENGTH = frozenset({"N", "M", "B"})  # sizes that another number of tokens changes
-# Parts of a description that decide what is counted, whether or not they state a size.
-_DECIDING_PARTS = frozenset({"work", "cached", "dropped"})
 
 
 @dataclass(frozen=True)
@@ -52,7 +48,6 @@ class Finding:
     kind: FindingKind
     message: str
     proposed_tokens: int | None = None
-    part: str = ""
 
     @property
     def fixable(self) -> bool:
@@ -75,14 +70,10 @@ def findings_on(library: Library, variant: Variant) -> tuple[Finding, ...]:
         _equal_sizes(variant),
         _rows_with_one_answer(variant),
         _hidden_in_range(variant, library.models),
-        _tolerated_misconceptions(variant),
     )
-    about_words = chain(
-        _foreign_words(library.models, variant), _reason_offered_twice(variant), _patterns_given_away(variant)
-    )
+    about_words = chain(_foreign_words(library.models, variant), _patterns_given_away(variant))
     return (
         *(Finding(key, kind, text, proposed if kind in _FIXED_BY_TOKENS else None) for kind, text in messages),
-        *_unstated_facts(variant),
         *(Finding(key, kind, text) for kind, text in about_words),
     )
 
@@ -190,11 +181,9 @@ def _author_misconceptions(variant: Variant) -> Iterator[tuple[FindingKind, str]
         return
     confusions = _confusions(_Questions.of(variant))
     avoidable = confusions.here - confusions.unavoidable
-    changes_numbers = {expected.misconception for expected in expectations(variant.problem)}
     for finding in author_findings(variant):
         pairs = {(finding.key, finding.other or None), (finding.other, finding.key)}
-        is_tolerated = finding.kind == "right" and finding.key in changes_numbers
-        if not is_tolerated and (finding.kind == "formula" or pairs.isdisjoint(avoidable)):
+        if finding.kind == "formula" or pairs.isdisjoint(avoidable):
             yield "must-author" if finding.shows else "author", finding.message
 
 
@@ -297,53 +286,6 @@ def _rows_with_one_answer(variant: Variant) -> Iterator[tuple[FindingKind, str]]
                 "{rows}."
             )
             yield "must-have-same-answer", message.format(model=variant.model.name, rows=names, size=size)
-
-
-def _unstated_facts(variant: Variant) -> Iterator[Finding]:
-    key = variant.worksheet.key
-    needed = frozenset[str]().union(*(variant.expression(blank).symbols for blank in variant.blanks))
-    missing = needed & variant.text.unstated if variant.worksheet.answers == "numbers" else frozenset[str]()
-    names = variant.wording.topic_section(variant.worksheet.topic, "stated-sizes")
-    for fact in variant.text.facts:
-        if fact.hidden and (sizes := [names.get(symbol, symbol) for symbol in sorted(fact.symbols & missing)]):
-            symbol = min(fact.symbols & missing)
-            example = f"{variant.notation.symbol(symbol)} = {format_number(variant.sizes[symbol])}"
-            message = _(
-                "The answers need {sizes}, which nothing on the sheet states. State it again, or give it in the "
-                "introduction with its symbol, as in “{example}”."
-            )
-            yield Finding(key, "unstated", message.format(sizes=", ".join(sizes), example=example), part=fact.part)
-        elif fact.hidden and fact.part in _DECIDING_PARTS:
-            message = _(
-                "The answers depend on a fact that the sheet hides: “{sentence}” State it again, or say it in the "
-                "introduction."
-            )
-            yield Finding(key, "unstated", message.format(sentence=fact.sentence), part=fact.part)
-
-
-def _tolerated_misconceptions(variant: Variant) -> Iterator[tuple[FindingKind, str]]:
-    tolerance, right = variant.worksheet.tolerance, variant.problem.answers
-    tolerated = {
-        f"“{expected.misconception}”"
-        for expected in expectations(variant.problem)
-        if all(variant.within_rounding(b, Answer(number), right[b]) for b, number in expected.wrong_answers.items())
-    }
-    if tolerated:
-        message = _(
-            "With a tolerance of {percent}%, the numbers of these misconceptions count as correct: {misconceptions}. "
-            "Choose a smaller one."
-        )
-        yield "tolerates", message.format(percent=f"{100 * tolerance:g}", misconceptions=", ".join(sorted(tolerated)))
-
-
-def _reason_offered_twice(variant: Variant) -> Iterator[tuple[FindingKind, str]]:
-    asked = variant.table.askable.get("why")
-    if variant.worksheet.bug_reason and isinstance(asked, OneOf):
-        texts = {option: option_text(variant, "why", option) for option in asked.options}
-        plain = {option: text.strip(" .").casefold() for option, text in texts.items()}
-        if list(plain.values()).count(plain[asked.right]) > 1:
-            message = _("The reason “{reason}” is also among the wrong ones: word yours differently.")
-            yield "same-reason", message.format(reason=texts[asked.right])
 
 
 def _patterns_given_away(variant: Variant) -> Iterator[tuple[FindingKind, str]]:

@@ -75,11 +75,6 @@ def check_least(value: int, box: BoxUnit | None) -> int:
     return value
 
 
-def is_within(number: int, right: int, tolerance: float, margin: int = 0) -> bool:
-    """Whether a number differs from the right one by at most `margin` or by at most the share `tolerance` of it."""
-    return abs(number - right) <= max(Fraction(margin), Fraction(str(tolerance)) * right)
-
-
 def rounding_margin(text: str, box: BoxUnit) -> int:
     """By how much the true number may differ from a rounded one, such as 13.5 GB; 0 for any other text."""
     if box not in ("bytes", "operations") or text.isdigit():

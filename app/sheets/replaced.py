@@ -17,6 +17,7 @@ class Replacement(NamedTuple):
 
 
 REPLACED: Mapping[str, Replacement] = {
+    "columns-qwen3-0.6b": Replacement("llama-7b", "qwen3-0.6b"),
     "head-of-a-model": Replacement("llama-7b", "llama-3.2-1b"),
     "letters-llama-7b": Replacement("llama-7b~symbols"),
     "bidirectional-t5-small": Replacement("bidirectional-bert-base", "t5-small"),
@@ -75,5 +76,4 @@ REPLACED: Mapping[str, Replacement] = {
     "letters-growth-llama-3.2-1b": Replacement("growth-llama-7b~symbols", "llama-3.2-1b"),
     "letters-model-costs-mistral-7b": Replacement("model-costs-llama-3.2-1b~symbols", "mistral-7b"),
     "model-costs-deepseek-v2-lite": Replacement("model-costs-mixtral-8x7b", "deepseek-v2-lite"),
-    "columns-qwen3-0.6b": Replacement("llama-7b", "qwen3-0.6b"),
 }

@@ -28,7 +28,6 @@ def variant_json(variant: Variant) -> dict[str, Any]:
         "assumptions": list(variant.text.assumptions),
         "footnote": variant.text.footnote,
         "introduction": sheet.introduction,
-        "own_assumptions": sheet.own_assumptions,
         "own_footnote": sheet.footnote,
         "rows": [_row_json(variant, row) for row in variant.rows if row.key not in CHECKED_FIRST],
         "questions": [question.text for question in sheet.questions],
@@ -61,5 +60,5 @@ def _program_json(variant: Variant) -> dict[str, Any] | None:
         return None
     witness = code.witness and {"caption": code.witness.caption, "cells": code.witness.cells}
     given = dict(code.given)
-    return {"lines": code.lines, "given": given, "stops": code.stops, "error": code.error, "caption": code.caption,
+    return {"lines": code.lines, "given": given, "stops": code.stops, "error": code.error,
             "witness": witness}  # fmt: skip

@@ -15,7 +15,6 @@ from app.shapes.parameter_inventory import Fact
 from app.shapes.table import Blank, Count, Tensor
 from app.sheets.notation import IN_CODE, NOTATIONS, without_own_name
 from app.sheets.parameter_sentences import inventory_sentences
-from app.sheets.reading import AnswerReader
 from app.sheets.wording import MisconceptionText, TopicWording, Wording, words_of
 from app.sheets.worksheet import AuthorMisconception, Model, Worksheet, is_in_symbols, title_in_symbols
 from app.topics.problem import Problem
@@ -32,11 +31,8 @@ _STATED_IN_WORDS: Mapping[str, frozenset[str]] = {
 }
 # A whole number as sheets write it, 131,072 or 131072.
 _NUMBER = r"[0-9]+(?:,[0-9]{3})*(?![0-9]|[.,][0-9])"
-# A name and the number it is equal to, with up to three other sides between them: "d_h = d/H = 128".
-_EQUATION = re.compile(rf"(?<!\w)([^\W\d]\w*)(?=\s*=\s*(?:(?:[0-9],[0-9]|[^=,;\n]){{0,40}}=\s*){{0,3}}({_NUMBER}))")
 # Such a number that stands alone: not the 7 of 7B or of 2.7.
 _NUMBER_ALONE = re.compile(rf"(?<![\w.,]){_NUMBER}(?!\w)")
-_WITHOUT_MARKUP = str.maketrans(dict.fromkeys("$*{}\\"))
 # The rows that compare a gated feed-forward block with one that is not, of which a sheet has both or none.
 _COMPARED_BLOCKS = (
     frozenset({"gated_parameters", "ungated_parameters"}),
@@ -70,7 +66,6 @@ class StatedFact:
     part: str
     sentence: str
     symbols: frozenset[str]
-    hidden: bool
     aside: bool
 
 
@@ -99,18 +94,14 @@ class SheetText:
 
     @property
     def description(self) -> str:
-        """What the sheet says about the model: the sentences of its topic that fit the model, without hidden ones
-        and asides.
-        """
-        stated = [fact.sentence for fact in self.facts if not (fact.hidden or fact.aside)]
-        if self.facts and self.facts[0].hidden:  # which names the model; later sentences say "it"
-            stated.insert(0, self.wording.say("description", "model", model=self.model.name))
+        """What the sheet says about the model: the sentences of its topic that fit the model, without asides."""
+        stated = [fact.sentence for fact in self.facts if not fact.aside]
         return " ".join([*stated, *inventory_sentences(self.wording, self._inventory)])
 
     @property
     def asides(self) -> str:
-        """The sentences of the description that no row needs, without hidden ones; "" if there are none."""
-        return " ".join(fact.sentence for fact in self.facts if fact.aside and not fact.hidden)
+        """The sentences of the description that no row needs; "" if there are none."""
+        return " ".join(fact.sentence for fact in self.facts if fact.aside)
 
     @property
     def _inventory(self) -> tuple[Fact, ...]:
@@ -120,60 +111,26 @@ class SheetText:
     @cached_property
     def facts(self) -> tuple[StatedFact, ...]:
         """The parts of the description that concern the model, in the wording's order, each with its sentence."""
-        hidden, templates = self.worksheet.hidden_facts, self.wording.topic_section(self.worksheet.topic, "description")
+        templates = self.wording.topic_section(self.worksheet.topic, "description")
         asides = _asides(self.problem)
         return tuple(
             StatedFact(
                 part=part,
                 sentence=sentence,
                 symbols=words_of(templates[key]) | _STATED_IN_WORDS.get(part, frozenset()),
-                hidden=part in hidden,
                 aside=part in asides,
             )
             for part, key, sentence in self._sentences("description")
         )
 
     @cached_property
-    def unstated(self) -> frozenset[str]:
-        """The symbols of the sizes that hidden facts would state, and nothing else on the sheet states."""
-        if not self.worksheet.hidden_facts:
-            return frozenset()
-        visible = frozenset[str]().union(*(fact.symbols for fact in self.facts if not fact.hidden))
-        if self.footnote:
-            visible |= {"H", "G"}
-        hidden = frozenset[str]().union(*(fact.symbols for fact in self.facts if fact.hidden))
-        sheet, sizes, sentences = self.worksheet, self.problem.sizes, self.wording.sheets["inventory"]
-        visible |= {name for fact in self._inventory for name in words_of(sentences[fact.key])}
-        for text in (sheet.introduction, sheet.own_assumptions, sheet.footnote):
-            visible |= self._sizes_given_in(text, hidden & sizes.keys())
-        return (hidden & sizes.keys()) - _with_consequences(visible, sizes)
-
-    def _sizes_given_in(self, text: str, symbols: frozenset[str]) -> frozenset[str]:
-        plain = text.translate(_WITHOUT_MARKUP)
-        names = self.wording.topic_section(self.worksheet.topic, "symbol-names")
-        reader = AnswerReader(self.problem, NOTATIONS[self.worksheet.notation].for_sizes(self.problem.sizes), True)
-        given = {
-            (reader.symbol_by_name.get(match[1], match[1]), _number(match[2])) for match in _EQUATION.finditer(plain)
-        }
-        for symbol in symbols:
-            for noun in self.wording.counted_things.get(symbol, ()):
-                given |= {(symbol, _number(number)) for number in re.findall(rf"(?i)\b({_NUMBER})\s+{noun}\b", plain)}
-            if name := names.get(symbol):
-                after = rf"(?i)\b{re.escape(name)}\W{{1,3}}(?:\w{{1,4}}\W{{1,3}})?({_NUMBER})"
-                given |= {(symbol, _number(number)) for number in re.findall(after, plain)}
-        return frozenset(symbol for symbol in symbols if (symbol, self.problem.sizes[symbol]) in given)
-
-    @cached_property
     def given(self) -> tuple[str, ...]:
         """What the sheet gives to answer with, as one types it: ("4096", "32", "128", "100"), or ("T", "d", "h")."""
         if self.worksheet.answers == "letters":
             return tuple(symbol for symbol, _name in self._named_symbols())
-        sheet, sizes = self.worksheet, self.problem.sizes
-        stated = _numbers_in(self.description, *self.assumptions, self.footnote or "")
-        by_author = _numbers_in(sheet.introduction, sheet.own_assumptions, sheet.footnote)
-        unstated = {sizes[symbol] for symbol in self.unstated}
-        numbers = dict.fromkeys((*stated, *(number for number in by_author if number not in unstated)))
-        return tuple(str(number) for number in numbers if number > 9 and number in sizes.values())
+        sheet, sizes = self.worksheet, self.problem.sizes.values()
+        texts = (self.description, *self.assumptions, self.footnote or "", sheet.introduction, sheet.footnote)
+        return tuple(str(number) for number in dict.fromkeys(_numbers_in(*texts)) if number > 9 and number in sizes)
 
     @property
     def task(self) -> str:
@@ -200,8 +157,6 @@ class SheetText:
             yield self.wording.say("answers", "calculations")
         if "bytes" in units:
             yield self.wording.say("answers", "rounded-bytes")
-        if self.worksheet.tolerance:
-            yield self.wording.say("answers", "tolerance", percent=f"{100 * self.worksheet.tolerance:g}")
 
     @property
     def assumptions(self) -> tuple[str, ...]:
@@ -216,7 +171,7 @@ class SheetText:
             return None
         key = "kv-head-per-query-head-one" if real.G == 1 else "kv-head-per-query-head"
         words = {"model": self.model.name, "share": real.query_heads_per_kv_head, **_numbers(real.all_sizes)}
-        has_mark = any(fact.part == "heads" and not fact.hidden for fact in self.facts)
+        has_mark = any(fact.part == "heads" for fact in self.facts)
         return ("* " if has_mark else "") + self.wording.say("footnotes", key, **words)
 
     @property
@@ -338,17 +293,6 @@ def _numbers_in(*texts: str) -> tuple[int, ...]:
 
 def _number(text: str) -> int:
     return int(text.replace(",", ""))
-
-
-def _with_consequences(symbols: frozenset[str], sizes: Mapping[str, int]) -> frozenset[str]:
-    known = set(symbols)
-    third = [("d", "H", "d_h")] if sizes["d"] == sizes["H"] * sizes["d_h"] else []
-    equal = [pair for pair in (("H", "G"), ("d_h", "d_v")) if sizes[pair[0]] == sizes[pair[1]]]
-    for _round in range(2):  # what follows from what followed
-        for group in [*third, *equal]:
-            if len(missing := set(group) - known) == 1:
-                known |= missing
-    return frozenset(known)
 
 
 def _words(problem: Problem) -> dict[str, object]:

@@ -34,7 +34,7 @@ def sibling(variant: Variant, models: Mapping[str, Model], seed: int, answers: A
     sheet = replace(
         variant.worksheet,
         sentence="", checkpoint="", layer=0, head=0,
-        introduction="", own_assumptions="", footnote="", hidden_facts=(), misconceptions=(), questions=(),
+        introduction="", footnote="", misconceptions=(), questions=(),
         row_hints={}, answers=answers,
     )  # fmt: skip
     of_any_length = replace(sheet, tokens_from=None, tokens_to=None)

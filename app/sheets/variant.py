@@ -24,7 +24,7 @@ from app.shapes.table import (
 )
 from app.sheets.codes import write_code
 from app.sheets.notation import IN_CODE, NOTATIONS, Notation
-from app.sheets.numbers import Unreadable, is_within
+from app.sheets.numbers import Unreadable
 from app.sheets.reading import Answer, AnswerReader
 from app.sheets.sheet_text import SheetText
 from app.sheets.wording import FigureWording, TopicWording, Wording
@@ -162,12 +162,9 @@ class Variant:
         return Row(key, letter, self.row_name(key), note, asked.fields, blanks, points, together, code)
 
     def row_name(self, key: str) -> str:
-        """The name of a tensor or count, whether the sheet asks for it or not: the author's, or else the wording's.
-        Raises KeyError for a key that has neither name.
-        """
-        author_name = self.worksheet.row_names.get(key)
-        name = author_name or self.topic_wording.rows[key].name
-        if isinstance(self.table, BugTable) and (line := self.table.line_of(key)) and not author_name:
+        """The name of a tensor or count, whether the sheet asks for it or not."""
+        name = self.topic_wording.rows[key].name
+        if isinstance(self.table, BugTable) and (line := self.table.line_of(key)):
             return name.format(line=line)
         return name
 
@@ -309,16 +306,11 @@ class Variant:
 
     def within_rounding(self, blank: Blank, answer: Answer, number: int) -> bool:
         """Whether a count of parameters, operations, bytes or entries, which may be rounded, can mean `number`."""
-        return self.may_be_rounded(blank, answer) and is_within(
-            answer.value, number, self.worksheet.tolerance, answer.margin
-        )
+        return self.may_be_rounded(blank, answer) and abs(answer.value - number) <= answer.margin
 
     def may_be_rounded(self, blank: Blank, answer: Answer) -> bool:
-        """Whether an answer in numbers may mean another value: a count that was typed rounded, or any with a
-        tolerance.
-        """
-        is_count = blank.field == "count" and self.worksheet.answers == "numbers"
-        return is_count and bool(answer.margin or self.worksheet.tolerance)
+        """Whether an answer in numbers is a count that was typed rounded."""
+        return blank.field == "count" and self.worksheet.answers == "numbers" and bool(answer.margin)
 
     @cached_property
     def problem_for_marking(self) -> Problem:

@@ -216,7 +216,6 @@ class Wording(WordingPart):
     topics: Mapping[str, TopicWording] = Field(repr=False)
     misconception_groups: Mapping[str, MisconceptionGroupWording] = Field(repr=False)
     sheets: Mapping[str, Sentences] = Field(repr=False)
-    counted_things: Mapping[str, tuple[str, ...]] = Field(repr=False)
     axes: Mapping[str, AxisWording] = Field(repr=False)
     figures: Mapping[str, FigureWording] = Field(repr=False)
     glossary: Mapping[str, GlossaryEntry] = Field(repr=False)

@@ -58,7 +58,7 @@ def _read_folder(folder: Path, read: Callable[[Path], dict[str, Any]]) -> dict[s
     sheets = read(folder / "sheets.toml")
     groups = {path.stem: read_toml(path) for path in sorted(folder.glob("misconceptions/*.toml"))}
     return {
-        **{key: sheets.pop(key) for key in ("rows", "axes", "figures", "counted-things") if key in sheets},
+        **{key: sheets.pop(key) for key in ("rows", "axes", "figures") if key in sheets},
         "sheets": sheets,
         "topics": {path.stem: read_toml(path) for path in sorted(folder.glob("topics/*.toml"))},
         "misconception-groups": {

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from hashlib import sha256
 from typing import Annotated, Any, Literal, get_args
@@ -46,9 +46,8 @@ MAX_SHORT_TEXT, MAX_MARKDOWN, MAX_FORMULA = 200, 4000, 200  # characters; a shor
 MAX_QUESTIONS, MAX_AUTHOR_MISCONCEPTIONS, MAX_MISCONCEPTION_BOXES = 10, 10, 40
 MAX_POINTS = 10  # for each box of a row
 MAX_SENTENCE = 600  # characters of a sentence that a head of real weights reads
-NOT_SET = {"key", "frozen_bug"}  # fields that are no setting of a file
-MAX_NAMES = 500  # of rows, models or facts, more than there are
-MAX_TOLERANCE = 0.1  # with more, the number of a mistake could count as right
+NOT_SET = {"key", "frozen_bug", "follow_share"}  # fields that are no setting of a file: an activity has the last one
+MAX_NAMES = 500  # of rows or models, more than there are
 MAX_MISCONCEPTION_KEY, MAX_MISCONCEPTION_NAME = 80, 80  # characters; a name is shown in columns of tables
 MAX_REPEATED = 60  # characters of an unknown name or formula, in the sentence that refuses it
 # Before each choice in the key of a sheet made from a worksheet of the library: llama-7b~symbols~5 is llama-7b in
@@ -165,7 +164,6 @@ def _checked_key(key: str, longest: int = MAX_SHORT_TEXT, prefix: str = "") -> s
 
 _NAMED_PROBLEMS = frozenset({"sentence", "missing", "unexpected_keyword_argument"})
 _ONE_LINE = N_("{setting} must be a text of 1 to {most} characters on one line.")
-_SHARE = N_("{setting} must be a number from 0 to {most}.")
 _WHOLE_NUMBER = _must(N_("{setting} must be a whole number."))
 _Text = Annotated[str, Strict()]
 _Line = Annotated[_Text, _of_length(MAX_SHORT_TEXT), _must(_ONE_LINE, most=MAX_SHORT_TEXT)]
@@ -252,32 +250,22 @@ class Worksheet:
     decoder_tokens: _OptionalNumber = None
     bug: Annotated[_Text, _must(N_("{setting} must be a text."))] = ""
     bugs: Annotated[BugChoice, _one_of(get_args(BugChoice))] = "one"
-    bug_caption: _LineOrNothing = ""
-    bug_reason: _LineOrNothing = ""
     sentence: _Sentence = ""
     checkpoint: _LineOrNothing = ""
     layer: _Place = 0
     head: _Place = 0
     models: _Names = ()
     answers: Annotated[Answers, _one_of(get_args(Answers))] = "numbers"
-    follow_share: Annotated[float, Strict(), Field(ge=0, le=1), _must(_SHARE, most=1)] = 1.0
-    tolerance: Annotated[float, Strict(), Field(ge=0, le=MAX_TOLERANCE), _must(_SHARE, most=MAX_TOLERANCE)] = 0.0
     tokens_from: _OptionalNumber = None
     tokens_to: _OptionalNumber = None
-    hidden_facts: Annotated[_Names, AfterValidator(lambda facts: tuple(sorted(facts)))] = ()
     introduction: _Markdown = ""
-    own_assumptions: _Markdown = ""
     footnote: _Markdown = ""
-    row_names: _LineOfRow = field(default_factory=dict)
     row_hints: _LineOfRow = field(default_factory=dict)
     row_points: Annotated[
         Mapping[str, Annotated[int, Strict(), Field(ge=0, le=MAX_POINTS), _POINTS]],
         AfterValidator(lambda points: {row: number for row, number in points.items() if number != 1}),
         _POINTS,
     ] = field(default_factory=dict)
-    show_hints: _Switch = True
-    show_drawing: _Switch = True
-    show_mismatches: _Switch = True
     questions: Annotated[
         tuple[Annotated[OpenQuestion, _must(N_("{setting} must be a table with key, text, model_answer."))], ...],
         Field(max_length=MAX_QUESTIONS),
@@ -295,6 +283,7 @@ class Worksheet:
         _must(N_("{setting} must be a list of at most {most} misconceptions."), most=MAX_AUTHOR_MISCONCEPTIONS),
     ] = ()
     frozen_bug: str = ""
+    follow_share: float = 1.0
 
     def __post_init__(self) -> None:
         first, last = self.tokens_from, self.tokens_to
@@ -304,14 +293,11 @@ class Worksheet:
         if first is not None and last is not None and first > last:
             raise refused(_("{setting} must be at least as much as tokens_from."), "tokens_to")
         bugs = TOPICS[self.topic].bugs
-        named = next((name for name in ("bug", "bug_caption", "bug_reason") if getattr(self, name)), "")
-        named = named or ("bugs" if self.bugs != "one" else "")
+        named = "bug" if self.bug else "bugs" if self.bugs != "one" else ""
         if named and not bugs:
             raise refused(_("{setting} must be left out: this topic is not about a program with a bug."), named)
         if bugs and self.bug not in bugs and not self.frozen_bug:
             raise refused(unknown_name("{setting}", bugs, self.bug), "bug")
-        if self.bug_reason and self.bug_row and not self.bug_row.line:
-            raise refused(_("{setting} must be left out: nothing is wrong in this program."), "bug_reason")
         if self.sentence and TOPICS[self.topic].program != "head":
             raise refused(_("{setting} must be left out: this topic is not about one head."), "sentence")
         if bool(self.sentence) != bool(self.checkpoint) or ((self.layer or self.head) and not self.sentence):
@@ -339,7 +325,7 @@ class Worksheet:
     def with_bug(self, bug: str, frozen: str = "") -> Worksheet:
         """The worksheet about one of its `dealt_bugs`, and no longer about any other."""
         key = f"{self.key}{CHOICE}{bug}"
-        return replace(self, key=key, bug=bug, bugs="one", bug_caption="", bug_reason="", frozen_bug=frozen)
+        return replace(self, key=key, bug=bug, bugs="one", frozen_bug=frozen)
 
     @property
     def dealt_bug(self) -> str:
@@ -446,6 +432,14 @@ def library_key(key: str) -> str:
     ('llama-7b', 'llama-7b')
     """
     return key.split(CHOICE)[0]
+
+
+def stored_fields(values: Mapping[str, Any]) -> dict[str, Any]:
+    """What was stored of a worksheet, without settings and notations that no longer exist."""
+    known = {each.name for each in fields(Worksheet)}
+    return {
+        name: value for name, value in values.items() if name in known and (name != "notation" or value in NOTATIONS)
+    }
 
 
 def whole_key(key: str) -> str:

@@ -11,5 +11,3 @@ from tests.helpers.stored_class import SHEET
 def test_a_sheet_is_the_same_as_long_as_its_questions_are() -> None:
     assert FrozenWorksheet({**SHEET, "title": "Heads"}).sheet_key == FrozenWorksheet(SHEET).sheet_key
     assert FrozenWorksheet({**SHEET, "tokens": 50}).sheet_key != FrozenWorksheet(SHEET).sheet_key
-    assert FrozenWorksheet({**SHEET, "tolerance": 0.0}).sheet_key == FrozenWorksheet(SHEET).sheet_key
-    assert FrozenWorksheet({**SHEET, "tolerance": 0.01}).sheet_key != FrozenWorksheet(SHEET).sheet_key

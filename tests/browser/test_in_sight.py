@@ -118,7 +118,7 @@ def assert_all_said_in_sight(page: Page, *, touch: bool) -> None:
 
 
 @pytest.mark.parametrize(("width", "height"), one_in(len(PHONES), PHONES))
-@pytest.mark.parametrize("worksheet", one_in(2, ["llama-7b", "letters-llama-7b"]))
+@pytest.mark.parametrize("worksheet", one_in(2, ["llama-7b", "llama-7b~symbols"]))
 def test_on_a_phone_all_that_is_said_and_the_box_are_in_sight(
     browser: Browser, shared_app: Server, worksheet: str, width: int, height: int
 ) -> None:

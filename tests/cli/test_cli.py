@@ -374,7 +374,7 @@ def served(folder: Path, **environment: str) -> Iterator[tuple[str, int]]:
 
 
 def asked(host: str, port: int, path: str) -> tuple[int, str]:
-    connection = http.client.HTTPConnection(host, port, timeout=20)
+    connection = http.client.HTTPConnection(host, port, timeout=120)
     connection.request("GET", path)
     response = connection.getresponse()
     answer = response.status, response.read().decode()

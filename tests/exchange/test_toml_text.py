@@ -23,7 +23,7 @@ introduction = """
 notation = "not this"
 [row_points]
 """
-row_names.queries = 'Q'
+row_hints.queries = 'Q'
 
 [row_points] # points
 "queries" = 2
@@ -46,7 +46,7 @@ name = "M"
 @pytest.mark.parametrize(
     ("path", "line"),
     [
-        (("title",), 2), (("rows",), 3), (("rows", 1), 3), (("introduction",), 7), (("row_names", "queries"), 11),
+        (("title",), 2), (("rows",), 3), (("rows", 1), 3), (("introduction",), 7), (("row_hints", "queries"), 11),
         (("row_points",), 13), (("row_points", "queries"), 14), (("questions",), 16), (("questions", 0, "text"), 17),
         (("questions", 1), 19), (("questions", 1, "text"), 21), (("questions", 0, "key"), 16),
         (("misconceptions", 0, "boxes"), 26), (("misconceptions", 0, "boxes", "queries.columns"), 27),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import replace
 from itertools import pairwise
 from math import lcm
 from typing import Any
@@ -33,12 +32,11 @@ from app.figures.stripes import THINNEST_PX
 from app.shapes.table import Blank
 from app.sheets.library import Library
 from app.sheets.variant import Variant
-from tests.helpers.own_sheets import own_sheet
 from tests.helpers.rectangles import touch
 from tests.helpers.shipped import LIBRARY
 from tests.helpers.slow import one_in
 
-LLAMA, GROUPED = LIBRARY.variant("llama-7b"), LIBRARY.variant("qwen2.5-0.5b-grouped")
+LLAMA, GROUPED = LIBRARY.variant("llama-7b"), LIBRARY.variant("layer-mistral-7b", "qwen2.5-0.5b")
 SCALES: tuple[ScaleName, ScaleName] = ("root", "true")
 LANE = ("input", "queries", "keys", "values", "scores", "weights", "context", "output")
 SIZES = st.one_of(st.integers(1, 300), st.integers(1, 10**18))
@@ -325,15 +323,6 @@ def test_a_drawing_that_may_tell_nothing_tells_nothing(worksheet: str) -> None:
             marked, written = told(variant, wrong)
             assert not marked, variant.code
             assert told(variant, right) == [marked, written], variant.code
-
-
-def test_a_width_that_the_sheet_hides_shows_in_no_drawing(library: Library) -> None:
-    hidden = own_sheet(library, "decode-gpt2", hidden_facts=["width", "head-dimension"])
-    typed = {Blank("output", "columns"): 769, Blank("queries", "columns"): 64}
-    wider = replace(hidden.model, architecture=replace(hidden.architecture, d=4096))
-    both = [draw_figures(sheet, typed) for sheet in (hidden, replace(hidden, model=wider))]
-    assert both[0] == both[1]
-    assert "768" not in [edge.label for figure in both[0] for edge in figure.edges]
 
 
 def test_a_drawing_that_is_moved_there_and_back_is_the_drawing_itself() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import replace
 from xml.etree import ElementTree
 
 import pytest
@@ -15,7 +14,6 @@ from app.figures.sheet_figures import draw_figures
 from app.figures.svg import figure_svg
 from app.shapes.table import Blank
 from app.sheets.variant import Variant
-from tests.helpers.own_sheets import own_sheet
 from tests.helpers.shipped import LIBRARY
 
 LLAMA = LIBRARY.variant("llama-7b")
@@ -92,26 +90,24 @@ def test_an_enlarged_head_is_named_so_and_only_true_numbers_are_written() -> Non
     assert not any("×" in text for text in texts)
 
 
-def test_there_are_none_before_a_width_is_typed_or_where_heads_are_hidden() -> None:
+def test_there_are_none_before_a_width_is_typed() -> None:
     right = LLAMA.problem.answers
     source, head = Blank("input", "columns"), Blank("queries", "columns")
     assert stripes(LLAMA, {source: right[source]}) is None
     assert stripes(LLAMA, {head: right[head]}) is None
     assert stripes(LLAMA, {source: right[source], head: right[head]})
-    hidden = own_sheet(LIBRARY, "llama-7b", hidden_facts=["heads", "head-dimension"])
-    assert hidden.text.unstated & {"H", "G"}
-    assert stripes(hidden, hidden.problem.answers) is None
 
 
 def test_a_drawing_that_may_not_compare_draws_each_width_as_one_stripe() -> None:
-    quiet = replace(LLAMA, worksheet=replace(LLAMA.worksheet, show_mismatches=False))
-    boxes = right_stripes(quiet, queries=4096)
-    assert boxes["W_Q"].part != boxes["W_Q"].rect
+    answers = {**LLAMA.problem.answers, Blank("queries", "columns"): 4096}
+    figures = draw_figures(LLAMA, answers, shows_mismatches=False)
+    [box] = [box for figure in figures if figure.key == "stripes" for box in figure.boxes if box.tensor == "W_Q"]
+    assert box.part != box.rect
 
 
-@pytest.mark.parametrize(("worksheet", "heads"), [("cross-t5-small", 8), ("cross-bart-base", 12)])
-def test_cross_attention_has_stripes_in_both_texts(worksheet: str, heads: int) -> None:
-    variant = LIBRARY.variant(worksheet)
+@pytest.mark.parametrize(("model", "heads"), [("t5-small", 8), ("bart-base", 12)])
+def test_cross_attention_has_stripes_in_both_texts(model: str, heads: int) -> None:
+    variant = LIBRARY.variant("cross-bart-base", model)
     figures = [each for each in draw_figures(variant, variant.problem.answers) if each.key == "stripes"]
     assert [{box.tensor for box in figure.boxes} for figure in figures] == [
         {"input", "W_Q", "queries"},

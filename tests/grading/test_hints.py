@@ -31,10 +31,10 @@ from app.topics.requirements import TopicError
 from simulation.misconception_students import FilledSheet, misconception_sheets
 from tests.helpers.answer_keys import LLAMA
 from tests.helpers.own_sheets import own_sheet
-from tests.helpers.shipped import FIRST_OF_TOPIC, LIBRARY, MODELS, UNLIKE_MODELS
+from tests.helpers.shipped import FIRST_OF_TOPIC, IN_SYMBOLS, LIBRARY, MODELS, UNLIKE_MODELS
 from tests.helpers.slow import one_in
 
-SHEETS = list(map(LIBRARY.variant, LIBRARY.worksheets))
+SHEETS = list(map(LIBRARY.variant, (*LIBRARY.worksheets, *IN_SYMBOLS)))
 FEW_MODELS = ("llama-7b", "mistral-7b", "deepseek-v2-lite", "t5-small")
 ON_EACH_SHEET = pytest.mark.parametrize("sheet", one_in(8, SHEETS), ids=lambda sheet: sheet.worksheet.key)
 # What each number of the sheet in letters is in its letters: T tokens, h heads; what is not here is some other product.
@@ -61,7 +61,7 @@ def texts(variant: Variant, boxes: FilledSheet) -> dict[str, str]:
 
 def in_letters(variant: Variant, blank: Blank, size: int) -> str:
     """A number in the letters of a sheet: as it is right, or as a share of d."""
-    if variant.worksheet.key == "letters-llama-7b":
+    if variant.worksheet.key == "llama-7b~symbols":
         return LETTERS[size]
     if size == variant.answer(blank):
         return variant.notation.write(variant.expression(blank))
@@ -128,10 +128,10 @@ def test_no_hint_and_no_nudge_tells_a_right_number(sheet: Variant) -> None:
 
 def test_what_tells_is_found(library: Library) -> None:
     """The check above sees a right number in each way of writing it, and a right letter."""
-    vocabulary = library.variant("walk-gpt2")
+    vocabulary = library.variant("walk-llama-3.2-1b", "gpt2")
     assert all(tells(vocabulary, f"It has {text} columns.") for text in ("50257", "50,257", "50 257", "50’257"))
     assert not tells(vocabulary, "It has 50258 columns.")
-    assert tells(library.variant("letters-llama-7b"), "It is as wide as d.")
+    assert tells(library.variant("llama-7b~symbols"), "It is as wide as d_model.")
 
 
 def sheets_of(topic: str, models: Iterable[str], answers: Answers) -> Iterator[Variant]:
@@ -219,7 +219,7 @@ def test_a_small_case_is_right_with_its_numbers() -> None:
 
 
 @pytest.mark.parametrize(
-    ("sheet", "row"), [("loss-gpt2", "logits"), ("loss-gpt2", "flat_targets"), ("letters-cache-llama-3.2-1b", "keys")]
+    ("sheet", "row"), [("loss-gpt2", "logits"), ("loss-gpt2", "flat_targets"), ("cache-qwen3-0.6b~symbols", "keys")]
 )
 def test_a_small_case_of_a_tensor_has_all_its_sides(sheet: str, row: str) -> None:
     variant = LIBRARY.variant(sheet)
@@ -329,8 +329,8 @@ def test_no_hint_asks_to_compare_boxes_that_agree_already(sheet: str, wrong: dic
         ("llama-7b", "input.rows", "number of tokens"),
         ("cross-bart-base", "input.rows", "number of decoder tokens"),
         ("cross-bart-base", "encoded.rows", "number of encoder tokens"),
-        ("letters-llama-7b", "queries.columns", "head dimension"),
-        ("walk-gpt2", "logits.columns", "size of the vocabulary"),
+        ("llama-7b~symbols", "queries.columns", "head dimension"),
+        ("walk-llama-3.2-1b", "logits.columns", "size of the vocabulary"),
         ("costs-llama-7b", "scores_flops.count", "head dimension"),
         ("layer-mistral-7b", "keys.columns", "key/value heads"),
     ],
@@ -428,21 +428,6 @@ def test_the_worksheets_own_hint_comes_first() -> None:
         assert hint is not None
         assert (hint.message == "Think of a dictionary.") == (level == 1)
         assert next_hint_level(variant, report, hint) == 2
-
-
-def test_a_worksheet_may_give_no_hints() -> None:
-    variant = own_sheet(LIBRARY, show_hints=False)
-    report = grade(variant, {"keys.columns": "5"})
-    assert {write_hint(variant, report, level) for level in HINT_LEVELS} == {None}
-    assert next_hint_level(variant, report, None) is None
-
-
-def test_a_hint_points_to_no_fact_that_the_sheet_hides() -> None:
-    variant = own_sheet(LIBRARY, rows=["queries"], hidden_facts=["head-dimension"])
-    hint = write_hint(variant, grade(variant, {"queries.columns": "5", "queries.rows": "100"}), 2)
-    assert hint is not None
-    assert "head dimension" not in hint.message
-    assert "the embedding dimension and the number of heads" in hint.message
 
 
 def test_the_third_hint_goes_on_from_a_small_case_to_the_structure(library: Library) -> None:

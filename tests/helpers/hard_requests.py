@@ -68,7 +68,7 @@ ROLES_TRIED = ("nobody", "student", "instructor")
 MOST_S = {"nobody": 0.6, "student": 0.6, "instructor": 3.0}
 FIELDS_TRIED = 2  # of each form
 RETRIED_S = 0.1
-SHEETS = ("llama-7b", "letters-experts-mixtral-8x7b", "costs-llama-7b", "letters-latent-deepseek-v2-lite")
+SHEETS = ("llama-7b", "experts-mixtral-8x7b~symbols", "costs-llama-7b", "latent-deepseek-v2-lite~symbols")
 
 
 def _role_of(row: Row) -> str:

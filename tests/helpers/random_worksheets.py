@@ -33,19 +33,13 @@ def random_settings(library: Library, seed: int) -> dict[str, Any]:
     rows = [row for row in possible if row in table.askable]
     asked = random.sample(rows, random.randint(1, len(rows)))
     boxes = [f"{row}.{field}" for row in asked for field in symbol_fields(table.askable[row])]
-    parts = library.wording.topics[settings["topic"]].description_parts
     settings["bug"] = bug_shown(table)
-    optional: dict[str, Any] = {name: text_of(random) for name in ("bug_caption", "bug_reason") if settings["bug"]}
-    optional |= {
+    optional: dict[str, Any] = {
         "notation": random.choice(list(NOTATIONS)),
         "answers": random.choice(("numbers", "letters")),
-        "follow_share": random.choice((0, 0.25, 1)),
-        "tolerance": random.choice((0.01, 0.1)),
         "models": [settings["model"]],
         "tokens_from": max(1, settings["tokens"] - random.randint(0, 20)),
         "tokens_to": settings["tokens"],
-        "hidden_facts": random.sample(parts, random.randint(1, len(parts))),
-        "row_names": {row: text_of(random) for row in random.sample(rows, random.randint(1, len(rows)))},
         "row_hints": {row: text_of(random) for row in random.sample(asked, random.randint(1, len(asked)))},
         "row_points": {asked[0]: random.randint(1, 10), **{row: random.randint(0, 10) for row in asked[1:]}},
         "questions": [
@@ -55,8 +49,7 @@ def random_settings(library: Library, seed: int) -> dict[str, Any]:
         "misconceptions": [
             _misconception(random, number, boxes) for number in range(random.randint(1, 10) if boxes else 0)
         ],
-        **{name: random.random() < 0.5 for name in ("show_hints", "show_drawing", "show_mismatches")},
-        **{name: paragraphs(random) for name in ("introduction", "own_assumptions", "footnote")},
+        **{name: paragraphs(random) for name in ("introduction", "footnote")},
     }
     dropped = set(random.sample(list(optional), random.randint(0, len(optional))))
     both = {"tokens_from", "tokens_to"}

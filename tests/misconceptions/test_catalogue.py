@@ -209,7 +209,7 @@ def test_a_sheet_filled_in_by_a_misconception_is_diagnosed_as_it(sheet: Variant)
 def test_a_factor_that_the_cache_forgets_is_named_where_windows_drop_tokens(
     model: str, tokens: int, kept_in_all_layers: int
 ) -> None:
-    variant = LIBRARY.variant("costs-mistral-7b", model, tokens)
+    variant = LIBRARY.variant("costs-llama-7b", model, tokens)
     s, right = variant.sizes, dict(variant.key)
     of_keys = 2 * kept_in_all_layers * s["d_h"]
     assert right["cache_16_bit.count"] == 2 * s["G"] * of_keys

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 
 import pytest
 
@@ -69,12 +68,3 @@ def test_a_claim_is_made_only_where_it_is_true(claim: str) -> None:
         if re.search(pattern, sentence)
     }
     assert not false
-
-
-def test_a_hidden_head_dimension_is_not_looked_for_in_the_description() -> None:
-    pattern = r"description[^.?]* head dimension|head dimension[^.?]* description"
-    for variant in VARIANTS:
-        sizes, facts = variant.sizes, variant.text.facts
-        if sizes["d"] == sizes["H"] * sizes["d_h"] and any(fact.part == "head-dimension" for fact in facts):
-            hiding = replace(variant, worksheet=replace(variant.worksheet, hidden_facts=("head-dimension",)))
-            assert [each for each in sentences(hiding) if re.search(pattern, each[1])] == []

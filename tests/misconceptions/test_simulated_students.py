@@ -112,5 +112,5 @@ def test_one_matrix_with_its_sides_swapped_is_not_the_other_convention(worksheet
 
 
 def test_one_side_of_the_keys_is_no_proof_that_they_are_transposed() -> None:
-    sheet = SimulatedSheet(LIBRARY.variant("cross-t5-small"))
+    sheet = SimulatedSheet(LIBRARY.variant("cross-bart-base", "t5-small"))
     assert sheet.diagnose({**sheet.right, "keys.rows": 512}) is None

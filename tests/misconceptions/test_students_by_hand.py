@@ -13,15 +13,128 @@ from app.grading.grade import grade
 from app.misconceptions.catalogue import MISCONCEPTIONS
 from app.topics.registry import TOPICS
 from simulation.misconception_students import right_sheet
+from tests.helpers.own_sheets import own_sheet
 from tests.helpers.shipped import LIBRARY
 
 Boxes = dict[str, int | str]
 
 
+# Sheets of other models than the worksheet's, or with other rows, by a name.
+SHEETS = {
+    "decode-llama-3.2-1b": LIBRARY.variant("decode-gpt2", "llama-3.2-1b", 99),
+    "four-dimensions-qwen3-0.6b": own_sheet(
+        LIBRARY,
+        "four-dimensions-gpt2",
+        model="qwen3-0.6b",
+        models=(),
+        tokens=80,
+        rows=(
+            "queries",
+            "split_queries",
+            "queries_by_head",
+            "split_keys",
+            "keys_by_head",
+            "repeated_keys",
+            "scores",
+            "context",
+            "context_by_token",
+            "joined_context",
+            "output",
+        ),
+    ),
+    "experts-deepseek-v2-lite": LIBRARY.variant("experts-mixtral-8x7b", "deepseek-v2-lite", 96),
+    "softmax-gpt2": own_sheet(
+        LIBRARY,
+        "softmax-of-a-model",
+        model="gpt2",
+        models=(),
+        tokens=100,
+        rows=(
+            "scores",
+            "under_root",
+            "mask",
+            "masked",
+            "weights",
+            "first_weights",
+            "chosen_weights",
+            "last_weights",
+            "row_sum",
+            "weights_sum",
+        ),
+    ),
+    "softmax-bert-base": own_sheet(
+        LIBRARY,
+        "softmax-of-a-model",
+        model="bert-base",
+        models=(),
+        tokens=80,
+        rows=(
+            "scores",
+            "under_root",
+            "weights",
+            "first_weights",
+            "chosen_weights",
+            "last_weights",
+            "row_sum",
+            "weights_sum",
+        ),
+    ),
+    "count-larger-llama": LIBRARY.variant("count-llama-7b", "llama-13b", 100),
+    "count-bert-base": LIBRARY.variant("count-llama-7b", "bert-base", 100),
+    "rotary-pythia-160m": LIBRARY.variant("rotary-mistral-7b", "pythia-160m", 70),
+    "width-llama-3-8b": LIBRARY.variant("width-llama-7b", "llama-3-8b", 100),
+    "growth-llama-3.2-1b": LIBRARY.variant("growth-llama-7b", "llama-3.2-1b", 100),
+    "three-dimensions-qwen2.5-0.5b": own_sheet(
+        LIBRARY,
+        "three-dimensions-llama-7b",
+        model="qwen2.5-0.5b",
+        models=(),
+        tokens=50,
+        rows=(
+            "queries",
+            "split_queries",
+            "queries_by_head",
+            "keys",
+            "split_keys",
+            "keys_by_head",
+            "repeated_keys",
+            "scores",
+            "context",
+            "context_by_token",
+            "joined_context",
+            "output",
+        ),
+    ),
+    "matrices-qwen2.5-0.5b": LIBRARY.variant("matrices-llama-7b", "qwen2.5-0.5b", 50),
+    "count-qwen2.5-0.5b": LIBRARY.variant("count-llama-7b", "qwen2.5-0.5b", 50),
+    "lora-qwen3-0.6b": LIBRARY.variant("lora-llama-7b", "qwen3-0.6b", 60),
+    "stored-qwen3-0.6b": LIBRARY.variant("stored-of-a-model", "qwen3-0.6b", 100),
+    "broadcasting-llama-3.2-1b": LIBRARY.variant("broadcasting-gpt2", "llama-3.2-1b", 100),
+    "index-llama-3.2-1b": own_sheet(
+        LIBRARY,
+        "index-gpt2",
+        model="llama-3.2-1b",
+        models=(),
+        tokens=100,
+        rows=(
+            "keys",
+            "keys_by_head",
+            "context_by_token",
+            "joined_context",
+            "summed_in_scores",
+            "split_pattern",
+            "repeat_pattern",
+            "sums_pattern",
+            "grouped_pattern",
+        ),
+    ),
+}
+
+
 class Student(NamedTuple):
     """Whoever holds this misconception writes these numbers on this worksheet."""
 
-    worksheet: str
+    sheet: str
     misconception: str
     wrong: Boxes
     model: str | None = None
@@ -350,7 +463,7 @@ STUDENTS = [
         ),
     ),
     *on(
-        "costs-mistral-7b",
+        "costs-llama-7b",
         one_kv_per_query_head=counts(
             keys_flops=2 * 100 * 4096**2, cache_16_bit=4 * 32 * 100 * 4096, cache_8_bit=2 * 32 * 100 * 4096
         ),
@@ -567,40 +680,60 @@ STUDENTS = [
     # Less one of two experts of 3 · 4096 · 14336 in each of 32 layers.
     Student("count-mixtral-8x7b", "one-expert-per-token", counts(used=12_879_925_248 - 32 * 176_160_768)),
     Student("experts-mixtral-8x7b", "all-experts-active", shape(96, None, "expert_input", "expert_hidden")),
-    Student("count-larger-llama", "tokens-in-weights", counts(
+    # LLaMA 13B with the heads of all 2,048 positions flattened for W_O.
+    Student(
+        "count-larger-llama",
+        "tokens-in-weights",
+        counts(
             attention=3 * 5120**2 + 2048 * 5120**2,
             all_layers=12_688_179_200 + 40 * 2047 * 5120**2, total=13_015_864_320 + 40 * 2047 * 5120**2,
-        )),
-    Student("stored-qwen3-0.6b", "stored-layout", {
-            **shape(1024, 2048, "stored_W_Q"), **shape(2048, 1024, "stored_W_O"), **counts(q_dim=1, o_dim=0),
-        }),
+        ),
+    ),
+    # Q 2048 × 1024 as an nn.Linear stores it; all three projections of GPT-2, 768 × 2304, as a Conv1D does.
+    Student(
+        "stored-qwen3-0.6b",
+        "stored-layout",
+        {**shape(1024, 2048, "stored_W_Q"), **shape(2048, 1024, "stored_W_O"), **counts(q_dim=1, o_dim=0)},
+    ),
     Student("stored-of-a-model", "stored-layout", {**shape(2304, 768, "stored_W_QKV"), **counts(q_dim=0, o_dim=1)}),
+    # A head of GPT-2 whose W_O is written like its W_Q.
+    Student("head-parameters-gpt2", "stored-layout", shape(768, 64, "W_O")),
+    # Only the new key of a head, or those of 7 new tokens.
     Student("decode-llama-3.2-1b", "keys-left-out", {**shape(1, None, "keys", "values"), **shape(None, 1, *SCORES)}),
-    Student("four-dimensions-qwen3-0.6b", "batch-mixed-with-heads", {
-            **dims(16, 10, of="queries_by_head repeated_keys scores context"), **dims(8, 10, of="keys_by_head"),
-        }),
-    Student("cross-bart-base", "texts-mixed-up", {**shape(25, None, "keys", "values"), **shape(None, 25, *SCORES)}),
-    Student("cache-qwen3-0.6b", "cache-forgets-factor", counts(cached_numbers=4_587_520, cache_bytes=9_175_040)),
     Student("cache-qwen3-0.6b", "keys-left-out", {**dims(None, None, 7, of="keys repeated_keys"), "scores.dim3": 7}),
+    # One of ten inputs.
+    Student("cache-qwen3-0.6b", "cache-forgets-factor", counts(cached_numbers=4_587_520, cache_bytes=9_175_040)),
+    Student(
+        "four-dimensions-qwen3-0.6b",
+        "batch-mixed-with-heads",
+        {**dims(16, 10, of="queries_by_head repeated_keys scores context"), **dims(8, 10, of="keys_by_head")},
+    ),
+    # The decoder attends to itself: 25 tokens in BART, 50 in Whisper.
+    Student("cross-bart-base", "texts-mixed-up", {**shape(25, None, "keys", "values"), **shape(None, 25, *SCORES)}),
     Student("cache-whisper-tiny", "texts-mixed-up", dims(None, None, 50, of="cross_keys") | {"cross_scores.dim3": 50}),
     Student("same-shapes-gpt2", "view-heads-first", counts(viewed_token=6, viewed_head=5)),
     Student("broadcasting-gpt2", "misaligned-dimensions", dims(1, 1, 6, 50, of="padding_mask")),
-    Student("broadcasting-gpt2", "repeated-by-hand", {
+    Student(
+        "broadcasting-gpt2",
+        "repeated-by-hand",
+        {
             **dims(6, 12, 1, 50, of="padding_mask"), **dims(1, 12, 50, 50, of="causal_mask"),
             **dims(6, 12, 50, 50, of="both_masks"),
-        }),
-    Student("index-gpt2", "result-axes-swapped", {
-            **dims(6, 50, 12, 64, of="queries_by_head"), **dims(6, 12, 50, 64, of="context_by_token"),
-        }),
+        },
+    ),
+    Student(
+        "index-gpt2",
+        "result-axes-swapped",
+        {**dims(6, 50, 12, 64, of="queries_by_head"), **dims(6, 12, 50, 64, of="context_by_token")},
+    ),
     Student("growth-llama-3.2-1b", "everything-grows-alike", counts(pairwise_doubled=2, score_entries_doubled=2)),
     Student("rotary-pythia-160m", "angles-for-all-heads", counts(layer_angles=12 * 70 * 8)),
-    Student("head-parameters-gpt2", "stored-layout", shape(768, 64, "W_O")),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("student", STUDENTS, ids=lambda student: f"{student.worksheet} {student.misconception}")
+@pytest.mark.parametrize("student", STUDENTS, ids=lambda student: f"{student.sheet} {student.misconception}")
 def test_what_students_write_is_diagnosed_as_what_they_hold(student: Student) -> None:
-    variant = LIBRARY.variant(student.worksheet, student.model, student.tokens)
+    variant = SHEETS.get(student.sheet) or LIBRARY.variant(student.sheet, student.model, student.tokens)
     right = {box: variant.typed(variant.blanks_by_name[box], size) for box, size in right_sheet(variant).items()}
     report = grade(variant, {**right, **{box: str(wrong) for box, wrong in student.wrong.items()}})
     assert report.diagnosis is not None
@@ -611,4 +744,4 @@ def test_what_students_write_is_diagnosed_as_what_they_hold(student: Student) ->
 
 def test_every_misconception_and_topic_has_a_student() -> None:
     assert {misconception.key for misconception in MISCONCEPTIONS} == {each.misconception for each in STUDENTS}
-    assert {LIBRARY.worksheets[each.worksheet].topic for each in STUDENTS} == set(TOPICS)
+    assert {(SHEETS.get(each.sheet) or LIBRARY.variant(each.sheet)).worksheet.topic for each in STUDENTS} == set(TOPICS)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -59,37 +58,6 @@ def test_rows_that_mean_the_same_may_have_one_answer(library: Library) -> None:
     assert kinds == dict.fromkeys(("latent-deepseek-v2-lite",), "must-have-same-answer")
 
 
-@pytest.mark.parametrize(
-    ("base", "hidden", "parts"),
-    [
-        ("llama-7b", ["head-dimension"], []),
-        ("llama-7b", ["heads", "head-dimension"], ["head-dimension"]),
-        ("llama-7b", ["tokens"], ["tokens"]),
-        ("llama-7b", ["width", "heads"], []),  # 4096/32 = 128 says both
-        ("letters-llama-7b", ["width", "heads", "tokens"], []),  # symbols need no numbers
-        ("costs-mistral-7b", ["work"], ["work"]),
-        ("decode-gpt2", ["heads"], []),
-    ],
-)
-def test_a_fact_that_the_answers_need_is_reported(
-    library: Library, base: str, hidden: list[str], parts: list[str]
-) -> None:
-    told = findings_on(library, own_sheet(library, base, hidden_facts=hidden))
-    assert [finding.part for finding in told if finding.kind == "unstated"] == parts
-
-
-def test_a_number_in_the_prose_silences_nothing(library: Library) -> None:
-    hidden: dict[str, Any] = {"hidden_facts": ["heads", "head-dimension"]}
-    (finding,) = _unstated(library, introduction="You have 32 minutes.", **hidden)
-    proposed = re.search("“(.*)”", finding.message)
-    assert proposed
-    assert not _unstated(library, introduction=proposed[1], **hidden)
-
-
-def _unstated(library: Library, **changes: Any) -> list[Finding]:
-    return [each for each in findings_on(library, own_sheet(library, **changes)) if each.kind == "unstated"]
-
-
 def test_a_range_without_a_good_number_is_reported(library: Library) -> None:
     for first, last, is_reported in ((128, 128, True), (100, 140, False)):
         told = findings_on(library, own_sheet(library, tokens_from=first, tokens_to=last))
@@ -101,13 +69,6 @@ def test_words_cost_no_second_look(library: Library, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr("app.sheets.lint.cannot_tell_apart", lambda _problem: pytest.fail("looked again"))
     words: dict[str, Any] = {"title": "Other", "introduction": "Hi", "row_points": {"keys": 2}, "footnote": "$d$"}
     assert findings_on(library, own_sheet(library, tokens=128, **words)) == first
-
-
-def test_a_tolerance_that_lets_a_misconception_pass_is_reported(tmp_path: Path) -> None:
-    for tolerance, is_reported in ((0, False), (0.001, False), (0.01, True)):
-        text = sheet(topic="parameter-count", rows=["total"], tolerance=tolerance)
-        reported = [f.message for f in lint_findings(tmp_path / str(tolerance), text) if f.kind == "tolerates"]
-        assert any("positions-are-parameters" in message for message in reported) == is_reported
 
 
 def test_a_single_digit_for_a_number_hides_nothing(tmp_path: Path) -> None:

@@ -15,7 +15,6 @@ from app.sheets.numbers import (
     MAX_ANSWER_CHARACTERS,
     MAX_VALUE,
     Unreadable,
-    is_within,
     read_answer,
     rounding_margin,
 )
@@ -287,12 +286,3 @@ def test_every_decimal_digit_of_unicode_is_that_digit() -> None:
 )
 def test_a_number_with_a_prefix_is_rounded_at_its_third_digit_at_most(text: str, margin: int) -> None:
     assert rounding_margin(text, "bytes") == margin
-
-
-@pytest.mark.parametrize(("tolerance", "right"), [(0.009, 3000), (0.043, 5000), (0.01, 100)])
-def test_a_tolerance_is_a_decimal_share(tolerance: float, right: int) -> None:
-    most = int(Fraction(str(tolerance)) * right)
-    assert is_within(right + most, right, tolerance)
-    assert is_within(right - most, right, tolerance)
-    assert not is_within(right + most + 1, right, tolerance)
-    assert is_within(right + most + 1, right, tolerance, margin=most + 1)

@@ -11,21 +11,19 @@ from itertools import islice
 import pytest
 import torch
 
-from app.algebra.number_text import format_number
 from app.figures.sheet_figures import draw_figures
 from app.models.architecture import Architecture, TokensError
 from app.models.config_fields import ConfigError
 from app.models.read_config import build_architecture
 from app.shapes.table import MATRIX_FIELDS, Blank, BlankField
 from app.sheets.library import Library
-from app.sheets.notation import NOTATIONS, NotationKey
+from app.sheets.notation import NotationKey
 from app.sheets.variant import Variant
 from app.sheets.worksheet import Answers, Model, Worksheet
 from app.topics.registry import TOPICS, topic_for
 from app.topics.requirements import TopicError
 from tests.helpers.every_family import bug_shown
 from tests.helpers.families_cases import CASES, LATENT
-from tests.helpers.own_sheets import own_sheet
 from tests.helpers.reference import running
 from tests.helpers.shipped import FIRST_OF_TOPIC, LIBRARY
 
@@ -70,10 +68,15 @@ def llama_sheet(library: Library, topic: str, tokens: int = 40, **changed: objec
     return sheet(library, build_architecture({**LLAMA, **changed}, "The model"), topic, tokens)
 
 
-@pytest.fixture(scope="module", params=["every family", pytest.param("every setting", marks=pytest.mark.slow)])
-def every_sheet(request: pytest.FixtureRequest, library: Library) -> tuple[Variant, ...]:
+@pytest.fixture(scope="module", params=["few", pytest.param("all", marks=pytest.mark.slow)])
+def tries_all(request: pytest.FixtureRequest) -> bool:
+    return bool(request.param == "all")
+
+
+@pytest.fixture(scope="module")
+def every_sheet(tries_all: bool, library: Library) -> tuple[Variant, ...]:
     """Every topic with every family that has it, with the first values of all its settings and the last, or each."""
-    return tuple(made_sheets(library, every_setting=request.param == "every setting"))
+    return tuple(made_sheets(library, every_setting=tries_all))
 
 
 def made_sheets(library: Library, *, every_setting: bool) -> Iterator[Variant]:
@@ -224,10 +227,10 @@ def test_the_assumptions_fit_the_mask(library: Library) -> None:
     assert not any("masked entries" in sentence for sentence in both_ways.text.assumptions)
 
 
-@pytest.fixture(scope="module", params=["one of each topic", pytest.param("all", marks=pytest.mark.slow)])
-def shipped_sheets(request: pytest.FixtureRequest) -> tuple[Variant, ...]:
+@pytest.fixture(scope="module")
+def shipped_sheets(tries_all: bool) -> tuple[Variant, ...]:
     """Worksheets of the library with every model that they can have: one of each topic, or all."""
-    worksheets = LIBRARY.worksheets if request.param == "all" else [each.key for each in FIRST_OF_TOPIC.values()]
+    worksheets = LIBRARY.worksheets if tries_all else [each.key for each in FIRST_OF_TOPIC.values()]
     sheets = ((worksheet, model) for worksheet in worksheets for model in LIBRARY.models)
     return tuple(LIBRARY.variant(*each) for each in sheets if not LIBRARY.refusal(*each))
 
@@ -350,7 +353,7 @@ def test_the_simplified_sheet_owns_up_in_its_footnote(library: Library) -> None:
     assert "multi-head" in text.description
     assert text.footnote is not None
     assert {14, 2} <= numbers(text.footnote)
-    assert library.variant("qwen2.5-0.5b-grouped").text.footnote is None
+    assert library.variant("layer-mistral-7b", "qwen2.5-0.5b").text.footnote is None
 
 
 def test_what_a_sheet_says_against_the_truth_has_the_asterisk_of_its_footnote(
@@ -359,24 +362,23 @@ def test_what_a_sheet_says_against_the_truth_has_the_asterisk_of_its_footnote(
     marked = set()
     for variant in shipped_sheets:
         for simplified in (False, True):
-            for hidden in ((), ("heads",)):
-                changed = replace(variant.worksheet, kv_head_per_query_head=simplified, hidden_facts=hidden)
-                with suppress(TopicError):
-                    text = replace(variant, worksheet=changed).text
-                    said = any(fact.part == "heads" and not fact.hidden for fact in text.facts)
-                    is_corrected = simplified and variant.model.architecture.G < variant.model.architecture.H
-                    assert (text.footnote is not None) == is_corrected
-                    assert text.description.count("*") == (is_corrected and said)
-                    assert (text.footnote or "").startswith("*") == (is_corrected and said)
-                    assert text.report == (variant.model.report if is_corrected else "")
-                    marked |= {variant.worksheet.topic} if is_corrected and said else set()
+            changed = replace(variant.worksheet, kv_head_per_query_head=simplified)
+            with suppress(TopicError):
+                text = replace(variant, worksheet=changed).text
+                said = any(fact.part == "heads" for fact in text.facts)
+                is_corrected = simplified and variant.model.architecture.G < variant.model.architecture.H
+                assert (text.footnote is not None) == is_corrected
+                assert text.description.count("*") == (is_corrected and said)
+                assert (text.footnote or "").startswith("*") == (is_corrected and said)
+                assert text.report == (variant.model.report if is_corrected else "")
+                marked |= {variant.worksheet.topic} if is_corrected and said else set()
     assert {"single-head", "attention-layer", "parameter-count"} <= marked
     assert "2412.15115" in LIBRARY.variant("qwen2.5-0.5b").text.report
 
 
 def test_the_symbols_to_answer_in_are_listed(library: Library) -> None:
-    assert "T = number of tokens, d = embedding dimension, h = number of heads, d_h = head dimension" in (
-        library.variant("letters-llama-7b").text.task.replace("\u00a0", " ")
+    assert "N = number of tokens, d_model = embedding dimension, H = number of heads, d_head = head dimension" in (
+        library.variant("llama-7b~symbols").text.task.replace("\u00a0", " ")
     )
     architecture = library.model("mistral-7b").architecture
     variant = sheet(library, architecture, "attention-layer", 40, answers="letters")
@@ -425,7 +427,7 @@ def test_blocks_are_to_be_compared_only_where_rows_ask_for_both() -> None:
                     "gated_width",
                 } <= asked
                 assert ("compare" in variant.text.task) == both, (worksheet.key, model)
-    one_row = LIBRARY.variant("width-gpt2", "smollm2-135m")
+    one_row = LIBRARY.variant("width-llama-7b", "smollm2-135m")
     assert [row.key for row in one_row.rows] == ["width"]
 
 
@@ -526,60 +528,6 @@ def test_no_nudge_has_a_digit_or_names_rows_and_columns(library: Library) -> Non
     assert [nudge for nudge in nudges if re.search(r"\d|\brows?\b|\bcolumns?\b", nudge)] == []
 
 
-def test_a_hidden_fact_is_not_said(library: Library) -> None:
-    whole, sheet = library.variant("llama-7b"), own_sheet(library, hidden_facts=["head-dimension", "heads"])
-    assert "4096/32 = 128" in whole.text.description
-    assert "32" not in sheet.text.description
-    without_width = own_sheet(library, hidden_facts=["width"]).text.description
-    assert without_width.startswith("This sheet is about LLaMA 7B. It uses multi-head attention")
-    assert [fact.part for fact in sheet.text.facts] == ["width", "heads", "head-dimension", "tokens"]
-    assert [fact.part for fact in sheet.text.facts if fact.hidden] == ["heads", "head-dimension"]
-    assert " ".join(fact.sentence for fact in sheet.text.facts) == whole.text.description
-
-
-UNSOLVABLE = ["heads", "head-dimension"]
-
-
-@pytest.mark.parametrize(
-    ("base", "changes", "unstated"),
-    [
-        ("llama-7b", {"hidden_facts": ["head-dimension"]}, set()),  # 4096 and 32 are enough
-        ("llama-7b", {"hidden_facts": ["heads"]}, set()),  # 4096/32 = 128 says it again
-        ("llama-7b", {"hidden_facts": ["heads", "head-dimension"]}, {"H", "G", "d_h"}),
-        ("llama-7b", {"hidden_facts": ["tokens"]}, {"N"}),
-        ("llama-7b", {"hidden_facts": ["tokens"], "introduction": "It reads 100 tokens."}, set()),
-        ("llama-7b", {"hidden_facts": ["tokens"], "introduction": "You have 100 minutes."}, {"N"}),
-        ("llama-7b", {"hidden_facts": ["tokens"], "introduction": "It reads 99 tokens, or 100."}, {"N"}),
-        ("llama-7b", {"hidden_facts": UNSOLVABLE, "footnote": "Here $d_{head} = d/H = 128$."}, set()),
-        ("llama-7b", {"hidden_facts": UNSOLVABLE, "own_assumptions": "**32** heads."}, set()),
-        ("llama-7b", {"hidden_facts": UNSOLVABLE, "footnote": "H = 320, or 32.5 heads."}, {"H", "G", "d_h"}),
-        ("llama-7b", {"hidden_facts": UNSOLVABLE, "footnote": "A head dimension of 128."}, set()),
-        ("qwen2.5-0.5b-grouped", {"hidden_facts": ["heads"]}, {"G"}),
-        ("cross-bart-base", {"hidden_facts": ["two-texts"]}, {"N", "M"}),
-    ],
-)
-def test_sizes_that_nothing_states_are_known(
-    library: Library, base: str, changes: Mapping[str, object], unstated: set[str]
-) -> None:
-    assert own_sheet(library, base, **changes).text.unstated & {"N", "M", "d", "H", "G", "d_h"} == unstated
-
-
-@pytest.mark.parametrize("notation", NOTATIONS)
-@pytest.mark.parametrize("topic", FIRST_OF_TOPIC)
-def test_a_number_states_a_size_only_with_its_symbol(topic: str, notation: NotationKey) -> None:
-    sheet = FIRST_OF_TOPIC[topic]
-    hidden = tuple(LIBRARY.wording.topics[topic].description_parts)
-    bare = replace(sheet, hidden_facts=hidden, notation=notation)
-    silent = Variant(bare, LIBRARY.models[sheet.model], sheet.tokens, LIBRARY.wording)
-    minutes = " ".join(f"You have {size} minutes." for size in silent.sizes.values())
-    written = silent.notation.symbol
-    equations = ", ".join(f"${written(symbol)} = {format_number(size)}$" for symbol, size in silent.sizes.items())
-    for text, unstated in ((minutes, silent.text.unstated), (equations, frozenset[str]())):
-        said = Variant(replace(bare, introduction=text), silent.model, silent.tokens, LIBRARY.wording)
-        assert said.text.unstated == unstated
-    assert silent.text.unstated or not silent.text.facts
-
-
 @pytest.mark.parametrize("key", LIBRARY.worksheets)
 def test_what_a_sheet_gives_is_written_on_it(key: str) -> None:
     sheet = LIBRARY.variant(key)
@@ -588,15 +536,6 @@ def test_what_a_sheet_gives_is_written_on_it(key: str) -> None:
     assert all(re.search(rf"(?<![\w.]){re.escape(given)}(?!\w)", words) for given in text.given)
     assert len(text.given) <= (13 if sheet.architecture.has_latent_attention else 8)
     assert text.given or sheet.worksheet.answers == "numbers"
-
-
-def test_a_size_that_the_sheet_hides_is_not_given() -> None:
-    sheet = LIBRARY.worksheet("llama-7b")
-    hides = replace(sheet, hidden_facts=("heads", "head-dimension"), introduction="You have 32 minutes.")
-    assert LIBRARY.variant("llama-7b").text.given == ("4096", "32", "128", "100")
-    shown = replace(LIBRARY.variant("llama-7b"), worksheet=hides).text
-    assert shown.unstated >= {"H", "d_h"}
-    assert shown.given == ("4096", "100")
 
 
 def test_no_sheet_asks_for_bytes_that_no_row_asks_for() -> None:

@@ -18,7 +18,7 @@ from app.sheets.worksheet import WorksheetError
 from app.topics.requirements import TopicError
 
 CLASSIC_ROWS = ["input", "queries", "keys", "values", "scores", "weights", "output"]
-SHEETS = ("llama-7b", "qwen2.5-0.5b", "qwen2.5-0.5b-grouped")
+SHEETS = ("llama-7b", "qwen2.5-0.5b")
 MODELS = ("llama-7b", "llama-3.2-1b", "qwen2.5-0.5b", "qwen3-0.6b", "mistral-7b", "gpt2")
 
 
@@ -41,7 +41,7 @@ def shape(variant: Variant, key: str) -> tuple[int, int]:
 def test_the_promised_models_and_worksheets_are_there(library: Library) -> None:
     assert set(library.models) >= set(MODELS)
     tokens = {key: library.worksheets[key].tokens for key in SHEETS}
-    assert tokens == {"llama-7b": 100, "qwen2.5-0.5b": 50, "qwen2.5-0.5b-grouped": 50}
+    assert tokens == {"llama-7b": 100, "qwen2.5-0.5b": 50}
 
 
 @pytest.mark.parametrize("key", SHEETS)

@@ -17,7 +17,6 @@ from app.grading.grade import grade
 from app.grading.hints import HINT_LEVELS, write_hint
 from app.sheets.authoring.worksheet_settings import check_settings
 from app.sheets.code_text import answer_in_words, code_shown, option_text
-from app.sheets.lint import findings_on
 from app.sheets.reasons import row_reason
 from app.sheets.variant import Variant
 from app.sheets.worksheet import Answers
@@ -130,30 +129,6 @@ def test_a_repair_counts_by_what_it_does() -> None:
     assert split
     typed = dict(zip((f"repair.part{n}" for n in range(1, 7)), ("B", "10", "-1", "896/14", "-2", "1"), strict=True))
     assert grade(split, right_texts(split) | typed).complete
-
-
-def test_an_author_says_what_happened_and_why() -> None:
-    worksheet = replace(SHEET, key="mine", bug_caption="My caption.", bug_reason="My reason.")
-    loud = replace(worksheet, bug="keys-not-transposed")
-    for sheet, plain in ((worksheet, sheet_of(SHEET.bug)), (loud, sheet_of("keys-not-transposed"))):
-        variant = replace(LIBRARY, worksheets={"mine": sheet}).variant("mine")
-        code, bare = code_shown(variant), code_shown(plain) if plain else None
-        assert code
-        assert bare
-        assert code.error == bare.error
-        assert "My caption." in (code.caption, code.witness.caption if code.witness else "")
-        assert plain
-        assert variant.key["why.choice"] == plain.key["why.choice"]
-        assert answer_in_words(variant, "why") == "My reason."
-
-
-def test_an_authors_reason_that_is_also_a_wrong_one_is_reported() -> None:
-    plain = LIBRARY.variant(SHEET.key)
-    wrong = next(option for option in (1, 2) if option != plain.key["why.choice"])
-    for reason, count in ((option_text(plain, "why", wrong).upper(), 1), ("My reason.", 0)):
-        library = replace(LIBRARY, worksheets={"mine": replace(SHEET, key="mine", bug_reason=reason)})
-        told = findings_on(library, library.variant("mine"))
-        assert [finding.kind for finding in told].count("same-reason") == count
 
 
 @pytest.mark.parametrize("bug", ["heads-not-moved", "heads-split-by-view", "nothing-wrong-in-layer"])

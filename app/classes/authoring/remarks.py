@@ -61,10 +61,6 @@ def _proposals(library: Library, variant: Variant, finding: Finding) -> Iterator
     sheet = variant.worksheet
     if (tokens := finding.proposed_tokens) and not sheet.sentence:  # whose number of tokens is a given
         yield Proposal(_("{tokens} tokens would tell them apart").format(tokens=tokens), f"set tokens {tokens}")
-    elif finding.part:
-        yield Proposal(_("State it again"), f"state {finding.part}")
-    elif finding.kind == "tolerates":
-        yield Proposal(_("Allow no rounding"), "set tolerance 0")
     elif finding.kind in ("author", "must-author"):
         held = (each.name for each in sheet.misconceptions if f"“{each.name}”" in finding.message)
         if name := next(held, ""):

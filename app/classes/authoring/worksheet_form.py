@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from decimal import Decimal
 from typing import Any, TypeVar
 
 from app.bugs.bank import BUGS
@@ -31,7 +30,6 @@ from app.sheets.worksheet import (
     MAX_POINTS,
     MAX_QUESTIONS,
     MAX_SHORT_TEXT,
-    MAX_TOLERANCE,
     Worksheet,
     derived_key,
 )
@@ -41,18 +39,16 @@ from app.translation import gettext as _
 
 T = TypeVar("T")
 LINE_FIELDS = (
-    "title", "model", "topic", "bug", "bugs", "bug_caption", "bug_reason",
+    "title", "model", "topic", "bug", "bugs",
     "tokens", "tokens_from", "tokens_to", "decoder_tokens", "notation", "answers",
-    "follow_share", "tolerance", "sentence", "checkpoint", "layer", "head",
+    "sentence", "checkpoint", "layer", "head",
 )  # fmt: skip
-BUG_FIELDS = ("bug", "bugs", "bug_caption", "bug_reason")
-MARKDOWN_FIELDS = ("introduction", "own_assumptions", "footnote")
-SWITCHES = ("kv_head_per_query_head", "show_hints", "show_drawing", "show_mismatches")  # "yes", or "" for no
+MARKDOWN_FIELDS = ("introduction", "footnote")
+SIMPLIFIED = "kv_head_per_query_head"  # a box to tick: "yes" or ""
 _NUMBERS = {"tokens": 100, "tokens_from": 12, "tokens_to": 200, "decoder_tokens": 60}  # each with an example
 _PLACES = ("layer", "head")  # of a real head: numbers from 0
 _FIRST_TEXTS = {"questions": "text", "misconceptions": "name"}  # the first field of each entry of a list
 _MAX_DIGITS, _MAX_ECHOED = 9, 40
-_SHARE = re.compile(r"\d{1,3}(?:[.,]\d{1,15})?")
 
 
 class WorksheetFormError(ValueError):
@@ -65,12 +61,11 @@ class WorksheetFormError(ValueError):
 
 @dataclass(frozen=True)
 class RowTexts:
-    """A row that the sheet can ask for: whether it does, and the points, name and hint that were typed."""
+    """A row that the sheet can ask for: whether it does, and the points and hint that were typed."""
 
     key: str
     asked: bool
     points: str = ""
-    name: str = ""
     hint: str = ""
 
 
@@ -96,13 +91,12 @@ class MisconceptionTexts:
 
 @dataclass(frozen=True)
 class EditorTexts:
-    """The form of a worksheet as texts. `fields` holds LINE_FIELDS, MARKDOWN_FIELDS and SWITCHES."""
+    """The form of a worksheet as texts. `fields` holds LINE_FIELDS, MARKDOWN_FIELDS and SIMPLIFIED."""
 
     fields: Mapping[str, str]
     rows: tuple[RowTexts, ...] = ()
     rows_of: str = ""
     models: tuple[str, ...] = ()
-    hidden_facts: tuple[str, ...] = ()
     questions: tuple[QuestionTexts, ...] = ()
     misconceptions: tuple[MisconceptionTexts, ...] = ()
 
@@ -154,7 +148,7 @@ def rows_of_topic(library: Library, texts: EditorTexts) -> tuple[str, ...]:
     topic, model = texts.fields["topic"], library.models.get(texts.fields["model"])
     if topic not in TOPICS or model is None:
         return ()
-    architecture = model.architecture_taught(texts.fields["kv_head_per_query_head"] == "yes")
+    architecture = model.architecture_taught(texts.fields[SIMPLIFIED] == "yes")
     tokens = texts.fields["tokens"]
     length = int(tokens) if _is_whole(tokens) and 0 < int(tokens) <= MAX_TOKENS else _NUMBERS["tokens"]
     try:
@@ -187,21 +181,20 @@ def _settings(library: Library, texts: EditorTexts) -> dict[str, Any]:
     fields = texts.fields
     title = _short(fields["title"], "title") or automatic_title(library, fields["topic"], fields["model"])
     settings: dict[str, Any] = {name: fields[name] for name in ("model", "topic", "notation", "answers")}
-    settings["bug"] = bug_in(fields)
+    settings |= {"bug": bug_in(fields), "sentence": fields["sentence"], "checkpoint": fields["checkpoint"]}
     if settings["bug"]:
-        settings |= {name: fields[name] for name in BUG_FIELDS[1:]} | {"bugs": fields["bugs"] or "one"}
-    settings |= {"sentence": fields["sentence"], "checkpoint": fields["checkpoint"]}
+        settings["bugs"] = fields["bugs"] or "one"
     settings |= {"title": title or _("Worksheet"), **_numbers(fields), **_row_settings(texts)}
-    settings |= {name: fields[name] == "yes" for name in SWITCHES}
+    settings[SIMPLIFIED] = fields[SIMPLIFIED] == "yes"
     settings |= {name: _markdown(fields[name], name) for name in MARKDOWN_FIELDS}
-    settings["models"], settings["hidden_facts"] = list(texts.models), list(texts.hidden_facts)
+    settings["models"] = list(texts.models)
     settings["questions"] = _questions(texts.questions)
     settings["misconceptions"] = _misconceptions(texts.misconceptions)
     return settings
 
 
-def _numbers(fields: Mapping[str, str]) -> dict[str, int | float]:
-    numbers: dict[str, int | float] = {}
+def _numbers(fields: Mapping[str, str]) -> dict[str, int]:
+    numbers = dict[str, int]()
     for name, example in _NUMBERS.items():
         if fields[name] or name == "tokens":
             numbers[name] = _whole(fields[name], name, example)
@@ -213,9 +206,6 @@ def _numbers(fields: Mapping[str, str]) -> dict[str, int | float]:
         raise WorksheetFormError(missing, _("A range has two ends: fill in both, or neither."))
     if numbers.get("tokens_from", 0) > numbers.get("tokens_to", 0):
         raise WorksheetFormError("tokens_to", _("The range ends before it begins: write the smaller number first."))
-    for name, highest in (("follow_share", 1.0), ("tolerance", MAX_TOLERANCE)):
-        if fields[name]:
-            numbers[name] = _share(fields[name], name, highest)
     return numbers
 
 
@@ -229,7 +219,6 @@ def _row_settings(texts: EditorTexts) -> dict[str, Any]:
     return {
         "rows": rows,
         "row_points": points,
-        "row_names": {row.key: _short(row.name, f"rows.{row.key}.name") for row in texts.rows if row.name},
         "row_hints": {row.key: _short(row.hint, f"rows.{row.key}.hint") for row in texts.rows if row.hint},
     }
 
@@ -345,15 +334,6 @@ def _whole(text: str, name: str, example: int) -> int:
     return int(text)
 
 
-def _share(text: str, name: str, highest: float) -> float:
-    number = text.removesuffix("%").strip()
-    share = Decimal(number.replace(",", ".")) / 100 if _SHARE.fullmatch(number) else None
-    if share is None or share > Decimal(str(highest)):
-        sentence = _("Write a percentage from 0 to {most:g}.").format(most=100 * highest)
-        raise WorksheetFormError(name, sentence)
-    return float(share)
-
-
 def _form_error(error: SettingError, settings: Mapping[str, Any]) -> WorksheetFormError:
     path = error.path
     if error.setting.startswith("row_"):
@@ -384,22 +364,18 @@ def texts_of_worksheet(library: Library, worksheet: Worksheet) -> EditorTexts:
     title = automatic_title(library, worksheet.topic, worksheet.model)
     fields = {
         "title": "" if worksheet.title == title else worksheet.title,
-        "follow_share": _per_cent(worksheet.follow_share),
-        "tolerance": _per_cent(worksheet.tolerance),
         **{name: _number_text(getattr(worksheet, name)) for name in _NUMBERS},
         **{name: _number_text(getattr(worksheet, name)) if worksheet.sentence else "" for name in _PLACES},
         "sentence": worksheet.sentence,
         "checkpoint": worksheet.checkpoint,
-        **{name: getattr(worksheet, name) for name in BUG_FIELDS},
-        **{name: getattr(worksheet, name) for name in ("model", "topic", "notation", "answers")},
+        **{name: getattr(worksheet, name) for name in ("bug", "bugs", "model", "topic", "notation", "answers")},
         **{name: getattr(worksheet, name) for name in MARKDOWN_FIELDS},
-        **{name: "yes" if getattr(worksheet, name) else "" for name in SWITCHES},
+        SIMPLIFIED: "yes" if worksheet.kv_head_per_query_head else "",
     }
     texts = EditorTexts(
         fields,
         rows_of=worksheet.topic,
         models=worksheet.models,
-        hidden_facts=worksheet.hidden_facts,
         questions=tuple(QuestionTexts(each.key, each.text, each.model_answer) for each in worksheet.questions),
         misconceptions=tuple(
             MisconceptionTexts(
@@ -416,26 +392,15 @@ def texts_of_worksheet(library: Library, worksheet: Worksheet) -> EditorTexts:
 
 
 def _row_texts(library: Library, worksheet: Worksheet, texts: EditorTexts) -> tuple[RowTexts, ...]:
-    names, hints, points = worksheet.row_names, worksheet.row_hints, worksheet.row_points
+    hints, points = worksheet.row_hints, worksheet.row_points
     keys = _with_missing(worksheet.rows, rows_of_topic(library, texts))
     return tuple(
-        RowTexts(key, key in worksheet.rows, _number_text(points.get(key)), names.get(key, ""), hints.get(key, ""))
-        for key in keys
+        RowTexts(key, key in worksheet.rows, _number_text(points.get(key)), hints.get(key, "")) for key in keys
     )
 
 
 def _number_text(number: int | None) -> str:
     return "" if number is None else str(number)
-
-
-def _per_cent(share: float) -> str:
-    """A share in per cent as a text, exactly.
-
-    >>> _per_cent(0.5), _per_cent(0.125), _per_cent(0.0)
-    ('50', '12.5', '0')
-    """
-    text = f"{Decimal(str(share)) * 100:f}"
-    return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 # Buttons that change the texts
@@ -447,8 +412,6 @@ def arrange(texts: EditorTexts, action: str) -> EditorTexts:
     if verb == "set":
         name, _space, text = argument.partition(" ")
         return texts.with_fields(**{name: text}) if name in LINE_FIELDS else texts
-    if verb == "state":
-        return replace(texts, hidden_facts=tuple(fact for fact in texts.hidden_facts if fact != argument))
     if verb in ("up", "down"):
         place = next((at for at, row in enumerate(texts.rows) if row.key == argument), -1)
         return replace(texts, rows=_moved(texts.rows, place, -1 if verb == "up" else 1))

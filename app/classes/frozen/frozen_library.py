@@ -16,7 +16,7 @@ from app.models.read_config import read_config
 from app.sheets.exit_tickets import Ticket
 from app.sheets.library import Library
 from app.sheets.wording import Wording
-from app.sheets.worksheet import WORKSHEETS, Model, Worksheet
+from app.sheets.worksheet import WORKSHEETS, Model, Worksheet, stored_fields
 from app.store import Activity, Content, FrozenTicket, FrozenWorksheet, Policies, Snapshot, Store
 
 LIBRARIES_REMEMBERED, WORDINGS_REMEMBERED = 32, 8  # a few of each are in use at a time; each sheet of one is remembered
@@ -75,7 +75,7 @@ def worksheet_of(item: FrozenWorksheet, **changed: Any) -> Worksheet:
     values = {**item.worksheet, **changed}
     if values.get("bug") in BUGS and values.get("frozen_bug") == freeze_bug(BUGS[values["bug"]]):
         del values["frozen_bug"]
-    return WORKSHEETS.validate_python(values, extra="ignore")
+    return WORKSHEETS.validate_python(stored_fields(values), extra="ignore")
 
 
 def frozen_form(worksheet: Worksheet) -> FrozenWorksheet:

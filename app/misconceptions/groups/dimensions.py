@@ -33,8 +33,6 @@ _ORDER_IGNORED = {
 }
 
 GROUP = (
-    # Heads and the batch as dimensions. Repeat in place of repeat_interleave (onnx/onnx#7274), and a reshape that mixes
-    # tokens, give the right shapes with the wrong numbers in them: no sheet shows these.
     Misconception(
         # hyunwoongko/transformer#15, harvardnlp/annotated-transformer#17
         "view-heads-first",
@@ -163,12 +161,7 @@ GROUP = (
     Misconception(
         "result-axes-swapped",
         170,
-        on(
-            "index-notation",
-            _ORDER_SWAPPED,
-            _ORDER_IGNORED,
-            {**_ORDER_SWAPPED, **_ORDER_IGNORED},
-        ),
+        on("index-notation", _ORDER_SWAPPED, _ORDER_IGNORED, {**_ORDER_SWAPPED, **_ORDER_IGNORED}),
     ),
     Misconception(
         "one-name-for-two-axes",

@@ -16,7 +16,6 @@ from app.misconceptions.predictions import expectations, number_written
 from app.misconceptions.slips import is_single_slip
 from app.shapes.table import Blank, symbol_fields
 from app.sheets.numbers import Unreadable
-from app.sheets.reading import Answer
 from app.sheets.variant import Variant
 from app.sheets.worksheet import MAX_REPEATED, AuthorMisconception, WorksheetError
 from app.topics.problem import Problem
@@ -84,9 +83,7 @@ def _findings_about(variant: Variant, misconception: AuthorMisconception) -> Ite
         yield from (AuthorFinding(misconception.key, "formula", reason, box) for box, reason in unusable if reason)
         return
     key = variant.problem_for_marking.answers
-    wrong = _wrong_answers(variant.problem_for_marking, misconception.key)
-    # Without the numbers that the worksheet's tolerance counts as right.
-    written = {b: number for b, number in wrong.items() if not variant.within_rounding(b, Answer(number), key[b])}
+    written = _wrong_answers(variant.problem_for_marking, misconception.key)
     if not written:
         message = _("“{name}” changes nothing on this sheet: every box keeps a number that counts as correct.")
         yield AuthorFinding(misconception.key, "right", message.format(name=misconception.name))

@@ -93,12 +93,6 @@ def read_markdown(text: str) -> tuple[MarkdownBlock, ...]:
     return tuple(_blocks(iter(_parser().parse(text))))
 
 
-def markdown_items(text: str) -> tuple[tuple[MarkdownBlock, ...], ...]:
-    """The text as the items of one list: those of its lists, and each paragraph between them."""
-    items = (block.items if isinstance(block, MarkdownList) else ((block,),) for block in read_markdown(text))
-    return tuple(item for several in items for item in several)
-
-
 def check_markdown(text: str) -> None:
     """Raise WorksheetError for the first formula of a text, between dollar signs, that cannot be read."""
     for token in _parser().parse(text):

@@ -122,7 +122,6 @@ class ProgramEntry(BaseModel):
     given: dict[str, str] = Field(description="The shape of each input and parameter, by its name.")
     stops: int = Field(description="The line that stopped the program, from 1; 0 if it ran to its end.")
     error: str = Field(description="What PyTorch said then; empty if it ran.")
-    caption: str = Field(description="The author’s words about that error, if there are any.")
     witness: WitnessEntry | None = Field(description="What its numbers show, if it ran to its end.")
 
 
@@ -135,7 +134,6 @@ class WorksheetDetail(WorksheetEntry):
     assumptions: list[str]
     footnote: str | None
     introduction: str = Field(description="The author's own words above the description, in Markdown.")
-    own_assumptions: str = Field(description="What the author asks to assume besides, in Markdown.")
     own_footnote: str = Field(description="The author's own words below the boxes, in Markdown.")
     questions: list[str] = Field(description="Questions to answer in words, which are not graded.")
     rows: list[RowEntry]
@@ -169,7 +167,6 @@ class VariantEntry(BaseModel):
     assumptions: list[str]
     footnote: str | None
     introduction: str = Field(description="The author's own words above the description, in Markdown.")
-    own_assumptions: str = Field(description="What the author asks to assume besides, in Markdown.")
     own_footnote: str = Field(description="The author's own words below the boxes, in Markdown.")
     rows: list[RowEntry]
     cannot_tell_apart: list[tuple[str, str]] = Field(description="Misconceptions that look alike here, or like right.")

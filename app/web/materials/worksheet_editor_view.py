@@ -31,7 +31,7 @@ from app.sheets.library import Library
 from app.sheets.notation import NOTATIONS, NotationKey
 from app.sheets.variant import Variant
 from app.sheets.worksheet import Model, Worksheet
-from app.store import Course, Material
+from app.store import Course
 from app.topics.registry import TOPICS
 from app.topics.requirements import TopicError
 from app.translation import gettext as _
@@ -42,6 +42,7 @@ from app.web.materials.worksheet_preview import (
     PreviewView,
     make_preview,
 )
+from app.web.shared.conflicts import Conflict
 from app.web.shared.import_form import ImportForm
 from app.web.shared.model_menu import ModelMenu, model_menu
 from app.web.shared.services import Services
@@ -91,32 +92,6 @@ class EditorRow:
 
 
 @dataclass(frozen=True)
-class EditorFact:
-    """A part of the description: its sentence for this model, "" if it has none, and whether the sheet states it."""
-
-    key: str
-    sentence: str
-    stated: bool
-
-
-@dataclass(frozen=True)
-class Difference:
-    """A setting that differs between two versions: its name, and its value in the stored one and in the typed one."""
-
-    setting: str
-    theirs: str
-    typed: str
-
-
-@dataclass(frozen=True)
-class Conflict:
-    """A save that was refused: the newest version, and where what was typed differs from it."""
-
-    newest: Material
-    differences: tuple[Difference, ...]
-
-
-@dataclass(frozen=True)
 class WorksheetEditorPage:
     """Everything that templates/materials/worksheet_editor.html shows."""
 
@@ -138,7 +113,6 @@ class WorksheetEditorPage:
         Doc("The bugs that the topic has: by program, their names by key; empty for most topics."),
     ]
     rows: Annotated[tuple[EditorRow, ...], Doc("The rows that the topic has, in the order of the sheet.")]
-    facts: Annotated[tuple[EditorFact, ...], Doc("The parts of the topic's description.")]
     boxes: Annotated[tuple[str, ...], Doc("The boxes that a misconception can write into.")]
     symbols: Annotated[tuple[str, ...], Doc("The symbols of its formulas.")]
     views: Annotated[tuple[PreviewView, ...], Doc("The views of the preview.")]
@@ -204,7 +178,6 @@ def editor_page(
         bugs=_bugs(library, topic),
         reads_two_texts=topic in TOPICS and TOPICS[topic].reads_two_texts,
         rows=_editor_rows(library, texts, variant),
-        facts=_editor_facts(library, texts, variant),
         boxes=tuple(variant.blanks_by_name) if variant else (),
         symbols=tuple(variant.reader.written_symbols) if variant else (),
         views=PREVIEW_VIEWS,
@@ -231,16 +204,12 @@ def setting_labels() -> dict[str, str]:
     return {
         "title": _("Title"), "model": _("Model"), "topic": _("Topic"), "bug": _("Bug"),
         "bugs": _("Bugs to draw from"), "tokens": _("Tokens"),
-        "bug_caption": _("What happened"), "bug_reason": _("The right reason"),
         "rows": _("Rows"),
         "notation": _("Notation"), "kv_head_per_query_head": _("A key/value head for every query head"),
         "decoder_tokens": _("Decoder tokens"), "models": _("Models to draw from"), "answers": _("Students write"),
-        "follow_share": _("Credit for consistent answers"),
-        "tolerance": _("Counts may be off by"), "tokens_from": _("Tokens from"), "tokens_to": _("Tokens to"),
-        "hidden_facts": _("Not told"), "introduction": _("Introduction"), "own_assumptions": _("More assumptions"),
-        "footnote": _("Footnote"), "row_names": _("Names of rows"), "row_hints": _("Hints of rows"),
-        "row_points": _("Points of rows"), "show_hints": _("Hints"), "show_drawing": _("Drawing"),
-        "show_mismatches": _("Sides that don’t meet"), "questions": _("Open questions"),
+        "tokens_from": _("Tokens from"), "tokens_to": _("Tokens to"),
+        "introduction": _("Introduction"), "footnote": _("Footnote"), "row_hints": _("Hints of rows"),
+        "row_points": _("Points of rows"), "questions": _("Open questions"),
         "misconceptions": _("Misconceptions to look for"), "sentence": _("Sentence for a real head"),
         "checkpoint": _("Weights of the real head"), "layer": _("Layer of the real head"),
         "head": _("Head of the real head"),
@@ -323,13 +292,4 @@ def _editor_rows(library: Library, texts: EditorTexts, variant: Variant | None) 
         if row.key in known
         else EditorRow(row, words[row.key].name.replace("{line}", "…") if row.key in words else row.key, "", "")
         for row in texts.rows
-    )
-
-
-def _editor_facts(library: Library, texts: EditorTexts, variant: Variant | None) -> tuple[EditorFact, ...]:
-    topic = library.wording.topics.get(texts.fields["topic"])
-    sentences = {fact.part: fact.sentence for fact in variant.text.facts} if variant else {}
-    return tuple(
-        EditorFact(part, sentences.get(part, ""), part not in texts.hidden_facts)
-        for part in (topic.description_parts if topic else ())
     )

@@ -25,7 +25,6 @@ from app.sheets.authoring.markdown import (
     MarkdownBlock,
     MarkdownList,
     MarkdownSpan,
-    markdown_items,
     read_markdown,
 )
 from app.sheets.code_text import code_shown
@@ -103,7 +102,6 @@ def template_environment() -> Environment:
         expression=expression,
         formula=formula,
         markdown=markdown,
-        markdown_items=markdown_list,
         explanation_of=explanation_of,
         local_time=local_time,
         clock_time=clock_time,
@@ -195,16 +193,6 @@ def explanation_of(text: str, misconception: str) -> Markup:
     if misconception.startswith(AUTHOR_MISCONCEPTION_PREFIX):
         return Markup('<div class="own-words">{}</div>').format(markdown(text))
     return Markup("<p>{}</p>").format(text)
-
-
-def markdown_list(text: str) -> tuple[Markup, ...]:
-    """The items of a Markdown text as HTML, in order, without <li>: those of all its lists, and each paragraph
-    between the lists.
-    """
-    return tuple(
-        _spans(item[0].spans) if len(item) == 1 and not isinstance(item[0], MarkdownList) else _blocks(item)
-        for item in markdown_items(text)
-    )
 
 
 def _blocks(blocks: Iterable[MarkdownBlock]) -> Markup:

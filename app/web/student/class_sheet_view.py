@@ -92,7 +92,7 @@ def make_class_sheet_page(
     truth, pointed_at = marked if rules.shows_answers else None, hinted.blanks if hinted else ()
     steps = activity_steps(access, work.progress.sheets, requested.number)
     notes = sheet_notes(variant, answers, report, hinted)
-    hints = variant.worksheet.show_hints and rules.gives_hints
+    hints = rules.gives_hints
     # Next to a right answer, the reason of a row may tell another one, as hints do.
     explains = hints or (rules.gives_help and report is not None and report.complete)
     one_at_a_time = _is_one_at_a_time(requested)

@@ -22,9 +22,10 @@ from app.practice.lessons import lessons_of
 from app.practice.progress import ideas_to_repeat
 from app.practice.record import PracticeRecord, RecordError, read_record
 from app.sheets.library import Library
-from app.store import AuditAction, Student
+from app.store import AuditAction, Course, Student
 from app.translation import gettext as _
 from app.web.shared import permissions
+from app.web.shared.conflicts import Conflict, differences, may_save, version_of
 from app.web.shared.forms import FormDep
 from app.web.shared.permissions import EditableCourse, StaffCourse
 from app.web.shared.services import Services, ServicesDep
@@ -65,6 +66,8 @@ class CoursePracticePage:
     ideas: Annotated[tuple[tuple[str, int], ...], Doc("What is to be repeated, by how many students.")]
     numbered: Annotated[bool, Doc("Whether any of them has a number.")]
     enrolled: Annotated[int, Doc("How many students are on the roster.")]
+    version: Annotated[str, Doc("The version of what is practised that the form was opened with.")]
+    conflict: Annotated[Conflict | None, Doc("A newer version that somebody else saved.")] = None
     notice: Annotated[str, Doc("The sentence about what was just done, empty for none.")] = ""
     problem: Annotated[str, Doc("Why nothing was saved, empty where there is no problem.")] = ""
 
@@ -94,10 +97,34 @@ def save_course_practice(services: ServicesDep, access: EditableCourse, form: Fo
     practice = CoursePractice(tuple(dict.fromkeys(key for key in form.all("worksheet") if key in titles)))
     if problem := _problem(practice_library(services.library, store, course, practice), practice, titles):
         page = _practice_page(services, access, practice_of(store, course), typed=practice)
-        return render("teacher/course_practice.html", replace(page, problem=problem), 422)
-    with store.audit_log.recording(access.teacher, AuditAction.PRACTICE_SET, course):
-        store.courses.set_practice(course, practice.as_json)
+        return render("teacher/course_practice.html", replace(page, version=form.raw("version"), problem=problem), 422)
+    with store.transaction():
+        store.courses.locked(course)
+        newest = practice_of(store, course)
+        is_newest = may_save(form, _version(newest), _version(practice))
+        if is_newest:
+            store.courses.set_practice(course, practice.as_json)
+            store.audit_log.record(access.teacher, AuditAction.PRACTICE_SET, course)
+    if not is_newest:
+        page = _practice_page(services, access, newest, typed=practice)
+        page = replace(page, version=form.raw("version"), conflict=_conflict(course, titles, newest, practice))
+        return render("teacher/course_practice.html", page, 409)
     return RedirectResponse(url_for("show_course_practice", course_id=course.id, done="saved"), 303)
+
+
+def _version(practice: CoursePractice | None) -> str:
+    return version_of(practice and practice.as_json)
+
+
+def _conflict(
+    course: Course, titles: Mapping[str, str], newest: CoursePractice | None, typed: CoursePractice
+) -> Conflict:
+    both = (
+        {"worksheets": "\n".join(titles.get(key, key) for key in each.worksheets)}
+        for each in (newest or CoursePractice(), typed)
+    )
+    differing = differences({"worksheets": _("Worksheets")}, *both)
+    return Conflict(_version(newest), differing, url_for("show_course_practice", course_id=course.id))
 
 
 def _problem(library: Library, practice: CoursePractice, titles: Mapping[str, str]) -> str:
@@ -130,6 +157,7 @@ def _practice_page(
         tuple(ideas.most_common()),
         any(student.number for student in students),
         len(roster),
+        _version(practice),
     )
 
 

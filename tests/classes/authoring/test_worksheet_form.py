@@ -59,8 +59,6 @@ OWN = MisconceptionTexts("", "Side by side", "queries.columns = H*d", "How many 
         ({"title": "x" * 201}, "title"),
         ({"introduction": "x" * 4001}, "introduction"),
         ({"introduction": "\u202eevil"}, "introduction"),
-        ({"follow_share": "101"}, "follow_share"),
-        ({"tolerance": "11"}, "tolerance"),
     ],
 )
 def test_what_cannot_be_used_is_said_beside_its_field(
@@ -126,7 +124,7 @@ def test_what_was_reworded_keeps_its_key_and_leaves_its_old_words_free(library: 
 
 
 def test_another_topic_has_its_own_rows_and_title(library: Library, texts: EditorTexts) -> None:
-    moved = arrange(replace(texts, rows=(replace(texts.rows[0], name="Mine"), *texts.rows[1:])), "down input")
+    moved = arrange(replace(texts, rows=(replace(texts.rows[0], hint="Mine"), *texts.rows[1:])), "down input")
     assert [row.key for row in moved.rows][:2] == ["queries", "input"]
     other_model = complete_rows(library, moved.with_fields(model="gpt2"))
     assert (other_model.rows, read_worksheet_form(library, "own-1", other_model).title) == (
@@ -147,12 +145,11 @@ def test_rows_that_the_simplification_takes_away_are_not_offered(texts: EditorTe
 
 
 def test_buttons_change_the_texts(texts: EditorTexts) -> None:
-    """They add, move and remove, set a field, and state a hidden fact; anything else changes nothing."""
+    """They add, move and remove, and set a field; anything else changes nothing."""
     two = arrange(arrange(texts, "add-question"), "add-question")
     two = replace(two, questions=(QuestionTexts("", "first"), QuestionTexts("", "second")))
     assert [each.text for each in arrange(two, "up-question 1").questions] == ["second", "first"]
     assert [each.text for each in arrange(two, "remove-question 0").questions] == ["second"]
     assert arrange(texts, "set tokens 70").fields["tokens"] == "70"
-    assert arrange(replace(texts, hidden_facts=("heads", "width")), "state heads").hidden_facts == ("width",)
     for action in ("up input", "up nonsense", "remove-question 9", "up-question -1", "set nonsense 1", "", "down"):
         assert arrange(texts, action) == texts

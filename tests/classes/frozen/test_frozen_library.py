@@ -53,7 +53,7 @@ class Lesson(MarkedClassroom):
     """An open activity of two sheets in which Kim handed in, Lou has typed, and Mo has come and done nothing."""
 
     def __init__(self, app: FastAPI, policies: Policies) -> None:
-        super().__init__(app, policies, sheets=("llama-7b", "count-of-a-model"))
+        super().__init__(app, policies, sheets=("llama-7b", "count-llama-7b"))
         self.app, self.of_now = app, self.school.services
         self.kim, self.lou, self.mo = (self.student(name) for name in ("Kim", "Lou", "Mo"))
         self.hand_in(self.kim, WIDE)
@@ -106,15 +106,15 @@ def test_a_worksheet_is_frozen_whole(seed: int) -> None:
 
 def test_a_worksheet_of_another_version_can_be_read() -> None:
     own = {"key": "own-x", "name": "X", "boxes": {"queries.rows": "d"}, "question": "?", "explanation": "!", "new": 1}
-    stored = FrozenWorksheet({**SHEET, "nope": [1], "misconceptions": [own]})
-    assert worksheet_of(stored).show_hints
+    stored = FrozenWorksheet({**SHEET, "nope": [1], "notation": "framework", "misconceptions": [own]})
+    assert worksheet_of(stored).notation == "classic"
     assert worksheet_of(stored).misconceptions[0].boxes == {"queries.rows": "d"}
 
 
 def test_a_sheet_key_stays_where_the_questions_stay(library: Library) -> None:
     worksheet = library.worksheets["llama-7b"]
     assert frozen_form(worksheet).sheet_key == "llama-7b@d5ce11feaab4"
-    changed = replace(worksheet, row_names={"keys": "K"}, row_points={"keys": 2}, hidden_facts=("heads",))
+    changed = replace(worksheet, row_hints={"keys": "K"}, row_points={"keys": 2})
     assert frozen_form(changed).sheet_key == frozen_form(worksheet).sheet_key
 
 
@@ -178,7 +178,7 @@ def test_an_attempt_counts_for_its_worksheet_wherever_that_stands_now(library: L
 
 
 def test_snapshots_that_nothing_names_are_deleted_after_some_days(library: Library, store: Store) -> None:
-    kept, deleted = RunningActivity(library, store), RunningActivity(library, store, ("matrices-gpt2",))
+    kept, deleted = RunningActivity(library, store), RunningActivity(library, store, ("loss-gpt2",))
     of_deleted = set(deleted.activity.content.models.values())
     run = freeze_run(library.variant("layer-mistral-7b"))
     store.add_run(store.new_run({}, run.values), (run.snapshot,))

@@ -65,7 +65,7 @@ def test_a_sheet_filled_in_as_one_says_is_put_down_to_it(seed: int) -> None:
     worksheets = [key for key, sheet in LIBRARY.worksheets.items() if sheet.answers == "numbers"]
     plain = LIBRARY.seeded(random.choice(worksheets), seed)
     described = [random_own(plain, random) for _ in range(4)]
-    variant = sheet_with(plain, *described, tolerance=random.choice((0, 0, 0.05)))
+    variant = sheet_with(plain, *described)
     hidden = {finding.key for finding in author_findings(variant) if not finding.shows}
     for each in described:
         if not any(finding.kind == "formula" and finding.key == each.key for finding in author_findings(variant)):
@@ -73,8 +73,7 @@ def test_a_sheet_filled_in_as_one_says_is_put_down_to_it(seed: int) -> None:
 
 
 def test_on_a_sheet_in_letters_formulas_are_compared_by_meaning() -> None:
-    letters = next(sheet.key for sheet in LIBRARY.worksheets.values() if sheet.answers == "letters")
-    plain = LIBRARY.variant(letters)
+    plain = LIBRARY.variant("llama-7b~symbols")
     box = next(str(blank) for blank in plain.blanks if "N" not in plain.expression(blank).symbols)
     other = next(str(blank) for blank in plain.blanks if str(blank) != box)
     symbol = plain.notation.symbol

@@ -15,7 +15,6 @@ from app.sheets.authoring.markdown import (
     MarkdownParagraph,
     MarkdownSpan,
     check_markdown,
-    markdown_items,
     read_formula_text,
     read_markdown,
 )
@@ -48,12 +47,6 @@ def test_emphasis_code_lists_and_breaks_are_markup() -> None:
     assert isinstance(numbers, MarkdownList)
     assert (numbers.start, len(numbers.items)) == (3, 2)
     assert isinstance(numbers.items[1][1], MarkdownList)
-    assert [plain_text(item) for item in markdown_items("zero\n\n- one\n- two\n\nthree")] == [
-        "zero",
-        "one",
-        "two",
-        "three",
-    ]
 
 
 @pytest.mark.parametrize(

@@ -119,14 +119,14 @@ def test_a_worksheet_with_many_long_versions_opens(app: FastAPI) -> None:
 
 
 def long_settings(classroom: Classroom, number: int) -> dict[str, Any]:
-    """The settings of a worksheet with thirteen texts of 1,900 lines, in another order for each number."""
+    """The settings of a worksheet with twelve texts of 1,900 lines, in another order for each number."""
     lines = [f"{(line * (2 * number + 1)) % 97:02}"[-1] for line in range(1900)]
     text = "\n".join(lines)
     own = [
         {"key": f"own-{index}", "name": f"M{index}", "question": "?", "explanation": text, "boxes": {"keys.rows": "d"}}
         for index in range(10)
     ]
-    texts = dict.fromkeys(("introduction", "own_assumptions", "footnote"), text)
+    texts = dict.fromkeys(("introduction", "footnote"), text)
     return {**settings_to_copy(classroom.school.library, "llama-7b"), **texts, "misconceptions": own}
 
 

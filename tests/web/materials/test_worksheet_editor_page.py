@@ -55,16 +55,20 @@ def test_the_bug_of_a_program_is_chosen_in_the_editor(classroom: Classroom) -> N
     [material] = classroom.store.materials.readable_by(classroom.teacher)
     assert (material.content["bug"], material.content["title"]) == ("heads-split-by-view", "Mine")
     assert not Page(classroom.get("/worksheets/new?topic=costs")).find("select", name="bug")
-    own = {"bug_caption": "I swapped two <words>.", "bug_reason": "The heads come first."}
-    preview = Page(post(classroom, "/worksheets/preview", {**chosen, **own}).text)
-    assert own["bug_caption"] in preview.text("p", id="witness")
-    assert own["bug_reason"] in preview.text("fieldset", name="why.choice")
-    without = {**chosen, **own, "bug": "nothing-wrong-in-layer"}
-    [(reason, _)] = Page(post(classroom, "/worksheets", without).text).find("input", name="bug_reason")
-    assert reason["aria-invalid"] == "true"
     refused = post(classroom, "/worksheets", {**chosen, "tokens": "64"})
     assert refused.status_code == 422
     assert "64" in Page(refused.text).text("p", class_="problem")
+
+
+def test_a_stored_worksheet_with_settings_that_are_gone_is_used_and_edited_without_them(classroom: Classroom) -> None:
+    settings = {**classroom.school.library.worksheet("llama-7b").settings, "title": "Old"}
+    material = stored(classroom, {**settings, "tolerance": 0.05, "show_hints": False, "notation": "framework"})
+    assert "Old" in Page(classroom.get(f"/materials/{material.id}")).text("h1")
+    form = SentForm(classroom.get(f"/worksheets/{material.id}/edit")).values
+    assert post(classroom, f"/worksheets/{material.id}", form).status_code == 303
+    kept = classroom.store.materials.find(material.id)
+    assert kept
+    assert kept.content == {name: value for name, value in settings.items() if name != "notation"}
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -86,7 +90,7 @@ def test_a_stored_worksheet_is_saved_as_it_was(classroom: Classroom, seed: int) 
 @pytest.mark.parametrize(
     "field",
     [
-        *("title", "tokens", "introduction", "footnote", "name.queries", "hint.queries", "points.queries"),
+        *("title", "tokens", "introduction", "footnote", "hint.queries", "points.queries"),
         *("question", "question_answer"),
     ],
 )
@@ -107,8 +111,8 @@ def test_a_megabyte_is_refused_beside_its_field(classroom: Classroom, field: str
 def test_hostile_texts_are_harmless_in_every_field(classroom: Classroom, text: str) -> None:
     own = {f"misconception_{name}": text for name in ("key", "name", "boxes", "question", "explanation")}
     texts = dict.fromkeys(
-        ("title", "introduction", "own_assumptions", "footnote", "name.queries", "hint.keys", "question", "tokens",
-         "model", "topic", "notation", "rows_of", "row", "fact", "models", "imported", "view", "arrange"),
+        ("title", "introduction", "footnote", "hint.keys", "question", "tokens",
+         "model", "topic", "notation", "rows_of", "row", "models", "imported", "view", "arrange"),
         text,
     )  # fmt: skip
     form = new_form(classroom, question_key="", question_answer="", misconception_key="")
@@ -197,9 +201,8 @@ def test_the_preview_shows_a_wrong_and_a_right_attempt(classroom: Classroom, ans
     assert not set(SentForm(wrong.text).values) & {"queries.rows", "queries.columns"}
 
 
-def test_a_hidden_fact_leaves_the_description_and_the_page_on_paper(classroom: Classroom) -> None:
-    form = new_form(classroom)
-    page = post(classroom, PREVIEW, {**form, "view": "paper"}).text
+def test_the_preview_has_the_page_on_paper(classroom: Classroom) -> None:
+    page = post(classroom, PREVIEW, {**new_form(classroom), "view": "paper"}).text
     [(picture, _)] = Page(page).find("img", class_="paper")
     assert classroom.instructor.get(picture["src"]).headers["content-type"] == "image/svg+xml"
     assert classroom.instructor.get(f"{PREVIEW}/page.svg?sheet=eJwDAAAAAAE").status_code == 404

@@ -47,7 +47,7 @@ def test_a_faded_sheet_gives_the_first_rows_and_marks_the_rest(client: TestClien
 
 
 def test_a_sheet_in_symbols_is_worked_out_in_numbers(client: TestClient) -> None:
-    page = Page(client.get("/sheet/example?worksheet=letters-llama-7b").text)
+    page = Page(client.get("/sheet/example?worksheet=llama-7b~symbols").text)
     assert all(re.fullmatch(r"[\d,]+", text) for text in given(page).values())
 
 

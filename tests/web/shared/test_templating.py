@@ -10,16 +10,16 @@ from jinja2 import nodes
 from app.settings import PROJECT
 from app.sheets.formulas import formula_pieces
 from app.sheets.library import Library
-from app.web.shared.templating import expression, formula, markdown, markdown_list, template_environment
+from app.web.shared.templating import expression, formula, markdown, template_environment
 
 MAX_LINE = 160
 
 
 def test_a_formula_has_its_symbols_in_italics_and_its_functions_upright(library: Library) -> None:
-    walk, head = library.variant("walk-llama-3.2-1b"), library.variant("letters-llama-7b")
+    walk, head = library.variant("walk-llama-3.2-1b"), library.variant("llama-7b~symbols")
     assert formula(formula_pieces(walk, "gate")) == "<i>R′</i> · <i>W</i><sub>gate</sub>"
     assert formula(formula_pieces(head, "scores")) == "<i>Q</i> · <i>K</i><sup>T</sup>"
-    assert formula(formula_pieces(head, "weights")).startswith("softmax(<i>S</i>/√<i>d</i><sub>h</sub> + mask)")
+    assert formula(formula_pieces(head, "weights")).startswith("softmax(<i>S</i>/√<i>d</i><sub>head</sub> + mask)")
 
 
 def test_a_hint_sets_letters_and_no_words_as_mathematics(library: Library) -> None:
@@ -70,4 +70,3 @@ def test_markdown_of_an_author_becomes_only_elements_that_it_may_be() -> None:
         '<span class="formula"><i>W</i><sub>Q</sub>·<i>x</i><sup>2</sup>/√<span class="root"><i>d</i></span>'
         '</span> &lt;img src=x&gt;</p><ol start="2"><li><p>[e](javascript:f)</p></li></ol>'
     )
-    assert markdown_list("- a\n- b") == ("a", "b")
