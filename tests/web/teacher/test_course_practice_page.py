@@ -150,5 +150,7 @@ def test_a_choice_that_somebody_else_has_changed_meanwhile_is_shown_before_it_is
     page = Page(refused.text)
     assert "Queries by hand" in page.text("section", class_="conflict")
     [(button, _)] = page.find("button", name="overwrite")
-    assert classroom.instructor.post(address, data={"version": version, "overwrite": button["value"]}).status_code == 303
+    assert (
+        classroom.instructor.post(address, data={"version": version, "overwrite": button["value"]}).status_code == 303
+    )
     assert classroom.store.courses.practice(classroom.course) == {"worksheets": []}
