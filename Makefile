@@ -1,5 +1,5 @@
 # make serve [WEIGHTS="smollm2 FOLDER …"] [TORCH=cuda] · make test · make test-all · make check · make bench · make bench-gpu · make bench-class · make bench-worst · make soak · make fuzz
-# make messages · make screenshots · make locks: each does all its set-up in .venv on first use.
+# make messages · make screenshots · make snapshot · make locks: each does all its set-up in .venv on first use.
 PYTHON ?= python3
 BIN := .venv/bin
 TORCH ?= $(if $(wildcard .venv/torch-cuda),cuda,cpu)
@@ -9,7 +9,7 @@ PYTEST = $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 export PYTHONDONTWRITEBYTECODE = # modules are compiled once, whatever this machine says, and not by each process
 export PATH := $(PATH):/usr/sbin # where Debian has nginx
 
-.PHONY: serve test test-all check messages screenshots bench bench-gpu bench-class bench-worst soak fuzz install browser programs locks clean
+.PHONY: serve test test-all check messages screenshots snapshot bench bench-gpu bench-class bench-worst soak fuzz install browser programs locks clean
 
 # Real weights: those of SmolLM2, which are installed for it, and the folders that are named. Ctrl-C is no error.
 WEIGHT_FOLDERS = $(abspath $(filter-out smollm2,$(WEIGHTS)))
@@ -47,8 +47,12 @@ messages: .venv/dev
 	@mkdir -p locales
 	$(BIN)/pybabel extract -F pyproject.toml --project attention-shapes -o locales/attention_shapes.pot .
 
+# Every sheet, handout and page of a sample course as text, compared with the first time that this was run.
+snapshot: .venv/dev
+	$(BIN)/python -m simulation.snapshot
+
 # The pictures of the README and of the landing page, taken anew; they are committed.
-screenshots: .venv/dev browser
+screenshots: .venv/dev .venv/smollm2 browser
 	$(BIN)/python -m simulation.screenshots
 
 bench: .venv/dev .venv/smollm2 browser

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
 
+from anyio._backends._asyncio import _default_thread_limiter
 from fastapi import APIRouter, FastAPI
 from starlette.middleware.gzip import GZipMiddleware
 
@@ -29,6 +30,7 @@ from app.translation import ENGLISH, languages
 from app.web.heads.head_request import HEAD_LIMITS, run_queued_real_head
 from app.web.shared import errors
 from app.web.shared.bodies import BodyLimits
+from app.web.shared.fair_limiter import Entrance
 from app.web.shared.handout_jobs import HANDOUT_LIMITS, make_handout
 from app.web.shared.queues import watch_queues
 from app.web.shared.rate_limits import RateLimits, StorageBudget
@@ -36,7 +38,7 @@ from app.web.shared.request_guard import Guard
 from app.web.shared.request_log import RequestLog
 from app.web.shared.run_jobs import RUN_LIMITS, run_queued_head
 from app.web.shared.services import Services
-from app.web.shared.static_files import HashedStaticFiles
+from app.web.shared.static_files import VersionedStaticFiles
 from app.web.shared.urls import register_routes
 
 # How long a thread computes before another one may: with Python's 5 ms, a request waits several times that long while
@@ -90,6 +92,8 @@ def create_app(
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
         sys.setswitchinterval(SWITCH_INTERVAL_S)
+        # FastAPI names no limiter, and anyio has no public way to set the default.
+        _default_thread_limiter.set(services.threads["other"])  # type: ignore[arg-type]
         services.closing.start()
         services.housekeeper.start()
         services.jobs.start()
@@ -118,12 +122,13 @@ def create_app(
     for router in find_routers():
         app.router.routes.extend(router.routes)  # as they are: include_router would work out each of them anew
     register_routes(app.routes)
-    app.mount("/static", HashedStaticFiles(), name="static")
+    app.mount("/static", VersionedStaticFiles(), name="static")
     errors.register_exception_handlers(app)
     app.add_middleware(GZipMiddleware, minimum_size=700, compresslevel=GZIP_LEVEL)
     app.add_middleware(BodyLimits)
     app.add_middleware(Guard)
     app.add_middleware(RequestLog, slow_after_s=settings.slow_request_s, log_all=settings.access_log)
+    app.add_middleware(Entrance)
     return app
 
 

@@ -1,7 +1,7 @@
 """The secret key: 32 random bytes in a file beside the database, so that the database alone gives nothing away.
 
-Resume codes are stored as a hash that needs the key, and anonymous tickets that wait for others are encrypted with it.
-Nothing in the database or in its backups contains the key.
+Resume codes are stored as a hash that needs the key. Nothing in the database contains the key; a backup has a copy of
+it in a file of its own.
 """
 
 from __future__ import annotations
@@ -9,16 +9,12 @@ from __future__ import annotations
 import base64
 import hashlib
 import hmac
-import json
 import os
 import secrets
 import tempfile
 from pathlib import Path
-from typing import Any
 
 SECRET_FILE, SECRET_BYTES = "secret.key", 32
-SEALED_BLOCK = 16 * 1024  # bytes; a sealed value takes whole blocks, so that its length tells next to nothing
-_NONCE_BYTES = 12
 
 
 class SecretFileError(ValueError):
@@ -66,14 +62,8 @@ def _make_secret(path: Path) -> None:
         Path(unfinished).unlink()
 
 
-class UnsealError(ValueError):
-    """A sealed value that was sealed with another key, or that is damaged."""
-
-
 class SecretKey:
-    """What is done with the secret: resume codes are hashed, and values sealed and opened again. `mark` is a short
-    public name of the key.
-    """
+    """Hashes resume codes and signs texts with the secret. `mark` is a short public name of the key."""
 
     def __init__(self, secret: bytes) -> None:
         self._secret = secret
@@ -87,32 +77,6 @@ class SecretKey:
     def signature(self, text: str) -> str:
         """43 characters that nobody can find without the key, always the same for one text."""
         return base64.urlsafe_b64encode(hmac.digest(self._derive("sign"), text.encode(), "sha256")).decode().rstrip("=")
-
-    def seal(self, value: Any) -> str:
-        """Encrypt a value that JSON can hold into a text, the key's mark, a dot and Base64; never the same text
-        twice.
-        """
-        from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # not at the top: most commands seal nothing
-
-        plain = json.dumps(value, ensure_ascii=False).encode()
-        padded = plain.ljust(-(-len(plain) // SEALED_BLOCK) * SEALED_BLOCK)  # JSON may end in spaces
-        nonce = os.urandom(_NONCE_BYTES)
-        sealed = AESGCM(self._derive("seal")).encrypt(nonce, padded, None)
-        return f"{self.mark}.{base64.b64encode(nonce + sealed).decode()}"
-
-    def unseal(self, sealed: str) -> Any:
-        """The value that was sealed."""
-        from cryptography.exceptions import InvalidTag
-        from cryptography.hazmat.primitives.ciphers.aead import AESGCM
-
-        mark, _dot, text = sealed.partition(".")
-        if mark != self.mark:
-            raise UnsealError
-        try:
-            data = base64.b64decode(text)
-            return json.loads(AESGCM(self._derive("seal")).decrypt(data[:_NONCE_BYTES], data[_NONCE_BYTES:], None))
-        except (InvalidTag, ValueError):
-            raise UnsealError from None
 
     def _derive(self, purpose: str) -> bytes:
         return hmac.new(self._secret, purpose.encode(), hashlib.sha256).digest()

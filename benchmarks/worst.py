@@ -79,7 +79,7 @@ def seconds(work: Callable[[str], object], text: str) -> float:
 def kinds(library: Library) -> Iterator[Kind]:
     """Everything that somebody types or sends, with what the app does with it."""
     chance = random.Random(1)  # noqa: S311 - so that it can be repeated
-    for key in ("llama-7b", "costs-mistral-7b", "four-dimensions-gpt2", "whole-model-gpt2"):
+    for key in ("llama-7b", "costs-llama-7b", "four-dimensions-gpt2", "whole-model-gpt2"):
         if key in library.worksheets:
             variant = library.variant(key)
             answers = [
@@ -94,10 +94,11 @@ def kinds(library: Library) -> Iterator[Kind]:
                 _filled(variant),
                 answers,
             )
-    for key in (key for key, sheet in library.worksheets.items() if sheet.answers == "letters"):
+    in_symbols = [f"{key}~symbols" for key, sheet in library.worksheets.items() if not sheet.why_not_in_symbols]
+    for key in (key for key in in_symbols if not library.refusal(key, library.worksheet(key).model)):
         variant = library.variant(key)
         yield f"symbols in every box of {key}", STUDENT_S, _filled(variant), _symbols(variant, chance)
-    mixture = library.variant("letters-experts-mixtral-8x7b")
+    mixture = library.variant("experts-mixtral-8x7b~symbols")
     long = [*_texts(SIGNS, MAX_CHARACTERS, chance), *(text * 8 for text in _symbols(mixture, chance))]
     yield "an answer of 2,000 characters in every box, by the API", STUDENT_S, _filled(mixture, drawn=False), long
     llama = library.variant("llama-7b")
@@ -109,7 +110,7 @@ def kinds(library: Library) -> Iterator[Kind]:
 
 
 def _of_authors(library: Library, chance: random.Random) -> Iterator[Kind]:
-    llama, mixture = library.variant("llama-7b"), library.variant("letters-experts-mixtral-8x7b")
+    llama, mixture = library.variant("llama-7b"), library.variant("experts-mixtral-8x7b~symbols")
     formulas = [*_texts(SIGNS, MAX_FORMULA, chance), *_symbols(mixture, chance), "(" + "+".join("NdHGVL") + ")^9"]
     for variant in (llama, mixture):
         yield f"a formula of an author on {variant.worksheet.key}", 0.025, variant.reader.read_formula, formulas

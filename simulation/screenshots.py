@@ -44,6 +44,14 @@ HALF_FILLED = {
     "values": ("100", "128"),
     "scores": ("100", ""),
 }
+MISTAKEN = {  # every head as wide as the model
+    "input": ("100", "4096"),
+    **dict.fromkeys(("queries", "keys", "values"), ("100", "4096")),
+    **dict.fromkeys(("scores", "weights"), ("100", "100")),
+    "output": ("100", "4096"),
+}
+SENTENCE = "The cat sat on the mat because it was tired."
+HEAD_TIMEOUT_MS = 120_000
 MISMATCHED = {**HALF_FILLED, "keys": ("100", "4096"), "scores": ("", "")}
 
 
@@ -88,6 +96,45 @@ def _show_mismatch(page: Page, _lesson: Lesson) -> Corner:
     return _corner(page, "#figures figure", margin=(12, 0))
 
 
+def _show_mistake(page: Page, _lesson: Lesson) -> Corner:
+    _fill(page, MISTAKEN)
+    page.click("#check")
+    page.wait_for_load_state("networkidle")
+    return _corner(page, "#boxes", margin=(28, 8))
+
+
+def _show_attention(page: Page, _lesson: Lesson) -> Corner:
+    _open(page, "/heads")
+    page.fill("#sentence", SENTENCE)
+    page.fill("#layer", "13")
+    page.fill("#head", "8")
+    page.click(".head-form button[type=submit]")
+    page.locator("#skip").wait_for(timeout=HEAD_TIMEOUT_MS)
+    _open(page, f"{page.url.partition('?')[0]}?skip=all")
+    return _corner(page, "#picture", margin=(24, -72))
+
+
+def _show_activity_form(page: Page, lesson: Lesson) -> Corner:
+    _open(page, f"/activities/{lesson.activity_id}/edit")
+    return _corner(page, "main h1", margin=(24, 16))
+
+
+def _show_code(page: Page, lesson: Lesson) -> Corner:
+    _open(page, f"/activities/{lesson.activity_id}/present?view=code")
+    return 0, 0
+
+
+def _show_phone(page: Page, _lesson: Lesson) -> Corner:
+    page.context.clear_cookies()
+    _fill(page, HALF_FILLED)
+    return 0, _corner(page, "#boxes", margin=(0, 60))[1]
+
+
+def _show_results(page: Page, lesson: Lesson) -> Corner:
+    _open(page, f"/activities/{lesson.activity_id}/results")
+    return _corner(page, "main h1", margin=(24, 16))
+
+
 def _show_live(page: Page, lesson: Lesson) -> Corner:
     _open(page, f"/activities/{lesson.activity_id}/present?view=progress")
     return 0, 0
@@ -101,6 +148,12 @@ def _show_handout(page: Page, _lesson: Lesson) -> Corner:
 
 PICTURES = (
     Picture(README, "sheet", 1200, 1192, 600, 1.5, _show_half_filled),
+    Picture(README, "mistake", 1200, 1192, 640, 1.25, _show_mistake),
+    Picture(README, "attention", 1200, 572, 680, 1.5, _show_attention),
+    Picture(README, "activity", 1000, 960, 640, 1, _show_activity_form),
+    Picture(README, "code", 960, 960, 600, 1, _show_code),
+    Picture(README, "phone", 360, 360, 640, 1.5, _show_phone),
+    Picture(README, "results", 1000, 960, 640, 1, _show_results),
     Picture(SITE, "mismatch", 1440, 600, 400, 1.5, _show_mismatch),
     Picture(SITE, "live", 960, 960, 640, 0.9375, _show_live),
     Picture(SITE, "handout", 600, 600, 400, 1.5, _show_handout),

@@ -49,7 +49,7 @@ TRANSPOSES_PARAMETERS: dict[str, tuple[str, ...]] = {"stored-layout": ("",)}
 TRANSPOSES_ACTIVATIONS: dict[str, tuple[str, ...]] = {
     "columns-are-tokens": ("",),
     "keys-already-transposed": ("keys.",),
-    "projections-transposed": ("queries.", "keys.", "values."),
+    "mixed-orientations": ("queries.", "keys.", "values."),
     "scores-transposed": ("scores.", "weights."),
 }
 PAIRS_PER_SEED = GUESSES_PER_SEED = 10

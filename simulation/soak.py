@@ -23,9 +23,11 @@ from starlette.testclient import TestClient
 
 from app.forward.process import HeadRunner
 from app.forward.run import HeadRun, WeightsPicture
+from app.handout.handout_printer import HandoutPrinter
 from app.main import create_app
 from app.models.architecture import Architecture
-from app.settings import Settings
+from app.settings import PROJECT, Settings
+from app.sheets.exit_tickets import load_tickets
 from app.store.queries import utc_now
 from app.store.tables import attempts, drafts, metadata
 from app.web.shared.cookies import TEACHER_COOKIE
@@ -128,7 +130,9 @@ def soak(visits_per_hour: int, hours: int = HOURS) -> Iterator[str | SoakResult]
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         clock = _Clock()
         settings = Settings(data_dir=Path(folder), database_url="")
-        app = create_app(settings, runner=_QuickRunner(), clock=clock)
+        tickets = load_tickets(PROJECT / "worksheets")
+        printer = HandoutPrinter(settings.data_dir, tickets, idle_time_only=False)  # a busy machine has no idle time
+        app = create_app(settings, tickets=tickets, runner=_QuickRunner(), printer=printer, clock=clock)
         services = app.state.services
         with TestClient(app):
             teacher = services.store.people.add_teacher("ada@example.org", "Ada")

@@ -127,7 +127,10 @@ def new_postgres_database(postgres_engine: sa.Engine) -> str:
             "SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_activity"
             " WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'"
         )
-        connection.exec_driver_sql(f"TRUNCATE {', '.join(metadata.tables)} RESTART IDENTITY CASCADE")
+        # In a tenth of the time of TRUNCATE, which makes new files for all tables and indexes.
+        emptied = [str(sa.delete(table)) for table in reversed(metadata.sorted_tables)]
+        restarted = "SELECT setval(oid, 1, false) FROM pg_class WHERE relkind = 'S'"
+        connection.exec_driver_sql("; ".join((*emptied, restarted)))
     return postgres_engine.url.render_as_string(hide_password=False)
 
 

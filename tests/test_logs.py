@@ -19,6 +19,7 @@ from app.settings import Settings
 from app.store import Store
 from app.store.queries import utc_now
 from app.store.tables import courses, students
+from app.web.shared.request_log import MAX_SLOW_PER_MINUTE
 from tests.helpers.fake_runner import FakeRunner
 from tests.helpers.school import School
 
@@ -96,7 +97,7 @@ def test_every_answer_has_an_id_and_a_bug_leaves_a_line_with_it(
     new_app: FastAPI, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     browser = School(new_app).browser()
-    answers = [browser.get(address) for address in ("/", "/static/icon.svg", "/nope", "/healthz")]
+    answers = [browser.get(address) for address in ("/", "/static/v/icon.svg", "/nope", "/healthz")]
     answers.append(browser.post("/sheet/save", headers={"sec-fetch-site": "cross-site"}))
     ids = {answer.headers["x-request-id"] for answer in answers}
     assert len(ids) == len(answers)
@@ -106,6 +107,13 @@ def test_every_answer_has_an_id_and_a_bug_leaves_a_line_with_it(
     assert answer.status_code == 500
     assert answer.headers["x-request-id"] in answer.text
     assert [record.getMessage().startswith("bug: GET / 500 ") for record in caplog.records] == [True]
+
+
+def test_slow_requests_do_not_fill_the_log(data_dir: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with TestClient(create_app(Settings(data_dir=data_dir, database_url="", slow_request_s=1e-9))) as client:
+        for _ in range(2 * MAX_SLOW_PER_MINUTE):
+            client.get("/nope")
+    assert len([record for record in caplog.records if "slow: " in record.getMessage()]) == MAX_SLOW_PER_MINUTE
 
 
 @pytest.mark.parametrize(

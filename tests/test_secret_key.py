@@ -17,7 +17,7 @@ import sqlalchemy as sa
 from app import cli
 from app.cli.serve import _check_campus, _warn_of_lost_data
 from app.cli.terminal import InputError
-from app.secret_key import SECRET_FILE, SecretKey, UnsealError, read_or_make_secret
+from app.secret_key import SECRET_FILE, SecretKey, read_or_make_secret
 from app.settings import PROJECT, Settings
 from app.store import Store
 from app.store.database import another_key_signs, count_locked
@@ -69,7 +69,7 @@ def test_processes_that_start_together_make_one_secret(tmp_path: Path) -> None:
         subprocess.Popen([sys.executable, "-c", MAKE, str(tmp_path)], cwd=PROJECT, stdout=subprocess.PIPE, text=True)
         for _ in range(4)
     ]
-    printed = {process.communicate(timeout=60)[0].strip() for process in started}
+    printed = {process.communicate(timeout=300)[0].strip() for process in started}
     assert printed == {read_or_make_secret(tmp_path).hex()}
     assert [path.name for path in tmp_path.iterdir()] == [SECRET_FILE]
     assert stat.S_IMODE((tmp_path / SECRET_FILE).stat().st_mode) == 0o600
@@ -151,34 +151,3 @@ def test_a_damaged_secret_stops_the_start_with_a_sentence(
         cli.main(["teacher", "add", ADA])
     assert str(tmp_path / SECRET_FILE) in capsys.readouterr().err
     assert (tmp_path / SECRET_FILE).read_bytes() == b"short"
-
-
-@pytest.mark.usefixtures("umask")
-def test_a_backup_names_the_key_file_in_use(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("ATTENTION_SHAPES_DATA_DIR", str(tmp_path / "data"))
-    monkeypatch.delenv("DATABASE_URL", raising=False)
-    cli.main(["teacher", "add", ADA])
-    named, own = tmp_path / "elsewhere.key", tmp_path / "data" / SECRET_FILE
-    named.write_bytes(own.read_bytes())
-    for setting, shown, other in (("", own, named), (str(named), named, own)):
-        monkeypatch.setenv("ATTENTION_SHAPES_SECRET_KEY_FILE", setting)
-        capsys.readouterr()
-        cli.main(["backup", str(tmp_path / "backup")])
-        printed = capsys.readouterr().out
-        assert str(shown) in printed
-        assert str(other) not in printed
-
-
-@pytest.mark.parametrize("value", ["", "ticket", {"question": "Ωλ – 語" * 3000}, {"a": "x" * 20_000}])
-def test_what_is_sealed_comes_back_and_its_length_tells_nothing(tmp_path: Path, value: object) -> None:
-    key = SecretKey(read_or_make_secret(tmp_path / "one"))
-    sealed = key.seal(value)
-    assert key.unseal(sealed) == value
-    if len(str(value)) < 1000:
-        assert len(sealed) == len(key.seal("x" * 5000))
-    other = SecretKey(read_or_make_secret(tmp_path / "two"))
-    for opening, damaged in ((other, sealed), (key, sealed[:100] + sealed[101:] + "A"), (key, f"{sealed[:20]}AAAA")):
-        with pytest.raises(UnsealError):
-            opening.unseal(damaged)

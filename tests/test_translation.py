@@ -16,7 +16,7 @@ from app.settings import PROJECT
 from app.translation import alternatives, gettext, ngettext
 from app.web.shared.templating import template_environment
 from tests.helpers.pseudo_language import extracted_messages
-from tests.helpers.source_code import app_modules
+from tests.helpers.source_code import app_modules, written_name
 from tests.helpers.template_text import TRANSLATION_CALLS, unmarked_texts
 
 TEMPLATES = sorted(path.relative_to(PROJECT / "templates").as_posix() for path in PROJECT.glob("templates/**/*.html"))
@@ -62,7 +62,7 @@ def test_every_refusal_is_marked() -> None:
     errors = {node.name for _module, node in nodes if isinstance(node, ast.ClassDef) and node.name.endswith("Error")}
     shown = (errors | {"HTTPException"}) - INTERNAL_ERRORS - TORCH_ERRORS
     assert len(shown) > 20
-    made = [(module, node) for module, node in nodes if isinstance(node, ast.Call) and ast.unparse(node.func) in shown]
+    made = [(module, node) for module, node in nodes if isinstance(node, ast.Call) and written_name(node.func) in shown]
     assert len(made) > 150
     assert [(module, text) for module, error in made for text in unmarked_constants(error)] == []
 
@@ -70,7 +70,7 @@ def test_every_refusal_is_marked() -> None:
 def unmarked_phrases(tree: ast.AST) -> Iterator[str]:
     """The texts of a module that read as a phrase, or as a part of one, and are in no translation call."""
     for field in ast.iter_child_nodes(tree):
-        called = ast.unparse(field.func) if isinstance(field, ast.Call) else ""
+        called = written_name(field.func) if isinstance(field, ast.Call) else ""
         not_said = {"ValueError", "KeyError", "PydanticCustomError", "log.error", "log.exception", "log.warning"}
         if called in TRANSLATION_CALLS | INTERNAL_ERRORS | not_said:
             continue
@@ -128,7 +128,7 @@ def test_nothing_is_translated_when_a_module_is_loaded() -> None:
                 yield from loaded(child)
 
     calls = [(m, node) for m, tree in app_modules().items() for node in loaded(tree) if isinstance(node, ast.Call)]
-    assert [(m, ast.unparse(call)) for m, call in calls if ast.unparse(call.func) in TRANSLATION_CALLS - {"N_"}] == []
+    assert [(m, ast.unparse(call)) for m, call in calls if written_name(call.func) in TRANSLATION_CALLS - {"N_"}] == []
 
 
 def _loops(function: ast.AST) -> set[int]:

@@ -19,7 +19,7 @@ from app.classes.frozen.offered_worksheets import Offer
 from app.classes.student_sheet import ChosenWorksheet, choice_of
 from app.models.architecture import TokensError
 from app.sheets.library import Library
-from app.sheets.worksheet import WorksheetError
+from app.sheets.worksheet import WorksheetError, whole_key
 from app.store import Content, Plan, Policies
 from app.topics.requirements import TopicError
 from app.translation import N_
@@ -85,7 +85,7 @@ def _context(info: ValidationInfo) -> Mapping[str, Any]:
 
 class ActivityForm(BaseModel):
     """The form of an activity, validated from its texts. The context of the validation holds the course's time zone
-    (`zone`) and the keys that exist (`tickets`, `worksheets`).
+    (`zone`), the `library` and the keys of `tickets`.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore")
@@ -140,7 +140,7 @@ class ActivityForm(BaseModel):
             raise PydanticCustomError("sentence", "nothing-in-it")
         if len(keys) != len(set(keys)):
             raise PydanticCustomError("sentence", "same-sheet-twice")
-        if any(key not in _context(info)["worksheets"] for key in keys):
+        if any(not _is_offered(_context(info)["library"], key) for key in keys):
             raise PydanticCustomError("sentence", "no-such-sheet")
         return keys
 
@@ -190,11 +190,11 @@ def read_activity_form(offer: Offer, time_zone: str, texts: ActivityTexts) -> tu
     """The plan that the texts of a form describe, and the content that `offer` freezes for its worksheets and exit
     ticket.
     """
-    context = {"zone": ZoneInfo(time_zone), "tickets": offer.tickets, "worksheets": offer.library.worksheets}
+    context = {"zone": ZoneInfo(time_zone), "tickets": offer.tickets, "library": offer.library}
     try:
         form = ActivityForm.model_validate({**texts.fields, "worksheet": texts.keys}, context=context)
     except ValidationError as error:
-        raise _form_error(offer.library.worksheets, texts, error.errors()[0]) from None
+        raise _form_error(offer.library, texts, error.errors()[0]) from None
     return form.plan(), offer.freeze([_read_choice(offer.library, sheet) for sheet in texts.worksheets], form.ticket)
 
 
@@ -213,10 +213,14 @@ def _read_choice(library: Library, texts: WorksheetTexts) -> ChosenWorksheet:
     return choice
 
 
-def _form_error(worksheets: Mapping[str, object], texts: ActivityTexts, error: Mapping[str, Any]) -> ActivityFormError:
+def _is_offered(library: Library, key: str) -> bool:
+    return whole_key(key) == key and library.find_worksheet(key) is not None
+
+
+def _form_error(library: Library, texts: ActivityTexts, error: Mapping[str, Any]) -> ActivityFormError:
     field = str(error["loc"][0])
     sentence = SENTENCES.get(error["msg"] if error["type"] == "sentence" else field, SENTENCES["no-policy"])
-    missing = next((key for key in texts.keys if key not in worksheets), "")
+    missing = next((key for key in texts.keys if not _is_offered(library, key)), "")
     values = {"text": texts.fields.get(field, ""), "most": MAX_ATTEMPTS_ALLOWED, "longest": MAX_MINUTES, "field": field,
               "first": FIRST_YEAR, "last": LAST_YEAR}  # fmt: skip
     return ActivityFormError(field, _(sentence).format(**values, sheet=missing[:MAX_ECHOED]))
@@ -245,10 +249,36 @@ def texts_of(plan: Plan, content: Content, time_zone: str) -> ActivityTexts:
     return ActivityTexts(fields, tuple(sheets))
 
 
-def merged_texts(typed: ActivityTexts, shown: ActivityTexts, stored: ActivityTexts) -> ActivityTexts:
-    """The texts to save: a field changed since it was `shown` as `typed`, any other as it is `stored` now."""
-    fields = {name: stored.fields[name] if text == shown.fields[name] else text for name, text in typed.fields.items()}
-    return ActivityTexts(fields, stored.worksheets if typed.worksheets == shown.worksheets else typed.worksheets)
+def field_labels() -> dict[str, str]:
+    """The form's label of each field, and of the worksheets, in the visitor's language and the form's order."""
+    return {
+        "title": _("Title"), "day": _("Date"), "worksheets": _("Worksheets"), "ticket": _("Exit ticket"),
+        "ticket_anonymous": _("Anonymous"), "variants": _("Numbers"), "feedback": _("Marks are shown"),
+        "max_attempts": _("Attempts per sheet"),
+        "follow_share": _("Credit for other boxes spoiled by the same mistake"), "hints": _("Hints"),
+        "examples": _("Worked examples"), "exam": _("Exam conditions"), "run": _("Runs in PyTorch"),
+        "names_listed": _("List of names"), "opens": _("Opens"), "closes": _("Closes"),
+        "late_minutes": _("Late window"), "auto_submit": _("Submit unfinished work automatically"),
+    }  # fmt: skip
+
+
+def texts_in_words(texts: ActivityTexts, titles: Mapping[str, str]) -> dict[str, str]:
+    """What each field of `field_labels` says, in words; `titles` are those of worksheets and tickets, by key."""
+    words = {
+        "yes": _("yes"), "no": _("no"), "same": _("the same for everyone"),
+        "per_student": _("different for each student"), "immediate": _("at each check"),
+        "after_hand_in": _("after handing in"), "after_close": _("after the activity closes"),
+        "after": _("once marks are shown"), "before": _("from the start"),
+    }  # fmt: skip
+    told = {name: words.get(text, text) for name, text in texts.fields.items()}
+    told |= {name: told[name] or _("no") for name in ("hints", "examples", "exam", "auto_submit")}
+    sheets = ((titles.get(sheet.key, sheet.key), sheet.model, sheet.tokens) for sheet in texts.worksheets)
+    return {
+        **told,
+        "title": texts.fields["title"],
+        "ticket": titles.get(texts.fields["ticket"], texts.fields["ticket"]),
+        "worksheets": "\n".join(", ".join(filter(None, parts)) for parts in sheets),
+    }
 
 
 def empty_texts(tickets: Sequence[str], time_zone: str) -> ActivityTexts:

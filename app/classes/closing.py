@@ -114,8 +114,6 @@ class Closing:
         with store.transaction():
             if self._is_due(activity):
                 store.activities.note_auto_submitted(activity)
-        if closed := store.activities.find(activity.id):
-            store.exit_tickets.mix_closed(closed)
 
     def _is_due(self, activity: Activity) -> bool:
         """Inside a transaction the activity stays locked, so that the answer holds until its end."""

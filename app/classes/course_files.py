@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import secrets
 import time
 import zipfile
 from collections import Counter
@@ -19,10 +18,12 @@ from app.classes.student_sheet import best_scores
 from app.exchange.gradebook_csv import PointsColumn, canvas_csv, moodle_csv, unique_titles
 from app.exchange.spreadsheet import Cell, csv_lines
 from app.exchange.toml_text import write_toml
+from app.practice.record import RecordError, read_record
 from app.sheets.library import Library
 from app.store import (
     Activity,
     Attempt,
+    Attendance,
     Course,
     GradeChange,
     Store,
@@ -44,7 +45,7 @@ WRITTEN_HEADER = (*ATTEMPT_HEADER, "question", "answer")
 TICKETS_HEADER = (
     "activity", "date", "question", "answer", "student", "number", "starred", "follow up", "hidden",
 )  # fmt: skip
-STUDENTS_HEADER = ("student", "number", "joined", "practice level", "practice sheets", "practice sheets right")
+STUDENTS_HEADER = ("student", "number", "joined", "practice sheets done", "to repeat")
 OVERRIDES_HEADER = ("activity", "student", "number", "points", "excused", "reason", "by", "time")
 
 
@@ -52,6 +53,7 @@ OVERRIDES_HEADER = ("activity", "student", "number", "points", "excused", "reaso
 class CourseFiles:
     """The files of one course. `points` are those of each sheet, by the id of the activity."""
 
+    library: Library
     store: Store
     course: Course
     activities: Sequence[Activity]
@@ -140,12 +142,12 @@ class CourseFiles:
 
     def student_rows(self) -> Iterator[CsvRow]:
         """Yield STUDENTS_HEADER, then one row for each student on the roster, by name: name, number, whether they
-        have joined, and the three cells of `_practised`.
+        have joined, and the two cells of `_practised`.
         """
         yield STUDENTS_HEADER
         records = self.store.roster.practice_records(self.course)
         for student in self.students.values():
-            practised = _practised(records.get(student.id))
+            practised = _practised(self.library, records.get(student.id))
             yield (student.name, student.roster_key, student.joined_at is not None, *practised)
 
     def gradebook_rows(self) -> Iterator[CsvRow]:
@@ -229,17 +231,18 @@ class CourseFiles:
         work = self.store.classwork
         attempts = [_fields_without("client_id", attempt) for attempt in self._attempts_of(activity)]
         tickets = [_fields_without("id", answer) for answer in self._ticket_answers_of(activity)]
-        held = self.store.exit_tickets.held(activity.id)
+        # Without ticket_in: two exports, before and after, would show whose the new anonymous answers are.
+        arrived = [_fields_without("ticket_in", each) for each in work.attendance(activity.id)]
         revisions = self.store.activities.revisions(activity)
         extra = self.store.activities.extra_times(activity.id)
         return {
             "id": activity.id, "state": activity.phase(self.now), **asdict(activity.plan),
             "answers_shown_at": activity.answers_shown_at, "extra_minutes": extra,
             "revisions": [{"number": number, **content.as_json()} for number, content in revisions.items()],
-            "attendance": [asdict(a) for a in work.attendance(activity.id) if a.student_id in self.students],
+            "attendance": [each for each in arrived if each["student_id"] in self.students],
             "drafts": [asdict(d) for d in work.drafts_of_activity(activity.id) if d.student_id in self.students],
             "attempts": attempts,
-            "exit_tickets": tickets, "exit_tickets_held_back": held.waiting + held.locked,
+            "exit_tickets": tickets, "exit_tickets_held_back": self.store.exit_tickets.waiting(activity),
         }  # fmt: skip
 
     def _attempts_of(self, activity: Activity) -> list[Attempt]:
@@ -247,14 +250,9 @@ class CourseFiles:
         return [attempt for attempt in attempts if attempt.student_id in self.students]
 
     def _ticket_answers_of(self, activity: Activity) -> list[TicketAnswer]:
-        self.store.exit_tickets.mix_closed(activity)
-        answers = [
-            answer
-            for answer in self.store.exit_tickets.answers(activity.id)
-            if answer.student_id is None or answer.student_id in self.students
-        ]
-        secrets.SystemRandom().shuffle(answers)
-        return sorted(answers, key=lambda answer: answer.student_id or 0)
+        answers = self.store.exit_tickets.answers(activity)
+        known = [answer for answer in answers if answer.student_id is None or answer.student_id in self.students]
+        return sorted(known, key=lambda answer: answer.student_id or 0)
 
     def _described_attempts(self) -> Iterator[tuple[CsvRow, Attempt]]:
         name_order = {student_id: index for index, student_id in enumerate(self.students)}
@@ -282,7 +280,7 @@ def course_files(library: Library, store: Store, course: Course) -> CourseFiles:
     """The files of a course with all its activities, the oldest first."""
     activities = store.activities.of_course(course)[::-1]
     points = {activity.id: best_scores(library, store, activity.content) for activity in activities}
-    return CourseFiles(store, course, activities, points)
+    return CourseFiles(library, store, course, activities, points)
 
 
 def _place(index_of: Callable[[str], int | None], attempt: Attempt) -> tuple[bool, int, str]:
@@ -290,14 +288,15 @@ def _place(index_of: Callable[[str], int | None], attempt: Attempt) -> tuple[boo
     return (True, 0, attempt.sheet_key.rpartition("@")[0]) if index is None else (False, index, "")
 
 
-def _practised(record: str | None) -> CsvRow:
-    if record is None:
-        return (None, None, None)
-    level, results = (json.loads(record)[place] for place in (2, 5))  # see write_record in app/practice/record.py
-    return (level, len(results), sum(isinstance(result, str) for result in results))
+def _practised(library: Library, text: str | None) -> CsvRow:
+    try:
+        record = read_record(library, text or "")
+    except RecordError:
+        return (None, None)
+    return (" ".join(record.done), " ".join(card.misconception for card in record.cards))
 
 
-def _fields_without(name: str, row: TicketAnswer | Attempt) -> dict[str, Any]:
+def _fields_without(name: str, row: TicketAnswer | Attempt | Attendance) -> dict[str, Any]:
     return {field: value for field, value in asdict(row).items() if field != name}
 
 
@@ -321,10 +320,9 @@ For a spreadsheet (UTF-8, comma-separated; text that a spreadsheet would read as
                      the worksheet it was on; "auto-submitted" a draft that was submitted when the activity closed;
                      "late" what was done after the closing time
   written-answers.csv   one row per answer to a question that is not graded, in each attempt
-  exit-tickets.csv   one row per answer; anonymous tickets without names and in random order, those of an open activity
-                     only once ten students have handed in, the rest once it is closed; those that came after it was
-                     opened again, only once there are five; several chosen options are in one cell, one per line, and a
-                     point of a scale is a number from 1 to 5
+  exit-tickets.csv   one row per answer; anonymous ones without names and in random order, once five tickets are in or
+                     the activity is closed; several chosen options are in one cell, one per line, and a point of a
+                     scale is a number from 1 to 5
   students.csv       the roster, and how far each student is with practice for the course
   gradebook.csv      one row per student: points on each worksheet, points of each activity as they count, and the total
   overrides.csv      points that a teacher changed, with the reason, the teacher and the time
@@ -339,7 +337,7 @@ For a program:
   activities/ID.json     one activity: its settings, what students saw in each revision, who joined, the current
                          answers, every attempt with its marks, and the exit tickets; student_id is the id in
                          course.json, null on anonymous tickets; exit_tickets_held_back says how many of these are in
-                         none of the files
+                         none of the files yet
 
 What the staff wrote, to be imported again under Worksheets:
   worksheets/ID.toml     a worksheet of the course, as it was saved last

@@ -14,7 +14,15 @@ from app.models.config_fields import ConfigError
 from app.sheets.authoring.worksheet_settings import SettingError, read_settings
 from app.sheets.exit_tickets import Ticket, ticket_of_settings
 from app.sheets.library import Library
-from app.sheets.worksheet import MAX_NAMES, MAX_SHORT_TEXT, Model, Worksheet, WorksheetError, stored_fields
+from app.sheets.worksheet import (
+    MAX_NAMES,
+    MAX_SHORT_TEXT,
+    Model,
+    Worksheet,
+    WorksheetError,
+    is_in_symbols,
+    stored_fields,
+)
 from app.store import (
     AuditAction,
     Content,
@@ -150,11 +158,11 @@ def settings_to_copy(
     given. Raises WorksheetError, TokensError and TopicError as `Library.variant` does.
     """
     variant = library.variant(worksheet, model or None, tokens, decoder_tokens)
-    sheet, asked = variant.worksheet, variant.table.askable
+    sheet = variant.worksheet
     shown = replace(sheet, tokens=variant.tokens, decoder_tokens=variant.decoder_tokens or sheet.decoder_tokens)
-    if variant.model.key == sheet.model:
+    if variant.model.key == sheet.model and not is_in_symbols(worksheet):
         return shown.settings
-    rows = tuple(row for row in sheet.rows if row in asked)
+    rows = sheet.rows_asked(variant.table)
     return replace(shown, title=variant.title, model=variant.model.key, models=(), rows=rows).settings
 
 

@@ -16,8 +16,6 @@ from app.store import Activity
 from app.translation import N_, ngettext
 from app.translation import gettext as _
 
-_ANONYMITY = 2  # which wording of what becomes of anonymous answers a form was made with
-
 _MARKS: dict[Feedback, str] = {
     "immediate": N_("Marks are shown each time you check."),
     "after_hand_in": N_("Marks are shown after you hand in."),
@@ -37,7 +35,7 @@ def ticket_promise(activity: Activity) -> str:
     """Twelve characters that change with what the exit ticket asks, and with what is promised of its answers."""
     ticket = activity.content.ticket
     asked = ticket and [ticket.ticket["questions"], ticket.ticket.get("pick_at_least", 0)]
-    return _short_hash([asked, activity.policies.ticket_anonymous and _ANONYMITY])
+    return _short_hash([asked, activity.policies.ticket_anonymous])
 
 
 def rules_in_words(activity: Activity) -> tuple[str, ...]:

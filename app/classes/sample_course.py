@@ -19,22 +19,17 @@ from app.sheets.library import Library
 from app.sheets.variant import Variant
 from app.sheets.wording import SampleCourseWording
 from app.store import Activity, Answers, AuditAction, Course, Plan, Policies, Store, Teacher
-from app.store.audit import Actor
 from app.store.sample_data import SimulatedAttempt, SimulatedStudent
 
-SHEETS_YESTERDAY, SHEETS_TODAY = ("llama-7b", "qwen2.5-0.5b-grouped"), ("layer-mistral-7b",)
+SHEETS_YESTERDAY, SHEETS_TODAY = ("llama-7b", "qwen2.5-0.5b"), ("layer-mistral-7b",)
 STUDENTS = 30
 # How many students hold the first misconception that shows on a sheet, the second, and so on; the others are right.
 HOLDERS = (7, 5, 3, 2, 1, 1, 1)
 CAME_TODAY, ATTEMPTED_TODAY, TICKETS_YESTERDAY = 26, 18, 24  # students
 
 
-def add_sample_course(
-    library: Library, tickets: Mapping[str, Ticket], store: Store, teacher: Teacher, actor: Actor | None = None
-) -> Course:
-    """A course of simulated students with a closed lesson of yesterday and an open one of today. A new one is stored
-    in one transaction with an entry in the audit log by `actor`, the teacher if None.
-    """
+def add_sample_course(library: Library, tickets: Mapping[str, Ticket], store: Store, teacher: Teacher) -> Course:
+    """The teacher's course of simulated students, with a closed lesson of yesterday and an open one of today."""
     with store.transaction():
         store.people.lock(teacher)  # who presses the button twice gets one course
         courses = [taught.course for taught in store.courses.taught_by(teacher)]
@@ -47,7 +42,7 @@ def add_sample_course(
         closed_plan = Plan(words.yesterday, days[0], closes_at=yesterday + timedelta(hours=1))
         open_plan = Plan(words.today, days[1], Policies(ticket_anonymous=False))
         course = store.courses.add(words.course, zone, teacher, sample=True)
-        store.audit_log.record(actor or teacher, AuditAction.SAMPLE_COURSE_CREATED, course)
+        store.audit_log.record(teacher, AuditAction.SAMPLE_COURSE_CREATED, course)
         closed = store.activities.add(course, closed_plan, freeze(library, SHEETS_YESTERDAY, ticket))
         store.activities.set_state(closed, "open")
         store.activities.note_auto_submitted(closed)  # there are none but those that were handed in

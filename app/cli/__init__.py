@@ -17,7 +17,6 @@ from app.checkpoints.checkpoint import CheckpointError
 from app.exchange.class_list import RosterError
 from app.exchange.hub import HubError
 from app.forward.lines import ForwardError
-from app.grading.grade import AnswersError
 from app.handout.options import HandoutError
 from app.models.architecture import TokensError
 from app.models.config_fields import ConfigError
@@ -34,10 +33,10 @@ from .terminal import Commands, InputError, Parser, refuse
 COMMANDS_BY_MODULE = {
     "models": ("models", "shapes", "parameters"),
     "run": ("run",),
-    "worksheets": ("worksheets", "variant", "grade", "check-worksheets"),
+    "worksheets": ("check-worksheets",),
     "handout": ("handout",),
-    "teacher": ("teacher", "sample-course"),
-    "backup": ("backup", "restore"),
+    "teacher": ("teacher",),
+    "backup": ("backup",),
     "serve": ("serve",),
     "runner": ("runner",),
 }
@@ -47,7 +46,6 @@ INPUT_ERRORS = (
     TopicError,
     WorksheetError,
     SeedError,
-    AnswersError,
     ForwardError,
     CheckpointError,
     HubError,

@@ -1,102 +1,72 @@
-"""The commands `backup` and `restore`: the whole database in one file, and back."""
+"""The command `backup`: the SQLite database as it is at one moment, with the secret key, in a new folder."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
-from contextlib import contextmanager
+import os
+import shlex
+import shutil
+import sqlite3
+import tempfile
+from contextlib import closing
 from pathlib import Path
 
-from sqlalchemy import Engine
+from sqlalchemy.engine import URL, make_url
 
-from app.secret_key import secret_path
-from app.store.backup import BackupError, check_backup, restore_backup, write_backup
-from app.store.database import count_locked, open_engine
-from app.translation import N_
+from app.secret_key import SECRET_FILE, read_or_make_secret, secret_path
 from app.translation import gettext as _
 
-from .database import keep_private, open_store, report_database_errors
+from .database import keep_private, report_database_errors
 from .terminal import Commands, InputError, read_settings
-
-BACKUP_PROBLEMS = {
-    "empty": N_("There is nothing to back up: the database has no tables yet."),
-    "older": N_(
-        "{file} or the database was made before the first release, and this program cannot read it: use the program "
-        "that made it."
-    ),
-    "newer": N_("A newer version of this program made {file} or the database: update the program."),
-    "no-backup": N_("{file} is not a backup, or is incomplete."),
-    "encrypted": N_("{file} is encrypted with a password. Nothing was changed: decrypt it first."),
-    "damaged": N_("{file} is damaged. Nothing was changed: use another backup."),
-    "not-empty": N_("The database already has data: “restore --replace {file}” replaces it with the backup."),
-    "misfit": N_("The contents of {file} do not match its description. Nothing was changed: use another backup."),
-}
 
 
 def add_to(commands: Commands) -> None:
-    """Add the commands `backup FILE` and `restore FILE [--replace]`, which have no --json."""
-    backup = commands.add(
-        "backup", _backup, _("Back up the whole database to one file, even while the app is running."), printable=False
-    )
-    restore = commands.add("restore", _restore, _("Replace everything in the database with a backup."), printable=False)
-    for command in (backup, restore):
-        command.add_argument("file", metavar="FILE", type=Path)
-    restore.add_argument("--replace", action="store_true", help=_("even if the database has data, which is then lost"))
+    """Add the command `backup FOLDER`, which has no --json."""
+    about = _("Copy the database and its secret key into a new folder; the server may be running.")
+    backup = commands.add("backup", _backup, about, printable=False)
+    backup.add_argument("folder", metavar="FOLDER", type=Path)
 
 
 def _backup(parsed: argparse.Namespace) -> None:
-    with _open_database() as engine, _as_input_error(parsed.file):
-        try:
-            contents = write_backup(engine, parsed.file)
-        except OSError as error:
-            raise InputError(
-                _("{file} cannot be written: {reason}.").format(file=parsed.file, reason=error.strerror)
-            ) from None
-    tables = sum(1 for table in contents.tables.values() if table.rows)
-    done = _("Backed up {rows:,} rows of {tables} tables to {file}. It has names and answers in it: keep it safe.")
-    print(done.format(rows=contents.rows, tables=tables, file=parsed.file))
-    settings = read_settings()
-    key = _("Resume codes in it need {file}: keep a copy of that file in another place.")
-    print(key.format(file=secret_path(settings.data_dir, settings.secret_key_file)))
-
-
-def _restore(parsed: argparse.Namespace) -> None:
-    with _as_input_error(parsed.file):
-        try:
-            check_backup(parsed.file)  # before a database is created
-        except OSError as error:
-            raise InputError(
-                _("{file} cannot be read: {reason}.").format(file=parsed.file, reason=error.strerror)
-            ) from None
-        with _open_database() as engine:
-            contents = restore_backup(engine, parsed.file, replace=parsed.replace)
-    settings = read_settings()
-    with open_store(settings) as store:
-        locked = count_locked(store.engine, store.key)
-    made_at = contents.made_at[:16].replace("T", " ")
-    print(_("Restored {rows:,} rows from the backup of {time} UTC.").format(rows=contents.rows, time=made_at))
-    if locked:
-        need = _(
-            "{count} resume codes or anonymous tickets need the secret key they were stored with: copy it to {file}."
-        )
-        print(need.format(count=locked, file=secret_path(settings.data_dir, settings.secret_key_file)))
-
-
-@contextmanager
-def _as_input_error(file: Path) -> Iterator[None]:
-    try:
-        yield
-    except BackupError as error:
-        raise InputError(_(BACKUP_PROBLEMS[error.reason]).format(file=file)) from None
-
-
-@contextmanager
-def _open_database() -> Iterator[Engine]:
-    settings = read_settings()
+    settings, folder = read_settings(), parsed.folder
+    url, key = make_url(settings.database), secret_path(settings.data_dir, settings.secret_key_file)
+    if url.get_backend_name() != "sqlite":
+        # Without the password, which others would see in the list of processes: pg_dump asks for it.
+        address = URL.create("postgresql", url.username, None, url.host, url.port, url.database, url.query)
+        dump = shlex.join(("pg_dump", "--format=custom", f"--file={folder}.dump", address.render_as_string()))
+        command = f"(umask 077 && {dump} && {shlex.join(('cp', str(key), f'{folder}.key'))})"
+        raise InputError(_("Back up PostgreSQL and its secret key with: {command}").format(command=command))
+    database = Path(str(url.database))
+    if not database.exists():
+        raise InputError(_("There is nothing to back up: {file} doesn’t exist yet.").format(file=database))
+    if os.path.lexists(folder):
+        raise InputError(_("{folder} exists already: name a new folder.").format(folder=folder))
     with report_database_errors(settings):
         keep_private(settings)
-        engine = open_engine(settings.database)
-        try:
-            yield engine
-        finally:
-            engine.dispose()
+        secret = read_or_make_secret(settings.data_dir, settings.secret_key_file)
+    try:
+        _write_backup(database, secret, folder)
+    except (OSError, sqlite3.Error) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise InputError(_("{folder} cannot be written: {reason}.").format(folder=folder, reason=reason)) from None
+    print(_("Backed up to {folder}. Keep it safe: it holds names, answers and the secret key.").format(folder=folder))
+    print(_("To restore it, stop the server and run:"))
+    print(f"  {shlex.join(('rm', '-f', f'{database}-wal', f'{database}-shm'))}")  # they belong to the present database
+    for name, place in ((database.name, database), (SECRET_FILE, key)):
+        print(f"  {shlex.join(('cp', str(folder / name), str(place)))}")
+
+
+def _write_backup(database: Path, secret: bytes, folder: Path) -> None:
+    # Under another name until it is whole, in a folder that only its owner may enter.
+    unfinished = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
+    try:
+        with closing(sqlite3.connect(database)) as connection:
+            connection.execute("VACUUM INTO ?", (str(unfinished / database.name),))
+        (unfinished / SECRET_FILE).write_bytes(secret)
+        for path in unfinished.iterdir():
+            path.chmod(0o600)
+            with path.open("rb") as file:
+                os.fsync(file.fileno())
+        unfinished.rename(folder)  # fails where another backup has just got that name
+    finally:
+        shutil.rmtree(unfinished, ignore_errors=True)

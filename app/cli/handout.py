@@ -13,6 +13,7 @@ from app.handout.sheet_plan import ReportProgress, plan_sheets
 from app.handout.typst_renderer import TypstRenderer, missing_letters_note
 from app.settings import PROJECT
 from app.sheets.exit_tickets import load_tickets
+from app.sheets.worksheet import key_in
 from app.translation import gettext as _
 
 from .terminal import Commands, InputError, open_library, optional_whole_number, read_file, read_settings, whole_number
@@ -27,6 +28,7 @@ def add_to(commands: Commands) -> None:
     command.add_argument(
         "-o", "--output", metavar="FILE.pdf", required=True, help=_("where to write; - is standard output")
     )
+    command.add_argument("--symbols", action="store_true", help=_("with answers in symbols"))
     command.add_argument("--model", default="", help=_("key of another model"))
     command.add_argument("--tokens", help=_("number of tokens, the same on every sheet"))
     command.add_argument("--decoder-tokens", help=_("number of decoder tokens, for sheets on cross-attention"))
@@ -76,7 +78,7 @@ def _options(parsed: argparse.Namespace) -> HandoutOptions:
     one_for_all = parsed.same or (tokens, decoder_tokens) != (None, None)
     count, flag = (parsed.variants, "--variants") if parsed.variants else (parsed.copies or "2", "--copies")
     return HandoutOptions(
-        worksheet=parsed.worksheet,
+        worksheet=key_in(parsed.worksheet, "symbols") if parsed.symbols else parsed.worksheet,
         model=parsed.model,
         tokens=tokens,
         decoder_tokens=decoder_tokens,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import errno
-import gc
 import logging
 import multiprocessing
 import os
@@ -42,7 +41,6 @@ from .terminal import Commands, InputError, read_settings, variable
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
-OBJECTS_UNTIL_COLLECTED = 20_000  # a drawing makes over a thousand, and frees all of them without being collected
 MAX_CLOCK_DIFFERENCE_S = 2.0
 SECONDS_UNTIL_REPLACED = 20  # a busy machine answers late, and a class would lose a worker
 
@@ -107,7 +105,7 @@ def _check_campus(settings: Settings, store: Store) -> None:
     if another_key_signs(store.engine, store.key):
         problem = _(
             "Another machine serves this database with another secret key, so that neither would know the other’s "
-            "resume codes and exit tickets. Copy its {file} to {folder}, or name that file in {variable}."
+            "resume codes. Copy its {file} to {folder}, or name that file in {variable}."
         )
         key_file = variable("secret_key_file")
         raise InputError(problem.format(file=SECRET_FILE, folder=settings.data_dir, variable=key_file))
@@ -157,8 +155,8 @@ def _greet(settings: Settings, store: Store, host: str, port: int) -> None:
         print(advice.format(variable=variable("address")), flush=True)
     if locked := count_locked(store.engine, store.key):
         advice = _(
-            "{count} resume codes or anonymous tickets were stored with another secret key. They work again once that "
-            "key is back in {file}; until then, teachers can free a student’s name."
+            "{count} resume codes were stored with another secret key. They work again once that key is back in "
+            "{file}; until then, teachers can free a student’s name."
         )
         file = secret_path(settings.data_dir, settings.secret_key_file)
         print(advice.format(count=locked, file=file), flush=True)
@@ -192,7 +190,7 @@ def _greet(settings: Settings, store: Store, host: str, port: int) -> None:
 def _serve_at(listening: socket.socket, app: FastAPI, settings: Settings) -> None:
     import uvicorn
 
-    from app.web.shared.connection_limits import LimitedProtocol
+    from app.web.shared.connection_limits import LimitedProtocol, listeners
 
     from .workers import Workers
 
@@ -213,12 +211,12 @@ def _serve_at(listening: socket.socket, app: FastAPI, settings: Settings) -> Non
     )
     if several:
         app.state.services.store.close()
-        workers = Workers(config, [listening])
+        workers = Workers(config, listeners(listening))
         workers.run()
         if workers.keep_dying:
             raise InputError(_("The workers end as soon as they start: see the lines above."))
     else:
-        uvicorn.Server(config).run(sockets=[listening])
+        uvicorn.Server(config).run(sockets=listeners(listening))
 
 
 def create_worker_app() -> FastAPI:
@@ -236,8 +234,4 @@ def create_worker_app() -> FastAPI:
 def _create_app(settings: Settings | None = None) -> FastAPI:
     from app.main import create_app  # not at the top of the file, so that `serve --help` starts without it
 
-    app = create_app(settings)
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(OBJECTS_UNTIL_COLLECTED)
-    return app
+    return create_app(settings)

@@ -1,22 +1,19 @@
-"""The commands `teacher` and `sample-course`: accounts of teachers, and a course with simulated students."""
+"""The command `teacher`: accounts of teachers, links for their passwords, and who is an operator."""
 
 from __future__ import annotations
 
 import argparse
 
-from app.classes.sample_course import add_sample_course
-from app.settings import PROJECT
-from app.sheets.exit_tickets import load_tickets
 from app.store import AuditAction, Store, Teacher
 from app.store.people import parse_email
 from app.translation import gettext as _
 
 from .database import link_to, open_store
-from .terminal import Commands, InputError, open_library, read_settings
+from .terminal import Commands, InputError, read_settings
 
 
 def add_to(commands: Commands) -> None:
-    """Add `teacher add|reset|operator [EMAIL] [--name] [--remove]` and `sample-course [EMAIL] [--remove]`."""
+    """Add the command `teacher add|reset|operator [EMAIL] [--name] [--remove]`, which has no --json."""
     teacher = commands.add(
         "teacher",
         _change_teacher,
@@ -32,12 +29,6 @@ def add_to(commands: Commands) -> None:
     teacher.add_argument("email", metavar="EMAIL", nargs="?")
     teacher.add_argument("--name", default="", help=_("with add: the name that colleagues see"))
     teacher.add_argument("--remove", action="store_true", help=_("with operator: the teacher is no longer one"))
-    about = _("Create a sample course with simulated students.")
-    sample = commands.add("sample-course", _add_or_remove_sample, about, printable=False)
-    sample.add_argument(
-        "email", metavar="EMAIL", nargs="?", help=_("the teacher’s e-mail; optional if there is only one teacher")
-    )
-    sample.add_argument("--remove", action="store_true", help=_("remove the sample course instead"))
 
 
 def _change_teacher(parsed: argparse.Namespace) -> None:
@@ -87,26 +78,3 @@ def _print_password_link(parsed: argparse.Namespace, email: str) -> None:
         store.audit_log.record("terminal", action, teacher)
     done = _("Send {email} this link to set a password. It works once, within two days:")
     print(f"{done.format(email=email)}\n{link_to(settings, token)}")
-
-
-def _add_or_remove_sample(parsed: argparse.Namespace) -> None:
-    with open_store(read_settings()) as store:
-        teacher = store.people.find_teacher(parsed.email) if parsed.email else store.people.only_teacher()
-        if teacher is None:
-            problem = _(
-                "Name a teacher: “sample-course EMAIL”, with the e-mail of an account. “teacher add EMAIL” creates one."
-            )
-            raise InputError(problem)
-        if parsed.remove:
-            samples = [taught.course for taught in store.courses.taught_by(teacher) if taught.course.sample]
-            for course in samples:
-                with store.audit_log.recording("terminal", AuditAction.SAMPLE_COURSE_DELETED, course):
-                    store.courses.delete(course)
-            nothing = _("{email} has no sample course.").format(email=teacher.email)
-            print(_("The sample course was removed.") if samples else nothing)
-            return
-        had = any(taught.course.sample for taught in store.courses.taught_by(teacher))
-        course = add_sample_course(open_library(), load_tickets(PROJECT / "worksheets"), store, teacher, "terminal")
-        done = _("Created “{course}” for {email}. “sample-course --remove” removes it.")
-        already = _("{email} has “{course}” already. “sample-course --remove” removes it.")
-        print((already if had else done).format(course=course.title, email=teacher.email))

@@ -14,10 +14,11 @@ they share their columns. The inner dimension, which is summed over, meets at th
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain
 
 from app.figures.decks.deck_figure import sketch_decks
-from app.figures.figure import Sign, Sketch, fast_replace
+from app.figures.figure import Sign, Sketch
 from app.figures.flow import sketch_flow
 from app.figures.geometry import Point, Rect
 from app.figures.mismatch_brackets import brackets_of, head_brackets, joined_brackets, with_free_labels
@@ -41,7 +42,7 @@ def sketch_figure(pen: Pen, plan: FigurePlan) -> Sketch:
         sketch += Sketch(outlines=pen.outlines(sketch.boxes))
         of_sides = [brackets_of(pen, mismatch, sketch) for mismatch in pen.shapes.mismatches_in(plan.results)]
         brackets = dict.fromkeys((*sketch.brackets, *chain(*of_sides)))  # one for equal ones
-        sketch = fast_replace(sketch, brackets=tuple(brackets))
+        sketch = replace(sketch, brackets=tuple(brackets))
     return with_free_labels(sketch)
 
 
@@ -136,12 +137,12 @@ def _stack(pen: Pen, plan: FigurePlan) -> Sketch:
         box = pen.box(key, 0.0, y)
         if isinstance(made_by, LastRow) and not sketch.boxes and not box.incomplete:
             row = pen.sizes.scale.px(1)
-            box = fast_replace(box, part=Rect(box.rect.x, box.rect.bottom - row, box.rect.width, row))
+            box = replace(box, part=Rect(box.rect.x, box.rect.bottom - row, box.rect.width, row))
         signs = (Sign(sign, Point(0.0, box.rect.centre.y)),) if sign.strip() else ()
         sketch += pen.labelled(box, "left", "bottom") + Sketch(signs=signs)
         y = max(box.rect.bottom + STACK_PX, *(edge.text_box.bottom + GAP_PX / 3 for edge in sketch.edges))
     left = min(edge.text_box.x for edge in sketch.edges) - SIGN_PX
-    return fast_replace(sketch, signs=tuple(sign.moved(left, 0.0) for sign in sketch.signs))
+    return replace(sketch, signs=tuple(sign.moved(left, 0.0) for sign in sketch.signs))
 
 
 def _row(pen: Pen, plan: FigurePlan) -> Sketch:

@@ -21,7 +21,6 @@ from app.figures.figure import (
     MismatchBracket,
     Sign,
     Sketch,
-    fast_replace,
     side_ends,
     view_of,
 )
@@ -134,10 +133,8 @@ class _Lane:
             signs=tuple(self._sign(each.result, columns) for each in self.products if not each.right),
         )
         column_brackets = [each for column in columns.values() for each in column.brackets]
-        sketch = fast_replace(
-            sketch, brackets=(*column_brackets, *dict.fromkeys(self._other_brackets(columns, sketch)))
-        )
-        return fast_replace(sketch, flow=self._flow(columns, sketch.states(self._working, self._is_done)))
+        sketch = replace(sketch, brackets=(*column_brackets, *dict.fromkeys(self._other_brackets(columns, sketch))))
+        return replace(sketch, flow=self._flow(columns, sketch.states(self._working, self._is_done)))
 
     @cached_property
     def whole(self) -> FigurePlan:
@@ -280,20 +277,20 @@ class _Lane:
     def _lane_edges(self, box: Box) -> tuple[Edge, Edge]:
         columns = self._edge(Blank(box.tensor, "columns"), "below", box, letter=self.pen.outside_letter(box))
         needed = max(self.height, *(outline.height for outline in self.pen.outlines([box])), 0.0)
-        columns = fast_replace(columns, shift=max(0.0, needed - box.rect.height))
+        columns = replace(columns, shift=max(0.0, needed - box.rect.height))
         rows = self._rows(box)
         if rows.shown == "label":
             at_row, below = rows.text_box, columns.text_box
             if rows.side == "left" and below.x < at_row.right + TEXT_PX and below.y < at_row.bottom:
-                columns = fast_replace(columns, shift=at_row.bottom - below.y + 2)
+                columns = replace(columns, shift=at_row.bottom - below.y + 2)
             if rows.side == "right" and at_row.bottom > below.y:  # of a matrix that is too low for both
-                rows = fast_replace(rows, shift=max(0.0, below.right + 4 - at_row.x))
+                rows = replace(rows, shift=max(0.0, below.right + 4 - at_row.x))
         return columns, rows
 
     def _rows(self, box: Box) -> Edge:
         blank = Blank(box.tensor, "rows")
         if blank == self.tokens:
-            return fast_replace(self._edge(blank, "left", box), name=self._lane_name)
+            return replace(self._edge(blank, "left", box), name=self._lane_name)
         if not self._has_own_rows(blank):
             return self._edge(blank, "left", box, "focus")
         return self._edge(blank, "right", box, "line" if self._is_mismatched(blank) else "label")
@@ -399,7 +396,7 @@ class _Lane:
             pair = {mismatch.left, mismatch.right}
             if pair not in shown and not all(b.field == "rows" and b.tensor in self.keys for b in pair):
                 for bracket in brackets_of(self.pen, mismatch, sketch):
-                    yield fast_replace(self._clear(bracket, sketch), products=mismatch.at)
+                    yield replace(self._clear(bracket, sketch), products=mismatch.at)
 
     def _clear(self, bracket: MismatchBracket, sketch: Sketch) -> MismatchBracket:
         taken = [edge.text_box for edge in sketch.edges if edge.text_height]
@@ -409,7 +406,7 @@ class _Lane:
         near = [box.rect.bottom for box in sketch.boxes if abs(box.rect.y - BRACKET_PX - y) < 1]
         y = max(near) + BRACKET_PX if near else y
         while True:
-            below = fast_replace(bracket, start=Point(x1, y), end=Point(x2, y), toward=Point(0.0, -1.0))
+            below = replace(bracket, start=Point(x1, y), end=Point(x2, y), toward=Point(0.0, -1.0))
             if not below.bracket_box.overlapping(taken):
                 return below
             y += BRACKET_PX

@@ -7,7 +7,6 @@ A browser test measures them.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import lru_cache
 
 LABEL_PX, LETTER_PX, SUBSCRIPT_PX = 12.0, 17.0, 11.0  # type sizes, as in drawing.css
 LINE_PX, LETTER_LINE_PX = 14.0, 19.0  # heights of a line of a label, without and with a matrix's letter
@@ -34,13 +33,11 @@ _LETTER = _table(
 _SUBSCRIPT = _table((0.35, "'.,ijlt "), (0.5, "0123456789"), (0.85, "mwMNH"), (1.02, "W"))
 
 
-@lru_cache(4000)
 def label_px(text: str) -> float:
     """The width of a number or a name: 33.3 px for "4,096"."""
     return LABEL_PX * _em(text, _LABEL, 0.62, 0.82)
 
 
-@lru_cache(4000)
 def letter_px(letter: str) -> float:
     """The width of a matrix's letter with its subscript and its ᵀ: W_Q, K_8ᵀ."""
     base, _, below = letter.removesuffix("ᵀ").partition("_")

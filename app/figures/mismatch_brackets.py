@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import count, product
 
 from app.figures.captions import head_label
-from app.figures.figure import Box, MismatchBracket, Sketch, fast_replace, side_ends, spread
+from app.figures.figure import Box, MismatchBracket, Sketch, side_ends, spread
 from app.figures.geometry import Point, Rect
 from app.figures.lettering import LINE_PX, label_px
 from app.figures.pen import CORNER_PX, Pen
@@ -44,7 +44,7 @@ def brackets_of(pen: Pen, mismatch: DimensionMismatch, sketch: Sketch) -> tuple[
     first, second = (list(_sides(pen, blank, sketch)) for blank in (mismatch.left, mismatch.right))
     if mismatch.added and sketch.outlines:
         x, y, *_ = second[0].box.rect
-        needed = fast_replace(second[0].box, rect=Rect(x, y, *sketch.outlines[0][2:]))
+        needed = replace(second[0].box, rect=Rect(x, y, *sketch.outlines[0][2:]))
         first = [replace(second[0], box=needed, label=pen.shapes.label(mismatch.left))]
     pairs = sorted(product(first, second), key=lambda pair: _distance(*pair))
     return tuple(_bracket_between(*pair) for pair in pairs[:1])
@@ -66,7 +66,7 @@ def joined_brackets(pen: Pen, joined: Box, parts: Iterable[str]) -> tuple[Mismat
     typed = pen.shapes.lengths.get(whole)
     if not pen.shapes.shows_mismatches or typed is None or not all(lengths) or sum(lengths) == typed:
         return ()
-    needed = fast_replace(joined, rect=joined.rect._replace(width=pen.sizes.scale.px(sum(lengths))))
+    needed = replace(joined, rect=joined.rect._replace(width=pen.sizes.scale.px(sum(lengths))))
     added = " + ".join(map(pen.shapes.label, blanks))
     return (_bracket_between(Side(needed, False, added), Side(joined, False, pen.shapes.label(whole))),)
 
@@ -111,8 +111,8 @@ def with_free_labels(sketch: Sketch) -> Sketch:
     for each in sketch.brackets:
         free = _first_free(label_places(each), taken)
         taken.append(free)
-        placed.append(fast_replace(each, label_at=free.centre))
-    return fast_replace(sketch, edges=edges, brackets=tuple(placed))
+        placed.append(replace(each, label_at=free.centre))
+    return replace(sketch, edges=edges, brackets=tuple(placed))
 
 
 def _first_free(places: Iterable[Rect], taken: Sequence[Rect]) -> Rect:

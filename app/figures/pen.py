@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
+from typing import Any
 
 from app.figures.captions import axis_name, edge_kind, head_label
 from app.figures.figure import (
@@ -18,8 +19,6 @@ from app.figures.figure import (
     EdgeSide,
     Pulled,
     Sketch,
-    fast_make,
-    fast_replace,
     side_ends,
     spread,
 )
@@ -60,8 +59,7 @@ class Pen:
     def empty_box(self, tensor: str, rect: Rect, *, transposed: bool = False, products: str = "") -> Box:
         """A matrix without anything inside: hatched if it is a parameter, incomplete if a side is not known."""
         entry = self.shapes.table[tensor]
-        return fast_make(
-            Box,
+        return Box(
             tensor=tensor,
             letter=self.shapes.letter(tensor),
             role=entry.role,
@@ -75,14 +73,14 @@ class Pen:
     def with_inside(self, box: Box) -> Box:
         """A copy of a matrix with everything that is drawn inside it; the box itself if nothing is."""
         heads = self.shapes.heads(box.tensor) if not box.incomplete else 0
-        inside = {
+        inside: dict[str, Any] = {
             "strips": (-heads if box.transposed else heads) if _cuts(box, heads) else 0,
             "groups": tuple(self._groups(box, heads)) if heads else (),
             "part": self._new_row(box),
             "masked": tuple(masked_areas(self.shapes, box)),
             "gaps": tuple(self._gaps(box)) if self.sizes.scale.shortened else (),
         }
-        return fast_replace(box, **inside) if any(inside.values()) else box
+        return replace(box, **inside) if any(inside.values()) else box
 
     def operand_above(self, result: str, x: float, base_y: float) -> Box | None:
         """The right operand of a result, its left edge at x, its lower edge CORNER_PX above the base line."""
@@ -98,7 +96,7 @@ class Pen:
         rect = Rect(x, y, *((height, width) if transposed else (width, height)))
         whole = self.box(tensor, x, y)
         letter = self.shapes.head_letter(tensor)
-        return fast_replace(whole, letter=letter, rect=rect, transposed=transposed, strips=0, groups=())
+        return replace(whole, letter=letter, rect=rect, transposed=transposed, strips=0, groups=())
 
     def with_last_head(self, whole: Box) -> Box:
         """A copy of a matrix of several heads, with the last of them as its `part`. Raises ZeroDivisionError for a
@@ -107,8 +105,8 @@ class Pen:
         x, y, width, height = whole.rect
         heads = self.shapes.heads(whole.tensor)
         if whole.transposed:
-            return fast_replace(whole, part=Rect(x, y + height - height / heads, width, height / heads))
-        return fast_replace(whole, part=Rect(x + width - width / heads, y, width / heads, height))
+            return replace(whole, part=Rect(x, y + height - height / heads, width, height / heads))
+        return replace(whole, part=Rect(x + width - width / heads, y, width / heads, height))
 
     def _groups(self, box: Box, heads: int) -> Iterator[Polygon]:
         groups = self.shapes.variant.sizes.get("G", 0)
@@ -174,8 +172,7 @@ class Pen:
         """A side of a box: its ends, its label with its colour, and the name of what it counts."""
         label, kind, name = self.label(blank)
         start, end = ends or side_ends(box.rect, side)
-        return fast_make(
-            Edge,
+        return Edge(
             blank=blank,
             side=side,
             start=start,

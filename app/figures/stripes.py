@@ -6,11 +6,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from app.algebra.expression import Expression
-from app.figures.figure import Arc, Box, Edge, Flow, Sketch, fast_replace, side_ends, view_of
+from app.figures.figure import Arc, Box, Edge, Flow, Sketch, side_ends, view_of
 from app.figures.geometry import Point, Rect
 from app.figures.pen import Pen, pulled_out
 from app.figures.typed_shapes import TypedShapes
@@ -62,7 +62,7 @@ class _Stripes:
         rect = Rect(0.0, 0.0, self._px(self._columns(left)), self._px(self._rows(left)))
         source = pen.empty_box(left, rect, products=" ".join((left, *self.plan.results)))
         columns, rows = pen.edge(Blank(left, "columns"), "below", source), pen.edge(Blank(left, "rows"), "left", source)
-        columns = fast_replace(columns, letter=pen.outside_letter(source))
+        columns = replace(columns, letter=pen.outside_letter(source))
         sketch = Sketch(boxes=(source,), edges=(columns, rows))
         parts, right = dict[str, Sketch](), rect.right + _NEXT_PX
         for key in self.plan.results:
@@ -78,7 +78,7 @@ class _Stripes:
         lane = [source.rect] + [part.boxes[1].rect for key, part in parts.items() if self._rows(key) is not None]
         bands = [Rect(r.x - _LANE_PX, r.y - _LANE_PX, r.width + 2 * _LANE_PX, r.height + 2 * _LANE_PX) for r in lane]
         states = sketch.states(pen.working, pen.shapes.is_complete)
-        return fast_replace(sketch, flow=Flow(tuple(bands), frames, {}, states))
+        return replace(sketch, flow=Flow(tuple(bands), frames, {}, states))
 
     # Lengths
 
@@ -136,19 +136,19 @@ class _Stripes:
         result = pen.empty_box(key, Rect(0.0, 0.0, across, self._px(self._rows(key))), products=key)
         sides = pen.edge(inner, "left", above, "line"), pen.edge(Blank(key, "columns"), "below", result)
         if not is_typed:
-            below = fast_replace(sides[1], letter=pen.outside_letter(result))
+            below = replace(sides[1], letter=pen.outside_letter(result))
             return Sketch(boxes=(above, result), edges=(sides[0], below))
         letter, ends = pen.outside_letter(above), side_ends(above.rect, "top")
         title = Edge(None, "top", *ends, "", "other", self._heads_text(key), letter, products=key)
-        layers = self._layer_box(above, key), fast_replace(self._layer_box(result, key), letter="")
+        layers = self._layer_box(above, key), replace(self._layer_box(result, key), letter="")
         if self._is_all(key) or self._factor < 2 or self._rows(key) is None:
             name = self._heads_text(key) if self._is_all(key) else sides[1].name
-            below = fast_replace(sides[1], name=name, letter=result.letter)
+            below = replace(sides[1], name=name, letter=result.letter)
             return Sketch(boxes=layers, edges=(title, sides[0], below))
         head = self._head(key, layers[1])
         enlarged = pen.shapes.variant.wording.say("drawing", "enlarged-head")
         below = pen.edge(Blank(key, "columns"), "below", head, letter=pen.outside_letter(head))
-        below = fast_replace(below, name=enlarged)
+        below = replace(below, name=enlarged)
         return Sketch(boxes=(*layers, head), edges=(title, sides[0], below), pulled=(pulled_out(layers[1], head),))
 
     def _head(self, key: str, layer: Box) -> Box:
@@ -171,7 +171,7 @@ class _Stripes:
         part = box.rect if self._is_all(key) else Rect(x + at * stripe, y, stripe, height)
         strips = heads if stripe >= _MIN_STRIPE_PX and height > 5 * THINNEST_PX else 0
         letter = "" if self.pen.outside_letter(box) else box.letter
-        return fast_replace(box, letter=letter, part=part, strips=strips, hatched=False)
+        return replace(box, letter=letter, part=part, strips=strips, hatched=False)
 
     def _arc(self, source: Box, above: Box, key: str) -> Arc:
         lengths = self.pen.shapes.lengths

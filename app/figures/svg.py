@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from functools import lru_cache
 
 from app.figures.figure import HOOK_PX, Arc, Box, Edge, Figure, MismatchBracket, Sign
 from app.figures.geometry import Polygon, Rect
@@ -52,7 +51,6 @@ def _elements(figure: Figure, inside: str) -> Iterator[str]:
     yield f"{inside}</svg>"
 
 
-@lru_cache(4000)
 def escaped(text: str) -> str:
     """A text with the characters replaced that have a meaning in SVG, in attributes too."""
     return text.translate(_ESCAPED)
@@ -152,7 +150,6 @@ def _axis(products: str, axis: Edge) -> str:
     return f'<g class="edge here {axis.kind} {axis.anchor}" data-product="{products}">{text}{_name(axis)}</g>'
 
 
-@lru_cache(4000)
 def svg_symbol(text: str) -> str:
     """One symbol for an SVG text: the h of 'd_h' as a lowered <tspan>, the ᵀ of 'K_8ᵀ' as a raised T."""
     base, _, below = text.removesuffix("ᵀ").partition("_")
@@ -162,7 +159,6 @@ def svg_symbol(text: str) -> str:
     return escaped(base) + tail
 
 
-@lru_cache(4000)
 def svg_expression(text: str) -> str:
     """A number, or a product of symbols, for an SVG text: 'h·d_h' with italic symbols and the h lowered."""
     written, lowered = "", False

@@ -16,7 +16,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
-from math import isqrt
 
 from app.algebra.expression import ZERO, Expression, ExpressionError, Formula
 from app.models.architecture import Architecture
@@ -35,9 +34,9 @@ BOX_SYMBOLS: Mapping[str, Callable[[Problem, Blank], Expression]] = {
 # What the catalogue may use as well: how many key/value heads the real model has, even if a sheet gives each query
 # head one; the key/value head that head j would read if heads took turns; how many output projections have a bias, 0
 # or 1; the parameters of the LM head, of the norms in all layers and of the norm after them; the partner of a
-# dimension in the other convention of rotary pairs; the root of the head dimension, if it is whole; one more than a
-# sliding window holds, if it is full; the parameters of a model with one expert in each layer, without a router, and
-# the whole billions of them; and the operations of attention for N + 1 tokens at once, on a sheet on growth.
+# dimension in the other convention of rotary pairs; the parameters of a model with one expert in each layer, without a
+# router, and the whole billions of them; and the operations of attention for N + 1 tokens at once, on a sheet on
+# growth.
 FORMULA_SYMBOLS: Mapping[str, Callable[[Problem, Blank], Expression]] = {
     **BOX_SYMBOLS,
     "kv_heads": lambda problem, _blank: _kv_heads(problem.architecture),
@@ -49,8 +48,6 @@ FORMULA_SYMBOLS: Mapping[str, Callable[[Problem, Blank], Expression]] = {
         problem.architecture.outside_rows.get("final_norm", ())
     ),
     "other_partner": lambda problem, _blank: other_partner(problem.architecture),
-    "root_of_d_h": lambda problem, _blank: _whole_root(problem.sizes["d_h"]),
-    "window_and_new": lambda problem, _blank: _window_and_new(problem.sizes),
     "model_of_one_expert": lambda problem, _blank: _model_of_one_expert(problem),
     "billions_of_one_expert": lambda problem, _blank: _whole_billions(_model_of_one_expert(problem), problem.sizes),
     "prefill_of_next": lambda problem, _blank: problem.expression(Blank("prefill_flops", "count")).substitute(
@@ -69,15 +66,6 @@ def _norms_in_layers(architecture: Architecture) -> Expression:
 
 
 _NOT_WHOLE = Expression.number(Fraction(1, 2))  # a formula with it does not apply to the sheet
-
-
-def _whole_root(number: int) -> Expression:
-    root = isqrt(number)
-    return Expression.number(root) if root * root == number else _NOT_WHOLE
-
-
-def _window_and_new(sizes: Mapping[str, int]) -> Expression:
-    return Expression.parse("W + 1") if sizes["W"] <= sizes["N"] else _NOT_WHOLE
 
 
 def _model_of_one_expert(problem: Problem) -> Expression:

@@ -73,6 +73,10 @@ QUERY_SIDE = ("queries.rows", "scores.rows", "weights.rows", "context.rows", "ou
 KEY_SIDE = ("keys.rows", "values.rows", "scores.columns", "weights.columns")
 WHOLE_CACHE = ("cached_numbers.count", "cache_bytes.count")  # of all layers and texts
 WHOLE = ("total.count", "used.count")  # all parameters of a model, and those used for one token
+# The operations of one layer.
+LAYER_FLOPS = [
+    f"{key}_flops.count" for key in ("queries", "keys", "values", "scores", "context", "output", "feed_forward")
+]
 ANGLE_ROWS, ANGLE_COLUMNS = ([f"{row}.{field}" for row in ("angles", "cosines", "sines")] for field in MATRIX_FIELDS)
 # How long a query is in first steps.
 FIRST_QUERIES = ("token_query.columns", "transposed_key.rows", "queries.columns", "all_queries.columns")

@@ -85,7 +85,7 @@ class _Questions:
         """The questions of a sheet, with its number of tokens."""
         sheet = variant.worksheet
         bare = Worksheet(
-            "", "…", variant.model.key, sheet.topic, sheet.tokens, sheet.rows,
+            "", "…", variant.model.key, sheet.topic, sheet.tokens, variant.problem.rows,
             kv_head_per_query_head=sheet.kv_head_per_query_head,
             decoder_tokens=variant.decoder_tokens or sheet.decoder_tokens,
             bug=sheet.bug,

@@ -16,7 +16,7 @@ from app.shapes.table import Blank, Count, Tensor
 from app.sheets.notation import IN_CODE, NOTATIONS, without_own_name
 from app.sheets.parameter_sentences import inventory_sentences
 from app.sheets.wording import MisconceptionText, TopicWording, Wording, words_of
-from app.sheets.worksheet import AuthorMisconception, Model, Worksheet
+from app.sheets.worksheet import AuthorMisconception, Model, Worksheet, is_in_symbols, title_in_symbols
 from app.topics.problem import Problem
 from app.topics.registry import TOPICS
 from app.topics.stored_weights import fused_order
@@ -85,7 +85,8 @@ class SheetText:
         """The worksheet's title; with another model, one made from the topic and the model's name."""
         if self.model.key == self.worksheet.model:
             return self.worksheet.title
-        return self._topic.title_for(self.model.name, self.model.architecture)
+        title = self._topic.title_for(self.model.name, self.model.architecture)
+        return title_in_symbols(title) if is_in_symbols(self.worksheet.key) else title
 
     @property
     def _topic(self) -> TopicWording:

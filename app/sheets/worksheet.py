@@ -32,7 +32,7 @@ from pydantic.dataclasses import dataclass as checked_dataclass
 from pydantic_core import PydanticCustomError
 
 from app.algebra.expression import ONE
-from app.bugs.bank import BUGS, Bug, frozen_bug
+from app.bugs.bank import BUGS, Bug, BugChoice, bugs_to_deal, frozen_bug
 from app.models.architecture import Architecture
 from app.names import clean_line, normal_form
 from app.shapes.table import Count, TensorTable, symbol_fields
@@ -50,7 +50,11 @@ NOT_SET = {"key", "frozen_bug", "follow_share"}  # fields that are no setting of
 MAX_NAMES = 500  # of rows or models, more than there are
 MAX_MISCONCEPTION_KEY, MAX_MISCONCEPTION_NAME = 80, 80  # characters; a name is shown in columns of tables
 MAX_REPEATED = 60  # characters of an unknown name or formula, in the sentence that refuses it
-CUT = "~"  # in the key of a cut worksheet, between that of the whole one and the number of its rows
+# Before each choice in the key of a sheet made from a worksheet of the library: llama-7b~symbols~5 is llama-7b in
+# symbols, cut to its first and its third row; bug-layer~keys-tiled is about that bug. The character needs no escape in
+# an address.
+CHOICE = "~"
+SYMBOLS = "symbols"
 OWN_WORKSHEET_PREFIX = "own-"  # of the keys of worksheets that a teacher wrote in the browser
 AUTHOR_MISCONCEPTION_PREFIX = "own-"  # of the keys of misconceptions that are not in the catalogue
 _MAX_SLUG = 40
@@ -245,6 +249,7 @@ class Worksheet:
     kv_head_per_query_head: _Switch = False
     decoder_tokens: _OptionalNumber = None
     bug: Annotated[_Text, _must(N_("{setting} must be a text."))] = ""
+    bugs: Annotated[BugChoice, _one_of(get_args(BugChoice))] = "one"
     sentence: _Sentence = ""
     checkpoint: _LineOrNothing = ""
     layer: _Place = 0
@@ -288,8 +293,9 @@ class Worksheet:
         if first is not None and last is not None and first > last:
             raise refused(_("{setting} must be at least as much as tokens_from."), "tokens_to")
         bugs = TOPICS[self.topic].bugs
-        if self.bug and not bugs:
-            raise refused(_("{setting} must be left out: this topic is not about a program with a bug."), "bug")
+        named = "bug" if self.bug else "bugs" if self.bugs != "one" else ""
+        if named and not bugs:
+            raise refused(_("{setting} must be left out: this topic is not about a program with a bug."), named)
         if bugs and self.bug not in bugs and not self.frozen_bug:
             raise refused(unknown_name("{setting}", bugs, self.bug), "bug")
         if self.sentence and TOPICS[self.topic].program != "head":
@@ -312,6 +318,21 @@ class Worksheet:
         return BUGS[self.bug] if self.bug else None
 
     @property
+    def dealt_bugs(self) -> tuple[str, ...]:
+        """The keys of the bugs that a seed may draw; none on a topic without bugs."""
+        return bugs_to_deal(self.bug_row, self.bugs) if self.bug_row else ()
+
+    def with_bug(self, bug: str, frozen: str = "") -> Worksheet:
+        """The worksheet about one of its `dealt_bugs`, and no longer about any other."""
+        key = f"{self.key}{CHOICE}{bug}"
+        return replace(self, key=key, bug=bug, bugs="one", frozen_bug=frozen)
+
+    @property
+    def dealt_bug(self) -> str:
+        """The bug that the key names, if it was dealt in place of the worksheet's own; otherwise empty."""
+        return self.bug if self.bug and self.whole == f"{library_key(self.key)}{CHOICE}{self.bug}" else ""
+
+    @property
     def settings(self) -> dict[str, Any]:
         """The settings as a worksheet file has them: those every worksheet needs, and those that are not the
         default.
@@ -324,27 +345,26 @@ class Worksheet:
         """The model's architecture as this worksheet teaches it: without grouped queries if it simplifies them away."""
         return model.architecture_taught(self.kv_head_per_query_head)
 
+    def rows_asked(self, table: TensorTable) -> tuple[str, ...]:
+        """The rows that a model's table has; if the sheet was made in symbols, only those that symbols can answer."""
+        rows = tuple(row for row in self.rows if row in table.askable)
+        return tuple(row for row in rows if _has_symbols(table, row)) if is_in_symbols(self.key) else rows
+
     def check_rows(self, model: Model, table: TensorTable) -> None:
-        """Raise TopicError if the model's table of the topic has none of the rows that the worksheet asks for."""
-        asked = [table.askable[row] for row in self.rows if row in table.askable]
-        if not asked:
+        """Raise TopicError if the model's table of the topic has too few of the rows that the worksheet asks for."""
+        in_table = [row for row in self.rows if row in table.askable]
+        if not in_table:
             message = _("{model} has none of the parts that “{worksheet}” asks for: choose another worksheet.")
             raise TopicError(message.format(model=model.name, worksheet=self.title))
-        if self.answers != "letters":
+        if self.answers == "numbers":
             return
-        if any(isinstance(entry, Count) and entry.rounds for entry in asked):
+        needed = len(in_table) / 2 if is_in_symbols(self.key) else len(in_table)  # an author chose each row
+        if sum(_has_symbols(table, row) for row in in_table) < needed:
             message = _(
-                "“{worksheet}” asks for numbers that are rounded for {model}, which symbols cannot say: choose another "
-                "model, or a worksheet in numbers."
+                "Answers of “{worksheet}” have no symbols for {model}: they are rounded, or the same for every model. "
+                "Choose another model, or answers in numbers."
             )
             raise TopicError(message.format(worksheet=self.title, model=model.name))
-        answers = (entry.expression(field) for entry in asked for field in symbol_fields(entry))
-        if any(not answer.symbols and answer != ONE for answer in answers):
-            message = _(
-                "An answer of “{worksheet}” is the same number for every input of {model}, with no symbol in it: "
-                "choose another model, or a worksheet in numbers."
-            )
-            raise TopicError(message.format(model=model.name, worksheet=self.title))
 
     @property
     def is_own(self) -> bool:
@@ -359,16 +379,35 @@ class Worksheet:
     @property
     def rows_number(self) -> int | None:
         """The number that names the rows of a cut worksheet; None if it is whole."""
-        return int(self.key.split(CUT)[1]) if CUT in self.key else None
+        return None if self.key == self.whole else int(self.key.removeprefix(self.whole + CHOICE))
+
+    @property
+    def why_not_in_symbols(self) -> str:
+        """The sentence that refuses the worksheet in symbols; empty if it can be made."""
+        if TOPICS[self.topic].bugs:
+            return _("A sheet about a bug asks as it was written.")
+        if TOPICS[self.topic].in_steps:
+            return _("The first steps are in numbers only.")
+        if self.sentence:
+            return _("A real head has read one sentence, so its sizes are numbers.")
+        if self.answers == "letters":
+            return _("“{worksheet}” asks only for symbols.").format(worksheet=self.title)
+        return ""
+
+    def in_symbols(self) -> Worksheet:
+        """The same worksheet with answers in symbols; raises WorksheetError if that makes no sense."""
+        if reason := self.why_not_in_symbols:
+            raise WorksheetError(reason)
+        return replace(self, key=key_in(self.key, "symbols"), title=title_in_symbols(self.title), answers="letters")
 
     def cut_to(self, rows: Collection[str]) -> Worksheet:
         """The worksheet with only these of its rows, in its order, and without open questions; unknown rows are
         ignored.
         """
         left = [place for place, row in enumerate(self.rows) if row in rows]
-        if CUT in self.key or len(left) in (0, len(self.rows)):
+        if self.rows_number is not None or len(left) in (0, len(self.rows)):
             return self
-        key = f"{self.key}{CUT}{sum(1 << place for place in left)}"
+        key = f"{self.key}{CHOICE}{sum(1 << place for place in left)}"
         return replace(self, key=key, rows=tuple(self.rows[place] for place in left), questions=())
 
     def cut_by_number(self, number: int) -> Worksheet:
@@ -381,12 +420,21 @@ class Worksheet:
         return cut
 
     def no_such_part(self, number: str) -> WorksheetError:
-        """The error for a `number` after CUT in a key that means no part of this worksheet."""
+        """The error for a `number` after CHOICE in a key that means no part of this worksheet."""
         problem = _("“{title}” has no part “{number}”. Open the whole worksheet instead: “{key}”.")
         return WorksheetError(problem.format(title=self.title, number=number[:60], key=self.key))
 
 
 WORKSHEETS = TypeAdapter(Worksheet)
+
+
+def library_key(key: str) -> str:
+    """The key of the library's worksheet that one with this key is made from.
+
+    >>> library_key("llama-7b~symbols~5"), library_key("llama-7b")
+    ('llama-7b', 'llama-7b')
+    """
+    return key.split(CHOICE)[0]
 
 
 def stored_fields(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -400,7 +448,37 @@ def stored_fields(values: Mapping[str, Any]) -> dict[str, Any]:
 def whole_key(key: str) -> str:
     """The key of the worksheet that one with this key was cut from; the key itself if that is whole.
 
-    >>> whole_key("llama-7b~5"), whole_key("llama-7b")
-    ('llama-7b', 'llama-7b')
+    >>> whole_key("llama-7b~symbols~5"), whole_key("bug-layer~keys-tiled"), whole_key("llama-7b")
+    ('llama-7b~symbols', 'bug-layer~keys-tiled', 'llama-7b')
     """
-    return key.split(CUT)[0]
+    first, _choice, last = key.rpartition(CHOICE)
+    return first if first and last.isdecimal() else key
+
+
+def is_in_symbols(key: str) -> bool:
+    """Whether a key asks for the library's worksheet in symbols."""
+    return key.split(CHOICE)[1:2] == [SYMBOLS]
+
+
+def key_in(key: str, answers: Literal["numbers", "symbols"]) -> str:
+    """The key of the same sheet, whole or cut, with its answers in numbers or in symbols.
+
+    >>> key_in("llama-7b~5", "symbols"), key_in("llama-7b~symbols", "numbers")
+    ('llama-7b~symbols~5', 'llama-7b')
+    """
+    first, *choices = key.split(CHOICE)
+    rows = [choice for choice in choices if choice != SYMBOLS]
+    return CHOICE.join([first, *([SYMBOLS] if answers == "symbols" else []), *rows])
+
+
+def title_in_symbols(title: str) -> str:
+    """The title of a sheet that was made in symbols."""
+    return _("{title} (in symbols)").format(title=title)
+
+
+def _has_symbols(table: TensorTable, row: str) -> bool:
+    entry = table.askable[row]
+    if isinstance(entry, Count) and entry.rounds:
+        return False
+    answers = map(entry.expression, symbol_fields(entry))
+    return all(answer.symbols or answer == ONE for answer in answers)

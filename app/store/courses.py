@@ -65,6 +65,11 @@ class Courses(QueryBase):
         row = self._fetch_one(sa.select(*columns(courses, Course)).where(courses.c.id == course_id))
         return from_row(Course, row) if row else None
 
+    def locked(self, course: Course) -> Course | None:
+        """The course as it is now, None if it is gone; nobody changes it until this thread's `transaction()` ends."""
+        self._fetch_one(sa.select(courses.c.id).where(courses.c.id == course.id).with_for_update(key_share=True))
+        return self.find(course.id)  # a statement of its own, which sees what was stored while it waited for the lock
+
     def created_at(self, course: Course) -> datetime:
         created_at: datetime = self._fetch_one(sa.select(courses.c.created_at).where(courses.c.id == course.id))[0]
         return created_at

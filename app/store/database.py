@@ -27,7 +27,7 @@ from app.secret_key import SecretKey
 
 from .limits import POOL_LIMIT_S, limit_postgresql, watch_sqlite_file, without_limits
 from .queries import transactional
-from .tables import metadata, sealed_tickets, students
+from .tables import metadata, students
 
 LOG_LIMIT_S = 0.2  # for which emptying the write-ahead log may wait for others, and saves for it
 
@@ -146,11 +146,6 @@ class OlderDatabaseError(Exception):
     """The tables are from before the first release, and nothing brings them up to date."""
 
 
-def is_before_release(revision: str) -> bool:
-    """Whether a revision is from before the first release: digits alone, such as "0012"."""
-    return revision.isdecimal()
-
-
 def prepare_tables(connection: sa.Connection) -> None:
     """Create the newest tables in a database without any table, or run the missing migrations of another, without a
     commit. Raises what `upgrade` raises.
@@ -165,7 +160,7 @@ def prepare_tables(connection: sa.Connection) -> None:
 def upgrade(connection: sa.Connection, revision: str = "head") -> None:
     """Run the missing migrations up to a revision, such as "0001_tables", without a commit."""
     current = revision_of(connection) or ""
-    if is_before_release(current):
+    if current.isdecimal():  # "0012", as before the first release
         raise OlderDatabaseError
     if is_newer(current) or (revision == "head" and current == _newest_revision()):
         return
@@ -178,12 +173,10 @@ def revision_of(connection: sa.Connection) -> str | None:
 
 
 def count_locked(engine: sa.Engine, key: SecretKey) -> int:
-    """How many resume codes and sealed tickets, added up, were stored with another key than this one."""
-    count = 0
+    """How many resume codes were stored with another key than this one."""
+    query = sa.select(sa.func.count(students.c.resume_hash))
     with engine.connect() as connection:
-        for column in (students.c.resume_hash, sealed_tickets.c.sealed):
-            count += connection.scalar(sa.select(sa.func.count(column)).where(column.not_like(f"{key.mark}.%"))) or 0
-    return count
+        return connection.scalar(query.where(students.c.resume_hash.not_like(f"{key.mark}.%"))) or 0
 
 
 def another_key_signs(engine: sa.Engine, key: SecretKey) -> bool:

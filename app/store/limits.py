@@ -79,7 +79,7 @@ def _set_limits(seconds: float) -> str:
 
 @contextmanager
 def without_limits(connection: sa.Connection) -> Iterator[None]:
-    """Lift the limits of a PostgreSQL connection for this `with`: migrations and backups take as long as they need."""
+    """Lift the limits of a PostgreSQL connection for this `with`: migrations take as long as they need."""
     raw = connection.connection.dbapi_connection
     if not isinstance(raw, LimitedConnection):
         yield

@@ -45,11 +45,6 @@ class Material:
         """Its key in a library, such as "own-12"."""
         return f"own-{self.id}"
 
-    @property
-    def next_version(self) -> int:
-        """The number that the next save will have."""
-        return self.version + 1
-
 
 @dataclass(frozen=True)
 class MaterialVersion:

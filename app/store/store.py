@@ -105,7 +105,7 @@ class Store(QueryBase):
         self.student_merge = StudentMerge(database)
         self.activities = Activities(database)
         self.classwork = Classwork(database)
-        self.exit_tickets = ExitTickets(database, self.key)
+        self.exit_tickets = ExitTickets(database)
         self.live = Live(database)
         self.materials = Materials(database)
         self.regrades = Regrades(database)

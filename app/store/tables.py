@@ -179,11 +179,6 @@ job_pieces = Table(  # the result of a job
     Column("data", LargeBinary, nullable=False),
 )
 
-# What has no meaning a day later, and is left out of backups.
-PASSING_TABLES = frozenset({jobs.name, job_pieces.name, runners.name})
-# What earlier migrations had, and backups of them have.
-FORMER_TABLES = frozenset({"practice_drafts", "practice_attempts", "class_drafts", "class_attempts"})
-
 models = Table(
     "models",
     metadata,
@@ -458,15 +453,6 @@ ticket_answers = Table(
     Column("follow_up", Boolean, nullable=False),
     Column("hidden", Boolean, nullable=False),
     sqlite_with_rowid=False,  # a hidden row number would keep the order
-)
-
-sealed_tickets = Table(
-    "sealed_tickets",
-    metadata,
-    Column("id", String(64), primary_key=True),  # random
-    Column("activity_id", ForeignKey("activities.id", ondelete="CASCADE"), nullable=False, index=True),
-    Column("sealed", Text, nullable=False),  # an anonymous ticket, padded and encrypted, until its batch is written
-    sqlite_with_rowid=False,
 )
 
 extra_time = Table(

@@ -75,9 +75,7 @@ def _questions(table: TensorTable) -> Iterator[OneOf]:
         "projection_pattern",
         "einsum({input}, {W_Q})",
         _PROJECTED,
-        "b n d, b d f -> b n f",
         "n d, d f -> n f",
-        "b n d, d f -> b n d f",
     )
     yield written_pattern("split_pattern", "rearrange({queries})", _SPLIT, "b n (e h) -> b h n e", "n (h e) -> h n e")
     yield written_pattern(
@@ -86,11 +84,8 @@ def _questions(table: TensorTable) -> Iterator[OneOf]:
         _SCORES,
         "b h q e, b h k e -> b h k q",
         "b h n e, b h n e -> b h n n",
-        "b h q e, b h e k -> b h q k",
-        "b h q e, b h k e -> b h q k e",
         "h q e, h k e -> h q k",
         "b h q e, b h k e -> q k",
-        "b h n q, b h n k -> b h q k",
     )
     yield written_pattern(
         "sums_pattern",
@@ -98,11 +93,8 @@ def _questions(table: TensorTable) -> Iterator[OneOf]:
         _SUMS_BY_HEAD,
         "b h q k, b h k e -> b h e q",
         "b h n n, b h n e -> b h n e",
-        "b h q k, b h e k -> b h q e",
-        "b h q k, b h k e -> b h q k e",
         "h q k, h k e -> h q e",
         "b h q k, b h k e -> q e",
-        "b h q k, b h q e -> b h k e",
     )
     yield written_pattern("merge_pattern", "rearrange({context})", _MERGED, "b h n e -> b n (e h)", "h n e -> n (h e)")
     if "grouped_scores" in table.by_key:
@@ -113,8 +105,6 @@ def _questions(table: TensorTable) -> Iterator[OneOf]:
             _GROUPED_SCORES,
             "g r q e, g k e -> g r k q",
             "g r n e, g n e -> g r n n",
-            "g r q e, g e k -> g r q k",
-            "g r q e, g k e -> g r q k e",
             "g r q e, g k e -> q k",
             "g r q e, g r k e -> g r q k",
         )
@@ -149,10 +139,4 @@ TOPIC = Topic(
     tables=tuple(replace(t, questions=tuple(_questions(t))) for t in (GROUPED_INDEX_NOTATION, INDEX_NOTATION)),
     figures={INDEX_NOTATION.key: _drawn(HEADS_FIGURES), GROUPED_INDEX_NOTATION.key: _drawn(GROUPED_HEADS_FIGURES)},
     drawn_with={INDEX_NOTATION.key: FOUR_DIMENSIONS, GROUPED_INDEX_NOTATION.key: GROUPED_FOUR_DIMENSIONS},
-    after=("four-dimensions",),
-    steps=(
-        ("queries_by_head", "own_scores", "summed_in_scores", "summed_in_own_scores"),
-        ("context_by_token", "summed_in_context_by_token", "projection_pattern", "merge_pattern"),
-        ("joined_context", "scores_pattern", "sums_pattern", "split_pattern"),
-    ),
 )

@@ -50,7 +50,7 @@ from app.topics import (
     whole_model,
 )
 from app.topics.requirements import require, unmet
-from app.topics.topic import LevelSpec, Topic, first_free
+from app.topics.topic import Topic, first_free
 from app.translation import gettext as _
 
 # How many inputs a batch has, where no other side of a tensor is the same number.
@@ -157,18 +157,6 @@ TOPICS: Mapping[str, Topic] = {
         whole_model, text_to_loss, parameter_count, experts, costs, growth, model_costs,
     )
 }  # fmt: skip
-# In the order in which they are practised, which is not quite that in which topics are taught: the whole model comes
-# early, so that each head has its place, and what changes no shape or is rare comes late. A level is listed below those
-# it comes after.
-_PRACTISED = (
-    "first-steps", "single-head", "whole-model", "attention-layer", "decode-step", "bidirectional-head",
-    "scale-mask-softmax", "three-dimensions", "same-shapes", "cross-attention", "rotary-pairs", "layer-parameters",
-    "stored-weights", "parameter-count", "head-parameters", "feed-forward-width", "experts", "costs", "growth",
-    "model-costs", "lora", "attention-layer-latent", "four-dimensions", "broadcasting", "index-notation",
-    "cache-tensor", "text-to-loss", "find-the-bug",
-)  # fmt: skip
-_LEVELS = {level.key: level for topic in TOPICS.values() for level in topic.levels}
-LEVELS: tuple[LevelSpec, ...] = tuple(_LEVELS[key] for key in _PRACTISED)
 # By the key of the table that the topic means for a model. A table that is not here has nothing to draw.
 FIGURE_PLANS = {key: plans for topic in TOPICS.values() for key, plans in topic.figures.items()}
 DRAWN_WITH = {key: table for topic in TOPICS.values() for key, table in topic.drawn_with.items()}

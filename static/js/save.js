@@ -1,6 +1,8 @@
 // Saves what is typed: in the browser at once, on the server after each pause, and says which of the two it is.
 // docs/saving.md describes how. unsaved.js decides what is still to be saved, what of an answer goes into the boxes, and
 // when to try again; sending is the form's own hx-post. This file has what lies between: elements, events and timers.
+import { outcomeOf, Retries, UnsavedEdits } from "./unsaved.js";
+
 (() => {
   const TYPED = "input[data-blank], textarea[data-question]";
   const BOX = `${TYPED}, select[data-blank], fieldset[data-blank]`; // a fieldset of radio buttons is one box

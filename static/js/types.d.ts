@@ -20,7 +20,3 @@ declare const htmx: {
   registerExtension(name: string, hooks: Record<string, (element: Element, detail: any) => void | boolean>): void;
   trigger(element: Element, event: string): void;
 };
-// static/js/all.js is made of several files, which so have these without importing them.
-declare const UnsavedEdits: typeof import("./unsaved.js").UnsavedEdits;
-declare const Retries: typeof import("./unsaved.js").Retries;
-declare const outcomeOf: typeof import("./unsaved.js").outcomeOf;

@@ -42,8 +42,8 @@ def test_axe_finds_nothing_on_any_page(browser: Browser, shared_app: Server) -> 
     expect(page.locator("table.compared")).to_be_visible(timeout=LONG_WAIT_MS)
     assert_accessible_in_all_looks(page)
     for address in (
-        "/sheet?worksheet=qwen2.5-0.5b-grouped",
-        "/sheet/example?worksheet=cross-t5-small&kind=faded",
+        "/sheet?worksheet=layer-mistral-7b&model=qwen2.5-0.5b",
+        "/sheet/example?worksheet=cross-bart-base&kind=faded",
         "/sheet?tokens=0",
         "/nowhere",
         "/runs/none",

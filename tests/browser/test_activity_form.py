@@ -46,7 +46,7 @@ def add_own_worksheet(lesson: Lesson) -> str:
         pytest.param(("own", "llama-7b"), id="the only one of a group, and one of another group"),
         pytest.param(("own",), id="the only one of a group", marks=pytest.mark.slow),
         pytest.param(
-            ("bidirectional-bert-base", "bidirectional-t5-small", "letters-bidirectional-bert-base"),
+            ("bidirectional-bert-base", "bidirectional-vit-base", "bidirectional-whisper-tiny"),
             id="all of a group",
             marks=pytest.mark.slow,
         ),

@@ -13,8 +13,8 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from app.store import Store
 from simulation.server import Server
-from tests.helpers.anonymous_tickets import close_and_mix
 from tests.helpers.browser import LONG_WAIT_MS, assert_accessible, set_up_link
+from tests.helpers.closed_activity import close_activity
 from tests.helpers.shipped import LIBRARY
 
 SHEET = LIBRARY.variant("llama-7b")
@@ -169,12 +169,12 @@ def test_a_class_of_three_from_join_to_export(browser: Browser, own_app: Server,
     expect(teacher.get_by_role("main")).to_contain_text("Kim Lee")
     assert_accessible(teacher)
     teacher.goto(f"{activity}/tickets")
-    expect(teacher.get_by_role("main")).to_contain_text("2 anonymous tickets are waiting")
+    expect(teacher.get_by_role("main")).to_contain_text("2 anonymous tickets are in")
     expect(teacher.get_by_role("main")).not_to_contain_text("Why seven of eight heads matter.")
     assert_accessible(teacher)
     store = Store(own_app.database, own_app.folder)
     [open_one] = store.activities.of_course(store.courses.find(1))  # type: ignore[arg-type]  # it was made above
-    close_and_mix(store, open_one)
+    close_activity(store, open_one)
     store.close()
     teacher.reload()
     expect(teacher.get_by_role("main")).to_contain_text("Why seven of eight heads matter.")

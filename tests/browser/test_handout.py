@@ -39,7 +39,7 @@ def test_the_decoders_length_is_asked_for_where_there_is_a_decoder(page: Page) -
     page.get_by_text("More options").click()
     field = page.get_by_label("Decoder tokens")
     expect(field).to_be_hidden()
-    page.get_by_label("Worksheet").select_option("cross-t5-small")
+    page.get_by_label("Worksheet").select_option("cross-bart-base")
     field.fill("9")
     expect(page).to_have_url(re.compile("decoded=9"))
     field.fill("")

@@ -186,11 +186,11 @@ def hand_in_a_ticket_whose_rule_changes(lesson: Lesson, page: Page) -> None:
     expect(page.get_by_role("alert")).to_contain_text("Your teacher has changed this ticket")
     expect(page.get_by_label("muddiest")).to_have_value("Why 128?")
     expect(page.locator(".remark").first).to_contain_text("Kim Lee")
-    assert lesson.store.exit_tickets.answers(lesson.activity.id) == ()
+    assert lesson.store.exit_tickets.answers(lesson.activity) == ()
     assert_accessible(page)
     page.get_by_role("button", name="Hand in").click()
     expect(page.get_by_role("status").first).to_have_text("Handed in. Thank you.")
-    [answer] = lesson.store.exit_tickets.answers(lesson.activity.id)
+    [answer] = lesson.store.exit_tickets.answers(lesson.activity)
     assert answer.text == "Why 128?"
     page.get_by_role("main").get_by_role("link", name="Your work").last.click()
     expect(page.get_by_role("heading", level=1)).to_have_text("Your work")

@@ -89,7 +89,7 @@ def answers_of(page: Page) -> dict[str, str]:
 
 
 def test_a_sheet_on_a_phone_is_filled_in_mended_and_left_by_touch_alone(phone: Page) -> None:
-    phone.goto("/sheet?practice=1")
+    phone.goto("/sheet")
     right = answers_of(phone)
     wrong = {"queries.columns": "4096", "values.columns": "4096/8", "output.columns": "128"}
     assert len(right) == 14
@@ -122,7 +122,7 @@ def test_a_sheet_on_a_phone_is_filled_in_mended_and_left_by_touch_alone(phone: P
     expect(phone.locator("#agreement .agrees")).to_be_visible(timeout=LONG_WAIT_MS)
     assert_reachable(phone.locator("#agreement"))
     with phone.expect_navigation():
-        tap(phone.locator("#another"))
+        tap(phone.locator("#next"))
     assert all(box.input_value() == "" for box in phone.locator("input[data-blank]").all())
     assert phone.evaluate("scrollY") == 0
 
@@ -200,7 +200,7 @@ def test_a_stated_number_takes_the_place_of_the_digits_before_it(phone: Page) ->
 
 
 def test_the_symbols_that_a_sheet_explains_are_keys(phone: Page) -> None:
-    phone.goto("/sheet?worksheet=letters-llama-7b")
+    phone.goto("/sheet?worksheet=llama-7b~symbols")
     box = phone.locator("input[data-blank]").first
     box.tap()
     for key in ("2", "*", "d_h"):
@@ -247,7 +247,7 @@ def test_the_first_box_is_near_and_the_focus_is_never_lost(page: Page) -> None:
 
 
 def test_the_step_of_the_row_in_focus_is_shown_alone_and_a_break_where_it_is(phone: Page) -> None:
-    phone.goto("/sheet?worksheet=three-dimensions-qwen2.5-0.5b")
+    phone.goto("/sheet?worksheet=three-dimensions-llama-7b&model=qwen2.5-0.5b")
     shown = phone.locator(".figures figure:visible")
     box = "input[name='{}']".format
     phone.locator(box("repeated_keys.dim0")).focus()

@@ -19,9 +19,9 @@ from app.store import Activity, Policies, Store
 from app.web.shared.cookies import VISITOR_COOKIE
 from simulation.lesson import open_lesson
 from simulation.server import Server
-from tests.helpers.anonymous_tickets import close_and_mix
 from tests.helpers.browser import LONG_WAIT_MS, assert_accessible, wait_until
 from tests.helpers.clock import end_activity
+from tests.helpers.closed_activity import close_activity
 
 pytestmark = pytest.mark.slow
 
@@ -175,8 +175,7 @@ def test_a_ticket_that_was_lost_is_found_again_and_handed_in_once(lesson: Phones
     lesson.app.start()
     expect(page.get_by_role("status")).to_have_text("Handed in. Thank you.", timeout=LONG_WAIT_MS)
     wait_until(page, "localStorage.length === 0")
-    close_and_mix(lesson.store, lesson.activity)
-    [answer] = lesson.store.exit_tickets.answers(lesson.activity.id)
+    [answer] = lesson.store.exit_tickets.answers(close_activity(lesson.store, lesson.activity))
     assert (answer.text, answer.student_id) == (f"{WRITTEN} One more.", None)
     phone.close()
 

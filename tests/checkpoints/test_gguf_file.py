@@ -12,7 +12,6 @@ import torch
 from app.checkpoints.checkpoint import Checkpoint, CheckpointError
 from app.checkpoints.gguf_file import read_index
 from app.checkpoints.sources import SMOLLM2, listed_checkpoints, open_checkpoint, smollm2_file
-from app.settings import PROJECT
 from tests.helpers.small_checkpoints import permuted, small_model, write_gguf
 
 
@@ -118,37 +117,6 @@ def test_a_file_in_pieces_is_listed_once_its_last_piece_has_come(tmp_path: Path)
     assert [each.key for each in listed_checkpoints([tmp_path])] == [SMOLLM2]
     (tmp_path / "unfinished").rename(last)
     assert [each.source for each in listed_checkpoints([tmp_path])][1:] == [str(first)]
-
-
-@pytest.mark.slow
-def test_smollm2_has_the_weights_and_tokens_that_transformers_reads() -> None:
-    from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
-    from transformers.modeling_gguf_pytorch_utils import load_gguf_checkpoint
-
-    path = smollm2_file()
-    assert path is not None
-    build: Any = AutoModelForCausalLM.from_config
-    load: Any = load_gguf_checkpoint
-    with torch.device("meta"):
-        empty = build(AutoConfig.from_pretrained(path.parent, gguf_file=path.name))
-    theirs = load(str(path), return_tensors=True, model_to_load=empty)["tensors"]
-    checkpoint = open_checkpoint(SMOLLM2, [])
-    for number in (0, 14, 29):
-        layer, weights = f"model.layers.{number}", checkpoint.layer_weights(number)
-        for name in "QKVO":
-            expected = theirs[f"{layer}.self_attn.{name.lower()}_proj.weight"]
-            assert torch.equal(getattr(weights, f"W_{name}"), expected.T)
-        for name in ("gate", "up", "down"):
-            assert torch.equal(getattr(weights, f"W_{name}"), theirs[f"{layer}.mlp.{name}_proj.weight"].T)
-        assert torch.equal(weights.attention_norm.scale, theirs[f"{layer}.input_layernorm.weight"])
-        assert torch.equal(weights.mlp_norm.scale, theirs[f"{layer}.post_attention_layernorm.weight"])
-    assert torch.equal(checkpoint.final_norm().scale, theirs["model.norm.weight"])
-    ids, embeddings = [504, 2644, 2, 504], theirs["model.embed_tokens.weight"]
-    assert torch.equal(checkpoint.embedding_rows(ids), embeddings[ids])
-    assert torch.equal(checkpoint.output_rows(slice(100, 200)), embeddings[100:200])
-    tokenizer: Any = AutoTokenizer.from_pretrained(path.parent, gguf_file=path.name)
-    text = (PROJECT / "docs" / "decisions.md").read_text()[:15_000] + "naïve 日本 2024-11-23 🙂\n\n<|im_end|>"
-    assert [token.id for token in checkpoint.tokens(text)] == tokenizer(text)["input_ids"]
 
 
 def test_the_header_is_walked_once(tmp_path: Path) -> None:

@@ -16,8 +16,9 @@ from app.classes.activity_form import (
     ActivityTexts,
     WorksheetTexts,
     empty_texts,
-    merged_texts,
+    field_labels,
     read_activity_form,
+    texts_in_words,
     texts_of,
 )
 from app.classes.frozen.offered_worksheets import Offer
@@ -61,14 +62,12 @@ def test_what_is_left_empty_has_no_value(library: Library) -> None:
     assert content.ticket is None
 
 
-def test_of_two_forms_each_keeps_what_only_the_other_changed() -> None:
-    sheets = tuple(map(WorksheetTexts, ("llama-7b", "qwen2.5-0.5b")))
-    shown, stored = ActivityTexts(FIELDS, sheets), ActivityTexts({**FIELDS, "closes": "", "hints": "yes"}, sheets[:1])
-    typed = ActivityTexts({**FIELDS, "title": "Week 4", "exam": ""}, sheets)
-    merged = merged_texts(typed, shown, stored)
-    assert merged == ActivityTexts({**stored.fields, "title": "Week 4", "exam": ""}, stored.worksheets)
-    other = replace(typed, worksheets=sheets[::-1])
-    assert merged_texts(other, shown, stored).worksheets == sheets[::-1]
+def test_every_field_has_a_label_and_words(library: Library) -> None:
+    texts = ActivityTexts(FIELDS, (WorksheetTexts("llama-7b", "llama-13b", "7"), WorksheetTexts("gone")))
+    told = texts_in_words(texts, {"llama-7b": "One head"})
+    assert set(field_labels()) == {*FIELDS, "worksheets"} == set(told)
+    assert told["worksheets"] == "One head, llama-13b, 7\ngone"
+    assert told["exam"] != texts_in_words(replace(texts, fields={**FIELDS, "exam": ""}), {})["exam"]
 
 
 def test_a_new_form_has_the_default_policies(library: Library) -> None:

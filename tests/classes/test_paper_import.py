@@ -117,7 +117,7 @@ def test_a_code_says_which_sheet_and_which_sizes(paper_activity: PaperActivity, 
 
 def test_a_code_of_no_sheet_of_the_activity_is_refused(paper_activity: PaperActivity, library: Library) -> None:
     with pytest.raises(WrongSheetError):
-        paper_activity.paper_import().sheet_by_code(library.variant("walk-gpt2").code)
+        paper_activity.paper_import().sheet_by_code(library.variant("walk-llama-3.2-1b", "gpt2").code)
     with pytest.raises(WorksheetError):
         paper_activity.paper_import().sheet_by_code("nonsense")
     assert paper_activity.enter(f"1017: {RIGHT}", code="nonsense")[0] == ()

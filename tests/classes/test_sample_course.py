@@ -64,7 +64,7 @@ def test_there_is_something_to_see_at_once(new_app: FastAPI) -> None:
     assert 0 < len(handed_in) < len(attempted) < len(typing) < 30
     now = school.store.now()
     assert (going_on.phase(now), past.phase(now)) == ("open", "closed")
-    answers = school.store.exit_tickets.answers(past.id)
+    answers = school.store.exit_tickets.answers(past)
     assert len(answers) > 40
     assert {answer.student_id for answer in answers} == {None}
     assert len({answer.question for answer in answers}) == 5

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import http.client
-import io
 import json
 import os
 import re
@@ -86,21 +85,6 @@ def test_models_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     assert set(models) >= {"llama-7b", "llama-3.2-1b", "qwen2.5-0.5b", "qwen3-0.6b", "mistral-7b", "gpt2"}
 
 
-def test_worksheets_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
-    """A line each; as JSON the five keys of the API."""
-    lines = read_pdf(capsys, "worksheets").splitlines()
-    sheets = printed_json(capsys, "worksheets")
-    assert len(sheets) == len(lines)
-    first = next(sheet for sheet in sheets if sheet["key"] == "llama-7b")
-    assert first == {
-        "key": "llama-7b",
-        "title": "One head of LLaMA 7B",
-        "model": "llama-7b",
-        "topic": "single-head",
-        "tokens": 100,
-    }
-
-
 def test_shapes_of_a_model_are_printed_as_promised(capsys: pytest.CaptureFixture[str]) -> None:
     described = printed_json(capsys, "shapes", "qwen2.5-0.5b", "--tokens", "50")
     assert set(described) >= {"model", "family", "tokens", "sizes", "head", "layer"}
@@ -143,49 +127,6 @@ def test_the_table_of_shapes_is_for_people(capsys: pytest.CaptureFixture[str]) -
         ["queries", "100", "×", "4096"],
         ["queries", "1", "×", "128"],
     ]
-
-
-def test_answers_are_graded_as_the_api_grades_them(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    path = tmp_path / "answers.json"
-    answers = {"queries.rows": "100", "queries.columns": "4 096", "keys.rows": "__import__('os')"}
-    path.write_text(json.dumps(answers), encoding="utf-8")
-    result = printed_json(capsys, "grade", "llama-7b", str(path))
-    assert set(result) == {"score", "out_of", "marks", "mistakes", "first_mismatch", "diagnosis"}
-    assert (result["score"], result["out_of"], result["first_mismatch"]) == (1, 14, None)
-    assert result["diagnosis"]["key"] == "head-as-wide-as-model"
-    assert [(mistake["costs"], mistake["others"]) for mistake in result["mistakes"]] == [("queries.columns", [])]
-    assert result["marks"]["queries.rows"] == {"mark": "right", "read_as": 100, "message": "", "repeats": None}
-    kinds = [result["marks"][box]["mark"] for box in ("queries.columns", "keys.rows", "output.rows")]
-    assert kinds == ["wrong", "unreadable", "empty"]
-    lines = read_pdf(capsys, "grade", "llama-7b", str(path)).splitlines()
-    assert lines[-2:] == ["1 of 14", result["diagnosis"]["message"]]
-    assert len(lines) == 16
-
-
-def test_a_hint_is_printed_where_it_is_asked_for(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    path = tmp_path / "answers.json"
-    path.write_text('{"queries.rows": "100", "queries.columns": "4096"}', encoding="utf-8")
-    plain = read_pdf(capsys, "grade", "llama-7b", str(path))
-    assert read_pdf(capsys, "grade", "llama-7b", str(path), "--hint", "1") == plain
-    found = printed_json(capsys, "grade", "llama-7b", str(path), "--hint", "3")["hint"]
-    assert (found["level"], found["boxes"]) == (3, ["queries.columns"])
-    assert read_pdf(capsys, "grade", "llama-7b", str(path), "--hint", "3") == f"{plain.rstrip()}\n{found['message']}\n"
-    refusal(capsys, "grade", "llama-7b", str(path), "--hint", "4")
-
-
-def test_answers_come_from_standard_input_too(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b'{"scores.rows": "100"}')))
-    assert printed_json(capsys, "grade", "llama-7b", "-")["score"] == 1
-
-
-@pytest.mark.parametrize("text", ["7" * 10_000, "9**9**9", "1/0", "\x00?", "\ud800", "𝟏½"])
-def test_bad_answers_are_unreadable_and_no_error(capsys: pytest.CaptureFixture[str], tmp_path: Path, text: str) -> None:
-    path = tmp_path / "answers.json"
-    path.write_text(json.dumps({"queries.rows": text}), encoding="utf-8")
-    assert printed_json(capsys, "grade", "llama-7b", str(path))["marks"]["queries.rows"]["mark"] == "unreadable"
-    assert "unreadable" in read_pdf(capsys, "grade", "llama-7b", str(path))
 
 
 @pytest.mark.slow
@@ -260,10 +201,7 @@ def test_a_head_too_large_for_any_memory_is_run_on_the_meta_device() -> None:
 def test_help_and_version_are_there(capsys: pytest.CaptureFixture[str]) -> None:
     settings = Settings.model_fields.keys() - {"database_url"}
     for arguments, wanted in (
-        (
-            ["--help"],
-            ["models", "worksheets", "shapes", "grade", "run", "handout", "teacher", "sample-course", "serve"],
-        ),
+        (["--help"], ["models", "shapes", "run", "handout", "teacher", "serve"]),
         (["serve", "--help"], ["DATABASE_URL", *(f"ATTENTION_SHAPES_{name.upper()}" for name in settings)]),
         (["--version"], [__version__]),
     ):
@@ -363,7 +301,6 @@ def test_fifty_megabytes_are_refused_unread(capsys: pytest.CaptureFixture[str], 
     with config.open("wb") as file:
         file.truncate(50_000_000)
     assert "1,000,000 bytes" in refusal(capsys, "shapes", str(config))
-    assert "1,000,000 bytes" in refusal(capsys, "grade", "llama-7b", str(config))
 
 
 @pytest.mark.parametrize("name", ["nope", "nope.json", "", "x" * 5000, "a\x00b", "/", ".", "%s", "\udcff"])
@@ -372,40 +309,6 @@ def test_models_and_files_that_are_not_there(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert "llama-7b" in refusal(capsys, "shapes", name)
-    refusal(capsys, "grade", "llama-7b", name)
-
-
-@pytest.mark.parametrize(
-    ("content", "sentence"),
-    [
-        (b"", "not JSON"),
-        (b"{", "not JSON"),
-        (b"\xff", "not JSON"),
-        (b"[" * 100_000, "not JSON"),
-        (b"[]", "one JSON object of texts"),
-        (b'"x"', "one JSON object of texts"),
-        (b'{"queries.rows": 100}', "one JSON object of texts"),
-        (b'{"queries.rows": null}', "one JSON object of texts"),
-        (b'{"queries.rows": {}}', "one JSON object of texts"),
-        (b'{"queries": "100"}', "is not a box of this sheet"),
-        (b'{"context.rows": "100"}', "is not a box of this sheet"),
-        (b'{"\\ud800": "100"}', "is not a box of this sheet"),
-    ],
-)
-def test_answers_that_cannot_be_used(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path, content: bytes, sentence: str
-) -> None:
-    path = tmp_path / "answers.json"
-    path.write_bytes(content)
-    assert sentence in refusal(capsys, "grade", "llama-7b", str(path))
-
-
-def test_an_unknown_worksheet(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    """The line lists the worksheets there are."""
-    path = tmp_path / "answers.json"
-    path.write_text("{}", encoding="utf-8")
-    assert re.search(r"Worksheets: .*\bllama-7b", refusal(capsys, "grade", "nope", str(path)))
-    assert "Worksheets" not in refusal(capsys, "variant", "AEI-OU-AE")  # letters that no code has
 
 
 def test_a_setting_that_cannot_be_used(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -423,7 +326,6 @@ def test_a_path_with_nothing_there(capsys: pytest.CaptureFixture[str], tmp_path:
         [],
         ["nope"],
         ["shapes"],
-        ["grade", "llama-7b"],
         ["shapes", "llama-7b", "--nope"],
         ["shapes", "llama-7b", "--tokens"],
         ["run", "llama-7b", "--device", "tpu"],
@@ -472,7 +374,7 @@ def served(folder: Path, **environment: str) -> Iterator[tuple[str, int]]:
 
 
 def asked(host: str, port: int, path: str) -> tuple[int, str]:
-    connection = http.client.HTTPConnection(host, port, timeout=20)
+    connection = http.client.HTTPConnection(host, port, timeout=120)
     connection.request("GET", path)
     response = connection.getresponse()
     answer = response.status, response.read().decode()
@@ -569,48 +471,3 @@ def test_a_file_of_the_data_folder_that_cannot_be_used_is_named(
     key.unlink()
     key.mkdir()
     assert "secret.key cannot be used" in refusal(capsys, "teacher", "add", "ada@example.org")
-
-
-def test_a_variant_is_printed_as_the_api_gives_it(capsys: pytest.CaptureFixture[str]) -> None:
-    drawn = printed_json(capsys, "variant", "llama-7b", "--seed", "7")
-    coded = printed_json(capsys, "variant", drawn["code"].lower())
-    assert drawn["seed"] == 7
-    assert {**coded, "seed": 7} == drawn
-    assert "key" not in drawn
-    keyed = printed_json(capsys, "variant", "llama-7b", "--seed", "7", "--key")["key"]
-    assert keyed["scores.columns"] == drawn["tokens"]
-    assert keyed["queries.columns"] == 128
-
-
-def test_a_printed_variant_shows_answers_only_with_its_key(capsys: pytest.CaptureFixture[str]) -> None:
-    assert "4096 = d_model" not in (sheet := read_pdf(capsys, "variant", "llama-7b", "--seed", "7"))
-    assert sheet.count("____") == 14
-    assert "4096 = d_model" in read_pdf(capsys, "variant", "llama-7b", "--seed", "7", "--key")
-
-
-def test_answers_to_a_variant_are_graded(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    drawn = printed_json(capsys, "variant", "llama-7b", "--seed", "7", "--key")
-    answers = tmp_path / "answers.json"
-    answers.write_text(json.dumps({box: str(size) for box, size in drawn["key"].items()}))
-    assert printed_json(capsys, "grade", "llama-7b", str(answers), "--seed", "7")["score"] == 14
-    assert printed_json(capsys, "grade", drawn["code"], str(answers))["score"] == 14
-    assert printed_json(capsys, "grade", "llama-7b", str(answers))["score"] < 14
-
-
-@pytest.mark.parametrize(
-    ("arguments", "sentence"),
-    [
-        (("llama-7b", "--seed", "x"), "--seed must be a whole number"),
-        (("llama-7b", "--seed", str(10**17)), None),
-        (("BHR-KQ-RM", "--seed", "1"), "leave out --seed"),
-        (("BHR-KQ-RN",), "check it for a typo"),
-        (("nothing",), "There is no worksheet"),
-    ],
-)
-def test_a_variant_that_cannot_be_drawn_is_refused(
-    capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], sentence: str | None
-) -> None:
-    if sentence is None:
-        assert read_pdf(capsys, "variant", *arguments)
-    else:
-        assert sentence in refusal(capsys, "variant", *arguments)

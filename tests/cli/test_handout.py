@@ -33,7 +33,7 @@ def test_the_terminal_writes_the_same_bytes_each_time(tmp_path: Path, monkeypatc
     monkeypatch.setenv("ATTENTION_SHAPES_DATA_DIR", str(tmp_path))
     roster = tmp_path / "names.csv"
     roster.write_text("Name,ID\nAda Lovelace,1\nعمر الخيام,2\n", encoding="utf-8")
-    wanted = ["head-of-a-model", "--roster", str(roster), "--back", "exit-ticket", "--with-key", "--course", "COS 1"]
+    wanted = ["softmax-of-a-model", "--roster", str(roster), "--back", "exit-ticket", "--with-key", "--course", "COS 1"]
     first = handout(tmp_path / "a.pdf", *wanted)
     assert first == handout(tmp_path / "b.pdf", *wanted)
     pages = read_pdf(first)

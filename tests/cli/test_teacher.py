@@ -1,4 +1,4 @@
-"""Accounts and the sample course, from the terminal."""
+"""Accounts from the terminal."""
 
 from __future__ import annotations
 
@@ -10,42 +10,9 @@ from starlette.testclient import TestClient
 
 from app import cli
 from app.settings import Settings
-from app.store import Store
 from tests.helpers.accounts import ADA, sign_in
 from tests.helpers.running_app import make_app
 from tests.helpers.school import PASSWORD
-
-
-def test_the_terminal_makes_and_removes_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.delenv("DATABASE_URL", raising=False)
-    monkeypatch.setenv("ATTENTION_SHAPES_DATA_DIR", str(tmp_path))
-
-    def refused(*arguments: str) -> str:
-        with pytest.raises(SystemExit) as ended:
-            cli.main(arguments)
-        assert ended.value.code == 2
-        return capsys.readouterr().err
-
-    assert "teacher add" in refused("sample-course")
-    cli.main(["teacher", "add", "ada@example.org"])
-    cli.main(["sample-course"])
-    assert "Created" in capsys.readouterr().out
-    cli.main(["sample-course"])
-    again = capsys.readouterr().out
-    assert "ada@example.org" in again
-    assert "Created" not in again
-    cli.main(["sample-course", "--remove"])
-    assert "removed" in capsys.readouterr().out
-    cli.main(["sample-course", "--remove"])
-    assert "no sample course" in capsys.readouterr().out
-    cli.main(["teacher", "add", "bo@example.org"])
-    capsys.readouterr()
-    assert "sample-course EMAIL" in refused("sample-course")
-    assert "teacher add" in refused("sample-course", "eve@example.org")
-    cli.main(["sample-course", "bo@example.org"])
-    assert "bo@example.org" in capsys.readouterr().out
 
 
 def test_the_terminal_adds_and_resets(
@@ -73,25 +40,6 @@ def test_the_terminal_adds_and_resets(
         assert browser.post(found[-1], data={"password": PASSWORD}).headers["location"] == "/courses"
         assert browser.get(found[-1]).status_code == 404
         assert sign_in(TestClient(app, follow_redirects=False))[0] == 303
-
-
-def test_the_terminal_makes_and_removes_a_sample_course(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("ATTENTION_SHAPES_DATA_DIR", str(tmp_path))
-    monkeypatch.delenv("DATABASE_URL", raising=False)
-    with pytest.raises(SystemExit):
-        cli.main(("sample-course",))
-    assert "sample-course EMAIL" in capsys.readouterr().err
-    cli.main(("teacher", "add", ADA))
-    cli.main(("sample-course",))
-    store = Store(Settings(data_dir=tmp_path, database_url="").database, tmp_path)
-    ada = store.people.find_teacher(ADA)
-    assert ada
-    assert [taught.course.sample for taught in store.courses.taught_by(ada)] == [True]
-    cli.main(("sample-course", ADA, "--remove"))
-    assert store.courses.taught_by(ada) == ()
-    store.close()
 
 
 def test_the_terminal_makes_operators(

@@ -36,7 +36,7 @@ from tests.helpers.rectangles import touch
 from tests.helpers.shipped import LIBRARY
 from tests.helpers.slow import one_in
 
-LLAMA, GROUPED = LIBRARY.variant("llama-7b"), LIBRARY.variant("qwen2.5-0.5b-grouped")
+LLAMA, GROUPED = LIBRARY.variant("llama-7b"), LIBRARY.variant("layer-mistral-7b", "qwen2.5-0.5b")
 SCALES: tuple[ScaleName, ScaleName] = ("root", "true")
 LANE = ("input", "queries", "keys", "values", "scores", "weights", "context", "output")
 SIZES = st.one_of(st.integers(1, 300), st.integers(1, 10**18))

@@ -16,7 +16,8 @@ from tests.helpers.rectangles import touch
 from tests.helpers.shipped import LIBRARY
 
 SHEETS = [
-    LIBRARY.variant(key) for key in ("llama-7b", "head-of-a-model", "qwen2.5-0.5b", "decode-gpt2", "cross-t5-small")
+    *map(LIBRARY.variant, ("llama-7b", "qwen2.5-0.5b", "decode-gpt2", "cross-bart-base")),
+    LIBRARY.variant("llama-7b", "llama-3.2-1b"),
 ]
 SCALES: tuple[ScaleName, ScaleName] = ("root", "true")
 

@@ -105,9 +105,9 @@ def test_a_drawing_that_may_not_compare_draws_each_width_as_one_stripe() -> None
     assert box.part != box.rect
 
 
-@pytest.mark.parametrize(("worksheet", "heads"), [("cross-t5-small", 8), ("cross-bart-base", 12)])
-def test_cross_attention_has_stripes_in_both_texts(worksheet: str, heads: int) -> None:
-    variant = LIBRARY.variant(worksheet)
+@pytest.mark.parametrize(("model", "heads"), [("t5-small", 8), ("bart-base", 12)])
+def test_cross_attention_has_stripes_in_both_texts(model: str, heads: int) -> None:
+    variant = LIBRARY.variant("cross-bart-base", model)
     figures = [each for each in draw_figures(variant, variant.problem.answers) if each.key == "stripes"]
     assert [{box.tensor for box in figure.boxes} for figure in figures] == [
         {"input", "W_Q", "queries"},

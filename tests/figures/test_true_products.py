@@ -30,7 +30,7 @@ from app.sheets.variant import Variant
 from app.sheets.worksheet import Worksheet
 from app.topics.registry import DRAWN_WITH, FIGURE_PLANS, TOPICS
 from tests.helpers.rectangles import touch
-from tests.helpers.shipped import LIBRARY
+from tests.helpers.shipped import IN_SYMBOLS, LIBRARY
 from tests.helpers.slow import one_in
 
 
@@ -38,7 +38,8 @@ def kind_of(worksheet: Worksheet) -> tuple[str, ...]:
     return worksheet.topic, worksheet.answers
 
 
-FIRST_OF_KIND = {kind_of(worksheet): key for key, worksheet in reversed([*LIBRARY.worksheets.items()])}
+KEYS = (*LIBRARY.worksheets, *IN_SYMBOLS)
+FIRST_OF_KIND = {kind_of(LIBRARY.worksheet(key)): key for key in reversed(KEYS)}
 
 
 @cache
@@ -50,7 +51,7 @@ def named(name: str) -> Variant:
 
 def names_of(key: str) -> Iterator[str]:
     """A worksheet's own sheet; with every model where it is the first worksheet of its kind."""
-    worksheet = LIBRARY.worksheets[key]
+    worksheet = LIBRARY.worksheet(key)
     models = LIBRARY.models if FIRST_OF_KIND[kind_of(worksheet)] == key else [worksheet.model]
     for model in models:
         if not LIBRARY.refusal(key, model) and named(f"{key}@{model}").blanks:
@@ -258,7 +259,7 @@ def test_labels_stand_free(name: str) -> None:
             assert figure.frame.holds(text)
 
 
-HEAD, LAYER = LIBRARY.variant("head-of-a-model"), LIBRARY.variant("layer-mistral-7b")
+HEAD, LAYER = LIBRARY.variant("llama-7b", "llama-3.2-1b"), LIBRARY.variant("layer-mistral-7b")
 
 
 def multiplies(values: dict[str, tuple[int, int]], heads: int, kv_heads: int) -> bool:
@@ -335,16 +336,16 @@ def test_an_empty_sheet_gives_no_answer_away(name: str) -> None:
 
 
 def test_letters_do_not_fit_because_their_numbers_are_equal() -> None:
-    variant = LIBRARY.variant("letters-llama-7b", tokens=128)
+    variant = LIBRARY.variant("llama-7b~symbols", tokens=128)
     written = {Blank("queries", "columns"): "T", Blank("keys", "columns"): "d_h"}
     typed = {blank: variant.read(blank, text) for blank, text in written.items()}
     scores = draw_figures(variant, {blank: answer for blank, answer in typed.items() if isinstance(answer, Answer)})[0]
     assert [arc.products for arc in scores.arcs if arc.mismatch] == ["scores"]
-    assert [each.text for each in scores.brackets] in (["T ≠ d_h"], ["d_h ≠ T"])
+    assert [each.text for each in scores.brackets] in (["N ≠ d_head"], ["d_head ≠ N"])
     sentence = scores.mismatches[0].sentence
     assert len(scores.mismatches) == 1
-    assert "T columns" in sentence
-    assert "has d_h" in sentence
+    assert "N columns" in sentence
+    assert "has d_head" in sentence
 
 
 def test_a_mask_hides_what_the_layers_hide() -> None:

@@ -159,49 +159,6 @@ def stored_gain(checkpoint: Checkpoint) -> np.ndarray:
 
 
 @pytest.mark.slow
-def test_smollm2_equals_transformers_on_the_same_dequantized_weights(smollm2: Checkpoint) -> None:
-    from transformers import LlamaConfig, LlamaForCausalLM
-    from transformers.modeling_gguf_pytorch_utils import load_gguf_checkpoint
-    from transformers.models.llama.modeling_llama import apply_rotary_pos_emb
-
-    from app.checkpoints.sources import smollm2_file
-
-    file = str(smollm2_file())
-    read: Any = load_gguf_checkpoint
-    model: Any = LlamaForCausalLM(LlamaConfig(**read(file)["config"]))
-    model.eval().set_attn_implementation("eager")
-    tensors = read(file, return_tensors=True, model_to_load=model)["tensors"]
-    assert set(model.load_state_dict(tensors, strict=False).missing_keys) <= {"lm_head.weight"}  # tied
-    ids, states = [token.id for token in smollm2.tokens(SENTENCE)], HiddenStates()
-    made: dict[str, Any] = {}
-    for layer in (0, 14, 29):
-        for letter in "qkv":
-            module = getattr(model.model.layers[layer].self_attn, f"{letter}_proj")
-            module.register_forward_hook(lambda _m, _i, out, key=f"{letter} {layer}": made.update({key: out}))
-    observed = observe(model, ids)
-    for layer in (0, 14, 29):
-        queries, keys, values = (made[f"{letter} {layer}"].unflatten(-1, (-1, 64)).transpose(1, 2) for letter in "qkv")
-        queries, keys = apply_rotary_pos_emb(
-            queries, keys, *model.model.rotary_emb(queries, torch.arange(len(ids))[None])
-        )
-        matrix = model.model.layers[layer].self_attn.o_proj.weight.detach()
-        for head in range(smollm2.architecture.H):
-            run, weights = run_real_head(smollm2, SENTENCE, layer=layer, head=head, states=states), observed.weights
-            expected = {
-                "queries": queries[0, head],
-                "keys": keys[0, head // 3],
-                "scores": queries[0, head] @ keys[0, head // 3].T / 8,
-                "weights": weights[layer][head],
-                "output": weights[layer][head] @ values[0, head // 3] @ matrix[:, 64 * head : 64 * (head + 1)].T,
-            }
-            assert max(relative_error(run.arrays[name], each) for name, each in expected.items()) < MAX_ERROR
-    assert likelihood(smollm2, SENTENCE, states=states) == pytest.approx(observed.likelihood, rel=MAX_ERROR)
-    as_they_lie = open_checkpoint("smollm2", [])
-    as_they_lie._permuted = lambda _name: False
-    assert likelihood(as_they_lie, SENTENCE) > observed.likelihood + 0.5  # 4.35 rather than 3.49
-
-
-@pytest.mark.slow
 def test_it_looks_at_the_cat_most_in_four_heads_only(smollm2: Checkpoint) -> None:
     sheet, states = LIBRARY.worksheets["it-attends-smollm2"], HiddenStates()
     words = [token.text.strip("␣ ") for token in smollm2.tokens(sheet.sentence)]

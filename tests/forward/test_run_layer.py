@@ -318,7 +318,7 @@ def test_a_topic_with_nothing_to_run_is_refused_in_a_sentence() -> None:
 
 def sheet_of_a_layer(**changes: Any) -> Variant:
     """The grouped sheet on Qwen2.5 0.5B, 14 query heads on 2 key/value heads, 50 tokens."""
-    variant = LIBRARY.variant("qwen2.5-0.5b-grouped")
+    variant = LIBRARY.variant("layer-mistral-7b", "qwen2.5-0.5b")
     return replace(variant, worksheet=replace(variant.worksheet, **changes))
 
 

@@ -74,7 +74,7 @@ def test_a_misconception_that_cannot_be_worked_out_is_left_out_and_logged(
         {field: size for field, size in LLAMA.items() if field not in LENGTHS} | {"model_type": "llama"}
     )
     library = LIBRARY.with_added(models=[Model("faulty", "Without a length", "", "", read_config(config), config)])
-    variant = library.variant("count-of-a-model", "faulty")
+    variant = library.variant("count-llama-7b", "faulty")
     without_head = right_texts(variant) | {"output_head.count": "0"}
     for row in ("total", "used"):
         if f"{row}.count" in without_head:

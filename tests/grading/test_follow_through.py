@@ -197,7 +197,7 @@ def test_what_a_token_uses_follows_from_the_whole_model_and_one_expert_as_typed(
 
 
 def test_all_layers_follow_where_the_layers_differ_in_their_norms(library: Library) -> None:
-    variant = library.variant("count-bert-base", "modernbert-base")
+    variant = library.variant("count-llama-7b", "modernbert-base")
     rows = ("embedding", "attention", "feed_forward", "all_norms", "all_layers", "total")
     variant = replace(variant, worksheet=replace(variant.worksheet, rows=rows))
     truth = dict(variant.key)

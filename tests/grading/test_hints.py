@@ -28,10 +28,10 @@ from app.topics.requirements import TopicError
 from simulation.misconception_students import FilledSheet, misconception_sheets
 from tests.helpers.answer_keys import LLAMA
 from tests.helpers.own_sheets import own_sheet
-from tests.helpers.shipped import FIRST_OF_TOPIC, LIBRARY, MODELS, UNLIKE_MODELS
+from tests.helpers.shipped import FIRST_OF_TOPIC, IN_SYMBOLS, LIBRARY, MODELS, UNLIKE_MODELS
 from tests.helpers.slow import one_in
 
-SHEETS = list(map(LIBRARY.variant, LIBRARY.worksheets))
+SHEETS = list(map(LIBRARY.variant, (*LIBRARY.worksheets, *IN_SYMBOLS)))
 FEW_MODELS = ("llama-7b", "mistral-7b", "deepseek-v2-lite", "t5-small")
 ON_EACH_SHEET = pytest.mark.parametrize("sheet", one_in(8, SHEETS), ids=lambda sheet: sheet.worksheet.key)
 # What each number of the sheet in letters is in its letters: T tokens, h heads; what is not here is some other product.
@@ -58,7 +58,7 @@ def texts(variant: Variant, boxes: FilledSheet) -> dict[str, str]:
 
 def in_letters(variant: Variant, blank: Blank, size: int) -> str:
     """A number in the letters of a sheet: as it is right, or as a share of d."""
-    if variant.worksheet.key == "letters-llama-7b":
+    if variant.worksheet.key == "llama-7b~symbols":
         return LETTERS[size]
     if size == variant.answer(blank):
         return variant.notation.write(variant.expression(blank))
@@ -124,10 +124,10 @@ def test_no_hint_and_no_nudge_tells_a_right_number(sheet: Variant) -> None:
 
 def test_what_tells_is_found(library: Library) -> None:
     """The check above sees a right number in each way of writing it, and a right letter."""
-    vocabulary = library.variant("walk-gpt2")
+    vocabulary = library.variant("walk-llama-3.2-1b", "gpt2")
     assert all(tells(vocabulary, f"It has {text} columns.") for text in ("50257", "50,257", "50 257", "50’257"))
     assert not tells(vocabulary, "It has 50258 columns.")
-    assert tells(library.variant("letters-llama-7b"), "It is as wide as d.")
+    assert tells(library.variant("llama-7b~symbols"), "It is as wide as d_model.")
 
 
 def sheets_of(topic: str, models: Iterable[str], answers: Answers) -> Iterator[Variant]:
@@ -296,8 +296,8 @@ def test_no_hint_asks_to_compare_boxes_that_agree_already(sheet: str, wrong: dic
         ("llama-7b", "input.rows", "number of tokens"),
         ("cross-bart-base", "input.rows", "number of decoder tokens"),
         ("cross-bart-base", "encoded.rows", "number of encoder tokens"),
-        ("letters-llama-7b", "queries.columns", "head dimension"),
-        ("walk-gpt2", "logits.columns", "size of the vocabulary"),
+        ("llama-7b~symbols", "queries.columns", "head dimension"),
+        ("walk-llama-3.2-1b", "logits.columns", "size of the vocabulary"),
         ("costs-llama-7b", "scores_flops.count", "head dimension"),
         ("layer-mistral-7b", "keys.columns", "key/value heads"),
     ],

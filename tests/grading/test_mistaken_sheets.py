@@ -24,7 +24,7 @@ def test_a_line_of_code_with_commas_is_repaired_by_its_right_texts(bug: str, mod
     assert grade(variant, right_texts(variant)).complete
 
 
-@pytest.mark.parametrize("key", ["llama-7b", "decode-phi-3-mini-4k", "letters-llama-7b"])
+@pytest.mark.parametrize("key", ["llama-7b", "decode-phi-3-mini-4k", "llama-7b~symbols"])
 def test_what_a_misconception_writes_is_diagnosed_as_it(key: str) -> None:
     variant = LIBRARY.variant(key)
     assert grade(variant, right_texts(variant)).complete
@@ -50,7 +50,7 @@ def test_numbers_are_those_of_the_first_way_of_holding_it() -> None:
 
 
 def test_an_authors_misconception_is_written_as_its_author_wrote_it() -> None:
-    shipped = LIBRARY.variant("letters-llama-7b")
+    shipped = LIBRARY.variant("llama-7b~symbols")
     own = AuthorMisconception("Twice", {"queries.columns": "2*T - T"}, "How wide?", "As a head.", key="own-twice")
     variant = replace(shipped, worksheet=replace(shipped.worksheet, misconceptions=(own,)))
     assert mistaken_texts(variant)["own-twice"]["queries.columns"] == "2*T - T"

@@ -145,7 +145,7 @@ def test_points_of_rows_change_nothing_about_corrections(data: st.DataObject) ->
 
 
 def test_multiply_adds_in_symbols_cost_one_box() -> None:
-    variant = LIBRARY.variant("letters-costs-mistral-7b")
+    variant = LIBRARY.variant("costs-llama-7b~symbols")
     texts = {str(blank): str(variant.expression(blank)) for blank in variant.blanks}
     halved = {box: f"{text}/2" if box.endswith("_flops.count") else text for box, text in texts.items()}
     report = grade(variant, halved)

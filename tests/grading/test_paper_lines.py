@@ -57,10 +57,10 @@ def test_a_line_of_thousands_of_answers_is_refused_at_once(library: Library) -> 
 
 
 def test_a_line_without_a_name_may_begin_with_an_answer_in_quotes(library: Library) -> None:
-    [paper] = mark_lines(library.variant("letters-llama-7b"), '"2 * T" 4')
+    [paper] = mark_lines(library.variant("llama-7b~symbols"), '"2 * T" 4')
     assert paper.texts[:2] == ("2 * T", "4")
     with pytest.raises(AnswersError, match="Noor"):
-        mark_lines(library.variant("letters-llama-7b"), '"Noor Ali" 4')
+        mark_lines(library.variant("llama-7b~symbols"), '"Noor Ali" 4')
 
 
 def test_blanks_are_typed_row_by_row(library: Library) -> None:
@@ -72,7 +72,7 @@ def test_blanks_are_typed_row_by_row(library: Library) -> None:
 @pytest.mark.parametrize(
     "variant",
     [own_sheet(LIBRARY, "bug-layer", bug="keys-and-values-swapped", model="gpt2"),
-     own_sheet(LIBRARY, "bug-layer", bug="keys-tiled"), LIBRARY.variant("index-llama-3.2-1b")],
+     own_sheet(LIBRARY, "bug-layer", bug="keys-tiled"), LIBRARY.variant("index-gpt2", "llama-3.2-1b")],
 )  # fmt: skip
 def test_an_option_may_be_typed_as_it_is_printed(variant: Variant) -> None:
     right, typed = right_texts(variant), dict[str, str]()

@@ -18,7 +18,7 @@ from app.handout.sheet_plan import plan_sheets
 from tests.helpers.shipped import LIBRARY
 
 FEW = HandoutOptions(sheets=2)
-MANY = HandoutOptions(worksheet="head-of-a-model", variants=True, sheets=100, layout="full", key="with")
+MANY = HandoutOptions(worksheet="softmax-of-a-model", variants=True, sheets=100, layout="full", key="with")
 
 
 @pytest.fixture

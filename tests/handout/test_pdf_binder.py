@@ -21,7 +21,7 @@ MISLEADING = r"Heads (1 0 R) \ (2 (3 0 R) ) 4 0 R ) ( /StructParents 5 (U1x0y0)"
 
 def asked(**changes: Any) -> MakeDocument:
     """One part of two sheets, with some texts put in the blanks of their own."""
-    options = HandoutOptions(worksheet="head-of-a-model", variants=True, sheets=2, layout="full")
+    options = HandoutOptions(worksheet="softmax-of-a-model", variants=True, sheets=2, layout="full")
     part = handout_documents(options, plan_sheets(LIBRARY, options), {}, "https://shapes.example.org")[0]()
     sheets = [{**sheet, **changes} for sheet in part["variants"]]
     return lambda: {**part, **changes, "variants": sheets}

@@ -29,7 +29,7 @@ from tests.helpers.own_sheets import with_own_worksheet
 from tests.helpers.own_ticket import OWN_TICKET
 from tests.helpers.printed import Glyph, Printed, numbers, read_pdf
 from tests.helpers.random_worksheets import random_settings
-from tests.helpers.shipped import LIBRARY
+from tests.helpers.shipped import IN_SYMBOLS, LIBRARY
 from tests.helpers.slow import one_in
 
 OWN_TEXTS = ("introduction", "footnote")
@@ -100,7 +100,7 @@ def middle_of(length: int) -> range:
     return range(length // 2 - 3, length // 2 + 4)
 
 
-BY_ROWS = sorted(LIBRARY.worksheets.values(), key=lambda worksheet: len(worksheet.rows))
+BY_ROWS = sorted(map(LIBRARY.worksheet, (*LIBRARY.worksheets, *IN_SYMBOLS)), key=lambda worksheet: len(worksheet.rows))
 LONGEST = {(worksheet.topic, worksheet.answers): worksheet.key for worksheet in BY_ROWS}.values()  # of each topic
 
 
@@ -194,7 +194,7 @@ def assert_nothing_is_cut(page: Printed, layout: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("layout", ["half", "pair"])
-@pytest.mark.parametrize("key", ["head-of-a-model", "layer-of-a-model", "cross-t5-small"])
+@pytest.mark.parametrize("key", ["softmax-of-a-model", "layer-mistral-7b", "cross-bart-base"])
 def test_versions_are_whole_whatever_their_numbers(key: str, layout: SheetLayout) -> None:
     options = HandoutOptions(worksheet=key, variants=True, sheets=30, layout=layout)
     pages = read_pdf(handout_pdf(options))
@@ -204,7 +204,7 @@ def test_versions_are_whole_whatever_their_numbers(key: str, layout: SheetLayout
         assert rest_of(page, 14)
 
 
-@pytest.mark.parametrize("key", ["llama-7b", "latent-deepseek-v2-lite", "matrices-gpt2", "costs-llama-7b"])
+@pytest.mark.parametrize("key", ["llama-7b", "latent-deepseek-v2-lite", "matrices-llama-7b", "costs-llama-7b"])
 @pytest.mark.parametrize("paper", ["letter", "a4"])
 def test_large_print_is_eighteen_points(key: str, paper: Paper) -> None:
     variant = LIBRARY.variant(key)
@@ -325,7 +325,7 @@ def test_a_sheet_takes_few_half_pages(key: str, paper: Paper) -> None:
     options = HandoutOptions(worksheet=key, sheets=1, figures="aid", course="COS 1", date="May", paper=paper)
     pages = read_pdf(handout_pdf(options))
     assert panels(pages) <= most_halves(LIBRARY.variant(key))
-    smallest = 6.3 if LIBRARY.worksheets[key].answers == "letters" else 6.45
+    smallest = 6.3 if LIBRARY.worksheet(key).answers == "letters" else 6.45
     for page in pages:
         assert min(g.size for g in page.glyphs) >= smallest
         assert_nothing_is_cut(page, "half")
@@ -352,7 +352,7 @@ def panels(pages: Sequence[Printed]) -> int:
 
 
 def test_a_table_of_answers_has_a_column_for_what_only_some_models_have() -> None:
-    options = HandoutOptions(worksheet="count-of-a-model", variants=True, sheets=4, key="only")
+    options = HandoutOptions(worksheet="count-llama-7b", variants=True, sheets=4, key="only")
     text = squeezed(read_pdf(handout_pdf(options))[0].text)
     rows = [row.name for row in LIBRARY.variant("count-llama-7b").rows]
     assert [squeezed(name) for name in rows] == sorted(map(squeezed, rows), key=text.index)
@@ -415,7 +415,9 @@ def clean(name: str) -> str:
 
 
 def test_the_same_options_give_the_same_bytes() -> None:
-    options = HandoutOptions(worksheet="head-of-a-model", variants=True, sheets=3, back="classic", key="with", seed=5)
+    options = HandoutOptions(
+        worksheet="softmax-of-a-model", variants=True, sheets=3, back="classic", key="with", seed=5
+    )
     sheets = plan_sheets(LIBRARY, options)
     first = handout_pdf(options)
     assert first == TypstRenderer().render_handout(handout_documents(options, sheets, TICKETS, ADDRESS))
@@ -423,7 +425,7 @@ def test_the_same_options_give_the_same_bytes() -> None:
 
 
 def test_a_name_keeps_its_version_when_the_list_is_put_in_another_order() -> None:
-    options = HandoutOptions(worksheet="head-of-a-model", variants=True)
+    options = HandoutOptions(worksheet="softmax-of-a-model", variants=True)
     one = {s.name: s.variant.code for s in plan_sheets(LIBRARY, options, ["A", "B", "C"])}
     other = {s.name: s.variant.code for s in plan_sheets(LIBRARY, options, ["C", "X", "A", "B"])}
     assert {name: other[name] for name in one} == one
@@ -432,7 +434,7 @@ def test_a_name_keeps_its_version_when_the_list_is_put_in_another_order() -> Non
 
 
 def test_versions_differ_and_run_out_with_a_sentence() -> None:
-    sheets = plan_sheets(LIBRARY, HandoutOptions(worksheet="head-of-a-model", variants=True, sheets=60))
+    sheets = plan_sheets(LIBRARY, HandoutOptions(worksheet="softmax-of-a-model", variants=True, sheets=60))
     assert len({sheet.variant.code for sheet in sheets}) == 60
     with pytest.raises(HandoutError, match="only 1 version"):
         plan_sheets(LIBRARY, HandoutOptions(worksheet="count-llama-7b", variants=True, sheets=2))
@@ -471,7 +473,7 @@ def test_every_worksheet_has_a_key_with_every_answer(key: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("key", "count"), [("head-of-a-model", 30), ("matrices-of-a-model", 5), ("layer-of-a-model", 30)]
+    ("key", "count"), [("softmax-of-a-model", 30), ("matrices-llama-7b", 5), ("layer-mistral-7b", 30)]
 )
 def test_one_table_marks_a_class(key: str, count: int) -> None:
     options = HandoutOptions(worksheet=key, variants=True, sheets=count, key="only")
@@ -532,7 +534,7 @@ def test_parts_are_bound_with_their_tags(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr("app.handout.document.SHEETS_PER_DOCUMENT", 10)
     names = [f"Student {at}" for at in range(23)]
     progress = list[tuple[int, int]]()
-    options = HandoutOptions(worksheet="head-of-a-model", variants=True, key="with")
+    options = HandoutOptions(worksheet="softmax-of-a-model", variants=True, key="with")
     documents = handout_documents(options, plan_sheets(LIBRARY, options, names), TICKETS, ADDRESS)
     pdf = RENDERER.render_handout(documents, lambda done, total: progress.append((done, total)))
     assert progress == [(at, 7) for at in range(1, 8)]

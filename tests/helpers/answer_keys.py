@@ -25,15 +25,6 @@ KEYS: Mapping[str, Mapping[str, tuple[int, int]]] = {
         "weights": (50, 50),
         "output": (50, 896),
     },
-    "qwen2.5-0.5b-grouped": {
-        "input": (50, 896),
-        "queries": (50, 896),
-        "keys": (50, 128),
-        "values": (50, 128),
-        "scores": (50, 50),
-        "weights": (50, 50),
-        "output": (50, 896),
-    },
 }
 
 

@@ -25,7 +25,7 @@ UNNAMED_CONTROLS = """
   .filter((control) => document.querySelectorAll(`[id="${CSS.escape(control.id)}"]`).length !== 1)
   .map((control) => control.outerHTML.slice(0, 200))
 """
-WAIT_MS = 20_000  # for what a page or the server computes, on a machine that does much else at the same time
+WAIT_MS = 60_000  # for what a page or the server computes, on a machine that does much else at the same time
 # For a run, a handout, a server that starts, or a save that is tried again: queues, idle time and pauses add up.
 LONG_WAIT_MS = 180_000
 # `serve` on such a machine: handouts are not left for idle time, and children may take minutes to start.
@@ -99,9 +99,3 @@ def wait_until(page: Page, condition: str | Callable[[], object], problem: str =
             return
         page.wait_for_timeout(50)
     pytest.fail(problem or f"not true within {WAIT_MS} ms: {condition}")
-
-
-def practise_one_head(page: Page) -> None:
-    """Begin practice at the level after the first steps."""
-    page.goto("/practice/map")
-    page.get_by_role("button", name="Practise: One head", exact=True).click()

@@ -8,11 +8,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit
 
 import hypothesis
-import schemathesis
 from fastapi import FastAPI
 from starlette.testclient import TestClient
 
@@ -21,6 +20,9 @@ from app.web.shared.rate_limits import RateLimits
 from tests.helpers.fake_runner import FakeRunner
 from tests.helpers.permission_table import TABLE, TwoCourses
 from tests.helpers.running_app import make_app
+
+if TYPE_CHECKING:
+    import schemathesis
 
 NASTY = (
     "", " ", "0", "-1", "1", "2", "99999999999", "9" * 400, "1e309", "NaN", "٣", "a\x00b", "%ED%A0%80", "é🙂", "\u202e",
@@ -165,6 +167,8 @@ def fuzzed_app(folder: Path) -> FastAPI:
 
 def fuzz_api(app: FastAPI, examples: int) -> tuple[int, list[str]]:
     """Send up to `examples` requests to each operation of /openapi.json; how many were sent, and those that got 5xx."""
+    import schemathesis  # half a second, which tests that don't need it shall not wait for
+
     schema = schemathesis.openapi.from_asgi("/openapi.json", app)
     made, broken = Counter[str](), list[str]()
     for operation in _operations(schema):

@@ -11,7 +11,7 @@ from fastapi import FastAPI
 from app.classes.student_sheet import freeze, stored_marks, student_sheet
 from app.grading.grade import grade
 from app.store import Attempt, Policies, Student
-from tests.helpers.anonymous_tickets import close_and_mix
+from tests.helpers.closed_activity import close_activity
 from tests.helpers.html_page import Page
 from tests.helpers.school import Classroom
 from tests.helpers.stored_class import record
@@ -72,8 +72,7 @@ def classroom_with_tickets(app: FastAPI, *, anonymous: bool) -> MarkedClassroom:
     for name, text in (("Kim", "Why √d?"), ("Lou", "The output PROJECTION"), ("Mo", "a rude word")):
         answers = {"muddiest": text, "curious": f"{name} is curious"} if name == "Mo" else {"muddiest": text}
         exit_tickets, student = classroom.store.exit_tickets, classroom.student(name)
-        form_id = f"{name} {next(_numbers)}"
-        exit_tickets.hand_in(classroom.activity.id, student.id, form_id, answers, anonymous=anonymous)
+        exit_tickets.hand_in(classroom.activity.id, student.id, answers, anonymous=anonymous)
     if anonymous:  # so few are shown once the activity is closed
-        close_and_mix(classroom.store, classroom.activity)
+        classroom.activity = close_activity(classroom.store, classroom.activity)
     return classroom

@@ -13,7 +13,7 @@ from app.sheets.worksheet import Worksheet
 
 def own_worksheet(library: Library, base: str = "llama-7b", **changes: Any) -> Worksheet:
     """A shipped worksheet with these settings in place of its own, under the key "mine"."""
-    settings = {**library.worksheets[base].settings, **changes}
+    settings = {**library.worksheet(base).settings, **changes}
     return read_settings("mine", settings, library.models, library.wording)
 
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import socket
+import threading
+import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from random import Random
-from typing import cast
+from typing import Literal, cast
 
+import uvicorn
 from fastapi import FastAPI
 from starlette.testclient import TestClient
 from starlette.types import Receive, Scope, Send
@@ -18,6 +22,7 @@ from app.handout.handout_printer import HandoutPrinter
 from app.main import create_app
 from app.secret_key import SECRET_FILE
 from app.settings import Settings
+from app.web.shared.connection_limits import LimitedProtocol, listeners
 from tests.helpers.clock import CLOCK
 from tests.helpers.shipped import LIBRARY, TICKETS
 
@@ -77,3 +82,18 @@ def running_app(data_dir: Path, database_url: str = "") -> Iterator[FastAPI]:
     app = make_app(Settings(data_dir=data_dir, database_url=database_url))
     with TestClient(app):
         yield app
+
+
+@contextmanager
+def served(app: FastAPI, lifespan: Literal["on", "off"] = "off") -> Iterator[uvicorn.Server]:
+    """A server with the protocol that `serve` uses; with `lifespan="on"` for an app that doesn’t run already."""
+    server = uvicorn.Server(uvicorn.Config(app, http=LimitedProtocol, lifespan=lifespan, log_config=None))
+    with socket.create_server(("127.0.0.1", 0), backlog=500) as listening:
+        thread = threading.Thread(target=server.run, kwargs={"sockets": listeners(listening)}, daemon=True)
+        thread.start()
+        while not server.started:
+            time.sleep(0.01)
+        yield server
+        server.should_exit = True
+        server.force_exit = lifespan == "off"
+        thread.join()

@@ -17,6 +17,13 @@ def dotted_name(path: Path) -> str:
     return ".".join(path.relative_to(PROJECT).with_suffix("").parts).removesuffix(".__init__")
 
 
+def written_name(node: ast.AST) -> str:
+    """A name as it is written, such as "log.error"; "" of any other expression. `ast.unparse` takes seconds for all."""
+    if isinstance(node, ast.Attribute):
+        return f"{written_name(node.value)}.{node.attr}"
+    return node.id if isinstance(node, ast.Name) else ""
+
+
 @cache
 def app_modules() -> dict[str, ast.Module]:
     """Every module of app/ by its dotted name, parsed; migrations, which stand still, left out."""

@@ -42,9 +42,7 @@ class Taught:
             self.work.arrive(where.id, who.id)
             answers = {"muddiest": f"{who.id} wonders about {where.plan.title}"}
             anonymous = where.policies.ticket_anonymous
-            self.school.store.exit_tickets.hand_in(
-                where.id, who.id, f"form {where.id} {who.id}", answers, anonymous=anonymous
-            )
+            self.school.store.exit_tickets.hand_in(where.id, who.id, answers, anonymous=anonymous)
 
     @property
     def work(self) -> Any:

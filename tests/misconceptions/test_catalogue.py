@@ -17,7 +17,7 @@ from app.grading.follow_through import follow_through
 from app.grading.grade import grade
 from app.misconceptions.catalogue import MISCONCEPTIONS, by_number
 from app.misconceptions.diagnosis import Diagnosis, diagnose
-from app.misconceptions.groups import back, costs, mask, scores
+from app.misconceptions.groups import costs, mask, scores, tokens
 from app.misconceptions.misconception import CatalogueError, Misconception, Prediction
 from app.misconceptions.predictions import cannot_tell_apart, expectations, wrong_expression
 from app.models.architecture import TokensError
@@ -96,9 +96,9 @@ def test_a_formula_that_cannot_be_read_is_an_error_that_names_it(formula: str) -
     [
         (scores, '{"under_root.count": "d"}', '{"under_root.count": "D"}', "scale-by-model-width"),
         (scores, '{"under_root.count": "d"}', '{"under_root.count": "d+"}', "scale-by-model-width"),
-        (mask, '{"mask.rows": "1"}', '{"mask.row": "1"}', "mask-per-token"),
-        (back, 'transposed=("W_O",)', 'transposed=("W_0",)', "output-like-the-others"),
-        (costs, 'on("growth", each("4"', 'on("growths", each("4"', "everything-quadratic"),
+        (mask, '{"masked.count": "8"}', '{"masked.counts": "8"}', "half-of-all-masked"),
+        (tokens, 'Prediction(transposed=("keys",))', 'Prediction(transposed=("key",))', "keys-already-transposed"),
+        (costs, '"growth model-costs"', '"growths model-costs"', "decoding-costs-a-prefill"),
     ],
 )
 def test_a_group_is_not_imported_with_a_typo(group: ModuleType, right: str, typo: str, key: str) -> None:
@@ -209,7 +209,7 @@ def test_a_sheet_filled_in_by_a_misconception_is_diagnosed_as_it(sheet: Variant)
 def test_a_factor_that_the_cache_forgets_is_named_where_windows_drop_tokens(
     model: str, tokens: int, kept_in_all_layers: int
 ) -> None:
-    variant = LIBRARY.variant("costs-mistral-7b", model, tokens)
+    variant = LIBRARY.variant("costs-llama-7b", model, tokens)
     s, right = variant.sizes, dict(variant.key)
     of_keys = 2 * kept_in_all_layers * s["d_h"]
     assert right["cache_16_bit.count"] == 2 * s["G"] * of_keys
@@ -277,7 +277,7 @@ def test_random_numbers_of_the_sheet_are_rarely_diagnosed(sheet: Variant) -> Non
 def test_two_misconceptions_are_both_named(sheet: Variant) -> None:
     true, kept = right_sheet(sheet), 0
     made = [(key, {box: n for box, n in boxes.items() if n != true[box]}) for key, boxes in told_apart(sheet)]
-    pairs = [(a, b) for at, a in enumerate(made) for b in made[at + 1 :] if not a[1].keys() & b[1].keys()]
+    pairs = [(a, b) for a, b in combinations(made, 2) if a[0] != b[0] and not a[1].keys() & b[1].keys()]
     for (one, first), (other, second) in pairs:
         found = diagnosed(sheet, {**true, **first, **second})
         kept += found is not None and {found.key, *found.also} == {one, other}
@@ -348,8 +348,8 @@ def test_what_a_model_lacks_is_not_called_hidden(library: Library) -> None:
 
 
 @ON_EACH_SHEET
-def test_each_sheet_tells_at_least_four_misconceptions_apart(sheet: Variant) -> None:
-    assert sheet.worksheet.bug or len({key for key, _ in told_apart(sheet)}) >= 4
+def test_each_sheet_tells_at_least_two_misconceptions_apart(sheet: Variant) -> None:
+    assert sheet.worksheet.bug or len({key for key, _ in told_apart(sheet)}) >= 2
 
 
 def test_a_right_answer_is_not_explained_away(library: Library) -> None:
@@ -377,9 +377,9 @@ def test_swapped_rows_and_columns_are_named_as_the_other_convention(library: Lib
         ({"input": (4096, 100)}, None),
         ({"values": (128, 100), "input": (100, 4096)}, None),
         ({"input": (4096, 100), "scores": (100, 100), "weights": (100, 100)}, None),  # squares have no orientation
-        ({"input": (4096, 100), "queries": (100, 128), "keys": (100, 128)}, "one-matrix-transposed"),
+        ({"input": (4096, 100), "queries": (100, 128), "keys": (100, 128)}, "mixed-orientations"),
         ({"input": (4096, 100), "queries": (128, 100)}, "columns-are-tokens"),
-        ({"values": (128, 100), "queries": (128, 100), "input": (100, 4096)}, "projections-transposed"),
+        ({"values": (128, 100), "queries": (128, 100), "input": (100, 4096)}, "mixed-orientations"),
         ({"keys": (128, 100)}, "keys-already-transposed"),  # compares with no other matrix
     ],
 )

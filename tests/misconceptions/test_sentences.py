@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterator
 
 import pytest
 
 from app.misconceptions.predictions import expectations
-from app.models.read_config import build_architecture
 from app.sheets.variant import Variant
 from app.sheets.wording import MisconceptionText
-from app.topics.problem import problem_for
 from app.topics.registry import TOPICS
 from tests.helpers.shipped import FIRST_OF_TOPIC, LIBRARY, MODELS
 
@@ -71,12 +68,3 @@ def test_a_claim_is_made_only_where_it_is_true(claim: str) -> None:
         if re.search(pattern, sentence)
     }
     assert not false
-
-
-@pytest.mark.parametrize(("latent", "heads", "is_true"), [(512, 16, True), (64, 16, False), (512, 2, False)])
-def test_latents_are_called_long_only_where_they_are(latent: int, heads: int, is_true: bool) -> None:
-    config = json.loads(LIBRARY.model("deepseek-v2-lite").config)
-    config |= {"kv_lora_rank": latent, "num_attention_heads": heads, "num_key_value_heads": heads}
-    problem = problem_for("model-costs", build_architecture(config, "a model"), ("decode_flops",), 2000)
-    said = "keys-in-a-latent-cache" in {expected.misconception for expected in expectations(problem)}
-    assert said == is_true

@@ -88,7 +88,7 @@ def test_guesses_are_rarely_diagnosed(worksheet: str) -> None:
 
 @pytest.mark.slow
 def test_enough_was_tried_for_the_shares_to_mean_something() -> None:
-    assert min(total().tried(share) for share in SHARES) > 4000
+    assert min(total().tried(share) for share in SHARES) > 2000
     assert {key for key in WORKSHEETS if not figures(key).tried(BOTH)} == ABOUT_A_BUG
 
 
@@ -112,5 +112,5 @@ def test_one_matrix_with_its_sides_swapped_is_not_the_other_convention(worksheet
 
 
 def test_one_side_of_the_keys_is_no_proof_that_they_are_transposed() -> None:
-    sheet = SimulatedSheet(LIBRARY.variant("cross-t5-small"))
+    sheet = SimulatedSheet(LIBRARY.variant("cross-bart-base", "t5-small"))
     assert sheet.diagnose({**sheet.right, "keys.rows": 512}) is None

@@ -49,15 +49,22 @@ def test_no_brace_and_no_key_is_left_in_a_formula(library: Library) -> None:
     [
         ("walk-llama-3.2-1b", "gate", "R' · W_gate"),
         ("walk-llama-3.2-1b", "hidden", "activation(G) ⊙ U"),
-        ("walk-gpt2", "logits", "Y' · W_out"),
-        ("letters-llama-7b", "queries", "E · W'_Q"),
-        ("letters-llama-7b", "weights", "softmax(S/√d_h + mask), row by row"),
+        ("walk-llama-3.2-1b", "logits", "Y' · W_out"),
+        ("llama-7b~symbols", "queries", "X · W_Q"),
+        ("llama-7b~symbols", "weights", "softmax(S/√d_head + mask), row by row"),
         ("cross-bart-base", "keys", "E · W_K"),
         ("costs-llama-7b", "scores_flops", "2 · N · N · d_head, for each of H heads"),
     ],
 )
 def test_a_formula_is_in_the_letters_of_the_sheet(library: Library, worksheet: str, key: str, formula: str) -> None:
     assert write_formula(library.variant(worksheet), key) == formula
+
+
+def test_a_formula_is_in_the_notation_of_the_worksheet(library: Library) -> None:
+    variant = library.variant("llama-7b")
+    lecture = replace(variant, worksheet=replace(variant.worksheet, notation="lecture"))
+    assert write_formula(lecture, "queries") == "E · W'_Q"
+    assert write_formula(lecture, "weights") == "softmax(S/√d_h + mask), row by row"
 
 
 @pytest.mark.parametrize(
@@ -71,7 +78,7 @@ def test_a_formula_is_in_the_letters_of_the_sheet(library: Library, worksheet: s
     ],
 )
 def test_the_softmax_is_that_of_the_model(library: Library, model: str, changes: dict[str, Any], formula: str) -> None:
-    variant = library.variant("head-of-a-model", model)
+    variant = library.variant("llama-7b", model)
     architecture = replace(variant.model.architecture, **changes)
     assert (
         write_formula(replace(variant, model=replace(variant.model, architecture=architecture)), "weights") == formula
@@ -79,13 +86,13 @@ def test_the_softmax_is_that_of_the_model(library: Library, model: str, changes:
 
 
 def test_t5_does_not_scale_its_scores_and_adds_a_position_bias_in_self_attention_only(library: Library) -> None:
-    own = write_formula(library.variant("bidirectional-t5-small"), "weights")
-    cross = write_formula(library.variant("cross-t5-small"), "weights")
+    own = write_formula(library.variant("bidirectional-bert-base", "t5-small"), "weights")
+    cross = write_formula(library.variant("cross-bart-base", "t5-small"), "weights")
     assert (own, cross) == ("softmax(S + position bias), row by row", "softmax(S), row by row")
 
 
 def test_a_given_matrix_has_no_formula_and_symbols_are_told_from_words(library: Library) -> None:
-    variant = library.variant("letters-llama-7b")
+    variant = library.variant("llama-7b~symbols")
     assert formula_pieces(variant, "input") == ()
     symbols = [piece.text for piece in formula_pieces(variant, "weights") if piece.is_symbol]
-    assert symbols == ["S", "d_h"]
+    assert symbols == ["S", "d_head"]

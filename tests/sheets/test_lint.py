@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ from app.sheets.library import Library
 from app.sheets.lint import Finding, findings, findings_on
 from app.sheets.worksheet_files import load_library
 from tests.helpers.own_sheets import own_sheet
-from tests.helpers.shipped import LIBRARY, UNLIKE_MODELS
+from tests.helpers.shipped import LIBRARY
 
 
 def lint_findings(folder: Path, text: str) -> list[Finding]:
@@ -114,23 +113,6 @@ def test_a_good_file_ends_well(capsys: pytest.CaptureFixture[str]) -> None:
     for name in ("llama-7b.toml", "exit-tickets/classic.toml"):
         cli.main(["check-worksheets", str(PROJECT / "worksheets" / name)])
     assert capsys.readouterr().out == "Checked 1 worksheet; to fix: 0.\nclassic.toml: nothing to fix.\n"
-
-
-@pytest.mark.slow
-def test_every_sentence_of_the_sheets_can_be_printed(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    unlike = replace(LIBRARY, models={key: LIBRARY.models[key] for key in UNLIKE_MODELS})
-    monkeypatch.setattr("app.cli.worksheets.open_library", lambda: unlike)
-    cli.main(["check-worksheets", "--sentences", "--json"])
-    printed = json.loads(capsys.readouterr().out)
-    assert {"titles", "single-head: description", "costs: rows", "decode-step: nudges", "captions"} <= set(printed)
-    assert (
-        "LLaMA 7B has an embedding dimension of 4096: each token is a vector of 4096 numbers."
-        in (printed["single-head: description"])
-    )
-    said = [sentence.replace("indexing with None", "") for sentences in printed.values() for sentence in sentences]
-    assert not [sentence for sentence in said if "{" in sentence or "None" in sentence]
 
 
 def test_what_an_authors_misconception_cannot_show_is_reported(tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -26,7 +28,8 @@ def kinds(variant: Variant, box: str, *texts: str) -> list[str]:
 
 
 def test_the_notations_letters_win_over_a_models_own(library: Library) -> None:
-    variant = library.variant("letters-llama-7b", "bert-base")
+    variant = library.variant("llama-7b~symbols", "bert-base")
+    variant = replace(variant, worksheet=replace(variant.worksheet, notation="lecture"))
     assert mark_of(variant, "input.rows", "T").kind == "right"
     right = {str(blank): variant.notation.write(variant.expression(blank)) for blank in variant.blanks}
     assert grade(variant, right).complete
@@ -35,10 +38,10 @@ def test_the_notations_letters_win_over_a_models_own(library: Library) -> None:
 @pytest.mark.parametrize("letter", ["L", "W", "P", "V", "C", "B", "M"])
 def test_a_letter_that_is_not_on_the_sheet_cannot_be_read(library: Library, letter: str) -> None:
     for model in ("llama-7b", "bert-base", "gpt2"):
-        mark = mark_of(library.variant("letters-llama-7b", model), "input.rows", letter)
+        mark = mark_of(library.variant("llama-7b~symbols", model), "input.rows", letter)
         assert (mark.kind, mark.message) == (
             "unreadable",
-            f"“{letter}” is not a symbol of this sheet: use T, d, h, d_h.",
+            f"“{letter}” is not a symbol of this sheet: use N, d_model, H, d_head.",
         )
 
 
@@ -128,21 +131,21 @@ def test_a_byte_count_may_be_rounded_to_what_is_written(library: Library, text: 
 
 
 def test_a_prefix_that_is_also_a_symbol_is_not_guessed(library: Library) -> None:
-    costs = library.variant("costs-mistral-7b")
+    costs = library.variant("costs-llama-7b", "mistral-7b")
     assert mark_of(costs, "cache_16_bit.count", "4G").kind == "unreadable"
     assert mark_of(costs, "cache_16_bit.count", "4*G").kind == "wrong"
     assert mark_of(library.variant("llama-7b"), "input.columns", "4Ki").kind == "right"
 
 
 def test_the_longest_input_is_read(library: Library) -> None:
-    for worksheet in ("costs-llama-7b", "costs-mistral-7b"):
-        variant = library.variant(worksheet, None, MAX_TOKENS)
+    for model in ("llama-7b", "mistral-7b"):
+        variant = library.variant("costs-llama-7b", model, MAX_TOKENS)
         assert grade(variant, {box: str(number) for box, number in variant.key.items()}).complete
 
 
 @pytest.mark.parametrize("tokens", [100, 128])
 def test_letters_are_read_by_meaning_whatever_the_number_of_tokens(library: Library, tokens: int) -> None:
-    variant = library.variant("letters-llama-7b", None, tokens)
+    variant = library.variant("llama-7b~symbols", None, tokens)
     assert kinds(variant, "values.columns", "T", "d_h") == ["wrong", "right"]
 
 
@@ -151,12 +154,13 @@ def test_letters_are_read_by_meaning_whatever_the_number_of_tokens(library: Libr
     [
         ("same-shapes-gpt2", "softmax_dim.count", (2, 3, 4)),
         ("same-shapes-gpt2", "softmax_dim_batched.count", (2, 3, 4, 5)),
-        ("stored-qwen3-0.6b", "q_dim.count", (2, 3)),
+        ("stored-of-a-model qwen3-0.6b", "q_dim.count", (2, 3)),
         ("stored-of-a-model", "o_dim.count", (2, 3)),
     ],
 )
 def test_a_dimension_is_read_as_torch_reads_it(library: Library, sheet: str, box: str, sizes: tuple[int, ...]) -> None:
-    variant, tensor = library.variant(sheet), torch.zeros(sizes)
+    key, _space, model = sheet.partition(" ")
+    variant, tensor = library.variant(key, model or None), torch.zeros(sizes)
     right = tensor.sum(dim=variant.key[box]).shape
     for dim in range(-len(sizes), len(sizes)):
         expected = "right" if tensor.sum(dim=dim).shape == right else "wrong"
@@ -177,7 +181,7 @@ def test_a_special_digit_is_unreadable_in_every_kind_of_box(library: Library, sh
 def test_a_box_is_called_what_its_number_is(library: Library) -> None:
     for sheet, row, name in (
         ("same-shapes-gpt2", "softmax_dim", "dim"), ("same-shapes-gpt2", "viewed_head", "head"),
-        ("stored-qwen3-0.6b", "k_start", "start"), ("costs-llama-7b", "keys_flops", "count"),
+        ("stored-of-a-model", "k_start", "start"), ("costs-llama-7b", "keys_flops", "count"),
     ):  # fmt: skip
         variant = library.variant(sheet)
         assert variant.axis(variant.blanks_by_name[f"{row}.count"]) == name
@@ -202,7 +206,7 @@ def test_a_symbol_in_brackets_after_its_size_is_a_note(library: Library, text: s
 
 @pytest.mark.parametrize(
     ("worksheet", "box", "text"),
-    [("llama-7b", "queries.columns", "128\u200e"), ("letters-llama-7b", "queries.columns", "\u2066d_h\u2069")],
+    [("llama-7b", "queries.columns", "128\u200e"), ("llama-7b~symbols", "queries.columns", "\u2066d_h\u2069")],
 )
 def test_what_cannot_be_seen_is_not_read(library: Library, worksheet: str, box: str, text: str) -> None:
     assert kinds(library.variant(worksheet), box, text, "\u200b") == ["right", "empty"]

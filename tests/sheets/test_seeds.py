@@ -77,13 +77,14 @@ def test_a_seed_draws_the_only_length_that_a_model_can_take(positions: int, shee
 
 
 def test_seeds_draw_every_model_that_the_worksheet_lists() -> None:
-    listed = LIBRARY.worksheets["head-of-a-model"].models
-    assert {LIBRARY.seeded("head-of-a-model", seed).model.key for seed in range(60)} == set(listed)
-    assert {LIBRARY.seeded("head-of-a-model", seed, "bert-base").model.key for seed in range(9)} == {"bert-base"}
+    listed = LIBRARY.worksheets["softmax-of-a-model"].models
+    assert {LIBRARY.seeded("softmax-of-a-model", seed).model.key for seed in range(60)} == set(listed)
+    assert {LIBRARY.seeded("softmax-of-a-model", seed, "bert-base").model.key for seed in range(9)} == {"bert-base"}
 
 
 def test_where_tokens_show_nowhere_a_seed_leaves_them_alone() -> None:
-    assert {LIBRARY.seeded("matrices-gpt2", seed).code for seed in range(9)} == {LIBRARY.variant("matrices-gpt2").code}
+    drawn = {LIBRARY.seeded("matrices-llama-7b", seed, "gpt2").code for seed in range(9)}
+    assert drawn == {LIBRARY.variant("matrices-llama-7b", "gpt2").code}
 
 
 @pytest.mark.parametrize("seed", [-1, MAX_SHEET_SEED + 1])

@@ -68,10 +68,15 @@ def llama_sheet(library: Library, topic: str, tokens: int = 40, **changed: objec
     return sheet(library, build_architecture({**LLAMA, **changed}, "The model"), topic, tokens)
 
 
-@pytest.fixture(scope="module", params=["every family", pytest.param("every setting", marks=pytest.mark.slow)])
-def every_sheet(request: pytest.FixtureRequest, library: Library) -> tuple[Variant, ...]:
+@pytest.fixture(scope="module", params=["few", pytest.param("all", marks=pytest.mark.slow)])
+def tries_all(request: pytest.FixtureRequest) -> bool:
+    return bool(request.param == "all")
+
+
+@pytest.fixture(scope="module")
+def every_sheet(tries_all: bool, library: Library) -> tuple[Variant, ...]:
     """Every topic with every family that has it, with the first values of all its settings and the last, or each."""
-    return tuple(made_sheets(library, every_setting=request.param == "every setting"))
+    return tuple(made_sheets(library, every_setting=tries_all))
 
 
 def made_sheets(library: Library, *, every_setting: bool) -> Iterator[Variant]:
@@ -222,10 +227,10 @@ def test_the_assumptions_fit_the_mask(library: Library) -> None:
     assert not any("masked entries" in sentence for sentence in both_ways.text.assumptions)
 
 
-@pytest.fixture(scope="module", params=["one of each topic", pytest.param("all", marks=pytest.mark.slow)])
-def shipped_sheets(request: pytest.FixtureRequest) -> tuple[Variant, ...]:
+@pytest.fixture(scope="module")
+def shipped_sheets(tries_all: bool) -> tuple[Variant, ...]:
     """Worksheets of the library with every model that they can have: one of each topic, or all."""
-    worksheets = LIBRARY.worksheets if request.param == "all" else [each.key for each in FIRST_OF_TOPIC.values()]
+    worksheets = LIBRARY.worksheets if tries_all else [each.key for each in FIRST_OF_TOPIC.values()]
     sheets = ((worksheet, model) for worksheet in worksheets for model in LIBRARY.models)
     return tuple(LIBRARY.variant(*each) for each in sheets if not LIBRARY.refusal(*each))
 
@@ -348,7 +353,7 @@ def test_the_simplified_sheet_owns_up_in_its_footnote(library: Library) -> None:
     assert "multi-head" in text.description
     assert text.footnote is not None
     assert {14, 2} <= numbers(text.footnote)
-    assert library.variant("qwen2.5-0.5b-grouped").text.footnote is None
+    assert library.variant("layer-mistral-7b", "qwen2.5-0.5b").text.footnote is None
 
 
 def test_what_a_sheet_says_against_the_truth_has_the_asterisk_of_its_footnote(
@@ -372,8 +377,8 @@ def test_what_a_sheet_says_against_the_truth_has_the_asterisk_of_its_footnote(
 
 
 def test_the_symbols_to_answer_in_are_listed(library: Library) -> None:
-    assert "T = number of tokens, d = embedding dimension, h = number of heads, d_h = head dimension" in (
-        library.variant("letters-llama-7b").text.task.replace("\u00a0", " ")
+    assert "N = number of tokens, d_model = embedding dimension, H = number of heads, d_head = head dimension" in (
+        library.variant("llama-7b~symbols").text.task.replace("\u00a0", " ")
     )
     architecture = library.model("mistral-7b").architecture
     variant = sheet(library, architecture, "attention-layer", 40, answers="letters")
@@ -422,7 +427,7 @@ def test_blocks_are_to_be_compared_only_where_rows_ask_for_both() -> None:
                     "gated_width",
                 } <= asked
                 assert ("compare" in variant.text.task) == both, (worksheet.key, model)
-    one_row = LIBRARY.variant("width-gpt2", "smollm2-135m")
+    one_row = LIBRARY.variant("width-llama-7b", "smollm2-135m")
     assert [row.key for row in one_row.rows] == ["width"]
 
 

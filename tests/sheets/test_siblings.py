@@ -25,7 +25,7 @@ def check_tells_nothing(variant: Variant, other: Variant) -> None:
 
 
 # No other model of the library has their rows, and no other length changes their answers.
-WITHOUT_SIBLING = {"count-bert-base", "loss-vit-base"}
+WITHOUT_SIBLING = {"loss-vit-base"}
 
 
 @pytest.mark.parametrize(

@@ -198,6 +198,7 @@ def unused_or_missing(wording: Wording) -> Iterator[str]:
     yield from (f"glossary.{key}" for key in wording.glossary.keys() ^ GLOSSARY_DRAWINGS.keys())
 
 
+@pytest.mark.slow
 def test_every_sentence_is_asked_for_and_every_one_that_is_asked_for_is_there(library: Library) -> None:
     assert [*unused_or_missing(library.wording)] == []
 
@@ -272,12 +273,14 @@ UNUSED = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_sentence_that_nothing_asks_for_is_found(folder: Path) -> None:
     for file, before, after, _place in UNUSED:
         change(folder / "en" / file, before, after)
     assert {*unused_or_missing(read_wording(folder, "en"))} == {place for *_, place in UNUSED}
 
 
+@pytest.mark.slow
 def test_a_sentence_that_is_missing_is_found(folder: Path) -> None:
     gone = set[str]()
     sheets = folder / "en" / "sheets.toml"

@@ -18,7 +18,7 @@ from app.sheets.worksheet import WorksheetError
 from app.topics.requirements import TopicError
 
 CLASSIC_ROWS = ["input", "queries", "keys", "values", "scores", "weights", "output"]
-SHEETS = ("llama-7b", "qwen2.5-0.5b", "qwen2.5-0.5b-grouped")
+SHEETS = ("llama-7b", "qwen2.5-0.5b")
 MODELS = ("llama-7b", "llama-3.2-1b", "qwen2.5-0.5b", "qwen3-0.6b", "mistral-7b", "gpt2")
 
 
@@ -41,7 +41,7 @@ def shape(variant: Variant, key: str) -> tuple[int, int]:
 def test_the_promised_models_and_worksheets_are_there(library: Library) -> None:
     assert set(library.models) >= set(MODELS)
     tokens = {key: library.worksheets[key].tokens for key in SHEETS}
-    assert tokens == {"llama-7b": 100, "qwen2.5-0.5b": 50, "qwen2.5-0.5b-grouped": 50}
+    assert tokens == {"llama-7b": 100, "qwen2.5-0.5b": 50}
 
 
 @pytest.mark.parametrize("key", SHEETS)
@@ -93,14 +93,6 @@ def test_what_is_not_there_is_listed(library: Library) -> None:
         library.worksheet("x" * 10_000)
     assert "x" * 60 in str(refused.value)
     assert "x" * 61 not in str(refused.value)
-
-
-def test_the_library_of_some_topics_is_made_once(library: Library) -> None:
-    chosen = library.of_topics(("costs", "single-head"))
-    assert list(chosen.worksheets) == [
-        key for key, sheet in library.worksheets.items() if sheet.topic in ("costs", "single-head")
-    ]
-    assert library.of_topics(("costs", "single-head")) is chosen
 
 
 def test_numbers_are_grouped_from_ten_thousand_on() -> None:

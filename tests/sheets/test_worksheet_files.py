@@ -15,7 +15,12 @@ from app.sheets.worksheet_files import load_library
 
 
 def copied(tmp_path: Path) -> Path:
-    return Path(shutil.copytree(PROJECT / "worksheets", tmp_path / "worksheets"))
+    """The shipped models and wording, with one worksheet."""
+    folder = tmp_path / "worksheets"
+    for part in ("models", "wording", "exit-tickets"):
+        shutil.copytree(PROJECT / "worksheets" / part, folder / part)
+    shutil.copy(PROJECT / "worksheets" / "llama-7b.toml", folder)
+    return folder
 
 
 def test_the_eighth_row_can_be_asked_too(tmp_path: Path) -> None:

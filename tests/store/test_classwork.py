@@ -78,10 +78,10 @@ def test_a_removed_student_takes_their_work_along(store: Store) -> None:
     activity, kim = opened(store)
     here = key(kim, activity)
     record(store, here, {})
-    store.exit_tickets.hand_in(activity.id, kim.id, "form", {"muddiest": "x"}, anonymous=False)
+    store.exit_tickets.hand_in(activity.id, kim.id, {"muddiest": "x"}, anonymous=False)
     store.roster.remove_student(kim)
     assert store.classwork.work(here) == WorkDone()
-    assert store.exit_tickets.answers(activity.id) == ()
+    assert store.exit_tickets.answers(activity) == ()
     assert store.classwork.attendance(activity.id) == ()
     with store.engine.connect() as connection:
         assert connection.scalar(sa.select(sa.func.count()).select_from(teachers)) == 1

@@ -10,6 +10,7 @@ from sqlalchemy.exc import IntegrityError
 
 from app.store import Plan, Policies, Store
 from app.store.sample_data import SimulatedAttempt, SimulatedStudent
+from tests.helpers.closed_activity import close_activity
 from tests.helpers.stored_class import CONTENT, HALF, LLAMA, course
 
 
@@ -17,6 +18,7 @@ from tests.helpers.stored_class import CONTENT, HALF, LLAMA, course
 def test_work_is_stored_with_the_times_it_was_made_at(store: Store, *, anonymous: bool) -> None:
     where = course(store)
     activity = store.activities.add(where, Plan("Week 3", policies=Policies(ticket_anonymous=anonymous)), CONTENT)
+    store.activities.set_state(activity, "open")
     arrived = datetime(2026, 1, 15, 23, 30, tzinfo=UTC)
     attempts = [
         SimulatedAttempt(1, LLAMA, {"queries.rows": text}, HALF, arrived + timedelta(minutes=minutes), handed_in)
@@ -34,7 +36,7 @@ def test_work_is_stored_with_the_times_it_was_made_at(store: Store, *, anonymous
     ]
     drafts = {draft.student_id: draft.answers for draft in store.classwork.drafts_of_activity(activity.id)}
     assert drafts == {ids["Kim"]: {"queries.rows": "2"}, ids["Lou"]: {"queries.rows": "3"}}
-    [answer] = store.exit_tickets.answers(activity.id)
+    [answer] = store.exit_tickets.answers(close_activity(store, activity))
     assert (answer.text, answer.day) == ("Why?", date(2026, 1, 16))
     assert answer.student_id == (None if anonymous else ids["Kim"])
 

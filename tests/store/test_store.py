@@ -180,7 +180,7 @@ def test_processes_that_open_one_new_database_at_once_all_work(bare_database_url
         )
         for _ in range(3)
     ]
-    assert [process.communicate(timeout=60)[1] for process in started] == ["", "", ""]
+    assert [process.communicate(timeout=300)[1] for process in started] == ["", "", ""]
     assert [process.returncode for process in started] == [0, 0, 0]
 
 

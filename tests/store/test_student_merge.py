@@ -183,7 +183,7 @@ def test_what_both_have_becomes_one(store: Store, course: Course) -> None:
     [listed] = store.roster.students(course)
     typed, visitor, code = enrol_student(store, course, "Zoe O'Brien")
     store.classwork.arrive(activity.id, typed.id)
-    store.exit_tickets.hand_in(activity.id, typed.id, "a", {"muddiest": "V"}, anonymous=False)
+    store.exit_tickets.hand_in(activity.id, typed.id, {"muddiest": "V"}, anonymous=False)
     store.roster.keep_practice_record(typed, '[7,1,"",0,[]]')
     now = datetime.now(UTC)
     with store.engine.begin() as connection:

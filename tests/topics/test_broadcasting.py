@@ -90,7 +90,7 @@ def test_sides_that_meet_are_compared_unless_one_is_1() -> None:
 
 
 def test_in_symbols_1_still_meets_every_length() -> None:
-    sheet = LIBRARY.variant("letters-broadcasting-mistral-7b")
+    sheet = LIBRARY.variant("broadcasting-gpt2~symbols")
     figures = draw_figures(sheet, sheet.problem.answers)
     assert figures
     assert not [mismatch for figure in figures for mismatch in figure.mismatches]

@@ -23,7 +23,11 @@ from tests.helpers.every_family import TOKENS, possible
 from tests.helpers.shipped import LIBRARY, MODELS
 
 GPT2 = LIBRARY.variant("index-gpt2")
-SHEETS = [LIBRARY.variant(key) for key in ("index-gpt2", "index-llama-3.2-1b", "letters-index-mistral-7b")]
+SHEETS = [
+    GPT2,
+    LIBRARY.variant("index-gpt2", "llama-3.2-1b"),
+    LIBRARY.variant("index-gpt2~symbols", "mistral-7b"),
+]
 B, H, G, T, E, D = 2, 6, 3, 5, 4, 7
 Operands = tuple[torch.Tensor, ...]
 

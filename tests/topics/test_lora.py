@@ -41,7 +41,7 @@ def test_llama_7b_trains_as_many_parameters_as_peft_prints() -> None:
 
 
 def test_an_update_of_another_shape_is_no_residual_connection() -> None:
-    variant = own_sheet(LIBRARY, "lora-qwen3-0.6b", rows=("frozen_queries", "query_update"))
+    variant = own_sheet(LIBRARY, "lora-llama-7b", model="qwen3-0.6b", rows=("frozen_queries", "query_update"))
     mismatch = grade(variant, {"frozen_queries.columns": "2048", "query_update.columns": "8"}).first_mismatch
     assert mismatch is not None
     assert "“Update of the queries” (8 columns) cannot be added" in mismatch.message
@@ -49,7 +49,7 @@ def test_an_update_of_another_shape_is_no_residual_connection() -> None:
 
 
 def test_the_trained_parameters_follow_from_the_matrices_as_typed() -> None:
-    variant = LIBRARY.variant("lora-qwen3-0.6b")
+    variant = LIBRARY.variant("lora-llama-7b", "qwen3-0.6b")
     wrong = {"lora_A.count": "16384", "lora_B.count": "32768", "trained.count": "49152"}
     marks = grade(variant, {**{str(b): str(variant.answer(b)) for b in variant.blanks}, **wrong}).marks
     assert str(marks[Blank("trained", "count")].kind) == "follows"

@@ -33,7 +33,7 @@ def corrected_definition(
     models.
     """
     frozen, frozen_library = worksheet_of(item), library_of(library, store, content)
-    current = library.worksheets.get(item.key)
+    current = library.find_worksheet(item.key)
     rows = tuple(row for row in frozen.rows if current and row in current.rows)
     if current is None or current.topic != frozen.topic or not rows:
         return frozen_definition(content, item)

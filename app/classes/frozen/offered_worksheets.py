@@ -59,14 +59,15 @@ def offer_of(
     ticket_corrected = any(tickets.get(key, each) != each for key, each in stored_tickets.items())
     is_draft = activity.state == "draft"
     taken = {sheet.key for sheet in corrected if is_draft or sheet.key in corrections}
+    current = {key: library.worksheet(key) for key in taken}
     newer = {  # models that a corrected worksheet may have, as it was frozen and as it is now
         key
         for item in activity.content.items
         if item.key in taken
-        for key in (*models_of(item), library.worksheets[item.key].model, *library.worksheets[item.key].models)
+        for key in (*models_of(item), current[item.key].model, *current[item.key].models)
     }
     merged = Library(
-        {**library.worksheets, **sheets, **{key: library.worksheets[key] for key in taken}},
+        {**library.worksheets, **sheets, **current},
         {
             **library.models,
             **frozen.models,
@@ -91,12 +92,11 @@ def content_to_open(library: Library, tickets: Mapping[str, Ticket], store: Stor
 
 
 def _is_corrected(library: Library, frozen_library: Library, item: FrozenWorksheet) -> bool:
-    if item.key not in library.worksheets:
+    current = library.find_worksheet(item.key)
+    if current is None:
         return False
     models = [key for key in models_of(item) if key in library.models]
-    return library.worksheets[item.key] != worksheet_of(item) or any(
-        library.models[key] != frozen_library.models.get(key) for key in models
-    )
+    return current != worksheet_of(item) or any(library.models[key] != frozen_library.models.get(key) for key in models)
 
 
 def _as_stored(item: FrozenWorksheet, content: Content, before: Content) -> FrozenWorksheet:

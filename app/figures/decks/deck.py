@@ -15,9 +15,9 @@ one behind the other for each text.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from app.figures.figure import Box, Edge, EdgeShown, EdgeSide, fast_replace, side_ends, spread
+from app.figures.figure import Box, Edge, EdgeShown, EdgeSide, side_ends, spread
 from app.figures.geometry import Point, Rect
 from app.figures.pen import Pen
 from app.figures.scale import UNKNOWN_DECK_PX
@@ -75,7 +75,7 @@ class Deck:
 
     def moved(self, x: float, y: float) -> Deck:
         """The same deck further right by `x` and down by `y`."""
-        return fast_replace(self, box=self.box.moved(x, y), edges=tuple(edge.moved(x, y) for edge in self.edges))
+        return replace(self, box=self.box.moved(x, y), edges=tuple(edge.moved(x, y) for edge in self.edges))
 
     def ends(self, blank: Blank, side: EdgeSide) -> tuple[Point, Point]:
         """Both ends of one of its sides, drawn at `side` of the front card; "lower" and "upper" are corners."""
@@ -101,7 +101,7 @@ def deck_of(pen: Pen, tensor: str, products: str, *, transposed: bool) -> Deck:
     stacks = min(texts, MOST_TEXTS) if texts else 2
     step, pitch = depth / max(count - 1, 1), depth + TEXTS_PX
     places = [pitch * text + step * card for text in range(stacks) for card in range(count)]
-    box = fast_replace(
+    box = replace(
         pen.empty_box(tensor, Rect(0.0, -height, width, height), transposed=transposed, products=products),
         cards=tuple(Point(place * SLANT.x, place * SLANT.y) for place in places[1:]),
         odd_cards=tuple(_odd_cards(pen, sides, count, stacks)),
@@ -138,4 +138,4 @@ def with_edges(
     if letter and not takes_letter:
         ends = deck.ends(deck.sides.columns, "top")
         edges.append(Edge(None, "top", *ends, "", "unknown", letter=letter, shown="letter", products=box.products))
-    return fast_replace(deck, edges=spread(edges, box.card_rects))
+    return replace(deck, edges=spread(edges, box.card_rects))

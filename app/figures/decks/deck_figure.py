@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from app.figures.decks.deck import Deck, deck_of, with_edges
 from app.figures.decks.deck_brackets import deck_brackets
-from app.figures.figure import Arc, EdgeShown, EdgeSide, Flow, Sign, Sketch, fast_replace, view_of
+from app.figures.figure import Arc, EdgeShown, EdgeSide, Flow, Sign, Sketch, view_of
 from app.figures.geometry import Point, Rect
 from app.figures.mismatch_brackets import with_free_labels
 from app.figures.pen import Pen
@@ -68,7 +68,7 @@ class _DeckFigure:
         )
         sketch = with_free_labels(sketch)
         states = sketch.states(self.pen.working, self.pen.shapes.is_complete)
-        return fast_replace(sketch, flow=Flow((), dict(self._frames(sketch)), {}, states))
+        return replace(sketch, flow=Flow((), dict(self._frames(sketch)), {}, states))
 
     def _deck(self, tensor: str, *, transposed: bool = False) -> Deck:
         results = [key for key in self.plan.results if tensor in (key, *self._operands(key))]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.misconceptions.misconception import Misconception, Prediction
+from app.misconceptions.misconception import Misconception
 from app.misconceptions.row_parts import HEADS, each, in_dimensions, on
 from app.models.architecture import Architecture
 
@@ -26,19 +26,6 @@ GROUP = (
         on("head-parameters", {"W_O.rows": "H*d_v", "W_O.count": "H*d_v*d"}),
         lambda architecture: architecture.H > 1,
     ),
-    # The output of a head taken for the model's prediction, of the next token or of one for each token.
-    Misconception(
-        "head-output-as-logits",
-        104,
-        on(HEADS, {"output.rows": "1", "output.columns": "V"}, {"output.columns": "V"}),
-        lambda architecture: architecture.causal,
-    ),
-    # Torch.cat in place of +.
-    Misconception(
-        "residual-concatenated",
-        105,
-        on("whole-model", each("2*d", "residual.columns", "layer_output.columns"), {"residual.columns": "2*d"}),
-    ),
     # The last vectors are taken for the prediction itself.
     Misconception(
         "logits-as-wide-as-model",
@@ -57,21 +44,6 @@ GROUP = (
             each("N", "targets.columns") | each("B*N", "flat_targets.dim0"),
         ),
         lambda architecture: not architecture.encoder_decoder and reads_no_image(architecture),
-    ),
-    # A decoder's input is taken to be longer by its start token, or its logits to be shifted like those of GPT.
-    Misconception(
-        "decoder-input-of-another-length",
-        162,
-        on(
-            "text-to-loss",
-            each("N + 1", "tokens.columns", "embedded.dim1", "final.dim1", "logits.dim1")
-            | each("B*N + B", "flat_logits.rows"),
-            each("N + 1", "tokens.columns"),
-            each("N - 1", "tokens.columns", "embedded.dim1", "final.dim1", "logits.dim1")
-            | each("B*N - B", "flat_logits.rows", "flat_targets.dim0"),
-            each("B*N - B", "flat_logits.rows", "flat_targets.dim0"),
-        ),
-        lambda architecture: architecture.encoder_decoder,
     ),
     # As in generation, where only the last position is needed.
     Misconception(
@@ -101,18 +73,5 @@ GROUP = (
         165,
         on("text-to-loss", {"targets.columns": "V", "flat_targets.dim0": "V*right"}, {"flat_targets.dim0": "V*right"}),
         reads_no_image,
-    ),
-    # The classifier is taken to read every token, as an LM head does.
-    Misconception(
-        "class-for-each-token",
-        190,
-        on("text-to-loss", each("B*N", "class_vectors.rows", "logits.rows"), {"logits.rows": "B*N"}),
-        lambda architecture: architecture.input == "image",
-    ),
-    # W_O is written like the other three, from d to d_v.
-    Misconception(
-        "output-like-the-others",
-        87,
-        on("head-parameters", Prediction(transposed=("W_O",)), Prediction(transposed=("W_O", "layer_W_O"))),
     ),
 )

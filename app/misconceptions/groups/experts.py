@@ -5,7 +5,6 @@ from __future__ import annotations
 from app.misconceptions.misconception import Misconception, Prediction
 from app.misconceptions.row_parts import each, on
 from app.models.architecture import Architecture
-from app.topics.experts import shared_expert_parameters
 
 _EXPERT_ROWS = [f"{row}.rows" for row in ("expert_input", "expert_hidden", "expert_output")]
 _CHOOSING_SHAPES = ("chosen.columns", *_EXPERT_ROWS)
@@ -67,10 +66,6 @@ GROUP = (
         | on("parameter-count", Prediction(substitutions={"k": "1"})),
         lambda architecture: architecture.all_sizes.get("k", 1) > 1,
     ),
-    # The router taken for the first projection of the block.
-    Misconception(
-        "router-as-wide-as-expert", 77, on("experts", each("d_exp", "W_router.columns", "router_logits.columns"))
-    ),
     # "This question goes to the expert for history": one choice for a whole text.
     Misconception(
         "one-choice-for-all-tokens",
@@ -80,27 +75,5 @@ GROUP = (
             each("1", "router_logits.rows", "chosen.rows") | each("N", *_EXPERT_ROWS),
             each("1", "router_logits.rows", "chosen.rows"),
         ),
-    ),
-    # The experts taken for slices of one block of the stated width.
-    Misconception("experts-share-the-width", 79, on("experts", Prediction(substitutions={"d_exp": "floor(d_exp/E)"}))),
-    Misconception(
-        "expert-gate-forgotten",
-        80,
-        on(
-            "experts",
-            {
-                "one_expert.count": "right - d*d_exp",
-                **each("right - E*d*d_exp", "experts.count", "block_stored.count"),
-                **each("right - k*d*d_exp", "chosen_experts.count", "block_active.count"),
-                "total.count": "right - E*L_exp*d*d_exp",
-                "used.count": "right - k*L_exp*d*d_exp",
-            },
-        ),
-    ),
-    Misconception(
-        "shared-experts-forgotten",
-        81,
-        on("experts", each("right - shared_experts", "block_stored.count", "block_active.count")),
-        lambda architecture: shared_expert_parameters(architecture) > 0,
     ),
 )

@@ -23,14 +23,6 @@ def _sees(architecture: Architecture) -> bool:
     return architecture.input == "image"
 
 
-def _hears(architecture: Architecture) -> bool:
-    return architecture.input == "sound"
-
-
-def _sees_or_hears(architecture: Architecture) -> bool:
-    return _sees(architecture) or _hears(architecture)
-
-
 _INPUT_COLUMNS = ("input.columns", "encoded.columns")
 
 GROUP = (
@@ -73,62 +65,5 @@ GROUP = (
             each("p", "patches.dim2", "patches.dim3"),
         ),
         _sees,
-    ),
-    # As if the kernel moved by one pixel, with padding.
-    Misconception(
-        "token-for-each-pixel",
-        193,
-        on(
-            "text-to-loss",
-            each("I", "patches.dim2", "patches.dim3")
-            | each("I*I", "flat_patches.dim2", "patch_tokens.dim1")
-            | each("I*I + 1", "image_tokens.dim1", "final.dim1"),
-            each("I*I", "flat_patches.dim2", "patch_tokens.dim1") | each("I*I + 1", "image_tokens.dim1", "final.dim1"),
-        ),
-        _sees,
-    ),
-    # (batch, height, width, channels), as in image files and TensorFlow.
-    Misconception(
-        "channels-last",
-        194,
-        on(
-            "text-to-loss",
-            {"pixels.dim1": "I", "pixels.dim3": "c", "patches.dim1": "n_side", "patches.dim3": "d"},
-            {"pixels.dim1": "I", "pixels.dim3": "c"},
-            {"patches.dim1": "n_side", "patches.dim3": "d"},
-            {"sound.dim1": "2*C", "sound.dim2": "bands", "convolved.dim1": "2*C", "convolved.dim2": "d"}
-            | {"strided.dim1": "C", "strided.dim2": "d"},
-            {"sound.dim1": "2*C", "sound.dim2": "bands"},
-        ),
-        _sees_or_hears,
-    ),
-    Misconception(
-        "convolution-keeps-channels",
-        195,
-        on(
-            "text-to-loss",
-            {"patches.dim1": "c"},
-            each("c", "patches.dim1", "flat_patches.dim1", "patch_tokens.dim2"),
-            {"convolved.dim1": "bands"},
-            each("bands", "convolved.dim1", "strided.dim1", "heard.dim2"),
-        ),
-        _sees_or_hears,
-    ),
-    Misconception(
-        "stride-overlooked",
-        196,
-        on("text-to-loss", each("2*C", "strided.dim2", "heard.dim1"), {"strided.dim2": "2*C"}),
-        _hears,
-    ),
-    # The first convolution is taken to halve the frames as well.
-    Misconception(
-        "halved-twice",
-        197,
-        on(
-            "text-to-loss",
-            {"convolved.dim2": "C"} | each("floor(C/2)", "strided.dim2", "heard.dim1"),
-            {"convolved.dim2": "C"},
-        ),
-        _hears,
     ),
 )

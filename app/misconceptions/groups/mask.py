@@ -57,21 +57,11 @@ GROUP = (
         _is_causal,
     ),
     Misconception(
-        "all-entries-masked",
-        62,
-        on("scale-mask-softmax", {"masked.count": "N*N"}) | on("first-steps", {"masked.count": "16"}),
-        _is_causal,
-    ),
-    Misconception(
         "mask-hides-earlier",
         63,
         on("scale-mask-softmax", {_SEEN[0]: "N", _SEEN[1]: "N - i + 1", _SEEN[2]: "1"})
         | on("same-shapes", {_SEEN_BY_I: "N - i", _SEEN_REVERSED: "i", "turned_weights.count": "i + 1"}),
         _is_causal,
-    ),
-    # The padding mask of frameworks has one number for each token.
-    Misconception(
-        "mask-per-token", 64, on("scale-mask-softmax", {"mask.rows": "1"}, {"mask.columns": "1"}), _is_causal
     ),
     Misconception("weights-turned-alike", 141, on("same-shapes", {"turned_weights.count": "i + 1"}), _is_causal),
 )

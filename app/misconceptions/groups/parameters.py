@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 from app.misconceptions.misconception import Misconception
-from app.misconceptions.row_parts import ANGLE_COLUMNS, ANGLE_ROWS, WHOLE, counted, each, has_context_length, on
+from app.misconceptions.row_parts import (
+    ANGLE_COLUMNS,
+    ANGLE_ROWS,
+    LAYER_FLOPS,
+    WHOLE,
+    counted,
+    each,
+    has_context_length,
+    on,
+)
 from app.models.architecture import Architecture
-from app.models.parameter_specs import FusedOrder
-from app.shapes.table import MATRIX_FIELDS
 from app.topics.stored_weights import fused_order
 
 
@@ -14,12 +21,10 @@ def _has_rope_and_no_table(architecture: Architecture) -> bool:
     return architecture.rotary is not None and not architecture.has_position_table
 
 
-def _has_several_fused_kv_heads(architecture: Architecture, order: FusedOrder) -> bool:
-    return architecture.G > 1 and fused_order(architecture) == order
+def _has_kv_heads_after_all_queries(architecture: Architecture) -> bool:
+    return architecture.G > 1 and fused_order(architecture) == "by-matrix"
 
 
-_STORED = ("stored_W_Q", "stored_W_K", "stored_W_V", "stored_W_QKV", "stored_W_O")
-_STORED_SIDES = [f"{key}.{field}" for key in _STORED for field in MATRIX_FIELDS]
 _STARTS = [f"{key}_start.count" for key in "qkvo"]
 _BLOCK = "H*d_h/G - d_h - d_v"  # of a key/value head with its queries
 
@@ -53,16 +58,9 @@ GROUP = (
         on("parameter-count", {"output_head.count": "0"} | each("right - lm_head", *WHOLE)),
         lambda architecture: not architecture.tied_embeddings,
     ),
-    Misconception(
-        # Seen in ai.stackexchange.com/q/40592: the heads of all 2048 tokens, flattened, are the rows of one matrix, and
-        # LLaMA 7B has 205 billion parameters.
-        "context-in-weights",
-        32,
-        on("layer-parameters", {"W_O.rows": "C*H*d_v", "W_O.count": "C*H*d_v*d"})
-        | on("parameter-count", counted("attention", "(C - 1)*H*d_v*d")),
-        has_context_length,
-    ),
-    # The shape of the activation (a row for each token) written for the weights that make it.
+    # The shape of the activation (a row for each token) written for the weights that make it; or, seen in
+    # ai.stackexchange.com/q/40592, the heads of all 2048 tokens flattened for W_O, by which LLaMA 7B has 205 billion
+    # parameters.
     Misconception(
         "tokens-in-weights",
         33,
@@ -70,12 +68,15 @@ GROUP = (
             "layer-parameters",
             each("N", "W_Q.rows", "W_K.rows", "W_V.rows")
             | {"W_Q.count": "N*H*d_h", "W_K.count": "N*G*d_h", "W_V.count": "N*G*d_v"},
+            {"W_O.rows": "C*H*d_v", "W_O.count": "C*H*d_v*d"},
         )
+        | on("parameter-count", counted("attention", "(C - 1)*H*d_v*d"))
         | on(
             "head-parameters",
             each("N", "W_Q.rows", "W_K.rows", "W_V.rows")
             | {"W_Q.count": "N*d_h", "W_K.count": "N*d_h", "W_V.count": "N*d_v"},
         ),
+        has_context_length,
     ),
     # "The head works in d_h" taken to hold on both sides of its projection; seen in the same question as above.
     Misconception(
@@ -120,18 +121,12 @@ GROUP = (
             {"norms.count": "right/2"} | each("right - norms_in_layers/2", "all_layers.count", *WHOLE),
         ),
     ),
+    # Sheets on parameters count all layers, sheets on costs the operations of one.
     Misconception(
-        "one-layer-for-all",
+        "layers-miscounted",
         200,
-        on("parameter-count", {"all_layers.count": "right/L", "total.count": "right - all_layers + all_layers/L"}),
-    ),
-    # A square matrix is taken to be invertible.
-    Misconception("product-of-full-rank", 88, on("head-parameters", each("d", "rank_W_QK.count", "rank_W_VO.count"))),
-    # The inner dimension of the product is kept in place of the outer ones.
-    Misconception(
-        "product-as-small-as-head",
-        89,
-        on("head-parameters", each("d_h", "W_QK.rows", "W_QK.columns") | each("d_v", "W_VO.rows", "W_VO.columns")),
+        on("parameter-count", {"all_layers.count": "right/L", "total.count": "right - all_layers + all_layers/L"})
+        | on("costs", each("L*right", *LAYER_FLOPS), each("L*right", "scores_flops.count", "context_flops.count")),
     ),
     # "Low rank" is taken to mean that the update itself is narrow.
     Misconception(
@@ -145,17 +140,6 @@ GROUP = (
     Misconception(
         "frozen-counted-as-trained", 91, on("lora", {"trained.count": "right + d*H*d_h"}, {"trained.count": "d*H*d_h"})
     ),
-    # Of an nn.Linear the sheet's x · W, of a Conv1D the layout of nn.Linear; seen in tiny-llm#41 and peft#315.
-    Misconception(
-        "other-stored-layout",
-        131,
-        on(
-            "stored-weights",
-            each("other_side", *_STORED_SIDES) | each("1 - right", "q_dim.count", "o_dim.count"),
-            each("other_side", *_STORED_SIDES),
-            each("1 - right", "q_dim.count", "o_dim.count"),
-        ),
-    ),
     # Head j is taken for the jth, or the first row for row 1.
     Misconception(
         "slices-counted-from-one",
@@ -166,12 +150,6 @@ GROUP = (
             each(f"right - {_BLOCK}", *_STARTS[:3]) | {"o_start.count": "right - d_v"},
             each("right + 1", *_STARTS),
         ),
-    ),
-    # The end of a slice, as in weight[start:end].
-    Misconception(
-        "end-for-length",
-        133,
-        on("stored-weights", {"q_length.count": "q_start + d_h"}, {"q_length.count": "j*d_h + d_h"}),
     ),
     Misconception(
         "fused-read-head-by-head",
@@ -184,25 +162,6 @@ GROUP = (
                 "v_start.count": "j*d_h + j*G/H*d_h + j*G/H*d_v + H*d_h/G + d_h",
             },
         ),
-        lambda architecture: _has_several_fused_kv_heads(architecture, "by-matrix"),
-    ),
-    Misconception(
-        "fused-read-matrix-by-matrix",
-        135,
-        on(
-            "stored-weights",
-            {
-                "q_start.count": "j*d_h",
-                "k_start.count": "H*d_h + j*G/H*d_h",
-                "v_start.count": "H*d_h + G*d_h + j*G/H*d_v",
-            },
-        ),
-        lambda architecture: _has_several_fused_kv_heads(architecture, "by-head"),
-    ),
-    Misconception(
-        "queries-before-keys-forgotten",
-        136,
-        on("stored-weights", {"k_start.count": "j*G/H*d_h", "v_start.count": "j*G/H*d_v"}),
-        lambda architecture: _has_several_fused_kv_heads(architecture, "by-matrix"),
+        _has_kv_heads_after_all_queries,
     ),
 )

@@ -8,10 +8,14 @@ from app.misconceptions.row_parts import ANGLE_COLUMNS, each, on
 GROUP = (
     # Seen in LTX-Video#224.
     Misconception(
-        "angles-as-wide-as-model",
+        "angles-for-all-heads",
         82,
-        on("rotary-pairs", each("d/2", *ANGLE_COLUMNS) | {"layer_angles.count": "N*d/2"}),
-        lambda architecture: architecture.d != architecture.d_h,
+        on(
+            "rotary-pairs",
+            each("d/2", *ANGLE_COLUMNS) | {"layer_angles.count": "N*d/2"},
+            {"layer_angles.count": "N*H*d_rot/2"},
+        ),
+        lambda architecture: architecture.H > 1,
     ),
     # Seen in rotary-embedding-torch#4.
     Misconception(
@@ -28,10 +32,4 @@ GROUP = (
     Misconception("pairs-of-the-other-kind", 84, on("rotary-pairs", {"partner.count": "other_partner"})),
     # Seen in mistral-inference#147.
     Misconception("values-rotated-too", 85, on("rotary-pairs", {"layer_rotated.count": "N*H*d_rot + 2*N*G*d_rot"})),
-    Misconception(
-        "angles-for-each-head",
-        86,
-        on("rotary-pairs", {"layer_angles.count": "N*H*d_rot/2"}),
-        lambda architecture: architecture.H > 1,
-    ),
 )

@@ -29,6 +29,7 @@ def _in_first_steps(size: str, fields: tuple[BlankField, ...]) -> dict[str, tupl
     return on("first-steps", *ways, one_score)
 
 
+_CROSS_KEYS = ("cross_keys.dim2", "cross_values.dim2", "cross_scores.dim3")
 _SOFTMAX_DIMS = ("softmax_dim.count", "softmax_dim_batched.count")
 
 GROUP = (
@@ -60,33 +61,25 @@ GROUP = (
         on(HEADS_AND_SOFTMAX, {"weights.columns": "1"}) | in_dimensions({"weights": "right, right, 1"}),
     ),
     Misconception("scale-by-model-width", 24, on("scale-mask-softmax first-steps", {"under_root.count": "d"})),
-    # What the scores are divided by, in place of what is under the root.
-    Misconception("root-for-its-number", 102, on("scale-mask-softmax", {"under_root.count": "root_of_d_h"})),
     # In a decode step one of the two sides is 1, in cross-attention the two texts differ: KQᵀ shows where N×N hides it.
     Misconception(
         "scores-transposed", 46, on("decode-step cross-attention", Prediction(transposed=("scores", "weights")))
     ),
+    # The two swapped, or one of them for both, as in self-attention.
     Misconception(
-        "texts-swapped",
+        "texts-mixed-up",
         47,
         on(
             "cross-attention",
             each("N", *QUERY_SIDE) | each("M", *KEY_SIDE),
             each("N", *QUERY_SIDE[:-1]) | each("M", *KEY_SIDE),
             Prediction(substitutions={"N": "M", "M": "N"}),
-        ),
+            each("M", *KEY_SIDE),
+            each("N", *QUERY_SIDE),
+        )
+        | on("cache-tensor", each("N", *_CROSS_KEYS), each("N + m", *_CROSS_KEYS)),
     ),
-    # Both texts in one sequence, as in a decoder that reads its prompt.
-    Misconception(
-        "texts-concatenated",
-        103,
-        on("cross-attention", each("N + M", *KEY_SIDE), each("N + M", *QUERY_SIDE, *KEY_SIDE)),
-    ),
-    # Self-attention, of the decoder or of the encoder, in place of cross-attention.
-    Misconception("one-text-alone", 48, on("cross-attention", each("M", *KEY_SIDE), each("N", *QUERY_SIDE))),
     Misconception("softmax-over-all", 65, on("scale-mask-softmax", {"weights_sum.count": "1"})),
     # The columns of the weights sum to one in place of the rows; the shape is the same.
     Misconception("softmax-over-queries", 142, on("same-shapes", each("right - 1", *_SOFTMAX_DIMS))),
-    Misconception("softmax-over-heads", 143, on("same-shapes", each("right - 2", *_SOFTMAX_DIMS))),
-    Misconception("dimensions-counted-from-one", 144, on("same-shapes", each("right + 1", *_SOFTMAX_DIMS))),
 )

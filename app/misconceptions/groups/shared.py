@@ -39,7 +39,7 @@ GROUP = (
             " stored-weights model-costs cache-tensor",
             Prediction(substitutions={"G": "H"}),
         )
-        | on("index-notation", {**each("H*d_h", "keys.dim2"), "keys_by_head.dim1": "H", "grouped_pattern.choice": "7"}),
+        | on("index-notation", {**each("H*d_h", "keys.dim2"), "keys_by_head.dim1": "H", "grouped_pattern.choice": "5"}),
         _has_grouped_queries,
     ),
     Misconception(
@@ -69,16 +69,6 @@ GROUP = (
         | on("parameter-count", counted("attention", "(G - H)*d*d_v"))
         | on("costs", {"output_flops.count": "2*N*G*d_v*d"}),
         _has_grouped_queries,
-    ),
-    Misconception(
-        "rotary-key-for-each-head",
-        54,
-        on(
-            "attention-layer",
-            {"rotary_key.columns": "H*d_rope"},
-            {"rotary_key.columns": "H*d_rope", "cache.columns": "r_kv + H*d_rope"},
-        ),
-        lambda architecture: architecture.has_latent_attention,
     ),
     Misconception(
         "repeat-forgotten",

@@ -15,10 +15,14 @@ from app.misconceptions.row_parts import (
     in_first_steps,
     on,
 )
+from app.shapes.table import MATRIX_FIELDS
 
 ALL_TOKENS_AT_ONCE = " ".join(topic for topic in HEADS_AND_LAYER.split() if topic != "decode-step")
 FEW_AND_ALL = (*QUERY_SIDE, "all_queries.rows", "all_scores.rows")
 _PARAMETERS = (each("d", *QKV_ROWS), each("other_side", *QKV_ROWS) | each("d", *QKV_COLUMNS))
+_STORED = ("stored_W_Q", "stored_W_K", "stored_W_V", "stored_W_QKV", "stored_W_O")
+_OTHER_SHAPE = each("other_side", *(f"{key}.{field}" for key in _STORED for field in MATRIX_FIELDS))
+_OTHER_DIMENSION = each("1 - right", "q_dim.count", "o_dim.count")
 
 GROUP = (
     Misconception(
@@ -43,13 +47,23 @@ GROUP = (
         10,
         on(HEADS, *_PARAMETERS, each("d", *QKV_ROWS) | {"output.rows": "d_v"})
         | on("attention-layer", *_PARAMETERS, each("d", *QKV_ROWS) | {"output.rows": "H*d_v"}),
+        lambda architecture: not architecture.has_latent_attention,
     ),
+    # Seen in tiny-llm#41 and peft#315.
     Misconception(
         "stored-layout",
         11,
-        on("layer-parameters head-parameters", Prediction(transposed=("*",)))
+        on("layer-parameters", Prediction(transposed=("*",)))
+        | on(
+            "head-parameters",
+            Prediction(transposed=("*",)),
+            # W_O is written like the other three, from d to d_v.
+            Prediction(transposed=("W_O",)),
+            Prediction(transposed=("W_O", "layer_W_O")),
+        )
         | on("lora", Prediction(transposed=("W_Q", "lora_A", "lora_B")))
-        | on("experts", Prediction(transposed=("W_router", "W_gate", "W_up", "W_down"))),
+        | on("experts", Prediction(transposed=("W_router", "W_gate", "W_up", "W_down")))
+        | on("stored-weights", _OTHER_SHAPE | _OTHER_DIMENSION, _OTHER_SHAPE, _OTHER_DIMENSION),
     ),
     # "The model predicts the next token" is heard as: only the last position is computed.
     Misconception(
@@ -59,12 +73,13 @@ GROUP = (
         | in_first_steps("1", *FEW_AND_ALL)
         | on("whole-model", {"logits.rows": "1"}, each("1", "final.rows", "logits.rows")),
     ),
-    Misconception("projections-transposed", 45, on(HEADS_AND_LAYER, Prediction(transposed=QKV, compared=3))),
+    # In first steps kᵀ is a row of its own, and most steps have one matrix.
     Misconception(
-        "one-matrix-transposed",
-        101,
+        "mixed-orientations",
+        45,
         on(
-            HEADS_AND_LAYER,
+            " ".join(topic for topic in HEADS_AND_LAYER.split() if topic != "first-steps"),
+            Prediction(transposed=QKV, compared=3),
             *(Prediction(transposed=(key,), compared=3) for key in ("input", "queries", "values", "output")),
         ),
     ),

@@ -57,7 +57,12 @@ GROUP = (
             each("right, right, d", "split_queries", "queries_by_head", *SPLIT_KV, *KV_BY_HEAD, *REPEATED)
             | each("right, right, d", "context", "context_by_token")
         )
-        | on("head-parameters", Prediction(substitutions=_AS_WIDE_AS_MODEL), _SQUARE_PARTS),
+        # The ranks would follow from the columns; alone they say nothing about the head.
+        | on(
+            "head-parameters",
+            Prediction(each("right", "rank_W_QK.count", "rank_W_VO.count"), _AS_WIDE_AS_MODEL),
+            _SQUARE_PARTS,
+        ),
     ),
     Misconception(
         "heads-multiply-width",
@@ -95,12 +100,6 @@ GROUP = (
         | on("rotary-pairs", each("d_rot", *ANGLE_COLUMNS) | {"layer_angles.count": "N*d_rot"}),
         lambda architecture: architecture.rotary is not None,
     ),
-    # The 32 of "32 heads" is the number at hand when a width is asked.
-    Misconception(
-        "head-count-as-width",
-        41,
-        on(HEADS, *with_or_without_context(each("H", *QKV_COLUMNS))) | in_first_steps("H", *FIRST_QUERIES),
-    ),
     Misconception(
         "one-head-for-layer",
         42,
@@ -121,18 +120,5 @@ GROUP = (
         on(HEADS, _LAYER_IN_HEAD, _LAYER_IN_HEAD | {"context.columns": "H*d_v"})
         | on("head-parameters", _LAYER_IN_QKV, _LAYER_IN_QKV | _LAYER_IN_W_O),
         _has_layer_unlike_model,
-    ),
-    Misconception(
-        "keys-without-rotary-part",
-        55,
-        on("attention-layer", {"keys.columns": "H*d_nope"}, each("H*d_nope", "queries.columns", "keys.columns")),
-        lambda architecture: architecture.has_latent_attention,
-    ),
-    # Its heads share the rotary key, which is taken to count only once in all of their keys.
-    Misconception(
-        "rotary-part-counted-once",
-        108,
-        on("attention-layer", {"keys.columns": "H*d_nope + d_rope"}),
-        lambda architecture: architecture.has_latent_attention,
     ),
 )

@@ -29,7 +29,7 @@ from app.sheets.worksheet import (
     unknown_name,
 )
 from app.topics.find_the_bug import ROWS, BugTable
-from app.topics.registry import check_decoder_tokens, check_topic_tokens, possible_tokens, topic_for
+from app.topics.registry import TOPICS, check_decoder_tokens, check_topic_tokens, possible_tokens, topic_for
 from app.topics.requirements import TopicError
 from app.translation import N_
 from app.translation import gettext as _
@@ -139,7 +139,9 @@ def _refused(setting: str, check: Callable[[], object]) -> Iterator[SettingError
 def _row_errors(sheet: Worksheet, models: Mapping[str, Model], wording: Wording) -> Iterator[SettingError]:
     architecture = sheet.architecture_of(models[sheet.model])
     possible = possible_rows(sheet.topic, architecture, sheet.tokens, wording, sheet.bug_row)
-    if not sheet.rows or not all(row in possible and sheet.rows.count(row) == 1 for row in sheet.rows):
+    # A row may be one that only other models have: it is asked once the sheet is about one of them.
+    known = TOPICS[sheet.topic].rows.intersection(wording.topics[sheet.topic].rows).union(possible)
+    if not known.issuperset(sheet.rows) or len(set(sheet.rows)) < len(sheet.rows) or not set(possible) & {*sheet.rows}:
         yield SettingError(_("rows must be some of {rows}, each once.").format(rows=", ".join(possible)), "rows")
     for setting in ("row_hints", "row_points"):
         for row in getattr(sheet, setting):

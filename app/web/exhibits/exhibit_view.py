@@ -27,7 +27,7 @@ from app.web.shared.services import Services
 from app.web.shared.templating import render
 from app.web.shared.urls import public_url, url_for
 
-LAYER_WORKSHEET = "layer-of-a-model"  # whose model and length show the heads where an address names none
+LAYER_WORKSHEET = "layer-mistral-7b"  # whose model and length show the heads where an address names none
 
 
 @dataclass(frozen=True)

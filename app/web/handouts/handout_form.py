@@ -12,6 +12,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from app.handout.options import MAX_HANDOUT_SEED, MAX_SHEETS, HandoutError, HandoutOptions
 from app.settings import Settings
+from app.sheets.worksheet import key_in
 from app.translation import gettext as _
 from app.web.shared.forms import whole_number
 from app.web.shared.urls import public_address
@@ -49,8 +50,20 @@ class HandoutForm(BaseModel):
 
     @staticmethod
     def read(values: Mapping[str, object]) -> HandoutForm:
-        """The form of a query or a posted form; missing fields, and files, have their defaults."""
-        return HandoutForm.model_validate({key: value for key, value in values.items() if isinstance(value, str)})
+        """The form of a query or a posted form; missing fields, and files, have their defaults. What `answers` says
+        becomes part of the worksheet's key.
+        """
+        form = HandoutForm.model_validate({key: value for key, value in values.items() if isinstance(value, str)})
+        if values.get("answers") not in ("numbers", "symbols"):
+            return form
+        in_symbols = values["answers"] == "symbols"
+        worksheet = key_in(form.worksheet, "symbols" if in_symbols else "numbers")
+        return form.model_copy(update={"worksheet": worksheet})
+
+    @property
+    def listed_worksheet(self) -> str:
+        """The key of the worksheet as the list of worksheets has it."""
+        return key_in(self.worksheet, "numbers")
 
     @property
     def has_more(self) -> bool:

@@ -24,14 +24,14 @@ from app.models.architecture import TokensError
 from app.sheets.exit_tickets import Ticket
 from app.sheets.library import Library
 from app.sheets.seeds import SeedError
-from app.sheets.worksheet import Worksheet, WorksheetError, whole_key
+from app.sheets.worksheet import Worksheet, WorksheetError, library_key, whole_key
 from app.store import Teacher
 from app.topics.requirements import TopicError
 from app.web.handouts.handout_form import HandoutForm, handout_base_url, pdf_response
 from app.web.shared.errors import status_of
 from app.web.shared.forms import FormDep
 from app.web.shared.handout_jobs import start_handout
-from app.web.shared.model_menu import ModelMenu, model_menu
+from app.web.shared.model_menu import AnswerChoice, ModelMenu, answer_choice, model_menu
 from app.web.shared.permissions import MaybeTeacher, QueueClient, require_practice
 from app.web.shared.services import Services, ServicesDep
 from app.web.shared.sheet_view import length_remark
@@ -68,6 +68,7 @@ class HandoutPage:
     form: Annotated[HandoutForm, Doc("The options as chosen and typed.")]
     worksheets: Annotated[Mapping[str, tuple[Worksheet, ...]], Doc("The worksheets by the name of their topic.")]
     model_menu: Annotated[ModelMenu, Doc("The models that can be chosen for the worksheet.")]
+    answer_choice: Annotated[AnswerChoice | None, Doc("Numbers or symbols; None where the worksheet decides.")]
     tickets: Annotated[tuple[Ticket, ...], Doc("The exit tickets that can stand on the back.")]
     base_url: Annotated[str, Doc("Where students reach the app; empty if there are no QR codes.")]
     is_for_exams: Annotated[bool, Doc("Whether practice is closed here, so that students could not use a QR code.")]
@@ -149,8 +150,11 @@ def _handout_page(
     library = library_with_model(services.library, services.store, form.model)
     page = HandoutPage(
         form=form,
-        worksheets=_worksheets_by_topic(library, form.worksheet),
+        worksheets=_worksheets_by_topic(library, form.listed_worksheet),
         model_menu=model_menu(library, whole_key(form.worksheet), form.model),
+        answer_choice=answer_choice(
+            library, whole_key(form.worksheet), form.model if form.model in library.models else ""
+        ),
         tickets=tuple(services.tickets.values()),
         base_url=handout_base_url(request, services.settings),
         is_for_exams=not services.settings.practice,
@@ -186,7 +190,7 @@ def _worksheets_by_topic(library: Library, chosen: str) -> dict[str, tuple[Works
     worksheets = list(library.worksheets.values())
     with suppress(WorksheetError):
         if (part := library.worksheet(chosen)) not in worksheets:
-            worksheets.insert(1 + [sheet.key for sheet in worksheets].index(part.whole), part)
+            worksheets.insert(1 + [sheet.key for sheet in worksheets].index(library_key(part.key)), part)
     return {
         library.wording.topics[topic].name: tuple(sheet for sheet in worksheets if sheet.topic == topic)
         for topic in library.topics

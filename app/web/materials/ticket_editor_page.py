@@ -36,6 +36,8 @@ from app.sheets.exit_tickets import (
     picking_rule,
 )
 from app.store import Course, Material, Teacher
+from app.translation import gettext as _
+from app.web.shared.conflicts import Conflict, Difference, version_to_replace
 from app.web.shared.forms import MAX_TEXT, FormDep, FormReader, whole_number
 from app.web.shared.permissions import LARGEST_ID, EditableMaterial, MaterialToSave, SignedIn, owner_of_new
 from app.web.shared.request_guard import MAX_BODY
@@ -56,15 +58,6 @@ LIMITS = {
 
 
 @dataclass(frozen=True)
-class TicketConflict:
-    """A save that was refused: the newest version, and the lines that only it and only the typed ticket has."""
-
-    newest: Material
-    theirs: tuple[str, ...]
-    typed: tuple[str, ...]
-
-
-@dataclass(frozen=True)
 class TicketEditorPage:
     """Everything that templates/materials/ticket_editor.html shows."""
 
@@ -81,7 +74,7 @@ class TicketEditorPage:
     )
     focus: Annotated[str, Doc("The id of the field that gets the focus; empty for none.")] = ""
     saved: Annotated[bool, Doc("Whether it has just been saved.")] = False
-    conflict: Annotated[TicketConflict | None, Doc("A newer version that somebody else saved.")] = None
+    conflict: Annotated[Conflict | None, Doc("A newer version that somebody else saved.")] = None
     removed: Annotated[bool, Doc("Whether somebody removed the ticket meanwhile, so that nothing was saved.")] = False
 
 
@@ -124,7 +117,7 @@ def save_ticket(services: ServicesDep, access: MaterialToSave, form: FormDep) ->
     ticket, errors = check_ticket("", ticket_settings(texts))
     if ticket is None:
         return _refuse(page, errors)
-    based_on = whole_number(form.raw("overwrite"), LARGEST_ID) or version
+    based_on = whole_number(version_to_replace(form), LARGEST_ID) or 0
     save = save_material(services.store, material, based_on, ticket.settings, access.teacher)
     if save.material.removed_at:
         return _render_editor(replace(page, removed=True), 409)
@@ -172,11 +165,12 @@ def _form_texts(form: FormReader) -> TicketTexts:
     return TicketTexts(title, instruction, pick.strip(), form.raw("anonymous") != "no", questions)
 
 
-def _conflict(newest: Material, ticket: Ticket) -> TicketConflict:
+def _conflict(newest: Material, ticket: Ticket) -> Conflict:
     theirs, typed = ticket_lines(ticket_of_material(newest)), ticket_lines(ticket)
-    return TicketConflict(
-        newest, tuple(line for line in theirs if line not in typed), tuple(line for line in typed if line not in theirs)
-    )
+    only_theirs, only_typed = ([line for line in a if line not in b] for a, b in ((theirs, typed), (typed, theirs)))
+    difference = Difference(_("Exit ticket"), "\n".join(only_theirs), "\n".join(only_typed))
+    newest_page = url_for("show_ticket_editor", material_id=newest.id)
+    return Conflict(str(newest.version), (difference,), newest_page, newest.saved_by)
 
 
 def _editor_page(

@@ -31,8 +31,6 @@ from app.store import Course, Material, Teacher
 from app.topics.single_head import SINGLE_HEAD
 from app.translation import gettext as _
 from app.web.materials.worksheet_editor_view import (
-    Conflict,
-    Difference,
     EditorPlace,
     WorksheetDraft,
     WorksheetEditorPage,
@@ -43,6 +41,7 @@ from app.web.materials.worksheet_editor_view import (
 )
 from app.web.materials.worksheet_preview import paper_response, unpack_settings
 from app.web.practice.sheet_request import FIRST_WORKSHEET
+from app.web.shared.conflicts import Conflict, differences, version_to_replace
 from app.web.shared.forms import MAX_LINE, FormDep, FormReader, clean_lines, whole_number
 from app.web.shared.import_form import IMPORT_WAYS, ImportForm, empty_field, import_model_by, is_filled
 from app.web.shared.permissions import (
@@ -64,7 +63,6 @@ router = APIRouter(include_in_schema=False)
 
 Entry = TypeVar("Entry", QuestionTexts, MisconceptionTexts)
 FIRST_TOPIC = SINGLE_HEAD.key
-MAX_TOLD = 200  # characters of a setting in the list of differences
 _ROW_FIELDS = ("points", "hint")
 _LONG_TEXTS = ("boxes", "explanation", "model_answer")  # fields of entries that may have several lines
 
@@ -120,14 +118,13 @@ def save_worksheet(request: Request, services: ServicesDep, access: MaterialToSa
     if refused := _refusal(services, place, draft, form):
         return render_editor(replace(refused, course=access.course), 422)
     assert draft.worksheet is not None  # noqa: S101 - it was refused otherwise
-    based_on = whole_number(form.raw("overwrite"), LARGEST_ID) or place.version
+    based_on = whole_number(version_to_replace(form), LARGEST_ID) or 0
     save = save_material(services.store, material, based_on, draft.worksheet.settings, access.teacher)
     if save.material.removed_at or not save.is_stored:
         page = replace(editor_page(services, place, draft, form.raw("view"), form.raw("held")), course=access.course)
         if save.material.removed_at:
             return render_editor(replace(page, removed=True), 409)
-        conflict = Conflict(save.material, _differences(save.material, draft.worksheet))
-        return render_editor(replace(page, conflict=conflict), 409)
+        return render_editor(replace(page, conflict=_conflict(save.material, draft.worksheet)), 409)
     return RedirectResponse(url_for("show_worksheet_editor", material_id=material.id, saved=save.material.version), 303)
 
 
@@ -290,22 +287,21 @@ def _place(form: FormReader) -> EditorPlace:
     return EditorPlace(form.single_line("course"), material_id, whole_number(form.raw("version"), LARGEST_ID) or 0)
 
 
-def _differences(newest: Material, typed: Worksheet) -> tuple[Difference, ...]:
+def _conflict(newest: Material, typed: Worksheet) -> Conflict:
     stored = _stored_worksheet(newest)
     if stored is None:
         raise HTTPException(404)
-    theirs, typed_settings = stored.settings, typed.settings
-    names = [name for name in setting_labels() if theirs.get(name) != typed_settings.get(name)]
     labels = setting_labels()
-    return tuple(Difference(labels[name], _told(theirs.get(name)), _told(typed_settings.get(name))) for name in names)
+    theirs, mine = ({name: _told(each.settings.get(name)) for name in labels} for each in (stored, typed))
+    newest_page = url_for("show_worksheet_editor", material_id=newest.id)
+    return Conflict(str(newest.version), differences(labels, theirs, mine), newest_page, newest.saved_by)
 
 
 def _told(value: Any) -> str:
     if value in (None, "", [], {}):
-        return "–"
+        return ""
     if isinstance(value, bool):
         return _("yes") if value else _("no")
     if isinstance(value, dict):
         value = [f"{name}: {_told(each)}" for name, each in value.items() if name != "key"]
-    text = ", ".join(_told(each) for each in value) if isinstance(value, list) else str(value)
-    return text if len(text) <= MAX_TOLD else f"{text[:MAX_TOLD]}…"
+    return ", ".join(_told(each) for each in value) if isinstance(value, list) else str(value)

@@ -31,7 +31,7 @@ from app.sheets.library import Library
 from app.sheets.notation import NOTATIONS, NotationKey
 from app.sheets.variant import Variant
 from app.sheets.worksheet import Model, Worksheet
-from app.store import Course, Material
+from app.store import Course
 from app.topics.registry import TOPICS
 from app.topics.requirements import TopicError
 from app.translation import gettext as _
@@ -42,6 +42,7 @@ from app.web.materials.worksheet_preview import (
     PreviewView,
     make_preview,
 )
+from app.web.shared.conflicts import Conflict
 from app.web.shared.import_form import ImportForm
 from app.web.shared.model_menu import ModelMenu, model_menu
 from app.web.shared.services import Services
@@ -88,23 +89,6 @@ class EditorRow:
     name: str
     note: str
     letter: str
-
-
-@dataclass(frozen=True)
-class Difference:
-    """A setting that differs between two versions: its name, and its value in the stored one and in the typed one."""
-
-    setting: str
-    theirs: str
-    typed: str
-
-
-@dataclass(frozen=True)
-class Conflict:
-    """A save that was refused: the newest version, and where what was typed differs from it."""
-
-    newest: Material
-    differences: tuple[Difference, ...]
 
 
 @dataclass(frozen=True)
@@ -218,7 +202,8 @@ def setting_labels() -> dict[str, str]:
     form's order.
     """
     return {
-        "title": _("Title"), "model": _("Model"), "topic": _("Topic"), "bug": _("Bug"), "tokens": _("Tokens"),
+        "title": _("Title"), "model": _("Model"), "topic": _("Topic"), "bug": _("Bug"),
+        "bugs": _("Bugs to draw from"), "tokens": _("Tokens"),
         "rows": _("Rows"),
         "notation": _("Notation"), "kv_head_per_query_head": _("A key/value head for every query head"),
         "decoder_tokens": _("Decoder tokens"), "models": _("Models to draw from"), "answers": _("Students write"),

@@ -18,7 +18,7 @@ from app.figures.scale import ScaleName
 from app.sheets.library import Library
 from app.sheets.numbers import read_answer
 from app.sheets.variant import Variant, box_texts
-from app.sheets.worksheet import whole_key
+from app.sheets.worksheet import library_key
 from app.store import Store, Visitor
 from app.web.shared.cookies import VISITOR_COOKIE
 from app.web.shared.forms import FormReader
@@ -41,7 +41,6 @@ class SheetRequest:
     typed: Answers
     work: PracticeWork | None = None
     scale: ScaleName = "root"
-    practising: bool = False  # the page then offers another sheet
     sent: SentSheet | None = None  # by a form
 
     @property
@@ -101,13 +100,12 @@ def posted_sheet(request: Request, services: Services, form: FormReader, *, adds
     work = PracticeWork.find(store, token, variant) if token else None
     if work is None and adds_visitor:
         work = PracticeWork.find(store, store.add_visitor(FormSecret.of(form).token).token, variant)
-    practising, scale = form.optional("practice") is not None, read_scale(form.raw("scale"))
-    return SheetRequest(library, variant, sent.answers, work, scale, practising, sent)
+    return SheetRequest(library, variant, sent.answers, work, read_scale(form.raw("scale")), sent)
 
 
 def library_for(request: Request, services: Services, worksheet: str) -> Library:
     """The library for a worksheet of this key, or for a part of one: the app's if it has the worksheet."""
-    if whole_key(worksheet) in services.library.worksheets:
+    if library_key(worksheet) in services.library.worksheets:
         return services.library
     visitor = visitor_of(request, services.store)
     if visitor and (found := practising(services.store, visitor)):

@@ -19,6 +19,7 @@ from app.web.shared.urls import network_of
 # BODY_RATE bytes that have come, so that the longest has a minute.
 REQUEST_DEADLINE_S, BODY_RATE = 20.0, 50_000
 MAX_OPEN_CONNECTIONS = 4_000  # of one process: 500 students whose browsers open the six that they may
+ACCEPTED_AT_ONCE = 16
 MAX_BESIDE_BODY = MAX_TARGET + MAX_HEADERS  # bytes of a request that has not come whole
 MAX_FIELDS = 200  # headers of a request; a short one takes over ten times what is sent
 REPEAT_INTERVAL_S = 60.0
@@ -60,6 +61,14 @@ def most_connections() -> int:
     return MAX_OPEN_CONNECTIONS
 
 
+def listeners(listening: socket.socket) -> list[socket.socket]:
+    """The socket and copies of it for a server, so that connections opened by the thousand don't keep others waiting.
+
+    uvloop accepts one connection for each of them in a pass of its loop, which takes longer the busier the threads are.
+    """
+    return [listening, *(listening.dup() for _ in range(ACCEPTED_AT_ONCE - 1))]
+
+
 def _give_up_unread(connected: socket.socket) -> None:
     with suppress(AttributeError, OSError):  # only Linux can
         connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(1000 * REQUEST_DEADLINE_S))
@@ -75,6 +84,7 @@ class LimitedProtocol(HttpToolsProtocol):
         super().__init__(*arguments, **options)
         self.logger = _log
         self._deadline: asyncio.TimerHandle | None = None
+        self._lost: asyncio.Future[None] = self.loop.create_future()  # done when the connection is: see FairLimiter
         self._due_at = self._since = 0.0  # by the loop's clock; since the last request began or ended
         self._is_between_requests = True
         self._is_first_of_chunk = True
@@ -86,10 +96,11 @@ class LimitedProtocol(HttpToolsProtocol):
             _give_up_unread(connected)
         self._set_deadline()
         if len(self.connections) > (most := most_connections()):
-            self._make_room(most // 16)
+            self._make_room(most)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._cancel_deadline()
+        self._lost.set_result(None)
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -115,6 +126,7 @@ class LimitedProtocol(HttpToolsProtocol):
         self._is_first_of_chunk = self._is_between_requests = False
         self._set_deadline()
         super().on_message_begin()
+        self.scope["state"]["lost"] = self._lost
 
     def send_400_response(self, msg: str) -> None:
         if not self.transport.is_closing():
@@ -143,14 +155,15 @@ class LimitedProtocol(HttpToolsProtocol):
         self._since = self.loop.time()
         super().on_response_complete()
 
-    def _make_room(self, count: int) -> None:
+    def _make_room(self, most: int) -> None:
         networks = dict[str, list[LimitedProtocol]]()
         for each in self.connections:
-            if isinstance(each, LimitedProtocol):
+            if isinstance(each, LimitedProtocol) and not each.transport.is_closing():
                 networks.setdefault(network_of(each.client[0] if each.client else ""), []).append(each)
-        crowd = max(networks.values(), key=len)
-        for each in sorted(crowd, key=lambda each: each._since)[: max(count, 1)]:
-            each.transport.abort()
+        if sum(map(len, networks.values())) > most:
+            crowd = max(networks.values(), key=len)
+            for each in sorted(crowd, key=lambda each: each._since)[: max(most // 16, 1)]:
+                each.transport.abort()
 
     def _set_deadline(self) -> None:
         self._cancel_deadline()

@@ -12,14 +12,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 from markupsafe import Markup, escape
 
 from app.sheets.variant import Variant
-from app.sheets.wording import GlossaryEntry, Wording
+from app.sheets.wording import GlossaryEntry
 from app.translation import gettext as _
-from app.translation import language
 from app.web.shared.cookies import current_page_request
 from app.web.shared.urls import url_for
 
@@ -47,22 +45,17 @@ def linked_sheet(variant: Variant) -> LinkedSheet:
     """A sheet's description, asides, task, assumptions and row names (by key) as escaped HTML."""
     text = variant.text
     sentences = (text.description, text.asides, text.task, *text.assumptions)
-    rows = tuple(row.name for row in variant.rows)
+    texts = (*sentences, *(row.name for row in variant.rows))
     if current_page_request().may_practise:
-        linked = _linked_texts(variant.wording, language(), sentences, rows)
+        linked = [
+            _markup(pieces, tab_stop=index < len(sentences))
+            for index, pieces in enumerate(link_terms(variant.wording.glossary, texts))
+        ]
     else:
-        linked = tuple(map(escape, (*sentences, *rows)))
+        linked = list(map(escape, texts))
     names = dict(zip((row.key for row in variant.rows), linked[len(sentences) :], strict=True))
     description, asides, task, *assumptions = linked[: len(sentences)]
     return LinkedSheet(description, asides, task, tuple(assumptions), names)
-
-
-@lru_cache(300)
-def _linked_texts(
-    wording: Wording, _language: str, sentences: tuple[str, ...], rows: tuple[str, ...]
-) -> tuple[Markup, ...]:
-    linked = link_terms(wording.glossary, (*sentences, *rows))
-    return tuple(_markup(pieces, tab_stop=index < len(sentences)) for index, pieces in enumerate(linked))
 
 
 def _markup(pieces: Iterable[LinkedText], *, tab_stop: bool) -> Markup:
@@ -81,7 +74,6 @@ def link_terms(glossary: Mapping[str, GlossaryEntry], texts: Sequence[str]) -> t
     return tuple(tuple(_pieces(text, pattern, keys, linked)) for text in texts)
 
 
-@lru_cache(8)
 def _pattern(words: tuple[str, ...]) -> re.Pattern[str]:
     longest_first = sorted(words, key=len, reverse=True)
     return re.compile(rf"(?<![\w-])(?:{'|'.join(map(re.escape, longest_first))})(?![\w-])", re.IGNORECASE)

@@ -1,4 +1,4 @@
-"""The menu of models for one worksheet: those it is true of, grouped, and a sentence for each of the others."""
+"""The menu of models for one worksheet, and the choice between numbers and symbols; with the reasons for refusals."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from app.models.architecture import Architecture
 from app.sheets.library import Library
-from app.sheets.worksheet import Model
+from app.sheets.worksheet import Model, WorksheetError, is_in_symbols, key_in, library_key
 from app.translation import gettext as _
 
 
@@ -32,7 +32,7 @@ class ModelMenu:
 
 def model_menu(library: Library, worksheet: str, chosen: str) -> ModelMenu:
     """The menu of models that a worksheet can use, in the groups of `_kind_names`, in its order, none empty."""
-    known = worksheet in library.worksheets
+    known = library.find_worksheet(worksheet) is not None
     reasons = {key: library.refusal(worksheet, key) if known else None for key in library.models}
     by_kind = {kind: list[Model]() for kind in _kind_names()}
     for key, model in library.models.items():
@@ -41,6 +41,29 @@ def model_menu(library: Library, worksheet: str, chosen: str) -> ModelMenu:
     groups = tuple(ModelGroup(kind, tuple(models)) for kind, models in by_kind.items() if models)
     refused = library.models[chosen] if reasons.get(chosen) else None
     return ModelMenu(chosen, groups, tuple(filter(None, reasons.values())), refused)
+
+
+@dataclass(frozen=True)
+class AnswerChoice:
+    """The keys of one sheet in numbers and in symbols, and why it can't be in symbols, empty if it can."""
+
+    numbers: str
+    symbols: str
+    in_symbols: bool
+    refusal: str
+
+
+def answer_choice(library: Library, worksheet: str, model: str) -> AnswerChoice | None:
+    """The choice between numbers and symbols; None for an unknown worksheet and one that is in symbols anyway."""
+    sheet = library.find_worksheet(library_key(worksheet))
+    if sheet is None or sheet.answers == "letters":
+        return None
+    symbols = key_in(worksheet, "symbols")
+    try:
+        refusal = library.refusal(symbols, model if model in library.models else sheet.model) or ""
+    except WorksheetError as error:
+        refusal = str(error)
+    return AnswerChoice(key_in(worksheet, "numbers"), symbols, is_in_symbols(worksheet), refusal)
 
 
 def _kind_names() -> tuple[str, ...]:

@@ -6,9 +6,6 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
-from anyio import CapacityLimiter
-from anyio.to_thread import current_default_thread_limiter
-
 from app.metrics import Meters, meters
 from app.web.shared.services import Services
 
@@ -32,11 +29,8 @@ async def watch_queues(services: Services) -> AsyncIterator[None]:
 
 
 async def _watch(services: Services, kept: Meters) -> None:
-    limiters: dict[str, CapacityLimiter] = {"other": current_default_thread_limiter()}
-    limiters.update((kind, limiter) for kind, limiter in services.threads.items())
     while True:
-        for kind, limiter in limiters.items():
-            statistics = limiter.statistics()
-            kept.queue.labels(kind, "working").set(statistics.borrowed_tokens)
-            kept.queue.labels(kind, "waiting").set(statistics.tasks_waiting)
+        for kind, limiter in services.threads.items():
+            kept.queue.labels(kind, "working").set(limiter.working)
+            kept.queue.labels(kind, "waiting").set(limiter.waiting)
         await asyncio.sleep(QUEUES_NOTED_EVERY_S)

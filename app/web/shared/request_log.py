@@ -14,6 +14,7 @@ from app.logs import REQUEST_ID
 from app.metrics import count_failure, meters
 
 _SAVES = {"/class/{activity_id}/{number}/save": "class", "/sheet/save": "practice"}
+MAX_SLOW_PER_MINUTE = 60  # lines of slow requests, of which somebody can send any number
 
 log = logging.getLogger("attention_shapes")
 
@@ -23,6 +24,7 @@ class RequestLog:
 
     def __init__(self, app: ASGIApp, slow_after_s: float = 0, *, log_all: bool = False) -> None:
         self.app, self._slow_after_s, self._log_all = app, slow_after_s or float("inf"), log_all
+        self._minute_ends, self._said_slow = 0.0, 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -54,10 +56,16 @@ class RequestLog:
                 count_failure("bug")
         if status == 500:
             log.error("bug: %s", _line(scope, status, seconds))
-        elif seconds >= self._slow_after_s:
+        elif seconds >= self._slow_after_s and self._may_say_slow():
             log.warning("slow: %s", _line(scope, status, seconds))
         elif self._log_all:
             log.info("%s", _line(scope, status, seconds))
+
+    def _may_say_slow(self) -> bool:
+        if (now := perf_counter()) >= self._minute_ends:
+            self._minute_ends, self._said_slow = now + 60, 0
+        self._said_slow += 1
+        return self._said_slow <= MAX_SLOW_PER_MINUTE
 
 
 def route_of(scope: Scope) -> str:

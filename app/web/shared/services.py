@@ -11,7 +11,6 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Annotated, Literal, cast
 
-from anyio import CapacityLimiter
 from fastapi import Depends, Request
 from starlette.concurrency import run_in_threadpool
 
@@ -35,15 +34,17 @@ from app.store.housekeeping import delete_expired
 from app.store.limits import HealthCheck
 from app.translation import ENGLISH, language
 from app.web.shared.cookies import asks_for_demonstration
+from app.web.shared.fair_limiter import FairLimiter
 from app.web.shared.passwords import MAX_HASHES_AT_ONCE, MAX_WAITING, Passwords
 from app.web.shared.rate_limits import RateLimits, StorageBudget
 
-ThreadKind = Literal["class", "run", "forward", "print", "hub", "password"]
+ThreadKind = Literal["other", "class", "run", "forward", "print", "hub", "password"]
 MAX_PROGRAMS = 24  # that wait for a run by the API, in each process; visitors leave eight, and one network has eight
 # In each process. Those of a class and of the pages of runs work, and more of them would only wait for one another; a
 # class that asks for its runs all at once leaves most of the processor to saves. The others mostly wait, and there are
 # a few more of them than may wait at a time, so that whoever is one too many is told at once.
 MAX_THREADS: Mapping[ThreadKind, int] = {
+    "other": 40,  # as many as FastAPI has by itself, for what names no kind
     "class": 8,
     "run": 2,
     "forward": MAX_PROGRAMS + 4,
@@ -120,9 +121,9 @@ class Services:
         return Closing(self.libraries[ENGLISH], self.store, self.closing_interval_s)
 
     @cached_property
-    def threads(self) -> Mapping[ThreadKind, CapacityLimiter]:
+    def threads(self) -> Mapping[ThreadKind, FairLimiter]:
         """The limit on threads of each kind: see app/web/shared/threads.py."""
-        return {kind: CapacityLimiter(most) for kind, most in MAX_THREADS.items()}
+        return {kind: FairLimiter(most) for kind, most in MAX_THREADS.items()}
 
     @cached_property
     def health(self) -> HealthCheck:

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Collection, Iterable, MutableMapping
 from dataclasses import fields
 from datetime import date, datetime
-from functools import cache, lru_cache
+from functools import cache
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -157,7 +157,6 @@ def long_date(day: date) -> str:
     return _("{day} {month} {year}").format(day=day.day, month=_(_MONTHS[day.month - 1]), year=day.year)
 
 
-@lru_cache(4000)
 def symbol(text: str) -> Markup:
     """A sum of products as mathematics: 'H·d_h + 1' becomes <i>H</i>·<i>d</i><sub>h</sub> + 1."""
     return Markup("").join(_symbol(piece) for piece in re.split(r"(·|/| \+ )", text))
@@ -184,7 +183,6 @@ def expression(text: str, known: Collection[str] | None = None) -> Markup:
     return Markup("".join(written))  # noqa: S704 - each piece is escaped
 
 
-@lru_cache(500)
 def markdown(text: str) -> Markup:
     """What an author wrote in Markdown, as HTML: only what `read_markdown` knows becomes an element."""
     return _blocks(read_markdown(text))
@@ -237,7 +235,6 @@ def _formula_nodes(nodes: Iterable[FormulaNode]) -> Markup:
     return written
 
 
-@lru_cache(4000)
 def _symbol(text: str) -> Markup:
     base, _underscore, below = text.removesuffix("ᵀ").partition("_")
     if not base.replace("'", "").isalpha():

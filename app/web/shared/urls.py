@@ -11,7 +11,6 @@ import ipaddress
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import PurePosixPath
 from typing import Literal
 from urllib.parse import quote, urlencode, urlsplit
@@ -173,7 +172,6 @@ def client_network(request: Request) -> str:
     return network_of(request.client.host if request.client else "")
 
 
-@lru_cache(4000)
 def network_of(host: str) -> str:
     """An IPv4 address, or the /64 network of an IPv6 address, which one customer has.
 

@@ -60,7 +60,7 @@ def show_class_sheet(
 @in_threads("class")
 def save_class_sheet(request: Request, services: ServicesDep, form: FormDep, activity_id: int, number: int) -> Response:
     """Merge what was typed into the stored draft, and return what is stored and its drawing; nothing is marked."""
-    is_calm = services.threads["class"].borrowed_tokens <= MAX_BUSY_WHEN_DRAWN
+    is_calm = services.threads["class"].working <= MAX_BUSY_WHEN_DRAWN
     may_draw = is_calm and _drawing_save.acquire(blocking=False)
     try:
         requested = posted_class_sheet(request, services, form, activity_id, number)

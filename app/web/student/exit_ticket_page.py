@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from dataclasses import replace
 
 from fastapi import APIRouter, HTTPException, Response
@@ -17,7 +16,7 @@ from app.web.shared.templating import render
 from app.web.shared.threads import in_threads
 from app.web.shared.urls import url_for
 from app.web.student.exit_ticket_view import TicketPage, make_ticket_page, read_ticket_form
-from app.web.student.sheet_request import promised_otherwise, read_form_id, require_open
+from app.web.student.sheet_request import promised_otherwise, require_open
 
 router = APIRouter(include_in_schema=False)
 
@@ -29,18 +28,18 @@ def show_exit_ticket(store: StoreDep, access: StudentAccessDep) -> Response:
     if access.phase == "waiting":
         return RedirectResponse(url_for("show_class_activity", activity_id=access.activity.id), 303)
     ticket_in = store.classwork.arrive(access.activity.id, access.student.id)
-    return render("student/exit_ticket.html", make_ticket_page(store, access, secrets.token_urlsafe(16), ticket_in))
+    return render("student/exit_ticket.html", make_ticket_page(store, access, ticket_in))
 
 
 @router.post("/class/{activity_id:int}/ticket")
 @in_threads("class")
 def hand_in_exit_ticket(store: StoreDep, access: StudentAccessDep, form: FormDep) -> Response:
     """Store the answers that are not blank, and redirect to the ticket; a second ticket of a student stores nothing."""
-    activity, form_id = access.activity, read_form_id(form)
+    activity = access.activity
     if access.phase == "waiting":
         return RedirectResponse(url_for("show_class_activity", activity_id=activity.id), 303)
     ticket_in = store.exit_tickets.is_handed_in(activity.id, access.student.id)
-    page = make_ticket_page(store, access, form_id, ticket_in)
+    page = make_ticket_page(store, access, ticket_in)
     typed = read_ticket_form(form, page.ticket)
     try:
         require_open(access)
@@ -53,7 +52,7 @@ def hand_in_exit_ticket(store: StoreDep, access: StudentAccessDep, form: FormDep
         return render("student/exit_ticket.html", page, 422)
     store.classwork.arrive(activity.id, access.student.id)
     anonymous, answers = activity.policies.ticket_anonymous, answer_texts(page.ticket, typed)
-    store.exit_tickets.hand_in(activity.id, access.student.id, form_id, answers, anonymous=anonymous)
+    store.exit_tickets.hand_in(activity.id, access.student.id, answers, anonymous=anonymous)
     return RedirectResponse(url_for("show_exit_ticket", activity_id=activity.id), 303)
 
 

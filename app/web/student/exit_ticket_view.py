@@ -14,7 +14,7 @@ from app.classes.promises import ticket_promise
 from app.classes.ticket_answers import Typed
 from app.sheets.exit_tickets import Ticket, picking_rule
 from app.store import Store
-from app.store.exit_tickets import MIN_MIXED
+from app.store.exit_tickets import SHOWN_FROM
 from app.web.shared.activity_steps import (
     ClosingNotice,
     NextStep,
@@ -41,9 +41,8 @@ class TicketPage:
     writable: Annotated[bool, Doc("Whether it can be filled in now.")]
     next: Annotated[NextStep, Doc("Where to go on once it is handed in.")]
     promise: Annotated[str, Doc("What this page says becomes of the answers, as its form sends it back.")]
-    form_id: Annotated[str, Doc("An id of this form, by which a request that is sent again is known.")]
     longest: Annotated[int, Doc("How many characters an answer may have.")] = MAX_TEXT
-    min_mixed: Annotated[int, Doc("How many anonymous tickets are shown at once, at least.")] = MIN_MIXED
+    shown_from: Annotated[int, Doc("How many anonymous tickets must be in before any is shown.")] = SHOWN_FROM
     typed: Annotated[Typed, Doc("What was written or chosen, by question.")] = field(default_factory=dict)
     problems: Annotated[Mapping[str, str], Doc("What is wrong with an answer, by question.")] = field(
         default_factory=dict
@@ -52,10 +51,8 @@ class TicketPage:
     unasked: Annotated[str, Doc("What was typed under questions that are no longer asked.")] = ""
 
 
-def make_ticket_page(store: Store, access: StudentAccess, form_id: str, ticket_in: bool) -> TicketPage:
-    """The page with the questions, nothing typed, the activity's sheets, when it closes, and the next step; 404
-    without an exit ticket.
-    """
+def make_ticket_page(store: Store, access: StudentAccess, ticket_in: bool) -> TicketPage:
+    """The page of the exit ticket with nothing typed; 404 without an exit ticket."""
     ticket = frozen_ticket(access.activity.content)
     if ticket is None:
         raise HTTPException(404)
@@ -63,7 +60,7 @@ def make_ticket_page(store: Store, access: StudentAccess, form_id: str, ticket_i
     onward = next_step(access, steps, ticket_in)
     promise, rule = ticket_promise(access.activity), picking_rule(ticket)
     closing, writable = closing_notice(store, access), access.activity.is_writable(access.now)
-    return TicketPage(access, steps, ticket, rule, ticket_in, closing, writable, onward, promise, form_id)
+    return TicketPage(access, steps, ticket, rule, ticket_in, closing, writable, onward, promise)
 
 
 def read_ticket_form(form: FormReader, ticket: Ticket) -> dict[str, tuple[str, ...]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
@@ -17,8 +17,9 @@ from app.classes.activity_form import (
     ActivityTexts,
     WorksheetTexts,
     empty_texts,
-    merged_texts,
+    field_labels,
     read_activity_form,
+    texts_in_words,
     texts_of,
 )
 from app.classes.frozen.offered_worksheets import Offer, offer_of
@@ -27,12 +28,13 @@ from app.exchange.imported_models import library_with_model
 from app.models.architecture import TokensError
 from app.sheets.code_text import gives_line_away
 from app.sheets.library import Library
-from app.sheets.worksheet import WorksheetError
+from app.sheets.worksheet import WorksheetError, key_in, library_key
 from app.store import Activity, AuditAction, Content, Phase, Plan, Store, Teacher
 from app.topics.requirements import TopicError
 from app.translation import gettext as _
+from app.web.shared.conflicts import Conflict, differences, may_save, version_of
 from app.web.shared.forms import FormDep, FormReader, whole_number
-from app.web.shared.model_menu import ModelMenu, model_menu
+from app.web.shared.model_menu import AnswerChoice, ModelMenu, answer_choice, model_menu
 from app.web.shared.permissions import CourseAccess, EditableActivity, EditableCourse
 from app.web.shared.services import Services, ServicesDep
 from app.web.shared.sheet_view import length_remark
@@ -79,6 +81,7 @@ class WorksheetView:
     texts: WorksheetTexts
     title: str
     menu: ModelMenu
+    answers: AnswerChoice | None
     default_model: str
     default_tokens: int
     link: str  # to look at it as it is now; empty for one that only the activity still has
@@ -96,8 +99,7 @@ class ActivityFormPage:
     activity: Annotated[Activity | None, Doc("The activity to be changed; None for a new one.")]
     phase: Annotated[Phase, Doc("Whether the activity is a draft, waiting, open or closed now.")]
     typed: Annotated[Mapping[str, str], Doc("The text of each field, by the field's name.")]
-    shown: Annotated[ActivityTexts | None, Doc("The activity as it is stored now; None for a new one.")]
-    shown_phase: Annotated[str, Doc("The phase of the activity when the form was opened.")]
+    version: Annotated[str, Doc("The version of the activity that the form was opened with.")]
     chosen: Annotated[tuple[WorksheetView, ...], Doc("The worksheets of the activity, in order.")]
     worksheets: Annotated[tuple[ChoiceGroup, ...], Doc("The worksheets that can be added: own ones, then by topic.")]
     imported: Annotated[tuple[str, ...], Doc("The keys of imported models that the menus offer.")]
@@ -106,6 +108,7 @@ class ActivityFormPage:
     new_ticket: Annotated[str, Doc("'offered' where the exit ticket has a newer version, 'taken' if it is used.")]
     unusable: Annotated[tuple[str, ...], Doc("Why own worksheets and tickets cannot be chosen, a sentence each.")]
     practice_is_open: Annotated[bool, Doc("Whether students can practise on this server.")]
+    conflict: Annotated[Conflict | None, Doc("A newer version that somebody else saved.")] = None
     reopens: Annotated[bool, Doc("Whether it was said that the times open a closed activity again.")] = False
     search: Annotated[str, Doc("What the lists are narrowed to.")] = ""
     moved: Annotated[str, Doc("The sentence about a worksheet that was just moved, empty for none.")] = ""
@@ -123,7 +126,7 @@ class FormState:
     corrections: tuple[str, ...] = ()  # keys of worksheets to be used as they are now
     new_ticket: bool = False
     reopens: bool = False  # a closed activity is to be opened again by the times
-    shown_phase: str = ""  # that of the activity when the form was opened
+    version: str = ""  # of the activity, when the form was opened
 
 
 NEW_FORM = FormState()
@@ -135,7 +138,7 @@ def show_new_activity_form(services: ServicesDep, access: EditableCourse, worksh
     chosen.
     """
     texts = empty_texts(tuple(services.tickets), access.course.time_zone)
-    if sheet := _materials(services, access).library.worksheets.get(worksheet):
+    if sheet := _materials(services, access).library.find_worksheet(worksheet):
         fields = {**texts.fields, "title": sheet.title}
         texts = replace(texts, fields=fields, worksheets=(WorksheetTexts(sheet.key),))
     return render("teacher/activity_form.html", _activity_form_page(services, access, None, texts))
@@ -170,69 +173,78 @@ def show_activity_form(services: ServicesDep, access: EditableActivity) -> Respo
 
 @router.post("/activities/{activity_id:int}")
 def change_activity(services: ServicesDep, access: EditableActivity, form: FormDep) -> Response:
-    """Save the form, record it in the audit log, and redirect to the overview; 422 as typed if a field cannot be
-    used.
-    """
+    """Save the form, and redirect to the overview; 409 as typed if somebody else has saved another version."""
+    activity, texts, state, store = access.activity, _form_texts(form), _form_state(form), services.store
     if _only_arranges(form):
-        return _arrange_form(services, access, access.activity, _merged_texts(access, access.activity, form), form)
-    activity, usable = access.activity, _materials(services, access)
-    texts, state, store = _merged_texts(access, activity, form), _form_state(form), services.store
+        return _arrange_form(services, access, activity, texts, form)
+    usable = _materials(services, access)
     offer = offer_of(
         usable.library, usable.tickets, store, activity, corrections=state.corrections, new_ticket=state.new_ticket
     )
     offer = replace(offer, library=_with_models(services, offer.library, texts))
     try:
         plan, content = read_activity_form(offer, access.course.time_zone, texts)
-        plan = _with_exact_times(plan, texts, activity, access.course.time_zone)
-        _check_reopening(activity, plan, state, store.now())
+        with store.transaction():
+            newest = store.activities.locked(activity)
+            if newest is None:
+                raise HTTPException(404)
+            # The content was made from `activity`, so that a revision of this very moment is a newer version, too.
+            may = may_save(form, _version(access, newest), _version_of(texts))
+            is_newest = may and newest.revision == activity.revision
+            if is_newest:
+                plan = _with_exact_times(plan, texts, newest, access.course.time_zone)
+                _check_reopening(newest, plan, state, store.now())
+                revision = _save(store, access.teacher, newest, plan, content)
     except ActivityFormError as error:
         return _refused_form(services, access, activity, texts, form, error)
-    revision = _save(store, access.teacher, activity, plan, content)
-    if revision is None:
-        current = store.activities.find(activity.id)
-        if current is None:
-            raise HTTPException(404)
-        return change_activity(services, replace(access, activity=current), form)
+    if not is_newest:
+        return _conflicting_form(services, access, newest, texts, offer, state)
     done = "revised" if revision != activity.revision else "saved"
     return RedirectResponse(url_for("show_activity", activity_id=activity.id, done=done), 303)
 
 
-def _save(store: Store, teacher: Teacher, activity: Activity, plan: Plan, content: Content) -> int | None:
-    """Store plan and content in one transaction with an entry in the audit log, also if neither differs, and return
-    the revision's number.
-    """
-    with store.transaction():
-        if store.activities.locked(activity) != activity:
-            return None
-        store.activities.change(activity, plan)
-        revision = store.activities.revise(activity, content)
-        is_new = revision != activity.revision
-        action = AuditAction.ACTIVITY_REVISED if is_new else AuditAction.ACTIVITY_SAVED
-        store.audit_log.record(teacher, action, activity)
-        return revision
+def _save(store: Store, teacher: Teacher, activity: Activity, plan: Plan, content: Content) -> int:
+    store.activities.change(activity, plan)
+    revision = store.activities.revise(activity, content)
+    is_new = revision != activity.revision
+    store.audit_log.record(teacher, AuditAction.ACTIVITY_REVISED if is_new else AuditAction.ACTIVITY_SAVED, activity)
+    return revision
+
+
+def _version(access: CourseAccess, activity: Activity) -> str:
+    return _version_of(texts_of(activity.plan, activity.content, access.course.time_zone))
+
+
+def _version_of(texts: ActivityTexts) -> str:
+    return version_of(dict(texts.fields), [astuple(sheet) for sheet in texts.worksheets])
+
+
+def _conflicting_form(
+    services: Services, access: CourseAccess, newest: Activity, texts: ActivityTexts, offer: Offer, state: FormState
+) -> Response:
+    stored = texts_of(newest.plan, newest.content, access.course.time_zone)
+    titles = {key: sheet.title for key, sheet in offer.library.worksheets.items()}
+    titles |= {key: ticket.title for key, ticket in offer.tickets.items()}
+    told = (texts_in_words(each, titles) for each in (stored, texts))
+    newest_page = url_for("show_activity_form", activity_id=newest.id)
+    conflict = Conflict(_version(access, newest), differences(field_labels(), *told), newest_page)
+    page = replace(_activity_form_page(services, access, newest, texts, state), conflict=conflict)
+    return render("teacher/activity_form.html", page, 409)
 
 
 def _check_reopening(activity: Activity, plan: Plan, state: FormState, now: datetime) -> None:
-    after, phase = activity.changed(now, plan=plan), activity.phase(now)
-    closing = phase == "closing" and state.shown_phase != "closing" and after.phase(now) in ("waiting", "open")
-    if state.reopens or not (closing or activity.is_reopened_as(after, now)):
+    if state.reopens or not activity.is_reopened_as(activity.changed(now, plan=plan), now):
         return
     sentences = [_("This activity has closed, and these times open it again.")]
-    if activity.content.items and not closing:
+    if activity.content.items:
         sentences.append(
             _("Since it closed, students can see the answers. What they do from now on is marked as late.")
         )
     raise ActivityFormError("reopens", " ".join(sentences))
 
 
-def _merged_texts(access: CourseAccess, activity: Activity, form: FormReader) -> ActivityTexts:
-    typed, stored = _form_texts(form), texts_of(activity.plan, activity.content, access.course.time_zone)
-    if form.optional("shown.title") is None:
-        return typed
-    return merged_texts(typed, _form_texts(form, "shown."), stored)
-
-
 def _with_exact_times(plan: Plan, texts: ActivityTexts, activity: Activity, time_zone: str) -> Plan:
+    # A field has no seconds, which Close sets, and no way to say which of two hours it means when clocks go back.
     stored = texts_of(activity.plan, activity.content, time_zone)
     times = {"opens": activity.plan.opens_at, "closes": activity.plan.closes_at}
     unchanged: dict[str, Any] = {f"{name}_at": time for name, time in times.items()
@@ -240,15 +252,17 @@ def _with_exact_times(plan: Plan, texts: ActivityTexts, activity: Activity, time
     return replace(plan, **unchanged)
 
 
-def _form_texts(form: FormReader, prefix: str = "") -> ActivityTexts:
-    fields = {name: form.single_line(prefix + name) for name in FIELD_NAMES}
+def _form_texts(form: FormReader) -> ActivityTexts:
+    fields = {name: form.single_line(name) for name in FIELD_NAMES}
     fields["follow_share"] = fields["follow_share"].removesuffix("%").strip()
-    sheets = tuple(
-        WorksheetTexts(key, form.single_line(f"{prefix}model.{key}"), form.single_line(f"{prefix}tokens.{key}"))
-        for key in form.all(f"{prefix}worksheet")
-        if key
-    )
+    sheets = tuple(_worksheet_texts(form, key) for key in form.all("worksheet") if key)
     return ActivityTexts(fields, sheets)
+
+
+def _worksheet_texts(form: FormReader, key: str) -> WorksheetTexts:
+    answers = form.raw(f"answers.{key}")
+    chosen = key_in(key, "symbols" if answers == "symbols" else "numbers") if answers else key
+    return WorksheetTexts(chosen, form.single_line(f"model.{key}"), form.single_line(f"tokens.{key}"))
 
 
 def _form_state(form: FormReader) -> FormState:
@@ -258,7 +272,7 @@ def _form_state(form: FormReader) -> FormState:
         corrections=form.all("corrected"),
         new_ticket=form.raw("new_ticket") == "yes",
         reopens=form.raw("reopens") == "yes",
-        shown_phase=form.raw("shown.phase"),
+        version=form.raw("version"),
     )
 
 
@@ -293,7 +307,8 @@ def _refused_form(
 def _arrange_form(
     services: Services, access: CourseAccess, activity: Activity | None, texts: ActivityTexts, form: FormReader
 ) -> Response:
-    action, _space, key = form.raw("arrange").partition(" ")
+    action, _space, shown_key = form.raw("arrange").partition(" ")
+    key = _worksheet_texts(form, shown_key).key
     texts, import_text = _moved(texts, key, {"up": -1, "down": 1}.get(action, 0)), form.single_line("import")
     typed = import_text.rstrip("/").rpartition("/")[2]
     state = _form_state(form)
@@ -342,7 +357,7 @@ def _activity_form_page(
     chosen = tuple(
         _worksheet_view(library, sheet, _sheet_link(materials, sheet.key, sheet), sheet.key in corrected, state)
         for sheet in texts.worksheets
-        if sheet.key in library.worksheets
+        if library.find_worksheet(sheet.key)
     )
     ticket_key = activity.content.ticket.key if activity and activity.content.ticket else ""
     newer = phase != "draft" and offer.ticket_corrected and texts.fields["ticket"] == ticket_key
@@ -351,8 +366,7 @@ def _activity_form_page(
         activity=activity,
         phase=phase,
         typed=texts.fields,
-        shown=texts_of(activity.plan, activity.content, access.course.time_zone) if activity else None,
-        shown_phase=state.shown_phase or phase,
+        version=state.version or (_version(access, activity) if activity else ""),
         chosen=chosen,
         worksheets=_worksheet_groups(library, materials, access, texts, state),
         imported=state.imported,
@@ -373,7 +387,7 @@ def _worksheet_groups(
     headings = {"course": _("This course’s worksheets"), "mine": _("My worksheets"), **topics}
     groups: dict[str, list[FormChoice]] = {group: [] for group in headings}
     for sheet in library.worksheets.values():
-        if sheet.key in texts.keys:
+        if sheet.key in texts.keys or sheet.key != library_key(sheet.key):
             continue
         group = _owner(materials, access, sheet.key) or sheet.topic
         words = f"{sheet.title} {topics[sheet.topic]} {library.model(sheet.model).name} {headings[group]}"
@@ -425,16 +439,17 @@ def _sheet_link(materials: OwnMaterials, key: str, texts: WorksheetTexts | None 
     if material := materials.by_key.get(key):
         return url_for("show_material", material_id=material.id)
     chosen = {"model": texts.model, "tokens": texts.tokens} if texts and (texts.model or texts.tokens) else {}
-    return url_for("show_sheet", worksheet=key, **chosen) if key in materials.library.worksheets else ""
+    return url_for("show_sheet", worksheet=key, **chosen) if materials.library.find_worksheet(key) else ""
 
 
 def _worksheet_view(
     library: Library, texts: WorksheetTexts, link: str, has_newer: bool, state: FormState
 ) -> WorksheetView:
-    sheet = library.worksheets[texts.key]
+    sheet = library.worksheet(texts.key)
     fits = texts.model in library.models and library.refusal(sheet.key, texts.model) is None
     title = library.variant(sheet.key, texts.model).title if fits else sheet.title
     menu = model_menu(library, sheet.key, texts.model)
+    answers = answer_choice(library, sheet.key, texts.model)
     try:
         tokens = whole_number(texts.tokens, MAX_REMARKED) if texts.tokens else None
         remark = length_remark(library.variant(sheet.key, texts.model or None, tokens))
@@ -443,5 +458,5 @@ def _worksheet_view(
     default_model, takes_newer = library.model(sheet.model).name, has_newer and texts.key in state.corrections
     gives_away = gives_line_away(sheet)
     return WorksheetView(
-        texts, title, menu, default_model, sheet.tokens, link, remark, gives_away, has_newer, takes_newer
+        texts, title, menu, answers, default_model, sheet.tokens, link, remark, gives_away, has_newer, takes_newer
     )

@@ -157,18 +157,18 @@ def press_in_preview(
 @router.get("/activities/{activity_id:int}/preview/ticket")
 def preview_ticket(services: ServicesDep, access: Preview) -> Response:
     """The exit ticket, to be filled in; 404 without one."""
-    return render("student/exit_ticket.html", make_ticket_page(services.store, access, "", False))
+    return render("student/exit_ticket.html", make_ticket_page(services.store, access, False))
 
 
 @router.post("/activities/{activity_id:int}/preview/ticket")
 def press_ticket_in_preview(services: ServicesDep, access: Preview, form: FormDep) -> Response:
     """The ticket's page after handing in, as a student sees it; nothing is stored. 404 without an exit ticket."""
-    page = make_ticket_page(services.store, access, "", False)
+    page = make_ticket_page(services.store, access, False)
     typed = read_ticket_form(form, page.ticket)
     if problems := ticket_problems(page.ticket, typed):
         page = replace(page, typed=typed, problem=problems.pop(""), problems=problems)
         return render("student/exit_ticket.html", page, 422)
-    return render("student/exit_ticket.html", make_ticket_page(services.store, access, "", True))
+    return render("student/exit_ticket.html", make_ticket_page(services.store, access, True))
 
 
 def _at_a_time(activity: Activity, now: datetime, *, closed: bool) -> Activity:

@@ -5,19 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import Annotated
+from typing import Annotated, Any
 
 from annotated_doc import Doc
 from fastapi import APIRouter, HTTPException, Request, Response
 from fastapi.responses import RedirectResponse
 
 from app.classes.course_settings import MAX_TIME_ZONE_LENGTH, settings_problem, time_zone_names
-from app.store import Activity, AuditAction, Phase, Role, StaffMember, Store, Student
+from app.store import Activity, AuditAction, Course, Phase, Role, StaffMember, Store, Student
 from app.store.people import parse_email
 from app.store.roster import RosterImport
 from app.translation import gettext as _
 from app.translation import ngettext
 from app.web.shared import permissions
+from app.web.shared.conflicts import Conflict, differences, may_save, version_of
 from app.web.shared.cookies import SECRET_COOKIE, redirect_with_secret
 from app.web.shared.forms import FormDep, Pager, cut_page, whole_number
 from app.web.shared.permissions import EditableCourse, StaffCourse
@@ -68,6 +69,8 @@ class CoursePage:
     email: Annotated[str, Doc("The e-mail address as typed, to be corrected.")] = ""
     title: Annotated[str, Doc("The course's title, or what was typed in its place, to be corrected.")] = ""
     zone: Annotated[str, Doc("The same of its time zone.")] = ""
+    version: Annotated[str, Doc("The version of title and time zone that the form was opened with.")] = ""
+    conflict: Annotated[Conflict | None, Doc("A newer version that somebody else saved.")] = None
 
 
 @router.get("/courses/{course_id:int}")
@@ -95,12 +98,25 @@ def show_course(request: Request, services: ServicesDep, access: StaffCourse, do
 
 @router.post("/courses/{course_id:int}")
 def change_course(store: StoreDep, access: EditableCourse, form: FormDep) -> Response:
-    """Change title and time zone, and redirect to the course."""
+    """Change title and time zone, and redirect to the course; 409 as typed if somebody else changed them first."""
     title, zone = form.single_line("title"), form.single_line("zone", MAX_TIME_ZONE_LENGTH)
+    version = form.raw("version")
     if problem := settings_problem(title, zone):
         page = _course_page(store, access, problem=problem, problem_form="settings", title=title, zone=zone)
-        return render("teacher/course.html", page, 422)
-    store.courses.change(access.course, title, zone)
+        return render("teacher/course.html", replace(page, version=version), 422)
+    with store.transaction():
+        newest = store.courses.locked(access.course)
+        if newest is None:
+            raise HTTPException(404)
+        is_newest = may_save(form, _version(newest), version_of(title, zone))
+        if is_newest:
+            store.courses.change(newest, title, zone)
+    if not is_newest:
+        both = {"title": newest.title, "zone": newest.time_zone}, {"title": title, "zone": zone}
+        differing = differences({"title": _("Title"), "zone": _("Time zone")}, *both)
+        conflict = Conflict(_version(newest), differing, url_for("show_course", course_id=newest.id))
+        page = _course_page(store, access, problem_form="settings", title=title, zone=zone)
+        return render("teacher/course.html", replace(page, version=version, conflict=conflict), 409)
     return RedirectResponse(url_for("show_course", course_id=access.course.id), 303)
 
 
@@ -137,6 +153,10 @@ def remove_from_staff(store: StoreDep, access: EditableCourse, teacher_id: int) 
     return RedirectResponse(url_for("show_course", course_id=access.course.id) + "#staff", 303)
 
 
+def _version(course: Course) -> str:
+    return version_of(course.title, course.time_zone)
+
+
 def _roster_notice(counts: Mapping[str, str]) -> str:
     numbers = {name: whole_number(text, MAX_ROSTER_COUNT) or 0 for name, text in counts.items()}
     if "added" in counts:
@@ -165,7 +185,7 @@ def _idle_newcomers(students: Sequence[Student]) -> IdleNewcomers | None:
     return IdleNewcomers(len(students), names, len(students) - len(names), newest)
 
 
-def _course_page(store: Store, access: permissions.CourseAccess, page: str = "", **texts: str) -> CoursePage:
+def _course_page(store: Store, access: permissions.CourseAccess, page: str = "", **texts: Any) -> CoursePage:
     course, now = access.course, store.now()
     activities = tuple((activity, activity.phase(now)) for activity in store.activities.of_course(course))
     students, joined = store.roster.count(course)
@@ -176,5 +196,5 @@ def _course_page(store: Store, access: permissions.CourseAccess, page: str = "",
         last_import = None
     idle = _idle_newcomers(store.roster.idle_newcomers(course)) if access.can_edit else None
     staff = store.courses.staff(course)
-    texts = {"title": course.title, "zone": course.time_zone, **texts}
+    texts = {"title": course.title, "zone": course.time_zone, "version": _version(course), **texts}
     return CoursePage(access, activities, listed, pager, joined, staff, time_zone_names(), last_import, idle, **texts)

@@ -18,7 +18,7 @@ from app.classes.roster_lookup import names_with_numbers
 from app.classes.ticket_groups import ChoiceCount, TicketGroup, choice_counts, group_answers, written_answers
 from app.sheets.exit_tickets import TicketQuestion
 from app.store import Activity, Store, TicketAnswer
-from app.store.exit_tickets import MIN_MIXED, MIXED_FROM, HeldTickets
+from app.store.exit_tickets import SHOWN_FROM
 from app.web.shared import permissions
 from app.web.shared.forms import FormDep, Pager, cut_page
 from app.web.shared.permissions import EditableActivity, StaffActivity
@@ -85,10 +85,8 @@ class ExitTicketsPage:
     wanted: Annotated[TicketFilter, Doc("The words that are searched for, and the mark that shown free texts have.")]
     total: Annotated[int, Doc("How many answers there are in all, hidden ones too.")]
     pager: Annotated[Pager, Doc("Which page of the list this is; answers that say the same count as one line.")]
-    held: Annotated[HeldTickets, Doc("The anonymous tickets that are not shown yet.")]
-    few: Annotated[int, Doc("How many anonymous tickets are shown, where they may be recognised; else 0.")]
-    min_mixed: Annotated[int, Doc("How many anonymous tickets are shown at once, at least.")] = MIN_MIXED
-    mixed_from: Annotated[int, Doc("How many of them must wait before the first are shown.")] = MIXED_FROM
+    waiting: Annotated[int, Doc("How many anonymous tickets are in that nobody may read yet.")]
+    shown_from: Annotated[int, Doc("How many must be in before any is shown.")] = SHOWN_FROM
 
 
 @dataclass(frozen=True)
@@ -115,8 +113,7 @@ def show_exit_tickets(
 ) -> Response:
     """How often each choice was made, whatever the filter, and one page of the free texts that match it."""
     activity, store = access.activity, services.store
-    store.exit_tickets.mix_closed(activity)
-    answers, held = store.exit_tickets.answers(activity.id), store.exit_tickets.held(activity.id)
+    answers = store.exit_tickets.answers(activity)
     names = names_with_numbers(store.roster.students(access.course))
     asked = _asked_questions(store, activity, answers)
     order = sorted(asked, key=lambda key: key != MUDDIEST)
@@ -136,8 +133,7 @@ def show_exit_tickets(
         wanted=wanted,
         total=len(answers),
         pager=pager,
-        held=held,
-        few=_too_few(store, activity, answers, held),
+        waiting=store.exit_tickets.waiting(activity),
     )
     return render("teacher/exit_tickets.html", tickets)
 
@@ -156,13 +152,13 @@ def mark_exit_ticket(
     """
     mark, is_set = TICKET_MARKS.get(form.raw("mark")), form.raw("on") == "yes"
     store, activity = services.store, access.activity
-    answers = store.exit_tickets.answers(activity.id)
+    answers = store.exit_tickets.answers(activity)
     groups = [group for group in group_answers(answers) if answer_id in {answer.id for answer in group.answers}]
     if mark is None or not groups:
         raise HTTPException(404)
     ids = [answer.id for answer in groups[0].answers]
     if not store.exit_tickets.mark(activity.id, *ids, **{mark: is_set}):
-        raise HTTPException(404)  # mixed with others, or deleted with their student, since they were read
+        raise HTTPException(404)  # deleted with their student since they were read
     if not is_htmx(request):
         return RedirectResponse(url_for("show_exit_tickets", activity_id=activity.id, **wanted.query), 303)
     changes: dict[str, Any] = {mark: is_set}
@@ -200,15 +196,3 @@ def _question_view(
     groups = tuple(view for view in texts if view.group.question == question.key)
     count = written + (choices[0].of if choices else 0)
     return TicketQuestionView(question.key, question.text, choices, chosen_by, groups, count)
-
-
-def _too_few(store: Store, activity: Activity, answers: Iterable[TicketAnswer], held: HeldTickets) -> int:
-    """Shown are the tickets handed in, less one for each student named in `answers`, and less those that wait or are
-    locked.
-    """
-    if not held.others_shown:
-        return 0
-    handed_in = sum(arrival.ticket_in for arrival in store.classwork.attendance(activity.id))
-    named = len({answer.student_id for answer in answers} - {None})
-    shown = handed_in - named - held.waiting - held.locked
-    return shown if 0 < shown < MIN_MIXED else 0

@@ -67,7 +67,6 @@ class ExportPage:
     not_in_canvas: Annotated[int, Doc("How many students Canvas would take for others, and so are not in its file.")]
     not_in_moodle: Annotated[int, Doc("How many students are not in Moodle’s file: they have no number of its kind.")]
     moodle_title: Annotated[str, Doc("The title of the column by which Moodle finds the students.")]
-    held_back: Annotated[int, Doc("How many anonymous exit tickets are not shown yet, and so in no file.")]
     lines: Annotated[tuple[LogLine, ...], Doc("What the staff did, the newest first.")]
     pager: Annotated[Pager, Doc("Which page of the log this is.")]
     typed: Annotated[str, Doc("The title as typed to delete the course.")] = ""
@@ -150,8 +149,7 @@ def _export_page(store: Store, access: permissions.CourseAccess, page: str = "",
     title, in_moodle = found_by_moodle(students)
     not_in_canvas, not_in_moodle = len(students) - len(found_by_canvas(students)), len(students) - len(in_moodle)
     lines, pager = cut_page(_log_lines(store, access.course), page)
-    held_back = store.exit_tickets.count_held(access.course)
-    return ExportPage(access, not_in_canvas, not_in_moodle, title, held_back, lines, pager, **texts)
+    return ExportPage(access, not_in_canvas, not_in_moodle, title, lines, pager, **texts)
 
 
 def _log_lines(store: Store, course: Course) -> tuple[LogLine, ...]:

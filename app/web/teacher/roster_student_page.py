@@ -17,6 +17,7 @@ from app.names import RosterEntry
 from app.store import Activity, AuditAction, Store, Student
 from app.store.student_merge import MergePreview
 from app.translation import gettext as _
+from app.web.shared.conflicts import Conflict, differences, may_save, version_of
 from app.web.shared.forms import FormDep, whole_number
 from app.web.shared.permissions import LARGEST_ID, EditableStudent, RosterStudentAccess
 from app.web.shared.services import StoreDep
@@ -46,8 +47,10 @@ class RosterStudentPage:
     others: Annotated[tuple[tuple[int, str], ...], Doc("Ids and names of the other students, similar names first.")]
     merge: Annotated[ChosenMerge | None, Doc("The merge that was chosen and is not done yet; None for none.")]
     name: Annotated[str, Doc("The name as typed, to be corrected.")]
+    version: Annotated[str, Doc("The version of name and number that the form was opened with.")]
     activities: Annotated[tuple[Activity, ...], Doc("The course's activities, with this student's extra time.")]
     number: Annotated[str, Doc("The number as typed, to be corrected.")]
+    conflict: Annotated[Conflict | None, Doc("A newer version that somebody else saved.")] = None
     problem: Annotated[str, Doc("The sentence about name and number, empty where there is none.")] = ""
     time_problem: Annotated[str, Doc("The sentence about the extra time, empty where there is none.")] = ""
     chosen: Annotated[int, Doc("The id of the activity that was chosen for extra time; 0 for none.")] = 0
@@ -62,11 +65,20 @@ def show_roster_student(store: StoreDep, access: EditableStudent, merge: str = "
 
 @router.post("/courses/{course_id:int}/students/{student_id:int}")
 def rename_student(store: StoreDep, access: EditableStudent, form: FormDep) -> Response:
-    """Change name and number, record it in the audit log, and go to the roster."""
+    """Change name and number, and go to the roster; 409 as typed if somebody else changed them first."""
     name, number = form.single_line("name", MAX_ENTRY_LENGTH), form.single_line("number", MAX_ENTRY_LENGTH)
     with store.transaction():
-        if name and rename_and_record(store, access.teacher, access.student, RosterEntry(name, number or None)):
+        store.courses.locked(access.course)
+        newest = store.roster.find_student(access.student.id)
+        if newest is None:
+            raise HTTPException(404)
+        is_newest = may_save(form, _version(newest), version_of(name, number or None))
+        if is_newest and name and rename_and_record(store, access.teacher, newest, RosterEntry(name, number or None)):
             return _back_to_roster(access, "renamed")
+    if name and not is_newest:
+        page = _student_page(store, access, typed=(name, number))
+        page = replace(page, version=form.raw("version"), conflict=_conflict(access, newest, name, number))
+        return render("teacher/roster_student.html", page, 409)
     if not name:
         problem = _("Enter a name.")
     elif number:
@@ -75,7 +87,7 @@ def rename_student(store: StoreDep, access: EditableStudent, form: FormDep) -> R
         problem = _(
             "Another student without a number is called {name}. Give one of them a number, or change this name."
         ).format(name=name)
-    page = _student_page(store, access, typed=(name, number), problem=problem)
+    page = replace(_student_page(store, access, typed=(name, number), problem=problem), version=form.raw("version"))
     return render("teacher/roster_student.html", page, 422)
 
 
@@ -131,6 +143,16 @@ def release_student(store: StoreDep, access: EditableStudent) -> Response:
     return _back_to_roster(access, "released")
 
 
+def _version(student: Student) -> str:
+    return version_of(student.name, student.roster_key)
+
+
+def _conflict(access: RosterStudentAccess, newest: Student, name: str, number: str) -> Conflict:
+    both = {"name": newest.name, "number": newest.roster_key or ""}, {"name": name, "number": number}
+    newest_page = url_for("show_roster_student", course_id=access.course.id, student_id=newest.id)
+    return Conflict(_version(newest), differences({"name": _("Name"), "number": _("Number")}, *both), newest_page)
+
+
 def _back_to_roster(access: RosterStudentAccess, done: str) -> Response:
     return RedirectResponse(f"{url_for('show_course', course_id=access.course.id)}?done={done}#roster", 303)
 
@@ -156,7 +178,9 @@ def _student_page(
     chosen = _chosen_merge(store, access, into, names[into.id]) if into else None
     name, number = typed or (student.name, student.roster_key or "")
     activities = store.activities.of_student(student)
-    return RosterStudentPage(access, student, names[student.id], others, chosen, name, activities, number, problem)
+    return RosterStudentPage(
+        access, student, names[student.id], others, chosen, name, _version(student), activities, number, problem=problem
+    )
 
 
 def _chosen_merge(store: Store, access: RosterStudentAccess, into: Student, into_name: str) -> ChosenMerge:

@@ -22,7 +22,7 @@ from app.classes.ticket_groups import ChoiceCount, choice_counts, group_answers
 from app.classes.written_answers import OpenQuestionResults, open_questions
 from app.sheets.variant import Row
 from app.store import Activity, Student, TicketAnswer
-from app.store.exit_tickets import MIN_MIXED, MIXED_FROM, HeldTickets
+from app.store.exit_tickets import SHOWN_FROM
 from app.web.shared import permissions
 from app.web.shared.permissions import StaffActivity
 from app.web.shared.services import ServicesDep
@@ -84,11 +84,10 @@ class SummaryPage:
     chosen: Annotated[tuple[ChosenQuestion, ...], Doc("The first questions of the exit ticket that were chosen from.")]
     sentences: Annotated[tuple[str, ...], Doc("Starred sentences of exit tickets.")]
     more: Annotated[int, Doc("How many starred sentences did not fit on the page.")]
-    held: Annotated[HeldTickets, Doc("The anonymous tickets that are not shown yet.")]
+    waiting: Annotated[int, Doc("How many anonymous tickets are in that nobody may read yet.")]
     questions: Annotated[tuple[AnsweredQuestion, ...], Doc("The open questions of the sheets.")]
     with_answers: Annotated[bool, Doc("Whether the answers to them are on the page, without names.")]
-    min_mixed: Annotated[int, Doc("How many anonymous tickets are shown at once, at least.")] = MIN_MIXED
-    mixed_from: Annotated[int, Doc("How many of them must wait before the first are shown.")] = MIXED_FROM
+    shown_from: Annotated[int, Doc("How many must be in before any is shown.")] = SHOWN_FROM
 
 
 @router.get("/activities/{activity_id:int}/summary")
@@ -98,10 +97,9 @@ def show_summary(services: ServicesDep, access: StaffActivity, answers: str = ""
     """
     store, activity = services.store, access.activity
     words = misconception_words(services.library, store, activity)
-    store.exit_tickets.mix_closed(activity)
     sheets = activity_results(services.library, store, activity)
     left = [total for total in misconception_totals(words, sheets) if total.at_last]
-    on_tickets = store.exit_tickets.answers(activity.id)
+    on_tickets = store.exit_tickets.answers(activity)
     starred = [group.text for group in group_answers(on_tickets) if group.starred and not group.hidden]
     students = participants(store, activity, access.course)
     page = SummaryPage(
@@ -114,7 +112,7 @@ def show_summary(services: ServicesDep, access: StaffActivity, answers: str = ""
         chosen=_chosen_questions(activity, on_tickets)[:MAX_CHOICES_SHOWN],
         sentences=tuple(starred[:MAX_SENTENCES_SHOWN]),
         more=max(len(starred) - MAX_SENTENCES_SHOWN, 0),
-        held=store.exit_tickets.held(activity.id),
+        waiting=store.exit_tickets.waiting(activity),
         questions=tuple(_answered(each, students) for each in open_questions(store, activity, sheets)),
         with_answers=bool(answers),
     )

@@ -11,7 +11,7 @@ from app.classes.student_sheet import freeze, worksheet_sizes
 from app.sheets.library import Library
 from app.store import Policies, Store
 
-CONTENT_KEYS = ("llama-7b", "matrices-gpt2")
+CONTENT_KEYS = ("llama-7b", "loss-gpt2")
 
 
 def with_sheet(library: Library, **changes: object) -> Library:

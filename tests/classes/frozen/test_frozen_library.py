@@ -53,7 +53,7 @@ class Lesson(MarkedClassroom):
     """An open activity of two sheets in which Kim handed in, Lou has typed, and Mo has come and done nothing."""
 
     def __init__(self, app: FastAPI, policies: Policies) -> None:
-        super().__init__(app, policies, sheets=("llama-7b", "count-of-a-model"))
+        super().__init__(app, policies, sheets=("llama-7b", "count-llama-7b"))
         self.app, self.of_now = app, self.school.services
         self.kim, self.lou, self.mo = (self.student(name) for name in ("Kim", "Lou", "Mo"))
         self.hand_in(self.kim, WIDE)
@@ -178,7 +178,7 @@ def test_an_attempt_counts_for_its_worksheet_wherever_that_stands_now(library: L
 
 
 def test_snapshots_that_nothing_names_are_deleted_after_some_days(library: Library, store: Store) -> None:
-    kept, deleted = RunningActivity(library, store), RunningActivity(library, store, ("matrices-gpt2",))
+    kept, deleted = RunningActivity(library, store), RunningActivity(library, store, ("loss-gpt2",))
     of_deleted = set(deleted.activity.content.models.values())
     run = freeze_run(library.variant("layer-mistral-7b"))
     store.add_run(store.new_run({}, run.values), (run.snapshot,))

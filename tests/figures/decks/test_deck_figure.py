@@ -24,8 +24,8 @@ from tests.helpers.rectangles import touch
 from tests.helpers.shipped import LIBRARY
 from tests.helpers.tables import with_shapes
 
-GROUPED = LIBRARY.variant("three-dimensions-qwen2.5-0.5b")  # 14 query heads share 2 key/value heads
-BATCHED = LIBRARY.variant("four-dimensions-qwen3-0.6b")
+GROUPED = LIBRARY.variant("three-dimensions-llama-7b", "qwen2.5-0.5b")  # 14 query heads share 2 key/value heads
+BATCHED = LIBRARY.variant("four-dimensions-gpt2", "qwen3-0.6b")
 SHEETS = [GROUPED, BATCHED, LIBRARY.variant("three-dimensions-llama-7b"), LIBRARY.variant("four-dimensions-gpt2")]
 SCALES: tuple[ScaleName, ScaleName] = ("root", "true")
 
@@ -139,7 +139,7 @@ def test_a_batch_is_as_many_decks_behind_one_another() -> None:
 
 
 def test_a_side_that_the_table_changes_changes_the_drawing() -> None:
-    variant = LIBRARY.variant("three-dimensions-qwen2.5-0.5b", tokens=50)
+    variant = LIBRARY.variant("three-dimensions-llama-7b", "qwen2.5-0.5b", tokens=50)
     before = deck(draw_figures(variant, variant.problem.answers), "queries_by_head")
     changed = replace(variant.problem, table=with_shapes(variant.table, {"queries_by_head": "N, H, d_h"}))
     other = replace(variant)

@@ -17,7 +17,7 @@ from app.topics import decode_step
 from app.topics.decode_step import DECODE_STEP
 from tests.helpers.tables import with_shapes
 
-SHEET = "decode-llama-3.2-1b"
+SHEET = "decode-gpt2"
 
 
 def parts(drawing: FrameDrawing) -> dict[str, Part]:

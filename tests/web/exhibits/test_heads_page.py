@@ -122,7 +122,7 @@ def test_after_the_last_card_the_frame_that_is_sent_alone_leads_to_the_next_one(
 
 def test_finished_sheets_on_all_heads_lead_there_and_back(client: TestClient, library: Library) -> None:
     leading = []
-    for worksheet in ("qwen2.5-0.5b-grouped", "three-dimensions-qwen2.5-0.5b", "latent-deepseek-v2-lite", "llama-7b"):
+    for worksheet in ("layer-mistral-7b", "three-dimensions-llama-7b", "latent-deepseek-v2-lite", "llama-7b"):
         variant = library.variant(worksheet)
         right = {str(blank): str(variant.answer(blank)) for blank in variant.blanks}
         page = Page(client.post("/sheet/check", data={"worksheet": worksheet, **right}).text)
@@ -139,9 +139,9 @@ def test_finished_sheets_on_all_heads_lead_there_and_back(client: TestClient, li
 def test_a_class_s_finished_sheet_on_all_heads_leads_there_where_it_has_hints(
     app: FastAPI, library: Library, policies: dict[str, Any], leads: bool
 ) -> None:
-    classroom = Classroom(app, Policies(**policies), ("three-dimensions-qwen2.5-0.5b",))
+    classroom = Classroom(app, Policies(**policies), ("three-dimensions-llama-7b",))
     _, browser = classroom.join()
-    variant = library.variant("three-dimensions-qwen2.5-0.5b")
+    variant = library.variant("three-dimensions-llama-7b")
     right = {str(blank): str(variant.answer(blank)) for blank in variant.blanks}
     assert "/see/heads" not in browser.get(f"/class/{classroom.activity.id}/1").text
     press(browser, classroom.activity, "check" if leads else "hand-in", right)

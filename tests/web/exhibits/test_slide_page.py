@@ -10,7 +10,6 @@ import pytest
 from starlette.testclient import TestClient
 
 from app.classes.student_sheet import freeze
-from app.practice.levels import practice_levels
 from app.sheets.library import Library
 from app.sheets.variant import Variant
 from app.store import Plan, Policies
@@ -108,8 +107,7 @@ def test_a_sheet_leads_to_each_of_its_products_with_what_is_typed(client: TestCl
 def test_every_product_that_a_sheet_leads_to_is_shown_once_its_boxes_are_right(
     client: TestClient, library: Library
 ) -> None:
-    steps = [key for level in practice_levels(library) for step in level.steps for key in step.worksheets]
-    sheets = [library.worksheet(key) for key in (*library.worksheets, *steps)]
+    sheets = library.worksheets.values()
     by_questions = {(sheet.topic, sheet.answers, sheet.rows): sheet.key for sheet in sheets}
     shown = 0
     for variant in map(library.variant, by_questions.values()):
@@ -184,12 +182,12 @@ def test_a_class_s_own_worksheet_leads_to_the_products_of_its_rows(
     ("worksheet", "typed", "taken"),
     [
         (
-            "letters-llama-7b",
+            "llama-7b~symbols",
             {"queries.rows": "T", "queries.columns": "d_head", "keys.rows": "T", "keys.columns": "d_head"},
-            {"scores.rows": "T", "scores.columns": "T"},
+            {"scores.rows": "N", "scores.columns": "N"},
         ),
         (
-            "three-dimensions-qwen2.5-0.5b",
+            "three-dimensions-llama-7b&model=qwen2.5-0.5b",
             {
                 "queries_by_head.dim0": "14",
                 "queries_by_head.dim1": "7",
@@ -201,7 +199,7 @@ def test_a_class_s_own_worksheet_leads_to_the_products_of_its_rows(
             {"scores.dim0": "14", "scores.dim1": "7", "scores.dim2": "9"},
         ),
         (
-            "qwen2.5-0.5b-grouped",  # one head of 14, and one of 2
+            "layer-mistral-7b&model=qwen2.5-0.5b",  # one head of 14, and one of 2
             {"queries.rows": "7", "queries.columns": "896", "keys.rows": "9", "keys.columns": "128"},
             {"scores.rows": "7", "scores.columns": "9"},
         ),
@@ -224,7 +222,7 @@ def test_a_head_s_letter_is_set_with_its_index_and_transposed(client: TestClient
 
 
 def test_heads_that_cannot_be_split_are_refused_with_what_to_correct(client: TestClient) -> None:
-    address = see_links(client.get("/sheet?worksheet=qwen2.5-0.5b-grouped").text)["S"]
+    address = see_links(client.get("/sheet?worksheet=layer-mistral-7b&model=qwen2.5-0.5b").text)["S"]
     answer = client.get(f"{address}&queries.rows=7&queries.columns=900&keys.rows=9&keys.columns=128")
     assert frames(answer.text) == []
     ((_, sentence),) = Page(answer.text).find("p", role="alert")

@@ -98,7 +98,7 @@ def test_a_class_list_becomes_a_handout(client: TestClient) -> None:
     roster = "First name,Last name\nAda,Lovelace\nعمر,الخيام\n王,小明\n".encode()
     answer = client.post(
         "/handout/class",
-        data={"worksheet": "head-of-a-model", "variants": "1", "sheets": "2"},
+        data={"worksheet": "softmax-of-a-model", "variants": "1", "sheets": "2"},
         files={"roster": ("names.csv", roster, "text/csv")},
         follow_redirects=False,
     )
@@ -166,7 +166,7 @@ def test_a_qr_code_leads_to_where_the_page_was_asked_for(client: TestClient) -> 
 
 @pytest.mark.slow
 def test_one_visitor_cannot_stop_the_server(client: TestClient) -> None:
-    many = {"worksheet": "head-of-a-model", "variants": "1", "sheets": "1000"}
+    many = {"worksheet": "softmax-of-a-model", "variants": "1", "sheets": "1000"}
     names = {"names": "\n".join(f"Student {number}" for number in range(5000))}
     for form in (many, many | names, {"worksheet": "llama-7b", "variants": "1", "sheets": "5000"}):
         answer = client.post("/handout/class", data=form)
@@ -182,7 +182,7 @@ def test_one_visitor_cannot_stop_the_server(client: TestClient) -> None:
 
 
 def test_a_visitor_cancels_a_handout(client: TestClient) -> None:
-    form = {"worksheet": "head-of-a-model", "variants": "1", "sheets": "100", "layout": "full", "key": "with"}
+    form = {"worksheet": "softmax-of-a-model", "variants": "1", "sheets": "100", "layout": "full", "key": "with"}
     address = client.post("/handout/class", data=form, follow_redirects=False).headers["location"]
     assert f'action="{address}/cancel"' in client.get(address).text
     client.post(f"{address}/cancel")

@@ -155,7 +155,7 @@ def test_of_two_who_save_the_second_is_told(classroom: Classroom) -> None:
     told = classroom.instructor.post(address, data=mine)
     page = Page(told.text)
     assert told.status_code == 409
-    assert {"Theirs", "Mine"} <= {text for _, text in page.find("li")}
+    assert {"Theirs", "Mine"} <= {text for _, text in page.find("td")}
     assert page.find("input", value="Mine", name="title")
     assert [version.content["title"] for version in store.materials.versions(material)] == ["Theirs", "On your way out"]
     [(button, _)] = page.find("button", name="overwrite")

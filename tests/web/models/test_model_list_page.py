@@ -62,11 +62,11 @@ def test_a_sheet_of_an_imported_model_is_saved_checked_and_run(client: TestClien
 def test_the_parameters_of_a_model_without_a_context_length_are_graded(client: TestClient) -> None:
     key = imported(client, SMALL_LLAMA)
     right = {"embedding.count": "6400"}
-    form = {"worksheet": "count-of-a-model", "model": key, **right}
+    form = {"worksheet": "count-llama-7b", "model": key, **right}
     assert "1 of 8 boxes is correct" in " ".join(text_of(client.post("/sheet/check", data=form).text).split())
-    sheet = client.get(f"/api/v1/worksheets/count-of-a-model?model={key}")
+    sheet = client.get(f"/api/v1/worksheets/count-llama-7b?model={key}")
     assert sheet.json()["model"] == key
-    asked = {"worksheet": "count-of-a-model", "model": key, "answers": right}
+    asked = {"worksheet": "count-llama-7b", "model": key, "answers": right}
     assert client.post("/api/v1/grade", json=asked).json()["score"] == 1
 
 

@@ -49,7 +49,7 @@ def test_a_letter_with_two_meanings_is_listed_and_has_one_on_each_sheet(client: 
         assert any(text.startswith(f"{letter}:") and meanings[0] in text for _, text in page.find("li")), letter
 
 
-@pytest.mark.parametrize("sheet", ["llama-7b", "walk-gpt2", "costs-mistral-7b", "latent-deepseek-v2-lite"])
+@pytest.mark.parametrize("sheet", ["llama-7b", "walk-llama-3.2-1b", "costs-llama-7b", "latent-deepseek-v2-lite"])
 def test_a_sheet_links_each_of_its_terms_once(client: TestClient, library: Library, sheet: str) -> None:
     text = client.get(f"/sheet?worksheet={sheet}").text
     page, variant = Page(text), library.variant(sheet)

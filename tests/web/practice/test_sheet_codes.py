@@ -13,8 +13,17 @@ from tests.helpers.html_page import Page
 from tests.helpers.slow import one_in
 
 
+def test_the_address_of_an_old_sheet_leads_to_the_one_in_its_place(client: TestClient) -> None:
+    old = client.get("/sheet?worksheet=letters-layer-mistral-7b&tokens=7", follow_redirects=False)
+    assert old.status_code == 303
+    assert old.headers["location"] == "/sheet?worksheet=layer-mistral-7b~symbols&tokens=7"
+    old = client.get("/sheet?worksheet=cross-t5-small", follow_redirects=False)
+    assert client.get(old.headers["location"]).status_code == 200
+    assert "model=t5-small" in old.headers["location"]
+
+
 @pytest.mark.parametrize("address", ["/v/{code}", "/v?code={code}"])
-@pytest.mark.parametrize("sheet", ["llama-7b", "cross-t5-small", "head-of-a-model"])
+@pytest.mark.parametrize("sheet", ["llama-7b", "cross-bart-base", "llama-7b~symbols"])
 def test_a_code_opens_its_sheet(client: TestClient, library: Library, sheet: str, address: str) -> None:
     variant = library.seeded(sheet, 3)
     page = client.get(address.format(code=variant.code.lower().replace("-", "")))
@@ -24,14 +33,14 @@ def test_a_code_opens_its_sheet(client: TestClient, library: Library, sheet: str
 
 
 def test_what_is_typed_into_a_drawn_sheet_is_kept_and_marked(client: TestClient, library: Library) -> None:
-    variant = library.seeded("cross-t5-small", 3)
-    sizes = {"worksheet": "cross-t5-small", "model": "t5-small", "tokens": str(variant.tokens),
+    variant = library.seeded("cross-bart-base", 3)
+    sizes = {"worksheet": "cross-bart-base", "model": "bart-base", "tokens": str(variant.tokens),
              "decoded": str(variant.decoder_tokens)}  # fmt: skip
     answers = {"queries.rows": str(variant.decoder_tokens), "output.rows": "12"}
     page = client.post("/sheet/check", data={**sizes, **answers}).text
     assert "1 of 18 boxes is correct" in page
     assert Page(client.get(f"/v/{variant.code}").text).boxes()["queries.rows"] == str(variant.decoder_tokens)
-    assert Page(client.get("/sheet?worksheet=cross-t5-small").text).boxes()["queries.rows"] == ""
+    assert Page(client.get("/sheet?worksheet=cross-bart-base").text).boxes()["queries.rows"] == ""
 
 
 @pytest.mark.parametrize("code", ["BHR-KQ-RN", "nonsense", "<b>", "ü" * 900])
@@ -71,7 +80,7 @@ def chosen(page: str) -> list[dict[str, str]]:
 
 
 def test_no_decoder_length_out_of_range_is_taken(client: TestClient) -> None:
-    for query in ("worksheet=cross-t5-small&decoded=0", "worksheet=cross-t5-small&decoded=x", "decoded=5"):
+    for query in ("worksheet=cross-bart-base&decoded=0", "worksheet=cross-bart-base&decoded=x", "decoded=5"):
         page = client.get(f"/sheet?{query}")
         assert page.status_code == 422
         assert "ecoder tokens" in page.text

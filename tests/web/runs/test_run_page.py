@@ -60,11 +60,11 @@ def run_of_sheet(client: TestClient, runner: FakeRunner, variant: Variant, answe
 RUN_SHEETS = (
     "llama-7b",
     "qwen2.5-0.5b",
-    "letters-llama-7b",
-    "bidirectional-t5-small",
+    "llama-7b~symbols",
+    "bidirectional-bert-base",
     "layer-mistral-7b",
-    "letters-layer-mistral-7b",
-    "letters-latent-deepseek-v2-lite",
+    "layer-mistral-7b~symbols",
+    "latent-deepseek-v2-lite~symbols",
 )
 
 
@@ -101,7 +101,7 @@ def test_the_verdict_is_about_the_answers_of_the_student(
 def test_a_formula_is_compared_by_its_number_and_the_page_says_so(
     client: TestClient, runner: FakeRunner, library: Library
 ) -> None:
-    variant = library.variant("letters-llama-7b", None, 128)
+    variant = library.variant("llama-7b~symbols", None, 128)
     answers = right_answers(variant) | {"queries.columns": variant.notation.symbol("N")}
     page = run_of_sheet(client, runner, variant, answers)
     assert numbers_in(page.text("p", class_="verdict")) == [len(variant.blanks)]

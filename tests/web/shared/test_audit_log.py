@@ -16,6 +16,7 @@ from app.store.tables import audit_log, metadata
 from tests.helpers.activity_form import FORM
 from tests.helpers.permission_table import TwoCourses
 from tests.helpers.sent_form import SentForm
+from tests.helpers.versioned_form import version_in
 
 Form = Mapping[str, Any]
 
@@ -35,8 +36,8 @@ def changes(two: TwoCourses) -> Iterator[tuple[str, Form]]:
     imported = store.roster.last_import(course)
     assert imported
     yield f"{in_course}/students/undo-import", {"import": imported.key}
-    yield student, {"name": "Kimi", "number": ""}
-    yield student, {"name": "Kimi", "number": "7"}
+    for number in ("", "7"):
+        yield student, {"name": "Kimi", "number": number, "version": version_in(browser, student)}
     yield f"{student}/extra-time", {"activity": str(two.activity.id), "minutes": "5"}
     yield f"{activity}/extra-time", {"student": str(kim.id), "minutes": "6"}
     yield f"{student}/free", {}
@@ -46,7 +47,13 @@ def changes(two: TwoCourses) -> Iterator[tuple[str, Form]]:
     yield f"{in_course}/students/{ann.id}/remove", {}
     yield f"{in_course}/staff", {"email": "cy@example.org"}
     yield path("/courses/{course_id:int}/staff/{teacher_id:int}/remove"), {}
-    yield f"{in_course}/practice", {"topic": next(iter(two.school.library.topics))}
+    yield (
+        f"{in_course}/practice",
+        {
+            "topic": next(iter(two.school.library.topics)),
+            "version": version_in(browser, f"{in_course}/practice"),
+        },
+    )
     yield f"{in_course}/practice", {"end": "1"}
 
     yield f"{sheet}/share", {}

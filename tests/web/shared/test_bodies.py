@@ -6,18 +6,15 @@ import http.client
 import itertools
 import socket
 import threading
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
-from contextlib import ExitStack, closing, contextmanager, suppress
+from contextlib import ExitStack, closing, suppress
 from typing import Any
 from urllib.parse import urlencode
 
 import anyio
 import pytest
-import uvicorn
-from fastapi import FastAPI
 from starlette.testclient import TestClient
 
 from app.exchange import hub
@@ -25,13 +22,13 @@ from app.machine.jobs import JobKind, JobRefusedError
 from app.machine.work_queue import Client, QueueFullError
 from app.web.shared import connection_limits
 from app.web.shared.bodies import BODIES_OF_NETWORK
-from app.web.shared.connection_limits import LimitedProtocol
 from app.web.shared.cookies import VISITOR_COOKIE
 from app.web.shared.rate_limits import BYTES_OF_MODEL, BudgetSpentError, TooManyGuessesError
 from app.web.shared.request_guard import MAX_BODY, MAX_FORM, body_limit
 from app.web.shared.services import Services
 from tests.helpers.class_sheet import HALF, press
 from tests.helpers.permission_table import TABLE, TwoCourses
+from tests.helpers.running_app import served
 from tests.helpers.school import Browser, Classroom
 
 ATTACKER, SOMEBODY = "192.0.2.1", "198.51.100.9"
@@ -180,6 +177,16 @@ SHARED: dict[str, Callable[[Services, Client], object]] = {
     "storage": lambda services, client: services.storage.charge(client.key, BYTES_OF_MODEL),
     "new names": lambda services, client: services.storage.charge_new_name(client.key),
 }
+# What needs some of it, except of the jobs, which the database counts.
+NEEDED: dict[str, tuple[str, str, dict[str, Any]]] = {
+    "previews": ("GET", "/handout/pages/1.svg", {}),
+    "programs": ("POST", "/api/v1/forward", {"json": {"model": "llama-7b", "tokens": 10}}),
+    "passwords": ("POST", "/sign-in", {"data": {"email": "ada@school.example", "password": "a guess"}}),
+    "the Hub": ("POST", "/api/v1/models", {"json": {"hub": "org/name"}}),
+    "guesses": ("POST", "/sign-in", {"data": {"email": "ada@school.example", "password": "a guess"}}),
+    "storage": ("POST", "/api/v1/models", {"json": {"config": {}}}),
+    "new names": ("POST", "/join/{code}", {"data": {"name": "Kim Lee"}}),
+}
 
 
 @pytest.mark.parametrize("what", SHARED)
@@ -195,6 +202,15 @@ def test_one_network_takes_a_share_of_what_all_need(
 
     with pytest.raises(REFUSALS):
         take_all()
+    if what in NEEDED:
+        monkeypatch.setattr(hub, "_fetch_or_cached", lambda *_: "{}")
+        method, path, sent = NEEDED[what]
+        path = path.format(code=classroom.activity.join_code)
+        browsers = [
+            Browser(client.app, client=(network, 1), follow_redirects=False) for network in (ATTACKER, SOMEBODY)
+        ]
+        is_refused = [browser.request(method, path, **sent).status_code in (429, 503) for browser in browsers]
+        assert is_refused == [True, False]
     take(services, Client(SOMEBODY, is_member=False))
     with suppress(*REFUSALS):  # until visitors as a whole have what they may
         for number in range(300):
@@ -204,25 +220,11 @@ def test_one_network_takes_a_share_of_what_all_need(
     assert press(student, classroom.activity, "save", HALF).status_code == 200
 
 
-@contextmanager
-def served(app: FastAPI) -> Iterator[uvicorn.Server]:
-    """A server for an app that runs already, with the protocol that `serve` uses."""
-    server = uvicorn.Server(uvicorn.Config(app, http=LimitedProtocol, lifespan="off", log_config=None))
-    with socket.create_server(("127.0.0.1", 0), backlog=500) as listening:
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
-        thread.start()
-        while not server.started:
-            time.sleep(0.01)
-        yield server
-        server.should_exit = server.force_exit = True
-        thread.join()
-
-
 MAX_OPEN = 60
 BEGIN = b"POST /api/v1/models HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 1999000\r\n\r\n"
 
 
-UNREAD = b"GET /static/js/all.js HTTP/1.1\r\nHost: a\r\n\r\n" * 1_000
+UNREAD = b"GET /static/v/js/page.js HTTP/1.1\r\nHost: a\r\n\r\n" * 1_000
 
 
 @pytest.mark.parametrize(("content", "many"), [(BEGIN + b"x" * LARGE, 45), (b"", 100), (UNREAD, 100)])
@@ -236,11 +238,11 @@ def test_a_student_saves_while_somebody_holds_connections(
     with served(client.app) as server, ExitStack() as held:  # type: ignore[arg-type]
         address = server.servers[0].sockets[0].getsockname()
         for _ in range(many):
-            connection = held.enter_context(socket.create_connection(address, 20))
+            connection = held.enter_context(socket.create_connection(address, 120))
             with suppress(OSError):  # refused meanwhile
                 connection.sendall(content)
         for own_address in ("127.0.0.2", "127.0.0.1"):
-            saving = http.client.HTTPConnection("127.0.0.1", address[1], timeout=20, source_address=(own_address, 0))
+            saving = http.client.HTTPConnection("127.0.0.1", address[1], timeout=120, source_address=(own_address, 0))
             with closing(saving):
                 saving.request("POST", f"{classroom.sheet_path}/save", form, head)
                 assert saving.getresponse().status == 200

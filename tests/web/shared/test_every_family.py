@@ -40,7 +40,7 @@ def refusals(page: Page) -> list[str]:
 
 
 def test_the_menu_offers_what_is_possible_and_says_why_the_rest_is_not(client: TestClient, library: Library) -> None:
-    for worksheet in ("cross-t5-small", "decode-gpt2", "count-llama-7b"):
+    for worksheet in ("cross-bart-base", "decode-gpt2", "count-llama-7b"):
         text = client.get("/sheet", params={"worksheet": worksheet}).text
         menu = text.partition('<select name="model">')[2].partition("</select>")[0]
         page, offered = Page(text), {attrs["value"] for attrs, _ in Page(menu).find("option")}
@@ -51,7 +51,9 @@ def test_the_menu_offers_what_is_possible_and_says_why_the_rest_is_not(client: T
             assert client.get("/sheet", params={"worksheet": worksheet, "model": key}).status_code == 200
 
 
-@pytest.mark.parametrize(("worksheet", "model"), [("decode-gpt2", "bert-base"), ("walk-gpt2", "deepseek-v2-lite")])
+@pytest.mark.parametrize(
+    ("worksheet", "model"), [("decode-gpt2", "bert-base"), ("walk-llama-3.2-1b", "deepseek-v2-lite")]
+)
 def test_a_link_to_an_impossible_pair_leads_on(client: TestClient, worksheet: str, model: str) -> None:
     answer = client.get("/sheet", params={"worksheet": worksheet, "model": model})
     assert answer.status_code == 422

@@ -1,4 +1,4 @@
-"""What templates may show is what their page classes hold, each with a sentence; and every setting is explained."""
+"""What templates may show is what their page classes hold; and every setting is explained."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ import pkgutil
 import re
 from dataclasses import fields
 from functools import cache
-from typing import Any, get_args, get_origin, get_type_hints
+from typing import Any
 
 import pytest
-from annotated_doc import Doc
 from jinja2 import meta
 
 import app.web
@@ -87,16 +86,6 @@ def test_a_template_shows_nothing_but_its_page(template: str, page: type[Any]) -
 def test_a_page_holds_nothing_that_no_template_shows(page: type[Any]) -> None:
     read = set().union(*(variables(template) for template, shown in PAGES.items() if shown is page))
     assert {field.name for field in fields(page)} <= read
-
-
-@pytest.mark.parametrize("page", page_classes(), ids=lambda page: page.__name__)
-def test_every_field_of_a_page_has_a_sentence(page: type[Any]) -> None:
-    hints = get_type_hints(page, include_extras=True)
-    for field in fields(page):
-        notes = [note for note in get_args(hints[field.name])[1:] if isinstance(note, Doc)]
-        assert get_origin(hints[field.name]) is not None
-        assert len(notes) == 1, field.name
-        assert notes[0].documentation.endswith("."), field.name
 
 
 @pytest.mark.parametrize("name", Settings.model_fields)

@@ -60,7 +60,7 @@ def test_classes_and_teachers_work_on_a_server_for_exams(exam_app: FastAPI) -> N
     _, student = classroom.join()
     assert student.get(f"/class/{activity.id}/1").status_code == 200
     assert press(student, activity, "check", HALF).status_code == 200
-    for path in ("/join", "/sign-in", "/healthz", "/static/icon.svg"):
+    for path in ("/join", "/sign-in", "/healthz", "/static/v/icon.svg"):
         assert student.get(path).status_code == 200
     teacher = classroom.instructor
     for path in ("/sheet", "/models", "/handout", "/api/v1/models/gpt2/shapes?tokens=3"):

@@ -44,7 +44,7 @@ def test_the_last_of_what_is_said_is_the_hint() -> None:
     [
         ("llama-7b", {"keys.rows": "128", "keys.columns": "100", "output.columns": "128"}, "output.columns"),
         (
-            "count-of-a-model",
+            "count-llama-7b",
             {
                 "attention.count": "4*4096*4096",
                 "all_layers.count": "32*(4*4096*4096+176160768+8192)",

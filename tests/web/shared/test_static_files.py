@@ -1,15 +1,16 @@
-"""Static files are cached for a year under an address with their hash, and revalidated under any other."""
+"""Static files are cached for a year under an address with the present hash, and revalidated under any other."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from pathlib import Path
+from urllib.parse import urljoin
 
 import pytest
 from starlette.testclient import TestClient
 
 from app.settings import PROJECT, Settings
+from app.web.shared import static_files
 from app.web.shared.static_files import IMMUTABLE, REVALIDATE, STATIC, static_url
 from tests.helpers.html_page import Page
 from tests.helpers.running_app import make_app
@@ -30,26 +31,6 @@ def test_the_address_of_a_file_serves_it_for_a_year(browser: TestClient, path: s
     answer = browser.get(static_url(path))
     assert (answer.status_code, answer.headers["cache-control"]) == (200, IMMUTABLE)
     assert answer.content == (STATIC / path).read_bytes()
-
-
-@pytest.mark.parametrize("kind", ["css", "js"])
-def test_pages_load_one_stylesheet_and_one_script_made_of_small_files(browser: TestClient, kind: str) -> None:
-    bundle = browser.get(static_url(f"{kind}/all.{kind}")).text
-    parts = sorted((STATIC / kind).iterdir())
-    in_bundle = [path for path in parts if _longest_rule(path) in bundle]
-    left_out = [path.stem for path in parts if path not in in_bundle]
-    assert (
-        left_out == ["code", "exhibits", "handout", "heads", "live", "materials", "models", "picture"]
-        if kind == "css"
-        else 5 < len(in_bundle) < len(parts)
-    )
-    named = re.findall(rf'"(/static/{kind}/[^"]+)"', browser.get("/sheet").text)
-    assert named == [static_url(f"{kind}/all.{kind}")]
-
-
-def _longest_rule(path: Path) -> str:
-    lines = (line.strip() for line in path.read_text(encoding="utf-8").splitlines())
-    return max((line for line in lines if not line.startswith(("//", "/*", "@layer"))), key=len)
 
 
 def _selectors(stylesheet: str) -> Iterator[tuple[tuple[str, ...], str]]:
@@ -105,39 +86,43 @@ def test_every_class_that_a_stylesheet_names_is_given_to_something() -> None:
     assert sorted(name for name in named if name not in words and f"{name.rpartition('-')[0]}-" not in words) == []
 
 
-def test_no_text_in_a_script_or_stylesheet_goes_over_several_lines() -> None:
-    for path in (*(STATIC / "js").iterdir(), *(STATIC / "css").iterdir()):
-        for line in re.sub(r"/\*.*?\*/", "", path.read_text(encoding="utf-8"), flags=re.DOTALL).splitlines():
-            code = line.split("// ")[0] if not line.strip().startswith("//") else ""
-            assert code.count("`") % 2 == 0, (path.name, line)
-            assert not code.endswith("\\"), (path.name, line)
+def test_a_change_to_any_file_changes_every_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    address, contents = static_url("css/page.css"), static_files._contents()
+    for changed in (
+        {**contents, "js/save.js": contents["js/save.js"] + b" "},
+        {**contents, "js/new.js": b""},
+        {path: content for path, content in contents.items() if path != "js/save.js"},
+    ):
+        monkeypatch.setattr(static_files, "_contents", lambda changed=changed: changed)
+        assert static_files._version.__wrapped__() not in address
 
 
-@pytest.mark.parametrize("query", ["", "?v=", "?v=000000000000", "?w=1"])
-def test_any_other_address_is_asked_for_again(browser: TestClient, query: str) -> None:
-    answer = browser.get(f"/static/css/all.css{query}")
+def test_what_files_name_has_their_version(browser: TestClient) -> None:
+    for path in FILES:
+        text = (STATIC / path).read_bytes().decode(errors="replace") if path.endswith((".js", ".css")) else ""
+        for named in re.findall(r"""(?m)^import .*"(.+)";|url\("(.+?)"\)""", text):
+            address = urljoin(static_url(path), "".join(named))
+            assert browser.get(address).headers["cache-control"] == IMMUTABLE, (path, address)
+
+
+@pytest.mark.parametrize("version", ["000000000000", "v"])
+def test_the_address_of_another_version_is_asked_for_again(browser: TestClient, version: str) -> None:
+    answer = browser.get(f"/static/{version}/css/page.css")
     assert (answer.status_code, answer.headers["cache-control"]) == (200, REVALIDATE)
-    again = browser.get(f"/static/css/all.css{query}", headers={"if-none-match": answer.headers["etag"]})
-    assert again.status_code == 304
 
 
-@pytest.mark.parametrize("path", ["/static/css/none.css?v=1", "/static/../app/main.py?v=1", "/static/?v=1"])
+@pytest.mark.parametrize("path", ["css/none.css", "../app/main.py", "..%2fapp/main.py", "", "css"])
 def test_a_file_that_is_not_there_is_404(browser: TestClient, path: str) -> None:
-    assert browser.get(path).status_code == 404
+    version = static_url("icon.svg").split("/")[2]
+    assert browser.get(f"/static/{version}/{path}").status_code == 404
+    with pytest.raises(KeyError):
+        static_url(path)
 
 
 def test_every_file_that_a_page_names_has_such_an_address(browser: TestClient) -> None:
     named = re.findall(r'"(/static/[^"]+)"', browser.get("/sheet").text)
     assert len(named) >= 5
     assert {browser.get(address).headers["cache-control"] for address in named} == {IMMUTABLE}
-
-
-def test_vendored_files_are_kept_and_ours_are_asked_for_again(client: TestClient) -> None:
-    vendored = next((PROJECT / "static" / "vendor").glob("*.js")).name
-    assert client.get(f"/static/vendor/{vendored}").headers["cache-control"] == "public, max-age=31536000, immutable"
-    ours = client.get("/static/css/all.css")
-    assert ours.headers["cache-control"] == "no-cache"
-    assert client.get("/static/css/all.css", headers={"If-None-Match": ours.headers["etag"]}).status_code == 304
 
 
 def test_pages_load_nothing_from_elsewhere(client: TestClient) -> None:
@@ -177,11 +162,3 @@ def test_the_first_load_is_light(client: TestClient) -> None:
 def test_the_first_page_of_a_visit_is_marked(client: TestClient, site: str, arrives: bool) -> None:
     page = Page(client.get("/join", headers={"sec-fetch-site": site} if site else {}).text)
     assert ("data-arriving" in page.find("html")[0][0]) == arrives
-
-
-def test_the_stylesheet_of_a_students_page_arrives_with_the_first_packets(client: TestClient) -> None:
-    page = Page(client.get("/sheet").text)
-    styles = [attributes["href"] for attributes, _ in page.find("link") if attributes["rel"] == "stylesheet"]
-    assert len(styles) == 1
-    with client.stream("GET", styles[0], headers={"accept-encoding": "gzip"}) as response:
-        assert sum(len(piece) for piece in response.iter_raw()) < 14_000

@@ -16,10 +16,10 @@ MAX_LINE = 160
 
 
 def test_a_formula_has_its_symbols_in_italics_and_its_functions_upright(library: Library) -> None:
-    walk, head = library.variant("walk-llama-3.2-1b"), library.variant("letters-llama-7b")
+    walk, head = library.variant("walk-llama-3.2-1b"), library.variant("llama-7b~symbols")
     assert formula(formula_pieces(walk, "gate")) == "<i>R′</i> · <i>W</i><sub>gate</sub>"
     assert formula(formula_pieces(head, "scores")) == "<i>Q</i> · <i>K</i><sup>T</sup>"
-    assert formula(formula_pieces(head, "weights")).startswith("softmax(<i>S</i>/√<i>d</i><sub>h</sub> + mask)")
+    assert formula(formula_pieces(head, "weights")).startswith("softmax(<i>S</i>/√<i>d</i><sub>head</sub> + mask)")
 
 
 def test_a_hint_sets_letters_and_no_words_as_mathematics(library: Library) -> None:

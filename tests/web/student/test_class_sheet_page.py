@@ -394,7 +394,7 @@ def test_each_student_may_have_numbers_of_their_own(classroom: Classroom) -> Non
 
 
 def test_both_lengths_of_a_cross_attention_sheet_are_a_students_own(classroom: Classroom) -> None:
-    activity = classroom.school.activity(classroom.course, Policies("per_student"), ("cross-t5-small",), "")
+    activity = classroom.school.activity(classroom.course, Policies("per_student"), ("cross-bart-base",), "")
     for number in range(4):
         _, browser = classroom.join(f"S{number}")
         text = Page(browser.get(f"/class/{activity.id}/1").text).text("div", class_="intro")

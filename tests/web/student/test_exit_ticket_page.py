@@ -12,7 +12,7 @@ import pytest
 from app.classes.student_sheet import freeze
 from app.sheets.exit_tickets import TicketQuestion
 from app.store import Activity
-from tests.helpers.anonymous_tickets import close_and_mix
+from tests.helpers.closed_activity import close_activity
 from tests.helpers.html_page import Page
 from tests.helpers.marked_classroom import table_rows
 from tests.helpers.own_ticket import ANSWERS, OWN_TICKET, open_own_ticket
@@ -27,17 +27,15 @@ def test_an_exit_ticket_is_handed_in_once(classroom: Classroom, anonymous: bool)
     assert ("Anonymous" in page.text("p", class_="remark")) == anonymous
     assert ("Kim" in page.text("p", class_="remark")) != anonymous
     assert len(page.find("textarea")) == 5
-    form_id = page.find("input", name="form_id")[0][0]["value"]
-    empty = browser.post(f"/class/{activity.id}/ticket", data={"form_id": form_id, "answer-muddiest": " "})
+    empty = browser.post(f"/class/{activity.id}/ticket", data={"answer-muddiest": " "})
     assert (empty.status_code, "at least one question" in empty.text) == (422, True)
     for text in ("why √d?", "why √d?", "another"):
-        answer = browser.post(f"/class/{activity.id}/ticket", data={"form_id": form_id, "answer-muddiest": text})
+        answer = browser.post(f"/class/{activity.id}/ticket", data={"answer-muddiest": text})
         assert answer.status_code == 303
     assert "Handed in" in browser.get(f"/class/{activity.id}/ticket").text
     exit_tickets = classroom.store.exit_tickets
-    assert exit_tickets.held(activity.id).waiting == anonymous
-    close_and_mix(classroom.store, activity)
-    [kept] = exit_tickets.answers(activity.id)
+    assert exit_tickets.waiting(activity) == anonymous
+    [kept] = exit_tickets.answers(close_activity(classroom.store, activity))
     assert (kept.question, kept.text, kept.student_id) == ("muddiest", "why √d?", None if anonymous else kim.id)
 
 
@@ -68,10 +66,10 @@ def test_anonymity_that_was_promised_is_not_taken_away(classroom: Classroom) -> 
     assert back.status_code == 422
     assert "Kim" in page.text("p", class_="remark")
     assert "why √d?" in back.text
-    assert classroom.store.exit_tickets.answers(activity.id) == ()
+    assert classroom.store.exit_tickets.answers(activity) == ()
     fresh = {attrs["name"]: attrs["value"] for attrs, _ in page.find("input", type="hidden")}
     assert browser.post(f"/class/{activity.id}/ticket", data={**form, **fresh}).status_code == 303
-    [kept] = classroom.store.exit_tickets.answers(activity.id)
+    [kept] = classroom.store.exit_tickets.answers(activity)
     assert kept.student_id == kim.id
 
 
@@ -85,7 +83,7 @@ def test_an_answer_to_a_question_that_is_no_longer_asked_comes_back(classroom: C
     classroom.store.activities.revise(activity, content)
     back = browser.post(f"/class/{activity.id}/ticket", data=form)
     assert (back.status_code, Page(back.text).text("blockquote")) == (422, "why √d?")
-    assert classroom.store.exit_tickets.answers(activity.id) == ()
+    assert classroom.store.exit_tickets.answers(activity) == ()
 
 
 def test_after_the_ticket_there_is_a_way_on(classroom: Classroom) -> None:
@@ -105,8 +103,8 @@ def test_every_kind_of_question_is_handed_in_and_counted(classroom: Classroom, a
         browser = classroom.join(name)[1]
         done = browser.post(f"/class/{activity.id}/ticket", data={**ticket_form(browser, activity), **answers})
         assert done.status_code == 303
-    close_and_mix(classroom.store, activity)
-    stored = {(answer.question, answer.text) for answer in classroom.store.exit_tickets.answers(activity.id)}
+    closed = close_activity(classroom.store, activity)
+    stored = {(answer.question, answer.text) for answer in classroom.store.exit_tickets.answers(closed)}
     assert {("pace", "4"), ("next", "Masks"), ("clear", "Heads, all of them\n<b>Values</b>")} <= stored
     page = classroom.page("/tickets")
     counts = {row[0].split(" too")[0]: row[1] for row in table_rows(page) if len(row) == 2 and " of " in row[1]}

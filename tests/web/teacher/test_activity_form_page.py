@@ -20,6 +20,7 @@ from tests.helpers.html_page import Page
 from tests.helpers.model_imports import SMALL_LLAMA
 from tests.helpers.school import Classroom
 from tests.helpers.sent_form import SentForm
+from tests.helpers.versioned_form import change_activity, save
 
 
 def test_another_teachers_exit_ticket_is_refused(classroom: Classroom) -> None:
@@ -72,10 +73,10 @@ def opened_form(classroom: Classroom, activity: Activity) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if name not in ("search", "searched", "import")}
 
 
-def test_saving_a_form_from_before_leaves_a_closed_activity_closed(classroom: Classroom, clock: Clock) -> None:
+def test_saving_a_form_leaves_a_closed_activity_closed(classroom: Classroom, clock: Clock) -> None:
     activity = classroom.open(feedback="after_close")
-    form = opened_form(classroom, activity)
     classroom.instructor.post(f"/activities/{activity.id}/close", data={"back": "progress"})
+    form = opened_form(classroom, activity)
     clock.pass_minutes(1)
     closed = classroom.school.reload(activity)
     classroom.school.services.closing.settle(closed)
@@ -120,43 +121,63 @@ def test_a_form_from_before_does_not_open_what_is_just_closing(classroom: Classr
     address = f"/activities/{activity.id}"
     form = SentForm(classroom.instructor.post(address, data={**form, "arrange": "add"}).text).values
     refused = classroom.instructor.post(address, data=form)
-    assert (refused.status_code, classroom.school.reload(activity).phase(clock.now)) == (422, "closing")
+    assert (refused.status_code, classroom.school.reload(activity).phase(clock.now)) == (409, "closing")
     assert classroom.instructor.post(address, data=opened_form(classroom, activity) | {"closes": ""}).status_code == 303
     assert classroom.school.reload(activity).phase(clock.now) == "open"
 
 
-def test_of_two_teachers_neither_undoes_what_the_other_changed(app_on_each_database: FastAPI) -> None:
+def test_the_second_of_two_teachers_sees_both_versions_and_chooses(app_on_each_database: FastAPI) -> None:
     classroom = Classroom(app_on_each_database, sheets=None)
     activity = classroom.school.activity(classroom.course)
     address, second = f"/activities/{activity.id}", classroom.school.teacher("bo@example.org", classroom.course)
-    mine = theirs = opened_form(classroom, activity)
-    mine = {**mine, "title": "Week 4", "worksheet": ["llama-7b"]}
-    theirs = {**theirs, "closes": "2099-01-01T10:00", "late_minutes": "5", "exam": "yes"}
-    assert classroom.instructor.post(address, data=mine).status_code == 303
+    theirs = opened_form(classroom, activity)
+    mine = {**theirs, "title": "Week 4", "worksheet": ["llama-7b"], "exam": "yes"}
+    assert classroom.instructor.post(address, data={**theirs, "closes": "2099-01-01T10:00"}).status_code == 303
+    stored = classroom.school.reload(activity)
     with classroom.school.browser(teacher=second) as browser:
-        assert browser.post(address, data=theirs).status_code == 303
+        for _ in range(2):
+            refused = browser.post(address, data=mine)
+            page = Page(refused.text)
+            assert (refused.status_code, classroom.school.reload(activity)) == (409, stored)
+            differing = [text for _, text in page.find("th", scope="row")]
+            assert differing == ["Title", "Worksheets", "Exam conditions", "Closes"]
+            assert {"Week 3", "Week 4", "2099-01-01T10:00"} <= {text for _, text in page.find("td")}
+            mine = SentForm(refused.text).values
+        assert (mine["title"], mine["worksheet"], mine["exam"]) == (["Week 4"], ["llama-7b"], ["yes"])
+        [(button, _)] = page.find("button", name="overwrite")
+        assert browser.post(address, data={**mine, "overwrite": button["value"]}).status_code == 303
     after = classroom.school.reload(activity)
-    assert (after.plan.title, after.policies.exam, after.policies.late_minutes) == ("Week 4", True, 5)
-    assert after.plan.closes_at == datetime(2099, 1, 1, 9, tzinfo=UTC)
+    assert (after.plan.title, after.policies.exam, after.plan.closes_at) == ("Week 4", True, None)
     assert [item.key for item in after.content.items] == ["llama-7b"]
 
 
-def test_a_form_is_read_again_if_the_activity_is_closed_meanwhile(
+def test_a_version_that_was_stored_meanwhile_is_not_overwritten_either(classroom: Classroom) -> None:
+    activity = classroom.open()
+    address, mine = f"/activities/{activity.id}", {**opened_form(classroom, activity), "title": "Mine"}
+    for title in ("First", "Second"):
+        change_activity(classroom.instructor, address, {**FORM, "title": title})
+        refused = classroom.instructor.post(address, data=mine)
+        assert refused.status_code == 409
+        [(button, _)] = Page(refused.text).find("button", name="overwrite")
+        if title == "First":
+            mine = {**mine, "overwrite": button["value"]}
+    assert classroom.school.reload(activity).plan.title == "Second"
+
+
+def test_a_form_is_refused_if_the_activity_is_closed_while_it_is_saved(
     app_on_each_database: FastAPI, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     classroom = Classroom(app_on_each_database)
-    form, seen = opened_form(classroom, classroom.activity), list[str]()
+    form = opened_form(classroom, classroom.activity)
 
     def close_first(*arguments: Any) -> Any:
-        seen.append("read")
-        if len(seen) == 1:
-            classroom.instructor.post(f"{classroom.path}/close")
+        classroom.instructor.post(f"{classroom.path}/close")
         return read_activity_form(*arguments)
 
     monkeypatch.setattr("app.web.teacher.activity_form_page.read_activity_form", close_first)
     saved = classroom.instructor.post(classroom.path, data={**form, "title": "Week 4"})
     after = classroom.school.reload(classroom.activity)
-    assert (saved.status_code, len(seen), after.plan.title) == (303, 2, "Week 4")
+    assert (saved.status_code, after.plan.title) == (409, classroom.activity.plan.title)
     assert after.plan.closes_at
 
 
@@ -178,8 +199,8 @@ def test_pages_show_the_furthest_times(classroom: Classroom, time: str, zone: st
     form = {**FORM, "closes": time, "late_minutes": "10080"}
     address = classroom.instructor.post(f"{course}/activities", data=form).headers["location"]
     classroom.instructor.post(f"{address}/open")
-    assert classroom.instructor.post(address, data=form).status_code == 303
-    assert classroom.instructor.post(course, data={"title": "T", "zone": zone}).status_code == 303
+    assert change_activity(classroom.instructor, address, form).status_code == 303
+    assert save(classroom.instructor, course, {"title": "T", "zone": zone}).status_code == 303
     assert {classroom.instructor.get(address + below).status_code for below in ("", "/edit", "/live")} == {200}
     assert (
         classroom.instructor.post(f"{course}/activities", data={**form, "closes": "9999-12-31T23:59"}).status_code
@@ -191,14 +212,14 @@ def test_a_later_edit_makes_a_new_revision(classroom: Classroom) -> None:
     activity = classroom.open()
     _, kim = classroom.join()
     press(kim, activity, "check", HALF)
-    classroom.instructor.post(f"/activities/{activity.id}", data={**FORM, "title": "Week 4"})
+    change_activity(classroom.instructor, f"/activities/{activity.id}", {**FORM, "title": "Week 4"})
     assert classroom.school.reload(activity).revision == 1
-    classroom.instructor.post(f"/activities/{activity.id}", data={**FORM, "worksheet": ["qwen2.5-0.5b"]})
+    change_activity(classroom.instructor, f"/activities/{activity.id}", {**FORM, "worksheet": ["qwen2.5-0.5b"]})
     assert classroom.school.reload(activity).revision == 2
     assert "Qwen2.5" in Page(kim.get(f"/class/{activity.id}/1").text).text("h1")
     [kept] = classroom.store.classwork.attempts_of_activity(activity.id)
     assert (kept.revision, kept.answers["queries.columns"]) == (1, "4096")
-    classroom.instructor.post(f"/activities/{activity.id}", data=FORM)
+    change_activity(classroom.instructor, f"/activities/{activity.id}", FORM)
     assert Page(kim.get(f"/class/{activity.id}/1").text).boxes()["queries.columns"] == "4096"
 
 
@@ -321,9 +342,9 @@ def test_a_newer_version_is_used_where_the_form_asks_for_it(classroom: Classroom
         classroom.store.materials.save(material, 1, {**material.content, "tokens": 41}, classroom.teacher)
     form = Page(classroom.get(f"/activities/{activity.id}/edit"))
     assert [attributes["value"] for attributes, _ in form.find("input", name="corrected")] == [first.key, second.key]
-    classroom.instructor.post(f"/activities/{activity.id}", data=sheets)
+    change_activity(classroom.instructor, f"/activities/{activity.id}", sheets)
     assert classroom.school.reload(activity).revision == 1
-    classroom.instructor.post(f"/activities/{activity.id}", data={**sheets, "corrected": second.key})
+    change_activity(classroom.instructor, f"/activities/{activity.id}", {**sheets, "corrected": second.key})
     tokens = [item.worksheet["tokens"] for item in classroom.school.reload(activity).content.items]
     assert tokens == [40, 41]
 
@@ -370,7 +391,7 @@ def test_a_newer_exit_ticket_is_used_where_the_form_asks_for_it(classroom: Class
     classroom.store.materials.save(own, 1, {**content, "title": "Before you go"}, classroom.teacher)
     assert Page(classroom.get(f"/activities/{activity.id}/edit")).find("input", name="new_ticket")
     for more, title in (({}, "Go"), ({"new_ticket": "yes"}, "Before you go")):
-        classroom.instructor.post(f"/activities/{activity.id}", data={**form, **more})
+        change_activity(classroom.instructor, f"/activities/{activity.id}", {**form, **more})
         ticket = classroom.school.reload(activity).content.ticket
         assert ticket
         assert ticket.title == title

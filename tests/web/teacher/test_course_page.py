@@ -7,6 +7,7 @@ from fastapi import FastAPI
 
 from tests.helpers.html_page import Page
 from tests.helpers.school import Classroom
+from tests.helpers.versioned_form import save
 
 
 @pytest.fixture
@@ -17,7 +18,7 @@ def classroom(app: FastAPI) -> Classroom:
 
 def test_settings_are_changed_or_refused(classroom: Classroom) -> None:
     path = f"/courses/{classroom.course.id}"
-    assert classroom.instructor.post(path, data={"title": "Attention", "zone": "UTC"}).status_code == 303
+    assert save(classroom.instructor, path, {"title": "Attention", "zone": "UTC"}).status_code == 303
     refused = classroom.instructor.post(path, data={"title": "Heads", "zone": "Nowhere"})
     assert refused.status_code == 422
     page = Page(refused.text)

@@ -9,6 +9,7 @@ from app.store.tables import activities, attempts
 from tests.helpers.activity_form import FORM
 from tests.helpers.marked_classroom import MarkedClassroom, classroom_with_tickets
 from tests.helpers.school import Classroom
+from tests.helpers.versioned_form import change_activity
 
 
 def test_an_activity_goes_with_its_work_once_its_title_is_typed(app_on_each_database: FastAPI) -> None:
@@ -62,7 +63,7 @@ def test_a_duplicate_in_another_course_needs_nothing_of_the_first(app: FastAPI) 
     [copy] = classroom.store.activities.of_course(other)
     assert (copy.plan.title, copy.plan.policies) == ("Week 3", activity.plan.policies)
     classroom.store.courses.delete(classroom.course)
-    assert classroom.instructor.post(f"/activities/{copy.id}", data=form).status_code == 303
+    assert change_activity(classroom.instructor, f"/activities/{copy.id}", form).status_code == 303
     classroom.instructor.post(f"/activities/{copy.id}/open")
     opened = school.reload(copy)
     assert opened.content.items == activity.content.items

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import io
+import zipfile
+from collections.abc import Iterable, Iterator
 
 import pytest
+import sqlalchemy as sa
 from fastapi import FastAPI
+from fastapi.routing import APIRoute
 
 from app.classes.ticket_groups import TicketGroup, group_answers
 from app.store import Policies, TicketAnswer
+from app.store.exit_tickets import SHOWN_FROM
+from app.store.tables import ticket_answers
 from app.web.teacher import exit_tickets_page
-from tests.helpers.anonymous_tickets import close_and_mix
+from app.web.teacher.export_page import CSV_FILES, ZIP_FILE
 from tests.helpers.answer_keys import WIDE
+from tests.helpers.closed_activity import close_activity
 from tests.helpers.html_page import Page
 from tests.helpers.marked_classroom import MarkedClassroom, classroom_with_tickets, table_rows
 from tests.helpers.running_activity import counted_statements
@@ -29,7 +36,7 @@ def test_exit_tickets_are_searched_starred_and_hidden(app: FastAPI) -> None:
     assert "Kim" not in str(answer_texts(page))
     assert answer_texts(classroom.page("/tickets?q=projection+OUT")) == ["The output PROJECTION"]
     assert answer_texts(classroom.page("/tickets?q=%25")) == []
-    kept = {one.text: one.id for one in classroom.store.exit_tickets.answers(classroom.activity.id)}
+    kept = {one.text: one.id for one in classroom.store.exit_tickets.answers(classroom.activity)}
     with classroom.instructor as browser:
         for text, mark in (("Why √d?", "starred"), ("a rude word", "hidden"), ("Why √d?", "follow_up")):
             address = f"{classroom.path}/tickets/{kept[text]}"
@@ -53,16 +60,16 @@ def test_exit_tickets_are_searched_starred_and_hidden(app: FastAPI) -> None:
 
 def test_another_activitys_answer_cannot_be_marked_through_ones_own(app: FastAPI) -> None:
     theirs, mine = classroom_with_tickets(app, anonymous=True), MarkedClassroom(app)
-    [answer, *_] = theirs.school.store.exit_tickets.answers(theirs.activity.id)
+    [answer, *_] = theirs.school.store.exit_tickets.answers(theirs.activity)
     with mine.school.browser(teacher=mine.teacher) as browser:
         data = {"mark": "hidden", "on": "yes"}
         assert browser.post(f"{mine.path}/tickets/{answer.id}", data=data).status_code == 404
-    assert not any(one.hidden for one in theirs.school.store.exit_tickets.answers(theirs.activity.id))
+    assert not any(one.hidden for one in theirs.school.store.exit_tickets.answers(theirs.activity))
 
 
 def test_an_answer_that_goes_meanwhile_is_not_shown_as_marked(app: FastAPI, monkeypatch: pytest.MonkeyPatch) -> None:
     classroom = classroom_with_tickets(app, anonymous=False)
-    [answer, *_] = classroom.store.exit_tickets.answers(classroom.activity.id)
+    [answer, *_] = classroom.store.exit_tickets.answers(classroom.activity)
 
     def read_late(answers: Iterable[TicketAnswer]) -> tuple[TicketGroup, ...]:
         for student in classroom.store.roster.students(classroom.course):
@@ -87,38 +94,95 @@ def test_muddy_points_stand_beside_misconceptions(app: FastAPI) -> None:
     assert page.text("h2", id="q-muddiest").endswith("3")
 
 
-def test_the_teacher_is_told_what_is_held_back_and_where_few_handed_in(app: FastAPI) -> None:
+def with_anonymous_tickets(app: FastAPI, count: int) -> MarkedClassroom:
+    """A classroom with an open activity, in which so many students wrote that they are SECRET."""
     classroom = MarkedClassroom(app, Policies(ticket_anonymous=True))
-    for name in ("Kim", "Lou", "Mo"):
-        student = classroom.student(name)
-        hand_in = classroom.store.exit_tickets.hand_in
-        hand_in(classroom.activity.id, student.id, name, {"muddiest": f"Why {name}?"}, anonymous=True)
-    page = classroom.page("/tickets")
-    assert (answer_texts(page), page.text("p", class_="remark")[:1]) == ([], "3")
-    assert "No exit tickets yet" not in str(page.find("p"))
-    close_and_mix(classroom.store, classroom.activity)
-    page = classroom.page("/tickets")
-    assert answer_texts(page) == ["Why Kim?", "Why Lou?", "Why Mo?"]
-    assert "3" in page.text("p", class_="remark")
-    assert len(page.find("p", class_="remark")) == 1
+    for number in range(count):
+        hand_in_secret(classroom, number)
+    return classroom
 
 
-def test_what_is_held_back_after_reopening_is_said_with_the_reason(app: FastAPI) -> None:
-    classroom = classroom_with_tickets(app, anonymous=True)
-    store, activity, shown = classroom.store, classroom.activity, answer_texts(classroom.page("/tickets"))
-    assert len(shown) == 4
-    store.activities.change(activity, activity.plan)
-    store.exit_tickets.hand_in(activity.id, classroom.student("Zoe").id, "z", {"muddiest": "Why Zoe?"}, anonymous=True)
-    for is_closed in (False, True):
-        if is_closed:
-            close_and_mix(store, activity)
-        page = classroom.page("/tickets")
-        held, few = (text for _, text in page.find("p", class_="remark"))
-        assert (answer_texts(page), held[:1], few[:6]) == (shown, "1", "Only 3")
-        assert "after others had been shown" in held
-        assert held in [text for _, text in classroom.page("/summary").find("p", class_="remark")]
-        exports = Page(classroom.get(f"/courses/{classroom.course.id}/exports"))
-        assert "1 anonymous ticket" in exports.text("ul", class_="files")
+def hand_in_secret(classroom: MarkedClassroom, number: int) -> None:
+    student = classroom.student(f"S{number}")
+    answers = {"muddiest": f"SECRET {number}"}
+    classroom.store.exit_tickets.hand_in(classroom.activity.id, student.id, answers, anonymous=True)
+
+
+def star_all(classroom: MarkedClassroom) -> None:
+    """Star every answer, as nobody could who cannot read them, so that the summary shows them if anything does."""
+    with classroom.store.engine.begin() as connection:
+        connection.execute(sa.update(ticket_answers).values(starred=True))
+
+
+def addresses(app: FastAPI, classroom: MarkedClassroom) -> Iterator[tuple[str, str]]:
+    """Each page and file of the activity and its course: the path of its route or the file's name, and the address."""
+    [student, *_] = classroom.store.roster.students(classroom.course)
+    values = {
+        "activity_id": classroom.activity.id,
+        "course_id": classroom.course.id,
+        "student_id": student.id,
+        "number": 1,
+    }
+    for route in app.routes:
+        if not isinstance(route, APIRoute) or "GET" not in (route.methods or ()):
+            continue
+        names = route.param_convertors.keys()
+        for file_name in (*CSV_FILES, ZIP_FILE) if "file_name" in names else ("",):
+            filled = {name: value for name, value in {**values, "file_name": file_name}.items() if name in names}
+            if filled.keys() == names and {"activity_id", "course_id"} & names:
+                yield file_name or route.path, app.url_path_for(route.name, **filled)
+
+
+def pages_with_secrets(app: FastAPI, classroom: MarkedClassroom) -> set[str]:
+    """The pages and files that give an answer away to a teacher."""
+    found, visited = set[str](), 0
+    for name, address in addresses(app, classroom):
+        content, visited = classroom.instructor.get(address).content, visited + 1
+        if name == ZIP_FILE:
+            archive = zipfile.ZipFile(io.BytesIO(content))
+            content = b"".join(map(archive.read, archive.namelist()))
+        if b"SECRET" in content:
+            found.add(name)
+    assert visited > 20
+    return found
+
+
+SHOWING = {
+    "/activities/{activity_id:int}/tickets",
+    "/activities/{activity_id:int}/summary",
+    "exit-tickets.csv",
+    ZIP_FILE,
+}
+
+
+def test_four_anonymous_tickets_are_on_no_page_and_in_no_file_until_the_fifth(app: FastAPI) -> None:
+    classroom = with_anonymous_tickets(app, 4)
+    star_all(classroom)
+    assert pages_with_secrets(app, classroom) == set()
+    with classroom.store.engine.connect() as connection:
+        [answer_id, *_] = connection.scalars(sa.select(ticket_answers.c.id).where(ticket_answers.c.text == "SECRET 0"))
+    data = {"mark": "hidden", "on": "yes"}
+    assert classroom.instructor.post(f"{classroom.path}/tickets/{answer_id}", data=data).status_code == 404
+    hand_in_secret(classroom, 4)
+    star_all(classroom)
+    assert pages_with_secrets(app, classroom) == SHOWING
+
+
+def test_three_anonymous_tickets_are_shown_once_the_activity_is_closed(app: FastAPI) -> None:
+    classroom = with_anonymous_tickets(app, 3)
+    assert "SECRET" not in classroom.page("/tickets").text("main")
+    close_activity(classroom.store, classroom.activity)
+    assert "SECRET" in classroom.page("/tickets").text("main")
+
+
+def test_the_teacher_is_told_how_many_are_in_and_when_they_are_shown(app: FastAPI) -> None:
+    classroom = with_anonymous_tickets(app, 3)
+    for path in ("/tickets", "/summary"):
+        [(_, told)] = classroom.page(path).find("p", class_="remark")
+        assert told.startswith("3 ")
+        assert str(SHOWN_FROM) in told
+    soft = {text for _, text in classroom.page("/tickets").find("p", class_="soft")}
+    assert not soft & {"No exit tickets yet.", "No answers."}
 
 
 def test_answers_that_say_the_same_stand_together_and_are_starred_together(app: FastAPI) -> None:
@@ -127,18 +191,16 @@ def test_answers_that_say_the_same_stand_together_and_are_starred_together(app: 
     for number, text in enumerate(texts):
         student = classroom.student(f"S{number}")
         answers = {"muddiest": text}
-        classroom.store.exit_tickets.hand_in(
-            classroom.activity.id, student.id, f"same {classroom.activity.id} {number}", answers, anonymous=False
-        )
+        classroom.store.exit_tickets.hand_in(classroom.activity.id, student.id, answers, anonymous=False)
     lines = [text for _, text in classroom.page("/tickets").find("li") if "√" in text or "why" in text or "×" in text]
     assert len(lines) == 3
     [same] = [text for text in lines if "×3" in text]
     assert "S0, S1, S2" in same
-    by_text = {answer.text: answer.id for answer in classroom.store.exit_tickets.answers(classroom.activity.id)}
+    by_text = {answer.text: answer.id for answer in classroom.store.exit_tickets.answers(classroom.activity)}
     with classroom.instructor as browser:
         address = f"{classroom.path}/tickets/{by_text['the kv-cache']}"
         assert browser.post(address, data={"mark": "starred", "on": "yes"}).status_code == 303
-    starred = {answer.text for answer in classroom.store.exit_tickets.answers(classroom.activity.id) if answer.starred}
+    starred = {answer.text for answer in classroom.store.exit_tickets.answers(classroom.activity) if answer.starred}
     assert starred == set(texts[:3])
     assert len(classroom.page("/summary").find("blockquote")) == 1
 
@@ -150,9 +212,9 @@ def test_a_star_costs_one_line_however_many_answers_there_are(app: FastAPI) -> N
     for number in range(150):
         answers = {"muddiest": f"A thought of its own, number {number}"}
         student = classroom.student(f"S{number}")
-        store.exit_tickets.hand_in(activity.id, student.id, f"{activity.id} x {number}", answers, anonymous=False)
+        store.exit_tickets.hand_in(activity.id, student.id, answers, anonymous=False)
         if number in (0, 149):
-            address = f"{classroom.path}/tickets/{store.exit_tickets.answers(activity.id)[0].id}"
+            address = f"{classroom.path}/tickets/{store.exit_tickets.answers(activity)[0].id}"
             with classroom.instructor as browser, counted_statements(store) as statements:
                 starred = browser.post(address, data={"mark": "starred", "on": "yes"}, headers=SCRIPT)
             sizes.append(len(starred.content))

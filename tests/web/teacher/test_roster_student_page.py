@@ -8,6 +8,7 @@ from app.store import Student
 from tests.helpers.class_sheet import HALF, press
 from tests.helpers.html_page import Page
 from tests.helpers.school import Classroom
+from tests.helpers.versioned_form import save
 
 
 def path_of(classroom: Classroom, student: Student) -> str:
@@ -25,10 +26,10 @@ def test_a_student_is_renamed(classroom: Classroom) -> None:
     classroom.store.roster.add_students(classroom.course, [("Kim Lee", "1017"), ("Lou Ray", None)])
     _kim, lou = classroom.store.roster.students(classroom.course)
     for data in ({"name": " ", "number": "1018"}, {"name": "Lou Roy", "number": "1017"}):
-        refused = classroom.instructor.post(path_of(classroom, lou), data=data)
+        refused = save(classroom.instructor, path_of(classroom, lou), data)
         assert refused.status_code == 422
         assert Page(refused.text).find("input", name="number")[0][0]["value"] == data["number"]
-    answer = classroom.instructor.post(path_of(classroom, lou), data={"name": "Lou  Ray-Fox", "number": "1018"})
+    answer = save(classroom.instructor, path_of(classroom, lou), {"name": "Lou  Ray-Fox", "number": "1018"})
     assert answer.headers["location"].endswith("#roster")
     renamed = classroom.store.roster.students(classroom.course)
     assert [(student.name, student.roster_key) for student in renamed] == [("Kim Lee", "1017"), ("Lou Ray-Fox", "1018")]

@@ -17,7 +17,7 @@ def test_one_page_for_the_next_meeting(app: FastAPI) -> None:
     for number, answers in enumerate([WIDE, WIDE, NO_PROJECTION]):
         classroom.hand_in(classroom.student(f"S{number}"), answers)
     exit_tickets = classroom.store.exit_tickets
-    for one in exit_tickets.answers(classroom.activity.id):
+    for one in exit_tickets.answers(classroom.activity):
         starred, hidden = one.text != "Why √d?", one.text == "a rude word"
         exit_tickets.mark(classroom.activity.id, one.id, starred=starred, hidden=hidden)
     page = classroom.page("/summary")
@@ -37,8 +37,8 @@ def test_what_was_chosen_on_tickets_is_counted_without_names(app: FastAPI) -> No
     activity = open_own_ticket(classroom)
     for name, choice in (("Kim", "Masks"), ("Lou", "Masks"), ("Mo", "KV cache")):
         answers = {"next": choice, "why": f"{name} wonders"}
-        student, form_id = classroom.student(name), f"{activity.id} {name}"
-        classroom.store.exit_tickets.hand_in(activity.id, student.id, form_id, answers, anonymous=False)
+        student = classroom.student(name)
+        classroom.store.exit_tickets.hand_in(activity.id, student.id, answers, anonymous=False)
     page = classroom.page("/summary")
     assert {("KV cache", "1 of 3"), ("Masks", "2 of 3")} <= {tuple(row) for row in table_rows(page)}
     assert [text for _, text in page.find("h3", id="chosen-1")] == ["Next time?"]

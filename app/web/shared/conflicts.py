@@ -1,0 +1,53 @@
+"""Two people save the same thing: the second is shown both versions, with everything still typed, and chooses."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from app.web.shared.forms import FormReader
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A field that holds something else in the newest version than in the form."""
+
+    label: str
+    newest: str
+    typed: str
+
+
+@dataclass(frozen=True)
+class Conflict:
+    """A newer version than the one that a form was opened with; the form sends `version` to replace it."""
+
+    version: str
+    differences: tuple[Difference, ...]
+    newest_page: str
+    saved_by: str = ""
+
+
+def version_of(*values: Any) -> str:
+    """Twelve characters that change with what a form was filled in with, for what has no numbered versions."""
+    return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:12]
+
+
+def version_to_replace(form: FormReader) -> str:
+    """The version that the form was opened with, or the newer one that its sender has seen and replaces."""
+    return form.raw("overwrite") or form.raw("version")
+
+
+def may_save(form: FormReader, newest: str, typed: str) -> bool:
+    """Whether nobody has saved a version that the sender hasn't seen; one that says what was typed is no conflict."""
+    return newest in (version_to_replace(form), typed)
+
+
+def differences(
+    labels: Mapping[str, str], newest: Mapping[str, str], typed: Mapping[str, str]
+) -> tuple[Difference, ...]:
+    """The fields that differ, in the order of `labels`; labels and texts are by the fields' names."""
+    both = ((label, newest[name], typed[name]) for name, label in labels.items())
+    return tuple(Difference(label, theirs, mine) for label, theirs, mine in both if theirs != mine)
