@@ -21,8 +21,9 @@ PATTERNS: tuple[Pattern, ...] = get_args(Pattern)
 
 @dataclass(frozen=True)
 class HeadScore:
-    """What share of its weight a head puts where a pattern says, between 0 and 1, in one text. `query` and `key` are
-    the positions of the largest such weight, from 0.
+    """The share of its weight that a head puts where a pattern says, between 0 and 1, in one text.
+
+    `query` and `key` are the positions of the largest such weight, from 0.
     """
 
     layer: int
@@ -39,7 +40,7 @@ def head_scores(weights: np.ndarray, token_ids: Sequence[int], layer: int) -> tu
 
 
 def pattern_names() -> dict[Pattern, str]:
-    """What a head of each pattern does, in the reader's language, as a phrase after "a head that …", by pattern."""
+    """By pattern, what its heads do, as a translated phrase after "a head that …"."""
     return {
         "previous": _("looks at the previous token"),
         "repeats": _("repeats (induction)"),
@@ -50,7 +51,7 @@ def pattern_names() -> dict[Pattern, str]:
 
 
 def pattern_definitions() -> dict[Pattern, str]:
-    """How the score of each pattern is computed from the attention weights, in the reader's language, by pattern."""
+    """By pattern, how its score is computed from the attention weights, translated."""
     return {
         "previous": _(
             "The mean weight from a token to the one before it, over all tokens from the third on, so that the first "
@@ -70,7 +71,7 @@ def pattern_definitions() -> dict[Pattern, str]:
 
 
 def best_heads(scores: Sequence[HeadScore], pattern: Pattern, count: int) -> tuple[HeadScore, ...]:
-    """The `count` heads with the highest scores of a pattern, best first; of equal ones the earlier layer and head."""
+    """The `count` heads with the highest scores of a pattern, best first, earlier heads before later ones."""
     of_pattern = [score for score in scores if score.pattern == pattern]
     return tuple(sorted(of_pattern, key=lambda score: (-score.value, score.layer, score.head))[:count])
 

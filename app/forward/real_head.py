@@ -1,7 +1,8 @@
-"""Runs one head of a real checkpoint over a real text: stored weights, real tokens, every number on the way. What
-the layers below make of the text is computed first (`hidden_states.py`); then the head is the program of a single
-head (`program.py`), with the checkpoint's tensors in place of random ones. Whatever of a model cannot be
-reproduced is refused by name; nothing is approximated.
+"""Runs one head of a real checkpoint over a real text: stored weights, real tokens, every number on the way.
+
+The layers below are computed first (`hidden_states.py`); then the head is a single head's program (`program.py`), with
+the checkpoint's tensors instead of random ones. Model features that can't be reproduced are refused by name; nothing is
+approximated.
 """
 
 from __future__ import annotations
@@ -48,20 +49,20 @@ if TYPE_CHECKING:
 
     from app.checkpoints.checkpoint import Checkpoint, HeadWeights
 
-MAX_CELLS_OF_LAYER = 2**24  # numbers in the weights of all heads of a layer; of more they are left out
+MAX_CELLS_OF_LAYER = 2**24  # numbers in the weights of all heads of a layer; larger layers are left out
 MIN_MEASURED_BYTES = 2**18
-# How far the fused kernel's output may be from the plain head's, as a share of its largest number.
+# How far the fused kernel's output may be from the plain head's, relative to its largest number.
 TOLERANCES: Mapping[str, float] = {"float32": 1e-5, "float16": 5e-3, "bfloat16": 3e-2}
-TURNED_PAIRS = 4  # of a query, whose numbers are shown before and after RoPE
-# What the file of `save_npz` holds besides the tokens.
+TURNED_PAIRS = 4  # pairs of a query's numbers shown before and after RoPE
+# The arrays in the file of `save_npz`, besides the tokens.
 SAVED = ("input", "queries", "keys", "values", "scores", "weights", "context", "output")
 
 
 @dataclass(frozen=True)
 class SdpaComparison:
     """torch's fused kernel `scaled_dot_product_attention` beside the plain head, both from the same Q, K, V to C.
-    milliseconds: of the second of two runs. bytes: of the tensors that each makes, computed: S, A and C, or C
-    alone.
+
+    milliseconds: the second of two runs. bytes: computed for the tensors that each makes, S, A and C or only C.
     """
 
     plain_milliseconds: float
@@ -76,19 +77,21 @@ class SdpaComparison:
 
     @property
     def agrees(self) -> bool:
-        """Whether both outputs are the same, within the tolerance of the number format."""
+        """Whether both outputs are equal within the tolerance of the number format."""
         return self.largest_difference <= self.tolerance
 
     @property
     def equal_digits(self) -> int:
-        """Down to which digit of the largest number both outputs are equal: 6 for a difference of 2e-7 of it."""
+        """Down to which digit of the largest number both outputs are equal: 6 for a relative difference of 2e-7."""
         return math.floor(-math.log10(max(self.largest_difference, 1e-16)))
 
 
 @dataclass(frozen=True)
 class TurnedPair:
-    """Two numbers of a query that RoPE turns together, by `angle` in radians: which features, from 0, before and
-    after. `after` is longer than `before` where the config's rope_scaling says so.
+    """Two numbers of a query that RoPE rotates together by `angle` in radians: which features, from 0, before and
+    after.
+
+    `after` is longer than `before` where the config's rope_scaling says so.
     """
 
     features: tuple[int, int]
@@ -99,7 +102,7 @@ class TurnedPair:
 
 @dataclass(frozen=True)
 class RealHead:
-    """What one run of a head of a checkpoint showed."""
+    """The results of running one head of a checkpoint."""
 
     checkpoint: str
     revision: str
@@ -127,8 +130,8 @@ class RealHead:
     sdpa: SdpaComparison | None = None
 
     def strongest_keys(self, row: int, most: int) -> list[tuple[int, float]]:
-        """The keys with the `most` largest weights of the query number `row`, each with its weight; the largest
-        first.
+        """The keys with the `most` largest weights of the query number `row`, each with its weight; the
+        largest first.
         """
         weights = self.arrays["weights"][row]
         order = (-weights).argsort(kind="stable")[:most]
@@ -171,7 +174,6 @@ class RealHead:
 
     @classmethod
     def from_bytes(cls, content: bytes) -> RealHead:
-        """Read what `to_bytes` made."""
         import numpy as np
 
         with np.load(io.BytesIO(content), allow_pickle=False) as file:
@@ -206,9 +208,7 @@ def _named(stored: Mapping[str, np.ndarray], prefix: str) -> dict[str, np.ndarra
 
 
 def save_npz(real_head: RealHead, file: BinaryIO) -> None:
-    """Write an npz file with `tokens` (the ids, int64) and, by their names, the arrays of SAVED, "input" to
-    "output".
-    """
+    """Write an npz file with `tokens` (the ids, int64) and the arrays of SAVED, "input" to "output"."""
     import numpy as np
 
     ids = np.array([token.id for token in real_head.tokens], dtype=np.int64)
@@ -357,7 +357,7 @@ def _weights_of_layer(checkpoint: Checkpoint, layer: int, x: torch.Tensor) -> np
     weights = (_tensors(checkpoint, checkpoint.head_weights(layer, head), x) for head in range(a.H))
     compute = None
     for head, tensors in enumerate(weights):
-        if compute is None:  # once for all heads, whose programs differ in a comment alone
+        if compute is None:  # once for all heads, whose programs differ only in a comment
             lines = program_of_tensors(a, tokens, tuple(tensors), layer=layer, dtype=dtype, device=device)
             until = next(place for place, line in enumerate(lines) if line.makes == "weights")
             compute = prepare(lines[: until + 1])
@@ -401,7 +401,7 @@ def _compare(a: Architecture, table: TensorTable, made: Mapping[str, Any], dtype
         return context
 
     def fused() -> torch.Tensor:
-        q, k, v = (tensor[None, None] for tensor in (queries, keys, values))  # the kernel wants inputs and heads first
+        q, k, v = (tensor[None, None] for tensor in (queries, keys, values))  # the kernel expects batch and heads first
         attend = torch.nn.functional.scaled_dot_product_attention
         return attend(q, k, v, attn_mask=mask, is_causal=not needs_mask, scale=a.score_scale.factor)[0, 0]
 
