@@ -55,7 +55,7 @@ MAY_IMPORT: Mapping[str, set[str]] = {
     "store": {"machine", "secret_key", "activities"},
     "exchange": {*BELOW_SHEETS, "sheets", "machine", "activities", "store"},
     "handout": {*CORE, "activities", "store", "exchange"} - {"practice"},
-    "classes": {*CORE, "activities", "store", "exchange"} - {"practice"},
+    "classes": {*CORE, "activities", "store", "exchange"},
     "settings": {"exchange"},  # which parses the URL of a mail server
     "web": {*CORE, "activities", "store", "exchange", "handout", "classes", "settings"},
     "main": {*CORE, "activities", "store", "exchange", "handout", "classes", "settings", "web"},
@@ -80,7 +80,6 @@ NUMPY_MODULES = {
     "app.checkpoints.gguf_file",
     "app.figures.head_readout",
     "app.figures.heat_map",
-    "app.forward.head_scores",
     "app.forward.hidden_states",
     "app.forward.real_head",
 }  # in functions, where numbers are made
@@ -246,6 +245,7 @@ def test_only_its_module_knows_a_topic() -> None:
     assert named == {
         ("app.figures.glossary_drawings", "cross-attention"),  # the term of the glossary
         ("app.cli.models", "cross-attention"),  # in a table of the terminal
+        ("app.practice.lessons", "first-steps"),  # the worksheet of that key
     }
 
 

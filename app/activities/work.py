@@ -21,11 +21,12 @@ class Edit(NamedTuple):
 
 @dataclass(frozen=True)
 class VariantSizes:
-    """What makes a worksheet one student's variant: a model and the numbers of tokens."""
+    """What makes a worksheet one student's variant: a model, the numbers of tokens, and the bug that was dealt."""
 
     model: str
     tokens: int
     decoder_tokens: int | None = None
+    bug: str = ""  # as `freeze_bug` writes it, since the bank may change while an activity is open
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,8 @@ from app.bugs.programs import PROGRAMS, CodeLine, CodeProgram
 from app.bugs.running import CodeError, parsed
 
 BlankKind = Literal["size", "dimension", "word"]
+BugKind = Literal["any", "loud", "silent"]
+BugChoice = Literal["one", "any", "loud", "silent", "all"]
 _BLANK = re.compile("«(.*?)»")
 
 
@@ -114,6 +116,10 @@ class Bug:
             return self.frozen_others
         of_program = (bug for bug in BUGS.values() if bug.program_key == self.program_key and bug.key != self.key)
         return tuple((bug.key, bug.line) for bug in of_program)
+
+    def is_kind(self, kind: BugKind) -> bool:
+        """Whether there is a bug, and it stops the program ("loud") or not ("silent"), if either is wanted."""
+        return bool(self.line) and (kind == "any" or self.loud == (kind == "loud"))
 
     @cached_property
     def repair(self) -> RepairForm:
@@ -347,6 +353,18 @@ def _by_key(rows: Sequence[Bug]) -> Mapping[str, Bug]:
 
 
 BUGS = _by_key(_ROWS)
+
+
+def bugs_to_deal(bug: Bug, choice: BugChoice) -> tuple[str, ...]:
+    """The keys of the bugs that a seed may draw for a sheet about `bug`.
+
+    "any", "loud" and "silent" keep to its program; "all" is the whole bank, programs without a bug included.
+    """
+    if choice == "one":
+        return (bug.key,)
+    if choice == "all":
+        return tuple(BUGS)
+    return tuple(each.key for each in BUGS.values() if each.program_key == bug.program_key and each.is_kind(choice))
 
 
 def freeze_bug(bug: Bug) -> str:

@@ -18,6 +18,7 @@ from app.classes.student_sheet import best_scores
 from app.exchange.gradebook_csv import PointsColumn, canvas_csv, moodle_csv, unique_titles
 from app.exchange.spreadsheet import Cell, csv_lines
 from app.exchange.toml_text import write_toml
+from app.practice.record import RecordError, read_record
 from app.sheets.library import Library
 from app.store import (
     Activity,
@@ -44,7 +45,7 @@ WRITTEN_HEADER = (*ATTEMPT_HEADER, "question", "answer")
 TICKETS_HEADER = (
     "activity", "date", "question", "answer", "student", "number", "starred", "follow up", "hidden",
 )  # fmt: skip
-STUDENTS_HEADER = ("student", "number", "joined", "practice level", "practice sheets", "practice sheets right")
+STUDENTS_HEADER = ("student", "number", "joined", "practice sheets done", "to repeat")
 OVERRIDES_HEADER = ("activity", "student", "number", "points", "excused", "reason", "by", "time")
 
 
@@ -52,6 +53,7 @@ OVERRIDES_HEADER = ("activity", "student", "number", "points", "excused", "reaso
 class CourseFiles:
     """The files of one course. `points` are those of each sheet, by the id of the activity."""
 
+    library: Library
     store: Store
     course: Course
     activities: Sequence[Activity]
@@ -140,12 +142,12 @@ class CourseFiles:
 
     def student_rows(self) -> Iterator[CsvRow]:
         """Yield STUDENTS_HEADER, then one row for each student on the roster, by name: name, number, whether they
-        have joined, and the three cells of `_practised`.
+        have joined, and the two cells of `_practised`.
         """
         yield STUDENTS_HEADER
         records = self.store.roster.practice_records(self.course)
         for student in self.students.values():
-            practised = _practised(records.get(student.id))
+            practised = _practised(self.library, records.get(student.id))
             yield (student.name, student.roster_key, student.joined_at is not None, *practised)
 
     def gradebook_rows(self) -> Iterator[CsvRow]:
@@ -278,7 +280,7 @@ def course_files(library: Library, store: Store, course: Course) -> CourseFiles:
     """The files of a course with all its activities, the oldest first."""
     activities = store.activities.of_course(course)[::-1]
     points = {activity.id: best_scores(library, store, activity.content) for activity in activities}
-    return CourseFiles(store, course, activities, points)
+    return CourseFiles(library, store, course, activities, points)
 
 
 def _place(index_of: Callable[[str], int | None], attempt: Attempt) -> tuple[bool, int, str]:
@@ -286,11 +288,12 @@ def _place(index_of: Callable[[str], int | None], attempt: Attempt) -> tuple[boo
     return (True, 0, attempt.sheet_key.rpartition("@")[0]) if index is None else (False, index, "")
 
 
-def _practised(record: str | None) -> CsvRow:
-    if record is None:
-        return (None, None, None)
-    level, results = (json.loads(record)[place] for place in (2, 5))  # see write_record in app/practice/record.py
-    return (level, len(results), sum(isinstance(result, str) for result in results))
+def _practised(library: Library, text: str | None) -> CsvRow:
+    try:
+        record = read_record(library, text or "")
+    except RecordError:
+        return (None, None)
+    return (" ".join(record.done), " ".join(card.misconception for card in record.cards))
 
 
 def _fields_without(name: str, row: TicketAnswer | Attempt | Attendance) -> dict[str, Any]:

@@ -5,7 +5,6 @@ The record of a student who practises for a course is stored with the student, a
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -13,7 +12,7 @@ from zoneinfo import available_timezones
 
 from app.classes.materials import copy_materials, library_with_materials, with_new_keys
 from app.sheets.library import Library
-from app.store import Activity, Course, Enrolment, Material, Store, Student, Teacher, Visitor
+from app.store import Activity, Course, Enrolment, Material, Store, Teacher, Visitor
 from app.translation import gettext as _
 
 MAX_TIME_ZONE_LENGTH, MAX_TITLE_LENGTH = 64, 200  # characters
@@ -42,8 +41,8 @@ def copy_course(store: Store, course: Course, title: str, teacher: Teacher) -> C
             renamed = replace(activity, content=with_new_keys(activity.content, keys))
             duplicate_activity(store, renamed, copy, activity.plan.title)
         practice = practice_of(store, course)
-        if practice and (copied := practice.with_new_keys(keys)) != CoursePractice(()):
-            store.courses.set_practice(copy, copied.as_json)
+        if practice:
+            store.courses.set_practice(copy, practice.with_new_keys(keys).as_json)
     return copy
 
 
@@ -64,24 +63,23 @@ def time_zone_names() -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class CoursePractice:
-    """What a course practises: topics of the library, and own worksheets by their keys, such as "own-12"."""
+    """What a course practises besides the lessons: own worksheets by their keys, such as "own-12"."""
 
-    topics: tuple[str, ...]
     worksheets: tuple[str, ...] = ()
 
     @property
     def as_json(self) -> dict[str, Any]:
         """The values as they are stored."""
-        return {"topics": list(self.topics), "worksheets": list(self.worksheets)}
+        return {"worksheets": list(self.worksheets)}
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> CoursePractice:
         """What `as_json` turned into values."""
-        return cls(tuple(stored["topics"]), tuple(stored["worksheets"]))
+        return cls(tuple(stored["worksheets"]))
 
     def with_new_keys(self, keys: Mapping[str, str]) -> CoursePractice:
         """The practice with other keys for its worksheets; one that `keys` lacks, since it was removed, is left out."""
-        return CoursePractice(self.topics, tuple(keys[key] for key in self.worksheets if key in keys))
+        return CoursePractice(tuple(keys[key] for key in self.worksheets if key in keys))
 
 
 @dataclass(frozen=True)
@@ -111,20 +109,13 @@ def practising(store: Store, visitor: Visitor) -> Practising | None:
 
 
 def practice_library(library: Library, store: Store, course: Course, practice: CoursePractice) -> Library:
-    """The library that a course practises with: the worksheets of its topics, and the course's worksheets it names."""
+    """The library that a course practises with: with the course's worksheets that its practice names."""
     if not practice.worksheets:
-        return library.of_topics(practice.topics)
+        return library
     materials = [material for material in course_worksheets(store, course) if material.key in practice.worksheets]
-    chosen = library.of_topics(practice.topics)
-    return library_with_materials(chosen, store, materials)
+    return library_with_materials(library, store, materials)
 
 
 def course_worksheets(store: Store, course: Course) -> tuple[Material, ...]:
     """The worksheets that belong to a course, by title, removed ones left out."""
     return tuple(material for material in store.materials.of_course(course) if material.kind == "worksheet")
-
-
-def first_draw(student: Student, below: int) -> int:
-    """The number below `below` that a student's practice begins with; always the same for one student."""
-    digest = hashlib.sha256(f"practice of student {student.id}".encode()).digest()
-    return int.from_bytes(digest[:6]) % below

@@ -20,6 +20,7 @@ from app.classes.student_sheet import (
     StudentSheet,
     activity_variant,
     sheet_with_sizes,
+    sizes_of,
     stored_marks,
     variant_of,
 )
@@ -30,7 +31,7 @@ from app.names import clean_line
 from app.sheets.codes import read_code
 from app.sheets.library import Library
 from app.sheets.variant import Variant, box_texts
-from app.sheets.worksheet import WorksheetError
+from app.sheets.worksheet import CHOICE, WorksheetError, library_key
 from app.store import Activity, Store, Student, VariantSizes
 from app.translation import alternatives
 from app.translation import gettext as _
@@ -223,12 +224,12 @@ class PaperImport:
         except WorksheetError:
             other = variant_from_code(self.library, self.store, code)  # raises the sentence about no code at all
             problem = _("{code} is a code of “{title}”, which isn’t in this activity.")
-            if other.worksheet.key in numbers:
+            if {other.worksheet.key, library_key(other.worksheet.key)} & numbers.keys():
                 problem = _("Your marks are for another version of this sheet; they are the ones that count.")
             raise WrongSheetError(problem.format(code=other.code, title=other.worksheet.title)) from None
-        number = numbers[variant.worksheet.key]
-        decoder_tokens = variant.decoder_tokens or sheets[number - 1].decoder_tokens
-        self._coded[code] = number, VariantSizes(variant.model.key, variant.tokens, decoder_tokens)
+        dealt = f"{CHOICE}{variant.worksheet.dealt_bug}" if variant.worksheet.dealt_bug else ""
+        number = numbers[variant.worksheet.key.removesuffix(dealt)]
+        self._coded[code] = number, sizes_of(variant)
         return self._coded[code]
 
     def _sheet_of(self, parsed: ParsedLine, line_number: int) -> StudentSheet:

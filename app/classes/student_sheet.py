@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from app.bugs.bank import freeze_bug
 from app.classes.frozen.frozen_library import (
     chosen_form,
     freeze_ticket,
@@ -14,6 +15,7 @@ from app.classes.frozen.frozen_library import (
     library_of,
     model_snapshot,
     worksheet_of,
+    worksheet_with_bug,
 )
 from app.exchange.imported_models import library_with_model
 from app.grading.grade import Report
@@ -126,6 +128,7 @@ def variant_of(library: Library, store: Store, worksheet: Worksheet, sizes: Vari
     if the model no longer exists.
     """
     is_default = sizes.decoder_tokens == worksheet.decoder_tokens
+    worksheet = worksheet_with_bug(worksheet, sizes.bug) if sizes.bug else worksheet
     models = library_with_model(library, store, sizes.model)
     return models.variant_with_sizes(worksheet, sizes.model, sizes.tokens, None if is_default else sizes.decoder_tokens)
 
@@ -141,6 +144,13 @@ def item_sizes(item: FrozenWorksheet) -> VariantSizes:
     """The model and lengths of a worksheet in an activity: those chosen for it, else the worksheet's defaults."""
     default, chosen = worksheet_sizes(worksheet_of(item)), item.chosen
     return replace(default, model=chosen.get("model", default.model), tokens=chosen.get("tokens", default.tokens))
+
+
+def sizes_of(variant: Variant) -> VariantSizes:
+    """What is stored of a sheet that a seed drew, or that a code names."""
+    sheet = variant.worksheet
+    bug = freeze_bug(sheet.bug_row) if sheet.dealt_bug and sheet.bug_row else ""
+    return VariantSizes(variant.model.key, variant.tokens, variant.decoder_tokens or sheet.decoder_tokens, bug)
 
 
 def worksheet_sizes(worksheet: Worksheet) -> VariantSizes:
@@ -179,7 +189,5 @@ def variant_seed(activity: Activity, student: Student) -> int:
 
 def _first_sizes(library: Library, activity: Activity, student: Student, item: FrozenWorksheet) -> VariantSizes:
     if activity.policies.variants == "per_student":
-        drawn = library.seeded(item.key, variant_seed(activity, student), item.chosen.get("model"))
-        decoder_tokens = drawn.decoder_tokens or worksheet_of(item).decoder_tokens
-        return VariantSizes(drawn.model.key, drawn.tokens, decoder_tokens)
+        return sizes_of(library.seeded(item.key, variant_seed(activity, student), item.chosen.get("model")))
     return item_sizes(item)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise, starmap
-from typing import Literal
+from typing import Any, Literal
 
 from app.figures.geometry import ORIGIN, Point, Polygon, Rect, moved
 from app.figures.lettering import (
@@ -132,7 +132,9 @@ class Box:
         if not (x or y):
             return self
         names = ("masked", "groups", "gaps")
-        inside = {name: tuple([moved(a, x, y) for a in areas]) for name in names if (areas := getattr(self, name))}
+        inside: dict[str, Any] = {
+            name: tuple([moved(a, x, y) for a in areas]) for name in names if (areas := getattr(self, name))
+        }
         return replace(self, rect=self.rect.moved(x, y), part=self.part and self.part.moved(x, y), **inside)
 
 

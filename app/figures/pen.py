@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
+from typing import Any
 
 from app.figures.captions import axis_name, edge_kind, head_label
 from app.figures.figure import (
@@ -73,7 +74,7 @@ class Pen:
     def with_inside(self, box: Box) -> Box:
         """A copy of a matrix with its contents."""
         heads = self.shapes.heads(box.tensor) if not box.incomplete else 0
-        inside = {
+        inside: dict[str, Any] = {
             "strips": (-heads if box.transposed else heads) if _cuts(box, heads) else 0,
             "groups": tuple(self._groups(box, heads)) if heads else (),
             "part": self._new_row(box),

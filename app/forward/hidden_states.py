@@ -1,22 +1,15 @@
-"""Runs a text through the layers of a checkpoint, with the weights of one layer in memory at a time.
-
-Attention is the program of a whole layer, with the checkpoint's weights; norms, the feed-forward block and the residual
-stream are here. Every matrix is in the orientation of x · W. Where a layer normalizes is the architecture's
-`norm_placement`, with x the layer's input:
-
-    pre       x + attention(norm(x)), then x + feed_forward(norm(x))            LLaMA, GPT-2
-    sandwich  each block's output has a norm of its own before it is added      Gemma 2
-    parallel  x + attention(norm(x)) + feed_forward(norm'(x))                   GPT-NeoX
+"""Runs a text through the layers of a checkpoint, with the weights of one layer in memory at a time. Attention is
+the program of a whole layer, with the checkpoint's weights; norms, the feed-forward block and the residual stream
+are here. Every matrix is in the orientation of x · W. Where a layer normalizes is the architecture's
+`norm_placement`, x being what the layer receives:
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from app.forward.head_scores import HeadScore, head_scores
 from app.forward.lines import ForwardError
 from app.forward.memory_needed import bytes_of_layers
 from app.forward.program import at_layer, check_modelled, program_of_tensors
@@ -27,7 +20,6 @@ from app.topics.single_head import SINGLE_HEAD
 from app.translation import gettext as _
 
 if TYPE_CHECKING:
-    import numpy as np
     import torch
 
     from app.checkpoints.checkpoint import Checkpoint, LayerWeights, NormWeights
@@ -37,22 +29,9 @@ ATTENTION_PARAMETERS = ("W_Q", "W_K", "W_V", "W_O", "b_Q", "b_K", "b_V", "b_O", 
 MAX_REAL_TOKENS = 4096
 MAX_CACHED_BYTES = 256 * 2**20
 MAX_WEIGHT_BYTES = 512 * 2**20  # in float32: models with up to about 130 million parameters in their layers
-MAX_SCORED_CELLS = 2**20  # weights of all heads of a layer; longer texts aren't scored
-BYTES_OF_SCORE = 8  # a HeadScore is kept once, and referred to by the layers above
 VOCABULARY_PIECE = 8192  # rows of the output matrix in memory at once
 
 Report = Callable[[int, int], object]  # layers done, and their total
-
-
-@dataclass(frozen=True)
-class HiddenState:
-    """A layer's input x (N, d), and what each head of the layers below did in the text.
-
-    `head_scores` leaves out layers whose heads together have more than MAX_SCORED_CELLS weights.
-    """
-
-    x: torch.Tensor
-    head_scores: tuple[HeadScore, ...] = ()
 
 
 class HiddenStates:
@@ -131,36 +110,29 @@ def hidden_state(
     dtype: str = "float32",
     states: HiddenStates | None = None,
     report: Report = lambda _done, _total: None,
-) -> HiddenState:
+) -> torch.Tensor:
     """The input of layer number `layer`, with the scores of the heads below; L means the final norm's input."""
     import torch
 
     states = HiddenStates(0, 0) if states is None else states
     sentence = sentence_key(checkpoint, ids, device, dtype)
-    start = next((below for below in range(layer, 0, -1) if states.find((*sentence, below))), 0)
+    start = next((below for below in range(layer, 0, -1) if states.find((*sentence, below)) is not None), 0)
     with torch.inference_mode():
-        state: HiddenState | None = states.find((*sentence, start))
-        if state is None:
-            state = HiddenState(embeddings(checkpoint, ids).to(device, getattr(torch, dtype)))
-            states.add((*sentence, 0), state, state.x.nbytes)
+        x: torch.Tensor | None = states.find((*sentence, start))
+        if x is None:
+            x = embeddings(checkpoint, ids).to(device, getattr(torch, dtype))
+            states.add((*sentence, 0), x, x.nbytes)
         report(0, layer - start)
         for number in range(start, layer):
-            x, weights = run_layer(checkpoint, number, states.layer_weights(checkpoint, number), state.x)
-            scores = scores_of_heads(weights.float().cpu().numpy(), ids, number)
-            state = HiddenState(x, state.head_scores + scores)
-            states.add((*sentence, number + 1), state, x.nbytes + BYTES_OF_SCORE * len(state.head_scores))
+            x = run_layer(checkpoint, number, states.layer_weights(checkpoint, number), x)
+            states.add((*sentence, number + 1), x, x.nbytes)
             report(number + 1 - start, layer - start)
-    return state
+    return x
 
 
 def sentence_key(checkpoint: Checkpoint, ids: Sequence[int], device: str, dtype: str) -> tuple[object, ...]:
     """What every cached value of a sentence depends on, besides the layer."""
     return checkpoint.name, checkpoint.revision, tuple(ids), device, dtype
-
-
-def scores_of_heads(weights: np.ndarray, ids: Sequence[int], layer: int) -> tuple[HeadScore, ...]:
-    """What each head of a layer did, from all heads' weights (H, N, N); () if there are too many or none."""
-    return head_scores(weights, ids, layer) if 0 < weights.size <= MAX_SCORED_CELLS else ()
 
 
 def embeddings(checkpoint: Checkpoint, ids: Sequence[int]) -> torch.Tensor:
@@ -170,9 +142,7 @@ def embeddings(checkpoint: Checkpoint, ids: Sequence[int]) -> torch.Tensor:
     return rows if positions is None else rows + positions
 
 
-def run_layer(
-    checkpoint: Checkpoint, layer: int, weights: LayerWeights, x: torch.Tensor
-) -> tuple[torch.Tensor, torch.Tensor]:
+def run_layer(checkpoint: Checkpoint, layer: int, weights: LayerWeights, x: torch.Tensor) -> torch.Tensor:
     """A layer's output for its input x, both (N, d), and all its heads' attention weights, (H, N, N)."""
 
     def norm(of: NormWeights | None, y: torch.Tensor) -> torch.Tensor:
@@ -181,10 +151,10 @@ def run_layer(
     def feed_forward(y: torch.Tensor) -> torch.Tensor:
         return norm(weights.after_mlp_norm, feed_forward_block(checkpoint, weights, y))
 
-    output, attention_weights = attention(checkpoint, layer, weights, norm(weights.attention_norm, x))
+    output = attention(checkpoint, layer, weights, norm(weights.attention_norm, x))
     attended = x + norm(weights.after_attention_norm, output)
     is_parallel = checkpoint.architecture.norm_placement == "parallel"
-    return attended + feed_forward(norm(weights.mlp_norm, x if is_parallel else attended)), attention_weights
+    return attended + feed_forward(norm(weights.mlp_norm, x if is_parallel else attended))
 
 
 def normalize(checkpoint: Checkpoint, weights: NormWeights, x: torch.Tensor) -> torch.Tensor:
@@ -197,9 +167,7 @@ def normalize(checkpoint: Checkpoint, weights: NormWeights, x: torch.Tensor) -> 
     return torch.rms_norm(x, scale.shape, scale, checkpoint.norm_eps)
 
 
-def attention(
-    checkpoint: Checkpoint, layer: int, weights: LayerWeights, x: torch.Tensor
-) -> tuple[torch.Tensor, torch.Tensor]:
+def attention(checkpoint: Checkpoint, layer: int, weights: LayerWeights, x: torch.Tensor) -> torch.Tensor:
     """The output (N, d) of a layer's attention and its heads' weights (H, N, N), from their normalized input x."""
     parameters = {name: getattr(weights, name) for name in ATTENTION_PARAMETERS}
     tensors = {"X": x, **{name: tensor.to(x) for name, tensor in parameters.items() if tensor is not None}}
@@ -212,8 +180,8 @@ def attention(
         device=x.device.type,
         topic=LAYER_TOPIC.key,
     )
-    made = prepare(lines)({"tensors": tensors})
-    return made["O"], made["A"]
+    output: torch.Tensor = prepare(lines)({"tensors": tensors})["O"]
+    return output
 
 
 def feed_forward_block(checkpoint: Checkpoint, weights: LayerWeights, x: torch.Tensor) -> torch.Tensor:
@@ -260,7 +228,7 @@ def likelihood(
     if len(ids) < 2:
         raise ForwardError(_("A likelihood needs a text of at least two tokens."))
     last_layer = checkpoint.architecture.L
-    x = hidden_state(checkpoint, ids, last_layer, device=device, dtype=dtype, states=states, report=report).x
+    x = hidden_state(checkpoint, ids, last_layer, device=device, dtype=dtype, states=states, report=report)
     with torch.inference_mode():
         predicting = normalize(checkpoint, checkpoint.final_norm(), x)[:-1]
         return float(_negative_log_likelihoods(checkpoint, predicting, ids[1:]).mean())

@@ -20,7 +20,7 @@ from app.shapes.operation import Operation
 from app.shapes.table import MATRIX_FIELDS, Blank, Count, Joint, OneOf, Tensor
 from app.sheets.code_text import code_hint
 from app.sheets.formulas import write_formula
-from app.sheets.reasons import row_reason, small_case
+from app.sheets.reasons import row_reason
 from app.sheets.variant import Variant
 
 HintLevel = Literal[1, 2, 3]
@@ -119,18 +119,11 @@ class HintWriter:
         if self._is_about_code(first):
             return self.box_hint(first, blanks, 3)
         right = next((other for other in self.equal_blanks(first) if self.report.marks[other].kind == "right"), None)
-        steps = []
-        if case := small_case(self.variant, first):
-            sizes = [self._say("small-size", number=number, size=self._size(key)) for key, number in case.sizes.items()]
-            row = self._row(first.tensor)
-            form = "small-side" if case.is_side else "small-case"
-            steps.append(self._say(form, sizes=self._and(sizes), row=row, case=case.text))
-        if right is not None:
-            steps.append(self._say("equal", side=self._side("side", first), other=self._side("side-within", right)))
-        entry = self.variant.table.sized(first.tensor)
-        if right is None and (not steps or not isinstance(entry, Tensor) or entry.made_by):
-            steps.append(self._next_step(first))
-        return Hint(3, self._say("look", boxes=self._boxes(blanks), relation=" ".join(steps)), blanks)
+        if right is None:
+            step = self._next_step(first)
+        else:
+            step = self._say("equal", side=self._side("side", first), other=self._side("side-within", right))
+        return Hint(3, self._say("look", boxes=self._boxes(blanks), relation=step), blanks)
 
     def equal_blanks(self, blank: Blank) -> Iterator[Blank]:
         """Yield the other boxes that must have the same length, some perhaps twice."""
@@ -166,12 +159,12 @@ class HintWriter:
         if blank.field == "count":
             return self._relation("numbers", blank)
         if entry.stored_as:
-            return self._relation("stored-parameter", blank, sizes=sizes)
+            return self._relation("stored-parameter", blank)
         if entry.made_by is None:
             if not entry.parameter:
                 one = "given-repeated" if self.variant.table.has_more_sides else "given-one"
                 return self._relation("given" if sizes else one, blank, sizes=sizes)
-            return self._relation("parameter", blank, sizes=sizes)
+            return self._relation("parameter", blank)
         made = self._made(blank, entry.made_by)
         stated = not self.variant.problem.upstream_blanks.get(blank)
         return f"{made} {self._relation('stated', blank, sizes=sizes)}" if stated and sizes else made
@@ -184,6 +177,8 @@ class HintWriter:
             marks = [self.report.marks.get(Blank(blank.tensor, field)) for field in MATRIX_FIELDS]
             is_right = all(mark and mark.kind == "right" for mark in marks)
             return self._relation("sides-right" if is_right else "sides-first", blank)
+        if entry.parameter:
+            return self._relation("stated", blank, sizes=self._sizes(blank))
         named = self.variant.topic_wording.rows
         while entry.made_by and entry.made_by.keeps_shape and entry.made_by.operands[0] in named:
             blank = Blank(entry.made_by.operands[0], blank.field)  # level 2 already said “the same shape”
@@ -236,11 +231,6 @@ class HintWriter:
             symbol = "d_h"  # the description uses d_h for a single head dimension
         is_hidden = symbol in ("d_h", "d_v") and symbol not in stated and {"d", "H"} <= stated
         return ("d", "H") if is_hidden else (symbol,)
-
-    def _size(self, key: str) -> str:
-        if key in self.variant.table.askable:
-            return self._say("whole", row=self._row(key))
-        return self.variant.text.size_in_words(key) or self.variant.notation.symbol(key)
 
     def _is_about_code(self, blank: Blank) -> bool:
         asked = self.variant.table.askable[blank.tensor]

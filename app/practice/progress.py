@@ -1,154 +1,161 @@
-"""How far a record is, in words: levels and ideas, as the map and the panel around a sheet show them."""
+"""How far a record is in the lessons, and what is to be repeated, as pages show it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from app.practice.ideas import SHEETS_TO_SOLID, GroupState
-from app.practice.levels import PracticeLevel
-from app.practice.record import PracticeRecord
-from app.practice.scheduler import NextReason, NextSheet, Practice
+from app.algebra.number_text import format_number
+from app.misconceptions.catalogue import MISCONCEPTIONS
+from app.misconceptions.predictions import expectations
+from app.models.architecture import TokensError
+from app.practice.lessons import Lesson, lessons_of
+from app.practice.record import Card, PracticeRecord, distinguishable_misconceptions
 from app.sheets.library import Library
 from app.sheets.variant import Variant
-from app.sheets.wording import Wording
-from app.topics.registry import TOPICS
-from app.topics.topic import Subject
-from app.translation import gettext as _
+from app.sheets.worksheet import WorksheetError, library_key
+from app.topics.requirements import TopicError
 
-LevelState = Literal["passed", "current", "open", "closed"]
-Chapter = Literal["head", "layer", "parameters", "counts"]
-CHAPTERS: Mapping[Subject, Chapter] = {
-    "head": "head",
-    "softmax": "head",
-    "layer": "layer",
-    "model": "layer",
-    "parameters": "parameters",
-    "counts": "counts",
-}
+SheetState = Literal["done", "again", "next", "open"]
+MAX_REPETITIONS = 3  # at a time
+SEEDS_TRIED = 4  # in search of a sheet that shows a misconception
+
+_TOPICS_OF = {misconception.key: misconception.topics for misconception in MISCONCEPTIONS}
 
 
 @dataclass(frozen=True)
-class LevelView:
-    """One level on the map: its number (see `first_number`), its name, and how many of its sheets are done."""
+class SheetView:
+    """A sheet in the list of a lesson; `again` are the names of what was mixed up on it and waits."""
+
+    variant: Variant
+    state: SheetState
+    again: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class LessonView:
+    """A lesson with its sheets, and how many of those in a row are done."""
 
     number: int
-    key: str
-    name: str
-    chapter: Chapter
-    state: LevelState
-    done: int
-    needed: int
-    can_test_out: bool
-    missed: tuple[str, ...] = ()
-    before: tuple[str, ...] = ()
+    lesson: Lesson
+    sheets: tuple[SheetView, ...]
+    hunt: SheetView | None
+    harder: SheetView | None
+    more: tuple[SheetView, ...]
 
     @property
-    def left(self) -> int:
-        """How many of its sheets are still to be done."""
-        return self.needed - self.done
+    def done(self) -> int:
+        return sum(sheet.state in ("done", "again") for sheet in self.sheets)
 
 
 @dataclass(frozen=True)
-class MisconceptionGroupView:
-    """The name of a misconception group, and its state by the record: new, growing, solid or again."""
+class Repetition:
+    """What was mixed up, and a sheet with other numbers that asks for it again. `place` is the row and side, such as
+    "queries, columns"; it is empty where what was typed is no number.
+    """
 
-    name: str
-    state: GroupState
-    state_text: str
-
-
-@dataclass(frozen=True)
-class PracticePanel:
-    """What stands around a sheet of practice: its level, the way to the next, why this sheet comes, and the groups."""
-
-    level: LevelView
-    why: str  # empty where there is nothing to say, or the sheet is not the one that the record asks for
-    testing: bool  # whether the sheet tests out of its level
-    other_kind: Literal["letters", "numbers", ""]  # what sheets can be answered in instead, "" where there is no choice
-    reached: str  # the level that this sheet leads up to, empty where it does not
-    groups: tuple[MisconceptionGroupView, ...]
-    sheets_to_solid: int = SHEETS_TO_SOLID
-    course: str = ""  # whose teachers see how far the student is; empty for practice of one's own
+    idea: str
+    variant: Variant
+    place: str = ""
+    typed: str = ""
+    right: str = ""
 
 
-def practice_panel(
-    library: Library, record: PracticeRecord, after: PracticeRecord, variant: Variant | None
-) -> PracticePanel:
-    """The panel around a sheet: the level of `record`, how far it is to the next, and the state of every group."""
-    practice, following = Practice(library, record), Practice(library, after)
-    level = next(view for view in level_views(following) if view.key == practice.level.key)
-    passed_now = practice.level.key in after.passed and practice.level.key not in record.passed
-    return PracticePanel(
-        level=level,
-        why=_why_this_sheet(library.wording, practice.coming) if practice.coming.variant == variant else "",
-        testing=record.testing,
-        other_kind=("numbers" if record.in_letters else "letters") if practice.level.has_both_kinds else "",
-        reached=level_name(library.wording, following.level) if passed_now and not following.all_passed else "",
-        groups=group_views(following),
-    )
+def lesson_views(library: Library, record: PracticeRecord) -> tuple[LessonView, ...]:
+    """The lessons of the library with what is done, what comes next, and what to look at again."""
+    lessons, again = lessons_of(library), _ideas_by_worksheet(library, record)
+    following = next_worksheet(library, record)
 
+    def view(key: str) -> SheetView:
+        ideas = again.get(key, ())
+        state: SheetState = "again" if ideas else "done" if key in record.done else "open"
+        return SheetView(library.variant(key), "next" if key == following else state, ideas)
 
-def level_views(practice: Practice) -> tuple[LevelView, ...]:
-    """Every level of the library with the record's progress, the lowest first."""
-    return tuple(_level_view(practice, level) for level in practice.levels)
+    def views(keys: tuple[str, ...]) -> tuple[SheetView, ...]:
+        return tuple(view(key) for key in keys if key in library.worksheets)
 
-
-def first_number(practice: Practice) -> int:
-    """The number of the lowest level: 0 if its sheets are in steps, which teach and don't test; else 1."""
-    return 0 if TOPICS[practice.levels[0].topic].in_steps else 1
-
-
-def _level_view(practice: Practice, level: PracticeLevel) -> LevelView:
-    wording, passed, first = practice.library.wording, practice.record.passed, first_number(practice)
-    before = [each for each in practice.levels if each.key in level.after and each.key not in passed]
-    state: LevelState = "passed" if level.key in passed else "closed" if before else "open"
-    return LevelView(
-        number=first + practice.levels.index(level),
-        key=level.key,
-        name=level_name(wording, level),
-        chapter=CHAPTERS[TOPICS[level.topic].subject],
-        state="current" if level == practice.level and not practice.all_passed else state,
-        done=len(level.steps) - (0 if level.key in passed else len(practice.steps_left(level))),
-        needed=len(level.steps),
-        can_test_out=not TOPICS[level.topic].in_steps,
-        missed=tuple(wording.misconception_groups[group].name for group in practice.groups_missed_on(level)),
-        before=tuple(
-            _("{number}. {level}").format(number=first + practice.levels.index(each), level=level_name(wording, each))
-            for each in before
-        ),
-    )
-
-
-def group_views(practice: Practice) -> tuple[MisconceptionGroupView, ...]:
-    """Every group of misconceptions with its state, also in a word ("learning" for "growing"), in catalogue order."""
-    names = practice.library.wording.misconception_groups
-    words: dict[GroupState, str] = {
-        "new": _("new"),
-        "growing": _("learning"),
-        "solid": _("solid"),
-        "again": _("look again"),
-    }
     return tuple(
-        MisconceptionGroupView(names[group].name, state, words[state]) for group, state in practice.groups.items()
+        LessonView(
+            number,
+            lesson,
+            views(lesson.sheets),
+            next(iter(views((lesson.hunt,))), None),
+            next(iter(views((lesson.harder,))), None),
+            views(lesson.more),
+        )
+        for number, lesson in enumerate(lessons, start=1)
     )
 
 
-def level_name(wording: Wording, level: PracticeLevel) -> str:
-    """The name of a level: that of its topic, with "with latent attention" added for a level about that."""
-    name = wording.topics[level.topic].name
-    return _("{level}, with latent attention").format(level=name) if level.about_latent_attention else name
+def next_worksheet(library: Library, record: PracticeRecord) -> str:
+    """The first sheet of the lessons' rows that is not done after the one done last, or the first at all; "" after
+    all of them.
+    """
+    row = [key for lesson in lessons_of(library) for key in lesson.sheets if key in library.worksheets]
+    last = next((row.index(key) + 1 for key in reversed(record.done) if key in row), 0)
+    return next((key for key in (*row[last:], *row[:last]) if key not in record.done), "")
 
 
-def _why_this_sheet(wording: Wording, coming: NextSheet) -> str:
-    sentences: dict[NextReason, str] = {
-        "first": "",
-        "more": "",
-        "step": _("New level: {level}."),
-        "back": _("This sheet comes back to something you missed: {groups}."),
-        "test": _("Get all of this sheet right at the first check, and you have passed the level."),
-        "mixed": _("You have passed every level. From now on sheets come from all of them; this one is from {level}."),
-    }
-    groups = ", ".join(wording.misconception_groups[group].name for group in coming.groups)
-    return sentences[coming.reason].format(groups=groups, level=level_name(wording, coming.level))
+def to_repeat(library: Library, record: PracticeRecord) -> tuple[Repetition, ...]:
+    """What is due to be repeated, MAX_REPETITIONS at most; a card that no sheet shows any more is left out."""
+    repeats = (_repeat(library, record, card) for card in record.due)
+    return tuple(filter(None, repeats))[:MAX_REPETITIONS]
+
+
+def ideas_to_repeat(library: Library, record: PracticeRecord) -> tuple[str, ...]:
+    """The names of everything that waits, due or not."""
+    return tuple(library.wording.misconceptions[card.misconception].name for card in record.cards)
+
+
+def _ideas_by_worksheet(library: Library, record: PracticeRecord) -> dict[str, tuple[str, ...]]:
+    ideas = dict[str, tuple[str, ...]]()
+    for card in record.cards:
+        if variant := _opened(library, card.code):
+            key = library_key(variant.worksheet.key)
+            ideas[key] = (*ideas.get(key, ()), library.wording.misconceptions[card.misconception].name)
+    return ideas
+
+
+def _opened(library: Library, code: str) -> Variant | None:
+    try:
+        return library.variant_from_code(code)
+    except WorksheetError:
+        return None
+
+
+def _repeat(library: Library, record: PracticeRecord, card: Card) -> Repetition | None:
+    missed_on = _opened(library, card.code)
+    again = missed_on and next(_sheets_showing(library, record, card, missed_on), None)
+    if missed_on is None or again is None:
+        return None
+    idea = library.wording.misconceptions[card.misconception].name
+    for expected in expectations(missed_on.problem):
+        if expected.misconception == card.misconception and missed_on.worksheet.answers == "numbers":
+            blank, typed = next(iter(expected.wrong_answers.items()))
+            row = next(row for row in missed_on.rows if row.key == blank.tensor)
+            if not missed_on.is_question(row):
+                place = f"{row.name}, {missed_on.axis(blank)}" if len(row.fields) > 1 else row.name
+                return Repetition(idea, again, place, format_number(typed), format_number(missed_on.answer(blank)))
+    return Repetition(idea, again)
+
+
+def _sheets_showing(library: Library, record: PracticeRecord, card: Card, missed_on: Variant) -> Iterator[Variant]:
+    # Cut to the rows concerned if the mistake shows there; otherwise whole, or another sheet of the lessons.
+    whole = library.worksheet(missed_on.worksheet.whole)
+    model = None if missed_on.model.key in (whole.model, *whole.models) else missed_on.model.key
+    ways = (each for each in expectations(missed_on.problem) if each.misconception == card.misconception)
+    rows = {blank.tensor for way in ways for blank in way.wrong_answers}
+    candidates = [(whole.cut_to(rows).key, model), (whole.key, model)]
+    for lesson in lessons_of(library):
+        candidates += [
+            (key, None) for key in lesson.sheets if library.worksheets[key].topic in _TOPICS_OF[card.misconception]
+        ]
+    for key, chosen in candidates:
+        for turn in range(SEEDS_TRIED):
+            try:
+                variant = library.seeded(key, SEEDS_TRIED * record.finished + turn, chosen)
+            except (TopicError, TokensError):
+                break
+            if variant.code != card.code and card.misconception in distinguishable_misconceptions(variant):
+                yield variant

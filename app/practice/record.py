@@ -1,32 +1,40 @@
-"""What one person's practice has come to so far: a small frozen value that travels as one line of JSON.
+"""What one person has practised: a small frozen value that travels as one line of JSON.
 
-The line comes back from a browser, so nothing in it is trusted: a wrong form is refused, and a code or key that is not
-known (any more) is left out.
+What somebody mixes up waits on a card, and comes back after as many finished sheets as WAITS says: at once, and later
+each time that a sheet which could have shown it was filled in without it. After the last of these, the card goes.
+
+The line comes back from a browser, so nothing in it is trusted: a wrong form is refused, and a key that is not known
+(any more) is left out.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Annotated
 
-from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 
-from app.grading.grade import grade
-from app.misconceptions.catalogue import MISCONCEPTION_GROUPS, MISCONCEPTIONS, group_of
-from app.misconceptions.predictions import Expectation, expectations
-from app.shapes.table import Blank
-from app.sheets.codes import read_code
-from app.sheets.reading import Answer
+from app.grading.grade import Report
+from app.misconceptions.catalogue import MISCONCEPTIONS
+from app.misconceptions.predictions import PROBLEMS_REMEMBERED, cannot_tell_apart, expectations
+from app.practice.lessons import LESSONS
+from app.sheets.library import Library
 from app.sheets.variant import Variant
+from app.sheets.worksheet import WorksheetError, library_key, whole_key
+from app.topics.problem import Problem
+from app.topics.registry import TOPICS
 from app.translation import gettext as _
 
-MAX_RESULTS = 120  # in a record; older ones are forgotten
+WAITS = (0, 2, 4)  # finished sheets until a card is due again: after a mistake, and after it was right once and twice
+MAX_CARDS, MAX_DONE = 12, 80  # in one record, which a cookie must hold
+MAX_COUNT = 10**9
+MAX_KEY_CHARACTERS = 80
 MAX_RECORD_CHARACTERS = 12_000  # of its JSON
-MAX_COUNT = 10**9  # of anything in it
-MAX_KEY_CHARACTERS = 60
-MAX_LEVELS = 60  # passed
+
+_KNOWN = frozenset(misconception.key for misconception in MISCONCEPTIONS)
 
 
 class RecordError(ValueError):
@@ -34,136 +42,129 @@ class RecordError(ValueError):
 
 
 @dataclass(frozen=True)
-class SheetResult:
-    """How one sheet, named by its code, was answered at first."""
+class Card:
+    """A misconception that waits to be repeated, and the code of the sheet on which it showed last."""
 
+    misconception: str
     code: str
-    right: bool
-    held: tuple[str, ...] = ()
-    unexplained_groups: tuple[str, ...] = ()
+    times_right: int = 0
+    due: int = 0  # the number of finished sheets from which on it is shown
 
 
 @dataclass(frozen=True)
 class PracticeRecord:
-    """All that decides which sheet comes next."""
+    """The worksheets that were all right, oldest first, what is to be repeated, and how many sheets were finished."""
 
-    start: int
-    drawn: int = 0
-    level: str = ""
-    testing: bool = False
-    in_letters: bool = False
-    results: tuple[SheetResult, ...] = ()
-    passed: tuple[str, ...] = ()
+    done: tuple[str, ...] = ()
+    cards: tuple[Card, ...] = ()
+    finished: int = 0
 
     @property
-    def next_draw(self) -> int:
-        """`drawn` plus one; from MAX_COUNT - 1 it goes back to 0."""
-        return (self.drawn + 1) % MAX_COUNT
+    def due(self) -> tuple[Card, ...]:
+        """The cards to repeat now, those that have waited longest first."""
+        return tuple(sorted((card for card in self.cards if card.due <= self.finished), key=lambda card: card.due))
 
-    def after_skipping(self) -> PracticeRecord:
-        """The record after a sheet that was left unanswered: another sheet is drawn, and nothing else changes."""
-        return replace(self, drawn=self.next_draw)
+    def after_check(self, variant: Variant, report: Report, *, first_time_right: bool) -> PracticeRecord:
+        """The record after a sheet was checked; `first_time_right` if all is right and was not at an earlier check."""
+        cards = {card.misconception: card for card in self.cards}
+        if not TOPICS[variant.worksheet.topic].in_steps:  # which teach, and expect mistakes
+            for misconception in _mixed_up(report):
+                cards.pop(misconception, None)
+                cards[misconception] = Card(misconception, variant.code, due=self.finished)
+        finished, done = self.finished, self.done
+        if first_time_right:
+            finished += 1
+            for card in self.due:
+                if card.code != variant.code and card.misconception in distinguishable_misconceptions(variant):
+                    del cards[card.misconception]
+                    if card.times_right + 1 < len(WAITS):
+                        due = finished + WAITS[card.times_right + 1]
+                        cards[card.misconception] = replace(card, times_right=card.times_right + 1, due=due)
+            done = _with_done(done, variant.worksheet.key)
+        return PracticeRecord(done, tuple(cards.values())[-MAX_CARDS:], finished)
 
-    def at_level(self, level: str, *, testing: bool = False, in_letters: bool | None = None) -> PracticeRecord:
-        """The record at the level with this key: another sheet is drawn, one to test out with if `testing`."""
-        letters = self.in_letters if in_letters is None else in_letters
-        return replace(self, drawn=self.next_draw, level=level, testing=testing, in_letters=letters)
 
-
-def first_readable_answers(variant: Variant, attempts: Iterable[Mapping[str, str]]) -> dict[str, str]:
-    """For each box the first text that could be read, as it was typed; `attempts` come oldest first."""
-    first = dict[str, str]()
-    for answers in attempts:
-        for box, blank in variant.blanks_by_name.items():
-            if box not in first and isinstance(variant.read(blank, answers.get(box, "")), Answer):
-                first[box] = answers[box]
-    return first
-
-
-def sheet_result(variant: Variant, answers: Mapping[str, str]) -> SheetResult | None:
-    """What these answers show: the sheet right, or the diagnosed misconceptions and the groups left in doubt."""
-    report = grade(variant, answers)
-    if not report.has_readable_answer:
-        return None
-    if report.complete:
-        return SheetResult(variant.code, True)
+def _mixed_up(report: Report) -> Iterable[str]:
     diagnosed = (report.diagnosis.key, *report.diagnosis.also) if report.diagnosis else ()
-    held = tuple(key for key in diagnosed if key in _MISCONCEPTION_KEYS)  # and no author's
-    values = {blank: mark.read_as for blank, mark in report.marks.items()}
-    right = {blank for blank, mark in report.marks.items() if mark.kind == "right"}
-    tested = dict[str, list[Expectation]]()
-    for expectation in expectations(variant.problem):
-        if expectation.misconception in _MISCONCEPTION_KEYS:
-            tested.setdefault(expectation.misconception, []).append(expectation)
-    doubtful = {group_of(key) for key, ways in tested.items() if not _is_avoided(ways, values, right)}
-    explained = {group_of(misconception) for misconception in held}
-    return SheetResult(
-        variant.code, False, held, tuple(group for group in MISCONCEPTION_GROUPS if group in doubtful - explained)
-    )
+    return (key for key in diagnosed if key in _KNOWN)  # and no author's
 
 
-def _is_avoided(ways: Sequence[Expectation], values: Mapping[Blank, int | None], right: Collection[Blank]) -> bool:
-    as_predicted = any(values.get(blank) == number for way in ways for blank, number in way.wrong_answers.items())
-    changed = {blank for way in ways for blank in way.wrong_answers}
-    return not as_predicted and 2 * len(changed.intersection(right)) >= len(changed)
+def _with_done(done: tuple[str, ...], worksheet: str) -> tuple[str, ...]:
+    if whole_key(worksheet) != worksheet:
+        return done
+    key = library_key(worksheet)
+    return (*(each for each in done if each != key), key)[-MAX_DONE:]
+
+
+def distinguishable_misconceptions(variant: Variant) -> frozenset[str]:
+    """The misconceptions that show on this sheet and that no other one, nor the right answer, looks like."""
+    return _distinguishable(variant.problem)
+
+
+@lru_cache(maxsize=PROBLEMS_REMEMBERED)
+def _distinguishable(problem: Problem) -> frozenset[str]:
+    hidden = {key for confusion in cannot_tell_apart(problem) for key in confusion}
+    return frozenset(entry.misconception for entry in expectations(problem)) - hidden
+
+
+# As JSON
 
 
 def write_record(record: PracticeRecord) -> str:
-    """The record as one line of JSON: start, drawn, level, testing, in symbols, results and passed levels.
+    """The record as one line of JSON; `read_record` reads it back.
 
-    Example: [7,2,"bidirectional-head",false,false,["KHT-LC",["BCD-FG",["input-sliced"],[]]],["single-head"]]
+    >>> write_record(PracticeRecord(("llama-7b",), (Card("softmax-collapses", "KTR-FB-CD", 1, 3),), 2))
+    '[["llama-7b"],[["softmax-collapses","KTR-FB-CD",1,3]],2]'
     """
-    results = [
-        result.code if result.right else [result.code, list(result.held), list(result.unexplained_groups)]
-        for result in record.results
-    ]
-    fields = [record.start, record.drawn, record.level, record.testing, record.in_letters, results, record.passed]
-    return json.dumps(fields, separators=(",", ":"))
-
-
-def write_within(record: PracticeRecord, most: int, write: Callable[[PracticeRecord], str] = write_record) -> str:
-    """The record written by `write`, without as many of its oldest results as it takes to have at most `most`
-    characters.
-    """
-    while len(text := write(record)) > most and record.results:
-        record = replace(record, results=record.results[max(1, len(record.results) // 10) :])
-    return text
-
-
-def _check_code(text: str) -> str:
-    if read_code(text) is None:
-        raise ValueError
-    return text
+    cards = [[card.misconception, card.code, card.times_right, card.due] for card in record.cards]
+    return json.dumps([record.done, cards, record.finished], separators=(",", ":"))
 
 
 _Number = Annotated[int, Field(strict=True, ge=0, le=MAX_COUNT)]
 _Key = Annotated[str, Field(max_length=MAX_KEY_CHARACTERS)]
-_Code = Annotated[_Key, AfterValidator(_check_code)]
-_Results = list[_Code | tuple[_Code, list[_Key], list[_Key]]]
-_Levels = Annotated[list[_Key], Field(max_length=MAX_LEVELS)]
-_Flag = Annotated[bool, Field(strict=True)]
-_RECORD_JSON: TypeAdapter[tuple[int, int, str, bool, bool, _Results, list[str]]] = TypeAdapter(
-    tuple[_Number, _Number, _Key, _Flag, _Flag, _Results, _Levels]
+_RECORD: TypeAdapter[tuple[list[str], list[tuple[str, str, int, int]], int]] = TypeAdapter(
+    tuple[
+        Annotated[list[_Key], Field(max_length=MAX_DONE)],
+        Annotated[list[tuple[_Key, _Key, _Number, _Number]], Field(max_length=MAX_CARDS)],
+        _Number,
+    ]
 )
-_MISCONCEPTION_KEYS = frozenset(misconception.key for misconception in MISCONCEPTIONS)
+# As it was when practice had levels: four values that are no longer needed, results, and the levels passed. A result is
+# the code of a sheet that was right at first, or that with the misconceptions and groups that showed on it.
+_RECORD_OF_LEVELS: TypeAdapter[
+    tuple[int, int, str, bool, bool, list[str | tuple[str, list[str], list[str]]], list[str]]
+] = TypeAdapter(tuple[_Number, _Number, _Key, bool, bool, list[_Key | tuple[_Key, list[_Key], list[_Key]]], list[_Key]])
 
 
-def read_record(text: str) -> PracticeRecord:
-    """The record that `write_record` wrote; raises RecordError for more than MAX_RECORD_CHARACTERS, or another form."""
+def read_record(library: Library, text: str) -> PracticeRecord:
+    """The record that `write_record` wrote, or one from when practice had levels; raises RecordError for another."""
     if len(text) > MAX_RECORD_CHARACTERS:
         raise RecordError(_("This record of practice is too long."))
     try:
-        start, drawn, level, testing, in_letters, entries, passed = _RECORD_JSON.validate_json(text)
+        done, cards, finished = _RECORD.validate_json(text)
+    except ValidationError:
+        return _read_levels(library, text)
+    known = {card[0]: Card(*card) for card in cards if card[0] in _KNOWN and card[2] < len(WAITS)}
+    return PracticeRecord(tuple(dict.fromkeys(done)), tuple(known.values()), finished)
+
+
+def _read_levels(library: Library, text: str) -> PracticeRecord:
+    try:
+        *_rest, results, passed = _RECORD_OF_LEVELS.validate_json(text)
     except ValidationError:
         raise RecordError(_("This isn’t a practice record: begin a new one.")) from None
-    results = tuple(map(_read_result, entries[-MAX_RESULTS:]))
-    return PracticeRecord(start, drawn, level, testing, in_letters, results, tuple(dict.fromkeys(passed)))
-
-
-def _read_result(entry: str | tuple[str, list[str], list[str]]) -> SheetResult:
-    if isinstance(entry, str):
-        return SheetResult(entry, True)
-    code, held, groups = entry
-    known_held = dict.fromkeys(key for key in held if key in _MISCONCEPTION_KEYS)
-    known_groups = dict.fromkeys(group for group in groups if group in MISCONCEPTION_GROUPS)
-    return SheetResult(code, False, tuple(known_held), tuple(known_groups))
+    # A level was the topic of its sheets: the first sheet on it counts as done.
+    row = {library.worksheets[key].topic: key for lesson in reversed(LESSONS) for key in reversed(lesson.sheets)}
+    done, held = tuple(row[level] for level in passed if level in row), dict[str, tuple[str, str]]()
+    for result in results:
+        code, mixed_up = (result, []) if isinstance(result, str) else result[:2]
+        try:
+            worksheet = library.variant_from_code(code).worksheet
+        except WorksheetError:
+            continue
+        if isinstance(result, str):
+            done = _with_done(done, worksheet.key)
+            held = {key: each for key, each in held.items() if each[0] != worksheet.topic}
+        held |= {key: (worksheet.topic, code) for key in mixed_up if key in _KNOWN}
+    cards = tuple(Card(key, code) for key, (_topic, code) in held.items())
+    return PracticeRecord(done, cards[-MAX_CARDS:], len(results))

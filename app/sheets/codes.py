@@ -1,7 +1,7 @@
 """The letters that name one sheet on paper: KTR-FB-CD opens exactly the sheet they were printed on. The letters
 cannot be mistaken for each other and spell no words. Three are for the worksheet and some for the tokens; more
-follow a Y if the decoder's tokens are not the worksheet's, two Y if only some of its rows are asked, and an X if
-the model is not the worksheet's.
+follow a Y if the decoder's tokens are not the worksheet's, two Y if only some of its rows are asked, three Y if
+another bug was dealt, and an X if the model is not the worksheet's.
 """
 
 from __future__ import annotations
@@ -14,20 +14,25 @@ from hashlib import sha256
 CODE_LETTERS = "BCDFGHJKLMNPQRSTVWZ"
 _LETTER = f"[{CODE_LETTERS}]"
 _NUMBER = f"({_LETTER}{{2,6}})"
-_CODE = re.compile(f"({_LETTER}{{3}}){_NUMBER}(?:Y{_NUMBER})?(?:YY{_NUMBER})?(?:X({_LETTER}{{5}}))?({_LETTER}{{2}})")
+BUG_LETTERS = 3
+_CODE = re.compile(
+    f"({_LETTER}{{3}}){_NUMBER}(?:Y{_NUMBER})?(?:YY{_NUMBER})?(?:YYY({_LETTER}{{{BUG_LETTERS}}}))?"
+    f"(?:X({_LETTER}{{5}}))?({_LETTER}{{2}})"
+)
 _IMPORTED_KEY = re.compile("cfg-([0-9a-f]{5})[0-9a-f]+")
 
 
 @dataclass(frozen=True)
 class Code:
-    """A code taken apart: short hashes of worksheet and model, tokens, decoder tokens, and the check letters.
-    `decoder_tokens` and `model` are None if they are the worksheet's.
+    """A code taken apart: short hashes of worksheet, bug and model, tokens, decoder tokens, and the check letters.
+    `decoder_tokens`, `bug` and `model` are None if they are the worksheet's.
     """
 
     worksheet: str
     tokens: int
     decoder_tokens: int | None
     rows: int | None
+    bug: str | None
     model: str | None
     check: str
 
@@ -43,9 +48,9 @@ def read_code(text: str) -> Code | None:
     letters = re.sub(r"[\s‐-–-]+", "", text[:60]).upper()
     if not (match := _CODE.fullmatch(letters)):
         return None
-    worksheet, tokens, decoder_tokens, rows, model, check = match.groups()
+    worksheet, tokens, decoder_tokens, rows, bug, model, check = match.groups()
     decoder_tokens, rows = (None if part is None else _number_of(part) for part in (decoder_tokens, rows))
-    return Code(worksheet, _number_of(tokens), decoder_tokens, rows, model, check)
+    return Code(worksheet, _number_of(tokens), decoder_tokens, rows, bug, model, check)
 
 
 def write_code(
@@ -57,6 +62,7 @@ def write_code(
     key: Mapping[str, int],
     *,
     is_default: bool,
+    dealt_bug: str = "",
 ) -> str:
     """The code of a sheet, such as KTR-FB-CD, from the keys of its worksheet and model, its tokens and its answer
     key.
@@ -66,6 +72,8 @@ def write_code(
         parts.append(f"Y{_letters_of(decoder_tokens, 2)}")
     if rows is not None:
         parts.append(f"YY{_letters_of(rows, 2)}")
+    if dealt_bug:
+        parts.append(f"YYY{short_hash(dealt_bug, BUG_LETTERS)}")
     if not is_default:
         parts.append(f"X{model_letters(model)}")
     return "-".join([*parts, check_letters(worksheet, model, tokens, decoder_tokens, key)])

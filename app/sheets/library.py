@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 from functools import lru_cache, partial, wraps
 from typing import Concatenate, ParamSpec, TypeVar
 
+from app.bugs.bank import BUGS, BugKind
 from app.models.architecture import TokensError
-from app.sheets.codes import Code, check_letters, model_letters, read_code, short_hash
+from app.sheets.codes import BUG_LETTERS, Code, check_letters, model_letters, read_code, short_hash
 from app.sheets.replaced import REPLACED
-from app.sheets.seeds import ConfusedPairs, check_seed, draw_variant, max_versions, unavoidable_confusions
+from app.sheets.seeds import ConfusedPairs, check_seed, draw_bug, draw_variant, max_versions, unavoidable_confusions
 from app.sheets.variant import Variant
 from app.sheets.wording import Wording
 from app.sheets.worksheet import CHOICE, SYMBOLS, Model, Worksheet, WorksheetError, key_in
@@ -62,8 +63,8 @@ class Library:
         return tuple(dict.fromkeys(sheet.topic for sheet in self.worksheets.values()))
 
     def worksheet(self, key: str) -> Worksheet:
-        """The worksheet with that key, which may be one of the library in symbols, or cut to some rows. Raises
-        WorksheetError, which lists the keys of the library, for any other key.
+        """The worksheet with that key, which may be one of the library in symbols, about another bug, or cut to some
+        rows. Raises WorksheetError, which lists the keys of the library, for any other key.
         """
         return self.worksheets[key] if key in self.worksheets else self._derived(key)
 
@@ -82,18 +83,14 @@ class Library:
         sheet = self.worksheets[first]
         if choices[0] == SYMBOLS:
             sheet, choices = sheet.in_symbols(), choices[1:]
+        elif sheet.bugs != "one" and choices[0] in sheet.dealt_bugs:
+            sheet, choices = sheet.with_bug(choices[0]), choices[1:]
         match choices:
             case []:
                 return sheet
             case [number] if number.isascii() and number.isdecimal() and len(number) <= MAX_ROWS_DIGITS:
                 return sheet.cut_by_number(int(number))
         raise sheet.no_such_part(CHOICE.join(choices))
-
-    @_cached(CHOICES_REMEMBERED)
-    def of_topics(self, topics: tuple[str, ...]) -> Library:
-        """The library with only the worksheets of these topics."""
-        chosen = {key: sheet for key, sheet in self.worksheets.items() if sheet.topic in topics}
-        return Library(chosen, self.models, self.wording)
 
     def with_added(self, worksheets: Iterable[Worksheet] = (), models: Iterable[Model] = ()) -> Library:
         """The library with these worksheets and models as well; this library itself if they add nothing."""
@@ -149,10 +146,26 @@ class Library:
         """The sheet of a stored worksheet with stored sizes, which are not checked again."""
         return Variant(sheet, self.model(model), tokens, self.wording, decoder_tokens)
 
-    def seeded(self, worksheet: str, seed: int, model: str | None = None) -> Variant:
-        """The sheet that a seed draws, the same on every machine."""
+    def seeded(self, worksheet: str, seed: int, model: str | None = None, bug_kind: BugKind = "any") -> Variant:
+        """The sheet that a seed draws, the same on every machine; about a bug of this kind, if one can be dealt."""
         sheet = self.worksheet(worksheet)
-        return self._seeded(sheet.key, (model,) if model else sheet.models or (sheet.model,), check_seed(seed))
+        models = (model,) if model else sheet.models or (sheet.model,)
+        if dealt := self._bugs_shown(sheet.whole, models):
+            wanted = dealt if bug_kind == "any" else [bug for bug in dealt if BUGS[bug].is_kind(bug_kind)]
+            bug = draw_bug(sheet.whole, wanted or dealt, check_seed(seed))
+            about = self.worksheets[sheet.whole].with_bug(bug)
+            sheet = about if sheet.rows_number is None else about.cut_by_number(sheet.rows_number)
+            models = dealt[bug]
+        return self._seeded(sheet.key, models, check_seed(seed))
+
+    @_cached(CONFUSIONS_REMEMBERED)
+    def _bugs_shown(self, worksheet: str, models: tuple[str, ...]) -> Mapping[str, tuple[str, ...]]:
+        sheet = self.worksheets.get(worksheet)
+        if sheet is None or sheet.bugs == "one":
+            return {}
+        about = {bug: sheet.with_bug(bug).key for bug in sheet.dealt_bugs}
+        showing = {bug: tuple(each for each in models if self.refusal(about[bug], each) is None) for bug in about}
+        return {bug: models for bug, models in showing.items() if models}
 
     @_cached(VARIANTS_REMEMBERED)
     def _seeded(self, worksheet: str, models: tuple[str, ...], seed: int) -> Variant:
@@ -166,7 +179,10 @@ class Library:
     def max_versions(self, worksheet: str, model: str | None = None) -> int:
         """At most how many different sheets seeds can draw; raises WorksheetError and TopicError as `seeded` does."""
         sheet = self.worksheet(worksheet)
-        return max_versions((model,) if model else sheet.models or (sheet.model,), partial(self.variant, sheet.key))
+        models = (model,) if model else sheet.models or (sheet.model,)
+        about = {sheet.with_bug(bug).key: showing for bug, showing in self._bugs_shown(sheet.key, models).items()}
+        each = (about or {sheet.key: models}).items()
+        return sum(max_versions(models, partial(self.variant, key)) for key, models in each)
 
     @_cached(CONFUSIONS_REMEMBERED)
     def unavoidable_confusions(self, worksheet: str, model: str) -> ConfusedPairs:
@@ -211,8 +227,12 @@ class Library:
         return [default] if code.model is None else [key for key in self.models if model_letters(key) == code.model]
 
     def _variant_if_code_fits(self, code: Code, sheet: Worksheet, model: str) -> Variant | None:
+        key = sheet.key
+        if code.bug is not None:
+            key += CHOICE + next((bug for bug in sheet.dealt_bugs if short_hash(bug, BUG_LETTERS) == code.bug), "")
+        if code.rows is not None:
+            key += f"{CHOICE}{code.rows}"
         try:
-            key = sheet.key if code.rows is None else sheet.cut_by_number(code.rows).key
             variant = self.variant(key, model, code.tokens, code.decoder_tokens)
         except (TokensError, TopicError, WorksheetError):
             return None

@@ -7,7 +7,7 @@ from SHA-256 alone, so that a seed gives the same sheet on every machine.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from hashlib import sha256
 
@@ -54,7 +54,8 @@ def draw_variant(
         except TopicError as error:
             refused = error
             continue
-        avoidable = len(confusable_misconceptions(variant) - unavoidable(variant.model.key))
+        confused = confusable_misconceptions(variant)
+        avoidable = len(confused - unavoidable(variant.model.key)) if confused else 0
         if best is None or avoidable < best[0]:
             best = avoidable, variant
         if avoidable == 0:
@@ -62,6 +63,11 @@ def draw_variant(
     if best is None:
         raise refused
     return best[1]
+
+
+def draw_bug(worksheet: str, bugs: Iterable[str], seed: int) -> str:
+    """The bug of a seed: each has its number, and the lowest is drawn, so that a new bug changes few draws."""
+    return min(bugs, key=lambda bug: next(random_numbers(f"{worksheet}/{seed}/{bug}")))
 
 
 def max_versions(models: tuple[str, ...], make: MakeVariant) -> int:

@@ -13,16 +13,18 @@ from dataclasses import replace
 from functools import partial
 from itertools import combinations, product
 
+from app.bugs.bank import BugKind
 from app.models.architecture import TokensError
 from app.shapes.table import Blank
 from app.sheets.library import Library
 from app.sheets.notation import without_own_name
 from app.sheets.seeds import draw_once, random_numbers
 from app.sheets.variant import Variant
-from app.sheets.worksheet import Answers, Model
+from app.sheets.worksheet import Answers, Model, library_key
 from app.topics.requirements import TopicError
 
 DRAWS = 3  # of lengths for each model
+BUG_DRAWS = 20  # in search of another bug than the sheet's
 
 
 def sibling(variant: Variant, models: Mapping[str, Model], seed: int, answers: Answers) -> Variant | None:
@@ -30,7 +32,7 @@ def sibling(variant: Variant, models: Mapping[str, Model], seed: int, answers: A
     if variant.problem.case:
         return None
     sheet = replace(
-        variant.worksheet,
+        variant.worksheet, rows=variant.problem.rows,
         sentence="", checkpoint="", layer=0, head=0,
         introduction="", footnote="", misconceptions=(), questions=(),
         row_hints={}, answers=answers,
@@ -51,6 +53,16 @@ def sibling(variant: Variant, models: Mapping[str, Model], seed: int, answers: A
                         yield (len(told), is_alike, -_coincidences(other), -difference, next(numbers)), other
 
     return max(drawn(), key=lambda each: each[0], default=(None, None))[1]
+
+
+def another_bug(library: Library, variant: Variant, seed: int, kind: BugKind) -> Variant | None:
+    """A sheet about another bug, of this kind if one can be dealt; None if the worksheet has no other bug."""
+    sheet = library.worksheets.get(library_key(variant.worksheet.key))
+    if sheet is None or sheet.bugs == "one":
+        return None
+    model = None if variant.model.key in (sheet.model, *sheet.models) else variant.model.key
+    dealt = (library.seeded(sheet.key, seed + turn, model, kind) for turn in range(BUG_DRAWS))
+    return next((other for other in dealt if other.worksheet.bug != variant.worksheet.bug), None)
 
 
 def _coincidences(variant: Variant) -> int:

@@ -28,7 +28,7 @@ from app.sheets.numbers import Unreadable
 from app.sheets.reading import Answer, AnswerReader
 from app.sheets.sheet_text import SheetText
 from app.sheets.wording import FigureWording, TopicWording, Wording
-from app.sheets.worksheet import AuthorMisconception, Model, Worksheet
+from app.sheets.worksheet import CHOICE, AuthorMisconception, Model, Worksheet, is_in_symbols
 from app.topics.find_the_bug import BugTable
 from app.topics.problem import Problem, problem_for
 from app.translation import ngettext
@@ -88,7 +88,11 @@ class Variant:
         """The code that opens exactly this sheet, such as KTR-FB-CD."""
         is_default = self.model.key == self.worksheet.model
         sheet, lengths = self.worksheet, (self.tokens, self.decoder_tokens)
-        return write_code(sheet.whole, sheet.rows_number, self.model.key, *lengths, self.key, is_default=is_default)
+        worksheet = sheet.whole.removesuffix(f"{CHOICE}{sheet.dealt_bug}")
+        return write_code(
+            worksheet, sheet.rows_number, self.model.key, *lengths, self.key,
+            is_default=is_default, dealt_bug=sheet.dealt_bug,
+        )  # fmt: skip
 
     @cached_property
     def architecture(self) -> Architecture:
@@ -105,7 +109,7 @@ class Variant:
         problem = problem_for(
             sheet.topic, self.architecture, sheet.rows, self.tokens, decoder_tokens, sheet.bug_row, self.head
         )
-        if sheet.answers == "letters":
+        if is_in_symbols(sheet.key):
             problem = replace(problem, rows=sheet.rows_asked(problem.table))
         if not sheet.misconceptions:
             return problem

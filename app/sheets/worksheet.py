@@ -32,7 +32,7 @@ from pydantic.dataclasses import dataclass as checked_dataclass
 from pydantic_core import PydanticCustomError
 
 from app.algebra.expression import ONE
-from app.bugs.bank import BUGS, Bug, frozen_bug
+from app.bugs.bank import BUGS, Bug, BugChoice, bugs_to_deal, frozen_bug
 from app.models.architecture import Architecture
 from app.names import clean_line, normal_form
 from app.shapes.table import Count, TensorTable, symbol_fields
@@ -51,7 +51,8 @@ MAX_NAMES = 500  # of rows or models, more than there are
 MAX_MISCONCEPTION_KEY, MAX_MISCONCEPTION_NAME = 80, 80  # characters; a name is shown in columns of tables
 MAX_REPEATED = 60  # characters of an unknown name or formula, in the sentence that refuses it
 # Before each choice in the key of a sheet made from a worksheet of the library: llama-7b~symbols~5 is llama-7b in
-# symbols, cut to its first and its third row. The character needs no escape in an address.
+# symbols, cut to its first and its third row; bug-layer~keys-tiled is about that bug. The character needs no escape in
+# an address.
 CHOICE = "~"
 SYMBOLS = "symbols"
 OWN_WORKSHEET_PREFIX = "own-"  # of the keys of worksheets that a teacher wrote in the browser
@@ -248,6 +249,7 @@ class Worksheet:
     kv_head_per_query_head: _Switch = False
     decoder_tokens: _OptionalNumber = None
     bug: Annotated[_Text, _must(N_("{setting} must be a text."))] = ""
+    bugs: Annotated[BugChoice, _one_of(get_args(BugChoice))] = "one"
     sentence: _Sentence = ""
     checkpoint: _LineOrNothing = ""
     layer: _Place = 0
@@ -291,8 +293,9 @@ class Worksheet:
         if first is not None and last is not None and first > last:
             raise refused(_("{setting} must be at least as much as tokens_from."), "tokens_to")
         bugs = TOPICS[self.topic].bugs
-        if self.bug and not bugs:
-            raise refused(_("{setting} must be left out: this topic is not about a program with a bug."), "bug")
+        named = "bug" if self.bug else "bugs" if self.bugs != "one" else ""
+        if named and not bugs:
+            raise refused(_("{setting} must be left out: this topic is not about a program with a bug."), named)
         if bugs and self.bug not in bugs and not self.frozen_bug:
             raise refused(unknown_name("{setting}", bugs, self.bug), "bug")
         if self.sentence and TOPICS[self.topic].program != "head":
@@ -315,6 +318,21 @@ class Worksheet:
         return BUGS[self.bug] if self.bug else None
 
     @property
+    def dealt_bugs(self) -> tuple[str, ...]:
+        """The keys of the bugs that a seed may draw; none on a topic without bugs."""
+        return bugs_to_deal(self.bug_row, self.bugs) if self.bug_row else ()
+
+    def with_bug(self, bug: str, frozen: str = "") -> Worksheet:
+        """The worksheet about one of its `dealt_bugs`, and no longer about any other."""
+        key = f"{self.key}{CHOICE}{bug}"
+        return replace(self, key=key, bug=bug, bugs="one", frozen_bug=frozen)
+
+    @property
+    def dealt_bug(self) -> str:
+        """The bug that the key names, if it was dealt in place of the worksheet's own; otherwise empty."""
+        return self.bug if self.bug and self.whole == f"{library_key(self.key)}{CHOICE}{self.bug}" else ""
+
+    @property
     def settings(self) -> dict[str, Any]:
         """The settings as a worksheet file has them: those every worksheet needs, and those that are not the
         default.
@@ -328,20 +346,23 @@ class Worksheet:
         return model.architecture_taught(self.kv_head_per_query_head)
 
     def rows_asked(self, table: TensorTable) -> tuple[str, ...]:
-        """The rows that a model's table has; in symbols, only those whose answers symbols can say."""
+        """The rows that a model's table has; if the sheet was made in symbols, only those that symbols can answer."""
         rows = tuple(row for row in self.rows if row in table.askable)
-        return tuple(row for row in rows if _has_symbols(table, row)) if self.answers == "letters" else rows
+        return tuple(row for row in rows if _has_symbols(table, row)) if is_in_symbols(self.key) else rows
 
     def check_rows(self, model: Model, table: TensorTable) -> None:
         """Raise TopicError if the model's table of the topic has too few of the rows that the worksheet asks for."""
-        in_table, asked = sum(row in table.askable for row in self.rows), len(self.rows_asked(table))
+        in_table = [row for row in self.rows if row in table.askable]
         if not in_table:
             message = _("{model} has none of the parts that “{worksheet}” asks for: choose another worksheet.")
             raise TopicError(message.format(model=model.name, worksheet=self.title))
-        if 2 * asked < in_table:
+        if self.answers == "numbers":
+            return
+        needed = len(in_table) / 2 if is_in_symbols(self.key) else len(in_table)  # an author chose each row
+        if sum(_has_symbols(table, row) for row in in_table) < needed:
             message = _(
-                "Most answers of “{worksheet}” have no symbols for {model}: they are rounded, or the same for every "
-                "model. Choose another model, or answers in numbers."
+                "Answers of “{worksheet}” have no symbols for {model}: they are rounded, or the same for every model. "
+                "Choose another model, or answers in numbers."
             )
             raise TopicError(message.format(worksheet=self.title, model=model.name))
 
@@ -427,10 +448,11 @@ def stored_fields(values: Mapping[str, Any]) -> dict[str, Any]:
 def whole_key(key: str) -> str:
     """The key of the worksheet that one with this key was cut from; the key itself if that is whole.
 
-    >>> whole_key("llama-7b~symbols~5"), whole_key("llama-7b")
-    ('llama-7b~symbols', 'llama-7b')
+    >>> whole_key("llama-7b~symbols~5"), whole_key("bug-layer~keys-tiled"), whole_key("llama-7b")
+    ('llama-7b~symbols', 'bug-layer~keys-tiled', 'llama-7b')
     """
-    return key_in(library_key(key), "symbols" if is_in_symbols(key) else "numbers")
+    first, _choice, last = key.rpartition(CHOICE)
+    return first if first and last.isdecimal() else key
 
 
 def is_in_symbols(key: str) -> bool:

@@ -7,7 +7,7 @@ from app.shapes.operation import Concat, Matmul
 from app.shapes.table import Tensor, TensorTable, learned, tensor
 from app.topics.requirements import SCORES_OF_QUERIES_AND_KEYS
 from app.topics.single_head import INPUT, SINGLE_HEAD
-from app.topics.topic import FigurePlan, LevelSpec, Topic
+from app.topics.topic import FigurePlan, Topic
 
 LAYER_PROJECTIONS = (
     learned("W_Q", "d, H*d_h", "query"),
@@ -116,14 +116,4 @@ TOPIC = Topic(
         ),
         DIRECT_LATENT_ATTENTION_LAYER.key: (FigurePlan("layer-queries", "input", ("queries",)), *_LATENT),
     },
-    after=("single-head",),
-    steps=(("queries", "keys", "scores", "output"), ("keys", "values", "context", "output")),
-    more_levels=(
-        LevelSpec(
-            "attention-layer-latent",
-            "attention-layer",
-            after=("attention-layer", "decode-step"),
-            steps=(("queries", "rotary_key", "cache", "keys", "context"),),
-        ),
-    ),
 )

@@ -13,6 +13,4 @@ TOPIC = Topic(
     (NO_MASK, *PLAIN_HEAD),
     program="head",
     tables=(BIDIRECTIONAL_HEAD,),
-    after=("single-head",),
-    steps=(("input", "queries", "keys"), ("input", "weights", "output")),
 )

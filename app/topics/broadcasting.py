@@ -114,9 +114,4 @@ TOPIC = Topic(
             FigurePlan("grown", "number_row", ("grown",), "decks"),
         ),
     },
-    after=("four-dimensions",),
-    steps=(
-        ("padding_mask", "masked_scores", "causal_mask", "both_masks", "grown"),
-        ("positions_of_batch", "norm_scale", "cosines_heads_first", "cosines_tokens_first", "grouped_keys"),
-    ),
 )

@@ -170,9 +170,4 @@ TOPIC = Topic(
             FigurePlan("deck-cross-scores", "cross_queries", ("cross_scores",), "decks"),
         ),
     },
-    after=("decode-step", "four-dimensions"),
-    steps=(
-        ("cached_keys", "cross_keys", "cached_numbers", "cache_bytes"),
-        ("queries", "keys", "scores", "cross_scores", "context"),
-    ),
 )

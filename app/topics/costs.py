@@ -125,6 +125,4 @@ TOPIC = Topic(
     counts="queries_flops keys_flops values_flops scores_flops context_flops output_flops "
     "feed_forward_flops weights_16_bit weights_8_bit weights_4_bit cache_16_bit cache_8_bit",
     extra_symbols="params",
-    after=("decode-step", "parameter-count"),
-    steps=(("keys_flops", "scores_flops", "output_flops", "feed_forward_flops", "weights_16_bit", "cache_16_bit"),),
 )

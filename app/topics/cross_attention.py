@@ -48,6 +48,4 @@ TOPIC = Topic(
             ),
         ),
     },
-    after=("single-head", "bidirectional-head"),
-    steps=(("queries", "keys", "scores", "output"),),
 )

@@ -91,6 +91,4 @@ TOPIC = Topic(
             FigurePlan("new-token", "input", ("queries", "scores", "weights", "context", "output"), "flow"),
         ),
     },
-    after=("single-head", "attention-layer"),
-    steps=(("queries", "keys", "scores"), ("queries", "values", "output")),
 )

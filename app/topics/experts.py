@@ -154,6 +154,4 @@ TOPIC = Topic(
             FigurePlan("expert-down", "expert_hidden", ("expert_output",)),
         ),
     },
-    after=("parameter-count",),
-    steps=(("router_logits", "chosen", "expert_input", "W_up", "block_active", "total"),),
 )

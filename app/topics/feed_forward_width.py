@@ -100,9 +100,4 @@ TOPIC = Topic(
     counts="width block_parameters gated_width four_d two_thirds multiplied multiples gated_parameters "
     "ungated_parameters",
     extra_symbols="m percent g",
-    after=("layer-parameters",),
-    steps=(
-        ("two_thirds", "multiplied", "width", "gated_parameters", "ungated_parameters"),
-        ("block_parameters", "gated_width"),
-    ),
 )

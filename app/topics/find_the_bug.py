@@ -169,7 +169,4 @@ TOPIC = Topic(
     tables=tuple(map(_with_sides, range(1, MAX_SIDES + 1))),
     bugs=tuple(BUGS),
     build_for_bug=_bug_table,
-    after=("attention-layer", "three-dimensions"),
-    steps=(("where", "why", "repair"),),
-    begins_whole=True,
 )

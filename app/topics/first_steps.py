@@ -67,10 +67,6 @@ MORE_THAN_A_FEW = Requirement(
     lambda _architecture, tokens: tokens > FEW,
     N_("First steps go from one token to four, and then to all: choose at least 5 tokens."),
 )
-_STEPS = (
-    "token_query", "transposed_key", "token_score", "under_root", "queries", "scores", "masked", "weights", "context",
-    "output", "all_queries", "all_scores",
-)  # fmt: skip
 _FIGURES = (
     FigurePlan("token-query", "token", ("token_query",)),
     FigurePlan("token-score", "token_query", ("token_score",)),
@@ -88,6 +84,4 @@ TOPIC = Topic(
     counts="under_root masked",
     figures={MASKED.key: _FIGURES, UNMASKED.key: _FIGURES},
     in_steps=True,
-    steps=(_STEPS,),
-    begins_whole=True,
 )

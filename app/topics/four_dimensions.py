@@ -35,6 +35,4 @@ TOPIC = Topic(
     program="split-heads",
     tables=(GROUPED_FOUR_DIMENSIONS, FOUR_DIMENSIONS),
     figures={FOUR_DIMENSIONS.key: HEADS_FIGURES, GROUPED_FOUR_DIMENSIONS.key: GROUPED_HEADS_FIGURES},
-    after=("three-dimensions",),
-    steps=(("queries_by_head", "scores", "joined_context"),),
 )

@@ -85,9 +85,4 @@ TOPIC = Topic(
     bars="sums-and-growth",
     counts="projections_flops pairwise_flops prefill_flops crossing crossing_of_layer projections_doubled "
     "pairwise_doubled score_entries_doubled kv_cache_doubled decode_flops cache_of_token",
-    after=("costs",),
-    steps=(
-        ("pairwise_flops", "crossing", "decode_flops"),
-        ("projections_doubled", "pairwise_doubled", "score_entries_doubled", "kv_cache_doubled"),
-    ),
 )

@@ -49,6 +49,4 @@ TOPIC = Topic(
             FigurePlan("value-output", "W_V", ("W_VO",)),
         ),
     },
-    after=("attention-layer",),
-    steps=(("W_K", "W_O", "layer_W_K"), ("W_Q", "layer_W_Q", "W_VO", "rank_W_VO")),
 )

@@ -139,10 +139,4 @@ TOPIC = Topic(
     tables=tuple(replace(t, questions=tuple(_questions(t))) for t in (GROUPED_INDEX_NOTATION, INDEX_NOTATION)),
     figures={INDEX_NOTATION.key: _drawn(HEADS_FIGURES), GROUPED_INDEX_NOTATION.key: _drawn(GROUPED_HEADS_FIGURES)},
     drawn_with={INDEX_NOTATION.key: FOUR_DIMENSIONS, GROUPED_INDEX_NOTATION.key: GROUPED_FOUR_DIMENSIONS},
-    after=("four-dimensions",),
-    steps=(
-        ("queries_by_head", "own_scores", "summed_in_scores", "summed_in_own_scores"),
-        ("context_by_token", "summed_in_context_by_token", "projection_pattern", "merge_pattern"),
-        ("joined_context", "scores_pattern", "sums_pattern", "split_pattern"),
-    ),
 )

@@ -38,8 +38,6 @@ TOPIC = Topic(
     PLAIN_LAYERS,
     tables=(LAYER_PARAMETERS, PLAIN_LAYER_PARAMETERS),
     figures={LAYER_PARAMETERS.key: _figures("gate", "up"), PLAIN_LAYER_PARAMETERS.key: _figures("up")},
-    after=("attention-layer", "whole-model"),
-    steps=(("W_K", "W_O", "W_down"), ("W_Q", "W_up")),
     # A sheet about a layer's matrices is drawn as x·W, one token x at a time.
     drawn_with={
         LAYER_PARAMETERS.key: _with_activations(LAYER_PARAMETERS.key, WHOLE_MODEL),

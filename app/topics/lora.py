@@ -62,6 +62,4 @@ TOPIC = Topic(
             FigurePlan("adapted", "frozen_queries", ("query_update", "queries"), "stack"),
         ),
     },
-    after=("attention-layer", "layer-parameters"),
-    steps=(("W_Q", "lora_A", "low_rank", "trained"), ("lora_B", "query_update", "queries")),
 )

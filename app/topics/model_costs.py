@@ -178,18 +178,4 @@ TOPIC = Topic(
     counts="layers_multiplied outside_multiplied multiplied rule_flops token_flops rule_excess products_flops "
     "attention_flops prefill_flops decode_flops training_rule training_flops decode_intensity prefill_intensity "
     "weights_16_bit gradients_bytes master_bytes moments_bytes training_bytes",
-    after=("costs",),
-    steps=(
-        ("layers_multiplied", "outside_multiplied", "multiplied", "rule_flops", "token_flops", "rule_excess"),
-        (
-            "token_flops",
-            "attention_flops",
-            "prefill_flops",
-            "decode_flops",
-            "decode_intensity",
-            "prefill_intensity",
-            "training_flops",
-        ),
-        ("weights_16_bit", "gradients_bytes", "master_bytes", "moments_bytes", "training_bytes"),
-    ),
 )

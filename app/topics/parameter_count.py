@@ -17,6 +17,4 @@ TOPIC = Topic(
     counts="embedding patch_embedding embedding_norm attention sinks feed_forward router one_expert "
     "experts shared_experts dense_feed_forward norms all_norms dense_layers expert_layers "
     "all_layers final_norm head_transform output_head task_head total used embedding_projection pooler",
-    after=("layer-parameters",),
-    steps=(("embedding", "attention", "feed_forward", "all_layers", "total"),),
 )

@@ -51,7 +51,7 @@ from app.topics import (
     whole_model,
 )
 from app.topics.requirements import require, unmet
-from app.topics.topic import LevelSpec, Topic, first_free
+from app.topics.topic import Topic, first_free
 from app.translation import gettext as _
 
 # How many inputs a batch has, unless another side of a tensor has the same number.
@@ -99,7 +99,7 @@ def check_topic_tokens(key: str, architecture: Architecture, tokens: int) -> int
 
 
 def possible_tokens(key: str, architecture: Architecture, wanted: int) -> int:
-    """`wanted` tokens or, if the model can't take that many for the topic, the nearest number below."""
+    """The largest number of tokens up to `wanted` that the model can take for a topic, or the smallest above."""
     if _is_about_decoder_alone(key) and (architecture.encoder_decoder or not architecture.fixed_tokens):
         return max(1, min(wanted, architecture.max_decoder_tokens - TOPICS[key].adds_tokens))
     longest, step = min(wanted, architecture.max_tokens), TOPICS[key].token_step(architecture)
@@ -155,17 +155,6 @@ TOPICS: Mapping[str, Topic] = {
         whole_model, text_to_loss, parameter_count, experts, costs, growth, model_costs,
     )
 }  # fmt: skip
-# In practice order, which differs slightly from teaching order: the whole model comes early, to show where each head
-# belongs, and what changes no shape or is rare comes late. A level is listed below its prerequisites.
-_PRACTISED = (
-    "first-steps", "single-head", "whole-model", "attention-layer", "decode-step", "bidirectional-head",
-    "scale-mask-softmax", "three-dimensions", "same-shapes", "cross-attention", "rotary-pairs", "layer-parameters",
-    "stored-weights", "parameter-count", "head-parameters", "feed-forward-width", "experts", "costs", "growth",
-    "model-costs", "lora", "attention-layer-latent", "four-dimensions", "broadcasting", "index-notation",
-    "cache-tensor", "text-to-loss", "find-the-bug",
-)  # fmt: skip
-_LEVELS = {level.key: level for topic in TOPICS.values() for level in topic.levels}
-LEVELS: tuple[LevelSpec, ...] = tuple(_LEVELS[key] for key in _PRACTISED)
 # By the key of a topic's table; tables that aren't here have nothing to draw.
 FIGURE_PLANS = {key: plans for topic in TOPICS.values() for key, plans in topic.figures.items()}
 DRAWN_WITH = {key: table for topic in TOPICS.values() for key, table in topic.drawn_with.items()}

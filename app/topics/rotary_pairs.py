@@ -101,6 +101,4 @@ TOPIC = Topic(
             FigurePlan("rotated-keys", "keys", ("angles", "rotated_keys"), "row"),
         ),
     },
-    after=("attention-layer", "whole-model"),
-    steps=(("angles", "rotated_queries", "partner", "layer_angles", "layer_rotated"),),
 )

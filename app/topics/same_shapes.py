@@ -117,9 +117,4 @@ TOPIC = Topic(
             FigurePlan("deck-softmax", "scores", ("weights",), "decks"),
         ),
     },
-    after=("three-dimensions",),
-    steps=(
-        ("queries_by_head", "viewed_queries", "view_column", "viewed_token", "viewed_head"),
-        ("softmax_dim", "softmax_dim_batched", "seen_keys", "reversed_keys", "turned_weights"),
-    ),
 )

@@ -123,6 +123,4 @@ TOPIC = Topic(
         SCALE_MASK_SOFTMAX.key: (_PRODUCT_OF_SCORES, FigurePlan("masking", "scores", ("mask", "weights"), "row")),
         UNMASKED_SOFTMAX.key: (_PRODUCT_OF_SCORES, FigurePlan("softmax", "scores", ("weights",), "row")),
     },
-    after=("single-head", "bidirectional-head"),
-    steps=(("under_root", "mask", "masked", "chosen_weights", "row_sum", "weights_sum"),),
 )

@@ -58,6 +58,4 @@ TOPIC = Topic(
     program="head",
     tables=(SINGLE_HEAD, BIDIRECTIONAL_HEAD),
     figures={SINGLE_HEAD.key: HEAD_FIGURES, BIDIRECTIONAL_HEAD.key: HEAD_FIGURES},
-    steps=(("input", "queries", "keys", "scores"), ("queries", "values", "weights", "output")),
-    begins_whole=True,
 )

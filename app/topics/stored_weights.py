@@ -171,9 +171,4 @@ TOPIC = Topic(
         table.key: _SEPARATE_FIGURES if len(table.tensors) == len(_SEPARATE) else _FUSED_FIGURES for table in _TABLES
     },
     drawn_with={table.key: _with_activations(table) for table in _TABLES},
-    after=("layer-parameters",),
-    steps=(
-        ("stored_W_K", "stored_W_QKV", "stored_W_O", "q_dim", "o_dim"),
-        ("kv_head", "q_start", "q_length", "k_start", "v_start", "o_start"),
-    ),
 )

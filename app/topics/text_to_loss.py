@@ -155,11 +155,4 @@ TOPIC = Topic(
             FigurePlan("deck-classes", "class_vectors", ("logits",), "decks"),
         ),
     },
-    after=("whole-model",),
-    steps=(
-        ("tokens", "embedded", "logits"),
-        ("shifted_logits", "targets", "flat_logits", "flat_targets"),
-        ("sound", "convolved", "strided", "heard"),
-        ("pixels", "patches", "image_tokens", "final", "class_vectors", "logits"),
-    ),
 )

@@ -78,6 +78,4 @@ TOPIC = Topic(
     program="split-heads",
     tables=(GROUPED_THREE_DIMENSIONS, THREE_DIMENSIONS),
     figures={THREE_DIMENSIONS.key: HEADS_FIGURES, GROUPED_THREE_DIMENSIONS.key: GROUPED_HEADS_FIGURES},
-    after=("attention-layer",),
-    steps=(("queries", "split_queries", "queries_by_head"), ("keys_by_head", "scores", "joined_context")),
 )

@@ -20,7 +20,6 @@ Subject = Literal["head", "softmax", "layer", "parameters", "model", "counts"]
 Bars = Literal["sums", "operations-and-bytes", "blocks-and-widths", "sums-and-growth"]
 Program = Literal["", "head", "layer", "split-heads", "one-more-token", "two-texts"]
 FigureLayout = Literal["product", "head-scores", "head-context", "stack", "row", "flow", "stripes", "decks"]
-Rows = tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -45,20 +44,6 @@ class FigurePlan:
 
 
 @dataclass(frozen=True)
-class LevelSpec:
-    """One level of practice: its topic, its prerequisite levels, and its steps.
-
-    Each step is one short sheet's rows; together, the steps ask for everything new once.
-    """
-
-    key: str
-    topic: str
-    after: tuple[str, ...]
-    steps: tuple[Rows, ...]
-    begins_whole: bool = False
-
-
-@dataclass(frozen=True)
 class Topic:
     """Everything particular to one topic except its prose; the wording has a file of the same name."""
 
@@ -66,10 +51,6 @@ class Topic:
     subject: Subject
     build_table: Callable[[Architecture, int], TensorTable]
     requires: tuple[Requirement, ...]
-    steps: tuple[Rows, ...]
-    after: tuple[str, ...] = ()
-    begins_whole: bool = False
-    more_levels: tuple[LevelSpec, ...] = ()
     uses_decoder: bool = False
     reads_two_texts: bool = False
     masked: bool = False
@@ -98,14 +79,6 @@ class Topic:
             symbols = {symbol for tensor in table.tensors for side in tensor.shape for symbol in side.symbols}
             if unknown := symbols - self.symbols:
                 raise ValueError(f"{self.key}: {table.key} uses the symbol {min(unknown)}, which no model has")
-        for level in self.levels:
-            if unknown := {row for step in level.steps for row in step} - self.rows:
-                raise ValueError(f"{self.key}: the level {level.key} asks for {min(unknown)}, which no table has")
-
-    @property
-    def levels(self) -> tuple[LevelSpec, ...]:
-        """The levels of practice on the topic: the one with its key, then `more_levels`."""
-        return (LevelSpec(self.key, self.key, self.after, self.steps, self.begins_whole), *self.more_levels)
 
     @cached_property
     def boxes(self) -> frozenset[str]:

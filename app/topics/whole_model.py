@@ -101,6 +101,4 @@ TOPIC = Topic(
             *_AFTER_FEED_FORWARD,
         ),
     },
-    after=("single-head",),
-    steps=(("embedded", "residual", "hidden", "fed_forward", "logits"),),
 )

@@ -64,7 +64,7 @@ def test_by_keyboard_from_the_start_page_to_the_whole_sheet(page: Page) -> None:
         typist.answer(*numbers)
     expect(page.get_by_text("All 12 steps are done.")).to_be_visible()
     assert typist.pressed <= MOST_KEYS
-    page.locator("#another", has_text="Now the whole sheet").focus()
+    page.locator("#next", has_text="Now the whole sheet").focus()
     typist.press("Enter")
     expect(page.get_by_role("heading", level=1)).to_contain_text("One head of")
     assert rows(page) >= 14
@@ -94,13 +94,13 @@ def test_without_script_on_a_phone(browser: Browser, shared_app: Server) -> None
         base_url=shared_app.url, java_script_enabled=False, viewport={"width": 360, "height": 640}
     )
     page = context.new_page()
-    page.goto("/sheet?worksheet=first-steps&practice=1")
+    page.goto("/sheet?worksheet=first-steps")
     for at, numbers in enumerate(STEPS, start=1):
         expect(page.get_by_text(f"Step {at} of 12")).to_be_visible()
         for box, number in zip(page.locator("tbody.asked input").all(), numbers, strict=True):
             box.fill(number)
         page.get_by_role("button", name="Check").click()
     expect(page.get_by_text("All 12 steps are done.")).to_be_visible()
-    page.get_by_role("button", name="Now the whole sheet").click()
+    page.get_by_role("link", name="Now the whole sheet").click()
     expect(page.get_by_role("heading", level=1)).to_contain_text("One head of")
     context.close()

@@ -12,7 +12,7 @@ from app.sheets.library import Library
 from app.store import Store
 from app.web.shared.cookies import TEACHER_COOKIE, VISITOR_COOKIE
 from simulation.server import Server
-from tests.helpers.browser import LONG_WAIT_MS, practise_one_head, unreachable, wait_until
+from tests.helpers.browser import LONG_WAIT_MS, unreachable, wait_until
 from tests.helpers.running_activity import RunningActivity
 from tests.helpers.shipped import LIBRARY
 from tests.helpers.slow import one_in
@@ -279,25 +279,4 @@ def test_the_drawing_on_a_phone_says_what_does_not_fit_of_the_box(browser: Brows
         expect(said).to_have_count(1)
         for number in numbers:
             expect(said).to_contain_text(number)
-    context.close()
-
-
-@pytest.mark.slow
-def test_a_level_that_is_passed_is_said_in_the_bar(browser: Browser, shared_app: Server) -> None:
-    context = browser.new_context(
-        base_url=shared_app.url, viewport={"width": 360, "height": 640}, reduced_motion="reduce"
-    )
-    page = context.new_page()
-    practise_one_head(page)
-    for reached in (False, True):
-        variant = LIBRARY.variant_from_code(page.locator(".share a").first.inner_text())
-        fill_in(page, {str(blank): str(variant.answer(blank)) for blank in variant.blanks})
-        page.locator("#check").click()
-        expect(page.locator(".fresh-score")).to_be_visible()
-        expect(page.locator(".dock .reached")).to_have_count(int(reached))
-        if not reached:
-            page.locator("#another").click()
-            page.wait_for_load_state()
-    assert_in_sight(page.locator(".dock .reached"))
-    wait_until(page, "document.activeElement.id === 'another'")
     context.close()

@@ -89,7 +89,7 @@ def answers_of(page: Page) -> dict[str, str]:
 
 
 def test_a_sheet_on_a_phone_is_filled_in_mended_and_left_by_touch_alone(phone: Page) -> None:
-    phone.goto("/sheet?practice=1")
+    phone.goto("/sheet")
     right = answers_of(phone)
     wrong = {"queries.columns": "4096", "values.columns": "4096/8", "output.columns": "128"}
     assert len(right) == 14
@@ -122,7 +122,7 @@ def test_a_sheet_on_a_phone_is_filled_in_mended_and_left_by_touch_alone(phone: P
     expect(phone.locator("#agreement .agrees")).to_be_visible(timeout=LONG_WAIT_MS)
     assert_reachable(phone.locator("#agreement"))
     with phone.expect_navigation():
-        tap(phone.locator("#another"))
+        tap(phone.locator("#next"))
     assert all(box.input_value() == "" for box in phone.locator("input[data-blank]").all())
     assert phone.evaluate("scrollY") == 0
 

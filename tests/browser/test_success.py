@@ -13,7 +13,7 @@ from app.sheets.variant import Variant
 from app.store import Policies, Store
 from app.web.shared.cookies import VISITOR_COOKIE
 from simulation.server import Server
-from tests.helpers.browser import LONG_WAIT_MS, practise_one_head
+from tests.helpers.browser import LONG_WAIT_MS
 from tests.helpers.running_activity import RunningActivity
 from tests.helpers.slow import one_in
 from tests.helpers.stored_class import enrol_student
@@ -75,8 +75,8 @@ def test_practice_answers_the_moment_it_is_right(page: Page, library: Library) -
     page.add_init_script(NOTE_PARTS)
     runs: list[str] = []
     page.on("request", lambda request: runs.append(request.url) if RUNS.search(request.url) else None)
-    practise_one_head(page)
-    variant = library.variant_from_code(page.locator(".share a").first.inner_text())
+    page.goto("/sheet")
+    variant = library.variant("llama-7b")
     truth, width = right(variant), str(variant.problem.sizes["d"])
     check(page, truth | {f"{row}.columns": width for row in ("queries", "keys", "values")})
     expect(page.locator("[data-mark=wrong] input").first).to_be_visible()
@@ -88,11 +88,10 @@ def test_practice_answers_the_moment_it_is_right(page: Page, library: Library) -
     assert len(ends) > 2
     assert ends == sorted(ends)
     assert max(ends) <= 1200
-    expect(page.get_by_role("button", name="Next sheet")).to_be_focused()
-    assert primary_buttons(page) == ["Next sheet"]
+    expect(page.locator("#next")).to_be_focused()
+    assert len(primary_buttons(page)) == 1
     expect(page.get_by_role("button", name="Show answers")).to_have_count(0)
     expect(page.get_by_role("heading", name="What went wrong")).to_be_visible()
-    expect(page.locator(".misconception-groups li[data-state=again]")).to_contain_text("Head dimension")
 
     agreement = page.locator("#agreement")
     expect(agreement).to_contain_text("PyTorch agrees", timeout=LONG_WAIT_MS)
@@ -107,17 +106,6 @@ def test_practice_answers_the_moment_it_is_right(page: Page, library: Library) -
     page.reload()
     expect(agreement).to_contain_text("PyTorch agrees")
     assert len(runs) == 1
-
-
-@pytest.mark.slow
-def test_a_perfect_sheet_counts_at_once(page: Page, library: Library) -> None:
-    practise_one_head(page)
-    check(page, right(library.variant_from_code(page.locator(".share a").first.inner_text())))
-    expect(page.locator(".path")).to_contain_text("1 of 2")
-    assert page.locator(".misconception-groups li[data-state=growing]").count() > 2
-    page.get_by_role("button", name="Next sheet").click()
-    expect(page.locator("[data-all-right]")).to_have_count(0)
-    expect(page.locator(".path")).to_contain_text("1 of 2")
 
 
 @pytest.mark.slow

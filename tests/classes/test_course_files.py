@@ -31,7 +31,7 @@ def test_an_export_holds_while_somebody_joins(app_on_each_database: FastAPI) -> 
     store = taught.school.store
     activities = store.activities.of_course(taught.course)[::-1]
     points = {activity.id: [14] * len(activity.content.items) for activity in activities}
-    files = CourseFiles(store, taught.course, activities, points)
+    files = CourseFiles(taught.school.library, store, taught.course, activities, points)
     assert len(files.students) == 2
     late, _ = taught.school.student(taught.course, "Max Late")
     taught.hand_in(late, 0, {"queries.rows": "100"}, "late")
@@ -43,7 +43,7 @@ def test_an_export_holds_while_somebody_joins(app_on_each_database: FastAPI) -> 
     files.write_zip(whole)
     texts = [zipfile.ZipFile(whole).read(name).decode() for name in zipfile.ZipFile(whole).namelist()]
     assert not any("Max Late" in text or "late form" in text for text in texts)
-    again = CourseFiles(store, taught.course, activities, points)
+    again = CourseFiles(taught.school.library, store, taught.course, activities, points)
     assert len(list(again.attempt_rows())) == 5
 
 

@@ -38,7 +38,7 @@ def test_the_copy_of_a_course_has_copies_of_its_materials(kept: Store, library: 
     usable = materials_for_course(library, {}, kept, course, ada)
     content = freeze(usable.library, [sheet.key, "llama-7b"], usable.tickets[ticket.key])
     kept.activities.add(course, Plan("Week 1"), content)
-    kept.courses.set_practice(course, CoursePractice(("costs",), (sheet.key, "own-99999")).as_json)
+    kept.courses.set_practice(course, CoursePractice((sheet.key, "own-99999")).as_json)
     copy = copy_course(kept, course, "Next year", ada)
     [activity] = kept.activities.of_course(copy)
     copied = {material.kind: material for material in kept.materials.of_course(copy)}
@@ -47,4 +47,4 @@ def test_the_copy_of_a_course_has_copies_of_its_materials(kept: Store, library: 
     assert activity.content.ticket.key == copied["ticket"].key
     assert copied["worksheet"].content == SHEET
     assert copied["worksheet"].id != sheet.id
-    assert practice_of(kept, copy) == CoursePractice(("costs",), (copied["worksheet"].key,))
+    assert practice_of(kept, copy) == CoursePractice((copied["worksheet"].key,))

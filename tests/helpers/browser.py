@@ -99,9 +99,3 @@ def wait_until(page: Page, condition: str | Callable[[], object], problem: str =
             return
         page.wait_for_timeout(50)
     pytest.fail(problem or f"not true within {WAIT_MS} ms: {condition}")
-
-
-def practise_one_head(page: Page) -> None:
-    """Begin practice at the level after the first steps."""
-    page.goto("/practice/map")
-    page.get_by_role("button", name="Practise: One head", exact=True).click()

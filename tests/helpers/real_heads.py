@@ -7,7 +7,7 @@ import numpy as np
 from app.checkpoints.checkpoint import StoredPart, StoredTensor, Token
 from app.checkpoints.sources import ListedCheckpoint
 from app.forward.lines import ProgramLine
-from app.forward.real_head import RealHead, SdpaComparison
+from app.forward.real_head import RealHead
 from app.models.read_config import build_architecture
 
 SMOLLM2_CONFIG = {
@@ -70,7 +70,4 @@ def made_up_head(text: str, layer: int, head: int) -> RealHead:
         peak_bytes=None, needed_bytes=5_600_000, arrays=arrays,
         layer_weights=np.repeat(weights[None], 9, axis=0).astype(np.float16), mask=mask,
         parameters={}, lines=(ProgramLine("Q = X @ W_Q", "queries", ("Q",), shapes=((n, 64),)),),
-        head_scores=(),
-        sdpa=SdpaComparison(0.5, 0.25, 8 * n * n + 256 * n, 256 * n, None, None, needs_mask=False,
-                            largest_difference=2e-7, tolerance=1e-5),
     )  # fmt: skip

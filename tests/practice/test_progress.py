@@ -1,69 +1,83 @@
-"""How far a record is, in words: levels, groups of misconceptions, and why the next sheet comes."""
+"""How far a record is, as pages show it: what is done, what comes next, what to look at again."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+import pytest
 
-from app.misconceptions.catalogue import MISCONCEPTION_GROUPS
-from app.practice.levels import practice_levels
-from app.practice.progress import group_views, level_name, level_views, practice_panel
-from app.practice.record import PracticeRecord, SheetResult
-from app.practice.scheduler import Practice, next_sheet
+from app.misconceptions.catalogue import MISCONCEPTIONS
+from app.practice.lessons import LESSONS
+from app.practice.progress import MAX_REPETITIONS, lesson_views, next_worksheet, to_repeat
+from app.practice.record import Card, PracticeRecord, distinguishable_misconceptions
 from tests.helpers.shipped import LIBRARY
 
-STEPS, FIRST, *LATER = practice_levels(LIBRARY)
-NEW = PracticeRecord(3, passed=(STEPS.key,))
+ROW = [key for lesson in LESSONS for key in lesson.sheets]
+HEAD = LIBRARY.variant("llama-7b")
+WIDE = "head-as-wide-as-model"
 
 
-def after_right_sheets(record: PracticeRecord, count: int) -> PracticeRecord:
-    """The record after so many sheets in a row that were right."""
-    for _ in range(count):
-        record = Practice(LIBRARY, record).after(SheetResult(next_sheet(LIBRARY, record).variant.code, right=True))
-    return record
-
-
-def test_a_level_is_closed_until_what_comes_before_it_is_passed() -> None:
-    steps, *levels = level_views(Practice(LIBRARY, NEW))
-    assert (steps.number, steps.key) == (0, STEPS.key)
-    assert [level.number for level in levels] == list(range(1, len(LATER) + 2))
-    assert [level.state for level in levels] == ["current", *["closed"] * len(LATER)]
-    assert all(level.before for level in levels[1:])
-    passed = replace(NEW, passed=(STEPS.key, FIRST.key))
-    opened = [level.key for level in LATER if set(level.after) == {FIRST.key}]
-    _steps, *levels = level_views(Practice(LIBRARY, passed))
-    assert [level.key for level in levels if not level.before and level.key != FIRST.key] == opened
-    assert (levels[0].state, levels[0].left) == ("passed", 0)
-    assert {level.state for level in levels if level.key in opened} == {"current", "open"}
-
-
-def test_each_right_sheet_is_one_less_to_do() -> None:
-    steps = len(FIRST.steps)
-    assert [level_views(Practice(LIBRARY, after_right_sheets(NEW, count)))[1].done for count in range(steps + 1)] == [
-        *range(steps),
-        steps,
+def states(record: PracticeRecord) -> dict[str, str]:
+    """How each sheet stands, by its worksheet."""
+    views = [
+        each
+        for view in lesson_views(LIBRARY, record)
+        for each in (*view.sheets, view.hunt, view.harder, *view.more)
+        if each
     ]
-    before, after = after_right_sheets(NEW, steps - 1), after_right_sheets(NEW, steps)
-    panel = practice_panel(LIBRARY, before, after, None)
-    assert panel.reached == level_name(LIBRARY.wording, Practice(LIBRARY, after).level)
-    assert practice_panel(LIBRARY, before, before, None).reached == ""
+    return {each.variant.worksheet.key: each.state for each in views}
 
 
-def test_what_was_missed_waits_on_its_level() -> None:
-    code = LIBRARY.seeded("llama-7b", 2).code
-    practice = Practice(LIBRARY, replace(NEW, results=(SheetResult(code, False, ("softmax-collapses",)),)))
-    [again] = [view for view in group_views(practice) if view.state == "again"]
-    assert level_views(practice)[1].missed == (again.name,)
-    assert len(group_views(practice)) == len(MISCONCEPTION_GROUPS)
-    assert {view.state for view in group_views(practice)} <= {"again", "new", "growing"}
+@pytest.mark.parametrize(
+    ("done", "following"),
+    [
+        ((), "first-steps"),
+        (("first-steps",), "llama-7b"),
+        (("decode-gpt2",), "cache-qwen3-0.6b"),  # who begins with the third lesson goes on in it
+        (("bug-layer",), "first-steps"),
+        ((ROW[-1],), "first-steps"),
+        (tuple(ROW), ""),
+    ],
+)
+def test_the_next_sheet_follows_the_one_done_last(done: tuple[str, ...], following: str) -> None:
+    record = PracticeRecord(done)
+    assert next_worksheet(LIBRARY, record) == following
+    assert [key for key, state in states(record).items() if state == "next"] == [following] * bool(following)
 
 
-def test_the_panel_says_why_only_of_the_sheet_that_the_record_asks_for() -> None:
-    testing = replace(NEW, testing=True)
-    coming = next_sheet(LIBRARY, testing).variant
-    assert practice_panel(LIBRARY, testing, testing, coming).why
-    assert practice_panel(LIBRARY, testing, testing, LIBRARY.seeded("llama-7b", 99)).why == ""
+def test_every_worksheet_of_the_lessons_is_listed_with_its_state() -> None:
+    record = PracticeRecord(("llama-7b", "bug-layer"), (Card(WIDE, HEAD.code),), 2)
+    shown = states(record)
+    assert set(shown) == {key for lesson in LESSONS for key in lesson.worksheets}
+    assert (shown["llama-7b"], shown["bug-layer"], shown["softmax-of-a-model"]) == ("again", "done", "next")
+    assert lesson_views(LIBRARY, record)[0].done == 1
 
 
-def test_every_level_has_a_name_of_its_own() -> None:
-    names = [level_name(LIBRARY.wording, level) for level in (FIRST, *LATER)]
-    assert len(set(names)) == len(names)
+def test_what_was_mixed_up_comes_back_in_the_rows_concerned_with_other_numbers() -> None:
+    [repeat] = to_repeat(LIBRARY, PracticeRecord((), (Card(WIDE, HEAD.code),), 1))
+    assert (repeat.typed, repeat.right) == ("4096", "128")
+    assert {row.key for row in repeat.variant.rows} == {"queries", "keys", "values"}
+    assert repeat.variant.tokens != HEAD.tokens
+    assert WIDE in distinguishable_misconceptions(repeat.variant)
+
+
+def test_only_what_is_due_comes_back_and_not_all_at_once() -> None:
+    keys = [key.key for key in MISCONCEPTIONS if key.key in distinguishable_misconceptions(HEAD)][: MAX_REPETITIONS + 2]
+    cards = tuple(Card(key, HEAD.code, due=due) for due, key in enumerate(keys))
+    assert to_repeat(LIBRARY, PracticeRecord((), cards, 0)) != ()
+    assert len(to_repeat(LIBRARY, PracticeRecord((), cards, 0))) == 1
+    assert len(to_repeat(LIBRARY, PracticeRecord((), cards, 99))) == MAX_REPETITIONS
+
+
+def test_whatever_was_mixed_up_on_a_sheet_of_the_lessons_can_be_repeated() -> None:
+    for key in ROW[1:]:
+        variant = LIBRARY.variant(key)
+        for misconception in sorted(distinguishable_misconceptions(variant))[:4]:
+            record = PracticeRecord((), (Card(misconception, variant.code),), 0)
+            for repeat in to_repeat(LIBRARY, record):
+                assert misconception in distinguishable_misconceptions(repeat.variant)
+                assert repeat.variant.code != variant.code
+
+
+def test_a_code_that_opens_no_sheet_is_passed_over() -> None:
+    record = PracticeRecord((), (Card(WIDE, "BBB-BB-BB"),), 0)
+    assert to_repeat(LIBRARY, record) == ()
+    assert "again" not in states(record).values()

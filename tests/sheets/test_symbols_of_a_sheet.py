@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from app.sheets.codes import short_hash
@@ -26,6 +28,11 @@ def test_a_sheet_in_symbols_asks_the_same_and_takes_symbols(key: str) -> None:
 def test_an_answer_without_symbols_is_not_asked_for_in_symbols() -> None:
     left_out = set(LIBRARY.variant("growth-llama-7b").key) - set(LIBRARY.variant("growth-llama-7b~symbols").key)
     assert {LIBRARY.variant("growth-llama-7b").key[box] for box in left_out} == {2, 4}
+
+
+def test_a_worksheet_written_in_symbols_must_not_ask_for_such_an_answer() -> None:
+    worksheet = replace(LIBRARY.worksheets["growth-llama-7b"], key="mine", answers="letters")
+    assert replace(LIBRARY, worksheets={"mine": worksheet}).refusal("mine", "llama-7b")
 
 
 @pytest.mark.parametrize("key", ["first-steps", "it-attends-smollm2", "bug-one-head", "bug-layer"])

@@ -95,14 +95,6 @@ def test_what_is_not_there_is_listed(library: Library) -> None:
     assert "x" * 61 not in str(refused.value)
 
 
-def test_the_library_of_some_topics_is_made_once(library: Library) -> None:
-    chosen = library.of_topics(("costs", "single-head"))
-    assert list(chosen.worksheets) == [
-        key for key, sheet in library.worksheets.items() if sheet.topic in ("costs", "single-head")
-    ]
-    assert library.of_topics(("costs", "single-head")) is chosen
-
-
 def test_numbers_are_grouped_from_ten_thousand_on() -> None:
     assert [format_number(number) for number in (1, 4096, 9999, 10_000, 131_072)] == [
         "1",

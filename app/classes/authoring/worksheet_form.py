@@ -39,7 +39,7 @@ from app.translation import gettext as _
 
 T = TypeVar("T")
 LINE_FIELDS = (
-    "title", "model", "topic", "bug",
+    "title", "model", "topic", "bug", "bugs",
     "tokens", "tokens_from", "tokens_to", "decoder_tokens", "notation", "answers",
     "sentence", "checkpoint", "layer", "head",
 )  # fmt: skip
@@ -182,6 +182,8 @@ def _settings(library: Library, texts: EditorTexts) -> dict[str, Any]:
     title = _short(fields["title"], "title") or automatic_title(library, fields["topic"], fields["model"])
     settings: dict[str, Any] = {name: fields[name] for name in ("model", "topic", "notation", "answers")}
     settings |= {"bug": bug_in(fields), "sentence": fields["sentence"], "checkpoint": fields["checkpoint"]}
+    if settings["bug"]:
+        settings["bugs"] = fields["bugs"] or "one"
     settings |= {"title": title or _("Worksheet"), **_numbers(fields), **_row_settings(texts)}
     settings[SIMPLIFIED] = fields[SIMPLIFIED] == "yes"
     settings |= {name: _markdown(fields[name], name) for name in MARKDOWN_FIELDS}
@@ -366,7 +368,7 @@ def texts_of_worksheet(library: Library, worksheet: Worksheet) -> EditorTexts:
         **{name: _number_text(getattr(worksheet, name)) if worksheet.sentence else "" for name in _PLACES},
         "sentence": worksheet.sentence,
         "checkpoint": worksheet.checkpoint,
-        **{name: getattr(worksheet, name) for name in ("bug", "model", "topic", "notation", "answers")},
+        **{name: getattr(worksheet, name) for name in ("bug", "bugs", "model", "topic", "notation", "answers")},
         **{name: getattr(worksheet, name) for name in MARKDOWN_FIELDS},
         SIMPLIFIED: "yes" if worksheet.kv_head_per_query_head else "",
     }

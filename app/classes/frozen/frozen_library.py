@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
-from app.bugs.bank import BUGS, freeze_bug
+from app.bugs.bank import BUGS, freeze_bug, frozen_bug
 from app.models.read_config import read_config
 from app.sheets.exit_tickets import Ticket
 from app.sheets.library import Library
@@ -82,6 +82,13 @@ def frozen_form(worksheet: Worksheet) -> FrozenWorksheet:
     """A worksheet as it is stored: its fields as JSON can hold them, tuples as lists, and its bug as it is now."""
     bug = freeze_bug(worksheet.bug_row) if worksheet.bug_row else ""
     return FrozenWorksheet(WORKSHEETS.dump_python(worksheet, mode="json") | {"frozen_bug": bug})
+
+
+def worksheet_with_bug(worksheet: Worksheet, frozen: str) -> Worksheet:
+    """A worksheet about the bug that was dealt for a student, as it was then."""
+    bug = frozen_bug(frozen).key
+    is_as_today = bug in BUGS and frozen == freeze_bug(BUGS[bug])
+    return worksheet.with_bug(bug, "" if is_as_today else frozen)
 
 
 def chosen_form(worksheet: Worksheet, chosen: Mapping[str, Any]) -> FrozenWorksheet:

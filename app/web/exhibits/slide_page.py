@@ -106,9 +106,7 @@ def take_product(request: Request, services: ServicesDep, form: FormDep) -> Resp
     what `posted_sheet` raises, for a sheet that does not exist for example.
     """
     _outcome, requested = posted_sheet(request, services, form).done(sheet_actions.save)
-    return requested.with_cookie(
-        request, RedirectResponse(_practice_address(requested.variant, practising=requested.practising), 303)
-    )
+    return requested.with_cookie(request, RedirectResponse(sheet_link(requested.variant), 303))
 
 
 @router.get("/see/slide")
@@ -301,7 +299,7 @@ class _Slide:
             query = {"worksheet": self.worksheet.key}
         if self.product:
             query["product"] = self.product.result
-        passed_on = ("typed", "broken", "practice", "decoded", "activity", "number", "rows", "simplified")
+        passed_on = ("typed", "broken", "decoded", "activity", "number", "rows", "simplified")
         more = {name: self.wanted[name] for name in passed_on if name in self.wanted}
         return {**query, "model": self.variant.model.key, "tokens": str(self.variant.tokens), **more, **self.typed}
 
@@ -323,17 +321,13 @@ class _Slide:
             return ""
         if self.class_sheet:
             return url_for("show_class_sheet", **self.class_sheet)
-        return _practice_address(self.variant, practising="practice" in self.wanted)
+        return sheet_link(self.variant)
 
     @property
     def class_sheet(self) -> Mapping[str, int]:
         """The ids of the class's sheet that the address leads back to, as `url_for` takes them; {} for practice."""
         activity, number = (whole_number(self.wanted.get(name, ""), LARGEST_ID) for name in ("activity", "number"))
         return {} if activity is None or number is None else {"activity_id": activity, "number": number}
-
-
-def _practice_address(variant: Variant, *, practising: bool) -> str:
-    return sheet_link(variant, practice=1) if practising else sheet_link(variant)
 
 
 def _take_over(slide: _Slide) -> TakeOver | None:
@@ -344,8 +338,8 @@ def _take_over(slide: _Slide) -> TakeOver | None:
     if slide.class_sheet:
         address, fields = url_for("take_class_product", **slide.class_sheet), dict[str, str]()
     else:
-        names = ("decoded", "practice")
-        address, fields = url_for("take_product"), {name: slide.wanted[name] for name in names if name in slide.wanted}
+        address = url_for("take_product")
+        fields = {"decoded": slide.wanted["decoded"]} if "decoded" in slide.wanted else {}
         fields |= {"worksheet": slide.worksheet.key, "model": slide.variant.model.key}
         fields["tokens"] = str(slide.variant.tokens)
     fields["edits"] = " ".join(f"{box}:{tab}:{number}" for number, box in enumerate(boxes, 1))

@@ -202,7 +202,8 @@ def setting_labels() -> dict[str, str]:
     form's order.
     """
     return {
-        "title": _("Title"), "model": _("Model"), "topic": _("Topic"), "bug": _("Bug"), "tokens": _("Tokens"),
+        "title": _("Title"), "model": _("Model"), "topic": _("Topic"), "bug": _("Bug"),
+        "bugs": _("Bugs to draw from"), "tokens": _("Tokens"),
         "rows": _("Rows"),
         "notation": _("Notation"), "kv_head_per_query_head": _("A key/value head for every query head"),
         "decoder_tokens": _("Decoder tokens"), "models": _("Models to draw from"), "answers": _("Students write"),

@@ -8,7 +8,9 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Request, Response
 from fastapi.responses import RedirectResponse
 
+from app.bugs.bank import BugKind
 from app.exchange.imported_models import library_with_model
+from app.sheets.siblings import another_bug
 from app.web.practice.sheet_request import FIRST_WORKSHEET, find_variant, library_for, sheet_link
 from app.web.shared.example_view import MAX_EXAMPLE_SEED, ExampleRequest, find_sibling, make_example_page
 from app.web.shared.forms import FormDep
@@ -28,19 +30,17 @@ def read_example_request(
     decoded: str = "",
     kind: str = "worked",
     seed: str = "1",
-    practice: bool = False,
 ) -> ExampleRequest:
     """The example that an address asks for; WorksheetError, TokensError or TopicError if it names no sheet."""
-    more = {"practice": 1} if practice else {}
     library = library_with_model(library_for(request, services, worksheet), services.store, model)
     variant = find_variant(library, worksheet, model, tokens, decoded)
     return ExampleRequest(
         variant,
-        library.models,
+        library,
         kind,
         seed,
-        sheet_link(variant, "show_sheet", **more),
-        lambda kind, seed: sheet_link(variant, "show_example", kind=kind, seed=seed, **more),
+        sheet_link(variant),
+        lambda kind, seed: sheet_link(variant, "show_example", kind=kind, seed=seed),
     )
 
 
@@ -60,7 +60,9 @@ def check_example(requested: ExampleRequestDep, form: FormDep) -> Response:
 
 
 @router.get("/sheet/another")
-def show_another(requested: ExampleRequestDep) -> Response:
-    """Redirect (303) to a random sheet like this one, to be practised like any other; 404 if there is none."""
-    other = find_sibling(requested, secrets.randbelow(MAX_EXAMPLE_SEED), requested.variant.worksheet.answers)
+def show_another(requested: ExampleRequestDep, bug: BugKind = "any") -> Response:
+    """Redirect (303) to a random sheet like this one, or about another bug of a kind; 404 if there is none."""
+    seed, variant = secrets.randbelow(MAX_EXAMPLE_SEED), requested.variant
+    other = another_bug(requested.library, variant, seed, bug)
+    other = other or find_sibling(requested, seed, variant.worksheet.answers)
     return RedirectResponse(sheet_link(other), 303)

@@ -1,7 +1,7 @@
 """Where a browser's practice takes place: on its own, with a record in its cookie, or for a course of its student.
 
-For a course, sheets come from what the course practises, and the record is stored with the student, whose teachers see
-it. Nothing is stored before the first sheet is done.
+For a course, its own worksheets come along, and the record is stored with the student, whose teachers see it. Nothing
+is stored before the first sheet is checked.
 """
 
 from __future__ import annotations
@@ -12,9 +12,8 @@ from typing import Annotated
 
 from fastapi import Depends, Request, Response
 
-from app.classes.course_settings import Practising, first_draw, practice_library, practising
-from app.practice.levels import practice_levels
-from app.practice.record import MAX_COUNT, MAX_RECORD_CHARACTERS, PracticeRecord, RecordError, read_record, write_within
+from app.classes.course_settings import practice_library, practising
+from app.practice.record import PracticeRecord, RecordError, read_record, write_record
 from app.sheets.library import Library
 from app.store import Enrolment, Store
 from app.web.practice.practice_cookie import read_record_cookie, set_record_cookie
@@ -36,32 +35,24 @@ class PracticePlace:
         return self.enrolment.course.title if self.enrolment else ""
 
     def keep(self, request: Request, response: Response, store: Store, record: PracticeRecord) -> None:
-        """Store `record`, without its oldest results if it is too long: with the student if practice is for a
-        course, and only if it differs from the place's record.
-        """
+        """Store the record if it differs from the place's: with the student if practice is for a course."""
+        if record == self.record:
+            return
         if self.enrolment is None:
             set_record_cookie(request, response, record)
-        elif record != self.record:
-            text = write_within(record, MAX_RECORD_CHARACTERS)
-            store.roster.keep_practice_record(self.enrolment.student, text)
+        else:
+            store.roster.keep_practice_record(self.enrolment.student, write_record(record))
 
 
 def practice_place(request: Request, services: ServicesDep, visitor: MaybeVisitor) -> PracticePlace:
-    """Where this browser practises, with its library and record: for a course of its student, if it does so (see
-    `practising`), with the course's sheets and the student's record.
-    """
-    if visitor and (found := practising(services.store, visitor)):
-        library = practice_library(services.library, services.store, found.enrolment.course, found.practice)
-        if practice_levels(library):
-            return PracticePlace(library, _record_of(found), found.enrolment)
-    return PracticePlace(services.library, read_record_cookie(request))
+    """Where this browser practises: for a course of its student that has practice, otherwise on its own."""
+    if not visitor or not (found := practising(services.store, visitor)):
+        return PracticePlace(services.library, read_record_cookie(request, services.library))
+    library, record = services.library, PracticeRecord()
+    library = practice_library(library, services.store, found.enrolment.course, found.practice)
+    with suppress(RecordError):
+        record = read_record(library, found.record) if found.record else record
+    return PracticePlace(library, record, found.enrolment)
 
 
 PracticePlaceDep = Annotated[PracticePlace, Depends(practice_place)]
-
-
-def _record_of(found: Practising) -> PracticeRecord:
-    with suppress(RecordError):
-        if found.record:
-            return read_record(found.record)
-    return PracticeRecord(first_draw(found.enrolment.student, MAX_COUNT))

@@ -1,7 +1,4 @@
-"""/sheet: choose a sheet, fill it in, have it saved, checked and, after an attempt, answered; /v opens a code.
-
-/practice opens the sheet that comes next for the record of practice.
-"""
+"""/sheet: choose a sheet, fill it in, have it saved, checked and, after an attempt, answered; /v opens a code."""
 
 from __future__ import annotations
 
@@ -15,21 +12,20 @@ from fastapi.responses import RedirectResponse
 
 from app.algebra.number_text import format_number
 from app.classes import sheet_actions
+from app.classes.sheet_actions import Outcome
 from app.exchange.imported_models import library_with_model, variant_from_code
 from app.grading.explanations import MAX_ATTEMPTS_EXPLAINED, explain_diagnosis
 from app.grading.grade import Report, grade
 from app.grading.hints import Hint, next_hint_level, write_hint
 from app.models.architecture import TokensError
-from app.practice.levels import worksheet_after
-from app.practice.progress import PracticePanel, practice_panel
-from app.practice.scheduler import counts, next_sheet, record_with_sheet
+from app.practice.lessons import lesson_with, lessons_of, worksheet_after
 from app.sheets.library import Library
 from app.sheets.replaced import REPLACED
 from app.sheets.variant import Variant
 from app.sheets.worksheet import WorksheetError, key_in, library_key, whole_key
 from app.topics.requirements import TopicError
 from app.translation import gettext as _
-from app.web.practice.practice_place import PracticePlace, PracticePlaceDep, practice_place
+from app.web.practice.practice_place import practice_place
 from app.web.practice.sheet_request import (
     FIRST_WORKSHEET,
     SheetRequest,
@@ -106,6 +102,15 @@ class Chooser:
     code_problem: str = ""
 
 
+@dataclass(frozen=True)
+class LessonPlace:
+    """The lesson that a sheet is of, and the course whose teachers see how far the student is, "" for none."""
+
+    number: int
+    title: str
+    course: str
+
+
 @dataclass(frozen=True, kw_only=True)
 class SheetPage(SheetFormPage):
     """Everything that templates/practice/sheet.html and _checked_sheet.html show."""
@@ -116,9 +121,9 @@ class SheetPage(SheetFormPage):
     answers_shown: Annotated[bool, Doc("Whether the answers are shown under the boxes.")] = False
     link: Annotated[str, Doc("The address of this very sheet, without anything typed.")] = ""
     print_link: Annotated[str, Doc("The address of this sheet as a handout.")] = ""
-    practising: Annotated[bool, Doc("Whether another sheet can be requested from this one.")] = False
-    practice: Annotated[PracticePanel | None, Doc("What is around a sheet of practice.")] = None
-    next: Annotated[Suggestion | None, Doc("What follows a sheet that is all right, outside of practice.")] = None
+    bug_link: Annotated[str, Doc("Where another bug is dealt; empty where none can be.")] = ""
+    lesson: Annotated[LessonPlace | None, Doc("The lesson that has the sheet.")] = None
+    next: Annotated[Suggestion | None, Doc("What follows a sheet that is all right.")] = None
 
 
 @router.get("/sheet")
@@ -130,7 +135,6 @@ def show_sheet(
     tokens: str | None = None,
     decoded: str = "",
     scale: str = "root",
-    practice: bool = False,
     checked: bool = False,
     hint: str = "",
     answers: bool = False,
@@ -160,21 +164,8 @@ def show_sheet(
         )
         return render("practice/sheet.html", page, status_of(error))
     requested = opened_sheet(request, services.store, library, variant)
-    requested = replace(requested, scale=read_scale(scale), practising=practice)
+    requested = replace(requested, scale=read_scale(scale))
     return _open_sheet(request, services, requested, checked=checked, hint=hint, answers=answers)
-
-
-@router.get("/practice")
-def continue_practice(request: Request, services: ServicesDep, place: PracticePlaceDep) -> Response:
-    """The sheet that the record asks for, the first one or the one that was left, as this browser left it, with the
-    panel of practice.
-    """
-    variant = next_sheet(place.library, place.record).variant
-    library = library_with_model(services.library, services.store, variant.model.key)
-    requested = replace(opened_sheet(request, services.store, library, variant), practising=True)
-    response = _open_sheet(request, services, requested, place=place)
-    place.keep(request, response, services.store, place.record)
-    return response
 
 
 def _open_sheet(
@@ -182,7 +173,6 @@ def _open_sheet(
     services: Services,
     requested: SheetRequest,
     *,
-    place: PracticePlace | None = None,
     checked: bool = False,
     hint: str = "",
     answers: bool = False,
@@ -199,8 +189,11 @@ def _open_sheet(
     page = replace(page, focused=first_to_fix(page.rows) if checked or hinted else "")
     if requested.work is None:
         page = replace(page, hidden_fields={**page.hidden_fields, "form_secret": FormSecret.new().secret})
-    page = _with_practice_panel(request, services, requested, _with_explanation(requested, page), place)
-    return render("practice/sheet.html", page)
+    place = practice_place(request, services, requested.visitor)
+    if lesson := lesson_with(place.library, library_key(variant.worksheet.key)):
+        number = 1 + lessons_of(place.library).index(lesson)
+        page = replace(page, lesson=LessonPlace(number, _(lesson.title), place.course))
+    return render("practice/sheet.html", _with_explanation(requested, page))
 
 
 @router.get("/v/{code}")
@@ -238,7 +231,8 @@ def save_sheet(request: Request, services: ServicesDep, form: FormDep) -> Respon
 def check_sheet(request: Request, services: ServicesDep, form: FormDep) -> Response:
     """Mark the sheet, store the attempt, and show the marks; without any readable answer, only the draft is stored."""
     outcome, requested = posted_sheet(request, services, form).done(sheet_actions.check)
-    return _respond(request, services, requested, _sheet_page(requested, outcome.report))
+    response = _respond(request, requested, _sheet_page(requested, outcome.report))
+    return _recorded(request, services, requested, outcome, response)
 
 
 @router.post("/sheet/hint")
@@ -249,7 +243,8 @@ def show_sheet_hint(request: Request, services: ServicesDep, form: FormDep) -> R
     outcome, requested = posted_sheet(request, services, form).done(sheet_actions.hint)
     report = outcome.report or grade(requested.variant, requested.answers)
     hinted = write_hint(requested.variant, report, read_hint_level(form.raw("hint")))
-    return _respond(request, services, requested, _sheet_page(requested, report, hinted=hinted))
+    response = _respond(request, requested, _sheet_page(requested, report, hinted=hinted))
+    return _recorded(request, services, requested, outcome, response)
 
 
 @router.post("/sheet/answers")
@@ -260,19 +255,30 @@ def show_sheet_answers(request: Request, services: ServicesDep, form: FormDep) -
     outcome, requested = posted_sheet(request, services, form).done(sheet_actions.show_answers)
     last = requested.work.last if requested.work else None
     if last is None or outcome.result == "try-first":
-        return _respond(request, services, requested, _sheet_page(requested, None, notice=_try_first()))
+        return _respond(request, requested, _sheet_page(requested, None, notice=_try_first()))
     report = grade(requested.variant, last.answers)
-    return _respond(request, services, requested, _sheet_page(requested, report, answers_shown=True))
+    return _respond(request, requested, _sheet_page(requested, report, answers_shown=True))
 
 
-def _respond(request: Request, services: Services, requested: SheetRequest, page: SheetPage) -> Response:
+def _respond(request: Request, requested: SheetRequest, page: SheetPage) -> Response:
     if is_htmx(request):
-        page = _with_explanation(requested, page)
-        page = _with_practice_panel(request, services, requested, page) if page.all_right else page
-        response: Response = render("practice/_checked_sheet.html", page)
+        response: Response = render("practice/_sheet_form.html", _with_explanation(requested, page))
     else:
         response = RedirectResponse(_link_after(requested, page), 303)
     return requested.with_cookie(request, response)
+
+
+def _recorded(
+    request: Request, services: Services, requested: SheetRequest, outcome: Outcome, response: Response
+) -> Response:
+    if outcome.attempt is None or outcome.report is None:
+        return response
+    place = practice_place(request, services, requested.visitor)
+    attempts = requested.work.newest_attempts if requested.work and outcome.report.complete else ()
+    right = [attempt for attempt in attempts if grade(requested.variant, attempt.answers).complete]
+    record = place.record.after_check(requested.variant, outcome.report, first_time_right=len(right) == 1)
+    place.keep(request, response, services.store, record)
+    return response
 
 
 def _try_first() -> str:
@@ -285,27 +291,9 @@ def _link_after(requested: SheetRequest, page: SheetPage) -> str:
         shown = {"hint": page.hint.level}
     elif page.answers_shown or page.notice:
         shown = {"answers": 1}
-    if requested.practising:
-        shown["practice"] = 1
     if requested.scale != "root":
         shown["scale"] = requested.scale
     return sheet_link(requested.variant, "show_sheet", **shown)
-
-
-def _with_practice_panel(
-    request: Request, services: Services, requested: SheetRequest, page: SheetPage, place: PracticePlace | None = None
-) -> SheetPage:
-    variant = requested.variant
-    if not page.practising:
-        return page
-    place = place or practice_place(request, services, requested.visitor)
-    library, record = place.library, place.record
-    after = record
-    if page.all_right and counts(library, record, variant):
-        attempts = requested.work.newest_attempts if requested.work else ()
-        after = record_with_sheet(library, record, variant, [attempt.answers for attempt in attempts])
-    panel = replace(practice_panel(library, record, after, variant), course=place.course)
-    return replace(page, practice=panel, level_reached=panel.reached if page.shows_score else "")
 
 
 def _with_explanation(requested: SheetRequest, page: SheetPage) -> SheetPage:
@@ -332,8 +320,7 @@ def _sheet_page(
         variant, answers, report, truth=truth, pointed_at=pointed_at, notes=notes, explains=True, one_at_a_time=True
     )
     all_right, has_siblings = all_boxes_right(rows), not variant.problem.case
-    in_practice = {"practice": "1"} if requested.practising else {}
-    offers_another = has_siblings and (all_right or answers_shown) and not requested.practising
+    offers_another = has_siblings and (all_right or answers_shown)
     return SheetPage(
         chooser=replace(_chooser(library, variant.worksheet.key, str(variant.tokens)), remark=length_remark(variant)),
         model_menu=model_menu(library, variant.worksheet.whole, variant.model.key),
@@ -356,20 +343,23 @@ def _sheet_page(
         action=url_for("check_sheet"),
         save_action=url_for("save_sheet"),
         run_action=url_for("start_run"),
-        hidden_fields=in_practice,
         autosave_key=sheet_link(variant),
         sees=all_right or not in_steps(variant),
-        slide_query=in_practice,
         link=sheet_link(variant),
         print_link=sheet_link(variant, "show_handout"),
-        example=sheet_link(variant, "show_example", **in_practice) if has_siblings else "",
+        example=sheet_link(variant, "show_example") if has_siblings else "",
         another=sheet_link(variant, "show_another") if offers_another else "",
+        bug_link=sheet_link(variant, "show_another") if _deals_bugs(library, variant) else "",
         run_button=run_button(variant),
         saved=requested.work is not None and requested.work.draft is not None,
         saved_state=requested.saved_state,
-        practising=requested.practising,
-        next=_next_worksheet(library, variant) if all_right and not requested.practising else None,
+        next=_next_worksheet(library, variant) if all_right else None,
     )
+
+
+def _deals_bugs(library: Library, variant: Variant) -> bool:
+    sheet = library.worksheets.get(library_key(variant.worksheet.key))
+    return sheet is not None and sheet.bugs != "one"
 
 
 def _drawing(requested: SheetRequest) -> Drawing | None:
@@ -382,10 +372,10 @@ def _next_worksheet(library: Library, variant: Variant) -> Suggestion:
     if in_steps(variant):
         whole = library.variant(FIRST_WORKSHEET, variant.model.key, variant.tokens)
         return Suggestion(_("Now the whole sheet"), sheet_link(whole))
-    if following := worksheet_after(library, library_key(variant.worksheet.key)):
+    if following := worksheet_after(library, key_in(variant.worksheet.key, "numbers")):
         sheet = library.variant(following)
         return Suggestion(_("Next: {title}").format(title=sheet.title), sheet_link(sheet))
-    return Suggestion(_("Practise"), url_for("continue_practice"))
+    return Suggestion(_("Back to the lessons"), url_for("show_lessons"))
 
 
 def _chooser(library: Library, worksheet: str, tokens: str | None) -> Chooser:
@@ -394,7 +384,7 @@ def _chooser(library: Library, worksheet: str, tokens: str | None) -> Chooser:
     for each in library.worksheets.values():
         choices[each.topic].append(Choice(each.key, each.title, each is chosen))
     return Chooser(
-        worksheet=chosen.key if chosen else "",
+        worksheet=whole_key(worksheet) if chosen else "",
         worksheets=tuple(
             TopicChoices(library.wording.topics[topic].name, tuple(entries)) for topic, entries in choices.items()
         ),
@@ -421,9 +411,12 @@ def _suggestions(library: Library, worksheet: str, model: str, tokens: int | Non
         text = _("{model} with {tokens} tokens").format(model=chosen.name, tokens=format_number(variant.tokens))
         yield Suggestion(text, sheet_link(variant))
         return
-    in_numbers = key_in(sheet.key, "numbers")
-    own = library.variant(in_numbers if library.refusal(sheet.key, sheet.model) else sheet.key)
-    yield Suggestion(_("This worksheet with {model}").format(model=own.model.name), sheet_link(own))
+    if library.refusal(sheet.key, sheet.model):
+        in_numbers = library.variant(key_in(sheet.key, "numbers"))
+        yield Suggestion(_("The same worksheet in numbers"), sheet_link(in_numbers))
+    else:
+        own = library.variant(sheet.key)
+        yield Suggestion(_("This worksheet with {model}").format(model=own.model.name), sheet_link(own))
     if chosen:
         text = _("Worksheets for {model}").format(model=chosen.name)
         yield Suggestion(text, url_for("show_model", key=chosen.key))

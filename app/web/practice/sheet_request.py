@@ -41,7 +41,6 @@ class SheetRequest:
     typed: Answers
     work: PracticeWork | None = None
     scale: ScaleName = "root"
-    practising: bool = False  # the page then offers another sheet
     sent: SentSheet | None = None  # by a form
 
     @property
@@ -101,8 +100,7 @@ def posted_sheet(request: Request, services: Services, form: FormReader, *, adds
     work = PracticeWork.find(store, token, variant) if token else None
     if work is None and adds_visitor:
         work = PracticeWork.find(store, store.add_visitor(FormSecret.of(form).token).token, variant)
-    practising, scale = form.optional("practice") is not None, read_scale(form.raw("scale"))
-    return SheetRequest(library, variant, sent.answers, work, scale, practising, sent)
+    return SheetRequest(library, variant, sent.answers, work, read_scale(form.raw("scale")), sent)
 
 
 def library_for(request: Request, services: Services, worksheet: str) -> Library:

@@ -5,7 +5,7 @@ It is made from its address and its form alone: nothing of it is stored, and non
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Annotated, Literal, get_args
 
@@ -13,10 +13,10 @@ from annotated_doc import Doc
 from fastapi import HTTPException
 
 from app.grading.grade import Report, grade
+from app.sheets.library import Library
 from app.sheets.siblings import rows_to_tell, sibling
 from app.sheets.variant import Variant, box_texts
 from app.sheets.worksheet import Answers as SheetAnswers
-from app.sheets.worksheet import Model
 from app.translation import gettext as _
 from app.web.shared.forms import FormReader, clamped_number
 from app.web.shared.sheet_form import read_answers
@@ -50,7 +50,7 @@ class ExampleRequest:
     """
 
     variant: Variant
-    models: Mapping[str, Model]
+    library: Library
     kind: str
     seed: str
     back: str
@@ -59,7 +59,7 @@ class ExampleRequest:
 
 def find_sibling(requested: ExampleRequest, seed: int, answers: SheetAnswers) -> Variant:
     """The sheet like the requested one that a seed draws; 404 if there is none."""
-    if other := sibling(requested.variant, requested.models, seed, answers):
+    if other := sibling(requested.variant, requested.library.models, seed, answers):
         return other
     raise HTTPException(404, _("No other sheet of the library has the rows of this one with other numbers."))
 

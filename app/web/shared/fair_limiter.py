@@ -15,7 +15,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from app.translation import gettext as _
 from app.web.shared.urls import client_network
 
-MAX_WAITING = 5_000  # of a network: more than have a connection, since what was sent is stored after it has closed
+MAX_WAITING_OF_NETWORK = 5_000  # more than have a connection, since what was sent is stored after it has closed
 ENTERING = 16  # requests that begin in one pass of the event loop
 
 
@@ -54,7 +54,7 @@ class FairLimiter(CapacityLimiter):
             return
         sender = _sender.get()
         turns = self._waiting.setdefault(sender.network, deque())
-        if len(turns) >= MAX_WAITING:
+        if len(turns) >= MAX_WAITING_OF_NETWORK:
             raise HTTPException(503, _("Too much is being sent at once: try again in a moment."))
         turn: Future[None] = get_running_loop().create_future()
         turns.append(turn)

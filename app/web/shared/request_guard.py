@@ -60,7 +60,7 @@ EMBEDDED_HEADERS = {
 # What browsers may keep: pages that are the same for everybody, but for what this browser typed into practice. Every
 # other page may show names, answers or marks, and Back after signing out must show nothing of these.
 KEPT_PATHS = (
-    *("/", "/sheet", "/practice", "/practice/map", "/glossary", "/models", "/see", "/handout", "/openapi.json"),
+    *("/", "/sheet", "/practice", "/glossary", "/models", "/see", "/handout", "/openapi.json"),
     *("/v/", "/models/", "/see/", "/handout/pages/", "/api/", "/static/"),  # and everything below
 )
 _KEPT_FOLDERS = tuple(path for path in KEPT_PATHS if len(path) > 1 and path.endswith("/"))

@@ -40,7 +40,6 @@ class SheetFormPage:
     notice: Annotated[str, Doc("A sentence about the last press of a button, or nothing.")] = ""
     shows_score: Annotated[bool, Doc("Whether the number of right boxes is told.")] = False
     remark: Annotated[str, Doc("A sentence in place of the score, or nothing.")] = ""
-    level_reached: Annotated[str, Doc("The level of practice that this sheet has opened, or nothing.")] = ""
     in_class: Annotated[bool, Doc("Whether it is the sheet of an activity, or of its preview.")] = False
     action: Annotated[str, Doc("Where the form is sent without script.")] = ""
     save_action: Annotated[str, Doc("Where it is saved.")] = ""

@@ -297,7 +297,8 @@ def class_example(
     # Another sheet of the activity may ask the same of another model.
     requested = {key for item in access.activity.content.items for key in models_of(item)}
     models = {key: model for key, model in services.library.models.items() if key not in requested}
+    library = replace(services.library, models=models)
     links = access.links
     return ExampleRequest(
-        variant, models, kind, seed, links.sheet(number), lambda kind, seed: links.sheet_like(number, kind, seed=seed)
+        variant, library, kind, seed, links.sheet(number), lambda kind, seed: links.sheet_like(number, kind, seed=seed)
     )

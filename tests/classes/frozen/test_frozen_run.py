@@ -16,7 +16,10 @@ def test_a_run_stores_its_sheet_and_sizes_as_json(library: Library) -> None:
     run = freeze_run(variant)
     values = json.loads(json.dumps(run.values, default=list))
     content = Content.from_json(values["content"])
-    assert (values["sizes"], values["sheet"]) == ({"model": "llama-13b", "tokens": 7, "decoder_tokens": None}, 0)
+    assert (values["sizes"], values["sheet"]) == (
+        {"model": "llama-13b", "tokens": 7, "decoder_tokens": None, "bug": ""},
+        0,
+    )
     assert ([item.key for item in content.items], content.wording) == (["llama-7b"], "")
     assert content.models == {"llama-13b": run.snapshot.hash}
     assert run.activity_id is None

@@ -13,7 +13,8 @@ from fastapi import FastAPI
 
 from app.classes.materials import library_with_materials
 from app.classes.student_sheet import freeze
-from app.practice.record import sheet_result
+from app.grading.grade import grade
+from app.practice.record import PracticeRecord
 from app.sheets.library import Library
 from app.sheets.worksheet import AuthorMisconception
 from app.store import Plan
@@ -166,7 +167,7 @@ def test_programs_and_practice_have_it_with_its_own_sheet_alone(app: FastAPI) ->
         graded = client.post("/api/v1/grade", json={"worksheet": "llama-7b", "answers": BESIDE, "hint": 2}).json()
         assert (graded["diagnosis"]["key"], graded["diagnosis"]["message"]) == (OWN.key, OWN.question)
         assert "queries.columns" in graded["hint"]["boxes"]
-        result = sheet_result(library.variant("llama-7b"), BESIDE)
-        assert result is not None
-        assert (result.right, result.held) == (False, ())
+        variant = library.variant("llama-7b")
+        record = PracticeRecord().after_check(variant, grade(variant, BESIDE), first_time_right=False)
+        assert record == PracticeRecord()
     assert OWN.key not in {entry["key"] for entry in client.get("/api/v1/misconceptions").json()}

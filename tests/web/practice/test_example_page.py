@@ -58,15 +58,6 @@ def test_the_next_example_has_other_numbers(client: TestClient) -> None:
     assert client.get(link).status_code == 200
 
 
-def test_from_a_round_of_practice_an_example_leads_back_to_it(client: TestClient) -> None:
-    page = Page(client.get("/practice").text)
-    for label in ("Show me one like this", "Another one", "Fill in the last rows yourself", "Back to your sheet"):
-        [link] = [each["href"] for each, text in page.find("a") if text.strip() == label]
-        assert "practice=1" in link
-        page = Page(client.get(link).text)
-    assert page.find("button", id="another")
-
-
 def test_another_like_a_finished_sheet_is_a_sheet_of_practice_with_other_numbers(client: TestClient) -> None:
     form = {"worksheet": "llama-7b", "model": "llama-7b", "tokens": "100"}
     half = Page(client.post("/sheet/check", data={**form, **KEY, "keys.rows": "7"}).text)

@@ -147,7 +147,7 @@ def test_checking_without_script_marks_each_box(client: TestClient) -> None:
 def test_a_button_leads_to_an_address_that_shows_the_same_on_reload(
     client: TestClient, button: str, more: dict[str, str]
 ) -> None:
-    form = {**filled(queries__columns="4096", keys__columns=""), "scale": "true", "practice": "1", **more}
+    form = {**filled(queries__columns="4096", keys__columns=""), "scale": "true", **more}
     client.post("/sheet/check", data=form)
     sent = client.post(f"/sheet/{button}", data=form, follow_redirects=False)
     assert (sent.status_code, "#" in sent.headers["location"]) == (303, False)
@@ -161,7 +161,6 @@ def test_a_button_leads_to_an_address_that_shows_the_same_on_reload(
             button == "answers",
         )
         assert page.find("input", name="scale", value="true")[0][0].keys() >= {"checked"}
-        assert page.find("button", id="another")
 
 
 def test_answers_are_not_had_by_an_address(client: TestClient) -> None:
@@ -446,6 +445,30 @@ def test_one_sentence_is_said_once_for_many_boxes(client: TestClient) -> None:
     assert all("hidden" in attributes for attributes, _ in page.find("p") if attributes.get("id", "") in says(boxes))
     page = Page(client.post("/sheet/check", data=filled(queries__rows="a hundred")).text)
     assert "“a hundred”" in page.text("p", id="says-queries.rows")
+
+
+def test_a_sheet_can_be_changed_between_numbers_and_symbols(client: TestClient) -> None:
+    chosen = {}
+    for key in ("llama-7b", "llama-7b~symbols"):
+        radios = Page(client.get("/sheet", params={"worksheet": key}).text).find(
+            "input", type="radio", name="worksheet"
+        )
+        assert [attributes["value"] for attributes, _ in radios] == ["llama-7b", "llama-7b~symbols"]
+        chosen[key] = [attributes["value"] for attributes, _ in radios if "checked" in attributes]
+    assert chosen == {key: [key] for key in chosen}
+
+
+@pytest.mark.parametrize(("worksheet", "reason"), [("first-steps", "steps"), ("width-llama-7b", "rounded")])
+def test_why_a_sheet_is_not_in_symbols_is_said_where_it_is_chosen(
+    client: TestClient, worksheet: str, reason: str
+) -> None:
+    page = Page(client.get(f"/sheet?worksheet={worksheet}").text)
+    _, (symbols, _) = page.find("input", type="radio", name="worksheet")
+    assert "disabled" in symbols
+    assert reason in page.text("p", id=symbols["aria-describedby"])
+    refused = client.get(f"/sheet?worksheet={worksheet}~symbols")
+    assert refused.status_code in (404, 422)
+    assert Page(refused.text).find("p", class_="suggestions")
 
 
 # What an author writes and switches off

@@ -127,7 +127,7 @@ def test_a_request_that_is_given_up_when_its_turn_has_come_passes_it_on() -> Non
 
 
 def test_requests_of_clients_that_have_gone_do_not_pile_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fair_limiter, "MAX_WAITING", 20)
+    monkeypatch.setattr(fair_limiter, "MAX_WAITING_OF_NETWORK", 20)
 
     async def test(asked: Asked) -> None:
         for _ in range(50):

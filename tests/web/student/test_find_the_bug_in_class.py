@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from app.bugs.bank import BUGS
 from app.classes.live_snapshot import LiveSnapshots
 from app.sheets.code_text import option_label
 from app.store import Policies
@@ -73,3 +76,24 @@ def test_a_class_is_seen_to_suspect_lines(classroom: Classroom) -> None:
     [wrong] = [text for _, text in results.find("tr") if text.startswith("Which line is wrong?")]
     assert option_label(VARIANT, "where", 5) in wrong or option_label(VARIANT, "where", 4) in wrong
     assert "Which line is wrong?" in [text for _, text in results.find("th", class_="mark")]
+
+
+def test_each_student_keeps_the_bug_that_was_dealt(classroom: Classroom, monkeypatch: pytest.MonkeyPatch) -> None:
+    policies = Policies(variants="per_student")
+    activity = classroom.school.activity(classroom.course, policies, ("bug-or-none",))
+    dealt = dict[str, str]()
+    for number in range(6):
+        _, browser = classroom.join(f"Student {number}")
+        page = Page(browser.get(f"/class/{activity.id}/1").text)
+        program = page.text("ol", class_="program-lines")
+        press(browser, activity, "check", {"where.choice": "1", "why.choice": "1"})
+        assert Page(browser.get(f"/class/{activity.id}/1").text).text("ol", class_="program-lines") == program
+        dealt[str(number)] = program
+    assert len(set(dealt.values())) > 3
+    for tab in ("", "/live", "/results", "/summary"):
+        assert classroom.get(f"/activities/{activity.id}{tab}")
+    changed = {key: replace(bug, line="", wrong="", beliefs=bug.beliefs) for key, bug in BUGS.items()}
+    for key, bug in changed.items():
+        monkeypatch.setitem(BUGS, key, bug)
+    page = Page(browser.get(f"/class/{activity.id}/1").text)
+    assert page.text("ol", class_="program-lines") == dealt["5"]
