@@ -70,7 +70,7 @@ class Formula:
         return Formula(Expression.parse(text))
 
     def number(self, sizes: Sizes) -> int | None:
-        """The value of the formula, rounded as it says; None for a division by 0, or if it isn't whole and isn't rounded.
+        """The value of the formula, rounded as it says; None if it isn't whole after that, or divides by 0.
 
         Raises ExpressionError, naming the symbols that have no size.
         """

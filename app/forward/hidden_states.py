@@ -1,7 +1,12 @@
-"""Runs a text through the layers of a checkpoint, with the weights of one layer in memory at a time. Attention is
-the program of a whole layer, with the checkpoint's weights; norms, the feed-forward block and the residual stream
-are here. Every matrix is in the orientation of x · W. Where a layer normalizes is the architecture's
-`norm_placement`, x being what the layer receives:
+"""Runs a text through the layers of a checkpoint, with the weights of one layer in memory at a time.
+
+Attention is the program of a whole layer, with the checkpoint's weights; norms, the feed-forward block and the residual
+stream are here. Every matrix is in the orientation of x · W. Where a layer normalizes is the architecture's
+`norm_placement`, with x the layer's input:
+
+    pre       x + attention(norm(x)), then x + feed_forward(norm(x))            LLaMA, GPT-2
+    sandwich  each block's output has a norm of its own before it is added      Gemma 2
+    parallel  x + attention(norm(x)) + feed_forward(norm'(x))                   GPT-NeoX
 """
 
 from __future__ import annotations

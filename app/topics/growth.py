@@ -29,8 +29,8 @@ from app.translation import N_
 
 PROJECTIONS = ("queries_flops", "keys_flops", "values_flops", "output_flops")
 PAIRWISE = ("scores_flops", "context_flops")
-# The factor of growth when the tokens double, by what is asked: operations of projections and of the feed-forward block, of
-# scores and weighted sums; entries of the score matrices; numbers in the KV cache.
+# The factor of growth when the tokens double, by what is asked: operations of projections and of the feed-forward
+# block, of scores and weighted sums; entries of the score matrices; numbers in the KV cache.
 WHEN_DOUBLED = {"projections": 2, "pairwise": 4, "score_entries": 4, "kv_cache": 2}
 
 
