@@ -1,7 +1,7 @@
 """A run as a Jupyter notebook: the lines that ran, with the shapes that a sheet asks as assertions to complete.
 
-After the line that makes an asked tensor comes `assert Q.shape == (..., ...)`, which fails until each `...` has been
-replaced by the right number. No line shows a shape. Equal runs give equal bytes.
+After the line that makes an asked tensor comes `assert Q.shape == (..., ...)`, which fails until each `...` is replaced
+by the right number. No line shows a shape. Equal runs give equal bytes.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
     from app.forward.real_head import RealHead
 
 NOTEBOOK_TYPE = "application/x-ipynb+json"
-MAX_CARRIED_BYTES = 32 * 2**20  # more than this makes a file that Jupyter opens slowly
-CHECKED_NUMBERS = 8  # the last ones of the last row of the weights, and of the output
+MAX_CARRIED_BYTES = 32 * 2**20  # with more, Jupyter opens the file slowly
+CHECKED_NUMBERS = 8  # the last ones of the weights' last row, and of the output
 TOLERANCE: Mapping[str, float] = {"float32": 1e-5, "bfloat16": 2e-2, "float16": 2e-3}
 Cell = dict[str, Any]
 
-# Reads one tensor of a folder of safetensors, of one file, or of a repository on the Hub.
+# Reads one tensor from a folder of safetensors, a single file, or a repository on the Hub.
 _READER = '''
 def path_of(name):
     """The path of a file of the checkpoint; one on the Hub is downloaded first."""
@@ -64,7 +64,7 @@ def stored(name):
 
 
 def run_notebook(run: HeadRun, asked: Collection[str] | None = None) -> bytes:
-    """The notebook of a run with random numbers, as an .ipynb file; it needs torch alone and gives the run's
+    """The notebook of a run with random numbers, as an .ipynb file; it only needs torch and reproduces the run's
     numbers.
     """
     title = _("An attention layer of {model}, {count} tokens")
@@ -77,6 +77,7 @@ def run_notebook(run: HeadRun, asked: Collection[str] | None = None) -> bytes:
 
 def head_notebook(head: RealHead, text: str, asked: Collection[str] | None = None) -> bytes:
     """The .ipynb of a run with stored weights on the tokens of `text`; its last cell compares it with the run.
+
     Raises ForwardError if the input, which it contains, takes more than MAX_CARRIED_BYTES.
     """
     if head.arrays["input"].nbytes > MAX_CARRIED_BYTES:

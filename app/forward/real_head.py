@@ -1,7 +1,8 @@
-"""Runs one head of a real checkpoint over a real text: stored weights, real tokens, every number on the way. What
-the layers below make of the text is computed first (`hidden_states.py`); then the head is the program of a single
-head (`program.py`), with the checkpoint's tensors in place of random ones. Whatever of a model cannot be
-reproduced is refused by name; nothing is approximated.
+"""Runs one head of a real checkpoint over a real text: stored weights, real tokens, every number on the way.
+
+The layers below are computed first (`hidden_states.py`); then the head is a single head's program (`program.py`), with
+the checkpoint's tensors instead of random ones. Model features that can't be reproduced are refused by name; nothing is
+approximated.
 """
 
 from __future__ import annotations
@@ -43,14 +44,14 @@ if TYPE_CHECKING:
 
     from app.checkpoints.checkpoint import Checkpoint, HeadWeights
 
-MAX_CELLS_OF_LAYER = 2**24  # numbers in the weights of all heads of a layer; of more they are left out
-# What the file of `save_npz` holds besides the tokens.
+MAX_CELLS_OF_LAYER = 2**24  # numbers in the weights of all heads of a layer; larger layers are left out
+# The arrays in the file of `save_npz`, besides the tokens.
 SAVED = ("input", "queries", "keys", "values", "scores", "weights", "context", "output")
 
 
 @dataclass(frozen=True)
 class RealHead:
-    """What one run of a head of a checkpoint showed."""
+    """The results of running one head of a checkpoint."""
 
     checkpoint: str
     revision: str
@@ -75,8 +76,8 @@ class RealHead:
     lines: tuple[ProgramLine, ...]
 
     def strongest_keys(self, row: int, most: int) -> list[tuple[int, float]]:
-        """The keys with the `most` largest weights of the query number `row`, each with its weight; the largest
-        first.
+        """The keys with the `most` largest weights of the query number `row`, each with its weight; the
+        largest first.
         """
         weights = self.arrays["weights"][row]
         order = (-weights).argsort(kind="stable")[:most]
@@ -115,7 +116,6 @@ class RealHead:
 
     @classmethod
     def from_bytes(cls, content: bytes) -> RealHead:
-        """Read what `to_bytes` made."""
         import numpy as np
 
         with np.load(io.BytesIO(content), allow_pickle=False) as file:
@@ -142,9 +142,7 @@ _FACTS = (
 
 
 def save_npz(real_head: RealHead, file: BinaryIO) -> None:
-    """Write an npz file with `tokens` (the ids, int64) and, by their names, the arrays of SAVED, "input" to
-    "output".
-    """
+    """Write an npz file with `tokens` (the ids, int64) and the arrays of SAVED, "input" to "output"."""
     import numpy as np
 
     ids = np.array([token.id for token in real_head.tokens], dtype=np.int64)
@@ -274,7 +272,7 @@ def _weights_of_layer(checkpoint: Checkpoint, layer: int, x: torch.Tensor) -> np
     weights = (_tensors(checkpoint, checkpoint.head_weights(layer, head), x) for head in range(a.H))
     compute = None
     for head, tensors in enumerate(weights):
-        if compute is None:  # once for all heads, whose programs differ in a comment alone
+        if compute is None:  # once for all heads, whose programs differ only in a comment
             lines = program_of_tensors(a, tokens, tuple(tensors), layer=layer, dtype=dtype, device=device)
             until = next(place for place, line in enumerate(lines) if line.makes == "weights")
             compute = prepare(lines[: until + 1])

@@ -1,4 +1,4 @@
-"""The families of encoders and encoder-decoders: BERT and its line, ViT, CLIP's text part, T5, BART, Whisper."""
+"""The families of encoders and encoder-decoders: BERT and its descendants, ViT, CLIP's text part, T5, BART, Whisper."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _BERT = Family(
     position_rows="C",
     norm_placement=POST_NORM,
 )
-# RoBERTa counts positions from the padding token's number + 1, so that two rows of its table are never used.
+# RoBERTa counts positions from the padding token's id + 1, so that two rows of its table are never used.
 _ROBERTA = replace(_BERT, layout=encoders.ROBERTA, model_class="RobertaForMaskedLM", unused_positions=2)
 _NARROW: SizeSpecs = {**_BERT.sizes, "d_emb": "embedding_size = 128"}
 _DEBERTA = replace(

@@ -1,4 +1,4 @@
-"""Layouts of encoders: BERT and its line, ModernBERT, DeBERTa, ViT, and the text part of CLIP."""
+"""Layouts of encoders: BERT and its descendants, ModernBERT, DeBERTa, ViT, and the text part of CLIP."""
 
 from __future__ import annotations
 
@@ -248,7 +248,7 @@ DEBERTA_V2 = Layout(
     ),
     _DEBERTA_HEADS,
 )
-# The tokens are the patches of an image and one class token (Dosovitskiy et al., arXiv:2010.11929): P in all.
+# The tokens are an image's patches and one class token (Dosovitskiy et al., arXiv:2010.11929): P in total.
 VIT = Layout(
     concat(
         tensor("embeddings.cls_token", "1, 1, d", ModelPart.PATCHES),
