@@ -19,8 +19,9 @@ def right_sheet(variant: Variant) -> FilledSheet:
 
 
 def typed_boxes(variant: Variant) -> list[str]:
-    """The boxes in which a digit can slip: all but those that are chosen."""
-    return [box for box, blank in variant.blanks_by_name.items() if blank.field != "choice"]
+    """The boxes in which a digit can slip: neither those that are chosen nor a dimension such as −1."""
+    boxes = variant.blanks_by_name.items()
+    return [box for box, blank in boxes if blank.field != "choice" and variant.key[box] >= 0]
 
 
 def misconception_sheets(variant: Variant) -> list[tuple[str, FilledSheet]]:

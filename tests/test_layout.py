@@ -80,7 +80,6 @@ NUMPY_MODULES = {
     "app.checkpoints.gguf_file",
     "app.figures.head_readout",
     "app.figures.heat_map",
-    "app.forward.head_scores",
     "app.forward.hidden_states",
     "app.forward.real_head",
 }  # in functions, where numbers are made

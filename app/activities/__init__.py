@@ -1,1 +1,1 @@
-"""An activity and the work in it: values and rules, without the database and without what a sheet says."""
+"""Activities and the work in them: values and rules, without the database and without sheets."""

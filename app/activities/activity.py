@@ -13,27 +13,28 @@ from pydantic.dataclasses import dataclass as checked_dataclass
 
 from app.activities.content import Content
 
-State = Literal["draft", "open"]  # what the instructor has set; times narrow "open"
-Phase = Literal["draft", "waiting", "open", "closing", "closed"]  # what it comes to at a time; see Activity.phase
+State = Literal["draft", "open"]  # set by the instructor; times narrow "open"
+Phase = Literal["draft", "waiting", "open", "closing", "closed"]  # the state and times at a moment; see Activity.phase
 Variants = Literal["same", "per_student"]
 Feedback = Literal["immediate", "after_hand_in", "after_close"]
 Running = Literal["before", "after"]
 
 MAX_ATTEMPTS_ALLOWED = 99
-MAX_MINUTES = 7 * 24 * 60  # of extra time, and of the late window
-GRACE = timedelta(seconds=30)  # what was on its way when the activity closed still counts
+MAX_MINUTES = 7 * 24 * 60  # for extra time and the late window
+GRACE = timedelta(seconds=30)  # for work that was on its way when the activity closed
 UNDO_TIME = timedelta(seconds=10)  # between a press of Close and the closing; less than GRACE
-SETTLING_TIME = timedelta(seconds=5)  # after the grace, for what was accepted in its last moment to be committed
+SETTLING_TIME = timedelta(seconds=5)  # after GRACE, for work accepted at the last moment to be committed
 
 
 class PoliciesError(ValueError):
-    """A policy has a value that it cannot have; the message is the name of the first such field."""
+    """A policy has a forbidden value; the message is the name of the first such field."""
 
 
 @checked_dataclass(frozen=True, config=ConfigDict(strict=True))
 class Policies:
-    """The rules of an activity; a value that is not allowed raises pydantic's ValidationError. `variants`: everybody
-    has the same numbers, or each student their own.
+    """The rules of an activity; a forbidden value raises pydantic's ValidationError.
+
+    `variants`: whether all students have the same numbers, or each their own.
     """
 
     variants: Variants = "same"
@@ -67,14 +68,14 @@ class Policies:
         return self.feedback == "immediate" and not self.max_attempts
 
     def marks_visible(self, phase: Phase, handed_in: bool) -> bool:
-        """Whether a student may see the marks of an attempt of theirs; `handed_in` says whether that attempt was."""
+        """Whether a student may see an attempt's marks; `handed_in` says whether it was handed in."""
         if self.feedback == "after_hand_in" and handed_in:
             return True
         return self.feedback == "immediate" or phase == "closed"
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Policies:
-        """The policies in stored JSON: a field that is missing gets its default, one that is unknown is ignored."""
+        """The policies in stored JSON: missing fields get their defaults, unknown ones are ignored."""
         return cls.checked(**{known.name: stored[known.name] for known in fields(cls) if known.name in stored})
 
 
@@ -96,7 +97,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class UndoableClose:
-    """A press of Close: when it was, the closing time that it set, and the times that Undo brings back."""
+    """A press of Close: when it was, the closing time that it set, and the times that Undo restores."""
 
     pressed_at: datetime
     closes_at: datetime
@@ -104,16 +105,15 @@ class UndoableClose:
     closes_before: datetime | None
 
     def can_be_undone(self, activity: Activity, at: datetime) -> bool:
-        """Whether Close can still be undone at `at`."""
         still_set = self.closes_at == activity.plan.closes_at
         return still_set and at < max(self.closes_at, self.pressed_at + UNDO_TIME)
 
 
 @dataclass(frozen=True)
 class Activity:
-    """An activity with its newest revision: `revision` is the number of it, `content` what it holds. `extra_minutes`
-    are those of the student it was read for, 0 where it was read for nobody; `longest_extra` is the most that
-    anybody has.
+    """An activity with its newest revision: `revision` is its number, `content` what it holds.
+
+    `extra_minutes` belong to the student it was read for, if any; `longest_extra` is the most that anybody has.
     """
 
     id: int
@@ -127,7 +127,7 @@ class Activity:
     auto_submitted_at: datetime | None = None
     longest_extra: int = 0  # minutes
     extra_minutes: int = 0
-    is_archived: bool = False  # its course: then extra time and the late window are over
+    is_archived: bool = False  # its course is archived: then extra time and the late window are over
 
     @property
     def policies(self) -> Policies:
@@ -140,7 +140,7 @@ class Activity:
 
     @property
     def ends_at(self) -> datetime | None:
-        """When nobody can hand anything in any more; None without a closing time."""
+        """When the last person can no longer hand anything in; None without a closing time."""
         minutes = 0 if self.is_archived else self.longest_extra + self.policies.late_minutes
         return self.plan.closes_at and self.plan.closes_at + timedelta(minutes=minutes) + GRACE
 
@@ -152,7 +152,7 @@ class Activity:
         return self.closes_at and self.closes_at + timedelta(minutes=self.policies.late_minutes)
 
     def phase(self, at: datetime) -> Phase:
-        """The phase at a time: "draft" in the state "draft", whatever the times."""
+        """The phase at a time; in the state "draft" it is always "draft"."""
         opens_at = self.plan.opens_at
         closes_at = self.plan.closes_at if self.is_archived else self.closes_at
         if self.state == "draft":
@@ -168,16 +168,16 @@ class Activity:
         return self._is_open_for(timedelta(0), at)
 
     def accepts(self, at: datetime) -> bool:
-        """Whether work that arrives at that time is accepted: for GRACE longer than one can type."""
+        """Whether work arriving at that time is accepted: for GRACE longer than one can type."""
         return self._is_open_for(GRACE, at)
 
     def is_late(self, at: datetime) -> bool:
-        """Whether an attempt made at that time counts as late."""
+        """Whether an attempt made at that time is late."""
         after_closing = self.closes_at is not None and at >= self.closes_at + GRACE
         return after_closing or (self.answers_shown_at is not None and at >= self.answers_shown_at)
 
     def auto_submit_due(self, at: datetime) -> bool:
-        """Whether auto-submitting is due at that time: from SETTLING_TIME after `ends_at` until it has been done."""
+        """Whether auto-submitting is due: from SETTLING_TIME after `ends_at` until it has been done."""
         if self.state == "draft" or self.ends_at is None or self._is_auto_submitted(at):
             return False
         return at >= self.ends_at + SETTLING_TIME
@@ -186,25 +186,23 @@ class Activity:
         return self.auto_submitted_at is not None and self.auto_submitted_at <= at
 
     def seconds_left(self, at: datetime) -> int:
-        """How many seconds are left until the student's closing time, rounded up; 0 without one, or after it."""
+        """Seconds left until the student's closing time, rounded up; 0 without one, or after it."""
         left = (self.closes_at - at).total_seconds() if self.closes_at else 0
         return max(math.ceil(left), 0)
 
     def is_about_to_close(self, at: datetime) -> bool:
-        """Whether it is open at that time, for UNDO_TIME more at most, as after a press of Close."""
+        """Whether it is open for at most UNDO_TIME more, as after a press of Close."""
         return self.phase(at) == "open" and 0 < self.seconds_left(at) <= UNDO_TIME.total_seconds()
 
     def changed(self, at: datetime, **changes: Any) -> Activity:
-        """A copy of the activity with the given fields replaced from `at` on, and what follows for drafts and
-        answers.
-        """
+        """A copy with the given fields replaced from `at` on, and what follows for drafts and answers."""
         after = replace(self, **changes)
         moved = (self.ends_at, self.policies.auto_submit) != (after.ends_at, after.policies.auto_submit)
         after = replace(after, auto_submitted_at=None) if moved else after
         return replace(after, answers_shown_at=self.answers_shown_at or at) if self.is_reopened_as(after, at) else after
 
     def close_pressed(self, at: datetime, minutes: int, last: UndoableClose | None) -> UndoableClose | None:
-        """The press of Close at `at`, for the caller to store: its closing time and what Undo brings back."""
+        """The press of Close at `at`, for the caller to store: its closing time and what Undo restores."""
         phase, closes_at = self.phase(at), self.plan.closes_at
         if phase not in ("waiting", "open"):
             return None
@@ -216,9 +214,7 @@ class Activity:
         return UndoableClose(at, new, self.plan.opens_at, closes_at)
 
     def is_reopened_as(self, after: Activity, at: datetime) -> bool:
-        """Whether changing the activity to `after` reopens it: its phase at `at` is "closed", and would no longer
-        be.
-        """
+        """Whether changing to `after` reopens it: its phase at `at` is "closed", and no longer would be."""
         return self.phase(at) == "closed" and not after.auto_submit_due(at) and after.phase(at) != "closed"
 
     def _is_open_for(self, longer: timedelta, at: datetime) -> bool:

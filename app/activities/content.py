@@ -9,47 +9,45 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
 
-# The fields of a worksheet that its right answers depend on; `title`, `models` and `follow_share` are none of them.
+# The fields of a worksheet that its right answers depend on; not `title`, `models` and `follow_share`.
 _QUESTION_FIELDS = ("model", "topic", "tokens", "rows", "notation", "kv_head_per_query_head", "decoder_tokens",
                     "answers")  # fmt: skip
-_RARE_QUESTION_FIELDS = ("edition", "chosen", "bug", "frozen_bug")  # the same, where there is anything
+_RARE_QUESTION_FIELDS = ("edition", "chosen", "bug", "frozen_bug")  # also these, where they aren't empty
 
 
 def question_name(key: str) -> str:
-    """What the answer to an open question is stored under, next to the texts of the blanks: 'question.why-k'."""
+    """The name under which an open question's answer is stored, beside the blanks' texts: 'question.why-k'."""
     return f"question.{key}"
 
 
 @dataclass(frozen=True)
 class FrozenWorksheet:
-    """One worksheet of an activity, with the fields of its definition as they were when it was frozen."""
+    """One worksheet of an activity, with the fields of its definition at the time it was frozen."""
 
     worksheet: Mapping[str, Any]
 
     @property
     def key(self) -> str:
-        """The worksheet's key in the library."""
         return str(self.worksheet["key"])
 
     @property
     def chosen(self) -> Mapping[str, Any]:
-        """What the teacher chose in place of the worksheet's own: its `model` by key, its `tokens`, and the `title`."""
+        """The teacher's choices instead of the worksheet's own: `model` (its key), `tokens` and `title`."""
         return dict(self.worksheet.get("chosen") or {})
 
     @property
     def title(self) -> str:
-        """The title that everybody reads."""
         return str(self.chosen.get("title") or self.worksheet["title"])
 
     @property
     def questions(self) -> Mapping[str, str]:
-        """Its open questions, in order, by what their answers are stored under: {'question.why-k': 'Why …?'}."""
+        """Its open questions, in order, by the names of their answers: {'question.why-k': 'Why …?'}."""
         return {question_name(each["key"]): each["text"] for each in self.worksheet.get("questions") or ()}
 
     @cached_property
     def sheet_key(self) -> str:
-        """What drafts and attempts are stored under: it changes exactly when the questions change."""
-        # "rows" is what a former setting was on nearly all sheets: without it, stored work would not be found.
+        """The key for drafts and attempts, which changes exactly when the questions change."""
+        # "rows" is what a former setting was on nearly all sheets: without it, stored work wouldn't be found.
         values = [*(self.worksheet.get(name) for name in _QUESTION_FIELDS), "rows"]
         values += [value for name in _RARE_QUESTION_FIELDS if (value := self.worksheet.get(name))]
         questions = json.dumps(values, sort_keys=True, default=list)
@@ -58,18 +56,16 @@ class FrozenWorksheet:
 
 @dataclass(frozen=True)
 class FrozenTicket:
-    """The exit ticket of an activity: its key and the settings of its file as they were when it was frozen."""
+    """An activity's exit ticket: its key and its file's settings at the time it was frozen."""
 
     ticket: Mapping[str, Any]
 
     @property
     def key(self) -> str:
-        """The ticket's key among the exit tickets."""
         return str(self.ticket["key"])
 
     @property
     def title(self) -> str:
-        """The heading above its questions."""
         return str(self.ticket["title"])
 
     @property
@@ -103,16 +99,15 @@ class Content:
 
     @property
     def named(self) -> tuple[str, ...]:
-        """The hashes of the snapshots that it names."""
         return tuple({self.wording, *self.models.values()})
 
     @cached_property
     def fingerprint(self) -> str:
-        """Tells this content from any other: a hash of everything in it."""
+        """A hash of everything in the content."""
         return hashlib.sha256(json.dumps(self.as_json(), default=list).encode()).hexdigest()
 
     def as_json(self) -> dict[str, Any]:
-        """The content as JSON values: "items", "ticket", "wording" and "models", without its `snapshots`."""
+        """The content as JSON values, without its snapshots: "items", "ticket", "wording" and "models"."""
         return {
             "items": [dict(item.worksheet) for item in self.items],
             "ticket": dict(self.ticket.ticket) if self.ticket else None,
@@ -122,7 +117,7 @@ class Content:
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Content:
-        """The content that `as_json` turned into JSON values, without snapshots; "models" is empty if it is missing."""
+        """The content from `as_json`'s values, without snapshots; "models" may be missing."""
         return cls(
             tuple(FrozenWorksheet(worksheet) for worksheet in stored["items"]),
             FrozenTicket(stored["ticket"]) if stored["ticket"] else None,
@@ -132,7 +127,7 @@ class Content:
 
 
 def questions_asked(revisions: Mapping[int, Content]) -> dict[tuple[str, str], str]:
-    """The text of every open question on the worksheets of these revisions, by sheet key and `question_name`."""
+    """The text of every open question in these revisions, by sheet key and `question_name`."""
     asked = dict[tuple[str, str], str]()
     for _number, content in sorted(revisions.items(), reverse=True):
         for item in content.items:

@@ -1,4 +1,4 @@
-"""What may be shown and done on a sheet at one moment: by the policies and times of an activity, or in practice."""
+"""What may be shown and done on a sheet at one moment, by an activity's policies and times or in practice."""
 
 from __future__ import annotations
 
@@ -21,9 +21,7 @@ class Rules:
 
     @classmethod
     def of(cls, activity: Activity, at: datetime) -> Rules:
-        """The rules of an activity at the time `at`, for the student whose extra time it has: its policies and its
-        phase, and whether it accepts work, can be typed in and counts attempts as late.
-        """
+        """The rules of an activity at the time `at`, for the student whose extra time it has."""
         return cls(
             activity.policies,
             activity.phase(at),
@@ -34,24 +32,22 @@ class Rules:
 
     @property
     def gives_help(self) -> bool:
-        """Whether drawings, nudges and diagnoses are shown and a head may be run: in an exam only once it is closed."""
+        """Whether drawings, nudges and diagnoses are shown and a head may be run; in an exam only once it is closed."""
         return self.policies.gives_help(self.phase)
 
     @property
     def gives_hints(self) -> bool:
-        """Whether hints may be asked for, on a worksheet that has any."""
+        """Whether hints may be asked for, if the worksheet has any."""
         return self.policies.hints and self.gives_help
 
     @property
     def gives_examples(self) -> bool:
-        """Whether a sheet like this one may be seen worked out: if the policies give examples and hints, and once
-        answers are shown.
-        """
+        """Whether a similar sheet may be seen worked out."""
         return (self.policies.examples and self.gives_hints) or self.shows_answers
 
     @property
     def shows_answers(self) -> bool:
-        """Whether the right answers are shown, and the answers that count in place of those typed last."""
+        """Whether the right answers are shown, and the answers that count instead of the last typed ones."""
         return self.phase == "closed"
 
     @property
@@ -61,7 +57,7 @@ class Rules:
 
     @property
     def shows_mismatches(self) -> bool:
-        """Whether a drawing says which sides do not fit: if the policies give hints, and once answers are shown."""
+        """Whether a drawing says which sides don't fit."""
         return self.policies.hints or self.shows_answers
 
     @property
@@ -75,11 +71,11 @@ class Rules:
         return self.policies.run == "before"
 
     def marks_visible(self, *, handed_in: bool) -> bool:
-        """Whether a student may see the marks of an attempt of theirs that was handed in, or was not."""
+        """Whether a student may see an attempt's marks, by whether it was handed in."""
         return self.policies.marks_visible(self.phase, handed_in)
 
     def attempts_left(self, attempts: int) -> int | None:
-        """How many attempts are left on a sheet after this many; None where any number is allowed."""
+        """How many attempts are left after this many; None means no limit."""
         allowed = self.policies.max_attempts
         return max(allowed - attempts, 0) if allowed else None
 
@@ -88,7 +84,7 @@ class Rules:
         return not self.is_writable or self.attempts_left(attempts) == 0
 
     def can_hand_in(self, attempts: int, *, handed_in: bool) -> bool:
-        """Whether the page of a sheet can hand it in: while it is writable, for the first time always."""
+        """Whether the sheet can be handed in: while it is writable, the first time always."""
         return self.is_writable and not (handed_in and self.attempts_left(attempts) == 0)
 
 

@@ -1,4 +1,4 @@
-"""What is done on a sheet, in an activity or in practice: drafts, which merge box by box, and attempts."""
+"""Work on a sheet, in an activity or in practice: drafts, which merge box by box, and attempts."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import NamedTuple
 
-MAX_TABS = 30  # of a browser, whose numbers a draft remembers: those that saved last
+MAX_TABS = 30  # browser tabs whose edit numbers a draft remembers: the latest ones
 
-Answers = Mapping[str, str]  # what is typed in each blank, {"queries.rows": "100"}, and written to each open question
+Answers = Mapping[str, str]  # what is typed in each blank, {"queries.rows": "100"}, and written for each open question
 
 
 class Edit(NamedTuple):
-    """The change of one box by one tab of a browser: the tab's id, and its running number of the edit."""
+    """The change of one box in one browser tab: the tab's id, and the edit's running number."""
 
     tab: str
     number: int
@@ -21,7 +21,7 @@ class Edit(NamedTuple):
 
 @dataclass(frozen=True)
 class VariantSizes:
-    """What makes a worksheet one student's variant: a model, the numbers of tokens, and the bug that was dealt."""
+    """What makes a worksheet one student's variant: a model, the numbers of tokens, and the bug."""
 
     model: str
     tokens: int
@@ -31,9 +31,10 @@ class VariantSizes:
 
 @dataclass(frozen=True)
 class ClassSheetKey:
-    """One sheet of one student in an activity: the sheet with number `sheet_number`, from 1, of that revision.
-    Drafts and attempts are stored under `sheet_key` (see FrozenWorksheet), which survives revisions that leave
-    the questions as they are.
+    """One sheet of one student in an activity: sheet `sheet_number`, from 1, of that revision.
+
+    Drafts and attempts are stored under `sheet_key` (see FrozenWorksheet), which survives revisions with unchanged
+    questions.
     """
 
     student_id: int
@@ -45,8 +46,9 @@ class ClassSheetKey:
 
 @dataclass(frozen=True)
 class PracticeSheetKey:
-    """One sheet of practice of one visitor, under which drafts and attempts are stored. `sheet_key` names worksheet,
-    model and lengths: 'llama-7b/llama-7b/100'.
+    """One visitor's practice sheet, under which drafts and attempts are stored.
+
+    `sheet_key` names worksheet, model and lengths: 'llama-7b/llama-7b/100'.
     """
 
     visitor_id: int
@@ -58,8 +60,9 @@ SheetKey = ClassSheetKey | PracticeSheetKey
 
 @dataclass(frozen=True)
 class Draft:
-    """What is typed on a sheet, as it is stored; `version` counts the saves that changed it, `variant` never
-    changes. `tab_versions` has the highest number that was taken from each tab.
+    """What is typed on a sheet, as stored; `version` counts the saves that changed it, `variant` never changes.
+
+    `tab_versions` has the highest edit number taken from each tab.
     """
 
     answers: Answers
@@ -70,7 +73,7 @@ class Draft:
 
 @dataclass(frozen=True)
 class StudentDraft:
-    """A draft in an activity with its student, its sheet and the time it was saved."""
+    """A draft in an activity with its student, its sheet and its time."""
 
     student_id: int
     sheet_key: str
@@ -81,8 +84,9 @@ class StudentDraft:
 
 @dataclass(frozen=True)
 class UnfinishedWork:
-    """A draft, and the attempts on the same sheet: how many there are, and the id and answers of the last one. The
-    id is 0, and `last_answers` and `last_at` are None, before the first attempt.
+    """A draft, and the attempts on the same sheet: how many, and the id and answers of the last one.
+
+    Before the first attempt the id is 0, and `last_answers` and `last_at` are None.
     """
 
     draft: StudentDraft
@@ -98,12 +102,12 @@ class UnfinishedWork:
         return self.draft.student_id, self.draft.sheet_key
 
     def writes(self, questions: Collection[str]) -> bool:
-        """Whether the draft has a text that is not blank for any of these questions, which are `question_name`s."""
+        """Whether the draft answers any of these questions (`question_name`s)."""
         return any(name in questions for name in _typed(self.draft.answers))
 
     @property
     def has_news(self) -> bool:
-        """Whether the draft was saved after the last attempt and holds other answers; True without an attempt."""
+        """Whether the draft is newer than the last attempt and differs from it; True without an attempt."""
         if self.last_answers is None or self.last_at is None:
             return True
         return self.draft.saved_at > self.last_at and _typed(self.draft.answers) != _typed(self.last_answers)
@@ -111,7 +115,7 @@ class UnfinishedWork:
 
 @dataclass(frozen=True)
 class Graded:
-    """The marks of an attempt: the kind of mark by blank, misconceptions with the diagnosis first, and the score."""
+    """An attempt's marks: the kind of mark by blank, misconceptions with the diagnosis first, and the score."""
 
     marks: Mapping[str, str]
     misconceptions: tuple[str, ...]
@@ -121,8 +125,9 @@ class Graded:
 
 @dataclass(frozen=True)
 class NewAttempt:
-    """An attempt to be stored, with its marks; one whose `client_id` its student has used before is not stored
-    again. In practice there is no such id (""), and every attempt is stored.
+    """An attempt to be stored, with its marks; a `client_id` that its student has used before stores nothing.
+
+    In practice it is "", and every attempt is stored.
     """
 
     answers: Answers
@@ -134,7 +139,7 @@ class NewAttempt:
     auto_submitted: bool = False
 
     def stored(self, key: SheetKey, attempt_id: int, at: datetime) -> Attempt:
-        """The attempt as stored under `key`, with this id, created at `at`, and `marked_by` the key's own sheet key."""
+        """The attempt as stored under `key`, with this id, created at `at`."""
         owner = key if isinstance(key, ClassSheetKey) else ClassSheetKey(0, 0, 0, 0, key.sheet_key)
         return Attempt(
             attempt_id,
@@ -153,9 +158,10 @@ class NewAttempt:
 
 @dataclass(frozen=True)
 class Attempt:
-    """One check of a sheet, stored for good; a submission if it was handed in. In practice `student_id`,
-    `activity_id`, `revision` and `sheet_number` are 0, `client_id` is "", and only the score of the marks is
-    stored.
+    """One check of a sheet, stored for good; a submission if it was handed in.
+
+    In practice `student_id`, `activity_id`, `revision` and `sheet_number` are 0, `client_id` is "", and only the score
+    is stored.
     """
 
     id: int
@@ -180,7 +186,7 @@ class Attempt:
 
 @dataclass(frozen=True)
 class SheetProgress:
-    """How many attempts a student has made on one sheet, and whether any of them was handed in."""
+    """A student's number of attempts on one sheet, and whether one was handed in."""
 
     attempts: int
     handed_in: bool
@@ -188,7 +194,7 @@ class SheetProgress:
 
 @dataclass(frozen=True)
 class ActivityProgress:
-    """How far a student is in an activity: the sheets that they have typed on, by sheet key, and the exit ticket."""
+    """A student's progress in an activity: the sheets they typed on, by sheet key, and the exit ticket."""
 
     sheets: Mapping[str, SheetProgress] = field(default_factory=dict)
     has_arrived: bool = False
@@ -197,7 +203,7 @@ class ActivityProgress:
 
 @dataclass(frozen=True)
 class WorkDone:
-    """What was done on a sheet so far: the draft, how many attempts there are, and the last one."""
+    """The work on a sheet so far: the draft, the number of attempts, and the last one."""
 
     draft: Draft | None = None
     attempts: int = 0
@@ -206,7 +212,7 @@ class WorkDone:
 
 @dataclass(frozen=True)
 class Attendance:
-    """That a student opened an activity, when first, and whether they handed in an exit ticket."""
+    """A student's first visit to an activity, and whether they handed in an exit ticket."""
 
     student_id: int
     arrived_at: datetime
@@ -214,7 +220,7 @@ class Attendance:
 
 
 class WorkChangedError(Exception):
-    """Since the work on a sheet was read, another request has saved its draft or used the last attempt."""
+    """Since the work was read, another request has saved its draft or used the last attempt."""
 
 
 def _typed(answers: Answers) -> dict[str, str]:
@@ -224,7 +230,7 @@ def _typed(answers: Answers) -> dict[str, str]:
 def merged_draft(
     stored: Draft | None, answers: Answers, edits: Mapping[str, Edit] | None, sizes: VariantSizes
 ) -> Draft | None:
-    """A stored draft with what a tab sent merged into it, one version higher; None if no edit is new.
+    """A stored draft merged with a tab's edits, one version higher; None if no edit is new.
 
     Example:
         stored = Draft({"keys.rows": "1", "keys.columns": "2"}, 4, sizes, {"tab1": 3})

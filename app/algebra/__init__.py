@@ -1,1 +1,1 @@
-"""Sizes in symbols (`expression`), the parser of typed arithmetic (`parser`), numbers as text (`number_text`)."""
+"""Sizes in symbols (`expression`), the parser of typed arithmetic (`parser`), and numbers as text (`number_text`)."""

@@ -1,4 +1,5 @@
-"""Sizes in symbols: sums of products and quotients of symbols and numbers, compared by what they mean.
+"""Sizes in symbols: sums of products and quotients of symbols and numbers, equal if they have the same value for all
+sizes.
 
 >>> Expression.parse("G*d_h").size({"G": 2, "d_h": 64})
 128
@@ -26,14 +27,16 @@ from typing import Literal, NamedTuple, Union
 from app.algebra.parser import CannotReadError, ExpressionParser
 
 Rounding = Literal["never", "up", "down"]
-Operand = Union["Expression", int, Fraction]  # of an operation with an expression
+Operand = Union["Expression", int, Fraction]  # what an expression can be added to, multiplied by and so on
 Sizes = Mapping[str, int | Fraction]
 _ROUNDING: Mapping[str, Rounding] = {"floor": "down", "ceil": "up"}
 _TOKEN = re.compile(r"\s*([A-Za-z][A-Za-z_]*|[0-9]+|[-+*/^()])")
 
 
 class ExpressionError(ValueError):
-    """A text that is no expression, a symbol without a size, a division by a sum, or a size that isn't whole."""
+    """Raised for text that isn't an expression, a symbol without a size, a division by a sum, or a size that isn't
+    whole.
+    """
 
     def __init__(self, problem: str, pattern: str, sizes: Sizes | None = None) -> None:
         self.pattern = pattern
@@ -43,12 +46,12 @@ class ExpressionError(ValueError):
 
 
 class DividedBySumError(ExpressionError):
-    """A division by a sum of several terms, which is no sum of products and quotients."""
+    """Raised for a division by a sum of several terms."""
 
 
 @dataclass(frozen=True)
 class Formula:
-    """An expression, which may be rounded as a whole: `floor(N*N/2)`, `ceil(N/E)`.
+    """An expression that may be rounded as a whole: `floor(N*N/2)`, `ceil(N/E)`.
 
     >>> Formula.parse("floor(N*N/2)").number({"N": 9}), Formula.parse("N*N/2").number({"N": 9})
     (40, None)
@@ -60,15 +63,16 @@ class Formula:
     @staticmethod
     @cache
     def parse(text: str) -> Formula:
-        """Read an expression, which may begin with floor( or ceil(; raises ExpressionError if it cannot be read."""
+        """Read an expression, perhaps inside floor() or ceil(); raise ExpressionError if it can't be read."""
         for name, rounded in _ROUNDING.items():
             if text.startswith(f"{name}("):
                 return Formula(Expression.parse(text.removeprefix(name)), rounded)
         return Formula(Expression.parse(text))
 
     def number(self, sizes: Sizes) -> int | None:
-        """The whole number that the formula comes to, rounded up or down if `rounded` is; None if it divides by 0.
-        Raises ExpressionError naming the symbols without a size.
+        """The value of the formula, rounded as it says; None if it isn't whole after that, or divides by 0.
+
+        Raises ExpressionError, naming the symbols that have no size.
         """
         try:
             value = self.expression.value(sizes)
@@ -78,8 +82,9 @@ class Formula:
 
 
 class Term(NamedTuple):
-    """One product of an expression, such as 2·d·d/H: `factor` times `symbols`, divided by `divisors`. Both are in
-    alphabetical order, with a symbol repeated as often as it is multiplied or divided by.
+    """One product of an expression, such as 2·d·d/H: `factor` times `symbols`, divided by `divisors`.
+
+    Symbols and divisors are in alphabetical order, repeated as often as they occur.
     """
 
     factor: int | Fraction
@@ -93,8 +98,9 @@ class Term(NamedTuple):
 
 @dataclass(frozen=True)
 class Expression:
-    """A sum of terms, in one order and with like terms added up, so that expressions of one meaning are equal. Zero
-    is one term with factor 0.
+    """A sum of terms in a fixed order, with like terms added up, so that equal expressions compare equal.
+
+    Zero is one term with factor 0.
     """
 
     terms: tuple[Term, ...]
@@ -103,8 +109,8 @@ class Expression:
     @cache
     def parse(text: str) -> Expression:
         """Read arithmetic with symbols and whole numbers: 'N', 'G*d_h', '2*N + 1', 'N*k/E', '(G - H)*d', 'd^2'.
-        Raises ExpressionError for anything else, for a division by 0, and DividedBySumError, a subclass, for one
-        by a sum.
+
+        Raises ExpressionError for anything else, and its subclass DividedBySumError for a division by a sum.
         """
         try:
             return ExpressionParser(_tokens(text), _atom).value()
@@ -113,17 +119,15 @@ class Expression:
 
     @staticmethod
     def number(value: int | Fraction) -> Expression:
-        """A number without symbols."""
         return Expression((Term(value.numerator if value.denominator == 1 else value),))
 
     @staticmethod
     def symbol(name: str) -> Expression:
-        """One symbol, by any name."""
         return Expression((Term(1, (name,)),))
 
     @cached_property
     def symbols(self) -> frozenset[str]:
-        """Every symbol in it, divisors included."""
+        """Every symbol in the expression, divisors included."""
         return frozenset(symbol for term in self.terms for symbol in term.symbols + term.divisors)
 
     @cached_property
@@ -133,7 +137,7 @@ class Expression:
         return term.symbols[0] if alone else None
 
     def size(self, sizes: Mapping[str, int], rounded: Rounding = "never") -> int:
-        """The whole number that this expression comes to, rounded "up" or "down" as `rounded` says."""
+        """The value as a whole number, rounded "up" or "down" as `rounded` says."""
         try:
             if self._only_symbol:
                 return sizes[self._only_symbol]
@@ -145,8 +149,9 @@ class Expression:
         return _rounded(number, rounded)
 
     def value(self, sizes: Sizes) -> Fraction:
-        """The exact number that this expression comes to. Raises ExpressionError naming the symbols without a size,
-        and ZeroDivisionError for a divisor of size 0.
+        """The exact value of the expression.
+
+        Raises ExpressionError, naming the symbols that have no size, and ZeroDivisionError for a divisor of size 0.
         """
         try:
             return Fraction(self._evaluate(sizes))
@@ -154,8 +159,9 @@ class Expression:
             raise self._without_size(sizes) from None
 
     def substitute(self, meanings: Mapping[str, Expression]) -> Expression:
-        """The same expression with each symbol of `meanings` replaced by what it means. Raises DividedBySumError if
-        a divisor means a sum.
+        """The expression with each symbol in `meanings` replaced by its meaning.
+
+        Raises DividedBySumError if a divisor is replaced by a sum.
 
         Example: N*d with d = H*d_h -> H*N*d_h
         """
@@ -164,7 +170,7 @@ class Expression:
         return Expression(_collect(part for term in self.terms for part in _substitute(term, meanings).terms))
 
     def fold(self, product: Expression, symbol: str) -> Expression:
-        """The same expression with `symbol` written for each whole occurrence of a product of symbols.
+        """The expression with `symbol` in place of each complete occurrence of a product of symbols.
 
         Example: 2*H*N*d_h with the product H*d_h as d -> 2*N*d
         """

@@ -1,4 +1,4 @@
-"""Numbers as text, in the one way in which sheets, figures and pages write them.
+"""Numbers as text, written the same way on sheets, in figures and on pages.
 
 >>> format_number(4096), format_number(131072)
 ('4096', '131,072')
@@ -10,10 +10,10 @@ from __future__ import annotations
 
 
 def format_number(number: int) -> str:
-    """A number as text: whole below 10,000 (4096), in groups of three above (131,072)."""
+    """A number as text: 4096 as it is, and digits in groups of three from 10,000 on (131,072)."""
     return str(number) if number < 10_000 else f"{number:,}"
 
 
 def format_measured(number: float) -> str:
     """A measured number as text, without an exponent: three significant digits, or whole from 1,000 on."""
-    return f"{number:,.0f}" if number >= 999.5 else f"{number:.3g}"  # which would write 999.5 as 1e+03
+    return f"{number:,.0f}" if number >= 999.5 else f"{number:.3g}"  # .3g would write 999.5 as 1e+03

@@ -1,7 +1,11 @@
-"""Parses typed arithmetic: sums, products, quotients and brackets of numbers or of symbols. Nothing is evaluated as
-code. A text is cut into tokens, and an ExpressionParser reads these by recursive descent: sum = product { ("+" |
-"-") product } product = factor { ("*" | "/" | nothing, before a name or bracket) factor } factor = ("-" | "+")
-factor | power power = ("(" sum ")" | number or name) [ "^" whole number ]
+"""Parses typed arithmetic: sums, products, quotients and brackets of numbers or symbols. Nothing is evaluated as code.
+
+A text is cut into tokens, which an ExpressionParser reads by recursive descent:
+
+    sum     = product { ("+" | "-") product }
+    product = factor { ("*" | "/" | nothing, before a name or bracket) factor }
+    factor  = ("-" | "+") factor | power
+    power   = ("(" sum ")" | number or name) [ "^" whole number ]
 
 >>> from fractions import Fraction
 >>> def number(token: str) -> Fraction | None:
@@ -25,16 +29,17 @@ _OPERATORS = str.maketrans({"×": "*", "·": "*", "⋅": "*", "∗": "*", "÷": 
 _RAISED_DIGITS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹", "0123456789")
 _RAISED = re.compile("[⁰¹²³⁴⁵⁶⁷⁸⁹]+")
 MAX_EXPONENT = 99
-MAX_VALUE = 10**48  # above every answer: 2·H·N·N·d_h operations are below 10^33 for the longest input and widest model
-MAX_DEPTH = 50  # of brackets within brackets
+# larger than every answer: 2·H·N·N·d_h operations are below 10^33 for the longest input and widest model
+MAX_VALUE = 10**48
+MAX_DEPTH = 50  # brackets within brackets
 
-# A value that can be added, subtracted, multiplied and divided: a Fraction, or an Expression in symbols.
+# A value with arithmetic: a Fraction, or an Expression in symbols.
 Value = TypeVar("Value", bound=Any)
 
 
 @dataclass(frozen=True)
 class Unreadable:
-    """Why a text is no size: a key into the wording's sentences, and the part of the text that is meant, if any."""
+    """Why a text isn't a size: the key of a sentence in the wording, and the part of the text to quote, if any."""
 
     reason: str
     detail: str = ""
@@ -42,14 +47,14 @@ class Unreadable:
 
 
 class CannotReadError(Exception):
-    """Raised while a text is read; carries the Unreadable that the reader of the text returns."""
+    """Raised with the reason why a text can't be read."""
 
     def __init__(self, reason: str, detail: str = "") -> None:
         self.unreadable = Unreadable(reason, detail)
 
 
 def normalize_signs(text: str) -> str:
-    """The text with digits, operators and spaces of every script in one spelling: 0-9, * / - ^, single spaces.
+    """The text with one spelling for digits, operators and spaces of all scripts: 0-9, * / - ^, single spaces.
 
     Example: "４０９６² ÷  32" -> "4096^2 / 32"
     """
@@ -62,12 +67,12 @@ def normalize_signs(text: str) -> str:
 
 
 def printable(character: str) -> str:
-    """The character as a sentence can repeat it: half of a surrogate pair becomes "?"."""
+    """The character as it can be shown in a sentence: half of a surrogate pair becomes "?"."""
     return character.encode(errors="replace").decode()
 
 
 class ExpressionParser(Generic[Value]):
-    """Parses a list of tokens by the grammar above into one value."""
+    """Parses a list of tokens into one value, by the grammar above."""
 
     def __init__(
         self,
@@ -78,7 +83,7 @@ class ExpressionParser(Generic[Value]):
         self.tokens, self.atom, self.check, self.position, self.depth = tokens, atom, check, 0, 0
 
     def value(self) -> Value:
-        """The value of all tokens; raises CannotReadError if they are no sum, or if any are left over."""
+        """The value of all tokens; raises CannotReadError if they aren't one sum."""
         try:
             value = self.sum()
         except ZeroDivisionError:
@@ -88,7 +93,7 @@ class ExpressionParser(Generic[Value]):
         return value
 
     def peek(self) -> str:
-        """The current token without moving on; "" after the last one."""
+        """The current token, or "" after the last one; doesn't move on."""
         return self.tokens[self.position] if self.position < len(self.tokens) else ""
 
     def take(self) -> str:
@@ -97,16 +102,14 @@ class ExpressionParser(Generic[Value]):
         return self.tokens[self.position - 1]
 
     def sum(self) -> Value:
-        """Read products with + or - between them from the current token on, and add or subtract from left to right."""
+        """Read terms with + or - between them, adding and subtracting from left to right."""
         value = self.product()
         while self.peek() in ("+", "-"):
             value = self.check(value + self.product() if self.take() == "+" else value - self.product())
         return value
 
     def product(self) -> Value:
-        """Read factors with * or / or nothing between them from the current token on; multiply or divide left to
-        right.
-        """
+        """Read factors with *, / or nothing between them, multiplying and dividing from left to right."""
         value, divided = self.factor(), False
         while self.peek() in ("*", "/") or self._at_name_or_bracket():
             if self._at_name_or_bracket():
@@ -122,7 +125,7 @@ class ExpressionParser(Generic[Value]):
         return self.peek() == "(" or self.peek()[:1].isalpha()
 
     def factor(self) -> Value:
-        """Read any number of plus and minus signs, then a power; each minus negates it: --2 is 2, -2^2 is -4."""
+        """Read signs, then a power; each minus negates the power: --2 is 2, -2^2 is -4."""
         is_negative = False
         while self.peek() in ("-", "+"):
             is_negative ^= self.take() == "-"
@@ -131,7 +134,7 @@ class ExpressionParser(Generic[Value]):
         return negative
 
     def power(self) -> Value:
-        """Read a sum in brackets, or else a number or name by `atom`; then ^ with a whole number, if there is one."""
+        """Read a sum in brackets, a number or a name, and then ^ with a whole number, if there is one."""
         if self.peek() == "(":
             base: Value = self._bracket()
         else:

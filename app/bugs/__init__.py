@@ -1,1 +1,1 @@
-"""Short programs of attention with one bug, for the sheets "find the bug": what each does, why, and what repairs it."""
+"""Short attention programs with one bug each, for the "find the bug" sheets."""

@@ -1,7 +1,8 @@
-"""The bank of bugs: one row each, with the wrong form of one line of a program, and the line to be filled in
-instead. A repair is written as the right line with its blanks in guillemets: «H*d_h» is a size, «-1» a dimension,
-and «view|reshape» a word to choose, the first of which is right. Filled with these, it must be the program's
-line, or do the same. A row is checked when this module is imported.
+"""The bank of bugs: for each, one wrong line of a program and a line to fill in instead.
+
+A repair is the right line with its blanks in guillemets: «H*d_h» is a size, «-1» a dimension, and «view|reshape» a word
+to choose, of which the first is right. Filled in, it must do the same as the program's line. Rows are checked when this
+module is imported.
 
 >>> BUGS["keys-not-transposed"].repair.parts
 ('S = Q @ K.transpose(', ', ', ') / d_h**0.5')
@@ -27,12 +28,12 @@ _BLANK = re.compile("«(.*?)»")
 
 
 class BankError(ValueError):
-    """A row of the bank that names something its program lacks, or that cannot be read."""
+    """A row of the bank that can't be read or names something its program lacks."""
 
 
 @dataclass(frozen=True)
 class RepairBlank:
-    """A blank of a repair: for a size in symbols or numbers, for a whole number, or for one of these words."""
+    """A blank of a repair: a size, a whole number, or a choice of words."""
 
     kind: BlankKind
     words: tuple[str, ...] = ()
@@ -40,7 +41,7 @@ class RepairBlank:
 
 @dataclass(frozen=True)
 class RepairForm:
-    """A line to be filled in: its text around the blanks, the blanks, and one right filling."""
+    """A line to fill in: the text around its blanks, the blanks, and one right filling."""
 
     parts: tuple[str, ...]
     blanks: tuple[RepairBlank, ...]
@@ -48,8 +49,9 @@ class RepairForm:
 
     @staticmethod
     def parse(text: str) -> RepairForm:
-        """Read a line with its blanks filled in correctly: "Q.«view|reshape»(«H*d_h», «-1»)". Raises ExpressionError
-        for a size that can't be read as an expression.
+        """Read a line whose blanks are filled in correctly: "Q.«view|reshape»(«H*d_h», «-1»)".
+
+        Raises ExpressionError for a size that can't be read.
         """
         pieces, blanks = _BLANK.split(text), list[RepairBlank]()
         for right in pieces[1::2]:
@@ -63,13 +65,12 @@ class RepairForm:
         return RepairForm(tuple(pieces[::2]), tuple(blanks), tuple(right.partition("|")[0] for right in pieces[1::2]))
 
     def filled_with(self, texts: Sequence[str]) -> str:
-        """The line with these texts in its blanks."""
         return self.parts[0] + "".join(f"{text}{part}" for text, part in zip(texts, self.parts[1:], strict=True))
 
 
 @dataclass(frozen=True)
 class Bug:
-    """One bug: the line of a program that it changes, what is there instead, and what would repair it."""
+    """One bug: the line of a program that it changes, the wrong line, and its repair."""
 
     key: str
     program_key: str
@@ -83,7 +84,7 @@ class Bug:
 
     def __post_init__(self) -> None:
         if self.frozen_program:
-            return  # it was checked when it was frozen, and what it names may be gone since
+            return  # it was checked when it was frozen, and the bank may have changed since
         if self.program_key not in PROGRAMS:
             self._refuse(f"there is no program “{self.program_key}”")
         if not self.line:
@@ -106,12 +107,11 @@ class Bug:
 
     @property
     def program(self) -> CodeProgram:
-        """The right program."""
         return self.frozen_program or PROGRAMS[self.program_key]
 
     @property
     def others(self) -> tuple[tuple[str, str], ...]:
-        """Key and key of the wrong line of every other bug of the same program, in the order of the bank."""
+        """The other bugs of the same program, as pairs of key and key of the wrong line, in the bank's order."""
         if self.frozen_others is not None:
             return self.frozen_others
         of_program = (bug for bug in BUGS.values() if bug.program_key == self.program_key and bug.key != self.key)
@@ -123,16 +123,15 @@ class Bug:
 
     @cached_property
     def repair(self) -> RepairForm:
-        """The line to be filled in."""
         return RepairForm.parse(self.repaired)
 
     def _refuse(self, problem: str) -> None:
         raise BankError(f"The bug “{self.key}”: {problem}.")
 
 
-# What a student may believe who takes a right line for the wrong one, with the misconception of the catalogue that says
-# exactly this, if there is one. Choosing the reason of another bug shows no misconception: a student who finds fault
-# with a right line knows what it should do.
+# What a student may believe who takes a right line for the wrong one, with the catalogue's misconception that says
+# exactly this, if any. Choosing another bug's reason shows no misconception: a student who finds fault with a right
+# line knows what it should do.
 BELIEFS: Mapping[str, str] = {
     "softmax-drops-dimension": "softmax-collapses",
     "head-needs-all-features": "head-as-wide-as-model",
@@ -321,7 +320,6 @@ _ROWS = (
         ("one-projection-per-head", "batch-not-multiplied", "softmax-drops-dimension")),
     Bug("nothing-wrong-in-fused", "fused", beliefs=("one-projection-per-head", "batch-not-multiplied",
         "softmax-drops-dimension")),
-    # Cross-attention
     Bug("keys-of-the-decoder", "cross", "k", "k = (X @ W_K.T).view(B, M, H, d_h).transpose(1, 2)", True,
         "k = («E|X» @ W_K.T).view(«B», «N», «H», «d_h»).transpose(1, 2)",
         ("texts-are-equally-long", "batch-not-multiplied")),
@@ -370,7 +368,7 @@ def bugs_to_deal(bug: Bug, choice: BugChoice) -> tuple[str, ...]:
 
 
 def freeze_bug(bug: Bug) -> str:
-    """A bug with all that a sheet takes from the bank, as JSON; `frozen_bug` reads it back."""
+    """A bug as JSON, with everything that a sheet takes from the bank; `frozen_bug` reads it back."""
     return _as_json(replace(bug, frozen_program=bug.program, frozen_others=bug.others))
 
 
@@ -381,9 +379,9 @@ def _as_json(bug: Bug) -> str:
 
 @lru_cache(256)
 def frozen_bug(text: str) -> Bug:
-    """The bug that `freeze_bug` wrote as this text, with its program and its other bugs as they were then."""
+    """The bug that `freeze_bug` wrote, with its program and other bugs as they were then."""
     values = json.loads(text)
-    values.pop("misconception", None)  # of a bug that was frozen when bugs had one
+    values.pop("misconception", None)  # bugs frozen by earlier versions have this field
     program = values.pop("frozen_program")
     program["lines"] = tuple(CodeLine(**line) for line in program["lines"])
     program |= {name: tuple(program[name]) for name in ("traced", "symbols")}

@@ -1,5 +1,6 @@
-"""A bug in the program of one model: code, message or witness, shapes, and whether a repair works. Nothing here
-needs torch. Shapes and messages follow from the model's sizes; numbers are computed on small tensors.
+"""A bug in the program of one model: code, message or witness, shapes, and whether a repair works.
+
+Torch isn't needed: shapes and messages follow from the model's sizes, and numbers are computed on small tensors.
 
 >>> from app.bugs.bank import BUGS
 >>> from app.models.read_config import read_config
@@ -32,13 +33,13 @@ from app.translation import gettext as _
 
 REASONS_ASKED = 4
 TRACED_LINES = 4
-_MOST_WAYS = 64  # of reading the numbers of a filling as sizes
-_MOST_SIZE = 10**12  # beyond it no size is meant
+_MOST_WAYS = 64  # ways of reading a filling's numbers as sizes
+_MOST_SIZE = 10**12  # larger numbers aren't meant as sizes
 
 
 @dataclass(frozen=True)
 class TracedShape:
-    """A shape as the code makes it, bug included: of the variable `name` after a line, counted from 1."""
+    """The shape of variable `name` after a line, counted from 1, as the buggy code computes it."""
 
     line: int
     name: str
@@ -47,8 +48,9 @@ class TracedShape:
 
 @dataclass(frozen=True)
 class BugCase:
-    """A bug in the program of one model, with everything that a sheet asks and shows. `inputs` are the shapes of
-    what the code is given, with what its repair needs.
+    """A bug in the program of one model, with everything that a sheet asks and shows.
+
+    `inputs` are the shapes of the code's inputs, including those that only the repair needs.
     """
 
     bug: Bug
@@ -69,7 +71,7 @@ class BugCase:
     _architecture: Architecture = field(repr=False)
 
     def repair_works(self, filled: Sequence[str | Expression | int]) -> bool:
-        """Whether the program computes the right output with the wrong line's blanks filled in like this, in order."""
+        """Whether the program is right once the wrong line's blanks are filled in like this."""
         if self.repair is None or len(filled) != len(self.repair.blanks):
             return False
         texts, values = list[str](), dict[str, int | Expression]()
@@ -164,7 +166,7 @@ def _last_shape(result: CodeRun) -> tuple[int, ...]:
 
 
 def laboratory_for(program: CodeProgram, architecture: Architecture, sizes: Mapping[str, int]) -> Laboratory:
-    """Small tensors for the program of a model with these sizes; models whose programs are alike share one."""
+    """Small tensors for the program of a model with these sizes; models with the same program share them."""
     inputs = program.inputs_for(architecture, " ".join(program.given))
     return _laboratory(program, program.lines_for(architecture), inputs, tuple(small_sizes(sizes).items()))
 
@@ -180,9 +182,7 @@ def _laboratory(
 
 
 def bug_case(bug: Bug, architecture: Architecture, tokens: int, batch: int) -> BugCase:
-    """A bug in the program of a model that reads `batch` inputs of `tokens` tokens; in a decode step, they are
-    cached.
-    """
+    """A bug in the program of a model that reads `batch` inputs of `tokens` tokens, cached ones in a decode step."""
     program = bug.program
     _check_model(program, architecture, tokens, batch)
     check_sizes(program, architecture, tokens, batch)

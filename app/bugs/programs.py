@@ -1,7 +1,7 @@
-"""The programs that a bug is hidden in: short, right, and written as those of a run.
+"""The programs that bugs are hidden in: short, right, and written like the code of a run.
 
-A line may be there for some models only, and an input without a line that needs it is left out. Parameters are stored
-as torch stores them, out × in, unless the program is about one head.
+Some lines and inputs exist only for some models. Parameters are stored as torch stores them, out × in, except in the
+program of one head.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Shape = tuple[Expression, ...]
 
 @dataclass(frozen=True)
 class CodeLine:
-    """A line of code under a key, by which bugs name it, and the models that have it."""
+    """A line of code with its key, by which bugs name it, and a condition on the model."""
 
     key: str
     code: str
@@ -36,7 +36,7 @@ class CodeLine:
 
 @dataclass(frozen=True, eq=False)
 class CodeProgram:
-    """A right program: the shapes of what it is given, in symbols, and its lines. Each equals only itself."""
+    """A right program: the shapes of its inputs, in symbols, and its lines."""
 
     key: str
     given: Mapping[str, str]
@@ -52,19 +52,19 @@ class CodeProgram:
     rotary: bool = False
 
     def lines_for(self, architecture: Architecture) -> tuple[CodeLine, ...]:
-        """The lines whose condition the model meets, with H for G where each query head has its keys and values."""
+        """The lines for a model, with H for G if each query head has its own keys and values."""
         lines = (line for line in self.lines if _HOLDS[line.condition](architecture))
         return tuple(replace(line, code=for_model(line.code, architecture)) for line in lines)
 
     def inputs_for(self, architecture: Architecture, used: str) -> tuple[tuple[str, Shape], ...]:
-        """The shapes of the inputs and parameters whose names are words of the text `used`, in the order of `given`."""
+        """The shapes of the inputs and parameters whose names occur in the text `used`."""
         words = set(re.findall(r"\w+", used))
         texts = {name: for_model(text, architecture) for name, text in self.given.items() if name in words}
         return tuple((name, tuple(map(Expression.parse, text.split(",")))) for name, text in texts.items())
 
 
 def for_model(text: str, architecture: Architecture) -> str:
-    """Code or a shape, with H for each G in a model whose query heads share no keys and values."""
+    """Code or a shape, with H for G in a model whose query heads don't share keys and values."""
     return text if architecture.G < architecture.H else re.sub(r"\bG\b", "H", text)
 
 

@@ -1,7 +1,7 @@
-"""Runs the lines of a program on the tensors of `tensors.py`, up to the first that raises.
+"""Runs a program's lines on the tensors of `tensors.py`, up to the first that raises.
 
-Only what the programs need can be called: `torch.cat`, `F.scaled_dot_product_attention`, `float` and the names in
-METHODS. A line is parsed and walked through, and never handed to Python as code.
+Only `torch.cat`, `F.scaled_dot_product_attention`, `float` and the names in METHODS can be called. A line is parsed and
+walked through, never run as Python code.
 
 >>> run(["S = Q @ Q.T"], {"Q": CodeTensor.of_shape((10, 64))}).last["S"].shape
 (10, 10)
@@ -21,7 +21,7 @@ from typing import Any, TypeAlias
 
 from app.bugs.tensors import CodeTensor, TensorError, cat, scaled_dot_product_attention
 
-Value: TypeAlias = Any  # a tensor, a number, or a tuple of these
+Value: TypeAlias = Any  # a tensor, a number, or a tuple of them
 METHODS = frozenset({
     "chunk", "masked_fill", "permute", "repeat", "repeat_interleave", "reshape", "softmax", "split", "transpose",
     "unsqueeze", "view",
@@ -44,13 +44,14 @@ _SIGNS: Mapping[type[ast.AST], Callable[[Any], Value]] = {ast.USub: operator.neg
 
 
 class CodeError(ValueError):
-    """A line that the programs' few words cannot say: a mistake of whoever wrote the bank."""
+    """Raised for a line in the bank that this interpreter can't run."""
 
 
 @dataclass(frozen=True)
 class CodeRun:
-    """What a program has made: the variables of each line by name, all of them in the end, and the error, if any.
-    `raised_at` counts lines from 1; it is 0 if none raised.
+    """A run of a program: the variables after each line and at the end, and the error, if any.
+
+    `raised_at` counts lines from 1; 0 means that none raised.
     """
 
     made: tuple[Mapping[str, CodeTensor], ...]
@@ -60,7 +61,7 @@ class CodeRun:
 
 
 def run(lines: Sequence[str], given: Mapping[str, Value]) -> CodeRun:
-    """Run the lines one after the other and stop at the first TensorError, which the CodeRun contains with its line."""
+    """Run the lines up to the first TensorError, which is part of the result."""
     variables, made = dict(given), list[Mapping[str, CodeTensor]]()
     for number, line in enumerate(lines, 1):
         statement = parsed(line)
@@ -82,7 +83,7 @@ def run(lines: Sequence[str], given: Mapping[str, Value]) -> CodeRun:
 
 @lru_cache(4096)
 def parsed(line: str) -> ast.Assign:
-    """The syntax tree of a line; raises CodeError unless it is a single assignment with one "=" (a, b = c is one)."""
+    """The syntax tree of a line; raises CodeError unless it is a single assignment."""
     try:
         [statement] = ast.parse(line).body
     except (SyntaxError, ValueError) as error:

@@ -1,6 +1,6 @@
-"""The sizes that a program runs with: those of the model, and small ones for numbers.
+"""The sizes that a program runs with: the model's, and small ones for computing numbers.
 
-Sizes have to differ pairwise: with as many heads as tokens, code that mixes them up raises nothing.
+Sizes must all differ: with as many heads as tokens, code that mixes them up raises nothing.
 """
 
 from __future__ import annotations
@@ -16,12 +16,13 @@ from app.models.architecture import Architecture, TokensError
 from app.translation import gettext as _
 
 MIN_BATCH = 2
-_TRIES = 200  # how many numbers above and below are tried for a proposal
+_TRIES = 200  # lengths tried in each direction for a proposal
 
 
 class BugError(ValueError):
-    """A bug that cannot be shown with this model and these numbers; one sentence that says why. `tokens` and `batch`
-    are a proposal with which it could, None where no other number would do.
+    """A bug that can't be shown with this model and these numbers, with the reason.
+
+    `tokens` and `batch` are numbers that would work, or None.
     """
 
     def __init__(self, reason: str, tokens: int | None = None, batch: int | None = None) -> None:
@@ -31,9 +32,7 @@ class BugError(ValueError):
 
 
 def sizes_of(program: CodeProgram, architecture: Architecture, tokens: int, batch: int) -> dict[str, int]:
-    """Map each symbol of the program, and no other, to its size: B is `batch`, N is `tokens`, the rest is the
-    model's.
-    """
+    """Map each symbol of the program to its size: B is `batch`, N is `tokens`, the others are the model's."""
     of_decoder = program.two_texts or program.decodes
     model = architecture.decoder_sizes if of_decoder else architecture.all_sizes
     sizes = {"B": batch, "N": tokens, **{symbol: model[symbol] for symbol in ("H", "G", "d_h", "d")}}
@@ -46,9 +45,7 @@ def sizes_of(program: CodeProgram, architecture: Architecture, tokens: int, batc
 
 
 def check_sizes(program: CodeProgram, architecture: Architecture, tokens: int, batch: int) -> None:
-    """Raise BugError unless the model can read this many tokens, B is at least MIN_BATCH, and no two sizes are
-    equal.
-    """
+    """Raise BugError unless the model can read this many tokens, B is at least MIN_BATCH, and all sizes differ."""
     _check_positions(program, architecture, tokens)
     if "B" in program.symbols and batch < MIN_BATCH:
         raise BugError(_("With one input, a batch hides bugs: choose a batch of at least 2."), tokens, MIN_BATCH + 1)
@@ -69,15 +66,15 @@ def check_sizes(program: CodeProgram, architecture: Architecture, tokens: int, b
 
 
 def with_proposal(reason: str, tokens: int | None) -> str:
-    """The reason of a refusal, and what to choose: this number of tokens, another model if it is None."""
+    """The reason of a refusal, followed by a number of tokens that would work, or the advice to choose another
+    model.
+    """
     choice = _("Choose another model.") if tokens is None else _("Choose {tokens:,} tokens.").format(tokens=tokens)
     return f"{reason} {choice}"
 
 
 def first_possible(program: CodeProgram, architecture: Architecture, lengths: Iterable[int], batch: int) -> int | None:
-    """The first of these numbers of tokens that the model can read and that leaves no two sizes equal; None if none
-    is.
-    """
+    """The first of these lengths that the model can read and that makes all sizes differ, or None."""
     possible = (n for n in lengths if not _equal_sizes(program, architecture, n, batch))
     return next((n for n in possible if _fits(program, architecture, n)), None)
 
@@ -132,7 +129,7 @@ def _equal_sizes(
 
 
 def small_sizes(sizes: Mapping[str, int]) -> dict[str, int]:
-    """Map each of these symbols to a fixed small size; sizes that are always compared stay different."""
+    """Map each symbol to a fixed small size; sizes that are compared with each other differ."""
     small = {"B": 3, "N": 6, "M": 9, "d_h": 10, "H": 4, "G": 4, "d": 11 if "H" in sizes else 80}
     if sizes.get("G") == 1 < sizes["H"]:
         small["G"] = 1
@@ -145,9 +142,7 @@ def small_sizes(sizes: Mapping[str, int]) -> dict[str, int]:
 
 @lru_cache(256)
 def written_as(sizes: tuple[tuple[str, int], ...]) -> Mapping[int, tuple[Expression, ...]]:
-    """Map each number to all the ways in which to write it: a size, a product of up to four different symbols, or
-    H/G.
-    """
+    """Map each number to the ways of writing it: a size, a product of up to four symbols, or H/G."""
     ways = dict[int, list[Expression]]()
     for count in range(1, 5):
         for some in combinations(sizes, count):

@@ -1,6 +1,7 @@
-"""A tensor with the methods of torch that the programs use: shapes and strides, and numbers where there are any. It
-has torch's rules and its error messages, so that the message on a sheet and the marks of a repair need no torch.
-Without numbers it costs nothing to have the sizes of a real model. tests/bugs/ compares it with torch.
+"""A tensor with the torch methods that the programs use: shapes, strides and, optionally, numbers.
+
+It follows torch's rules and error messages, so that sheets and marks don't need torch. Without numbers, real models'
+sizes cost nothing. tests/bugs/ compares it with torch.
 
 >>> q = CodeTensor.of_shape((3, 10, 896))
 >>> q.view(3, 10, 14, 64).transpose(1, 2).shape
@@ -25,8 +26,8 @@ from app.algebra.expression import DividedBySumError, Expression
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-MAX_NUMBERS = 100_000  # that a tensor with numbers may have: 0.8 MB
-MAX_PARTS = 1000  # that a tensor may be split into
+MAX_NUMBERS = 100_000  # the most numbers that a tensor may have: 0.8 MB
+MAX_PARTS = 1000  # the most parts that a tensor may be split into
 _DIMENSIONS_DIFFER = "Tensors must have same number of dimensions: got {} and {}"
 _CANNOT_MULTIPLY = "mat1 and mat2 shapes cannot be multiplied ({}x{} and {}x{})"
 Shape = tuple[int, ...]
@@ -34,7 +35,7 @@ Index = tuple[int | slice | EllipsisType | None, ...]
 
 
 class TensorError(Exception):
-    """What torch raises: the name of the exception, its message, and the two sizes that clash, None of other errors."""
+    """What torch would raise: the exception's name and message, and the two sizes that clash, if any."""
 
     def __init__(self, message: str, clash: tuple[int, int] | None = None, name: str = "RuntimeError") -> None:
         self.clash = clash
@@ -43,7 +44,7 @@ class TensorError(Exception):
 
 
 class SymbolicLength(int):
-    """A length that remembers how it is written in symbols.
+    """A length that knows how it is written in symbols.
 
     >>> H, G = SymbolicLength(14, Expression.symbol("H")), SymbolicLength(2, Expression.symbol("G"))
     >>> H // G, str((H // G).expression), str((H * 64).expression)
@@ -58,7 +59,6 @@ class SymbolicLength(int):
         return side
 
     def __reduce__(self) -> tuple[type[SymbolicLength], tuple[int, Expression]]:
-        """What makes it again in another process."""
         return SymbolicLength, (int(self), self.expression)
 
     def __add__(self, other: int) -> SymbolicLength:
@@ -68,7 +68,7 @@ class SymbolicLength(int):
         return SymbolicLength(int(self) * int(other), self.expression * expression_of(other))
 
     def __floordiv__(self, other: int) -> SymbolicLength:
-        """The quotient, rounded down; its expression is a number if there is a remainder, or the divisor is a sum."""
+        """The quotient, rounded down; its expression is a number if it can't be written in symbols."""
         quotient, rest = divmod(int(self), int(other))
         try:
             expression = expression_of(quotient) if rest else self.expression / expression_of(other)
@@ -80,20 +80,17 @@ class SymbolicLength(int):
 
 
 def expression_of(size: int) -> Expression:
-    """How a length is written: in symbols if it is a SymbolicLength, else as a number."""
+    """A length as an expression: in symbols if it is a SymbolicLength."""
     return size.expression if isinstance(size, SymbolicLength) else Expression.number(int(size))
 
 
 def numbers_in(shape: Sequence[int]) -> int:
-    """How many numbers a tensor has."""
     return math.prod(shape, start=1)
 
 
 @dataclass(frozen=True, eq=False)
 class CodeTensor:
-    """A shape, the distance in memory from one index of each dimension to the next, and the numbers, if there are
-    any.
-    """
+    """A tensor: its shape, its strides, and its numbers, if there are any."""
 
     shape: Shape
     strides: Shape
@@ -106,33 +103,32 @@ class CodeTensor:
 
     @property
     def dim(self) -> int:
-        """How many dimensions it has."""
         return len(self.shape)
 
     # Another order of the dimensions
 
     @property
     def T(self) -> CodeTensor:
-        """All dimensions in reverse."""
         return self.permute(*reversed(range(self.dim)))
 
     @property
     def mT(self) -> CodeTensor:
-        """Its last two dimensions exchanged; raises TensorError for fewer than two."""
+        """The last two dimensions exchanged; raises TensorError for fewer than two."""
         if self.dim < 2:
             raise TensorError("tensor.mT is only supported on matrices or batches of matrices. Got 1-D tensor.")
         return self.transpose(-2, -1)
 
     def transpose(self, first: int, second: int) -> CodeTensor:
-        """A view with two dimensions exchanged, where −1 is the last; TensorError for a dimension it doesn't have."""
+        """A view with two dimensions exchanged, where −1 is the last; raises TensorError for an unknown dimension."""
         order = list(range(self.dim))
         a, b = place(first, self.dim), place(second, self.dim)
         order[a], order[b] = order[b], order[a]
         return self.permute(*order)
 
     def permute(self, *order: int) -> CodeTensor:
-        """A view with the dimensions in this order, where −1 is the last. Raises TensorError, in torch's words,
-        unless each dimension is named exactly once.
+        """A view with the dimensions in this order, where −1 is the last.
+
+        Raises TensorError, in torch's words, unless each dimension is named exactly once.
         """
         if len(order) != self.dim:
             raise TensorError(
@@ -149,9 +145,9 @@ class CodeTensor:
     # Another cut of the same numbers
 
     def view(self, *shape: int) -> CodeTensor:
-        """A view in another shape, with the numbers in the same order; a length of −1 is inferred from the others.
-        Raises TensorError, in torch's words, if the lengths don't fit, or if a view can't have this shape without
-        copying.
+        """A view in another shape, with the numbers in the same order; a length of −1 is inferred.
+
+        Raises TensorError, in torch's words, if the lengths don't fit or the numbers would have to be copied.
         """
         lengths = self._inferred(shape)
         strides = viewed_strides(self.shape, self.strides, lengths)
@@ -163,7 +159,7 @@ class CodeTensor:
         return self._arranged(lengths, strides, lambda x: x.reshape(lengths))
 
     def reshape(self, *shape: int) -> CodeTensor:
-        """The numbers in the order of the shape, cut differently; they are copied where `view` would refuse."""
+        """The numbers in the same order in another shape, copied where `view` would refuse."""
         lengths = self._inferred(shape)
         strides = viewed_strides(self.shape, self.strides, lengths) or contiguous_strides(lengths)
         return self._arranged(lengths, strides, lambda x: x.reshape(lengths))
@@ -187,7 +183,7 @@ class CodeTensor:
         return tuple(total // product if length == -1 else length for length in shape)
 
     def unsqueeze(self, dim: int) -> CodeTensor:
-        """One more dimension, of length 1, at this place."""
+        """The tensor with a dimension of length 1 inserted here."""
         at = place(dim, self.dim + 1)
         return self[(*[slice(None)] * at, None)]
 
@@ -222,9 +218,7 @@ class CodeTensor:
         return self._arranged([*shape, *self.shape[at:]], [*strides, *self.strides[at:]], lambda x: x[index])
 
     def split(self, lengths: int | Sequence[int], dim: int = 0) -> tuple[CodeTensor, ...]:
-        """Parts along `dim`: of these lengths, or all of one length, with a shorter last part where it doesn't
-        divide.
-        """
+        """Parts along `dim`, of these lengths or all of one length (the last may be shorter)."""
         at = place(dim, self.dim)
         length = self.shape[at]
         if isinstance(lengths, int):
@@ -255,9 +249,10 @@ class CodeTensor:
             start += length
 
     def chunk(self, parts: int, dim: int = 0) -> tuple[CodeTensor, ...]:
-        """Parts along `dim`, all of the length divided by `parts` and rounded up; the last may be shorter. Raises
-        TensorError for `parts` below 1, a dimension that doesn't exist or has length 0, and more than MAX_PARTS
-        parts.
+        """At most `parts` parts along `dim`, of equal length; the last may be shorter.
+
+        Raises TensorError for `parts` below 1 or above MAX_PARTS, and for a dimension that doesn't exist or has length
+        0.
         """
         if parts < 1:
             raise TensorError("chunk expects `chunks` to be greater than 0, got: " + str(parts))
@@ -267,7 +262,7 @@ class CodeTensor:
     # Copies
 
     def repeat(self, *times: int) -> CodeTensor:
-        """A copy: the whole tensor tiled this many times along each dimension; extra counts add dimensions in front."""
+        """The tensor tiled this many times along each dimension; extra counts add dimensions in front."""
         if len(times) < self.dim:
             raise TensorError(
                 "Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor"
@@ -279,8 +274,9 @@ class CodeTensor:
         return self._made(lengths, lambda: _numpy().tile(self._array, times))
 
     def repeat_interleave(self, times: int, dim: int) -> CodeTensor:
-        """A copy with each slice of a dimension `times` times in a row: a, a, b, b, not a, b, a, b. Raises
-        TensorError for a negative number, a dimension that doesn't exist, or more than MAX_NUMBERS numbers.
+        """A copy with each slice of a dimension repeated `times` times: a, a, b, b, not a, b, a, b.
+
+        Raises TensorError for a negative number, an unknown dimension, or more than MAX_NUMBERS numbers.
         """
         at = place(dim, self.dim)
         if times < 0:
@@ -291,7 +287,7 @@ class CodeTensor:
     # Arithmetic
 
     def __matmul__(self, other: CodeTensor) -> CodeTensor:
-        """The product of the last two dimensions; those before them are broadcast."""
+        """The matrix product over the last two dimensions; earlier dimensions are broadcast."""
         a, b = self.shape, other.shape
         if min(len(a), len(b)) < 2:
             raise TensorError("products of vectors are not needed here")
@@ -337,9 +333,7 @@ class CodeTensor:
         return self._made(self.shape, lambda: ~self._array, self)
 
     def softmax(self, dim: int) -> CodeTensor:
-        """The softmax along one dimension: numbers from 0 to 1 that sum to 1, or NaN where all along it are −∞.
-        Raises TensorError for a dimension that doesn't exist.
-        """
+        """The softmax along one dimension, NaN where every entry is −∞; raises TensorError for an unknown dimension."""
         at = place(dim, self.dim)
 
         def weights() -> NDArray[Any]:
@@ -380,7 +374,7 @@ class CodeTensor:
 
 
 def cat(tensors: Sequence[CodeTensor], dim: int = 0) -> CodeTensor:
-    """The tensors joined one after the other along dimension `dim`, which may count from the end."""
+    """The tensors joined along dimension `dim`."""
     first = tensors[0]
     at = place(dim, first.dim)
     for number, each in enumerate(tensors):
@@ -406,8 +400,9 @@ def scaled_dot_product_attention(
     *,
     is_causal: bool = False,
 ) -> CodeTensor:
-    """softmax(query · keyᵀ / √d_h) · value, where d_h is the last length of `query`. Raises TensorError for lengths
-    that don't fit, and for a mask that doesn't broadcast to the shape of the scores.
+    """softmax(query · keyᵀ / √d_h) · value, where d_h is the last length of `query`.
+
+    Raises TensorError for lengths that don't fit and for a mask that can't be broadcast to the scores.
     """
     scores: CodeTensor = query @ key.mT
     if attn_mask is not None and (shape := broadcast(scores.shape, attn_mask.shape)) != scores.shape:
@@ -426,8 +421,9 @@ def _written(lengths: Sequence[int]) -> str:
 
 
 def place(dim: int, dimensions: int) -> int:
-    """The dimension that is meant, counted from 0: −1 is the last. Raises TensorError, named "IndexError" as in
-    torch, if there is no such dimension.
+    """The dimension counted from 0, where −1 is the last.
+
+    Raises TensorError, named "IndexError" as in torch, if it doesn't exist.
     """
     if not -dimensions <= dim < dimensions:
         raise TensorError(
@@ -438,8 +434,9 @@ def place(dim: int, dimensions: int) -> int:
 
 
 def broadcast(a: Shape, b: Shape) -> Shape:
-    """The shape that both fit: from the last dimension on, equal lengths, or one of them 1 or missing. Raises
-    TensorError, in torch's words, for the last dimension in which they don't fit.
+    """The common shape of two broadcast shapes.
+
+    Raises TensorError, in torch's words, for the last dimension that doesn't fit.
 
     >>> broadcast((10, 10), (3, 14, 10, 1))
     (3, 14, 10, 10)
@@ -466,7 +463,7 @@ def contiguous_strides(shape: Sequence[int]) -> Shape:
 
 
 def strides_in_order_of(strides: Sequence[int], shape: Sequence[int]) -> Shape:
-    """Strides without gaps for a tensor of this shape that keeps the order that its dimensions have in memory."""
+    """Strides without gaps for this shape, keeping the order of the dimensions in memory."""
     order = sorted(range(len(shape)), key=lambda at: -strides[at])
     dense = contiguous_strides([shape[at] for at in order])
     by_place = dict(zip(order, dense, strict=True))
@@ -474,9 +471,7 @@ def strides_in_order_of(strides: Sequence[int], shape: Sequence[int]) -> Shape:
 
 
 def viewed_strides(old_shape: Sequence[int], old_strides: Sequence[int], shape: Sequence[int]) -> Shape | None:
-    """Strides with which a view has this shape; None if the numbers would have to be copied, or don't fill the
-    shape.
-    """
+    """Strides of a view with this shape; None if the numbers would have to be copied or don't fill the shape."""
     if not old_shape or 0 in old_shape:
         return contiguous_strides(shape)
     strides, at = [0] * len(shape), len(shape) - 1
@@ -484,7 +479,7 @@ def viewed_strides(old_shape: Sequence[int], old_strides: Sequence[int], shape: 
     for old in reversed(range(len(old_shape))):
         numbers *= int(old_shape[old])
         if old and (old_shape[old - 1] == 1 or old_strides[old - 1] == numbers * step):
-            continue  # the dimension before lies in memory right around this one
+            continue  # this dimension continues the previous one in memory
         while at >= 0 and (viewed < numbers or shape[at] == 1):
             strides[at] = viewed * step
             viewed *= int(shape[at])

@@ -1,6 +1,6 @@
-"""Witnesses of a bug that raises nothing: a probe on small tensors that shows what a right program never does.
+"""Witnesses of a bug that raises nothing: probes on small tensors that show what a right program never does.
 
-Each probe gives a small grid of numbers, once of the program with the bug and once of the right one.
+Each probe gives a small grid of numbers for the buggy program and for the right one.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _TOLERANCE = 1e-9
 
 @dataclass(frozen=True)
 class Witness:
-    """What a probe shows: numbers in rows and columns, and the same cells of the right program."""
+    """A probe's result: numbers in rows and columns, and the right program's numbers in the same cells."""
 
     probe: Probe
     cells: Grid
@@ -36,7 +36,7 @@ class Witness:
 def given_numbers(
     program: CodeProgram, inputs: Sequence[tuple[str, tuple[int, ...]]], shift: int = 0
 ) -> dict[str, CodeTensor]:
-    """A tensor by name for each input and parameter, in its given shape and with the same numbers at every call."""
+    """A tensor for each input and parameter, with the same numbers at every call."""
     import numpy as np
 
     given = dict[str, CodeTensor]()
@@ -59,13 +59,14 @@ def given_numbers(
 
 
 def differ(a: Any, b: Any) -> bool:
-    """Whether two results are of another shape, differ in a number by more than _TOLERANCE, or only one has a NaN."""
+    """Whether two results differ in shape, by more than _TOLERANCE, or in being NaN."""
     return a.shape != b.shape or bool((abs(a - b) > _TOLERANCE).any() or (a != a).any() != (b != b).any())
 
 
 class Laboratory:
-    """Runs lines of a program on the same small tensors again and again, with something changed each time. `lines`
-    are the right ones, `inputs` the shapes of what they are given, in symbols that have `sizes`.
+    """Runs lines of a program on the same small tensors, with one thing changed each time.
+
+    `lines` are the right lines; `inputs` are the shapes of their inputs, in symbols whose `sizes` are given.
     """
 
     def __init__(
@@ -79,7 +80,7 @@ class Laboratory:
         self.given = given_numbers(program, self.inputs)
 
     def run(self, lines: Sequence[str], **changed: CodeTensor | int) -> CodeRun:
-        """Run the lines on the small tensors; `changed` replaces inputs, parameters or sizes, or adds variables."""
+        """Run the lines; `changed` replaces or adds variables."""
         import numpy as np
 
         with np.errstate(all="ignore"):  # a repair may divide by zero
@@ -87,20 +88,19 @@ class Laboratory:
 
     @cached_property
     def expected(self) -> Any:
-        """The numbers of the right output."""
         return self.made(self.run(self.right), self.program.output)
 
     def made(self, result: CodeRun, key: str) -> Any:
-        """The numbers that the line with this key has made; the line may make no more than one variable."""
+        """The numbers made by the line with this key, which must make exactly one variable."""
         [tensor] = result.made[self.keys.index(key)].values()
         return tensor.numbers
 
     def change(self, lines: Sequence[str], key: str, **changed: CodeTensor | int) -> Any:
-        """How much each number that the line `key` makes differs if inputs are replaced by `changed`, without sign."""
+        """The absolute change in the numbers made by the line `key` when inputs are replaced by `changed`."""
         return abs(self.made(self.run(lines, **changed), key) - self.made(self.run(lines), key))
 
     def changed(self, name: str, index: tuple[Any, ...]) -> CodeTensor:
-        """A copy of an input or parameter in which every number x at `index` is replaced by 0.3 − 0.7·x."""
+        """A copy of an input or parameter in which every number x at `index` becomes 0.3 − 0.7·x."""
         tensor = self.given[name]
         assert tensor.numbers is not None  # noqa: S101 - given_numbers has made it
         numbers = tensor.numbers.copy()
@@ -109,7 +109,7 @@ class Laboratory:
 
 
 def witness_of(laboratory: Laboratory, wrong: Sequence[str]) -> Witness:
-    """The first probe whose cells differ between the lines `wrong` and the right ones, in the order of _PROBES."""
+    """The first probe, in the order of _PROBES, that tells the `wrong` lines from the right ones."""
     wrong_line = next(key for key, a, b in zip(laboratory.keys, laboratory.right, wrong, strict=True) if a != b)
     for probe, cells_of in _PROBES.items():
         if probe == "spread" and wrong_line != laboratory.program.scores:
@@ -127,7 +127,7 @@ def witness_of(laboratory: Laboratory, wrong: Sequence[str]) -> Witness:
 
 
 def healthy_witness(laboratory: Laboratory) -> Witness:
-    """What the first probe that gives cells shows of a right program, which is also what is expected of it."""
+    """The first probe's result on the right program."""
     shown = ((probe, cells_of(laboratory, laboratory.right)) for probe, cells_of in _PROBES.items())
     probe, cells = next((probe, cells) for probe, cells in shown if cells)
     return Witness(probe, cells, cells, laboratory.sizes)

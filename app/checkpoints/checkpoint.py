@@ -1,7 +1,7 @@
-"""An open checkpoint: its tensors as they are stored, and the same ones as a run uses them, in float32 as x·W.
+"""An open checkpoint: its tensors as stored, and as a run uses them, in float32 as x·W.
 
-Only what is asked for is read. Names, stored shapes and where a head's slices begin are those of the family's layout
-(`app/models/layouts`) and of the sheet about stored weights (`app/topics/stored_weights.py`).
+Only what is asked for is read. Names, stored shapes and where a head's slices begin follow the family's layout
+(`app/models/layouts`) and the sheet about stored weights (`app/topics/stored_weights.py`).
 """
 
 from __future__ import annotations
@@ -29,25 +29,25 @@ CheckpointKind = Literal["safetensors", "gguf"]
 
 
 class CheckpointError(Exception):
-    """A checkpoint that can't be opened, read or run, or a text without tokens: str() is the sentence to show."""
+    """A checkpoint that can't be opened, read or run, or a text without tokens; str() is the sentence to show."""
 
 
 def an_adapter(name: str) -> CheckpointError:
-    """The error of a folder that has only what was trained on top of a model, as PEFT saves it."""
+    """The error for a folder with only an adapter that was trained on top of a model, as PEFT saves it."""
     return CheckpointError(
         _("{folder} is an adapter, which can’t be run here: merge it into its model first.").format(folder=name)
     )
 
 
 def check_is_itself(file: str, content: bytes) -> None:
-    """Raise CheckpointError if a file is only a pointer to what Git LFS stores; its first bytes are enough."""
+    """Raise CheckpointError if a file is only a Git LFS pointer; its first bytes are enough."""
     if content.startswith(LFS_POINTER.encode()):
         problem = _("{file} is a Git LFS pointer, not the file itself: fetch that with git lfs pull.")
         raise CheckpointError(problem.format(file=file))
 
 
 def check_is_plain_text(file: str, content: bytes) -> None:
-    """Raise CheckpointError for a pointer, and for a text with a byte order mark, which transformers doesn't read."""
+    """Raise CheckpointError for a Git LFS pointer, and for a byte order mark, which transformers doesn't read."""
     check_is_itself(file, content)
     if content.startswith((codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         problem = _("{file} begins with a byte order mark: save it as UTF-8 without one.")
@@ -56,7 +56,7 @@ def check_is_plain_text(file: str, content: bytes) -> None:
 
 @dataclass(frozen=True)
 class StoredTensor:
-    """A tensor as it lies in the file: its shape in the order of numpy, its dtype as the file calls it ("Q4_1")."""
+    """A tensor as stored in the file: its shape in numpy's order, and its dtype as the file calls it ("Q4_1")."""
 
     name: str
     shape: tuple[int, ...]
@@ -65,8 +65,9 @@ class StoredTensor:
 
 @dataclass(frozen=True)
 class Token:
-    """A token: its id, the bytes that it stands for, and how a page shows it, with spaces and odd bytes made
-    visible. The bytes of one token need not be whole characters.
+    """A token: its id, its bytes, and how a page shows it, with spaces and odd bytes made visible.
+
+    The bytes of one token need not be whole characters.
     """
 
     id: int
@@ -77,8 +78,9 @@ class Token:
 
 @dataclass(frozen=True)
 class StoredPart:
-    """One parameter of a head: the stored tensor that it is in, and what torch.narrow cuts out of that. `variable`
-    is its name in the program ("W_Q", "b_K").
+    """One parameter of a head: the stored tensor that contains it, and the slice for torch.narrow.
+
+    `variable` is its name in the program ("W_Q", "b_K").
     """
 
     variable: str
@@ -92,9 +94,7 @@ class StoredPart:
 
 @dataclass(frozen=True)
 class HeadWeights:
-    """The parameters of one query head and of the key/value head that it reads, by the program's variable, in
-    float32.
-    """
+    """The parameters of one query head and its key/value head, by the program's variable, in float32."""
 
     parts: tuple[StoredPart, ...]
     tensors: Mapping[str, torch.Tensor]
@@ -102,7 +102,7 @@ class HeadWeights:
 
 @dataclass(frozen=True)
 class NormWeights:
-    """The scale of a normalization, Gemma's 1 added, and its bias, None for RMSNorm; each (d,)."""
+    """A normalization's scale, with Gemma's 1 already added, and its bias, None for RMSNorm; each (d,)."""
 
     scale: torch.Tensor
     bias: torch.Tensor | None
@@ -110,8 +110,9 @@ class NormWeights:
 
 @dataclass(frozen=True)
 class LayerWeights:
-    """Every parameter of a layer in float32; matrices in the orientation of x·W, heads side by side. None for what
-    the layer doesn't have.
+    """Every parameter of a layer in float32; matrices in the orientation of x·W, heads side by side.
+
+    None for what the layer doesn't have.
     """
 
     W_Q: torch.Tensor  # (d, H·d_h)
@@ -145,18 +146,19 @@ class TensorFile(Protocol):
 
     @property
     def is_quantized(self) -> bool:
-        """Whether a tensor has fewer than 16 bits a number."""
+        """Whether a tensor has fewer than 16 bits per number."""
 
     def stored(self, name: str) -> StoredTensor:
         """Name, shape and dtype of a tensor."""
 
     def read(self, name: str, rows: slice, columns: slice) -> torch.Tensor:
-        """Rows and columns of a tensor of one axis or two in float32, in memory of their own."""
+        """Rows and columns of a one- or two-axis tensor as a copy in float32."""
 
 
 class Checkpoint:
-    """An open file or folder of weights, from `app.checkpoints.sources.open_checkpoint`. `name` is what people call
-    it, `revision` changes whenever the files do.
+    """An open file or folder of weights, from `app.checkpoints.sources.open_checkpoint`.
+
+    `name` is for people; `revision` changes whenever the files do.
     """
 
     def __init__(
@@ -182,23 +184,23 @@ class Checkpoint:
 
     @property
     def norm_eps(self) -> float:
-        """The epsilon of all norms of the layers and of the final one."""
+        """The epsilon of the layers' norms and the final norm."""
         return read_positive_number(self.config, *self._rule.norm_eps)
 
     @property
     def activation(self) -> Activation:
-        """The function of the feed-forward blocks."""
+        """The activation function of the feed-forward blocks."""
         field, default = self._rule.activation
         return ACTIVATIONS[self.config.get(field) or default]
 
     @property
     def embedding_factor(self) -> float:
-        """What token embeddings are multiplied by before the first layer: √d in Gemma, else 1."""
+        """What token embeddings are multiplied by before the first layer: √d in Gemma, otherwise 1."""
         return math.sqrt(self.architecture.d) if self.architecture.embedding_scale == "root-d" else 1.0
 
     @property
     def logit_softcap(self) -> float | None:
-        """The c of c·tanh(logits/c), None where logits stay as they are."""
+        """The c of c·tanh(logits/c), or None if logits aren't capped."""
         default = self._rule.logit_softcap
         cap = self.config.get("final_logit_softcapping", default) if default is not None else None
         return None if cap is None else float(cap)
@@ -206,15 +208,16 @@ class Checkpoint:
     # Tensors as they are stored
 
     def tensor(self, name: str, rows: slice = ALL, columns: slice = ALL) -> torch.Tensor:
-        """Rows and columns of a tensor by its name in the file, in float32, as stored (not transposed), all by
-        default. Raises CheckpointError for a name that the file doesn't have, and for a number format that can't
-        be read.
+        """Rows and columns (by default all) of a tensor by its name in the file, in float32, as stored (not
+        transposed).
+
+        Raises CheckpointError for an unknown name and for an unreadable number format.
         """
         if name not in self._file.names:
             raise CheckpointError(_("{checkpoint} has no tensor “{name}”.").format(checkpoint=self.name, name=name))
         if not self._permuted(name):
             return self._file.read(name, rows, columns)
-        # Row i of the first half and row i of the second half of a head are neighbours in the file.
+        # Row i of a head's first half and row i of its second half are neighbours in the file.
         width, stored = self.architecture.d_h, self._file.stored(name)
         start, stop, step = rows.indices(stored.shape[0])
         first, last = start // width * width, -(-stop // width) * width
@@ -226,7 +229,7 @@ class Checkpoint:
     # Tensors as they are used
 
     def layer_weights(self, layer: int) -> LayerWeights:
-        """Every parameter of one layer, counted from 0, by its role, in the form in which a run uses it."""
+        """Every parameter of one layer, counted from 0, by its role, as a run uses it."""
         specs = self._layer_specs(layer)
         optional = ("b_Q", "b_K", "b_V", "b_O", "g_Q", "g_K", "W_gate", "b_gate", "b_up", "b_down")
         tensors: dict[str, Any] = dict.fromkeys(optional)
@@ -242,7 +245,7 @@ class Checkpoint:
         )
 
     def head_weights(self, layer: int, head: int) -> HeadWeights:
-        """The parameters of one query head, of its key/value head and of the norm before them, and where they lie."""
+        """The parameters of one query head, its key/value head and the norm before them, and where they are stored."""
         if not 0 <= head < self.architecture.H:
             problem = _("{checkpoint} has heads 0 to {last} in each layer.")
             raise CheckpointError(problem.format(checkpoint=self.name, last=self.architecture.H - 1))
@@ -250,9 +253,9 @@ class Checkpoint:
         return HeadWeights(parts, {part.variable: self._used(part) for part in parts})
 
     def embedding_rows(self, ids: Sequence[int]) -> torch.Tensor:
-        """The rows (N, d) of the token embedding for these ids, in order, not yet multiplied by `embedding_factor`.
-        Raises CheckpointError if the table is missing, of another shape, or in a number format that can't be
-        read.
+        """The rows (N, d) of the token embedding for these ids, before the multiplication by `embedding_factor`.
+
+        Raises CheckpointError if the table is missing, has another shape, or can't be read.
         """
         import torch
 
@@ -273,7 +276,7 @@ class Checkpoint:
         return self._norm(self._outside(ModelPart.FINAL_NORM), None)
 
     def output_rows(self, rows: slice = ALL) -> torch.Tensor:
-        """The LM head's matrix as it is stored, a row for each token, or some of its rows: (V, d)."""
+        """Rows (by default all) of the LM head's stored matrix, one per token: (V, d)."""
         part = ModelPart.TOKEN_TABLE if self.architecture.tied_embeddings else ModelPart.OUTPUT_HEAD
         [matrix] = self._outside(part)
         return self.tensor(self._stored(matrix, None).name, rows)
@@ -378,7 +381,7 @@ class Checkpoint:
             values = self._read(spec, layer)
             if place == len(before):
                 tensors[f"{symbol}_down"] = values
-            elif len(before) == 1 < len(names):  # gate and up in one, the gate first
+            elif len(before) == 1 < len(names):  # gate and up in one matrix, gate first
                 tensors[f"{symbol}_gate"], tensors[f"{symbol}_up"] = values.chunk(2, -1)
             else:
                 tensors[f"{symbol}_{names[place]}"] = values
@@ -391,7 +394,7 @@ class Checkpoint:
 
 @dataclass(frozen=True)
 class HeadSlice:
-    """What torch.narrow cuts out of a stored matrix for one head."""
+    """One head's slice of a stored matrix, for torch.narrow."""
 
     dim: int
     start: int
@@ -399,9 +402,7 @@ class HeadSlice:
 
 
 def head_slices(architecture: Architecture, head: int) -> dict[str, HeadSlice]:
-    """What torch.narrow cuts out of the stored matrices for a query head: dim, start and length, by "Q", "K", "V"
-    and "O".
-    """
+    """The slices of the stored matrices for a query head, for torch.narrow, by "Q", "K", "V" and "O"."""
     a = architecture
     later = head % a.query_heads_per_kv_head
     table, sizes = stored_weights(a, 1), {**a.all_sizes, "j": head - later}

@@ -1,7 +1,7 @@
-"""GGUF files (llama.cpp): an index of the header, the config that its metadata amounts to, and rows of its tensors.
+"""GGUF files (llama.cpp): an index of the header, the config in its metadata, and rows of its tensors.
 
-The library `gguf` knows the types and takes them apart; its own reader makes an array of every token and merge, which
-takes seconds. Here the header is walked once, and what is in arrays is left where it is until somebody asks.
+The library `gguf` knows the types and decodes them, but its reader makes an array of every token and merge, which takes
+seconds. Here the header is walked once, and arrays are only read on demand.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from app.translation import gettext as _
 if TYPE_CHECKING:
     import torch
 
-MAX_GGUF_HEADER_BYTES = 100_000_000  # all that is looked at of a header; Gemma's, one of the longest, has 10 million
+MAX_GGUF_HEADER_BYTES = 100_000_000  # the most that is read of a header; Gemma's, one of the longest, has 10 million
 MAX_GGUF_KEYS = 10_000
 MAX_GGUF_TENSORS = 100_000
-MAX_GGUF_TEXT_BYTES = 1_000_000  # of a key, a value or one item of an array
-MAX_GGUF_ITEMS = 2_000_000  # of all arrays together
+MAX_GGUF_TEXT_BYTES = 1_000_000  # for a key, a value or one item of an array
+MAX_GGUF_ITEMS = 2_000_000  # for all arrays together
 MAX_GGUF_AXES = 4
 MAX_GGUF_PIECES = 32
 ROPE_FACTORS = "rope_freqs.weight"
@@ -39,7 +39,7 @@ _SCALARS = {kind: struct.Struct(f"<{letter}") for kind, letter in _FORMATS.items
 _FLOAT32 = 6
 _LENGTH, _NUMBER = _SCALARS[10], _SCALARS[4]
 
-# The fields of a config.json by the metadata of a model, after "llama." and the like.
+# The fields of a config.json by a model's metadata, after "llama." and the like.
 _CONFIG_FIELDS = {
     "block_count": "num_hidden_layers",
     "context_length": "max_position_embeddings",
@@ -51,11 +51,11 @@ _CONFIG_FIELDS = {
     "attention.layer_norm_rms_epsilon": "rms_norm_eps",
     "rope.freq_base": "rope_theta",
 }
-# Further metadata of a model, which is checked against the tensors or the config.
+# Further metadata of a model, checked against the tensors or the config.
 _CHECKED_FIELDS = {"vocab_size", "attention.value_length", "rope.dimension_count", "rope.scaling.type"}
-# The beginnings of metadata that says nothing about what the model computes.
+# Prefixes of metadata that says nothing about what the model computes.
 _HARMLESS = ("general.", "tokenizer.", "quantize.", "split.")
-# Names of a layout by llama.cpp's.
+# A layout's names by llama.cpp's.
 _MODULES = {
     "embed_tokens": "token_embd",
     "norm": "output_norm",
@@ -78,7 +78,7 @@ _WHOLE_NUMBERS = (0, 1, 30, 28)  # F32, F16, BF16, F64
 
 @dataclass(frozen=True)
 class GgufArray:
-    """An array in the metadata, not read yet: the type of its items, their number, and where the first one begins."""
+    """An unread array in the metadata: the type and number of its items, and where the first one begins."""
 
     item_type: int
     count: int
@@ -87,7 +87,7 @@ class GgufArray:
 
 @dataclass(frozen=True)
 class GgufTensor:
-    """A tensor in the index: its shape in the order of numpy, its ggml type, and in which file and where it begins."""
+    """A tensor in the index: its shape in numpy's order, its ggml type, its file, and its offset there."""
 
     shape: tuple[int, ...]
     type: int
@@ -97,7 +97,9 @@ class GgufTensor:
 
 @dataclass(frozen=True)
 class GgufIndex:
-    """The header of the file at `path`: metadata by key, and tensors by name, those of its other pieces among them."""
+    """The header of the file at `path`: metadata by key, and tensors by name, including those in the file's other
+    pieces.
+    """
 
     path: Path
     metadata: Mapping[str, Any]
@@ -115,7 +117,7 @@ class GgufIndex:
 
     @property
     def is_quantized(self) -> bool:
-        """Whether a tensor has fewer than 16 bits a number."""
+        """Whether a tensor has fewer than 16 bits per number."""
         return any(tensor.type not in _WHOLE_NUMBERS for tensor in self.tensors.values())
 
 
@@ -124,7 +126,7 @@ class _Damaged(Exception):
 
 
 def pieces_of(path: Path) -> tuple[Path, ...]:
-    """All pieces of a file whose first is `path`, by its name: m-00001-of-00002.gguf, m-00002-of-00002.gguf."""
+    """All pieces of a file whose first is `path`, by name: m-00001-of-00002.gguf, m-00002-of-00002.gguf."""
     name = _PIECE.fullmatch(path.name)
     if name is None:
         return (path,)
@@ -135,7 +137,7 @@ def pieces_of(path: Path) -> tuple[Path, ...]:
 
 
 def read_index(path: Path, *others: Path) -> GgufIndex:
-    """The header of a file, with the tensors of its other pieces, walked anew only if size or time changed."""
+    """The header of a file, with its other pieces' tensors, cached until size or time changes."""
     first, *rest = (_read_index(each, each.stat().st_size, each.stat().st_mtime_ns) for each in (path, *others))
     if not rest:
         return first
@@ -174,8 +176,8 @@ class _Walk:
         self.content, self.at, self.items = content, at, 0
 
     def index(self, path: Path) -> GgufIndex:
-        """The index of the file at `path`: its metadata, and its tensors with offsets from the beginning of the
-        file.
+        """The index of the file at `path`: its metadata, and its tensors with offsets from the beginning of
+        the file.
         """
         if self.content[:4] != _MAGIC:
             raise _Damaged
@@ -212,8 +214,9 @@ class _Walk:
         return self.content[self.at - length : self.at].decode()
 
     def value(self, kind: int) -> Any:
-        """The text, number or bool of this type that comes next; for an array, its place, for `array_items`. Raises
-        _Damaged for an unknown type, and as `_text` and `_array` do, and struct.error at the end of the mapping.
+        """The next text, number or bool of this type; for an array, its place, for `array_items`.
+
+        Raises _Damaged, or struct.error at the end of the mapping.
         """
         if kind == _STRING:
             return self._text()
@@ -251,8 +254,9 @@ class _Walk:
 
 
 def array_items(index: GgufIndex, key: str) -> list[Any]:
-    """All items of the array under a key of the metadata, read from the file now; [] for no such key or no array.
-    Raises what that and opening the file do, such as UnicodeDecodeError.
+    """All items of the array under a metadata key, read from the file; [] if it isn't an array.
+
+    Raises what opening the file and decoding do, such as UnicodeDecodeError.
     """
     array = index.metadata.get(key)
     if not isinstance(array, GgufArray):
@@ -308,13 +312,13 @@ class GgufFile:
         self.is_quantized = index.is_quantized
 
     def stored(self, name: str) -> StoredTensor:
-        """Name, shape and dtype of a tensor."""
         tensor = self._tensors[name]
         return StoredTensor(name, tensor.shape, self._types[tensor.type].name)
 
     def read(self, name: str, rows: slice, columns: slice) -> torch.Tensor:
-        """A copy of these rows and columns of a matrix, or these rows of a vector, dequantized, in float32. Raises
-        CheckpointError for a type that can't be read, and KeyError for an unknown name.
+        """A dequantized float32 copy of these rows and columns of a matrix, or these rows of a vector.
+
+        Raises CheckpointError for a type that can't be read, and KeyError for an unknown name.
         """
         import numpy as np
         import torch
@@ -338,7 +342,7 @@ class GgufFile:
 
 
 def gguf_config(index: GgufIndex, file_name: str) -> dict[str, Any]:
-    """The config.json that the metadata amounts to: "model_type", and each field of _CONFIG_FIELDS that it states."""
+    """The config.json that the metadata amounts to: "model_type", and each stated field of _CONFIG_FIELDS."""
     if index.architecture not in GGUF_FAMILIES:
         problem = _("{file} has the architecture “{name}”; those that can be read here are {known}.")
         known = ", ".join(GGUF_FAMILIES)
@@ -404,7 +408,8 @@ def _refuse(file_name: str, key: str, value: object) -> NoReturn:
 
 
 def gguf_name(name: str) -> str:
-    """llama.cpp's name of a tensor of the layout: "layers.0.self_attn.q_proj.weight" is "blk.0.attn_q.weight".
+    """llama.cpp's name for a layout's tensor: "layers.0.self_attn.q_proj.weight" is "blk.0.attn_q.weight".
+
     Raises KeyError for a module that _MODULES lacks.
     """
     module, _dot, kind = name.rpartition(".")
@@ -416,7 +421,5 @@ def gguf_name(name: str) -> str:
 
 
 def is_permuted(index: GgufIndex, name: str) -> bool:
-    """Whether the rows of this tensor are permuted in each head: in some families those of W_Q, W_K and their
-    biases.
-    """
+    """Whether this tensor's rows are permuted in each head, as those of W_Q, W_K and their biases in some families."""
     return GGUF_FAMILIES[index.architecture] and name.endswith(_PERMUTED)

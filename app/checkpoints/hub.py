@@ -1,7 +1,7 @@
-"""Fetch a checkpoint from the Hugging Face Hub by its name: pinned to a commit, and no more files than are needed.
+"""Fetches a checkpoint from the Hugging Face Hub by its name, pinned to a commit, with only the files needed.
 
-Only whoever runs the terminal's commands fetches weights; no page does. The token in HF_TOKEN, if there is one, is sent
-to the hub and nowhere else; HF_ENDPOINT names another hub.
+Only commands in the terminal fetch weights; no page does. The token in HF_TOKEN, if set, is sent only to the hub;
+HF_ENDPOINT names another hub.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ Report = Callable[[int, int], None]
 
 _CONFIG, _INDEX, _ONE_FILE = "config.json", "model.safetensors.index.json", "model.safetensors"
 _SMALL = (_CONFIG, _INDEX, "tokenizer.json", "tokenizer_config.json")
-HUB_TIMEOUT_S = 10.0  # for what the hub says of a model
-MAX_SMALL_BYTES = 60_000_000  # of each of these files
+HUB_TIMEOUT_S = 10.0  # for the hub's answer about a model
+MAX_SMALL_BYTES = 60_000_000  # per file
 
 
 def fetch_checkpoint(
     name: str, folder: Path, *, revision: str = "main", layer: int | None = None, report: Report | None = None
 ) -> Path:
-    """Fetch what running one layer needs, and return the folder of the commit, for `open_checkpoint`."""
-    from httpx2 import HTTPError  # of the library's client
+    """Fetch what running one layer needs, and return the commit's folder, for `open_checkpoint`."""
+    from httpx2 import HTTPError  # the library's HTTP client
     from huggingface_hub import HfApi, errors
 
     hub = HfApi(endpoint=os.environ.get("HF_ENDPOINT") or None, token=os.environ.get("HF_TOKEN") or False)
@@ -60,7 +60,7 @@ def fetch_checkpoint(
 
 
 class _Fetch:
-    """The files of one commit, fetched into the cache one after the other."""
+    """The files of one commit, fetched into the cache one after another."""
 
     def __init__(self, hub: HfApi, name: str, commit: str, cache: Path, sizes: Mapping[str, int]) -> None:
         self.hub, self.name, self.commit, self.cache, self.sizes = hub, name, commit, cache, sizes
@@ -95,9 +95,9 @@ class _Fetch:
         return folder
 
     def weight_files(self, folder: Path, layer: int | None) -> list[str]:
-        """The names of the weight files that are needed, sorted: shards if the hub has an index, or the one file.
-        Raises CheckpointError if the hub has neither index nor model.safetensors, and for a damaged index, which
-        is read from `folder`.
+        """The sorted names of the weight files needed: shards if the hub has an index, or the one file.
+
+        Raises CheckpointError for a damaged index, or if there is neither an index nor model.safetensors.
         """
         if _INDEX not in self.sizes:
             if _ONE_FILE not in self.sizes:
@@ -110,7 +110,7 @@ class _Fetch:
         return sorted(shard for shard in needed if shard in self.sizes)
 
     def json(self, path: Path) -> dict[str, Any]:
-        """The JSON object in a fetched file; raises CheckpointError for any other JSON, or what is no JSON or UTF-8."""
+        """The JSON object in a fetched file; raises CheckpointError for anything else."""
         text = path.read_bytes()
         check_is_plain_text(_("{file} of {checkpoint}").format(file=path.name, checkpoint=self.name), text)
         try:
@@ -122,14 +122,14 @@ class _Fetch:
         return content
 
     def file(self, name: str, progress: type[_Bar] | None = None) -> Path:
-        """Fetch a file, unless the cache has it, and return its path there; without `progress`, nothing is reported."""
+        """Fetch a file, unless the cache has it, and return its path there; reports only with `progress`."""
         bars = progress or _progress(0, None)
         path = self.hub.hf_hub_download(self.name, name, revision=self.commit, cache_dir=self.cache, tqdm_class=bars)
         return Path(path)
 
 
 class _Bar:
-    """What the library tells its progress to: it is called as tqdm is, and prints nothing."""
+    """Receives the library's progress in place of tqdm, and prints nothing."""
 
     @classmethod
     def count(cls, more: float | None = 1) -> None:

@@ -1,4 +1,4 @@
-"""Whether a run can reproduce what a config describes: whatever isn't known to be harmless is refused by name."""
+"""Whether a run can reproduce what a config describes: anything not known to be harmless is refused by name."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from app.translation import gettext as _
 
 
 def readable_architecture(config: Mapping[str, Any], name: str) -> Architecture:
-    """The architecture of a config, called `name`; raises CheckpointError, with the name in it, if it can't be run."""
+    """A config's architecture, called `name`; raises CheckpointError if it can't be run."""
     model_type = config.get("model_type")
     rule = CHECKPOINT_RULES.get(model_type) if isinstance(model_type, str) else None
     if rule is None:
@@ -43,7 +43,7 @@ def readable_architecture(config: Mapping[str, Any], name: str) -> Architecture:
 
 
 def check_tensor_names(architecture: Architecture, names: Collection[str], name_in_file: Callable[[str], str]) -> None:
-    """Raise CheckpointError if one of the model's tensors is not among the `names` of a file's tensors."""
+    """Raise CheckpointError if a file's tensor `names` lack one of the model's tensors."""
     [stack], buffers = architecture.stacks, CHECKPOINT_RULES[architecture.family].buffers
     layers = (run.parameters for run in stack.runs for _layer in range(run.count))
     in_layers = [stack.spec.name.format(i=i) + spec.name for i, specs in enumerate(layers) for spec in specs]

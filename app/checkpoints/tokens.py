@@ -1,7 +1,7 @@
-"""From a text to the tokens of a checkpoint, by its tokenizer.json or by one built from the vocabulary of a GGUF file.
+"""From a text to a checkpoint's tokens, by its tokenizer.json or by one built from a GGUF file's vocabulary.
 
-A GGUF file names the rule by which text is split before the merges (`tokenizer.ggml.pre`) but doesn't hold it. The
-rules in PRE_TOKENIZERS are known; a file with another one is refused by name.
+A GGUF file names the rule for splitting text before the merges (`tokenizer.ggml.pre`) but doesn't contain it. Files
+with a rule that isn't in PRE_TOKENIZERS are refused by name.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ _ENDS = ("bos", "eos")  # the tokens that may be added before and after a text
 
 Tokenize = Callable[[str], tuple[Token, ...]]
 
-# How a page shows what can't be seen.
+# How a page shows invisible characters.
 _VISIBLE = {" ": "␣", "\n": "↵", "\r": "␍", "\t": "⇥"}
 
 
 def json_tokenizer(read: Callable[[str, int], str | None], name: str, size: int) -> Tokenize:
-    """The tokenizer of a folder with a tokenizer.json, of a model with `size` rows of embeddings; loaded when used."""
+    """The tokenizer of a folder's tokenizer.json, for a model with `size` rows of embeddings; loaded when used."""
     load = cache(lambda: _guarded(name, lambda: _load_json(read, name)))
     return lambda text: _tokens(load, text, size, name)
 
 
 def gguf_tokenizer(index: GgufIndex, size: int) -> Tokenize:
-    """The tokenizer that the vocabulary of a GGUF file amounts to, of a model with `size` rows of embeddings."""
+    """The tokenizer built from a GGUF file's vocabulary, for a model with `size` rows of embeddings."""
     load = cache(lambda: _guarded(index.path.name, lambda: _build(index)))
     return lambda text: _tokens(load, text, size, index.path.name)
 
@@ -69,7 +69,7 @@ def _tokens(load: Callable[[], Tokenizer], text: str, size: int, name: str) -> t
 
 
 def visible(raw: bytes) -> str:
-    r"""Bytes as a page shows them: ␣ space, ↵ newline, ␍ return, ⇥ tab, and ⟨U+200B⟩ for others that can't be seen.
+    r"""Bytes as a page shows them: ␣ space, ↵ newline, ␍ return, ⇥ tab, and ⟨U+200B⟩ for other invisible ones.
 
     >>> visible(b" caf\xc3\xa9 \xe2")
     '␣café␣⟨E2⟩'
@@ -90,7 +90,7 @@ def _guarded(name: str, work: Callable[[], Any]) -> Any:
         return work()
     except CheckpointError:
         raise
-    except BaseException as error:  # tokenizers raises Exception itself, and what Rust calls a panic is none
+    except BaseException as error:  # tokenizers raises plain Exceptions, and a Rust panic isn't even an Exception
         if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
             raise
         problem = _("The tokenizer of {checkpoint} is damaged, or of a kind that can’t be read here.")

@@ -1,12 +1,12 @@
-"""Read a class list, a CSV file or a column of names in any script, as names with numbers.
+r"""Read a class list, a CSV file or a column of names in any script, as names with numbers.
 
->>> read_roster("Name;Number\\nLee, Kim;17")
+Where column titles aren't known, they are recognized by the cells below them: a column of numbers or e-mail addresses
+has a title if its first cell is neither. Rows that may be titles or summaries are `doubtful`.
+
+>>> read_roster("Name;Number\nLee, Kim;17")
 (('Kim Lee', '17'),)
->>> read_names("Kim Lee\\nعمر الخيام")
+>>> read_names("Kim Lee\nعمر الخيام")
 ('Kim Lee', 'عمر الخيام')
-
-Where the titles of the columns aren't known, they are recognised by what is below them: a column with numbers or e-mail
-addresses, whose own title has neither, is a column with a title. What may be a title or a summary is `doubtful`.
 """
 
 from __future__ import annotations
@@ -28,42 +28,42 @@ MAX_ENTRY_LENGTH = 80  # characters of a name, a number or the title of its colu
 Row = Sequence[str]
 Choice = tuple[int | None, int | None, int | None]  # the columns of the first name, the last name and the number
 
-# Titles that say which name is which. Those in other languages are Moodle's; what else there is, is found by its looks.
+# Titles that say which name is which. Those in other languages are Moodle's; others are recognized by their cells.
 _FULL_NAMES = frozenset({"name", "full name", "student", "student name", "display name", "names", "sortable name"})
 _FIRST_NAMES = frozenset({"first name", "firstname", "first", "given name", "forename", "vorname", "prénom", "nombre",
                           "имя", "förnamn"})  # fmt: skip
 _LAST_NAMES = frozenset({"last name", "lastname", "last", "surname", "family name", "nachname", "nom", "nom de famille",
                          "apellidos", "apellido(s)", "фамилия", "efternamn"})  # fmt: skip
-# In order of preference: a number that students know comes before one that only a system uses.
+# In order of preference: numbers that students know come before those that only a system uses.
 _NUMBERS = ("number", "student number", "student id", "id number", "sis user id", "orgdefinedid",
             "matriculation number", "matrikelnummer", "registration number", "roster number", "sid", "uin", "sis id",
             "identifier", "key", "username", "sis login id", "login id", "login", "id")  # fmt: skip
 _DELIMITERS = "\t;,"
-_EXTRA_LINES = 20  # that a list may have besides its names, such as a header
-_PREFACE_LINES = 10  # that may be above the titles
-_LOOKED_AT = 30  # rows by which a column is judged
-_MOST_CELLS = 20  # of a line without a header
+_EXTRA_LINES = 20  # lines besides the names, such as a header
+_PREFACE_LINES = 10  # lines that may precede the titles
+_LOOKED_AT = 30  # rows that a column is judged by
+_MOST_CELLS = 20  # cells in a line without a header
 _MOST_TITLES = 200
-_HEADER_LENGTH = 20_000  # characters of a header that are looked at
-# Rows of gradebooks that are no students: of Canvas, its test student in either order, and of Moodle.
+_HEADER_LENGTH = 20_000  # characters of a header that are read
+# Gradebook rows that aren't students: Canvas's test student in either order, and Moodle's.
 _NO_STUDENTS = frozenset({"points possible", "student, test", "test student", "manual posting", "overall average"})
-_WRITTEN_HEADER = ["name", "number", "number title", "canvas id"]  # of `write_roster`
+_WRITTEN_HEADER = ["name", "number", "number title", "canvas id"]  # written by `write_roster`
 _SEPARATOR_LINE = re.compile(r'"?sep=([^"])"?', re.IGNORECASE)  # Excel's own first line
 _STUDENT_NUMBER = re.compile(r"(?=\S*\d)[^\s@]+")
-_SIGN = re.compile(r"[\d@]")  # that a title seldom has, and a number or an address always
+_SIGN = re.compile(r"[\d@]")  # rare in a title, and always in a number or an address
 _DECIMAL = re.compile(r"\d+[.,]\d+")
 _FAMILY_NAME_FIRST = re.compile(r'[^\s",@\d]+, [^",@\d]+')
-# How a spreadsheet and Brightspace keep the zeros of a number: ="007", '007 and #007.
+# How a spreadsheet and Brightspace keep a number's leading zeros: ="007", '007 and #007.
 _SPELLED_NUMBER = re.compile(r"""='?"(.*)"|['#](.+)""")
 
 
 class RosterError(ValueError):
-    """A class list that cannot be used; one sentence that says what to change."""
+    """A class list that can't be used; the message says what to change."""
 
 
 @dataclass(frozen=True)
 class Columns:
-    """The titles of a class list's columns, and the indexes of those taken; `first` alone may hold the full name."""
+    """The titles of a class list's columns, and the indexes of those used; `first` without `last` is the full name."""
 
     titles: tuple[str, ...]
     first: int | None
@@ -74,7 +74,7 @@ class Columns:
 
 @dataclass(frozen=True)
 class RosterRows:
-    """A class list as it was read. `left_out` has the rows that aren't students."""
+    """A class list as read; `left_out` are rows that aren't students."""
 
     text: str
     entries: tuple[RosterEntry, ...]
@@ -84,17 +84,17 @@ class RosterRows:
 
 
 def read_names(roster: bytes | str) -> tuple[str, ...]:
-    """The names of a class list in its order, as `distinct_names` tells equal ones apart; raises RosterError."""
+    """The names of a class list in order, with equal ones told apart by `distinct_names`; raises RosterError."""
     return tuple(distinct_names([entry[:2] for entry in read_roster_rows(roster).entries]))
 
 
 def read_roster(roster: bytes | str, max_names: int = MAX_ROSTER_NAMES) -> tuple[tuple[str, str | None], ...]:
-    """Return the names of a class list in its order, each with the student's number or None; raises RosterError."""
+    """The names of a class list in order, each with the student's number or None; raises RosterError."""
     return tuple(entry[:2] for entry in sure_entries(read_roster_rows(roster, max_names)))
 
 
 def sure_entries(rows: RosterRows) -> tuple[RosterEntry, ...]:
-    """The entries without those that look like a summary below or above the students of a table."""
+    """The entries without those that look like a summary above or below the students."""
     return tuple(entry for entry in rows.entries if not (entry.doubtful and rows.columns))
 
 
@@ -103,7 +103,7 @@ def read_roster_rows(
     max_names: int = MAX_ROSTER_NAMES,
     chosen: Choice | None = None,
 ) -> RosterRows:
-    """Read a class list; `chosen` are its columns, if a person said which."""
+    """Read a class list; `chosen` are its columns if a person chose them."""
     if len(roster) > MAX_ROSTER_BYTES:
         problem = _("The class list is larger than {limit:,} bytes. Split it and add the parts one by one.")
         raise RosterError(problem.format(limit=MAX_ROSTER_BYTES))
@@ -134,7 +134,7 @@ def read_roster_rows(
 
 
 def write_roster(entries: Iterable[RosterEntry]) -> str:
-    """Return a class list that `read_roster_rows` reads as these entries; "" if there are none."""
+    """A class list that `read_roster_rows` reads as these entries."""
     out = io.StringIO()
     writer = csv.writer(out, delimiter="\t", lineterminator="\n")
     rows = [[text or "" for text in entry[:4]] for entry in entries]
@@ -181,7 +181,7 @@ def _read_csv(lines: Iterable[str], delimiter: str) -> Iterator[list[str]]:
 
 @dataclass(frozen=True)
 class _Titles:
-    """The line that has the titles, and what separates the columns; `guessed` by what is below them."""
+    """The line with the titles, and the separator; `guessed` if found by the cells below."""
 
     line: int
     delimiter: str

@@ -1,4 +1,4 @@
-"""A gradebook as Canvas and Moodle import it: one row for each student, one column for each activity."""
+"""A gradebook as Canvas and Moodle import it: one row per student, one column per activity."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from app.store import Student
 
 from .spreadsheet import Cell, plain_csv
 
-# Canvas ignores a column whose title holds the title of one of Canvas's columns, such as "Final Score", and takes a
-# number in brackets at the end of a title for the id of an assignment.
+# Canvas ignores a column whose title contains one of Canvas's own, such as "Final Score", and reads a number in
+# brackets at the end of a title as an assignment's id.
 _CANVAS_TITLE = re.compile(r"(Current|Final|Override) (?=Score|Points|Grade|Status)")
 _CANVAS_ID = re.compile(r"\((\d+)\)\s*$")
 
 
 @dataclass(frozen=True)
 class PointsColumn:
-    """The points that count in one activity, by the student's id, out of `points`; `excused` have the ids without."""
+    """The points in one activity by student id, out of `points`; `excused` are the ids without any."""
 
     title: str
     points: int
@@ -30,7 +30,7 @@ class PointsColumn:
 
 
 def canvas_csv(students: Sequence[Student], columns: Sequence[PointsColumn]) -> str:
-    """Return a gradebook as Canvas exports and imports it, with the row of possible points below the header."""
+    """A gradebook in Canvas's own format, with a row of possible points below the header."""
     titles = unique_titles(_CANVAS_ID.sub(r"[\1]", _CANVAS_TITLE.sub(r"\1-", column.title)) for column in columns)
     rows: list[Sequence[Cell]] = [("Student", "ID", "SIS User ID", "SIS Login ID", "Section", *titles)]
     rows.append(("    Points Possible", "", "", "", "", *(column.points for column in columns)))
@@ -39,19 +39,19 @@ def canvas_csv(students: Sequence[Student], columns: Sequence[PointsColumn]) -> 
         number, title = student.roster_key, student.number_title
         is_id = title == "ID" and number == student.canvas_id
         sis_id = None if is_id or title == "SIS Login ID" else number
-        login = None if is_id or title == "SIS User ID" else number  # a number of another system may be either
+        login = None if is_id or title == "SIS User ID" else number  # another system's number may be either
         rows.append((student.name, student.canvas_id, sis_id, login, "", *points))
     return plain_csv(rows)
 
 
 def found_by_canvas(students: Sequence[Student]) -> list[Student]:
-    """The students whom Canvas can tell apart: by its ID, then a SIS ID, then a login, and last by name."""
+    """The students that Canvas can tell apart: by its ID, a SIS ID, a login, or finally by name."""
     names = Counter(name_key(student.name) for student in students)
     return [each for each in students if each.canvas_id or each.roster_key or names[name_key(each.name)] == 1]
 
 
 def moodle_csv(students: Sequence[Student], columns: Sequence[PointsColumn]) -> str:
-    """Return a CSV file of grades in per cent of each column's points, the scale of grade items that Moodle makes."""
+    """A CSV file of grades in per cent, the scale of the grade items that Moodle makes."""
     title, found = found_by_moodle(students)
     titles = unique_titles(f"{column.title} (%)" for column in columns)
     rows: list[Sequence[Cell]] = [(title, "Full name", *titles)]
@@ -62,7 +62,8 @@ def moodle_csv(students: Sequence[Student], columns: Sequence[PointsColumn]) -> 
 def found_by_moodle(students: Sequence[Student]) -> tuple[str, list[Student]]:
     """The title of the numbers that most students have, and the students with such a number."""
     numbered = [student for student in students if student.roster_key]
-    known = {("@" in str(s.roster_key)): s.number_title for s in numbered if s.number_title}  # for those typed by hand
+    # for numbers typed by hand
+    known = {("@" in str(s.roster_key)): s.number_title for s in numbered if s.number_title}
 
     def title_of(student: Student) -> str:
         is_mail = "@" in str(student.roster_key)

@@ -1,8 +1,8 @@
 """Fetch a model's config.json from the Hugging Face Hub by the model's name.
 
-Only the name leaves this machine. No token is ever sent, so visitors cannot read what only the operator may read.
-HF_ENDPOINT names another hub, such as a mirror. The last copy of each file is kept with its ETag: an unchanged file is
-not downloaded again, and while the hub is down the copy is used. Copies are deleted after as long as imported models.
+Only the name leaves this machine. No token is sent, so visitors can't read what only the operator may. HF_ENDPOINT
+names another hub, such as a mirror. Files are cached with their ETag: an unchanged file isn't downloaded again, and the
+copy is used while the hub is down.
 """
 
 from __future__ import annotations
@@ -33,21 +33,21 @@ if TYPE_CHECKING:
 log = logging.getLogger("attention_shapes")
 
 DEFAULT_ENDPOINT = "https://huggingface.co"
-# Where the Hub may send us for a file, besides its address: it keeps large files at these domains.
+# Domains that the Hub may redirect to for large files, besides its own address.
 HUB_DOMAINS = ("huggingface.co", "hf.co")
 ANSWER_TIMEOUT_S = 5  # for connecting, and for each further piece of the answer
-FETCH_TIMEOUT_S = 20  # for the whole file: a hub that sends byte by byte holds nobody longer than this
+FETCH_TIMEOUT_S = 20  # for the whole file, so that a hub sending byte by byte holds nobody longer
 MAX_FETCHES = 4  # at the same time; visitors leave one of them to members, and one network has two
 MAX_REDIRECTS = 5
 COPY_RETENTION_S = 42 * 24 * 3600  # as long as an imported model that nobody opens
-MAX_COPIES_BYTES = 20_000_000  # of all copies, each a megabyte at most; most take a few kilobytes
+MAX_COPIES_BYTES = 20_000_000  # for all copies; each has at most a megabyte, most a few kilobytes
 
-# As the Hub has them: no part begins or ends with a dot or a hyphen, and a model's name does not end with .git.
+# The Hub's rules: no part begins or ends with a dot or a hyphen, and a model's name doesn't end with .git.
 _PART = r"[A-Za-z0-9](?:[\w.-]{0,94}\w)?"
 _REPOSITORY = re.compile(rf"(?!.*(?:--|\.\.|\.git$)){_PART}/{_PART}", re.ASCII)
 _fetches = Places(MAX_FETCHES, reserved=1, of_visitor=2)
 
-# What can go wrong: the HTTP status that fits, and the sentence to show.
+# What can go wrong: the HTTP status, and the sentence to show.
 PROBLEMS: Mapping[str, tuple[int, str]] = {
     "off": (403, N_("Fetching from the Hub is switched off on this server. Import the model’s config.json instead.")),
     "name": (422, N_("“{name}” is not a name on the Hub. Enter organisation and model, such as org/name.")),
@@ -64,7 +64,7 @@ PROBLEMS: Mapping[str, tuple[int, str]] = {
 
 
 class HubError(ValueError):
-    """A config that could not be fetched: one sentence that says why, its key in PROBLEMS, and an HTTP status."""
+    """A config that couldn't be fetched: the reason as a sentence and as a key of PROBLEMS, and an HTTP status."""
 
     def __init__(self, problem: str, **values: object) -> None:
         self.problem = problem
@@ -73,13 +73,12 @@ class HubError(ValueError):
 
 
 def hub_host() -> str:
-    """Return the host that models are fetched from, without its scheme: "huggingface.co"."""
+    """The host that models are fetched from, without its scheme: "huggingface.co"."""
     return _endpoint().partition("://")[2] or _endpoint()
 
 
 def repository_name(text: str) -> str | None:
-    """Return the org/name that `text`, stripped, is or has as its path's first two parts; None if it is no such
-    name.
+    """The org/name in a name or URL; None if there isn't one.
 
     Example:
         repository_name("https://huggingface.co/org/name/tree/main")  # "org/name"
@@ -92,7 +91,7 @@ def repository_name(text: str) -> str | None:
 
 
 def fetch_config(name_or_url: str, cache_dir: Path, *, allowed: bool, client: Client = THE_APP) -> object:
-    """Return the parsed config.json of a model on the Hub."""
+    """Return a model's parsed config.json from the Hub."""
     if not allowed:
         raise HubError("off")
     name = repository_name(name_or_url)
@@ -111,14 +110,14 @@ def fetch_config(name_or_url: str, cache_dir: Path, *, allowed: bool, client: Cl
 
 @dataclass(frozen=True)
 class _CachedFile:
-    """A file as the hub last sent it. On disk the ETag is the first line; it is empty if the hub gave none."""
+    """A file as the hub last sent it; on disk, its first line is the ETag, if any."""
 
     etag: str
     content: bytes
 
     @staticmethod
     def read(path: Path) -> _CachedFile | None:
-        """Return the cached file at `path`; None if there is none, or if it cannot be read."""
+        """The cached file at `path`; None if it can't be read."""
         try:
             etag, _, content = path.read_bytes().partition(b"\n")
             return _CachedFile(etag.decode("ascii"), content)
@@ -126,7 +125,7 @@ class _CachedFile:
             return None
 
     def write(self, path: Path) -> None:
-        """Write the file to `path`, creating its folder; an older file is replaced in one step. Raises OSError."""
+        """Write the file to `path` atomically. Raises OSError."""
         path.parent.mkdir(parents=True, exist_ok=True)
         unfinished = path.with_name(f"{path.name}.{secrets.token_hex(4)}.part")
         unfinished.write_bytes(self.etag.encode("ascii", errors="ignore") + b"\n" + self.content)
@@ -134,9 +133,7 @@ class _CachedFile:
 
 
 def delete_old_copies(cache_dir: Path) -> None:
-    """Delete the copies of files that nobody has fetched for COPY_RETENTION_S, and the oldest beyond
-    MAX_COPIES_BYTES.
-    """
+    """Delete copies that nobody has fetched for COPY_RETENTION_S, and the oldest beyond MAX_COPIES_BYTES."""
     copies = list[tuple[float, int, Path]]()
     for path in cache_dir.glob("*"):
         with suppress(OSError):  # another process deletes too
@@ -188,7 +185,8 @@ def _run_in_thread(fetching: Coroutine[None, None, _CachedFile]) -> _CachedFile:
 async def _fetch(name: str, cached: _CachedFile | None) -> _CachedFile:
     import httpx
 
-    # Bytes are counted as they come, and nothing is unpacked. The hub need not know what runs here in which version.
+    # Bytes are counted as they arrive, and nothing is decompressed. The hub needn't know which software or version this
+    # is.
     headers = {"Accept-Encoding": "identity", "User-Agent": "attention-shapes"}
     if cached and cached.etag:
         headers["If-None-Match"] = cached.etag

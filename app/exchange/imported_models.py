@@ -23,14 +23,14 @@ from app.translation import gettext as _
 
 MAX_MODEL_NAME_LENGTH = 80
 MAX_KEPT_CONFIG_BYTES = 16_000
-MAX_KEPT_FIELDS = 2_000  # of one object; more don't fit into these bytes
-MAX_KEPT_TEXT, MAX_KEPT_LIST, MAX_KEPT_DEPTH = 200, 1_000, 3  # characters, items, objects in one another
+MAX_KEPT_FIELDS = 2_000  # per object; more don't fit into these bytes
+MAX_KEPT_TEXT, MAX_KEPT_LIST, MAX_KEPT_DEPTH = 200, 1_000, 3  # characters, items, nesting
 UNREAD_FIELDS = frozenset({"label2id", "quantization_config", "compression_config", "task_specific_params", "auto_map"})
 _HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+")
 
 
 class HubSettings(Protocol):
-    """The settings that a fetch needs: the folder that holds the cache, and whether fetching is allowed."""
+    """The settings for a fetch: the cache's folder, and whether fetching is allowed."""
 
     @property
     def data_dir(self) -> Path: ...
@@ -39,8 +39,9 @@ class HubSettings(Protocol):
 
 
 def library_with_model(library: Library, store: Store, key: str | None) -> Library:
-    """Return the library with the imported model `key` added to its models. Raises ConfigError for a stored config
-    that can no longer be read.
+    """The library with the imported model `key` added.
+
+    Raises ConfigError if its stored config can no longer be read.
     """
     if not key or key in library.models:
         return library
@@ -51,7 +52,7 @@ def library_with_model(library: Library, store: Store, key: str | None) -> Libra
 
 
 def variant_from_code(library: Library, store: Store, text: str) -> Variant:
-    """Return the sheet that the sheet code `text` names, with a model of the library or an imported one."""
+    """The sheet of a sheet code, with a model of the library or an imported one."""
     code = read_code(text)
     keys = store.model_keys(imported_key_prefix(code.model)) if code and code.model else ()
     for key in keys:
@@ -60,7 +61,7 @@ def variant_from_code(library: Library, store: Store, text: str) -> Variant:
 
 
 def import_config(store: Store, config: object, source: str, name: str = "", repository: str = "") -> Model:
-    """Store what is read of a config.json in the database and return its model; the same import gets the same key."""
+    """Store the used parts of a config.json and return its model; the same import gets the same key."""
     given = clean_line(name, MAX_MODEL_NAME_LENGTH)
     shown_name = given or repository or _name_in_config(config)
     architecture = build_architecture(config, shown_name or "this model")
@@ -69,7 +70,7 @@ def import_config(store: Store, config: object, source: str, name: str = "", rep
         kept = config
     if len(json.dumps(kept)) > MAX_KEPT_CONFIG_BYTES:
         raise _holds_too_much()
-    earlier = store.find_config(config)  # of a version that kept the whole config
+    earlier = store.find_config(config)  # from a version that kept the whole config
     if earlier and given in ("", earlier.name):
         return _model(earlier)
     if not shown_name:
@@ -79,8 +80,7 @@ def import_config(store: Store, config: object, source: str, name: str = "", rep
 
 
 def config_to_keep(config: object, depth: int = 0) -> object:
-    """A config without fields that no size is read from: long texts and lists, tables of labels, quantization
-    settings.
+    """A config without fields that no size is read from: long texts and lists, tables of labels, quantization settings.
 
     Example:
         config_to_keep({"d_model": 512, "id2label": {"0": "cat"}, "label2id": {"cat": 0}})
@@ -112,16 +112,16 @@ def _is_small(value: object, depth: int) -> bool:
 
 
 def import_text(store: Store, text: str | bytes, source: str, name: str = "") -> Model:
-    """Store the text of a config.json with `import_config`; also raises ConfigError if it is too long or not JSON."""
+    """Store a pasted or uploaded config.json; raises ConfigError if it can't be read."""
     return import_config(store, parse_config(text), source, name)
 
 
 def import_from_hub(
     store: Store, settings: HubSettings, name_or_url: str, name: str = "", client: Client = THE_APP
 ) -> Model:
-    """Fetch a model's config from the Hub and store it in the database; the model is called `name`, or else
-    org/name. Raises HubError for a config that cannot be fetched, ConfigError for one that cannot be read as a
-    model.
+    """Fetch a model's config from the Hub and store it; the model is called `name` or org/name.
+
+    Raises HubError if it can't be fetched, ConfigError if it can't be read as a model.
     """
     config = fetch_config(name_or_url, settings.data_dir / "hub", allowed=settings.hub, client=client)
     source = repository_name(name_or_url) or name_or_url
@@ -129,8 +129,7 @@ def import_from_hub(
 
 
 def model_name_from_path(path: str) -> str:
-    r"""The file's name without folders and its last suffix, to suggest as the model's name; "" for config.json, which
-    every model's file is called.
+    r"""The file's name without folders and last suffix, to suggest as the model's name; "" for config.json.
 
     Example:
         model_name_from_path("C:\\models\\llama.json")  # "llama"

@@ -1,6 +1,6 @@
 """Send mail through the operator's server, from a separate thread.
 
-TLS certificates are checked against those that the machine trusts; SSL_CERT_FILE names others, as always in Python.
+TLS certificates are checked against those that the machine trusts, or those in SSL_CERT_FILE.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ SERVER_URL_HELP = N_(
 )
 SERVER_TIMEOUT_S = 10.0  # for each answer of the mail server
 MAX_WAITING_MESSAGES = 50  # messages
-CLOSE_TIMEOUT_S = 5.0  # for the messages that still wait when the app ends
+CLOSE_TIMEOUT_S = 5.0  # for messages still waiting when the app ends
 
 
 class MailError(Exception):
-    """A message that was not sent. It names the kind of error and the server's code, and holds no e-mail address."""
+    """A message that wasn't sent: the kind of error and the server's code, without any e-mail address."""
 
 
 @dataclass(frozen=True)
@@ -80,10 +80,11 @@ def _security(scheme: str, query: Mapping[str, str], host: str) -> Security:
 
 
 def read_sender(text: str) -> Address:
-    """Return the mailbox that "shapes@example.org" or "Attention Shapes <shapes@example.org>" names, with its name.
-    Raises ValueError for anything but one mailbox, and for a part before the @ that is not ASCII.
+    """Read a mailbox: "shapes@example.org" or "Attention Shapes <shapes@example.org>".
+
+    Raises ValueError for anything else, and if the part before the @ isn't ASCII.
     """
-    import email_validator  # not needed where no mail is sent
+    import email_validator  # only needed where mail is sent
 
     email_validator.SPECIAL_USE_DOMAIN_NAMES.clear()  # a campus may use one, such as mail.local
 
@@ -97,8 +98,9 @@ def read_sender(text: str) -> Address:
 
 
 class Outbox:
-    """A thread that does one piece of work after another, so that a request neither waits nor shows how long it
-    takes. The thread starts with the first piece of work.
+    """A thread that works off a queue, so that a request neither waits nor shows how long the work takes.
+
+    The thread starts with the first piece of work.
     """
 
     def __init__(self, capacity: int = MAX_WAITING_MESSAGES) -> None:
@@ -108,7 +110,7 @@ class Outbox:
         self._is_closed = False
 
     def put(self, work: Callable[[], None]) -> bool:
-        """Queue `work` for the thread, to be done in the present language, and return True without waiting for it."""
+        """Queue `work` for the thread, in the current language, and return True if there was room."""
         with self._starting:
             if self._is_closed:
                 return False
@@ -122,7 +124,7 @@ class Outbox:
         return True
 
     def close(self) -> None:
-        """Wait until everything queued is done and end the thread, but wait no longer than twice CLOSE_TIMEOUT_S."""
+        """Wait at most twice CLOSE_TIMEOUT_S for the queue to empty, and end the thread."""
         with self._starting:
             self._is_closed = True
         if self._thread is None:
@@ -141,14 +143,14 @@ class Outbox:
 
 @dataclass(frozen=True)
 class Mail:
-    """The mail server, the sender of every message, and the outbox that messages are sent from."""
+    """The mail server, the sender of every message, and the outbox."""
 
     server: MailServer
     sender: Address
     outbox: Outbox = field(default_factory=Outbox)
 
     def send(self, email: str, subject: str, text: str) -> None:
-        """Send one message in plain text to `email` from `sender`, with a login if the server has a user."""
+        """Send one plain-text message to `email`."""
         try:
             smtp = _connect(self.server)
             try:
@@ -158,7 +160,7 @@ class Mail:
             finally:
                 with suppress(OSError):
                     smtp.quit()
-        except (OSError, ValueError, MessageError) as error:  # those of smtplib and ssl are OSErrors
+        except (OSError, ValueError, MessageError) as error:  # the errors of smtplib and ssl are OSErrors
             raise MailError(f"{type(error).__name__} {_server_code(error)}".strip()) from None
 
     def _message(self, email: str, subject: str, text: str) -> EmailMessage:
@@ -166,7 +168,7 @@ class Mail:
         message["From"], message["Subject"] = self.sender, subject
         message["To"] = Address(addr_spec=_with_ascii_domain(email))
         message["Date"], message["Message-ID"] = formatdate(), make_msgid(domain=self.sender.domain)
-        message["Auto-Submitted"] = "auto-generated"  # so that no holiday notice comes back
+        message["Auto-Submitted"] = "auto-generated"  # suppresses automatic replies such as holiday notices
         message.set_content(text)
         return message
 

@@ -1,4 +1,4 @@
-"""A worksheet or exit ticket as one TOML file: its contents, or everything that is wrong with it, by line."""
+"""Worksheets and exit tickets as TOML files: the contents of a file, or everything wrong with it, by line."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from app.translation import gettext as _
 
 
 class MaterialFileError(ValueError):
-    """A file that is neither a worksheet nor an exit ticket; `problems` are sentences that say where, and why."""
+    """A file that is neither a worksheet nor an exit ticket; `problems` are sentences with the line and the reason."""
 
     def __init__(self, problems: Sequence[str]) -> None:
         super().__init__(" ".join(problems))
@@ -32,7 +32,7 @@ class MaterialFile:
 
 
 def decode_file(content: bytes) -> str:
-    """The text of a file in UTF-8, without a byte order mark; raises MaterialFileError, naming the line, for others."""
+    """The text of a UTF-8 file without its byte order mark; raises MaterialFileError, naming the line."""
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -42,7 +42,7 @@ def decode_file(content: bytes) -> str:
 
 
 def settings_in_file(text: str) -> dict[str, Any]:
-    """The settings that a file has, whether or not they can be used."""
+    """The settings in a file, usable or not."""
     try:
         return read_toml(text)
     except TomlError as error:
@@ -50,8 +50,9 @@ def settings_in_file(text: str) -> dict[str, Any]:
 
 
 def read_material_file(key: str, text: str, library: Library) -> MaterialFile:
-    """The worksheet or exit ticket that a file holds, under this key; `library` has the models that it may name.
-    Raises MaterialFileError, which has every problem with its line; if the file is not TOML, only that.
+    """The worksheet or exit ticket in a file, under this key; `library` has the models that it may name.
+
+    Raises MaterialFileError with every problem and its line, or only the first if the file isn't TOML.
     """
     settings = settings_in_file(text)
     if "instruction" in settings and "topic" not in settings:

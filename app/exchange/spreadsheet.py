@@ -9,15 +9,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal
 
 Cell = str | int | float | bool | None
-BOM = "\ufeff"  # without it, Excel does not read the file as UTF-8
+BOM = "\ufeff"  # without it, Excel doesn't read the file as UTF-8
 _PLAIN_NUMBER = re.compile(r"[+-]?[0-9]+([.,][0-9]+)?")
 _INNER_FORMULA = re.compile(r"([;\r\n])(?=[\s\"]*[=+\-@＝＋－＠])(?![+-][0-9]+(?:[.,][0-9]+)?(?:[;\r\n]|$))")
 _FORMULA_START = re.compile(r"[\t\r\n]|[\s\"]*[=+\-@＝＋－＠]")
 
 
 def escape_formula(cell: Cell) -> Cell:
-    """Return the cell, with an apostrophe before a text that a spreadsheet would run as a formula; other cells are
-    unchanged.
+    """The cell, with an apostrophe before text that a spreadsheet would run as a formula.
 
     Example:
         escape_formula("=1+1")   # "'=1+1"
@@ -32,14 +31,14 @@ def escape_formula(cell: Cell) -> Cell:
 
 
 def csv_lines(rows: Iterable[Sequence[Cell]]) -> Iterator[str]:
-    """Yield a CSV file for a spreadsheet line by line: a byte order mark, then each row with every text in quotes."""
+    """Yield a spreadsheet's CSV file line by line: a byte order mark, then each row with every text in quotes."""
     yield BOM
     for row in rows:
         yield _line(row, csv.QUOTE_NONNUMERIC)
 
 
 def plain_csv(rows: Iterable[Sequence[Cell]]) -> str:
-    """Return a CSV file for another program: no byte order mark, quotes only where needed."""
+    """A CSV file for another program: no byte order mark, quotes only where needed."""
     return "".join(_line(row, csv.QUOTE_MINIMAL) for row in rows)
 
 

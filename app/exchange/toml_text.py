@@ -1,4 +1,4 @@
-"""Settings as the text of a TOML file and back, and the line of each of them.
+"""Settings as the text of a TOML file and back, with the line of each.
 
 >>> text = write_toml({"title": "One head", "row_points": {"queries": 2}})
 >>> print(text, end="")
@@ -25,10 +25,10 @@ from app.translation import gettext as _
 
 SettingPath = tuple[str | int, ...]  # such as ("questions", 0, "text")
 
-MAX_TOML_BYTES = 500_000  # a worksheet with the longest texts in every field has less
-MAX_SETTINGS = 5_000  # of one file; a worksheet with the most of everything has fewer than 1,500
-_MAX_DOTS = 50  # in a key or value, outside of texts; no setting needs more than three
-_MAX_REPEATED = 60  # characters of a line that a sentence repeats
+MAX_TOML_BYTES = 500_000  # more than a worksheet with the longest text in every field
+MAX_SETTINGS = 5_000  # per file; a worksheet with the most of everything has fewer than 1,500
+_MAX_DOTS = 50  # in a key or value outside of texts; no setting needs more than three
+_MAX_REPEATED = 60  # characters of a line that a message quotes
 _ERROR_LINE = re.compile(r"\(at line (\d+), column \d+\)$")
 _STRINGS = r'"""(?:\\.|[^\\])*?"{3,5}' r"|'''.*?'{3,5}" r'|"(?:\\.|[^"\\\n])*"' r"|'[^'\n]*'"
 _KEY_PART = re.compile(rf"[ \t]*(?:([A-Za-z0-9_-]+)|({_STRINGS}))[ \t]*(\.?)", re.DOTALL)
@@ -37,20 +37,19 @@ _BETWEEN = re.compile(r"(?:\s|#[^\n]*)*")
 
 
 class TomlError(WorksheetError):
-    """A text that is not TOML; the sentence says in which line and what to write there."""
+    """A text that isn't TOML; the message says in which line and what to write there."""
 
 
 def write_toml(settings: Mapping[str, Any]) -> str:
-    """The settings as the text of a file; texts of several lines are written on several lines."""
+    """The settings as TOML; texts of several lines are written on several lines."""
     return tomli_w.dumps(settings, multiline_strings=True)
 
 
 def read_toml(text: str) -> dict[str, Any]:
-    """The settings in the text of a TOML file."""
     if len(text.encode(errors="replace")) > MAX_TOML_BYTES:
         raise TomlError(_("The file has more than {most:,} bytes: make it shorter.").format(most=MAX_TOML_BYTES))
     try:
-        lines_of_settings(text)  # the time that tomllib takes grows with the square of the parts of a key
+        lines_of_settings(text)  # tomllib's time grows with the square of a key's parts
         return tomllib.loads(text)
     except TomlError:
         raise
@@ -69,14 +68,15 @@ def _toml_problem(text: str, error: str) -> str:
 
 
 def line_of(lines: Mapping[SettingPath, int], path: Sequence[str | int]) -> int | None:
-    """The line of a setting, or of the nearest setting or table around it that has one; None if none has."""
+    """The line of a setting, or of the nearest table around it that has one."""
     known = (tuple(path[:length]) for length in range(len(path), 0, -1))
     return next((lines[each] for each in known if each in lines), None)
 
 
 def lines_of_settings(text: str) -> dict[SettingPath, int]:
-    """The line, from 1, of every setting and table of a TOML text; nothing inside of a value has one. Raises
-    ValueError for a key or value with more than _MAX_DOTS dots, and TomlError for more than MAX_SETTINGS.
+    """The line, from 1, of every setting and table of a TOML text, except those inside a value.
+
+    Raises ValueError for a key or value with more than _MAX_DOTS dots, and TomlError for more than MAX_SETTINGS.
     """
     lines, tables = dict[SettingPath, int](), Counter[SettingPath]()
     table: SettingPath = ()

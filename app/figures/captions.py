@@ -30,13 +30,13 @@ _KINDS: dict[str, EdgeKind] = {
 
 
 def axis_name(shapes: TypedShapes, blank: Blank) -> str:
-    """What a typed length counts: "tokens", "embedding" …; "" without a length, and for one that is no size here."""
+    """What a typed length counts: "tokens", "embedding" …; "" if it equals none of the sheet's sizes."""
     expression = shapes.expression(blank) if blank.tensor in shapes.variant.worksheet.rows else None
     return size_name(shapes, expression) if expression else ""
 
 
 def size_name(shapes: TypedShapes, expression: Expression) -> str:
-    """What a size counts in this topic: "tokens", or for the width of several heads a name with their number."""
+    """What a size counts in this topic: "tokens", or the name of several heads' width with their number."""
     name = shapes.variant.wording.axis_name(shapes.variant.worksheet.topic, str(expression))
     heads = [
         shapes.written(shapes.variant.sizes[symbol], Expression.symbol(symbol))
@@ -47,12 +47,12 @@ def size_name(shapes: TypedShapes, expression: Expression) -> str:
 
 
 def token_names(shapes: TypedShapes) -> Iterator[str]:
-    """Yield what numbers of tokens are called on this sheet: N, M and W, in this order, those that it has."""
+    """Yield the names of this sheet's numbers of tokens: N, M and W, as far as it has them."""
     yield from (size_name(shapes, Expression.symbol(symbol)) for symbol in "NMW" if symbol in shapes.variant.sizes)
 
 
 def edge_kind(shapes: TypedShapes, blank: Blank) -> EdgeKind:
-    """The colour of a side, by what its length counts: "unknown" without a length, whether or not the length fits."""
+    """The colour of a side by what its length counts, whether or not the length fits; "unknown" without a length."""
     if blank not in shapes.lengths:
         return "unknown"
     expression = shapes.expression(blank)
@@ -61,7 +61,7 @@ def edge_kind(shapes: TypedShapes, blank: Blank) -> EdgeKind:
 
 def _kind(expression: Expression | None) -> EdgeKind:
     symbols = expression.symbols if expression else frozenset()
-    if {"N", "E"} <= symbols:  # the tokens of one expert
+    if {"N", "E"} <= symbols:  # one expert's tokens
         return "tokens"
     if {"d_h", "d_v"} & symbols:
         return "head"
@@ -70,7 +70,7 @@ def _kind(expression: Expression | None) -> EdgeKind:
 
 
 def head_label(shapes: TypedShapes, tensor: str) -> tuple[str, EdgeKind, str]:
-    """The label, colour and name of the side of one head: the typed width of all heads divided by their number."""
+    """Label, colour and name of one head's side: the typed width of all heads divided by their number."""
     width = shapes.head_width(tensor)
     if width is None:
         return ("?", "unknown", "")
@@ -110,9 +110,7 @@ def alt_text(shapes: TypedShapes, plan: FigurePlan, boxes: Sequence[Box]) -> str
 
 
 def captions(shapes: TypedShapes, plan: FigurePlan, boxes: Sequence[Box]) -> Iterator[str]:
-    """Yield the sentences below a figure: what it shows, that a deck is repeated, what its mask hides, who shares
-    keys.
-    """
+    """Yield the sentences below a figure: what it shows, repeated decks, the mask, shared keys."""
     variant, wording = shapes.variant, shapes.variant.wording
     yield variant.figure_wording(plan.key).caption
     if any(key.startswith("repeated") for key in plan.results):
@@ -129,7 +127,7 @@ def captions(shapes: TypedShapes, plan: FigurePlan, boxes: Sequence[Box]) -> Ite
 
 
 def mask_captions(shapes: TypedShapes, rows: int) -> Iterator[str]:
-    """Yield the keys of the sentences on which of the weights of `rows` tokens are hidden."""
+    """Yield the keys of the sentences about which weights of `rows` tokens are hidden."""
     if is_causal(shapes):
         yield "mask"
     reach, chunk = shared_limits(shapes)
@@ -140,7 +138,7 @@ def mask_captions(shapes: TypedShapes, rows: int) -> Iterator[str]:
 
 
 def mismatch_captions(shapes: TypedShapes, plan: FigurePlan) -> Iterator[MismatchCaption]:
-    """Yield a sentence for each thing in a figure that does not fit, with the typed lengths alone, and its boxes."""
+    """Yield a sentence, with its boxes, for each mismatch in a figure; only typed lengths are mentioned."""
     letters = shapes.variant.typeset_letters
     others = [other for other in FIGURE_PLANS[shapes.table.key] if other is not plan and other.draws_products]
     drawn_elsewhere = {result for other in others for result in other.results if not plan.draws_products}

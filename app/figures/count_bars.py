@@ -1,4 +1,4 @@
-"""Bars for sheets that only count: parts to scale below each other, each where the one before ends, and their whole."""
+"""Bars for sheets that only count: parts to scale, each starting where the one above ends, and their total."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from app.topics.topic import Bars
 
 LONGEST_PX, UNKNOWN_PX, MIN_PX = 175.0, 24.0, 1.5
 BAR_PX, ROW_PX = 15.0, 26.0
-# How the keys of the counts of one kind end, its figure's key, and that of the other kind.
+# How the keys of one kind of count end, the key of its figure, and the other kind's key.
 KINDS_OF_COUNTS: Mapping[Bars, tuple[str, str, str]] = {
     "operations-and-bytes": ("_flops", "operations", "bytes"),
     "blocks-and-widths": ("_parameters", "blocks", "widths"),
@@ -28,7 +28,9 @@ KINDS_OF_COUNTS: Mapping[Bars, tuple[str, str, str]] = {
 
 @dataclass(frozen=True)
 class CountPlan:
-    """The counts in one figure: `parts` that add up, times `factor`, to `whole`; without it, counts of one kind."""
+    """The counts in one figure: `parts` that add up, times `factor`, to `whole`; without `whole`, counts of
+    one kind.
+    """
 
     key: str
     parts: tuple[str, ...]
@@ -37,12 +39,11 @@ class CountPlan:
 
     @property
     def rows(self) -> tuple[str, ...]:
-        """The counts from top to bottom."""
         return (*self.parts, self.whole.key) if self.whole else self.parts
 
 
 def count_plans(variant: Variant) -> tuple[CountPlan, ...]:
-    """The figures of a sheet's counts: one for each sum that is asked together with all of its parts."""
+    """The figures of a sheet's counts: one for each sum that is asked together with all its parts."""
     asked = variant.problem.asked
     if variant.worksheet.answers == "letters":
         return ()
@@ -72,7 +73,7 @@ def _sums(counts: Sequence[Count], asked: frozenset[str], sizes: Mapping[str, in
 def draw_counts(
     variant: Variant, answers: Answers, longest: Mapping[str, int] | None = None, *, shows_mismatches: bool = True
 ) -> tuple[Figure, ...]:
-    """The bars of a sheet that counts, each figure on its own linear scale."""
+    """The bars of a counting sheet, each figure on its own linear scale."""
     numbers = _typed_counts(answers)
     scales = longest or longest_bars(variant, answers)
     is_plotted = TOPICS[variant.worksheet.topic].bars == "sums-and-growth" and variant.worksheet.answers == "numbers"
@@ -85,7 +86,7 @@ def draw_counts(
 
 
 def longest_bars(variant: Variant, answers: Answers) -> dict[str, int]:
-    """The number that fills the width of each figure, by the key of the figure's last row; {} on a sheet in letters."""
+    """The number that fills each figure's width, by the key of its last row; {} on a sheet in letters."""
     numbers = _typed_counts(answers)
     longest = dict[str, int]()
     for plan in count_plans(variant):

@@ -24,35 +24,34 @@ from app.figures.lettering import (
 )
 from app.shapes.table import Blank
 
-# Where an edge's label is. "under" is the bottom of a left operand, whose label must not reach to the right; "over"
-# is the right side of a right operand, whose label must not reach down; "corner" is at the right end of a top side.
-# In a flow, "below" is the bottom, with the label always at its middle. Of cards behind one another "upper" is the
+# Where an edge's label is. "under" is the bottom of a left operand, whose label must not extend to the right; "over" is
+# the right side of a right operand, whose label must not extend down; "corner" is at the right end of a top side. In a
+# flow, "below" is the bottom, with the label always at its middle. With cards behind one another, "upper" is the
 # slanting side at their upper left corners, "lower" the one at their lower right corners.
 EdgeSide = Literal["left", "right", "top", "bottom", "under", "over", "corner", "below", "upper", "lower"]
-# How much of an edge is drawn: its line and its label; the line alone, or the matrix's letter alone, because the number
+# How much of an edge is drawn: its line and its label; only the line, or only the matrix's letter, because the number
 # is elsewhere; or nothing until its box on the sheet has the focus.
 EdgeShown = Literal["label", "line", "letter", "focus"]
-# What an edge's colour says: its number is one of the sizes that the sheet states, or another one, or there is
-# none yet ("unknown"), or it does not fit the edge it should equal ("mismatch").
+# What an edge's colour says: its number is one of the sheet's sizes, or another number, or not known yet ("unknown"),
+# or doesn't fit the edge it should equal ("mismatch").
 EdgeKind = Literal["head", "model", "tokens", "other", "unknown", "mismatch"]
 
 MARGIN_PX = 6.0  # around everything in a figure
-CLEAR_PX = 3.0  # between a label that was moved and what it was moved away from
-SIGN_SIDE_PX = 16.0  # of the square that a sign takes
-HOOK_PX = 4.0  # of a bracket
-ARC_POINTS = 8  # that show whether an arc crosses something
+CLEAR_PX = 3.0  # between a moved label and what it was moved away from
+SIGN_SIDE_PX = 16.0  # the side of a sign's square
+HOOK_PX = 4.0  # a bracket's hooks
+ARC_POINTS = 8  # points that show whether an arc crosses something
 _TURNS = [(math.sin(turn), math.cos(turn)) for turn in (math.pi / 2 * n / ARC_POINTS for n in range(ARC_POINTS + 1))]
-VIEW_PX = (250.0, 150.0)  # width and height, at least, of the part of a flow that is looked at
+VIEW_PX = (250.0, 150.0)  # least width and height of the visible part of a flow
 VIEW_MARGIN_PX = 6.0
 
-# Whose labels move first: those at the left and at the top, beyond which there is nothing else.
+# Labels at the left and at the top move first, because nothing else is beyond them.
 _MOVING_ORDER: tuple[EdgeSide, ...] = (
     "upper", "left", "top", "corner", "lower", "bottom", "below", "under", "right", "over"
 )  # fmt: skip
 
 
 def side_ends(rect: Rect, side: EdgeSide) -> tuple[Point, Point]:
-    """Both ends of a side of a rectangle, from left to right or from top to bottom."""
     x, y, width, height = rect
     match side:
         case "left":
@@ -88,7 +87,7 @@ class Box:
 
     @property
     def depth(self) -> Point:
-        """How far right and up the last of its cards is."""
+        """How far right and up its last card is."""
         return self.cards[-1] if self.cards else ORIGIN
 
     @property
@@ -101,18 +100,17 @@ class Box:
 
     @property
     def card_rects(self) -> tuple[Rect, ...]:
-        """The box and each of its cards."""
         x, y, width, height = self.rect
         return (self.rect, *[Rect(x + right, y - up, width, height) for right, up in self.cards])
 
     @property
     def card_polygons(self) -> tuple[Polygon, ...]:
-        """The visible part of each card behind the front one: above the card before it, and right of that."""
+        """The visible part of each card behind the front one: above and right of the card before it."""
         return tuple(starmap(_visible_card, pairwise(self.card_rects)))
 
     @property
     def rules(self) -> tuple[Polygon, ...]:
-        """The lines between its strips, upright, or level if `strips` is negative; none for a single strip or none."""
+        """The lines between its strips: upright, or level if `strips` is negative."""
         x, y, width, height = self.rect
         if self.strips < 0:
             step = height / -self.strips
@@ -122,16 +120,15 @@ class Box:
 
     @property
     def symbol(self) -> str:
-        """Its letter, with a ᵀ if it is drawn transposed."""
+        """Its letter, with ᵀ if it is drawn transposed."""
         return f"{self.letter}ᵀ" if self.transposed else self.letter
 
     @property
     def letter_fits(self) -> bool:
-        """Whether the letter fits inside; if not, it is next to a label instead."""
+        """Whether the letter fits inside; otherwise it is next to a label."""
         return self.rect.height >= LETTER_LINE_PX - 2 and self.rect.width >= letter_px(self.symbol) + 4
 
     def moved(self, x: float, y: float) -> Box:
-        """The box further right and down, with all that is drawn in it."""
         if not (x or y):
             return self
         names = ("masked", "groups", "gaps")
@@ -168,7 +165,7 @@ class Edge:
 
     @property
     def text_width(self) -> float:
-        """The approximate width in px of the label's wider line, of the letter if it is shown alone, else 0."""
+        """The approximate width in px of the label's widest line."""
         if self.shown != "label":
             return letter_px(self.letter) if self.shown == "letter" else 0.0
         space = SPACE_PX if self.letter and self.label else 0.0
@@ -176,19 +173,19 @@ class Edge:
 
     @property
     def line_height(self) -> float:
-        """How high the line of the number is, in px; 0 without a number or a letter."""
+        """The height of the number's line in px; 0 without a number or a letter."""
         return LETTER_LINE_PX if self.letter else LINE_PX if self.label else 0.0
 
     @property
     def text_height(self) -> float:
-        """The height of the label in px: a line for the number, and one for the name; 0 if it is not shown."""
+        """The height of the label in px: a line for the number, and one for the name."""
         if self.shown != "label":
             return self.line_height if self.shown == "letter" else 0.0
         return self.line_height + LINE_PX * bool(self.name)
 
     @property
     def is_cramped(self) -> bool:
-        """Whether the label is longer than its side, and so might reach around the corner to the next label."""
+        """Whether the label is longer than its side, and so might run into the next label around the corner."""
         if self.side in ("bottom", "under"):
             return self.end.x - self.start.x < self.text_width + 4
         return self.side in ("left", "right", "over") and self.end.y - self.start.y < self.text_height
@@ -222,7 +219,7 @@ class Edge:
 
     @property
     def anchor(self) -> Literal["start", "middle", "end"]:
-        """Which end of the label's lines is at its place: "start", "middle" or "end", by the side."""
+        """Which end of the label's lines is at its place."""
         if self.side in ("left", "upper") or (self.side == "under" and self.is_cramped):
             return "end"
         if self.side in ("top", "below"):
@@ -231,24 +228,22 @@ class Edge:
 
     @property
     def label_at(self) -> Point:
-        """The point on the base line of the number where it starts, ends or has its middle, by its anchor."""
+        """The point on the number's base line where it starts, ends or has its middle, by its anchor."""
         x, y, width, _ = self.text_box
         baseline = LETTER_BASELINE_PX if self.letter else BASELINE_PX
         return Point(x + {"start": 0.0, "middle": width / 2, "end": width}[self.anchor], y + baseline)
 
     @property
     def name_y(self) -> float:
-        """The base line of the name, a line below the number if there is one."""
         return self.text_box.y + self.line_height + BASELINE_PX
 
     def moved(self, x: float, y: float) -> Edge:
-        """A copy of the edge, `x` further right and `y` further down, with its label; the edge itself if both are 0."""
         if not (x or y):
             return self
         return replace(self, start=self.start.moved(x, y), end=self.end.moved(x, y))
 
     def moved_past(self, others: Sequence[Rect]) -> Edge:
-        """A copy of the edge with its label moved outwards, to CLEAR_PX past all of these rectangles."""
+        """A copy of the edge with its label moved outwards, CLEAR_PX past all of these rectangles."""
         text = self.text_box
         match self.side:
             case "left":
@@ -263,9 +258,7 @@ class Edge:
 
 
 def spread(edges: Iterable[Edge], taken: Sequence[Rect] = ()) -> tuple[Edge, ...]:
-    """The edges, with labels that would overlap another one or `taken` rectangles moved outwards until they are
-    free.
-    """
+    """The edges, with labels moved outwards until they overlap neither each other nor the `taken` rectangles."""
     spread_edges = list(edges)
     texts = {index: edge.text_box for index, edge in enumerate(spread_edges) if edge.text_height}
     for index in sorted(texts, key=lambda index: _MOVING_ORDER.index(spread_edges[index].side)):
@@ -279,8 +272,8 @@ def spread(edges: Iterable[Edge], taken: Sequence[Rect] = ()) -> tuple[Edge, ...
 
 @dataclass(frozen=True)
 class Arc:
-    """A quarter of an ellipse at a product's corner, from the left operand's columns to the right operand's rows. It
-    says that the two lengths are equal.
+    """A quarter of an ellipse at a product's corner, between two equal lengths: the left operand's columns and the
+    right one's rows.
     """
 
     start: Point
@@ -292,21 +285,20 @@ class Arc:
 
     @property
     def points(self) -> Polygon:
-        """ARC_POINTS + 1 points from start to end, which labels keep away from: a quarter of an ellipse."""
+        """ARC_POINTS + 1 points from start to end, for labels to keep away from."""
         (x1, y1), (x2, y2) = self.start, self.end
-        upright = ((x2 - x1) * (y2 - y1) > 0) == self.clockwise  # whether it sets out up or down
+        upright = ((x2 - x1) * (y2 - y1) > 0) == self.clockwise  # whether it starts out up or down
         if upright:
             return tuple([(x2 - (x2 - x1) * cos, y1 + (y2 - y1) * sin) for sin, cos in _TURNS])
         return tuple([(x1 + (x2 - x1) * sin, y2 - (y2 - y1) * cos) for sin, cos in _TURNS])
 
     def moved(self, x: float, y: float) -> Arc:
-        """The arc further right and down."""
         return replace(self, start=self.start.moved(x, y), end=self.end.moved(x, y))
 
 
 @dataclass(frozen=True)
 class MismatchBracket:
-    """A bracket along the part of a side by which it is longer than its partner, and "4096 ≠ 128" at `label_at`."""
+    """A bracket along the excess of a side over its partner, with "4096 ≠ 128" at `label_at`."""
 
     start: Point
     end: Point
@@ -317,30 +309,27 @@ class MismatchBracket:
 
     @property
     def text_box(self) -> Rect:
-        """Where the text is."""
         width, height = label_px(self.text), LINE_PX + 2
         return Rect(self.label_at.x - width / 2, self.label_at.y - height / 2, width, height)
 
     @property
     def bracket_box(self) -> Rect:
-        """The rectangle around the bracket."""
         (x1, y1), (x2, y2) = self.start, self.end
         return Rect(min(x1, x2) - 1, min(y1, y2) - 1, abs(x2 - x1) + 2, abs(y2 - y1) + 2)
 
     def moved(self, x: float, y: float) -> MismatchBracket:
-        """The bracket further right and down; its label is not placed yet."""
+        """The bracket moved right and down; its label isn't placed yet."""
         return replace(self, start=self.start.moved(x, y), end=self.end.moved(x, y)) if x or y else self
 
 
 @dataclass(frozen=True)
 class Pulled:
-    """The band to a head that is drawn outside its matrix, from its place in the matrix."""
+    """The band to a head drawn outside its matrix, from its place in the matrix."""
 
     corners: Polygon
     products: str = ""
 
     def moved(self, x: float, y: float) -> Pulled:
-        """The band further right and down."""
         return replace(self, corners=moved(self.corners, x, y))
 
 
@@ -366,14 +355,14 @@ class Sign:
         return tuple((top + LINE_PX * at, line) for at, line in enumerate(self.words))
 
     def moved(self, x: float, y: float) -> Sign:
-        """The sign further right and down."""
         return replace(self, at=self.at.moved(x, y))
 
 
 @dataclass(frozen=True)
 class Flow:
-    """What only a figure has that is one lane of matrices, from the input to the output, product by product. A
-    product has the key of its result.
+    """What a figure has only if it is a lane of matrices, from the input to the output, product by product.
+
+    A product has the key of its result.
     """
 
     lanes: tuple[Rect, ...]
@@ -383,7 +372,7 @@ class Flow:
 
     @property
     def axis_labels(self) -> tuple[tuple[str, Edge], ...]:
-        """The lane's labels, each with the keys of the products that it is shown for, separated by spaces."""
+        """The lane's labels, each with the keys of its products, separated by spaces."""
         products = dict[Edge, list[str]]()
         for key, axis in self.axes.items():
             products.setdefault(axis, []).append(key)
@@ -395,7 +384,6 @@ class Flow:
         return Flow(self.lanes + other.lanes, self.frames | other.frames, self.axes | axes, self.states | other.states)
 
     def moved(self, x: float, y: float) -> Flow:
-        """The lane further right and down."""
         frames = {key: frame.moved(x, y) for key, frame in self.frames.items()}
         axes = {key: axis.moved(x, y) for key, axis in self.axes.items()}
         return Flow(tuple(lane.moved(x, y) for lane in self.lanes), frames, axes, self.states)
@@ -408,8 +396,9 @@ def view_of(rects: Iterable[Rect]) -> Rect:
 
 @dataclass(frozen=True, kw_only=True)
 class Sketch:
-    """What is drawn; two sketches add up to one with all parts of both. outlines: around a matrix that cannot be
-    added to another one, the size it would need.
+    """What is drawn; two sketches can be added.
+
+    outlines: around a matrix that can't be added to another, the size it would need.
     """
 
     boxes: tuple[Box, ...] = ()
@@ -426,7 +415,6 @@ class Sketch:
         return Sketch(**{name: first + second if first and second else first or second for name, first, second in both})
 
     def moved(self, x: float, y: float) -> Sketch:
-        """All of it further right and down."""
         if not (x or y):
             return self
         names = ("boxes", "edges", "arcs", "outlines", "signs", "pulled", "brackets")
@@ -445,7 +433,7 @@ class Sketch:
 
     @property
     def extent(self) -> Rect:
-        """The rectangle around all of it, labels included, with MARGIN_PX around it."""
+        """The rectangle around everything, labels included, with MARGIN_PX around it."""
         return Rect.around(self._rects(), MARGIN_PX)
 
     def _rects(self) -> Iterator[Rect]:
@@ -459,7 +447,7 @@ class Sketch:
 
     @property
     def obstacles(self) -> list[Rect]:
-        """The rectangles that no label may cover: matrices, signs, the dashes of outlines, and points along arcs."""
+        """The rectangles that no label may cover: matrices, signs, outlines, and points along arcs."""
         taken = [rect for box in self.boxes for rect in box.card_rects]
         taken += [sign.text_box for sign in self.signs]
         for x, y, width, height in self.outlines:
@@ -470,7 +458,7 @@ class Sketch:
 
 @dataclass(frozen=True)
 class MismatchCaption:
-    """What does not fit in a figure: a sentence, and the boxes of the sheet it is about."""
+    """A mismatch in a figure: a sentence, and the sheet's boxes that it is about."""
 
     sentence: str
     about: tuple[str, ...]
@@ -496,5 +484,5 @@ class Figure(Sketch):
 
     @property
     def tensors(self) -> tuple[str, ...]:
-        """The keys of the matrices in it, each once, in the order of its boxes."""
+        """The keys of its matrices, each once, in the order of its boxes."""
         return tuple(dict.fromkeys(box.tensor for box in self.boxes))

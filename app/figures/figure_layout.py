@@ -29,8 +29,8 @@ from app.shapes.table import Blank
 from app.topics.topic import FigureLayout, FigurePlan
 
 GAP_PX = 22.0  # between a label and the next matrix
-STACK_PX = 40.0  # between two matrices of a stack, for the label of the upper one
-SIGN_PX = 24.0  # for a sign
+STACK_PX = 40.0  # between two matrices of a stack, for the upper one's label
+SIGN_PX = 24.0  # room for a sign
 
 
 def sketch_figure(pen: Pen, plan: FigurePlan) -> Sketch:
@@ -38,10 +38,10 @@ def sketch_figure(pen: Pen, plan: FigurePlan) -> Sketch:
     if plan.layout == "decks":
         return sketch_decks(pen, plan)
     sketch = _LAYOUTS[plan.layout](pen, plan)
-    if not sketch.flow:  # which has them already
+    if not sketch.flow:  # a flow has them already
         sketch += Sketch(outlines=pen.outlines(sketch.boxes))
         of_sides = [brackets_of(pen, mismatch, sketch) for mismatch in pen.shapes.mismatches_in(plan.results)]
-        brackets = dict.fromkeys((*sketch.brackets, *chain(*of_sides)))  # one for equal ones
+        brackets = dict.fromkeys((*sketch.brackets, *chain(*of_sides)))  # one bracket for equal ones
         sketch = replace(sketch, brackets=tuple(brackets))
     return with_free_labels(sketch)
 
@@ -66,7 +66,7 @@ def _with_results(pen: Pen, results: Sequence[str], sketch: Sketch, x: float) ->
     for key in results:
         column = _column(pen, key, x)
         covered = pen.right_end(sketch) + GAP_PX / 3 - min(edge.text_box.x for edge in column.edges)
-        if key != results[0] and covered > 0:  # by a label wider than its matrix
+        if key != results[0] and covered > 0:  # covered by a label wider than its matrix
             column = _column(pen, key, x + covered)
         sketch += column
         x = pen.right_end(sketch) + GAP_PX

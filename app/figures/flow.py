@@ -1,6 +1,18 @@
-"""One head as one drawing: X → Q, K, V → S → A → C → O in a lane of tokens, every matrix in it one row per token.
-Right operands are above or below their results in turn, so that no arc crosses a number; where several products
-have the same left operand, later arcs pass behind the right operands before them:
+"""One head as one drawing: X → Q, K, V → S → A → C → O in a lane of tokens, every matrix with one row per token.
+
+Right operands are alternately above and below their results, so that no arc crosses a number. Where several products
+have the same left operand, later arcs pass behind the earlier right operands:
+
+                 ┌─┐ ┌─┐ ┌─┐
+                 │W│ │W│ │W│               ┌─┐
+                 └─┘ └─┘ └─┘               │V│
+        ┌──────┐ ┌─┐ ┌─┐ ┌─┐  ┌──┐   ┌──┐  └─┘ ┌──────┐
+    100 │  X   │ │Q│ │K│ │V│  │S │ → │A │  │C│ │  O   │
+        └──────┘ └─┘ └─┘ └─┘  └──┘   └──┘  └─┘ └──────┘
+          4096   128 128 128  100    100   128   4096
+                              ┌──┐             ┌──────┐
+                              │Kᵀ│             │ W_O  │
+                              └──┘             └──────┘
 """
 
 from __future__ import annotations
@@ -32,22 +44,22 @@ from app.shapes.table import MATRIX_FIELDS, Blank
 from app.topics.registry import FIGURE_PLANS
 from app.topics.topic import FigurePlan
 
-UNKNOWN_FLOW_PX = 34.0  # of a length not typed yet
+UNKNOWN_FLOW_PX = 34.0  # a length not typed yet
 ABOVE_PX = 8.0  # between the lane and a right operand above it
 BELOW_PX = 7.0  # between the numbers below the lane and a right operand below them
 BESIDE_PX = 8.0  # between an arc and the operand at its end
-NEXT_PX = 12.0  # between two matrices that are made of one operand
+NEXT_PX = 12.0  # between two matrices made from one operand
 PRODUCT_PX = 22.0  # between the left operand of a product and its result
 SIGN_ROOM_PX = 34.0  # between two matrices with a sign between them
-SIGN_TEXT_PX = 16.0  # of a sign
+SIGN_TEXT_PX = 16.0  # a sign
 TEXT_PX = 7.0  # between a text and what is next to it
-LANE_PX = 5.0  # of the lane around its matrices
-LANES_PX = 16.0  # between two lanes with all that is at them
+LANE_PX = 5.0  # the lane's margin around its matrices
+LANES_PX = 16.0  # between two lanes with everything around them
 
 
 @dataclass(frozen=True)
 class _Product:
-    """One product of the lane by its result's key, with its left operand and the right one, "" if there is none."""
+    """One product of the lane: the keys of its result, its left operand, and its right one, if any."""
 
     result: str
     left: str
@@ -66,11 +78,11 @@ class _Product:
         return -1 if self.is_above else 1
 
 
-_Taken = tuple[Rect, float]  # where nothing else may be, and the room around it
+_Taken = tuple[Rect, float]  # a reserved rectangle, and the room around it
 
 
 def sketch_flow(pen: Pen, plan: FigurePlan) -> Sketch:
-    """The lanes of a plan, LANES_PX below one another with all that is at them; a lane without products is left out."""
+    """The lanes of a plan with everything around them, LANES_PX below one another; empty lanes are left out."""
     sketch = Sketch()
     for lane in _lanes(pen, plan):
         drawn = lane.sketch()
@@ -86,7 +98,7 @@ def _lanes(pen: Pen, plan: FigurePlan) -> list[_Lane]:
 
 
 def differing_plan(pen: Pen, plan: FigurePlan, first: Values, second: Values) -> FigurePlan:
-    """The plan with only those products in which some length of `second` differs from that of `first`, lane by lane."""
+    """The plan with only those products whose lengths differ between `first` and `second`, lane by lane."""
 
     def differs(each: _Product) -> bool:
         blanks = [Blank(key, field) for key in (each.left, each.right, each.result) for field in MATRIX_FIELDS]
@@ -98,8 +110,9 @@ def differing_plan(pen: Pen, plan: FigurePlan, first: Values, second: Values) ->
 
 @dataclass(frozen=True)
 class _Lane:
-    """The lane of a flow that begins with the matrix with the key `left`. Each matrix with its right operand is a
-    column, drawn at x = 0 and then moved as far left as nothing touches it.
+    """The lane of a flow that begins with the matrix `left`.
+
+    Each matrix with its right operand is a column, drawn at x = 0 and then moved as far left as it fits.
     """
 
     pen: Pen
@@ -107,7 +120,7 @@ class _Lane:
     left: str
 
     def sketch(self) -> Sketch:
-        """Draw each column as far left as the room of those before it allows, then signs, arcs and brackets."""
+        """Draw each column as far left as it fits, then signs, arcs and brackets."""
         columns, taken, right = dict[str, Sketch](), list[tuple[float, float, float, float]](), 0.0
         for before, key in pairwise(("", *self.keys)):
             column = self._column(key)
@@ -138,7 +151,7 @@ class _Lane:
 
     @cached_property
     def whole(self) -> FigurePlan:
-        """The plan of the whole drawing, of which only some products may be drawn."""
+        """The plan of the whole drawing, even if only some of its products are drawn."""
         return next(plan for plan in FIGURE_PLANS[self.pen.shapes.table.key] if plan.key == self.plan.key)
 
     @cached_property
@@ -158,7 +171,6 @@ class _Lane:
 
     @cached_property
     def product_of(self) -> dict[str, _Product]:
-        """The product that makes each result."""
         return {each.result: each for each in self.products}
 
     @cached_property
@@ -169,17 +181,16 @@ class _Lane:
 
     @cached_property
     def keys_of_both(self) -> frozenset[str]:
-        """The matrices in this lane and in the other one."""
+        """The matrices that are in both lanes."""
         return frozenset({self.whole.second_left, *self.whole.tensors})
 
     @cached_property
     def tokens(self) -> Blank:
-        """The rows of the first matrix, which are as long as the lane is high."""
+        """The rows of the first matrix, which set the lane's height."""
         return Blank(self.keys[0], "rows")
 
     @cached_property
     def height(self) -> float:
-        """The height of the lane."""
         return self._px(self.tokens)
 
     def _px(self, blank: Blank) -> float:
@@ -190,7 +201,7 @@ class _Lane:
 
     @cached_property
     def boxes(self) -> dict[str, Box]:
-        """Each matrix of the lane at (0, 0), by its key, without what is drawn inside it."""
+        """Each matrix of the lane at (0, 0), by key, without contents."""
         boxes = dict[str, Box]()
         for key in self.keys:
             products = [key, *(each.result for each in self.products if key in (each.left, each.right))]
@@ -205,7 +216,7 @@ class _Lane:
 
     @cached_property
     def operands(self) -> dict[str, Box]:
-        """The right operand above the lane or below it, at x = 0, by the product's result."""
+        """The right operand above or below the lane, at x = 0, by the product's result."""
         operands = dict[str, Box]()
         for each in (product for product in self.products if product.right):
             rows = self._px(Blank(each.right, "rows"))
@@ -283,7 +294,7 @@ class _Lane:
             at_row, below = rows.text_box, columns.text_box
             if rows.side == "left" and below.x < at_row.right + TEXT_PX and below.y < at_row.bottom:
                 columns = replace(columns, shift=at_row.bottom - below.y + 2)
-            if rows.side == "right" and at_row.bottom > below.y:  # of a matrix that is too low for both
+            if rows.side == "right" and at_row.bottom > below.y:  # a matrix too low for both
                 rows = replace(rows, shift=max(0.0, below.right + 4 - at_row.x))
         return columns, rows
 
@@ -421,7 +432,8 @@ class _Lane:
         typed = self.pen.shapes.lengths
         answered = dict[str, bool]()
         for key in self.pen.shapes.variant.worksheet.rows:
-            results = (each.result for each in self.products if key == each.right)  # a parameter is answered with it
+            # a parameter is answered with its product
+            results = (each.result for each in self.products if key == each.right)
             owner = key if key in self.keys_of_both else next(results, key)
             known = all(Blank(key, field) in typed for field in MATRIX_FIELDS)
             answered[owner] = known and answered.get(owner, True)

@@ -8,13 +8,12 @@ from typing import NamedTuple
 
 
 class Point(NamedTuple):
-    """A point, or how far something is from something else."""
+    """A point, or a distance in both directions."""
 
     x: float
     y: float
 
     def moved(self, x: float, y: float) -> Point:
-        """The point further right by `x` and down by `y`."""
         return Point(self.x + x, self.y + y)
 
 
@@ -23,12 +22,11 @@ Polygon = tuple[tuple[float, float], ...]  # its corners; plain pairs, since a d
 
 
 def moved(polygon: Polygon, x: float, y: float) -> Polygon:
-    """A polygon further right by `x` and down by `y`."""
     return tuple((corner_x + x, corner_y + y) for corner_x, corner_y in polygon)
 
 
 class Rect(NamedTuple):
-    """A rectangle by its upper left corner and its size."""
+    """A rectangle: its upper left corner and its size."""
 
     x: float
     y: float
@@ -37,28 +35,24 @@ class Rect(NamedTuple):
 
     @classmethod
     def around(cls, rects: Iterable[Rect], margin: float = 0.0) -> Rect:
-        """The smallest rectangle that holds all of these, with a margin on each side; ValueError if there are none."""
+        """The smallest rectangle around all of these, with a margin on each side; ValueError if there are none."""
         xs, ys, widths, heights = zip(*rects, strict=True)
         x, y = min(xs) - margin, min(ys) - margin
         return cls(x, y, max(map(add, xs, widths)) + margin - x, max(map(add, ys, heights)) + margin - y)
 
     @property
     def right(self) -> float:
-        """The x of the right side."""
         return self.x + self.width
 
     @property
     def bottom(self) -> float:
-        """The y of the lower side."""
         return self.y + self.height
 
     @property
     def centre(self) -> Point:
-        """The middle."""
         return Point(self.x + self.width / 2, self.y + self.height / 2)
 
     def moved(self, x: float, y: float) -> Rect:
-        """The rectangle further right by `x` and down by `y`."""
         return Rect(self.x + x, self.y + y, self.width, self.height)
 
     def at_least(self, width: float, height: float) -> Rect:

@@ -1,6 +1,6 @@
 """The tiny drawings of the glossary, 120 × 64, with the fills, hatching and edge colours of a sheet's figures.
 
-They show what a term is about, not a model's sizes: solid boxes are activations, hatched ones parameters.
+They illustrate a term, not a model's sizes: solid boxes are activations, hatched ones parameters.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ DRAWING_WIDTH, DRAWING_HEIGHT = 120, 64
 
 @dataclass(frozen=True)
 class DrawnBox:
-    """A matrix or vector: its upper left corner, its size, its role, and a letter in its middle. `fill` is "solid"
-    for an activation, "hatched" for a parameter, "masked" for scores hidden above the diagonal.
+    """A matrix or vector: its upper left corner, its size, its role, and a letter in its middle.
+
+    `fill` is "solid" for an activation, "hatched" for a parameter, "masked" for scores hidden above the diagonal.
     """
 
     role: Role
@@ -31,12 +32,10 @@ class DrawnBox:
 
     @property
     def center(self) -> tuple[float, float]:
-        """Where its letter is."""
         return (self.x + self.width / 2, self.y + self.height / 2)
 
     @property
     def masked_path(self) -> str:
-        """The triangle above the diagonal, as an SVG path."""
         return f"M{self.x} {self.y}h{self.width}v{self.height}z"
 
 
@@ -53,7 +52,7 @@ class DrawnEdge:
 
 @dataclass(frozen=True)
 class DrawnText:
-    """A sign or a word, around a middle."""
+    """A sign or a word around its middle."""
 
     x: float
     y: float
@@ -75,7 +74,7 @@ def _parameter(role: Role, x: float, y: float, width: float, height: float, lett
     return DrawnBox(role, x, y, width, height, letter, "hatched")
 
 
-# By the glossary's key of the term.
+# By the term's key in the glossary.
 GLOSSARY_DRAWINGS: Mapping[str, GlossaryDrawing] = {
     "shape": (_Box("input", 30, 8, 70, 40, "X"), _Edge("tokens", 24, 8, 24, 48), _Edge("model", 30, 54, 100, 54)),
     "dimension": (

@@ -1,6 +1,6 @@
-"""What grows with what as a plot: operations over tokens, both axes logarithmic, through the numbers that were typed.
+"""Operations plotted over tokens, both axes logarithmic, through the typed numbers.
 
-On such axes a product with N is a line that rises by one decade a decade, and one with N² by two.
+A product with N is a line that rises by one decade per decade, one with N² rises by two.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from app.sheets.variant import Variant
 
 WIDTH_PX, HEIGHT_PX = 210.0, 170.0
 MOST_TICKS = 5
-# The counts that are lines: how steep each is, and the colour of its kind.
+# The counts drawn as lines: how steep each is, and the colour of its kind.
 LINES: Mapping[str, tuple[int, EdgeKind]] = {"projections_flops": (1, "model"), "pairwise_flops": (2, "head")}
 RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 @dataclass(frozen=True)
 class _Axes:
-    """The decades that the axes reach, from and to: of tokens to the right, of operations upwards."""
+    """The range of the axes in decades: tokens to the right, operations upwards."""
 
     tokens: tuple[int, int]
     operations: tuple[int, int]
@@ -37,7 +37,7 @@ class _Axes:
 
 
 def growth_plot(variant: Variant, numbers: Mapping[str, int], *, shows_mismatches: bool) -> Figure:
-    """The lines through the typed counts, the sheet's number of tokens, and the typed number where they meet."""
+    """The lines through the typed counts, the sheet's number of tokens, and the number typed for their crossing."""
     typed = {key: numbers[key] for key in (*LINES, "crossing") if numbers.get(key, 0) > 0}
     axes, words = _axes(variant.tokens, typed), variant.figure_wording("growth")
     differs = (

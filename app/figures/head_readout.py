@@ -1,6 +1,6 @@
-"""The numbers of one head in words: what a row attends to, and how one score comes about, from q · k to its weight.
+"""One head's numbers in words: what a row attends to, and how one score comes about, from q · k to its weight.
 
-No sentence says why a head attends to a token: weights are what the head computed, not an explanation of it.
+No sentence says why a head attends to a token: weights are what the head computed, not an explanation.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from app.figures.heat_map import (
 from app.translation import gettext as _
 from app.translation import ngettext
 
-NAMED_KEYS = 4  # at most, in the sentence on a row
+NAMED_KEYS = 4  # the most keys in a row's sentence
 LEAST_NAMED = 0.1  # the weight from which a key is named
-SHOWN_TERMS = 5  # of a dot product
-LARGE_FIRST_SHARE = 0.3  # from here on the first token's share is explained, if it is twice an even one
+SHOWN_TERMS = 5  # terms of a dot product
+LARGE_FIRST_SHARE = 0.3  # from here on the first token's share is explained, if it is twice an even share
 SPACE_MARKS = "·␣▁Ġ "  # how the space before a word is shown
 
 
 @dataclass(frozen=True)
 class ProductTerm:
-    """One summand of q · k: a feature, counted from 1, and the numbers of the query, the key and their product."""
+    """One summand of q · k: a feature, counted from 1, and the query's and the key's number with their product."""
 
     feature: int
     query: str
@@ -61,7 +61,7 @@ class CellReadout:
 
 @dataclass(frozen=True)
 class RowReadout:
-    """What one query attends to. `row` is its row in the picture, `query` its index, `position` counts from 1."""
+    """What one query attends to. `row` is its row in the picture, `query` its index; `position` counts from 1."""
 
     row: int
     query: int
@@ -74,7 +74,7 @@ class RowReadout:
 
 
 def row_sentence(numbers: HeadNumbers, query: int) -> str:
-    """What a row says: “it” attends to “cat” 61 %, “the (5)” 20 %; 6 others get 19 % together."""
+    """A row as a sentence: “it” attends to “cat” 61 %, “the (5)” 20 %; 6 others get 19 % together."""
     import numpy as np
 
     weights = numbers.weights[query]
@@ -102,8 +102,9 @@ def row_sentence(numbers: HeadNumbers, query: int) -> str:
 
 
 def read_row(numbers: HeadNumbers, query: int) -> RowReadout:
-    """A query's row with its cells: every key, or in a reduced picture, of each column the key with the largest
-    weight. Raises IndexError if there is no such query.
+    """A query's row with its cells: every key or, in a reduced picture, each column's key with the largest weight.
+
+    Raises IndexError for an unknown query.
     """
     if not 0 <= query < len(numbers.queries):
         raise IndexError(query)
@@ -136,7 +137,7 @@ def read_row(numbers: HeadNumbers, query: int) -> RowReadout:
 
 
 def telling_row(numbers: HeadNumbers) -> tuple[int, int]:
-    """The query and key to begin with, both from 0: a token that looks back at one other than the first."""
+    """The query and key to start with, both from 0: a token that attends to one other than the first."""
     import numpy as np
 
     weights, visible = numbers.weights.astype(np.float64), numbers.mask.sum(axis=1, keepdims=True)
@@ -151,7 +152,7 @@ def telling_row(numbers: HeadNumbers) -> tuple[int, int]:
 
 
 def stage_title(stage: StageKey) -> str:
-    """The short name of a stage, for what it is chosen by."""
+    """The short name of a stage, as it is shown for choosing."""
     titles: dict[StageKey, str] = {
         "products": "Q·Kᵀ",
         "scaled": _("scaled"),
@@ -194,7 +195,7 @@ def stage_sentences(numbers: HeadNumbers, stage: StageKey) -> tuple[str, ...]:
 
 
 def reduction_sentence(numbers: HeadNumbers) -> str:
-    """How a long text was reduced, by squares or, with one query, along the row; "" if every number has a cell."""
+    """How a long text was reduced; "" if every number has a cell."""
     drawn = _drawn(numbers)
     if drawn.side == 1:
         return ""
@@ -204,7 +205,7 @@ def reduction_sentence(numbers: HeadNumbers) -> str:
 
 
 def first_token_sentences(numbers: HeadNumbers) -> tuple[str, ...]:
-    """What share the first token gets, and from LARGE_FIRST_SHARE on, if it is at least twice an even one, why."""
+    """The first token's share of the weight, and the reason for it if the share is large."""
     shares = first_token_share(numbers)
     if shares is None:
         return ()
@@ -224,7 +225,7 @@ def first_token_sentences(numbers: HeadNumbers) -> tuple[str, ...]:
 
 
 def alt_text(numbers: HeadNumbers, stage: StageKey) -> str:
-    """What a picture shows, for who can't see it: the head's name, the stage and its size, and one more sentence."""
+    """The picture for people who can't see it: the head's name, the stage and its size, and one more sentence."""
     import numpy as np
 
     values, hidden = stage_numbers(numbers, stage)
@@ -245,26 +246,24 @@ def alt_text(numbers: HeadNumbers, stage: StageKey) -> str:
 
 
 def row_queries(numbers: HeadNumbers) -> tuple[int, ...]:
-    """The query that each row of the picture leads to: in a reduced one, the one with the largest weight of its
-    rows.
-    """
+    """The query that each row of the picture leads to; in a reduced one, its row with the largest weight."""
     starts, side = _drawn(numbers).row_starts, _drawn(numbers).row_starts.step
     later = numbers.weights[:, 1:] if len(numbers.keys) > 1 else numbers.weights
     return tuple(start + int(later[start : start + side].max(axis=1).argmax()) for start in starts)
 
 
 def query_labels(numbers: HeadNumbers) -> tuple[str, ...]:
-    """What the rows of the picture are: a token, or in a reduced one the first and the last of its tokens."""
+    """The labels of the picture's rows: a token or, in a reduced one, the first and last of its tokens."""
     return _labels(numbers.query_tokens, _drawn(numbers).row_starts)
 
 
 def key_labels(numbers: HeadNumbers) -> tuple[str, ...]:
-    """What the columns of the picture are, as `query_labels`."""
+    """The labels of the picture's columns, like `query_labels`."""
     return _labels(numbers.key_tokens, _drawn(numbers).column_starts)
 
 
 def cell_texts(numbers: HeadNumbers, stage: StageKey) -> tuple[tuple[str, ...], ...]:
-    """The numbers of a picture's cells as text, row by row: means where it is reduced, "" for a masked cell."""
+    """A picture's numbers as text, row by row: means where it is reduced, "" for a masked cell."""
     drawn = cells(*stage_numbers(numbers, stage))
     is_share, places = stage in ("weights", "rest"), places_for(drawn.largest)
     return tuple(
@@ -277,12 +276,12 @@ def cell_texts(numbers: HeadNumbers, stage: StageKey) -> tuple[tuple[str, ...], 
 
 
 def number_rows(numbers: HeadNumbers) -> Iterator[tuple[str | int | float, ...]]:
-    """Yield the rows of a CSV file: a heading, then each pair of a query and a key, hidden ones too, query by query."""
+    """Yield the rows of a CSV file: a heading, then each pair of query and key, hidden ones included."""
     yield ("query", "query_token", "key", "key_token", "product", "score", "visible", "weight")
     lines = zip(numbers.products, numbers.scores, numbers.mask, numbers.weights, strict=True)
     for query, (products, scores, mask, weights) in enumerate(lines):
         for key, token in enumerate(numbers.key_tokens):
-            # The text of a float32 has as many digits as it takes to read the same one back.
+            # A float32 is written with the fewest digits that read back as the same number.
             shown = (float(str(products[key])), float(str(scores[key])), int(mask[key]), float(str(weights[key])))
             position = numbers.first_query + query + 1
             yield position, numbers.query_tokens[query], key + 1, token, *shown

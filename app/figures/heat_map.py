@@ -1,7 +1,7 @@
-"""One head's attention as a heat map, from Q·Kᵀ to the weights: what each stage shows, its drawing, SVG and PNG.
+"""One head's attention as a heat map, from Q·Kᵀ to the weights: each stage's numbers, drawing, SVG and PNG.
 
-Weights go from the colour of the paper to one hue, scores from one hue through the paper to another. A cell is drawn by
-how opaque its hue is, so that luminance changes steadily on light and on dark paper.
+Weights go from the colour of the paper to one hue, scores from one hue through the paper to another. Cells differ in
+the opacity of their hue, so that luminance changes steadily on light and dark paper.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ Hue = Literal["plus", "minus"]
 Screen = Literal["", "desk", "phone"]
 
 MOST_CELLS = 48  # rows and columns of a picture
-MOST_SMALL_CELLS = 24  # of a small multiple
+MOST_SMALL_CELLS = 24  # in a small multiple
 HEAT_LEVELS, SMALL_LEVELS = 24, 8
 LARGEST_CELL_PX, PLOT_PX = 34.0, 528.0
-GUTTER_PX = 104.0  # the most that the tokens at the sides may take
-NARROWEST_PX = 300.0  # of a whole drawing: room for the line that says what the colours are
-PHONE_PX, PHONE_LABEL_PX = 320.0, 10.5  # how wide a drawing is on a phone, and how large its labels are to be there
+GUTTER_PX = 104.0  # the most room for the tokens at the sides
+NARROWEST_PX = 300.0  # of a whole drawing, with room for the colour key
+PHONE_PX, PHONE_LABEL_PX = 320.0, 10.5  # how wide a drawing is on a phone, and how large its labels are there
 RAMP_STEPS, RAMP_PX = 6, 11.0
-# The colours of a file, and of a page in light colours; css/picture.css has them too, and those of dark pages.
+# The colours of a file, and of a page in light colours; css/picture.css repeats them, and has the dark pages' colours.
 LIGHT_PAPER, LIGHT_INK, LIGHT_SOFT = "#fbfaf6", "#1d1c1a", "#625e57"
 HUES: Mapping[Hue, str] = {"plus": "#46247f", "minus": "#a34e06"}
 PNG_SCALE = 2
@@ -44,7 +44,7 @@ LAST_LATIN = 0x180  # up to here Pillow's font has the letters
 
 @dataclass(frozen=True)
 class HeadNumbers:
-    """What the pictures of one head are made of: M queries of N keys, as float32 arrays."""
+    """The numbers behind one head's pictures: M queries of N keys, as float32 arrays."""
 
     name: str
     queries: np.ndarray
@@ -66,7 +66,7 @@ class HeadNumbers:
         return products
 
     def last_row(self) -> HeadNumbers:
-        """The last query alone, (1, N), with all keys and its place in the text: what a decode step computes."""
+        """Only the last query, (1, N), with all keys and its place in the text: what a decode step computes."""
         rows = {"queries": self.queries, "scores": self.scores, "weights": self.weights, "mask": self.mask}
         last: dict[str, Any] = {name: numbers[-1:] for name, numbers in rows.items()}
         first_query = self.first_query + len(self.queries) - 1
@@ -75,7 +75,7 @@ class HeadNumbers:
 
 @dataclass(frozen=True)
 class Cells:
-    """The cells of a picture: means over squares of `side` rows and columns, smaller at the right and lower end."""
+    """The cells of a picture: means over squares of `side` rows and columns, fewer at the right and lower end."""
 
     values: np.ndarray
     hidden: np.ndarray
@@ -84,7 +84,7 @@ class Cells:
 
     @property
     def side(self) -> int:
-        """How many columns a cell stands for; rows, too, but for a picture of one row."""
+        """How many columns (and, with more than one row, rows) a cell stands for."""
         return self.column_starts.step
 
     @property
@@ -96,7 +96,9 @@ class Cells:
 
 
 class Label(NamedTuple):
-    """A text of a drawing, which begins or `ends` at x, y; `turned`, it runs upwards. `screen` "" is every one."""
+    """A text of a drawing, which begins or `ends` at x, y; if `turned`, it runs upwards. `screen` "" means every
+    screen.
+    """
 
     x: float
     y: float
@@ -110,8 +112,9 @@ class Label(NamedTuple):
 
 @dataclass(frozen=True)
 class HeatDrawing:
-    """A heat map with its axes and the meaning of its colours, in px. areas: rectangles by hue and level, from 1 to
-    HEAT_LEVELS. masked: hatched rectangles. plot: the cells' outline.
+    """A heat map with its axes and its colour key, in px.
+
+    areas: rectangles by hue and level, from 1 to HEAT_LEVELS. masked: hatched rectangles. plot: the cells' outline.
     """
 
     width: float
@@ -123,7 +126,7 @@ class HeatDrawing:
 
 
 def stages(numbers: HeadNumbers) -> tuple[StageKey, ...]:
-    """The stages that a head goes through: "scaled" is left out if the scores are Q·Kᵀ itself."""
+    """The stages that a head goes through, without "scaled" if nothing is scaled."""
     is_scaled = numbers.scale.kind != "none" or numbers.softcap is not None or numbers.has_bias
     return ("products", "scaled", "masked", "weights") if is_scaled else ("products", "masked", "weights")
 
@@ -149,7 +152,7 @@ def stage_numbers(numbers: HeadNumbers, stage: StageKey) -> tuple[np.ndarray, np
 
 
 def cells(values: np.ndarray, hidden: np.ndarray, most: int = MOST_CELLS) -> Cells:
-    """The numbers as at most `most` × `most` means over squares, with the first row and column of each."""
+    """The numbers as at most `most` × `most` means over squares, with each cell's first row and column."""
     import numpy as np
 
     rows, columns = values.shape
@@ -168,9 +171,7 @@ def cells(values: np.ndarray, hidden: np.ndarray, most: int = MOST_CELLS) -> Cel
 
 
 def first_token_share(numbers: HeadNumbers) -> tuple[float, float] | None:
-    """The mean weight on the first key, and what it would be if each row were even, over all queries after that
-    token.
-    """
+    """The mean weight on the first key over all later queries, and what it would be if each row were even."""
     import numpy as np
 
     later = np.arange(len(numbers.mask)) + numbers.first_query > 0
@@ -218,7 +219,7 @@ def draw_stage(numbers: HeadNumbers, stage: StageKey) -> HeatDrawing:
 
 
 def heat_svg(drawing: HeatDrawing, alt_text: str, key: str, *, for_file: bool = False) -> str:
-    """A drawing as an <svg> element that is an image named by `alt_text`; `key` keeps its ids apart from others'."""
+    """A drawing as an <svg> image named by `alt_text`; `key` keeps its ids apart from others'."""
     width, height = f"{drawing.width:.0f}", f"{drawing.height:.0f}"
     space = ' xmlns="http://www.w3.org/2000/svg" font-family="Figtree, sans-serif"' if for_file else ""
     parts = [
@@ -275,7 +276,7 @@ def mixed(colour: str, opacity: float) -> str:
 
 
 def small_svg(weights: np.ndarray) -> str:
-    """The weights of one head, (N, N) of any float type, as a small picture without axes, for a link that names it."""
+    """One head's weights, (N, N) of any float type, as a small picture without axes, for a link that names it."""
     import numpy as np
 
     drawn = cells(weights.astype(np.float32), np.zeros(weights.shape, bool), MOST_SMALL_CELLS)
@@ -293,7 +294,7 @@ def small_svg(weights: np.ndarray) -> str:
 
 
 def decimal(value: float, places: int) -> str:
-    """A number with `places` decimals, and a typographic minus sign if it is negative: '−0.53'; never '−0.00'."""
+    """A number with `places` decimals and a typographic minus sign: '−0.53'; never '−0.00'."""
     text = f"{abs(value):.{places}f}"
     return f"−{text}" if value < 0 and any(digit in "123456789" for digit in text) else text
 
@@ -307,7 +308,7 @@ def percent_text(share: float) -> str:
 
 
 def places_for(largest: float) -> int:
-    """The decimals with which numbers up to `largest` are written: 2 from 1 on, else three digits of it, at most 8."""
+    """The decimals for numbers up to `largest`: 2 from 1 on; otherwise three significant digits, at most 8."""
     return 2 if largest >= 1 else min(8, 2 - math.floor(math.log10(largest)))
 
 
@@ -416,7 +417,7 @@ def _write(image: Image.Image, label: Label) -> None:
     if not label.turned:
         ImageDraw.Draw(image).text((x, y), text, colour, font, anchor="rs" if label.ends else "ls")
         return
-    rise = round(label.size * PNG_SCALE)  # of the letters above the baseline, and more
+    rise = round(label.size * PNG_SCALE)  # at least the letters' height above the baseline
     strip = Image.new("L", (math.ceil(font.getlength(text)) + 2, 2 * rise))
     ImageDraw.Draw(strip).text((0, rise), text, 255, font, anchor="ls")
     turned = strip.rotate(90, expand=True)

@@ -1,7 +1,7 @@
-"""The widths of a figure's texts, so that they can be placed without a browser: never less than in one.
+"""The widths of a figure's texts, never less than in a browser, so that they can be placed without one.
 
-Numbers and names are in Figtree, letters of matrices in Libertinus italic, all in one size however large the figure is.
-A browser test measures them.
+Numbers and names are in Figtree, matrices' letters in Libertinus italic, all in one size however large the figure is. A
+browser test measures them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ def _table(*groups: tuple[float, str]) -> Mapping[str, float]:
     return {character: width for width, characters in groups for character in characters}
 
 
-# Widths in em; the second number of _WIDTHS is for any other character of one of these kinds: lower case, upper case.
+# Widths in em; the second number of _WIDTHS is for any other lower-case or upper-case character.
 _LABEL = _table(
     (0.28, " ,.:;'|!ijl"),
     (0.48, "frst()-/·"),
@@ -39,7 +39,7 @@ def label_px(text: str) -> float:
 
 
 def letter_px(letter: str) -> float:
-    """The width of a matrix's letter with its subscript and its ᵀ: W_Q, K_8ᵀ."""
+    """The width of a matrix's letter with its subscript and ᵀ: W_Q, K_8ᵀ."""
     base, _, below = letter.removesuffix("ᵀ").partition("_")
     raised = SUBSCRIPT_PX * 0.7 if letter.endswith("ᵀ") else 0.0
     return LETTER_PX * _em(base, _LETTER, 0.59, 0.8) + SUBSCRIPT_PX * _em(below, _SUBSCRIPT, 0.6, 0.78) + raised

@@ -12,7 +12,7 @@ from app.topics.registry import TOPICS
 
 
 def masked_areas(shapes: TypedShapes, box: Box) -> Iterator[Polygon]:
-    """Yield the areas of a box that a mask hides; nothing unless it is a square box of "weights" or a "mask"."""
+    """Yield the areas of a box that a mask hides, if it is a square box of "weights" or a "mask"."""
     if not (rows := hidden_rows(shapes, box.tensor)):
         return
     left, top, right, bottom = box.rect.x, box.rect.y, box.rect.right, box.rect.bottom
@@ -31,7 +31,7 @@ def masked_areas(shapes: TypedShapes, box: Box) -> Iterator[Polygon]:
 
 
 def hidden_rows(shapes: TypedShapes, tensor: str) -> int:
-    """The rows of weights or a mask that a mask can hide entries of; 0 if they aren't square, and for other tensors."""
+    """How many rows of weights or a mask can have hidden entries; 0 unless they are square."""
     if tensor not in ("weights", "mask"):
         return 0
     rows, columns = (shapes.lengths.get(side) for side in shapes.table[tensor].sides[-2:])
@@ -44,21 +44,19 @@ def is_causal(shapes: TypedShapes) -> bool:
 
 
 def has_mask(shapes: TypedShapes) -> bool:
-    """Whether scores are of a text with itself, so that a mask of the model applies to them."""
+    """Whether a text attends to itself, so that the model's mask applies."""
     scores = shapes.table.by_key.get("scores")
     return scores is not None and scores.rows == scores.columns
 
 
 def shared_limits(shapes: TypedShapes) -> tuple[int | None, int | None]:
-    """How far the window reaches, and the size of a chunk, if both are the same in all layers; None for a missing
-    one.
-    """
+    """How far the window reaches, and the size of a chunk, each if it is the same in all layers."""
     limits = set(_limits(shapes.variant.architecture))
     return limits.pop() if len(limits) == 1 and has_mask(shapes) else (None, None)
 
 
 def some_layers_hide_more(shapes: TypedShapes, rows: int) -> bool:
-    """Whether layers differ in window or chunk, and one of these hides something of a text of `rows` tokens."""
+    """Whether layers differ in window or chunk, and one of these hides something of `rows` tokens."""
     limits = set(_limits(shapes.variant.architecture))
     least = min((limit for limits_of_run in limits for limit in limits_of_run if limit), default=rows)
     return has_mask(shapes) and len(limits) > 1 and least < rows

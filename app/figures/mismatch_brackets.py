@@ -1,7 +1,6 @@
-"""Marks where a product or a sum breaks: a bracket along the part of the longer side that has no partner.
+"""Marks where a product or a sum breaks: a bracket along the excess of the longer side, with both lengths.
 
-It has both lengths as its text. Nothing here says which of the two is wrong: the longer one has the bracket because its
-part is visible.
+Nothing says which length is wrong; the longer side has the bracket because its excess is visible.
 """
 
 from __future__ import annotations
@@ -20,8 +19,8 @@ from app.shapes.table import Blank
 
 BRACKET_PX = CORNER_PX / 2  # between a side and its bracket
 MIN_BRACKET_PX = 6.0
-ROOM_PX = 3.0  # at either end of a label: its width is an estimate
-STEP_PX = 3.0  # by which a label moves away from its bracket until it is free
+ROOM_PX = 3.0  # at either end of a label, whose width is an estimate
+STEP_PX = 3.0  # step by which a label moves away from its bracket until it is free
 
 
 @dataclass(frozen=True)
@@ -35,12 +34,11 @@ class Side:
 
     @property
     def px(self) -> float:
-        """How long it is drawn."""
         return self.box.rect.height if self.vertical else self.box.rect.width
 
 
 def brackets_of(pen: Pen, mismatch: DimensionMismatch, sketch: Sketch) -> tuple[MismatchBracket, ...]:
-    """The bracket of two sides that should be equal and are not; () if one of them isn't drawn."""
+    """The bracket of two sides that should be equal but differ; () if one of them isn't drawn."""
     first, second = (list(_sides(pen, blank, sketch)) for blank in (mismatch.left, mismatch.right))
     if mismatch.added and sketch.outlines:
         x, y, *_ = second[0].box.rect
@@ -51,7 +49,7 @@ def brackets_of(pen: Pen, mismatch: DimensionMismatch, sketch: Sketch) -> tuple[
 
 
 def head_brackets(pen: Pen, first: Box, second: Box) -> tuple[MismatchBracket, ...]:
-    """The bracket between two heads of known, different widths; () for others, or if the drawing compares nothing."""
+    """The bracket between two heads of known, different widths, if the drawing compares them."""
     widths = {pen.shapes.head_width(box.tensor) for box in (first, second)}
     if not pen.shapes.shows_mismatches or len(widths) == 1 or None in widths:
         return ()
@@ -103,7 +101,7 @@ def _distance(first: Side, second: Side) -> float:
 
 
 def with_free_labels(sketch: Sketch) -> Sketch:
-    """The sketch with the labels of its sides moved outwards until they are free, and those of its brackets placed."""
+    """The sketch with its labels moved outwards until they are free, and its brackets' labels placed."""
     lines = [each.bracket_box for each in sketch.brackets]
     taken, placed = sketch.obstacles, list[MismatchBracket]()
     edges = spread(sketch.edges, taken + lines if sketch.flow else taken)
@@ -116,7 +114,7 @@ def with_free_labels(sketch: Sketch) -> Sketch:
 
 
 def _first_free(places: Iterable[Rect], taken: Sequence[Rect]) -> Rect:
-    in_the_way = list[Rect]()  # of earlier places; mostly of the next ones too, so they are looked at first
+    in_the_way = list[Rect]()  # earlier places, which are mostly in the way of the next ones as well
     for x, y, width, height in places:
         label = Rect(x - ROOM_PX, y, width + 2 * ROOM_PX, height)
         if label.overlapping(in_the_way):
@@ -128,7 +126,7 @@ def _first_free(places: Iterable[Rect], taken: Sequence[Rect]) -> Rect:
 
 
 def label_places(each: MismatchBracket) -> Iterator[Rect]:
-    """Yield places for a bracket's label, without end, in turn beside the bracket and beyond its end."""
+    """Yield, endlessly, places for a bracket's label, alternating beside the bracket and beyond its end."""
     (x1, y1), (x2, y2), (to_x, to_y) = each.start, each.end, each.toward
     width, height = label_px(each.text), LINE_PX + 2
     along_x, along_y = (x2 > x1) - (x2 < x1), (y2 > y1) - (y2 < y1)

@@ -1,4 +1,4 @@
-"""A model's parameters as one bar to scale: what is outside the layers, and layer after layer what each is made of.
+"""A model's parameters as one bar to scale: the parts outside the layers, then layer after layer.
 
 A piece is one bucket of one summand of the formula, so the bar and the formula are the same sum.
 """
@@ -15,8 +15,9 @@ BAR_LENGTH = 1000.0  # the whole model
 
 @dataclass(frozen=True)
 class BarPiece:
-    """One bucket of one summand: a stripe for each layer, or one stripe outside the layers. `starts` are where its
-    stripes begin, `width` is that of each, and `active` the share of it that a token meets.
+    """One bucket of one summand: a stripe per layer, or one stripe outside the layers.
+
+    `starts` are where its stripes begin, `width` is each one's width, and `active` the share that a token uses.
     """
 
     bucket: BucketSum
@@ -31,7 +32,7 @@ class BarPiece:
 
     @property
     def idle(self) -> str:
-        """An SVG path of the part of its stripes for experts that a token is not routed to; "" if there is none."""
+        """An SVG path for the part of its stripes that a token isn't routed to; "" if there is none."""
         height = 1 - self.active
         return "".join(
             f"M{start:.3f} 0h{self.width:.4f}v{height:.4f}h-{self.width:.4f}z" for start in self.starts if height > 0
@@ -48,12 +49,12 @@ class BarGroup:
 
     @property
     def left_percent(self) -> float:
-        """Where it starts, in hundredths of the bar."""
+        """Where it starts, in per cent of the bar."""
         return 100 * self.start / BAR_LENGTH
 
     @property
     def width_percent(self) -> float:
-        """How long it is, in hundredths of the bar."""
+        """How long it is, in per cent of the bar."""
         return 100 * (self.end - self.start) / BAR_LENGTH
 
 

@@ -29,21 +29,22 @@ from app.figures.typed_shapes import TypedShapes
 from app.shapes.table import Blank
 
 CORNER_PX = 12.0  # between an operand and the result
-PULLED_PX = 30.0  # between a matrix and the head that is pulled out of it
-MIN_RULE_PX = 2.5  # between the lines of two heads; closer ones would be a blur
+PULLED_PX = 30.0  # between a matrix and a head pulled out of it
+MIN_RULE_PX = 2.5  # between the lines of two heads; closer ones would blur
 
 
 @dataclass(frozen=True)
 class Pen:
-    """Draws matrices of known shapes in their sizes."""
+    """Draws matrices of known shapes to scale."""
 
     shapes: TypedShapes
     sizes: MatrixSizes
-    sides: dict[Blank, tuple[str, EdgeKind, str]] = field(default_factory=dict)  # label, colour and name of those drawn
+    # label, colour and name of the drawn ones
+    sides: dict[Blank, tuple[str, EdgeKind, str]] = field(default_factory=dict)
 
     @cached_property
     def working(self) -> str:
-        """The first tensor of the sheet that is not fully answered, "" if there is none."""
+        """The first tensor of the sheet that isn't fully answered, or ""."""
         shapes = self.shapes
         sides = ((key, shapes.table[key].sides) for key in shapes.variant.problem.rows if key in shapes.table.by_key)
         return next((key for key, each in sides if any(side not in shapes.lengths for side in each)), "")
@@ -51,13 +52,13 @@ class Pen:
     # Matrices
 
     def box(self, tensor: str, x: float, y: float, *, transposed: bool = False) -> Box:
-        """A matrix with its upper left corner at (x, y), and all that is drawn inside it."""
+        """A matrix with its upper left corner at (x, y), and its contents."""
         width, height = self.sizes.size(tensor)
         size = (height, width) if transposed else (width, height)
         return self.with_inside(self.empty_box(tensor, Rect(x, y, *size), transposed=transposed))
 
     def empty_box(self, tensor: str, rect: Rect, *, transposed: bool = False, products: str = "") -> Box:
-        """A matrix without anything inside: hatched if it is a parameter, incomplete if a side is not known."""
+        """A matrix without contents: hatched if it is a parameter, incomplete if a side isn't known."""
         entry = self.shapes.table[tensor]
         return Box(
             tensor=tensor,
@@ -71,7 +72,7 @@ class Pen:
         )
 
     def with_inside(self, box: Box) -> Box:
-        """A copy of a matrix with everything that is drawn inside it; the box itself if nothing is."""
+        """A copy of a matrix with its contents."""
         heads = self.shapes.heads(box.tensor) if not box.incomplete else 0
         inside: dict[str, Any] = {
             "strips": (-heads if box.transposed else heads) if _cuts(box, heads) else 0,
@@ -99,8 +100,9 @@ class Pen:
         return replace(whole, letter=letter, rect=rect, transposed=transposed, strips=0, groups=())
 
     def with_last_head(self, whole: Box) -> Box:
-        """A copy of a matrix of several heads, with the last of them as its `part`. Raises ZeroDivisionError for a
-        matrix that is not made of heads.
+        """A copy of a matrix of several heads, with the last of them as its `part`.
+
+        Raises ZeroDivisionError for a matrix that isn't made of heads.
         """
         x, y, width, height = whole.rect
         heads = self.shapes.heads(whole.tensor)
@@ -134,7 +136,7 @@ class Pen:
         return Rect(x + width - row, y, row, height) if box.transposed else Rect(x, y + height - row, width, row)
 
     def outlines(self, boxes: Iterable[Box]) -> tuple[Rect, ...]:
-        """For each box with a mismatch to what it is added to, the size it would need, from its upper left corner."""
+        """For each box that doesn't match what it is added to, the size it would need, from its upper left corner."""
         unlike = {mismatch.at for mismatch in self.shapes.mismatches if mismatch.added}
         sizes = ((box.rect, self.sizes.size_needed(box.tensor)) for box in boxes if box.tensor in unlike)
         return tuple(Rect(rect.x, rect.y, *size) for rect, size in sizes if size[0])
@@ -142,7 +144,7 @@ class Pen:
     # Labels
 
     def labelled(self, box: Box, vertical_side: EdgeSide | None, horizontal_side: EdgeSide | None) -> Sketch:
-        """A box with its labelled vertical side and its labelled horizontal side; None for a side without a label."""
+        """A box with labels on its vertical and its horizontal side, unless these are None."""
         vertical, horizontal = _blanks(box)
         letter = self.outside_letter(box)
         edges = list[Edge]()
@@ -193,7 +195,7 @@ class Pen:
         return self.sides[blank]
 
     def outside_letter(self, box: Box) -> str:
-        """A matrix's letter if the box has no room for it; else ""."""
+        """A matrix's letter if the box has no room for it."""
         return "" if box.letter_fits else box.symbol
 
     def right_end(self, sketch: Sketch) -> float:
@@ -218,7 +220,7 @@ def _cuts(box: Box, count: int) -> list[Polygon]:
 
 
 def pulled_out(whole: Box, head: Box) -> Pulled:
-    """The band from one head's place in a matrix to that head's box, drawn on its own to the right or below."""
+    """The band from one head's place in a matrix to that head's separate box, to the right or below."""
     assert whole.part is not None  # noqa: S101 - the head that was pulled out
     part, rect = whole.part, head.rect
     if rect.x >= whole.rect.right:
@@ -231,7 +233,7 @@ def pulled_out(whole: Box, head: Box) -> Pulled:
 def corner_arcs(
     left: Box, above: Box, inner: tuple[int | Fraction | None, int | Fraction | None], *, shows_mismatches: bool
 ) -> tuple[Arc, ...]:
-    """One arc at the corner of a product, as far as the shorter of its inner sides."""
+    """One arc at the corner of a product, up to the shorter of its inner sides."""
     columns, rows = inner
     if columns is None or rows is None:
         return ()

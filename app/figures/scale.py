@@ -1,4 +1,4 @@
-"""The length in pixels of every length, and the size of every matrix of a sheet."""
+"""The length in pixels of every length, and the size of every matrix, on a sheet."""
 
 from __future__ import annotations
 
@@ -19,22 +19,23 @@ ScaleName = Literal["root", "true"]
 
 Size = tuple[float, float]  # width, height
 
-MAX_SIDE_PX = 200.0  # of the longest length on the sheet
-MAX_GIVEN_PX = 120.0  # of the same where a question gives matrices: what has a flow later begins in its size
-UNKNOWN_SIDE_PX = 34.0  # of a length not typed yet
-MIN_SIDE_PX = 7.0  # of any length, so that it can be seen next to its coloured edge
-MIN_SHORTENED_RATIO = 4  # from what multiple of everything else the longest length is drawn shortened
+MAX_SIDE_PX = 200.0  # the longest length on the sheet
+MAX_GIVEN_PX = 120.0  # the same where a question gives matrices, which a flow later starts with
+UNKNOWN_SIDE_PX = 34.0  # a length not typed yet
+MIN_SIDE_PX = 7.0  # any length, so that it can be seen next to its coloured edge
+MIN_SHORTENED_RATIO = 4  # how many times everything else the longest length must be to be shortened
 MAX_FIGURE_PX = 520.0  # width of a figure, which is never shown smaller: the room next to a sheet on a laptop
-MIN_CONTENT_PX = 210.0  # of that, for its matrices
+MIN_CONTENT_PX = 210.0  # the least of it for its matrices
 MAX_FLOW_PX = 318.0  # width of the matrices of a flow
-DECK_STEP_PX, DECK_TEXTS_PX = 145.0, 65.0  # width of labels and signs: of a step from deck to deck, of a batch
-UNKNOWN_DECK_PX = 24.0  # of a length of a deck that is not typed yet
+DECK_STEP_PX, DECK_TEXTS_PX = 145.0, 65.0  # width of labels and signs: in a step from deck to deck, in a batch
+UNKNOWN_DECK_PX = 24.0  # a deck's length that isn't typed yet
 
 
 @dataclass(frozen=True)
 class Scale:
-    """How many pixels a length has: proportional to its square root ("root") or to itself ("true"). Square roots
-    keep 128 visible next to 4096.
+    """How long a length is drawn: proportional to its square root ("root") or to itself ("true").
+
+    Square roots keep 128 visible next to 4096.
     """
 
     name: ScaleName
@@ -43,9 +44,7 @@ class Scale:
 
     @classmethod
     def fitting(cls, name: ScaleName, shapes: TypedShapes, plans: tuple[FigurePlan, ...]) -> Scale:
-        """The largest scale on which no side is longer than MAX_SIDE_PX and no figure of `plans` wider than its
-        room.
-        """
+        """The largest scale on which no side exceeds MAX_SIDE_PX and no figure of `plans` exceeds its room."""
         if not shapes.given and not any(map(shapes.is_asked, shapes.lengths)):
             return cls(name, MIN_SIDE_PX)  # the scale of an empty drawing depends on no length
         lengths = {*_stated_lengths(shapes.variant).values(), *shapes.lengths.values()}
@@ -63,9 +62,7 @@ class Scale:
         return replace(scale, px_per_unit=scale.px_per_unit * min(1.0, *shrunk, 1.0))
 
     def px(self, length: int | Fraction | None) -> float:
-        """The pixels of a length: `px_per_unit` times its square root or, on the scale "true", times the length
-        itself.
-        """
+        """The pixels of a length: `px_per_unit` times its square root or, on the scale "true", times the length."""
         if length is None:
             return UNKNOWN_SIDE_PX
         if length == self.shortened:
@@ -73,7 +70,7 @@ class Scale:
         return max(MIN_SIDE_PX, self.px_per_unit * _measure(self.name, length))
 
     def lengthens(self, length: int | Fraction | None) -> bool:
-        """Whether a length is drawn longer than it is to scale, so that it is visible; False for None."""
+        """Whether a length is drawn longer than to scale, so that it is visible."""
         return length is not None and self.px_per_unit * _measure(self.name, length) < MIN_SIDE_PX
 
 
@@ -92,12 +89,12 @@ class MatrixSizes:
         return self.scale.px(self.shapes.lengths.get(blank))
 
     def size(self, tensor: str) -> Size:
-        """Width (of its columns) and height (of its rows) of a matrix in px: of a tensor, of its last two sides."""
+        """The width (of the columns) and height (of the rows) of a matrix in px, or of a tensor's last two sides."""
         rows, columns = self.shapes.table[tensor].sides[-2:]
         return (self._px(columns), self._px(rows))
 
     def lengthens(self, tensor: str) -> bool:
-        """Whether a side of a matrix is drawn longer than it is to scale."""
+        """Whether a side of a matrix is drawn longer than to scale."""
         return any(self.scale.lengthens(self.shapes.lengths.get(side)) for side in self.shapes.table[tensor].sides)
 
     def head_size(self, tensor: str) -> Size:
@@ -105,13 +102,13 @@ class MatrixSizes:
         return (self.scale.px(self.shapes.head_width(tensor)), self._px(Blank(tensor, "rows")))
 
     def operand_above(self, result: str) -> Tensor | None:
-        """The right operand of the operation with two operands that makes a result."""
+        """The right operand of the operation that makes a result, if it has two operands."""
         made_by = self.shapes.table[result].made_by
         is_product = made_by is not None and len(made_by.operands) == 2 and not made_by.broadcasts
         return self.shapes.table[made_by.operands[1]] if made_by and is_product else None
 
     def added_to(self, result: str) -> str:
-        """The key of the second operand, if a result is made by broadcasting or concatenation; else ""."""
+        """The key of the second operand of a broadcast addition or concatenation; "" for other results."""
         made_by = self.shapes.table[result].made_by
         return made_by.operands[1] if made_by and (made_by.broadcasts or isinstance(made_by, Concat)) else ""
 
@@ -121,7 +118,7 @@ class MatrixSizes:
         return made_by is not None and made_by.is_transposed
 
     def size_above(self, result: str) -> Size:
-        """Width and height of the right operand, as it is drawn above a result; (0, 0) if there is none."""
+        """Width and height of the right operand as drawn above a result; (0, 0) without one."""
         operand = self.operand_above(result)
         if operand is None:
             return (0.0, 0.0)
@@ -129,9 +126,7 @@ class MatrixSizes:
         return (height, width) if self.is_drawn_transposed(result) else (width, height)
 
     def size_needed(self, result: str) -> Size:
-        """Width and height that a result would need to be added to the input; (0, 0) if no known side differs from
-        it.
-        """
+        """Width and height that a result would need to be added to the input; (0, 0) if it fits."""
         needed = {
             mismatch.right: mismatch.left
             for mismatch in self.shapes.mismatches
@@ -143,7 +138,7 @@ class MatrixSizes:
         return (self._px(needed.get(columns, columns)), self._px(needed.get(rows, rows)))
 
     def column_width(self, result: str) -> float:
-        """The width of the widest part of a result's column: the result, its right operand, or its outline."""
+        """The width of a result's column: the widest of the result, its right operand and its outline."""
         return max(self.size(result)[0], self.size_above(result)[0], self.size_needed(result)[0])
 
     def _deck_width(self, tensor: str) -> float:
@@ -157,7 +152,7 @@ class MatrixSizes:
         return max(sum(widths), 2.4 * model + 2 * tokens)
 
     def content_width(self, plan: FigurePlan) -> float:
-        """The width in px of a figure's matrices as its layout puts them, without the space around and between them."""
+        """The width in px of a figure's matrices in its layout, without the space around and between them."""
         widths = [self.size(key)[0] for key in plan.tensors]
         match plan.layout:
             case "stack":
@@ -176,7 +171,7 @@ class MatrixSizes:
         return widths[0] + sum(self.column_width(key) for key in plan.results)
 
     def content_room(self, plan: FigurePlan) -> float:
-        """The width for a figure's matrices, without labels and space."""
+        """The room for a figure's matrices, without labels and space."""
         if plan.layout == "flow":
             return MAX_FLOW_PX
         if plan.layout == "decks":

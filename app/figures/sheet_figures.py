@@ -1,6 +1,6 @@
-"""Draws the figures of a sheet from what was typed into it; the answer key is never looked at.
+"""Draws a sheet's figures from what was typed into it, never from the answer key.
 
-Lengths are on one scale for the whole sheet, so that one symbol has one length everywhere.
+The whole sheet has one scale, so that one symbol has the same length everywhere.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def draw_side_by_side(
     smaller = min((Scale.fitting(scale, shapes, plans) for shapes in both), key=lambda fitted: fitted.px_per_unit)
     first, second = (Pen(shapes, MatrixSizes(shapes, smaller)) for shapes in both)
     lengths = (both[0].lengths, both[1].lengths)
-    plans = tuple(plan for plan in plans if plan.layout != "stripes")  # which have a scale of their own
+    plans = tuple(plan for plan in plans if plan.layout != "stripes")  # stripes have a scale of their own
     plans = tuple(differing_plan(first, plan, *lengths) if plan.layout == "flow" else plan for plan in plans)
     return (*_differing((_figure(first, plan), _figure(second, plan)) for plan in plans if plan.results), *bars)
 
@@ -84,7 +84,7 @@ def _reached(variant: Variant, rows: Iterable[str], plans: Iterable[FigurePlan])
     reached = {*rows}
     for plan in plans:
         operands = {key: made_by.operands for key in plan.results if (made_by := variant.table[key].made_by)}
-        # A matrix that is transposed for a product is drawn in it before the product is asked for.
+        # A matrix that a product transposes is drawn in it before the sheet asks for the product.
         asked = reached.intersection(plan.results) or {
             key for key, factors in operands.items() if reached & {*factors} - {plan.left}
         }

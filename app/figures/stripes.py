@@ -1,6 +1,15 @@
 """One head as a stripe of its layer, at true scale: the projections of all heads, and this head enlarged below.
-╭───── ┌┬┬┬┬┬┐ 8 heads ┌┬┐ 2 heads ╭─╯ ││█││││ │█│ ╭╯ ││█││││ │█│ 100 ┌─────────┐ └┴┴┴┴┴┘ └┴┘ └─────────┘ ┌┬█┬┬┬┐
-┌█┐ 4096 ╱ ╲ ╱ ╲ ┌───┐ enlarged ┌───┐ │ Q │ │ K │ └───┘ └───┘ 128 128
+
+            ╭───── ┌┬┬┬┬┬┐ 8 heads     ┌┬┐ 2 heads
+          ╭─╯      ││█││││             │█│
+         ╭╯        ││█││││             │█│
+100 ┌─────────┐    └┴┴┴┴┴┘             └┴┘
+    └─────────┘    ┌┬█┬┬┬┐             ┌█┐
+       4096         ╱ ╲                ╱ ╲
+                   ┌───┐ enlarged     ┌───┐
+                   │ Q │              │ K │
+                   └───┘              └───┘
+                    128                128
 """
 
 from __future__ import annotations
@@ -17,14 +26,14 @@ from app.figures.typed_shapes import TypedShapes
 from app.shapes.table import Blank
 from app.topics.topic import FigurePlan
 
-_WIDTH_PX, _HEIGHT_PX, _ROWS_PX = 440.0, 150.0, 60.0  # at most: of all in the lane, of the layer's matrices, of rows
-_HEAD_PX = 40.0  # at most, of a side of the enlarged head
-_UNKNOWN_PX = 34.0  # of a length not typed yet
-THINNEST_PX, _LEAST_HEAD_PX = 1.0, 4.0  # of a matrix, and of an enlarged head, that would be too thin to be seen
+_WIDTH_PX, _HEIGHT_PX, _ROWS_PX = 440.0, 150.0, 60.0  # at most: everything in the lane, the layer's matrices, rows
+_HEAD_PX = 40.0  # at most: a side of the enlarged head
+_UNKNOWN_PX = 34.0  # a length not typed yet
+THINNEST_PX, _LEAST_HEAD_PX = 1.0, 4.0  # of a matrix, and of an enlarged head, that would otherwise be too thin to see
 _NEXT_PX, _ABOVE_PX, _LANE_PX = 26.0, 8.0, 4.0  # between two matrices, between matrix and lane, of the lane around rows
 _DROP_PX = 22.0  # from the lane to the enlarged head
 _MOST_TIMES = 20
-_MIN_STRIPE_PX = 1.4  # of a stripe whose neighbours have lines
+_MIN_STRIPE_PX = 1.4  # the least width of a stripe whose neighbours have lines
 
 
 def has_stripes(shapes: TypedShapes, plan: FigurePlan) -> bool:
@@ -40,12 +49,12 @@ def has_stripes(shapes: TypedShapes, plan: FigurePlan) -> bool:
 
 
 def thickens(pen: Pen, plan: FigurePlan) -> bool:
-    """Whether a matrix or a stripe would be too thin to be seen at true scale, and may be drawn thicker."""
+    """Whether a matrix or a stripe would be too thin to see at true scale, and may be drawn thicker."""
     return _Stripes(pen, plan).has_thin_sides
 
 
 def sketch_stripes(pen: Pen, plan: FigurePlan) -> Sketch:
-    """The input, the projections of the plan's results in their layer, and the results of one head enlarged."""
+    """The input, the projections of the plan's results in their layer, and one head's results enlarged."""
     return _Stripes(pen, plan).sketch()
 
 
@@ -57,7 +66,9 @@ class _Stripes:
     plan: FigurePlan
 
     def sketch(self) -> Sketch:
-        """Draw the input, then each projection right of the one before, with arcs and the bands of the lane behind."""
+        """Draw the input, then each projection right of the previous one, with arcs and the bands of the lane
+        behind.
+        """
         pen, left = self.pen, self.plan.left
         rect = Rect(0.0, 0.0, self._px(self._columns(left)), self._px(self._rows(left)))
         source = pen.empty_box(left, rect, products=" ".join((left, *self.plan.results)))

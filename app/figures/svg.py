@@ -1,7 +1,7 @@
 """A figure as SVG.
 
-It is written here and not in a template: a class that types asks for hundreds of drawings a second, of some eight
-hundred numbers each, and Jinja takes ten times as long for them.
+It is written here rather than in a template: a class that types needs hundreds of drawings per second, with some eight
+hundred numbers each, and Jinja takes ten times as long.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _ESCAPED = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&#34;", 
 
 
 def figure_svg(figure: Figure, inside: str = "") -> str:
-    """The matrices of a figure with all their labels, as one SVG element; its captions are not part of it."""
+    """The matrices of a figure with all their labels, without captions, as one SVG element."""
     return "".join(_elements(figure, inside))
 
 
@@ -52,7 +52,7 @@ def _elements(figure: Figure, inside: str) -> Iterator[str]:
 
 
 def escaped(text: str) -> str:
-    """A text with the characters replaced that have a meaning in SVG, in attributes too."""
+    """A text with SVG's special characters replaced, for text and attributes."""
     return text.translate(_ESCAPED)
 
 
@@ -160,7 +160,7 @@ def svg_symbol(text: str) -> str:
 
 
 def svg_expression(text: str) -> str:
-    """A number, or a product of symbols, for an SVG text: 'h·d_h' with italic symbols and the h lowered."""
+    """A number or a product of symbols for an SVG text: 'h·d_h' with italic symbols and the h lowered."""
     written, lowered = "", False
     for piece in filter(None, re.split(r"([A-Za-z]\w*)", text)):
         base, _, below = piece.partition("_")

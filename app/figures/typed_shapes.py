@@ -1,4 +1,4 @@
-"""The lengths that one drawing of a sheet knows: what was typed, what follows from it, and what does not fit."""
+"""The lengths that one drawing of a sheet knows: what was typed, what follows from it, and what doesn't fit."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from app.sheets.steps import given_matrices, rows_so_far
 from app.sheets.variant import Variant
 from app.topics.registry import DRAWN_WITH
 
-# What the description, or the question of a step, tells the tokens and the dimension of.
+# The tensors whose tokens and dimension are given by the description or by a step's question.
 _INPUTS = ("input", "encoded", "embedded", "token", "all_inputs")
-Answers = Mapping[Blank, int | Answer]  # what was typed; a number alone where nothing was typed, as for the key
+Answers = Mapping[Blank, int | Answer]  # what was typed; only a number if nothing was typed, as for the key
 
 
 @dataclass(frozen=True)
 class PartMismatch:
-    """Parts of matrices that should be equal and are not, though the matrices as a whole may have any width.
+    """Parts of matrices that should be equal but differ, even if the whole matrices may have any width.
 
     Example: in a layer, queries of 2048 columns are 32 heads of 64, but keys of 2048 columns are 8 heads of 256.
     `sides` are those compared, each with its number of heads; for "joined" matrices, these and then the result, with 1.
@@ -39,7 +39,7 @@ class PartMismatch:
 
 @dataclass(frozen=True)
 class TypedShapes:
-    """A sheet with the lengths known on it. The key is never looked at."""
+    """A sheet with the lengths known on it, without using the key."""
 
     variant: Variant
     table: TensorTable
@@ -49,7 +49,7 @@ class TypedShapes:
     mismatches: tuple[DimensionMismatch, ...]
     names_sizes: bool = True
     shows_mismatches: bool = True
-    given: frozenset[str] = frozenset()  # the matrices whose shapes the questions of a sheet in steps tell
+    given: frozenset[str] = frozenset()  # the matrices whose shapes the questions of a sheet in steps give
 
     @classmethod
     def of(
@@ -60,9 +60,7 @@ class TypedShapes:
         shows_mismatches: bool = True,
         step: str = "",
     ) -> TypedShapes:
-        """The lengths typed into a sheet's boxes, given by its questions, or following from these, and the
-        mismatches.
-        """
+        """The lengths typed, given by the questions, or following from these, and the mismatches."""
         given = frozenset(given_matrices(variant, rows_so_far(variant, answers, step)))
         table, known = _known(variant, answers, given)
         lengths = {blank: answer.value for blank, answer in known.items()}
@@ -72,7 +70,7 @@ class TypedShapes:
         return cls(variant, table, lengths, meanings, compared, differing, names_sizes, shows_mismatches, given)
 
     def with_facts(self) -> TypedShapes:
-        """A copy of the shapes with the true lengths of the inputs' sides that are not known yet: for exhibits."""
+        """A copy with the true lengths of the inputs' unknown sides, for exhibits."""
         asked = [self.table[key] for key in self.variant.worksheet.rows if key in self.table.by_key]
         in_letters = self.variant.worksheet.answers == "letters"
         if not self.names_sizes or in_letters or any(entry.parameter for entry in asked):
@@ -93,7 +91,7 @@ class TypedShapes:
         return self.shows_mismatches and known and self.compared[first] != self.compared[second]
 
     def share_number(self, first: Blank, second: Blank) -> bool:
-        """Whether one number is written for two sides, which shows that they are equal; not if none are compared."""
+        """Whether one number is written for two sides, which shows that they are equal."""
         return self.shows_mismatches and self.lengths.get(first) == self.lengths.get(second)
 
     def is_asked(self, blank: Blank) -> bool:
@@ -109,21 +107,19 @@ class TypedShapes:
         return self.variant.notation.letter(tensor, self.table[tensor].letter)
 
     def label(self, blank: Blank) -> str:
-        """A length as the sheet writes it: a number, or on a sheet in letters its symbols; "?" if it is not known."""
+        """A length as the sheet writes it: a number, or symbols on a sheet in letters; "?" if it isn't known."""
         if blank not in self.lengths:
             return "?"
         return self.written(self.lengths[blank], self.meanings.get(blank))
 
     def written(self, length: int, meaning: Expression | None) -> str:
-        """A length as the sheet writes it; on a sheet in letters its `meaning`, "" without one."""
+        """A length as the sheet writes it; on a sheet in letters, its `meaning`."""
         if self.variant.worksheet.answers != "letters":
             return format_number(length)
         return self.variant.notation.write(meaning) if meaning else ""
 
     def expression(self, blank: Blank) -> Expression | None:
-        """What a typed length counts in this model: the first size of the sheet that it equals, None if it is no
-        size.
-        """
+        """What a typed length counts in this model: the first of the sheet's sizes that it equals, or None."""
         if blank not in self.lengths or not self.names_sizes:
             return None
         if blank not in self._named:
@@ -144,7 +140,7 @@ class TypedShapes:
 
     @cached_property
     def repeats_sides(self) -> bool:
-        """Whether sides of 1 are repeated somewhere in the table."""
+        """Whether sides of 1 are broadcast somewhere in the table."""
         return any(tensor.made_by.broadcasts for tensor in self.table.tensors if tensor.made_by)
 
     @property
@@ -153,11 +149,11 @@ class TypedShapes:
         return "input" in self.table.by_key and self.table["input"].rows == ONE
 
     def has_new_row(self, tensor: str) -> bool:
-        """Whether the last row of a matrix is the new token's, and the others are cached."""
+        """Whether a matrix's last row is the new token's, and the others are cached."""
         return self.is_of_new_token and tensor in ("keys", "values")
 
     def head_letter(self, tensor: str) -> str:
-        """The letter of the last head of a matrix: K_8 of 8 heads; on a sheet in letters K_G."""
+        """The letter of a matrix's last head: K_8 of 8 heads; on a sheet in letters K_G."""
         return f"{self.letter(tensor).partition('_')[0]}_{self.heads_label(tensor)}"
 
     def heads_label(self, tensor: str) -> str:
@@ -170,13 +166,14 @@ class TypedShapes:
         return next((symbol for symbol in ("H", "G") if symbol in columns), "")
 
     def heads(self, tensor: str) -> int:
-        """How many heads are next to each other in the columns of an activation; 0 if it is not made of heads."""
+        """How many heads are next to each other in an activation's columns; 0 if it isn't made of heads."""
         symbol = self._heads_symbol(tensor)
         return self.variant.sizes[symbol] if symbol and not self.table[tensor].parameter else 0
 
     def head_width(self, tensor: str) -> Fraction | None:
-        """The width of one head: a matrix's known columns divided by its `heads`; None if the columns are not known.
-        Raises ZeroDivisionError for a matrix with known columns that is not made of heads.
+        """The width of one head: a matrix's known columns divided by its `heads`; None if they aren't known.
+
+        Raises ZeroDivisionError for a matrix with known columns that isn't made of heads.
         """
         columns = self.lengths.get(Blank(tensor, "columns"))
         return None if columns is None else Fraction(columns, self.heads(tensor))
@@ -187,7 +184,7 @@ class TypedShapes:
 
     @cached_property
     def part_mismatches(self) -> tuple[PartMismatch, ...]:
-        """Heads that cannot be multiplied, and joined matrices whose widths do not add up."""
+        """Heads that can't be multiplied, and joined matrices whose widths don't add up."""
         shown = self.shows_mismatches and not self.table.has_more_sides
         return tuple(self._part_mismatches()) if shown else ()
 
@@ -226,13 +223,13 @@ def _known(variant: Variant, answers: Answers, given: Collection[str]) -> tuple[
     asked = frozenset(variant.worksheet.rows)
     typed |= _repeated_once(variant, table, typed)
     widths = [blank for blank in variant.blanks if variant.expression(blank) == Expression.symbol("d")]
-    # Earlier, the input's width would answer these boxes.
+    # Before that, the input's width would give these boxes away.
     is_told = typed.keys() >= set(widths or variant.blanks)
     if is_told and "input" not in asked and table is variant.table and "input" in table.by_key:
         width = table["input"].sides[-1]
         typed[width] = _read(variant, width, variant.architecture.d)
     known = {**typed, **_plain_keys(variant, typed), **_context(variant, typed)}
-    for _ in range(2):  # what follows from later matrices, as a new key from all keys, is used in a second pass
+    for _ in range(2):  # the second pass uses what follows from later matrices, as a new key from all keys
         sources = typed_source_of(table, dict.fromkeys(known, 0), asked)
         known = {blank: known[source] for blank, source in sources.items()}
         known = {**_merged(table, known, asked), **known}

@@ -1,4 +1,4 @@
-"""What this machine has: its devices, their names, their free memory, and the most memory that a run took.
+"""The devices of this machine: their names, their free memory, and the most memory that a run took.
 
 torch is imported inside the functions: it takes seconds and 190 MB to load.
 """
@@ -16,7 +16,7 @@ DEVICES = ("cpu", "cuda", "mps", "meta")
 
 
 def devices_here() -> tuple[str, ...]:
-    """The devices of this machine, fastest first: of cuda, mps and cpu those it has, then "meta", for shapes only."""
+    """The devices of this machine, fastest first: any of cuda, mps and cpu, then "meta", for shapes only."""
     import torch
 
     here = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available(), "cpu": True, "meta": True}
@@ -24,8 +24,9 @@ def devices_here() -> tuple[str, ...]:
 
 
 def device_name(device: str) -> str:
-    """What people call a device: the GPU's model name for cuda, the CPU's, "Apple GPU" for mps, "shapes only" for
-    meta. Raises KeyError for any other device.
+    """The device's name for people: the GPU's or CPU's model name, "Apple GPU" for mps, "shapes only" for meta.
+
+    Raises KeyError for any other device.
     """
     if device == "cuda":
         import torch
@@ -53,7 +54,7 @@ def warm_up(device: str) -> None:
 
 
 def wait_for_device(device: str) -> None:
-    """Block until a GPU (cuda or mps) has computed everything it was given; do nothing for any other device."""
+    """Block until a GPU (cuda or mps) has finished its work; do nothing for other devices."""
     import torch
 
     if device == "cuda":
@@ -76,7 +77,7 @@ def available_bytes(device: str) -> int | None:
 
 
 def start_memory_count(device: str) -> tuple[int, int] | None:
-    """Reset the device's high-water mark of memory; return the start that `peak_bytes_since` measures from."""
+    """Reset a device's memory high-water mark, and return the start that `peak_bytes_since` measures from."""
     if device == "cuda":
         import torch
 
@@ -84,7 +85,7 @@ def start_memory_count(device: str) -> tuple[int, int] | None:
         return torch.cuda.memory_allocated(), 0
     if device != "cpu":
         return None
-    with suppress(OSError, AttributeError, TypeError):  # glibc alone has malloc_trim
+    with suppress(OSError, AttributeError, TypeError):  # only glibc has malloc_trim
         ctypes.CDLL(None).malloc_trim(0)
     try:
         Path("/proc/self/clear_refs").write_text("5")  # man 5 proc: 5 resets the peak resident set, VmHWM
@@ -94,7 +95,7 @@ def start_memory_count(device: str) -> tuple[int, int] | None:
 
 
 def peak_bytes_since(device: str, start: tuple[int, int] | None) -> int | None:
-    """The most bytes in use at once since `start_memory_count`, less those in use then; None without a `start`."""
+    """The peak of memory in use since `start_memory_count`, in bytes, less what was in use then."""
     if start is None:
         return None
     in_use, files = start
@@ -102,7 +103,7 @@ def peak_bytes_since(device: str, start: tuple[int, int] | None) -> int | None:
         import torch
 
         return torch.cuda.max_memory_allocated() - in_use
-    # Pages of torch's library files, read in at the first use of an operation, are no tensors.
+    # Pages of torch's library files, read at the first use of an operation, aren't tensors.
     return _status_bytes("VmHWM") - in_use - (_status_bytes("RssFile") - files)
 
 

@@ -1,7 +1,7 @@
 """The lines of a program that set the sizes and draw the input and the parameters at random.
 
-Every draw is seeded by the seed and a name, such as "query head 3". So no two streams of random numbers are parts of
-one another, and a layer contains exactly the heads that run alone, number by number.
+Every draw is seeded by the seed and a name, such as "query head 3". So random streams never overlap, and a layer
+contains exactly the heads that run separately, number by number.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def import_lines() -> Iterator[ProgramLine]:
 
 def size_lines(symbols: str, sizes: Mapping[str, int], dtype: str, device: str) -> Iterator[ProgramLine]:
     """Yield three lines: each symbol gets its size ('N, d, d_h, d_v = 100, 768, …'), then `device`, then `dtype`."""
-    # The format "d" lets whole numbers through and refuses everything else.
+    # The format "d" accepts whole numbers and refuses everything else.
     yield ProgramLine(f"{symbols} = {', '.join(f'{sizes[symbol]:d}' for symbol in symbols.split(', '))}")
     yield ProgramLine(f'device = "{device}"')
     yield ProgramLine(f"dtype = torch.{dtype}")
@@ -35,7 +35,7 @@ def input_lines(shape: str = "N, d", makes: str | None = "input", name: str = "X
 
 
 def query_parameter_lines(a: Architecture, head: int) -> Iterator[ProgramLine]:
-    """Yield lines that make the parameters of one query head: a seed for "query head 3", then W_Q and W_O at random."""
+    """Yield lines that make one query head's parameters: a seed for "query head 3", then random W_Q and W_O."""
     yield ProgramLine('draw_for(f"query head {head}")', comment=f"query head {head:d}")
     yield _matrix_line(a, "W_Q", "d, d_h")
     yield _matrix_line(a, "W_O", "d_v, d")
@@ -51,7 +51,7 @@ def query_parameter_lines(a: Architecture, head: int) -> Iterator[ProgramLine]:
 
 
 def key_value_parameter_lines(a: Architecture, kv_head: int) -> Iterator[ProgramLine]:
-    """Yield lines that seed torch for a key/value head and draw its W_K and W_V, then make b_K, b_V and g_K, if any."""
+    """Yield lines that seed torch for a key/value head and draw its W_K and W_V, then b_K, b_V and g_K, if any."""
     group = a.query_heads_per_kv_head
     comment = f"key/value head {kv_head:d}"
     if group > 1:
@@ -65,9 +65,7 @@ def key_value_parameter_lines(a: Architecture, kv_head: int) -> Iterator[Program
 
 
 def layer_parameter_lines(a: Architecture) -> Iterator[ProgramLine]:
-    """Yield lines that make the parameters of all heads of a layer, each head's as the program of that head draws
-    them.
-    """
+    """Yield lines that make the parameters of all heads of a layer, each drawn as in that head's own program."""
     yield ProgramLine(
         "W_Q, W_O = X.new_empty(d, H * d_h), X.new_empty(H * d_v, d)\n"
         "for head in range(H):\n"
@@ -102,13 +100,13 @@ def layer_parameter_lines(a: Architecture) -> Iterator[ProgramLine]:
 
 
 def random_normal(a: Architecture, shape: str) -> str:
-    """The code that draws a tensor from a normal distribution with initializer_range as its standard deviation."""
+    """The code that draws a tensor from a normal distribution whose standard deviation is initializer_range."""
     size = f"({shape},)" if shape and "," not in shape else f"({shape})"
     return f"torch.normal(0.0, {float(a.initializer_range)!r}, {size}, device=device, dtype=dtype)"
 
 
 def gain(name: str, width: str) -> ProgramLine:
-    """The line that makes the gain of an RMSNorm, which starts as ones; `width` is written in symbols ('d_h')."""
+    """The line that makes the gain of an RMSNorm, which starts as ones; `width` is in symbols ('d_h')."""
     return helper(f"{name} = torch.ones({width}, device=device, dtype=dtype)", "the gain of a norm starts at 1")
 
 

@@ -1,4 +1,4 @@
-"""Runs a head or layer in the runner's process, and says in one sentence why a run failed."""
+"""Runs a head or layer in the runner's process, and explains in one sentence why a run failed."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ NotRunReason = Literal["refused"] | FailureReason
 
 
 class HeadNotRun(JobFailedError):
-    """A head or layer that was not run: `str()` is the sentence to show."""
+    """A head or layer that wasn't run; `str()` is the sentence to show."""
 
     def __init__(self, sentence: str, reason: NotRunReason) -> None:
         super().__init__(sentence, reason)
 
 
 def run_sheet(runner: HeadRunner, variant: Variant, **options: Any) -> HeadRun:
-    """Run the head or layer that a sheet asks about, with these `options` of `run_architecture`; blocks. Raises
+    """Run the head or layer that a sheet asks about, with `options` for `run_architecture`; blocks. Raises
     HeadNotRun.
     """
     architecture, tokens, of_sheet = parts_of_sheet(variant)
@@ -54,7 +54,7 @@ def run_architecture(runner: HeadRunner, architecture: Architecture, tokens: int
 
 
 def check_runnable(architecture: Architecture, tokens: int, topic: str, decoder_tokens: int | None) -> None:
-    """Raise HeadNotRun, "refused", for a model or topic that no program is true of, or tokens that it cannot take."""
+    """Raise HeadNotRun, "refused", if no program fits the model and topic, or the model can't take the tokens."""
     with _failures_told():
         run_sizes(topic, architecture, tokens, decoder_tokens)
         runnable_table(topic, architecture, tokens)
@@ -62,7 +62,6 @@ def check_runnable(architecture: Architecture, tokens: int, topic: str, decoder_
 
 
 def run_checkpoint(runner: HeadRunner, source: str, text: str, **options: Any) -> RealHead:
-    """Run one head of a checkpoint over a text."""
     with _failures_told(is_real=True):
         return runner.run_real_head(source, text, **options)
 
@@ -80,7 +79,7 @@ def _failures_told(*, is_real: bool = False) -> Iterator[None]:
 
 
 def why_not_run(reason: FailureReason, *, is_real: bool = False) -> str:
-    """The sentence on why the runner has no result, by its reason, and what to try instead."""
+    """The sentence on why the runner has no result, and what to try instead."""
     sentences: dict[FailureReason, str] = {
         "busy": _("Too many runs are in progress. Try again in a minute."),
         "too-long": _(

@@ -1,17 +1,20 @@
-"""Runs a text through the layers of a checkpoint, with the weights of one layer in memory at a time. Attention is
-the program of a whole layer, with the checkpoint's weights; norms, the feed-forward block and the residual stream
-are here. Every matrix is in the orientation of x · W. Where a layer normalizes is the architecture's
-`norm_placement`, x being what the layer receives:
+"""Runs a text through the layers of a checkpoint, with the weights of one layer in memory at a time.
+
+Attention is the program of a whole layer, with the checkpoint's weights; norms, the feed-forward block and the residual
+stream are here. Every matrix is in the orientation of x · W. Where a layer normalizes is the architecture's
+`norm_placement`, with x the layer's input:
+
+    pre       x + attention(norm(x)), then x + feed_forward(norm(x))            LLaMA, GPT-2
+    sandwich  each block's output has a norm of its own before it is added      Gemma 2
+    parallel  x + attention(norm(x)) + feed_forward(norm'(x))                   GPT-NeoX
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from app.forward.head_scores import HeadScore, head_scores
 from app.forward.lines import ForwardError
 from app.forward.memory_needed import bytes_of_layers
 from app.forward.program import at_layer, check_modelled, program_of_tensors
@@ -22,48 +25,34 @@ from app.topics.single_head import SINGLE_HEAD
 from app.translation import gettext as _
 
 if TYPE_CHECKING:
-    import numpy as np
     import torch
 
     from app.checkpoints.checkpoint import Checkpoint, LayerWeights, NormWeights
 
-PLACEMENTS = ("pre", "sandwich", "parallel")  # of norms, as described above
+PLACEMENTS = ("pre", "sandwich", "parallel")  # the norm placements described above
 ATTENTION_PARAMETERS = ("W_Q", "W_K", "W_V", "W_O", "b_Q", "b_K", "b_V", "b_O", "g_Q", "g_K")
 MAX_REAL_TOKENS = 4096
 MAX_CACHED_BYTES = 256 * 2**20
-MAX_WEIGHT_BYTES = 512 * 2**20  # in float32: models up to about 130 million parameters in their layers
-MAX_SCORED_CELLS = 2**20  # weights of all heads of a layer; what heads did in longer texts is not worked out
-BYTES_OF_SCORE = 8  # a HeadScore is kept once, and referred to by the layers above
-VOCABULARY_PIECE = 8192  # rows of the output matrix that are in memory at once
+MAX_WEIGHT_BYTES = 512 * 2**20  # in float32: models with up to about 130 million parameters in their layers
+VOCABULARY_PIECE = 8192  # rows of the output matrix in memory at once
 
-Report = Callable[[int, int], object]  # layers done, of how many
-
-
-@dataclass(frozen=True)
-class HiddenState:
-    """What a layer receives, x (N, d), and what each head of the layers below did in the text. Layers in which all
-    heads together have more than MAX_SCORED_CELLS weights are left out of `head_scores`.
-    """
-
-    x: torch.Tensor
-    head_scores: tuple[HeadScore, ...] = ()
+Report = Callable[[int, int], object]  # layers done, and their total
 
 
 class HiddenStates:
-    """What was computed last, so that another layer or head of the same sentence starts from it. A key is what the
-    value depends on: checkpoint, token ids, number format, layer.
+    """A cache of recent computations, so that another layer or head of the same sentence starts from them.
+
+    A key is what the value depends on: checkpoint, token ids, number format, layer.
     """
 
     def __init__(self, max_bytes: int = MAX_CACHED_BYTES, max_weight_bytes: int = MAX_WEIGHT_BYTES) -> None:
         self.max_bytes, self.bytes, self.max_weight_bytes = max_bytes, 0, max_weight_bytes
-        self._opened = ("", "")  # name and revision of the checkpoint whose weights are kept, by layer
+        self._opened = ("", "")  # name and revision of the checkpoint whose weights are cached, by layer
         self._weights: dict[int, LayerWeights] = {}
         self._values: OrderedDict[tuple[object, ...], tuple[Any, int]] = OrderedDict()
 
     def add(self, key: tuple[object, ...], value: object, size: int) -> None:
-        """Keep a value of `size` bytes, and drop what was used longest ago until all values take at most
-        `max_bytes`.
-        """
+        """Keep a value of `size` bytes, dropping the least recently used until all values take at most `max_bytes`."""
         if key in self._values or size > self.max_bytes:
             return
         self._values[key] = value, size
@@ -73,14 +62,14 @@ class HiddenStates:
             self.bytes -= freed
 
     def find(self, key: tuple[object, ...]) -> Any:
-        """The value of a key, which then counts as used last and is dropped last; None if it is not kept."""
+        """The value of a key, which then counts as most recently used; None if it isn't kept."""
         if key not in self._values:
             return None
         self._values.move_to_end(key)
         return self._values[key][0]
 
     def layer_weights(self, checkpoint: Checkpoint, layer: int) -> LayerWeights:
-        """The weights of a layer, kept from an earlier call or read from the file."""
+        """The weights of a layer, from the cache or the file."""
         opened = checkpoint.name, checkpoint.revision
         if opened != self._opened:
             self._opened, self._weights = opened, {}
@@ -93,7 +82,7 @@ class HiddenStates:
 
 
 def check_real(checkpoint: Checkpoint) -> None:
-    """Raise ForwardError for a checkpoint whose layers are not computed here; its weights are not looked at."""
+    """Raise ForwardError for a checkpoint whose layers aren't computed here, without reading its weights."""
     a = checkpoint.architecture
     if a.norm_placement not in PLACEMENTS or a.scales_residuals or not a.causal or a.encoder_decoder:
         message = _("{model} is of the family {family}, whose layers cannot run here.")
@@ -105,7 +94,7 @@ def check_real(checkpoint: Checkpoint) -> None:
 
 
 def check_length(checkpoint: Checkpoint, tokens: int, most: int = MAX_REAL_TOKENS) -> None:
-    """Raise ForwardError for no tokens, for more than the model takes, or else for more than `most`."""
+    """Raise ForwardError for no tokens, or for more than the model or `most` allows."""
     if not tokens:
         raise ForwardError(_("The text has no tokens: type a sentence."))
     positions = checkpoint.architecture.max_tokens
@@ -126,49 +115,40 @@ def hidden_state(
     dtype: str = "float32",
     states: HiddenStates | None = None,
     report: Report = lambda _done, _total: None,
-) -> HiddenState:
-    """What layer number `layer` receives, with the scores of the heads below: for L, what the final norm receives."""
+) -> torch.Tensor:
+    """The input of layer number `layer`, with the scores of the heads below; L means the final norm's input."""
     import torch
 
     states = HiddenStates(0, 0) if states is None else states
     sentence = sentence_key(checkpoint, ids, device, dtype)
-    start = next((below for below in range(layer, 0, -1) if states.find((*sentence, below))), 0)
+    start = next((below for below in range(layer, 0, -1) if states.find((*sentence, below)) is not None), 0)
     with torch.inference_mode():
-        state: HiddenState | None = states.find((*sentence, start))
-        if state is None:
-            state = HiddenState(embeddings(checkpoint, ids).to(device, getattr(torch, dtype)))
-            states.add((*sentence, 0), state, state.x.nbytes)
+        x: torch.Tensor | None = states.find((*sentence, start))
+        if x is None:
+            x = embeddings(checkpoint, ids).to(device, getattr(torch, dtype))
+            states.add((*sentence, 0), x, x.nbytes)
         report(0, layer - start)
         for number in range(start, layer):
-            x, weights = run_layer(checkpoint, number, states.layer_weights(checkpoint, number), state.x)
-            scores = scores_of_heads(weights.float().cpu().numpy(), ids, number)
-            state = HiddenState(x, state.head_scores + scores)
-            states.add((*sentence, number + 1), state, x.nbytes + BYTES_OF_SCORE * len(state.head_scores))
+            x = run_layer(checkpoint, number, states.layer_weights(checkpoint, number), x)
+            states.add((*sentence, number + 1), x, x.nbytes)
             report(number + 1 - start, layer - start)
-    return state
+    return x
 
 
 def sentence_key(checkpoint: Checkpoint, ids: Sequence[int], device: str, dtype: str) -> tuple[object, ...]:
-    """What every value that is kept of a sentence depends on, besides the layer."""
+    """What every cached value of a sentence depends on, besides the layer."""
     return checkpoint.name, checkpoint.revision, tuple(ids), device, dtype
 
 
-def scores_of_heads(weights: np.ndarray, ids: Sequence[int], layer: int) -> tuple[HeadScore, ...]:
-    """What each head of a layer did, from all heads' weights (H, N, N); () if these are too many numbers, or none."""
-    return head_scores(weights, ids, layer) if 0 < weights.size <= MAX_SCORED_CELLS else ()
-
-
 def embeddings(checkpoint: Checkpoint, ids: Sequence[int]) -> torch.Tensor:
-    """The first layer's input, (N, d): the rows of the tokens, scaled as the model has it, and those of positions."""
+    """The first layer's input, (N, d): the tokens' rows, scaled as in the model, plus the positions' rows."""
     rows = checkpoint.embedding_rows(ids) * checkpoint.embedding_factor
     positions = checkpoint.position_rows(len(ids))
     return rows if positions is None else rows + positions
 
 
-def run_layer(
-    checkpoint: Checkpoint, layer: int, weights: LayerWeights, x: torch.Tensor
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """What the layer makes of its input x, both (N, d), and the attention weights of all its heads, (H, N, N)."""
+def run_layer(checkpoint: Checkpoint, layer: int, weights: LayerWeights, x: torch.Tensor) -> torch.Tensor:
+    """A layer's output for its input x, both (N, d), and all its heads' attention weights, (H, N, N)."""
 
     def norm(of: NormWeights | None, y: torch.Tensor) -> torch.Tensor:
         return y if of is None else normalize(checkpoint, of, y)
@@ -176,14 +156,14 @@ def run_layer(
     def feed_forward(y: torch.Tensor) -> torch.Tensor:
         return norm(weights.after_mlp_norm, feed_forward_block(checkpoint, weights, y))
 
-    output, attention_weights = attention(checkpoint, layer, weights, norm(weights.attention_norm, x))
+    output = attention(checkpoint, layer, weights, norm(weights.attention_norm, x))
     attended = x + norm(weights.after_attention_norm, output)
     is_parallel = checkpoint.architecture.norm_placement == "parallel"
-    return attended + feed_forward(norm(weights.mlp_norm, x if is_parallel else attended)), attention_weights
+    return attended + feed_forward(norm(weights.mlp_norm, x if is_parallel else attended))
 
 
 def normalize(checkpoint: Checkpoint, weights: NormWeights, x: torch.Tensor) -> torch.Tensor:
-    """RMSNorm or LayerNorm over the features of x, as the checkpoint's architecture has it, in the format of x."""
+    """RMSNorm or LayerNorm over the features of x, by the checkpoint's architecture, in the format of x."""
     import torch
 
     scale, bias = weights.scale.to(x), None if weights.bias is None else weights.bias.to(x)
@@ -192,9 +172,7 @@ def normalize(checkpoint: Checkpoint, weights: NormWeights, x: torch.Tensor) -> 
     return torch.rms_norm(x, scale.shape, scale, checkpoint.norm_eps)
 
 
-def attention(
-    checkpoint: Checkpoint, layer: int, weights: LayerWeights, x: torch.Tensor
-) -> tuple[torch.Tensor, torch.Tensor]:
+def attention(checkpoint: Checkpoint, layer: int, weights: LayerWeights, x: torch.Tensor) -> torch.Tensor:
     """The output (N, d) of a layer's attention and its heads' weights (H, N, N), from their normalized input x."""
     parameters = {name: getattr(weights, name) for name in ATTENTION_PARAMETERS}
     tensors = {"X": x, **{name: tensor.to(x) for name, tensor in parameters.items() if tensor is not None}}
@@ -207,12 +185,12 @@ def attention(
         device=x.device.type,
         topic=LAYER_TOPIC.key,
     )
-    made = prepare(lines)({"tensors": tensors})
-    return made["O"], made["A"]
+    output: torch.Tensor = prepare(lines)({"tensors": tensors})["O"]
+    return output
 
 
 def feed_forward_block(checkpoint: Checkpoint, weights: LayerWeights, x: torch.Tensor) -> torch.Tensor:
-    """The output of the feed-forward block, (N, d), from its normalized input: gated where the layer has W_gate."""
+    """The output of the feed-forward block, (N, d), from its normalized input: gated if the layer has W_gate."""
     activate = _activation(checkpoint.activation)
 
     def product(y: torch.Tensor, matrix: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor:
@@ -255,7 +233,7 @@ def likelihood(
     if len(ids) < 2:
         raise ForwardError(_("A likelihood needs a text of at least two tokens."))
     last_layer = checkpoint.architecture.L
-    x = hidden_state(checkpoint, ids, last_layer, device=device, dtype=dtype, states=states, report=report).x
+    x = hidden_state(checkpoint, ids, last_layer, device=device, dtype=dtype, states=states, report=report)
     with torch.inference_mode():
         predicting = normalize(checkpoint, checkpoint.final_norm(), x)[:-1]
         return float(_negative_log_likelihoods(checkpoint, predicting, ids[1:]).mean())

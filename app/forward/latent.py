@@ -1,7 +1,7 @@
 """The lines of a layer with latent attention (MLA; DeepSeek-AI, arXiv:2405.04434), from the input to the output.
 
-Each token's keys and values of all heads come from one latent vector of r_kv numbers. Positions are in a rotary key of
-d_rope numbers that all heads share, and that follows the d_nope numbers of each head's key.
+A token's keys and values in all heads come from one latent vector of r_kv numbers. Positions are in a rotary key of
+d_rope numbers, shared by all heads and appended to the d_nope numbers of each head's key.
 """
 
 from __future__ import annotations
@@ -15,13 +15,11 @@ from app.forward.scores import score_lines
 from app.models.architecture import Architecture
 from app.shapes.table import TensorTable
 
-LATENT_NORM_EPS = 1e-6  # of both norms of latent vectors, whatever the config's "rms_norm_eps" is
+LATENT_NORM_EPS = 1e-6  # for both norms of latent vectors, whatever the config's "rms_norm_eps" is
 
 
 def latent_parameter_lines(a: Architecture, table: TensorTable) -> Iterator[ProgramLine]:
-    """Yield two lines for each parameter of the table, in the table's order, then one for each gain of a latent
-    norm.
-    """
+    """Yield two lines per parameter of the table, in order, then one for each gain of a latent norm."""
     for tensor in (tensor for tensor in table.tensors if tensor.parameter):
         shape = ", ".join(str(length).replace("*", " * ") for length in tensor.shape)
         yield ProgramLine(f'draw_for("{tensor.letter}")')
@@ -39,7 +37,7 @@ def latent_size_lines(a: Architecture, sizes: Mapping[str, int], dtype: str, dev
 
 
 def latent_layer_lines(a: Architecture, table: TensorTable, tokens: int) -> Iterator[ProgramLine]:
-    """Yield the layer's timed lines: latents and cache, Q, K and V of all heads, then each head to its context c."""
+    """Yield the layer's timed lines: latents and cache, Q, K and V of all heads, then each head up to its context c."""
     yield ProgramLine("", comment="One latent vector and one rotary key for each token: all that the cache keeps")
     yield _line(f"C_KV = torch.rms_norm(X @ W_DKV, (r_kv,), g_KV, eps={LATENT_NORM_EPS!r})", "latent")
     yield made_line(table, "rotary_key")

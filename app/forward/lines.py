@@ -16,12 +16,12 @@ from app.shapes.table import TensorTable
 
 
 class ForwardError(ValueError):
-    """A head or layer that cannot be run; the message is one sentence that says what to change."""
+    """A head or layer that can't be run; the message says what to change."""
 
 
 @dataclass(frozen=True)
 class ProgramLine:
-    """One line of the program. A line without code is a heading; a whole `for` loop, body included, is one line."""
+    """One line of the program. A line without code is a heading; a whole `for` loop is one line."""
 
     code: str
     makes: str | None = None
@@ -40,12 +40,12 @@ class ProgramLine:
 
 
 def helper(code: str, comment: str = "", *, timed: bool = False) -> ProgramLine:
-    """The line that makes a helper variable, which is the first word of its code."""
+    """The line that makes a helper variable, named by the first word of its code."""
     return ProgramLine(code, None, (code.split(" ")[0],), comment, timed)
 
 
 def made_line(table: TensorTable, key: str, plus: str = "", comment: str = "") -> ProgramLine:
-    """The timed line that makes a tensor as the table says, with `plus` at its end: 'Q = X @ W_Q + b_Q'."""
+    """The timed line that makes a tensor as in the table, with `plus` at its end: 'Q = X @ W_Q + b_Q'."""
     tensor, letters = table[key], {each.key: each.letter for each in table.tensors}
     assert tensor.made_by is not None  # noqa: S101 - it is not given
     lengths = ", ".join(str(length).replace("*", " * ") for length in tensor.shape)
@@ -54,5 +54,5 @@ def made_line(table: TensorTable, key: str, plus: str = "", comment: str = "") -
 
 
 def listing(lines: tuple[ProgramLine, ...]) -> str:
-    """The whole program as text, ready to paste into a notebook: one line each, an empty line before a heading."""
+    """The whole program as text, ready to paste into a notebook."""
     return "".join(f"{line.text}\n" if line.code else f"\n{line.text}\n" for line in lines)

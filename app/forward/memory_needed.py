@@ -1,7 +1,7 @@
 """The most bytes that a program keeps alive at once, computed from the table's shapes before anything runs.
 
-As in a notebook, every tensor stays until the end, so the end has the most unless there are very few tokens: then it
-can be an earlier moment, at which a step holds helper tensors.
+As in a notebook, every tensor stays until the end, so the peak is at the end. With very few tokens it can be earlier,
+while a step holds helper tensors.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from app.topics.registry import TOPICS
 from app.topics.single_head import SINGLE_HEAD
 
 COMPUTED_LAST = ("scores", "weights", "context", "output")  # not there yet while queries and keys are made
-BYTES_OF_NORM = 12  # a number: RMSNorm holds a copy, the squares and the result, each in 4 bytes
-BYTES_OF_POSITION = 8  # also of an angle, and of a distance or bucket of a relative position bias
+BYTES_OF_NORM = 12  # per number: RMSNorm holds a copy, the squares and the result, each in 4 bytes
+BYTES_OF_POSITION = 8  # and per angle, distance or bucket of a relative position bias
 
 
 def bytes_needed(
@@ -29,8 +29,9 @@ def bytes_needed(
     topic: str = SINGLE_HEAD.key,
     decoder_tokens: int | None = None,
 ) -> int:
-    """The most bytes alive at once while the program of a topic runs in `dtype`. Raises ForwardError if the topic
-    cannot run with this model or these numbers of tokens, KeyError for an unknown `dtype`.
+    """The most bytes alive at once while a topic's program runs in `dtype`.
+
+    Raises ForwardError if the topic can't run with this model and these tokens, KeyError for an unknown `dtype`.
     """
     element, program = BYTES_BY_DTYPE[dtype], TOPICS[topic].program
     a = architecture_of(topic, architecture)
@@ -41,7 +42,7 @@ def bytes_needed(
     if program == "one-more-token":  # the input of the cache, and the unrotated keys of the cache and of the new token
         cells["input"] = (tokens + 1) * a.d
         cells["keys"] += (tokens + 1) * a.d_h * (rotated_pairs(a) > 0)
-    # Per pair that is rotated: the angle in 8 bytes, cosine and sine in the program's number format.
+    # Per rotated pair: the angle in 8 bytes, cosine and sine in the program's number format.
     angles = tokens * rotated_pairs(a) * (BYTES_OF_POSITION + 2 * element)
     if program == "layer":
         peak = _latent_peak(a, cells, element) if a.has_latent_attention else _layer_peak(a, cells, element)
@@ -54,7 +55,7 @@ def bytes_needed(
 
 
 def bytes_of_real_head(architecture: Architecture, tokens: int, layer: int, dtype: str = "float32") -> int:
-    """The most bytes that a run of a checkpoint's head takes: the larger of a layer below, and the end."""
+    """The most bytes that a run of a checkpoint's head takes, while computing a layer below or at the end."""
     a, element = architecture, BYTES_BY_DTYPE[dtype]
     shown = 4 * (tokens * (3 * a.d + 2 * a.d_h + 2 * a.d_v) + 2 * tokens**2) + tokens**2
     head = bytes_needed(a, tokens, dtype) + shown + 2 * a.H * tokens**2
@@ -67,7 +68,7 @@ def bytes_of_real_head(architecture: Architecture, tokens: int, layer: int, dtyp
 
 
 def bytes_of_layers(architecture: Architecture) -> int:
-    """The bytes of the parameters of all layers in float32."""
+    """The bytes of all layers' parameters in float32."""
     return 4 * sum(kind.layers * _parameters_of(architecture, kind) for kind in architecture.kinds)
 
 
@@ -89,7 +90,7 @@ def _vector_bytes(a: Architecture, tokens: int, layer: bool, element: int) -> in
 
 def _head_peak(architecture: Architecture, cells: Mapping[str, int], element: int) -> int:
     rotates, norms = rotated_pairs(architecture) > 0, bool(architecture.qk_norm)
-    # Everything in the table; and the halves Q1, Q2, K1, K2 keep the unrotated queries and keys alive.
+    # Everything in the table; also, the halves Q1, Q2, K1, K2 keep the unrotated queries and keys alive.
     at_the_end = sum(cells.values()) + rotates * (cells["queries"] + cells["keys"])
     before_scores = at_the_end - sum(cells[key] for key in COMPUTED_LAST)
     with_sink = architecture.has_sinks
@@ -117,7 +118,7 @@ def _layer_peak(architecture: Architecture, cells: Mapping[str, int], element: i
     alive_at = {
         "the end": (before_scores + last) * element,
         "the softmax": (before_scores + (2 + with_sink) * scores) * element,  # S with a sink is a copy
-        # Queries go first: while they are rotated or normed, the same results for the keys are not there yet.
+        # Queries go first: while they are rotated or normed, the same results for the keys aren't there yet.
         "rotating the queries": (before_scores - keys + rotates * queries) * element,
         "rotating the keys": (before_scores + rotates * keys) * element,
         "norming the queries": (before_scores - rotated - keys) * element + norms * queries * BYTES_OF_NORM,

@@ -1,7 +1,7 @@
 """Runs heads in warm child processes, one at a time in each, so that the app itself stays small.
 
-A child holds torch (190 MB, and seconds to load). It can be killed when a head takes too long, and takes its memory
-with it when it goes.
+A child holds torch (190 MB, and seconds to load). It can be killed when a head takes too long, and its memory is freed
+with it.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from app.models.architecture import Architecture
 from app.translation import in_language, language
 
 RUNNER_IDLE_LIMIT_S = 300
-SHARE_OF_VISITORS = 0.5  # of the free memory: what anybody may start leaves the other half to the app
+SHARE_OF_VISITORS = 0.5  # of the free memory: runs that anybody may start leave the other half to the app
 
 JobKind = Literal["head", "real head", "device"]
 
 
 @dataclass(frozen=True)
 class DeviceHere:
-    """A device of this machine: "cuda", "mps" or "cpu", its name for people, and the free bytes that a run may take."""
+    """A device of this machine: "cuda", "mps" or "cpu", its name for people, and the bytes free for a run."""
 
     device: str
     name: str
@@ -47,11 +47,11 @@ class RunTooLong(Exception):
 
 
 class RunnerFailed(Exception):
-    """The child process ended or failed before it had a result, e.g. killed by the system for its memory."""
+    """The child process ended or failed without a result, e.g. killed by the system for its memory."""
 
 
 class HeadRunner:
-    """Runs heads in child processes, for any number of threads; each call waits for its result."""
+    """Runs heads in child processes, from any number of threads; each call waits for its result."""
 
     def __init__(
         self,
@@ -78,7 +78,7 @@ class HeadRunner:
     def run(
         self, architecture: Architecture, tokens: int, *, check: Callable[[], object] = lambda: None, **options: Any
     ) -> HeadRun:
-        """Run `run_head` with these arguments and options in a child; blocks until its result is there."""
+        """Run `run_head` with these arguments and options in a child; blocks."""
         answer = self._ask("head", (architecture, tokens), options, check)
         assert isinstance(answer, HeadRun)  # noqa: S101 - as `_run_job` has it
         return answer
@@ -92,14 +92,14 @@ class HeadRunner:
         report: Report = lambda _done, _total: None,
         **options: Any,
     ) -> RealHead:
-        """Open the checkpoint of a source and run `run_real_head` on it in a child, with these options; blocks."""
+        """Open a source's checkpoint and run `run_real_head` on it in a child, with these options; blocks."""
         arguments = (source, text, self._checkpoint_folders)
         answer = self._ask("real head", arguments, options, check, lambda layers: report(*layers))
         assert isinstance(answer, RealHead)  # noqa: S101 - as `_run_job` has it
         return answer
 
     def describe_device(self, check: Callable[[], object] = lambda: None) -> DeviceHere:
-        """The device where heads run whose call names none; loads torch in a child, and raises as `run` does."""
+        """The default device; loads torch in a child, and raises as `run` does."""
         answer = self._ask("device", (), {}, check)
         assert isinstance(answer, DeviceHere)  # noqa: S101 - as `_run_job` has it
         return answer
@@ -145,7 +145,7 @@ class HeadRunner:
             self._idle.put(child)
 
     def close(self) -> None:
-        """Kill the children at once and for good: each head that is running and every later call raise RunnerFailed."""
+        """Kill the children for good: running heads and all later calls raise RunnerFailed."""
         self._closed = True
         for child in self._children:
             child.close()

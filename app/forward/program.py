@@ -1,6 +1,7 @@
 """Writes the torch program of a head or of a whole attention layer: fixed text and numbers, nothing a person typed.
-This is a program after it has run: head 3 of a model with RoPE and grouped queries, over 100 tokens. Beside each
-line are the shapes that torch reported.
+
+Below is a program after it ran: head 3 of a model with RoPE and grouped queries, over 100 tokens. Beside each line are
+the shapes that torch reported.
 
 >>> from app.forward.lines import listing
 >>> from app.forward.run import run_head
@@ -98,7 +99,7 @@ def program(
     topic: str = SINGLE_HEAD.key,
     decoder_tokens: int | None = None,
 ) -> tuple[ProgramLine, ...]:
-    """Write the torch program of a topic: of one query head, or of all heads of a layer."""
+    """Write a topic's torch program, for one query head or for all heads of a layer."""
     sizes = run_sizes(topic, architecture, tokens, decoder_tokens)
     a = architecture_of(topic, architecture)
     _check_arguments(a, head, dtype, device, seed)
@@ -126,9 +127,9 @@ def program_of_tensors(
     device: str = "cpu",
     topic: str = SINGLE_HEAD.key,
 ) -> tuple[ProgramLine, ...]:
-    """Write the program of one head, or of all heads if the topic is a whole layer, that draws nothing at random.
-    Raises ForwardError as `program` does, and for a layer that the model does not have or that has no
-    self-attention.
+    """Write a program with given tensors instead of random ones, for one head or all heads of a layer.
+
+    Raises ForwardError as `program` does, and for a layer that the model lacks or that has no self-attention.
     """
     a = at_layer(architecture, layer)
     sizes = run_sizes(topic, a, tokens)
@@ -153,7 +154,7 @@ def program_of_tensors(
 
 
 def at_layer(architecture: Architecture, layer: int) -> Architecture:
-    """The architecture with the window, the chunk and the RoPE (None without) of its layer number `layer`, from 0."""
+    """The architecture with the window, chunk and RoPE of its layer number `layer`, from 0."""
     if not _is_whole(layer) or not 0 <= layer < architecture.L:
         message = _("The layer must be a whole number from 0 to {last}.")
         raise ForwardError(message.format(last=f"{architecture.L - 1:,}"))
@@ -169,12 +170,13 @@ def at_layer(architecture: Architecture, layer: int) -> Architecture:
 
 
 def is_layer(topic: str) -> bool:
-    """Whether the topic is a whole attention layer, with all heads, rather than one head."""
+    """Whether the topic is a whole attention layer rather than one head."""
     return TOPICS[topic].subject == "layer"
 
 
 def architecture_of(topic: str, architecture: Architecture) -> Architecture:
-    """The architecture, with the decoder's H, G, d_h and d_v if the topic uses the decoder of an encoder-decoder.
+    """The architecture, with the decoder's H, G, d_h and d_v if the topic uses a decoder.
+
     Raises KeyError for an unknown topic.
     """
     if not TOPICS[topic].uses_decoder:
@@ -186,9 +188,7 @@ def architecture_of(topic: str, architecture: Architecture) -> Architecture:
 def run_sizes(
     topic: str, architecture: Architecture, tokens: int, decoder_tokens: int | None = None
 ) -> Mapping[str, int]:
-    """A size for every symbol of the topic's table, by symbol; N is `tokens`, and M, if it has one,
-    `decoder_tokens`.
-    """
+    """A size for every symbol of the topic's table; N is `tokens` and M `decoder_tokens`."""
     _check_topic(topic)
     if not all(_is_whole(number) for number in (tokens, decoder_tokens) if number is not None):
         raise ForwardError(_("The number of tokens must be a whole number."))
@@ -215,7 +215,7 @@ def _check_topic(topic: str) -> None:
 
 
 def check_modelled(architecture: Architecture, topic: str) -> None:
-    """Raise ForwardError, with a sentence that says why, if no program here computes the model's attention."""
+    """Raise ForwardError, with the reason, if no program here computes the model's attention."""
     check_rotary(architecture)
     for sentence in _refusals(architecture_of(topic, architecture), topic):
         parts = ", ".join(architecture.not_modelled)
@@ -294,7 +294,7 @@ def _decode_program(
     yield from size_lines("N, d, d_h, d_v", sizes, dtype, device)
     yield ProgramLine("", comment="Random inputs, the last of them the new token, and random weights for this head")
     yield from _random_lines_of_head(a, head, seed, *input_lines("N + 1, d", None))
-    without_mask = replace(a, causal=False, window=None)  # the new token is the last: nothing is hidden from it
+    without_mask = replace(a, causal=False, window=None)  # the new token is the last, so nothing is hidden from it
     yield from _position_lines(without_mask, sizes["N"] + 1, head, device, "N + 1")
     yield ProgramLine("", comment="The cache: keys and values of the first N tokens")
     for letter, key in (("K", "cached_keys"), ("V", "cached_values")):
@@ -478,7 +478,7 @@ def _norm_line(a: Architecture, name: str, width: str, gain: str, makes: str | N
 
 
 def notes(architecture: Architecture, tokens: int, topic: str = SINGLE_HEAD.key) -> tuple[str, ...]:
-    """Keys of what a reader should know about this run, such as "keys-shared", of which the page has the sentences."""
+    """Keys of what a reader should know about this run, such as "keys-shared"; the page has the sentences."""
     kind = TOPICS[topic].program
     a = architecture_of(topic, architecture)
     scaling = scaling_type(a.rotary) if a.rotary else None

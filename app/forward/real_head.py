@@ -1,24 +1,22 @@
-"""Runs one head of a real checkpoint over a real text: stored weights, real tokens, every number on the way. What
-the layers below make of the text is computed first (`hidden_states.py`); then the head is the program of a single
-head (`program.py`), with the checkpoint's tensors in place of random ones. Whatever of a model cannot be
-reproduced is refused by name; nothing is approximated.
+"""Runs one head of a real checkpoint over a real text: stored weights, real tokens, every number on the way.
+
+The layers below are computed first (`hidden_states.py`); then the head is a single head's program (`program.py`), with
+the checkpoint's tensors instead of random ones. Model features that can't be reproduced are refused by name; nothing is
+approximated.
 """
 
 from __future__ import annotations
 
 import io
 import json
-import math
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from pydantic import TypeAdapter
 
 from app.checkpoints.checkpoint import StoredPart, Token
-from app.forward.devices import available_bytes, device_name, peak_bytes_since, start_memory_count, wait_for_device
-from app.forward.head_scores import HeadScore
+from app.forward.devices import available_bytes, device_name
 from app.forward.hidden_states import (
     MAX_REAL_TOKENS,
     HiddenStates,
@@ -27,15 +25,13 @@ from app.forward.hidden_states import (
     check_real,
     hidden_state,
     normalize,
-    scores_of_heads,
     sentence_key,
 )
 from app.forward.lines import ForwardError, ProgramLine, made_line
 from app.forward.memory_needed import bytes_needed, bytes_of_real_head
 from app.forward.program import at_layer, program_of_tensors, runnable_table
-from app.forward.rope import rotated_pairs
 from app.forward.run import MAX_REHEARSED_TOKENS, USABLE_SHARE, available_device, execute, prepare, with_shapes
-from app.forward.scores import has_window, mask_lines, score_lines
+from app.forward.scores import mask_lines, score_lines
 from app.models.architecture import Architecture
 from app.models.read_config import build_architecture
 from app.shapes.table import TensorTable
@@ -48,61 +44,18 @@ if TYPE_CHECKING:
 
     from app.checkpoints.checkpoint import Checkpoint, HeadWeights
 
-MAX_CELLS_OF_LAYER = 2**24  # numbers in the weights of all heads of a layer; of more they are left out
-MIN_MEASURED_BYTES = 2**18
-# How far the fused kernel's output may be from the plain head's, as a share of its largest number.
-TOLERANCES: Mapping[str, float] = {"float32": 1e-5, "float16": 5e-3, "bfloat16": 3e-2}
-TURNED_PAIRS = 4  # of a query, whose numbers are shown before and after RoPE
-# What the file of `save_npz` holds besides the tokens.
+MAX_CELLS_OF_LAYER = 2**24  # numbers in the weights of all heads of a layer; larger layers are left out
+# The arrays in the file of `save_npz`, besides the tokens.
 SAVED = ("input", "queries", "keys", "values", "scores", "weights", "context", "output")
 
 
 @dataclass(frozen=True)
-class SdpaComparison:
-    """torch's fused kernel `scaled_dot_product_attention` beside the plain head, both from the same Q, K, V to C.
-    milliseconds: of the second of two runs. bytes: of the tensors that each makes, computed: S, A and C, or C
-    alone.
-    """
-
-    plain_milliseconds: float
-    fused_milliseconds: float
-    plain_bytes: int
-    fused_bytes: int
-    plain_peak_bytes: int | None
-    fused_peak_bytes: int | None
-    needs_mask: bool
-    largest_difference: float
-    tolerance: float
-
-    @property
-    def agrees(self) -> bool:
-        """Whether both outputs are the same, within the tolerance of the number format."""
-        return self.largest_difference <= self.tolerance
-
-    @property
-    def equal_digits(self) -> int:
-        """Down to which digit of the largest number both outputs are equal: 6 for a difference of 2e-7 of it."""
-        return math.floor(-math.log10(max(self.largest_difference, 1e-16)))
-
-
-@dataclass(frozen=True)
-class TurnedPair:
-    """Two numbers of a query that RoPE turns together, by `angle` in radians: which features, from 0, before and
-    after. `after` is longer than `before` where the config's rope_scaling says so.
-    """
-
-    features: tuple[int, int]
-    angle: float
-    before: tuple[float, float]
-    after: tuple[float, float]
-
-
-@dataclass(frozen=True)
 class RealHead:
-    """What one run of a head of a checkpoint showed."""
+    """The results of running one head of a checkpoint."""
 
     checkpoint: str
     revision: str
+    is_gguf: bool
     is_quantized: bool
     config: Mapping[str, Any]
     architecture: Architecture
@@ -120,15 +73,11 @@ class RealHead:
     arrays: Mapping[str, np.ndarray]
     layer_weights: np.ndarray
     mask: np.ndarray
-    parameters: Mapping[str, np.ndarray]
     lines: tuple[ProgramLine, ...]
-    head_scores: tuple[HeadScore, ...]
-    turned: tuple[TurnedPair, ...] = ()
-    sdpa: SdpaComparison | None = None
 
     def strongest_keys(self, row: int, most: int) -> list[tuple[int, float]]:
-        """The keys with the `most` largest weights of the query number `row`, each with its weight; the largest
-        first.
+        """The keys with the `most` largest weights of the query number `row`, each with its weight; the
+        largest first.
         """
         weights = self.arrays["weights"][row]
         order = (-weights).argsort(kind="stable")[:most]
@@ -152,9 +101,6 @@ class RealHead:
             "tokens": [asdict(token) | {"raw": token.raw.hex()} for token in self.tokens],
             "parts": [asdict(part) for part in self.parts],
             "lines": [asdict(line) for line in self.lines],
-            "head_scores": [asdict(score) for score in self.head_scores],
-            "turned": [asdict(pair) for pair in self.turned],
-            "sdpa": self.sdpa and asdict(self.sdpa),
         }
 
     def to_bytes(self) -> bytes:
@@ -162,7 +108,6 @@ class RealHead:
         import numpy as np
 
         arrays = {f"array {name}": array for name, array in self.arrays.items()}
-        arrays |= {f"parameter {name}": array for name, array in self.parameters.items()}
         arrays |= {"layer_weights": self.layer_weights, "mask": self.mask}
         text = np.frombuffer(json.dumps(self._facts()).encode(), dtype=np.uint8)
         file = io.BytesIO()
@@ -171,7 +116,6 @@ class RealHead:
 
     @classmethod
     def from_bytes(cls, content: bytes) -> RealHead:
-        """Read what `to_bytes` made."""
         import numpy as np
 
         with np.load(io.BytesIO(content), allow_pickle=False) as file:
@@ -185,30 +129,20 @@ class RealHead:
             tokens=TypeAdapter(tuple[Token, ...]).validate_python(tokens),
             parts=TypeAdapter(tuple[StoredPart, ...]).validate_python(facts["parts"]),
             lines=TypeAdapter(tuple[ProgramLine, ...]).validate_python(facts["lines"]),
-            head_scores=tuple(HeadScore(**score) for score in facts["head_scores"]),
-            turned=TypeAdapter(tuple[TurnedPair, ...]).validate_python(facts["turned"]),
-            sdpa=facts["sdpa"] and SdpaComparison(**facts["sdpa"]),
-            arrays=_named(stored, "array "),
-            parameters=_named(stored, "parameter "),
+            arrays={name.removeprefix("array "): array for name, array in stored.items() if name.startswith("array ")},
             layer_weights=stored["layer_weights"],
             mask=stored["mask"],
         )
 
 
 _FACTS = (
-    *("checkpoint", "revision", "is_quantized", "layer", "head", "kv_head"),
+    *("checkpoint", "revision", "is_gguf", "is_quantized", "layer", "head", "kv_head"),
     *("device", "device_name", "dtype", "milliseconds", "peak_bytes", "needed_bytes"),
 )
 
 
-def _named(stored: Mapping[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:
-    return {name.removeprefix(prefix): array for name, array in stored.items() if name.startswith(prefix)}
-
-
 def save_npz(real_head: RealHead, file: BinaryIO) -> None:
-    """Write an npz file with `tokens` (the ids, int64) and, by their names, the arrays of SAVED, "input" to
-    "output".
-    """
+    """Write an npz file with `tokens` (the ids, int64) and the arrays of SAVED, "input" to "output"."""
     import numpy as np
 
     ids = np.array([token.id for token in real_head.tokens], dtype=np.int64)
@@ -224,7 +158,6 @@ def run_real_head(
     head: int,
     device: str | None = None,
     dtype: str = "float32",
-    compare: bool = False,
     states: HiddenStates | None = None,
     report: Report = lambda _done, _total: None,
     most_tokens: int = MAX_REAL_TOKENS,
@@ -246,7 +179,7 @@ def run_real_head(
     if needed > usable_share * free:
         raise _too_large_error(needed, free, device, usable_share)
     try:
-        return _run(checkpoint, tokens, layer, head, device, dtype, compare, states or HiddenStates(0, 0), report)
+        return _run(checkpoint, tokens, layer, head, device, dtype, states or HiddenStates(0, 0), report)
     except torch.OutOfMemoryError:
         raise _too_large_error(needed, available_bytes(device) or 0, device, usable_share) from None
 
@@ -258,7 +191,6 @@ def _run(
     head: int,
     device: str,
     dtype: str,
-    compare: bool,
     states: HiddenStates,
     report: Report,
 ) -> RealHead:
@@ -266,14 +198,14 @@ def _run(
 
     a = at_layer(checkpoint.architecture, layer)
     ids = [token.id for token in tokens]
-    state = hidden_state(checkpoint, ids, layer, device=device, dtype=dtype, states=states, report=report)
-    embedded = hidden_state(checkpoint, ids, 0, device=device, dtype=dtype, states=states).x
+    x = hidden_state(checkpoint, ids, layer, device=device, dtype=dtype, states=states, report=report)
+    embedded = hidden_state(checkpoint, ids, 0, device=device, dtype=dtype, states=states)
     key = (*sentence_key(checkpoint, ids, device, dtype), layer, "weights")
     if (layer_weights := states.find(key)) is None:
-        layer_weights = _weights_of_layer(checkpoint, layer, state.x)
+        layer_weights = _weights_of_layer(checkpoint, layer, x)
         states.add(key, layer_weights, layer_weights.nbytes)
     weights = checkpoint.head_weights(layer, head)
-    tensors = _tensors(checkpoint, weights, state.x)
+    tensors = _tensors(checkpoint, weights, x)
     lines = program_of_tensors(a, len(ids), tuple(tensors), layer=layer, head=head, dtype=dtype, device=device)
     rehearsed = device == "cuda" or len(ids) <= MAX_REHEARSED_TOKENS
     executed = execute(lines, {"tensors": tensors}, device=device, rehearsed=rehearsed)
@@ -286,10 +218,10 @@ def _run(
     if not all(np.isfinite(array).all() for array in (*arrays.values(), layer_weights)):
         problem = _("Numbers of this layer are infinite or none: weights of {checkpoint} are damaged, or too large.")
         raise ForwardError(problem.format(checkpoint=checkpoint.name))
-    is_gguf = checkpoint.kind == "gguf"
     return RealHead(
         checkpoint=checkpoint.name,
         revision=checkpoint.revision,
+        is_gguf=checkpoint.kind == "gguf",
         is_quantized=checkpoint.is_quantized,
         config=checkpoint.config,
         architecture=checkpoint.architecture,
@@ -307,24 +239,7 @@ def _run(
         arrays={key: arrays[key] for key in ("embeddings", *SAVED)},
         layer_weights=layer_weights,
         mask=_mask(a, len(ids), made),
-        parameters={name: _array(tensor) for name, tensor in tensors.items() if name != "X" and is_gguf},
         lines=tuple(with_shapes(line, made) for line in lines),
-        head_scores=state.head_scores + scores_of_heads(layer_weights, ids, layer),
-        turned=_turned_pairs(a, made),
-        sdpa=_compare(a, table, made, dtype, device) if compare and a.score_softcap is None else None,
-    )
-
-
-def _turned_pairs(a: Architecture, made: Mapping[str, torch.Tensor]) -> tuple[TurnedPair, ...]:
-    pairs = rotated_pairs(a)
-    if not pairs or a.rotary is None or a.qk_norm == "after-rope":
-        return ()
-    chosen = sorted({round(at * (pairs - 1) / (TURNED_PAIRS - 1)) for at in range(TURNED_PAIRS)})
-    ends = [(2 * pair, 2 * pair + 1) if a.rotary.adjacent_pairs else (pair, pair + pairs) for pair in chosen]
-    queries, firsts, seconds, angles = (made[name][-1].tolist() for name in ("Q", "Q1", "Q2", "angle"))
-    return tuple(
-        TurnedPair(features, angles[pair], (firsts[pair], seconds[pair]), (queries[features[0]], queries[features[1]]))
-        for pair, features in zip(chosen, ends, strict=True)
     )
 
 
@@ -357,7 +272,7 @@ def _weights_of_layer(checkpoint: Checkpoint, layer: int, x: torch.Tensor) -> np
     weights = (_tensors(checkpoint, checkpoint.head_weights(layer, head), x) for head in range(a.H))
     compute = None
     for head, tensors in enumerate(weights):
-        if compute is None:  # once for all heads, whose programs differ in a comment alone
+        if compute is None:  # once for all heads, whose programs differ only in a comment
             lines = program_of_tensors(a, tokens, tuple(tensors), layer=layer, dtype=dtype, device=device)
             until = next(place for place, line in enumerate(lines) if line.makes == "weights")
             compute = prepare(lines[: until + 1])
@@ -384,51 +299,3 @@ def _mask(a: Architecture, tokens: int, made: Mapping[str, Any]) -> np.ndarray:
 def _array(tensor: torch.Tensor) -> np.ndarray:
     array: np.ndarray = tensor.detach().float().cpu().contiguous().numpy()
     return array
-
-
-def _compare(a: Architecture, table: TensorTable, made: Mapping[str, Any], dtype: str, device: str) -> SdpaComparison:
-    import torch
-
-    queries, keys, values = made["Q"], made["K"], made["V"]
-    tokens, element = len(queries), queries.element_size()
-    compute = prepare((made_line(table, "scores"), *score_lines(a, tokens), made_line(table, "context")))
-    variables = {name: made[name] for name in ("torch", "N", "d_h", "Q", "K", "V", "position")}
-    needs_mask = has_window(a, tokens)
-    mask = torch.from_numpy(_mask(a, tokens, made)).to(device) if needs_mask else None
-
-    def plain() -> torch.Tensor:
-        context: torch.Tensor = compute(variables)["C"]
-        return context
-
-    def fused() -> torch.Tensor:
-        q, k, v = (tensor[None, None] for tensor in (queries, keys, values))  # the kernel wants inputs and heads first
-        attend = torch.nn.functional.scaled_dot_product_attention
-        return attend(q, k, v, attn_mask=mask, is_causal=not needs_mask, scale=a.score_scale.factor)[0, 0]
-
-    expected, plain_milliseconds, plain_peak = _measured(plain, device)
-    found, fused_milliseconds, fused_peak = _measured(fused, device)
-    plain_bytes = (2 * tokens**2 + tokens * a.d_v) * element
-    fused_bytes = tokens * a.d_v * element + (tokens**2 if needs_mask else 0)
-    is_measured = plain_bytes >= MIN_MEASURED_BYTES
-    return SdpaComparison(
-        plain_milliseconds,
-        fused_milliseconds,
-        plain_bytes,
-        fused_bytes,
-        plain_peak if is_measured and (plain_peak or 0) >= plain_bytes else None,
-        fused_peak if is_measured and (fused_peak or 0) >= fused_bytes else None,
-        needs_mask,
-        float((found - expected).abs().max() / expected.abs().max()),
-        TOLERANCES[dtype],
-    )
-
-
-def _measured(work: Callable[[], torch.Tensor], device: str) -> tuple[torch.Tensor, float, int | None]:
-    work()
-    start = start_memory_count(device)
-    wait_for_device(device)
-    began = time.perf_counter()
-    result = work()
-    wait_for_device(device)
-    milliseconds = (time.perf_counter() - began) * 1000
-    return result, milliseconds, peak_bytes_since(device, start)

@@ -1,8 +1,8 @@
 """The lines of a program that rotate queries and keys by their positions: RoPE (Su et al., arXiv:2104.09864).
 
 Pair j of a query's numbers is rotated by the angle position · theta^(-2j/width). A config's `rope_scaling` changes
-these frequencies, and for some types the length of queries and keys; each type is applied as transformers does, and a
-model with any other type is refused.
+these frequencies, and for some types the length of queries and keys. Each type is applied as in transformers; models
+with unknown types are refused.
 """
 
 from __future__ import annotations
@@ -14,27 +14,27 @@ from app.forward.lines import ForwardError, ProgramLine
 from app.models.architecture import Architecture, Rotary
 from app.translation import gettext as _
 
-# The scaling types that have lines below. With "mrope", text alone is rotated as without it.
+# The scaling types that have lines below. With "mrope", plain text is rotated as without it.
 APPLIED_SCALINGS = frozenset({"dynamic", "linear", "llama3", "longrope", "mrope", "yarn"})
-MAX_SCALING_NUMBER = 1e12  # exclusive; more in a config file is a mistake
+MAX_SCALING_NUMBER = 1e12  # exclusive; a larger number in a config file is a mistake
 
 
 def rotated_pairs(architecture: Architecture) -> int:
-    """How many pairs of numbers of a query are rotated: half the rotary width, rounded down; 0 without RoPE."""
+    """How many pairs of a query's numbers are rotated: half the rotary width, rounded down; 0 without RoPE."""
     return architecture.rotary.width // 2 if architecture.rotary else 0
 
 
 def scaling_type(rotary: Rotary) -> str | None:
-    """The type of the config's rope_scaling: one of APPLIED_SCALINGS, "other" for any that is not among them."""
+    """The type of the config's rope_scaling: one of APPLIED_SCALINGS, or "other"."""
     name = rotary.scaling.get("rope_type", rotary.scaling.get("type"))
     if name is None or name == "default":
         return None
-    name = "longrope" if name == "su" else name  # what Phi-3's first files call it
+    name = "longrope" if name == "su" else name  # the name in Phi-3's first files
     return name if isinstance(name, str) and name in APPLIED_SCALINGS else "other"
 
 
 def check_rotary(architecture: Architecture) -> None:
-    """Raise ForwardError for an odd number of rotated dimensions and for a type of rope_scaling without lines here."""
+    """Raise ForwardError for an odd number of rotated dimensions and for an unknown type of rope_scaling."""
     rotary = architecture.rotary
     if rotary is None:
         return
@@ -47,13 +47,14 @@ def check_rotary(architecture: Architecture) -> None:
 
 
 def angle_lines(architecture: Architecture, tokens: int, device: str) -> Iterator[ProgramLine]:
-    """Yield lines that compute `cos` and `sin`, one row a token and one column a pair; none without RoPE. Raises
-    ForwardError if the rope_scaling lacks a number that its type needs.
+    """Yield lines that compute `cos` and `sin`, one row per token and one column per pair; none without RoPE.
+
+    Raises ForwardError if the rope_scaling lacks a number that its type needs.
     """
     pairs, rotary = rotated_pairs(architecture), architecture.rotary
     if rotary is None or not pairs:
         return
-    # In float32 an angle near 4,096 is off by 0.0002 already; Apple's GPUs have nothing wider.
+    # In float32 an angle near 4,096 is already off by 0.0002; Apple's GPUs have nothing wider.
     precise = "torch.float32" if device == "mps" else "torch.float64"
     pair_numbers = f"torch.arange({pairs:d}, device=device, dtype={precise})"
     theta = _theta(architecture, rotary, tokens)
@@ -111,7 +112,7 @@ def _yarn_lines(architecture: Architecture, rotary: Rotary) -> Iterator[ProgramL
     if rotary.scaling.get("truncate", True):
         ends = [math.floor(ends[0]), math.ceil(ends[1])]
     first, last = max(ends[0], 0), min(ends[1], rotary.width - 1)
-    length = float(last - first) or 0.001  # as transformers does, so that nothing is divided by 0
+    length = float(last - first) or 0.001  # as in transformers, so that nothing is divided by 0
     ramp = f"((torch.arange({rotary.width // 2:d}, device=device) - {float(first)!r}) / {length!r}).clamp(0, 1)"
     yield ProgramLine(f"ramp = {ramp}", names=("ramp",), comment="rope_scaling yarn")
     yield _frequency_line(f"frequency * (1 - ramp + ramp / {factor!r})")

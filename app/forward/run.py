@@ -1,7 +1,7 @@
 """Runs the program of an attention head or layer in torch, and compares every shape with the table.
 
-The lines that are shown are the lines that ran. torch is imported inside functions and never with this module: it
-takes seconds and 190 MB to load.
+The lines that are shown are the lines that ran. torch is imported inside functions: it takes seconds and 190 MB to
+load.
 """
 
 from __future__ import annotations
@@ -35,14 +35,15 @@ MAX_PICTURE_CELLS = 100  # rows and columns of a picture
 # On a CPU, programs of at most this many tokens run twice, the first time unmeasured: at larger sizes the first use of
 # an operation costs next to nothing compared with the operation.
 MAX_REHEARSED_TOKENS = 1024
-# The share of the free bytes that a program may plan for: libraries take workspaces, and other processes live here too.
+# The share of the free bytes that a program may plan for: libraries need workspaces, and other processes run here.
 USABLE_SHARE = 0.9
 
 
 @dataclass(frozen=True)
 class WeightsPicture:
-    """One head's N × N attention weights as at most 100 × 100 means. Each cell is the mean over a square of side ×
-    side weights, fewer in the last row and column of cells.
+    """One head's N × N attention weights as at most 100 × 100 means.
+
+    Each cell is the mean over a square of side × side weights, fewer in the last row and column of cells.
     """
 
     head: int
@@ -52,7 +53,7 @@ class WeightsPicture:
 
 @dataclass(frozen=True)
 class HeadRun:
-    """What one run of a head or layer showed."""
+    """The results of running a head or layer."""
 
     model: str
     family: str
@@ -80,12 +81,12 @@ class HeadRun:
         return asdict(self) | {"lines": [asdict(line) | {"text": line.text} for line in self.lines]}
 
 
-HEAD_RUNS = TypeAdapter(HeadRun)  # reads what `as_dict` made, also after it was JSON
+HEAD_RUNS = TypeAdapter(HeadRun)  # reads what `as_dict` made, directly or from JSON
 
 
 @dataclass(frozen=True)
 class Executed:
-    """The variables at the end of a program, the time of its timed lines, and the most bytes it took (or None)."""
+    """A finished program: its variables, the time of its timed lines, and its peak memory in bytes, if known."""
 
     variables: dict[str, Any]
     milliseconds: float | None
@@ -124,7 +125,7 @@ def run_head(
     group = architecture_of(topic, architecture).query_heads_per_kv_head
     row_sums, picture = None, None
     if device != "meta":
-        # A holds the weights of all heads that ran; of a layer, the table's weights may be one head's, A_head.
+        # A holds the weights of all heads that ran; in a layer, the table's weights may be one head's, A_head.
         weights = executed.variables[names["weights"]]
         first_text = weights[(0,) * (weights.dim() - 3)]
         one_head = first_text[head] if first_text.dim() == 3 else first_text
@@ -170,7 +171,7 @@ def disagreements(
     topic: str = SINGLE_HEAD.key,
     decoder_tokens: int | None = None,
 ) -> tuple[str, ...]:
-    """The keys whose shape, as torch reported it, is not the one in the topic's table; in the table's order."""
+    """The keys whose shape, as torch reported it, differs from the topic's table, in the table's order."""
     sizes = run_sizes(topic, architecture, tokens, decoder_tokens)
     table = runnable_table(topic, architecture, tokens).shapes(sizes)
     return tuple(key for key, shape in table.items() if shapes[key] != list(shape))
@@ -183,7 +184,7 @@ def execute(
     device: str = "cpu",
     rehearsed: bool = False,
 ) -> Executed:
-    """Run the lines: first all that prepare, then the timed ones, each in their order."""
+    """Run the lines: first those that prepare, then the timed ones, each in order."""
     replaced = dict(given or {})
     is_replaced = {line: bool(line.names) and set(line.names) <= replaced.keys() for line in lines}
     preparing = [_compile(line) for line in lines if not line.timed and not is_replaced[line]]
@@ -202,7 +203,7 @@ def execute(
 
 
 def prepare(lines: Iterable[ProgramLine]) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
-    """Compile the lines to a function that runs all of them, on given variables, and returns these and those made."""
+    """Compile the lines to a function that runs them on given variables and returns all variables."""
     codes = [_compile(line) for line in lines]
     return lambda given: _run_all(codes, dict(given))
 
@@ -237,14 +238,14 @@ def _summarize_weights(
         return (least, greatest), None
     # First the mean down each band of `side` rows, one row of N numbers; then along it, over `side` columns each.
     means = (band.float().mean(0)[None] for band in head_weights.split(side))
-    # In ceil mode the last mean is over the columns that are left.
+    # In ceil mode the last mean is over the remaining columns.
     cells = [torch.nn.functional.avg_pool1d(row, side, ceil_mode=True)[0] for row in means]
     rounded = [[round(mean, 6) for mean in row] for row in torch.stack(cells).tolist()]
     return (least, greatest), WeightsPicture(head, side, rounded)
 
 
 def available_device(asked: str | None) -> str:
-    """The device asked for, for None the fastest one here; raises ForwardError for a known one that is not here."""
+    """The device asked for, or the fastest one here; raises ForwardError for a known one that isn't here."""
     here = devices_here()
     if asked is None:
         return here[0]

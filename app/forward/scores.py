@@ -1,7 +1,7 @@
 """The lines of a program between Q·Kᵀ and the attention weights: scale, position bias, softcap, mask, softmax.
 
-A line is written only if the model has what it computes: T5's scores are not scaled, Gemma 2's are capped. All of them
-take the scores S of one head, (N, N), and of a layer, (H, N, N), alike.
+A line is written only if the model computes it: T5's scores aren't scaled, Gemma 2's are capped. All lines work for the
+scores S of one head, (N, N), and of a layer, (H, N, N).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from app.forward.lines import ProgramLine, helper
 from app.models.alibi import STRENGTH
 from app.models.architecture import Architecture
 
-MAX_DISTANCE = 128  # T5's "relative_attention_max_distance": beyond it all distances share a bucket
+MAX_DISTANCE = 128  # T5's "relative_attention_max_distance": larger distances share a bucket
 
 
 def needs_positions(a: Architecture) -> bool:
@@ -22,9 +22,7 @@ def needs_positions(a: Architecture) -> bool:
 
 
 def position_bias_lines(a: Architecture, head: int | None) -> Iterator[ProgramLine]:
-    """Yield lines that prepare what is added to the scores for the distance of query and key; none without such a
-    bias.
-    """
+    """Yield lines that prepare what is added to the scores by the distance of query and key, if anything."""
     if a.position_bias == "relative":
         yield ProgramLine("", comment="Relative position bias: distances of query and key are sorted into buckets")
         yield from _bucket_lines(a.extra["n_buckets"])
@@ -61,10 +59,10 @@ def score_lines(
     if scale.kind == "stated":
         yield _on_scores(f"S *= {float(scale.factor)!r}", f'as "{scale.field}" says')
     if a.position_bias == "relative":
-        # Row i of the scores takes the distances from -i to N - 1 - i: a stretch of `bias` that starts at N - 1 - i.
+        # Row i of the scores takes the distances from -i to N - 1 - i: a slice of `bias` that starts at N - 1 - i.
         yield _on_scores("S += bias.unfold(-1, N, 1).flip(-2)", "row i: the distances from -i to N - 1 - i")
     if a.position_bias == "alibi":
-        # Less slope · (position of the query), one number in a whole row, which the softmax does not notice.
+        # Lacks slope · (position of the query), which is the same number in a whole row and doesn't change the softmax.
         yield _on_scores("S += slope[:, None, None] * position" if layer else "S += slope * position", "ALiBi")
     if a.score_softcap is not None:
         cap = repr(float(a.score_softcap))
@@ -80,9 +78,7 @@ def score_lines(
 
 
 def mask_lines(a: Architecture, tokens: int) -> Iterator[ProgramLine]:
-    """Yield lines that set hidden scores in S to -inf: later tokens, tokens outside the window, and of earlier
-    chunks.
-    """
+    """Yield lines that set hidden scores in S to -inf: later tokens, and tokens outside the window or chunk."""
     # Compared, not subtracted: a difference of positions would be an N × N table of 8-byte numbers.
     if a.causal:
         yield _mask("position > position[:, None]", "no later token")
@@ -97,7 +93,7 @@ def mask_lines(a: Architecture, tokens: int) -> Iterator[ProgramLine]:
 
 
 def has_window(a: Architecture, tokens: int) -> bool:
-    """Whether a window hides any of `tokens` tokens: shorter than `tokens` if causal, than 2·tokens - 1 if not."""
+    """Whether a window hides any of `tokens` tokens: shorter than `tokens` if causal, otherwise than 2·tokens - 1."""
     return a.window is not None and a.window < (tokens if a.causal else 2 * tokens - 1)
 
 

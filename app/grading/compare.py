@@ -1,7 +1,7 @@
-"""Compares what was typed with numbers: with the key, and with what else it may mean.
+"""Compares what was typed with numbers: the key's, and others that it may mean.
 
-On a sheet in numbers a count may be rounded: by its unit, as 13.5 GB is, or by as much as the worksheet tolerates. On a
-sheet in letters answers are compared by what they mean in the model.
+A count may be rounded: by its unit, as 13.5 GB is, or by as much as the worksheet tolerates. On a sheet in letters,
+answers are compared by their values in the model.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from app.sheets.variant import Variant
 
 
 def is_right(variant: Variant, blank: Blank, typed: Answer) -> bool:
-    """Whether an answer is right: it is the key's number, or, where the box may be rounded, can stand for it."""
     if typed.meaning is None:
         key = variant.answer(blank)
         return typed.value == key or variant.within_rounding(blank, typed, key)
@@ -29,8 +28,9 @@ NearMiss = Literal["close", "close-or-rounded", "binary", "prefix", "coincidence
 
 
 def near_miss(variant: Variant, blank: Blank, typed: Answer, text: str) -> NearMiss | None:
-    """How a wrong answer just misses its key, or may have been misread; None otherwise. The caller must have found
-    the answer wrong: that is not checked.
+    """How a wrong answer narrowly misses its key or may have been misread, or None.
+
+    The caller must have found the answer wrong; this isn't checked.
     """
     if typed.meaning is not None:
         return "coincidence" if typed.value == variant.answer(blank) else None
@@ -47,13 +47,12 @@ def near_miss(variant: Variant, blank: Blank, typed: Answer, text: str) -> NearM
 
 
 def number_meant(variant: Variant, blank: Blank, typed: Answer, *, right: bool) -> int:
-    """The number that an answer is compared by in `variant.problem_for_marking`: that problem's key if it is
-    `right`.
-    """
+    """The number that an answer is compared by: the key of `variant.problem_for_marking` if it is `right`."""
     if right:
         return variant.problem_for_marking.answers[blank]
     if typed.meaning is not None:
-        return typed.meaning.size(variant.problem_for_marking.sizes, "up")  # N/3 is whole at the sheet’s length alone
+        # N/3 may be whole only at the sheet’s own length
+        return typed.meaning.size(variant.problem_for_marking.sizes, "up")
     if not variant.may_be_rounded(blank, typed):
         return typed.value
     predicted = (expected.wrong_answers.get(blank) for expected in expectations(variant.problem))

@@ -1,7 +1,6 @@
-"""Marks what is typed into exhibits: the shapes of decks of heads, the bytes of a KV cache, the shape of new scores.
+"""Marks the boxes of the exhibits: the shapes of decks of heads, the bytes of a KV cache, the shape of new scores.
 
-Each is graded as a sheet with one row: the decks as one about three dimensions, the cache as one about costs, the
-scores as one about a decode step.
+Each is graded as a sheet with one row.
 """
 
 from __future__ import annotations
@@ -19,13 +18,14 @@ from app.topics.problem import Problem
 from app.topics.registry import TOPICS, sizes_for
 from app.translation import gettext as _
 
-DECKS = ("queries", "keys", "scores")  # in the order in which the exhibit asks for them
+DECKS = ("queries", "keys", "scores")  # in the order in which the exhibit asks
 
 
 @dataclass(frozen=True)
 class AskedBoxes:
-    """What was typed for one shape or number, with the mark of each box and one sentence about them. The sentence is
-    empty while nothing is typed, and holds no number of the answer unless all boxes are right.
+    """What was typed for one shape or number, with the mark of each box and one sentence about them.
+
+    The sentence is empty while nothing is typed, and gives no answer away unless all boxes are right.
     """
 
     texts: tuple[str, ...]
@@ -34,39 +34,36 @@ class AskedBoxes:
 
     @property
     def is_right(self) -> bool:
-        """Whether every box is right."""
         return set(self.marks) == {"right"}
 
 
 @dataclass(frozen=True, kw_only=True)
 class _ScoresSheet(Variant):
-    """A sheet that asks for the scores of one token of "One more token" alone."""
+    """A sheet that asks only for the scores of one token of "One more token"."""
 
     step: DecodeStep
 
     @cached_property
     def problem(self) -> Problem:
-        """With the table and the sizes of the step, which may be those of some layers only."""
+        """The problem with the step's table and sizes, which may describe only some layers."""
         topic, step = self.worksheet.topic, self.step
         return Problem(topic, self.architecture, step.table, step.sizes, self.worksheet.rows)
 
 
 @dataclass(frozen=True)
 class _CacheSheet(Variant):
-    """A sheet that asks for the bytes of the KV cache alone, whatever feed-forward blocks the model has."""
+    """A sheet that asks only for the bytes of the KV cache, whatever feed-forward blocks the model has."""
 
     @cached_property
     def problem(self) -> Problem:
-        """Without what the topic requires of a model's other costs."""
+        """The problem, without the topic's requirements for other costs."""
         topic, architecture, tokens = self.worksheet.topic, self.architecture, self.tokens
         table = TOPICS[topic].build_table(architecture, tokens)
         return Problem(topic, architecture, table, sizes_for(topic, architecture, tokens, tokens), self.worksheet.rows)
 
 
 def mark_deck(variant: Variant, heads: LayerHeads, key: str, texts: Sequence[str]) -> AskedBoxes:
-    """Mark the sides typed for a deck, in the order of its three dimensions: of queries, keys or scores, as `key`
-    says.
-    """
+    """Mark the sides typed for a deck of queries, keys or scores, in the order of its three dimensions."""
     architecture = replace(variant.architecture, G=heads.count("keys"))
     worksheet = replace(
         variant.worksheet, topic=three_dimensions.TOPIC.key, rows=(BY_HEAD.get(key, key),), kv_head_per_query_head=False
@@ -76,19 +73,17 @@ def mark_deck(variant: Variant, heads: LayerHeads, key: str, texts: Sequence[str
 
 
 def mark_cache(variant: Variant, text: str) -> AskedBoxes:
-    """Mark the bytes typed for the KV cache of all layers at 16 bits; rounded ones such as 3.9 MB may be right."""
+    """Mark the bytes typed for the 16-bit KV cache of all layers; rounded ones such as 3.9 MB may be right."""
     worksheet = replace(variant.worksheet, topic=costs.TOPIC.key, rows=("cache_16_bit",))
     sheet = _CacheSheet(worksheet, variant.model, variant.tokens, variant.wording)
     right = _("Right: the keys and values of every layer, token and key/value head.")
-    if sheet.text.cached:  # windows are full
+    if sheet.text.cached:  # the step with full windows
         right = _("Right: the keys and values of the cached tokens, in every layer and key/value head.")
     return _marked(sheet, (text,), right)
 
 
 def mark_scores(variant: Variant, step: DecodeStep, texts: Sequence[str]) -> AskedBoxes:
-    """Mark the rows and columns typed for the scores of the new token of a step; ValueError unless there are two
-    texts.
-    """
+    """Mark the rows and columns typed for the scores of a step's new token; ValueError unless there are two texts."""
     worksheet = replace(variant.worksheet, rows=("scores",))
     sheet = _ScoresSheet(worksheet, variant.model, step.cached, variant.wording, step=step)
     right = _("Right: one row for the new token’s query, and a score for each key, its own among them.")

@@ -1,6 +1,6 @@
-"""Explains a misconception once a sheet is done: in words, and drawn next to the true shapes.
+"""Explains a misconception once a sheet is done: in words, and in a figure beside the true shapes.
 
-An explanation shows answers. Whoever calls this must make sure that the sheet is done.
+An explanation gives answers away, so callers must check that the sheet is done.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from app.shapes.table import Blank
 from app.sheets.reading import Answer
 from app.sheets.variant import Variant
 
-MAX_ATTEMPTS_EXPLAINED = 20  # of a sheet, the latest, which are looked through for a misconception
+MAX_ATTEMPTS_EXPLAINED = 20  # the latest attempts of a sheet that are searched for a misconception
 
 
 @dataclass(frozen=True)
 class Explanation:
-    """A misconception explained. The message of an author's is Markdown."""
+    """A misconception explained; a message written by an author is Markdown."""
 
     misconception: str
     message: str
@@ -37,7 +37,7 @@ class Explanation:
 
 
 def explain_diagnosis(variant: Variant, report: Report, scale: ScaleName = "root") -> Explanation | None:
-    """The text and figures that explain the report's diagnosed misconception; None if it has no diagnosis."""
+    """The text and figures that explain the report's diagnosed misconception, or None without one."""
     if report.diagnosis is None:
         return None
     values = {blank: mark.read_as for blank, mark in report.marks.items() if mark.read_as is not None}
@@ -45,9 +45,7 @@ def explain_diagnosis(variant: Variant, report: Report, scale: ScaleName = "root
 
 
 def explain_misconception(variant: Variant, misconception: str) -> Explanation:
-    """The text that explains any misconception of the catalogue, with figures if it would change this sheet's
-    answers.
-    """
+    """The text that explains a misconception of the catalogue, with figures if it would change this sheet's answers."""
     if any(entry.misconception == misconception for entry in expectations(variant.problem)):
         return _explanation(variant, misconception, {}, "root")
     return Explanation(misconception, variant.text.misconception(misconception, "explanation"), ())
@@ -62,7 +60,8 @@ def _explanation(variant: Variant, misconception: str, values: Mapping[Blank, in
 
 
 def mistaken_expression(variant: Variant, expected: Expectation, blank: Blank) -> Expression | None:
-    """What a misconception writes into a blank, in symbols that the sheet reads; None if these cannot write it.
+    """What a misconception makes of a blank, in the sheet's symbols, or None if they can't express it.
+
     Raises KeyError for a blank that the misconception gets right.
     """
     meaning = wrong_expression(variant.problem, expected, blank)

@@ -1,7 +1,8 @@
-"""Follow-through: answers that are wrong by the key and right given the student's own earlier answers. The first
-mistake costs its box, and what was worked out from it correctly earns a share of a mark (`follow_share`), all of
-it by default. Four ways of following are known: a length carried along an equation, a product of sides, a side
-that is split or merged, and a total of parts.
+"""Follow-through: answers that are wrong by the key but right given the student's own earlier answers.
+
+The first mistake costs its box; what was worked out from it correctly earns `follow_share` of a mark, by default all of
+it. Four ways of following are recognized: a length carried along an equation, a product of sides, a side that is split
+or merged, and a total of parts.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ def follow_through(
 def _carried_lengths(
     upstream: Mapping[Blank, frozenset[Blank]], values: Values, wrong: Values
 ) -> Iterator[tuple[Blank, Blank | None]]:
-    first_mistakes = list[Blank]()  # wrong, and following from nothing
+    first_mistakes = list[Blank]()  # wrong, without following from another answer
     for blank, sources in upstream.items():  # in the order of computation
         if (value := wrong.get(blank)) is None:
             continue
@@ -48,7 +49,7 @@ def _carried_lengths(
         if not alike:
             first_mistakes.append(blank)
         elif any(values.get(source, value) != value for source in sources):
-            yield blank, alike[0]  # another answer that it is computed from says otherwise
+            yield blank, alike[0]  # another source of this box holds a different number
         else:
             yield blank, None
 

@@ -1,4 +1,4 @@
-"""Marks a sheet: a Variant and the texts typed into its boxes become a Report. Answers are marked nowhere else."""
+"""Marks a sheet: turns a Variant and the texts typed into its boxes into a Report. Nothing else marks answers."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MARK_KINDS: tuple[MarkKind, ...] = get_args(MarkKind)
 
 
 class AnswersError(ValueError):
-    """Answers for boxes that this sheet does not have, or answers on paper that cannot be used; one sentence."""
+    """Answers for boxes that the sheet doesn't have, or paper answers that can't be used."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Mark:
 
 @dataclass(frozen=True)
 class Report:
-    """The marks of a whole sheet, box by box, by the blanks of these boxes."""
+    """The marks of a whole sheet by blank."""
 
     marks: Mapping[Blank, Mark]
     follow_share: float = 1.0
@@ -55,43 +55,40 @@ class Report:
 
     @property
     def score(self) -> float:
-        """The points of right boxes, and `follow_share` of those of follow-throughs; an int if it is whole."""
+        """The points of right boxes plus `follow_share` of follow-through points; an int if it is whole."""
         score = round(self._points("right") + self.follow_share * self._points("follows"), 6)
         return int(score) if score == int(score) else score
 
     @property
     def out_of(self) -> int:
-        """The best score: the points of all boxes."""
+        """The best possible score: the points of all boxes."""
         return self._points(*MARK_KINDS)
 
     @property
     def boxes(self) -> int:
-        """How many boxes the sheet has."""
         return len(self.marks)
 
     @property
     def right(self) -> int:
-        """How many boxes are right by the key."""
         return self._count("right")
 
     @property
     def follows(self) -> int:
-        """How many boxes are wrong by a mistake that costs another box."""
+        """How many wrong boxes follow from a mistake that costs another box."""
         return self._count("follows")
 
     @property
     def empty(self) -> int:
-        """How many boxes are empty; unreadable ones are not among them."""
+        """How many boxes are empty; unreadable ones don't count."""
         return self._count("empty")
 
     @property
     def complete(self) -> bool:
-        """Whether every box is right by the key."""
         return self.right == self.boxes
 
     @property
     def has_readable_answer(self) -> bool:
-        """Whether at least one box holds something that could be read."""
+        """Whether anything readable was typed."""
         return any(mark.read_as is not None for mark in self.marks.values())
 
     def _count(self, kind: MarkKind) -> int:
@@ -101,7 +98,7 @@ class Report:
         return sum(self.points.get(blank, 1) for blank, mark in self.marks.items() if mark.kind in kinds)
 
     def as_json(self) -> dict[str, object]:
-        """The report in the form of the API and the terminal, in which boxes have names such as 'queries.rows'."""
+        """The report as the API and the terminal give it, with box names such as 'queries.rows'."""
         first, diagnosis = self.first_mismatch, self.diagnosis
         return {
             "score": self.score,
@@ -129,8 +126,9 @@ class Report:
 
 
 def grade(variant: Variant, answers: Mapping[str, str]) -> Report:
-    """Mark every box of the sheet, and find its mistakes, its diagnosis and, if the worksheet shows it, its
-    mismatch. Raises AnswersError for a name that is no box of this sheet.
+    """Mark every box of the sheet, and find mistakes, a diagnosis and, if the worksheet shows it, a mismatch.
+
+    Raises AnswersError for an unknown box name.
     """
     blanks = variant.blanks_by_name
     if unknown := sorted(answers.keys() - blanks.keys()):
@@ -184,7 +182,7 @@ def _losses(variant: Variant, mistakes: Iterable[Mistake]) -> Iterator[str]:
 
 
 def with_kept_marks(variant: Variant, report: Report, kinds: Mapping[str, str]) -> Report:
-    """The report with the kinds that its marks had earlier, even where today's differ; `kinds` has them by box name."""
+    """The report with the kinds that its marks had earlier, by box name, even where today's differ."""
     earlier = {blank: kinds.get(str(blank)) for blank in report.marks}
     earlier_kinds = {blank: kind for blank, name in earlier.items() for kind in MARK_KINDS if name == kind}
     if earlier_kinds == {blank: mark.kind for blank, mark in report.marks.items()}:
@@ -198,7 +196,7 @@ def with_kept_marks(variant: Variant, report: Report, kinds: Mapping[str, str]) 
 
 
 def without_help(report: Report) -> Report:
-    """The report's marks, without the messages of wrong boxes; its score stays."""
+    """The report without the messages of wrong boxes; the score is unchanged."""
     marks = {blank: replace(mark, message="") if mark.kind == "wrong" else mark for blank, mark in report.marks.items()}
     return Report(marks, report.follow_share, points=report.points)
 
@@ -274,7 +272,7 @@ def _follow_through_mark(variant: Variant, blank: Blank, wrong: Mark, repeats: B
 
 
 def feedback(variant: Variant, blank: Blank, kind: MarkKind) -> str:
-    """The message of a mark by its kind alone: the nudge of a wrong box, what a follow-through earns; "" for others."""
+    """The message for a kind of mark: the nudge of a wrong box, what a follow-through earns, or ""."""
     if kind == "follows":
         return variant.wording.say("marks", "follows", credit=_credit(variant))
     return variant.text.nudge(blank) if kind == "wrong" else ""
@@ -287,7 +285,7 @@ def _credit(variant: Variant) -> str:
 
 
 def find_first_mismatch(variant: Variant, values: Values, texts: Mapping[Blank, str]) -> DimensionMismatch | None:
-    """The first mismatch in the order of computation, from what was typed alone; None if everything fits."""
+    """The first mismatch among the typed shapes, in the order of computation; None if everything fits."""
     source_of = typed_source_of(variant.table, values, frozenset(variant.worksheet.rows))
     lengths = {blank: values[source] for blank, source in source_of.items()}
     clashes = mismatches(variant.table, lengths)
@@ -307,7 +305,7 @@ def find_first_mismatch(variant: Variant, values: Values, texts: Mapping[Blank, 
         text = texts[source_of[blank]].strip()
         return text if in_letters else format_number(lengths[blank])
 
-    # Only where the boxes are the very matrices that are added may the sentence speak of adding.
+    # The sentence may only mention adding if the boxes belong to the very matrices that are added.
     adds = "residual" if first.added and left.tensor == first.left.tensor else _adds(variant, first)
     size = "" if is_plain(first) else variant.text.size_in_words(str(variant.expression(left)))
     message = variant.wording.say(

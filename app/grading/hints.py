@@ -1,6 +1,7 @@
-"""Writes hints: each level says a little more, and none ever gives a right number of the sheet. Level 1 asks a
-question that points to the idea, or gives the author's hint for the row. Level 2 says how the matrix or count is
-computed, or which sentence of the description states its size.
+"""Writes hints: each level says a little more, and none gives a right number away.
+
+Level 1 asks a question that points to the idea, or gives the author's hint for the row. Level 2 says how the matrix or
+count is computed, or which sentence of the description states its size. Level 3 names boxes to check again.
 """
 
 from __future__ import annotations
@@ -19,33 +20,32 @@ from app.shapes.operation import Operation
 from app.shapes.table import MATRIX_FIELDS, Blank, Count, Joint, OneOf, Tensor
 from app.sheets.code_text import code_hint
 from app.sheets.formulas import write_formula
-from app.sheets.reasons import row_reason, small_case
+from app.sheets.reasons import row_reason
 from app.sheets.variant import Variant
 
 HintLevel = Literal[1, 2, 3]
 HINT_LEVELS: tuple[HintLevel, ...] = (1, 2, 3)
-_MATRICES = {"matrix", "matrices", "tables"}  # a formula of a count that names only these says nothing
-_LEARNED = {"matrix", "matrices", "scales", "biases"}  # the same, but the description lists what there is
-MAX_NAMED_ROWS = 4  # in one hint; further ones are "the boxes that go with them"
+_MATRICES = {"matrix", "matrices", "tables"}  # a count's formula that names only these says nothing
+# these say nothing either, but the description lists what there is
+_LEARNED = {"matrix", "matrices", "scales", "biases"}
+MAX_NAMED_ROWS = 4  # the rows that a hint names; it calls others "the boxes that go with them"
 
 
 @dataclass(frozen=True)
 class Hint:
-    """A hint's message (one or two sentences), its level, and the blanks it points to, whose boxes pages highlight."""
+    """A hint: one or two sentences, its level, and the blanks whose boxes are highlighted."""
 
     level: HintLevel
     message: str
     blanks: tuple[Blank, ...] = ()
 
     def as_json(self) -> dict[str, object]:
-        """As the API gives it; boxes by their names, such as 'queries.rows'."""
+        """The hint as the API gives it, with box names such as 'queries.rows'."""
         return {"level": self.level, "message": self.message, "boxes": list(map(str, self.blanks))}
 
 
 def write_hint(variant: Variant, report: Report, level: HintLevel) -> Hint | None:
-    """The hint of a level on a marked sheet, about the diagnosed misconception or else about a box left to put
-    right.
-    """
+    """The hint of a level for a marked sheet, about its diagnosed misconception or a wrong box."""
     unsolved = _left_to_put_right(report)
     if not report.has_readable_answer or not unsolved:
         return None
@@ -58,7 +58,7 @@ def write_hint(variant: Variant, report: Report, level: HintLevel) -> Hint | Non
 
 
 def next_hint_level(variant: Variant, report: Report | None, given: Hint | None) -> HintLevel | None:
-    """The level after the last given hint's, None after level 3; 2 if no hint was given so far."""
+    """The level after the last given hint's, or None after level 3."""
     if report is None or report.complete or not report.has_readable_answer:
         return None
     before = given.level if given else 0 if _author_hint(variant, report) else 1
@@ -83,14 +83,14 @@ def _marked(report: Report, kind: MarkKind) -> list[Blank]:
 
 @dataclass(frozen=True)
 class HintWriter:
-    """Puts the sentences of the hints on one marked sheet together, out of the wording's parts."""
+    """Puts together the hints on one marked sheet from the wording's parts."""
 
     variant: Variant
     report: Report
 
     def misconception_hint(self, misconception: str, explains: tuple[Blank, ...], level: HintLevel) -> Hint:
-        """The misconception's nudge at level 1, its hint at level 2; at level 3 which boxes to look at again."""
-        # Boxes that are worked out from wrong ones are right again once these are; those that repeat a mistake aren't.
+        """The misconception's nudge at level 1, its hint at level 2, and the boxes to look at again at level 3."""
+        # Boxes worked out from wrong ones become right once those are; boxes that repeat a mistake don't.
         marks = self.report.marks
         boxes = tuple(blank for blank in explains if marks[blank].kind == "wrong" or marks[blank].repeats) or explains
         if level == 3:
@@ -99,7 +99,7 @@ class HintWriter:
         return Hint(level, message) if message else self.box_hint(boxes[0], boxes, level)
 
     def box_hint(self, blank: Blank, wrong: tuple[Blank, ...], level: HintLevel) -> Hint:
-        """Without a diagnosis: the nudge of `blank` at level 1, how it is made at 2, and the `wrong` boxes at 3."""
+        """A hint without a diagnosis: the nudge of `blank`, how it is made, or the `wrong` boxes, by level."""
         if level > 1 and self._is_about_code(blank):
             return Hint(
                 level,
@@ -114,28 +114,19 @@ class HintWriter:
         return self.boxes_to_check(wrong)
 
     def boxes_to_check(self, blanks: tuple[Blank, ...]) -> Hint:
-        """Level 3: which boxes to look at again, a small case of the first one's row, and the box that it must
-        equal.
-        """
+        """Level 3: the boxes to look at again, a small example for the first one, and the box that it must equal."""
         first = blanks[0]
         if self._is_about_code(first):
             return self.box_hint(first, blanks, 3)
         right = next((other for other in self.equal_blanks(first) if self.report.marks[other].kind == "right"), None)
-        steps = []
-        if case := small_case(self.variant, first):
-            sizes = [self._say("small-size", number=number, size=self._size(key)) for key, number in case.sizes.items()]
-            row = self._row(first.tensor)
-            form = "small-side" if case.is_side else "small-case"
-            steps.append(self._say(form, sizes=self._and(sizes), row=row, case=case.text))
-        if right is not None:
-            steps.append(self._say("equal", side=self._side("side", first), other=self._side("side-within", right)))
-        entry = self.variant.table.sized(first.tensor)
-        if right is None and (not steps or not isinstance(entry, Tensor) or entry.made_by):
-            steps.append(self._next_step(first))
-        return Hint(3, self._say("look", boxes=self._boxes(blanks), relation=" ".join(steps)), blanks)
+        if right is None:
+            step = self._next_step(first)
+        else:
+            step = self._say("equal", side=self._side("side", first), other=self._side("side-within", right))
+        return Hint(3, self._say("look", boxes=self._boxes(blanks), relation=step), blanks)
 
     def equal_blanks(self, blank: Blank) -> Iterator[Blank]:
-        """Yield the other boxes of this sheet that the equations make as long as this one; some may be repeated."""
+        """Yield the other boxes that must have the same length, some perhaps twice."""
         variant = self.variant
         if not variant.table.equal_sides.get(blank.tensor):
             return
@@ -162,18 +153,18 @@ class HintWriter:
                 return self._relation("learned-numbers", blank)
             formula = write_formula(self.variant, blank.tensor)
             factors = "factors-in-letters" if self.variant.worksheet.answers == "letters" else "factors"
-            # A number in it ("2 · N · d") would tell too much.
+            # A formula with a number in it ("2 · N · d") would give too much away.
             helps = self._helps(entry) and not re.search(r"\d", formula)
             return self._relation("amount" if helps else factors, blank, sum=formula, sizes=sizes)
         if blank.field == "count":
             return self._relation("numbers", blank)
         if entry.stored_as:
-            return self._relation("stored-parameter", blank, sizes=sizes)
+            return self._relation("stored-parameter", blank)
         if entry.made_by is None:
             if not entry.parameter:
                 one = "given-repeated" if self.variant.table.has_more_sides else "given-one"
                 return self._relation("given" if sizes else one, blank, sizes=sizes)
-            return self._relation("parameter", blank, sizes=sizes)
+            return self._relation("parameter", blank)
         made = self._made(blank, entry.made_by)
         stated = not self.variant.problem.upstream_blanks.get(blank)
         return f"{made} {self._relation('stated', blank, sizes=sizes)}" if stated and sizes else made
@@ -186,9 +177,11 @@ class HintWriter:
             marks = [self.report.marks.get(Blank(blank.tensor, field)) for field in MATRIX_FIELDS]
             is_right = all(mark and mark.kind == "right" for mark in marks)
             return self._relation("sides-right" if is_right else "sides-first", blank)
+        if entry.parameter:
+            return self._relation("stated", blank, sizes=self._sizes(blank))
         named = self.variant.topic_wording.rows
         while entry.made_by and entry.made_by.keeps_shape and entry.made_by.operands[0] in named:
-            blank = Blank(entry.made_by.operands[0], blank.field)  # “the same shape” was level 2
+            blank = Blank(entry.made_by.operands[0], blank.field)  # level 2 already said “the same shape”
             entry = self.variant.table[blank.tensor]
         return self._relation("why", blank, why=row_reason(self.variant, blank.tensor).text.partition(": ")[2])
 
@@ -219,7 +212,7 @@ class HintWriter:
             return self._relation("transposed", blank, matrix=letter, first=first)
         in_batches = operation.relation == "product" and self.variant.table.has_more_sides
         formula = f"{letter} = {formula}"
-        # How many places are sliced off and, in letters, how often heads are repeated are answers to other boxes.
+        # How many places are sliced off and, in letters, how often heads are repeated would answer other boxes.
         formula = re.sub(r"\[[-:, \d]+\]", "[…]", formula)
         if self.variant.worksheet.answers == "letters":
             formula = re.sub(r"\w+ // \w+", "…", formula)
@@ -235,14 +228,9 @@ class HintWriter:
     def _stated_for(self, symbol: str) -> tuple[str, ...]:
         stated = {name for fact in self.variant.text.facts for name in fact.symbols}
         if symbol == "d_v" and self.variant.sizes["d_v"] == self.variant.sizes["d_h"]:
-            symbol = "d_h"  # a description has one head dimension where there is one
+            symbol = "d_h"  # the description uses d_h for a single head dimension
         is_hidden = symbol in ("d_h", "d_v") and symbol not in stated and {"d", "H"} <= stated
         return ("d", "H") if is_hidden else (symbol,)
-
-    def _size(self, key: str) -> str:
-        if key in self.variant.table.askable:
-            return self._say("whole", row=self._row(key))
-        return self.variant.text.size_in_words(key) or self.variant.notation.symbol(key)
 
     def _is_about_code(self, blank: Blank) -> bool:
         asked = self.variant.table.askable[blank.tensor]

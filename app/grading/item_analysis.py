@@ -1,7 +1,7 @@
 """Item analysis of a class: how each row of a sheet was answered, and which misconceptions were held.
 
-All of it is arithmetic on marks. A row counts as right if every box of it is. "At first" means a student's first
-attempt, before any mark was shown; "now" means the latest one.
+A row is right if all its boxes are. "At first" means a student's first attempt, before any mark was shown; "now" means
+the latest.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-MIN_STUDENTS = 10  # with fewer, a correlation says more about who they are than about the row
+MIN_STUDENTS = 10  # with fewer students, a correlation says more about them than about the row
 
-MarksByBox = Mapping[str, str]  # the kind of mark of each box, by the box's name
+MarksByBox = Mapping[str, str]  # the kind of mark of each box, by box name
 RowState = Literal["right", "follows", "wrong", "open"]
 
 
@@ -36,12 +36,11 @@ class RowStatistics:
 
     @property
     def too_few(self) -> bool:
-        """Whether there are too few students for a discrimination."""
         return self.students < MIN_STUDENTS
 
 
 def row_state(marks: MarksByBox, boxes: Sequence[str]) -> RowState:
-    """The state of a row from the marks of its boxes; a box without a mark counts as empty.
+    """The state of a row from the marks of its boxes; an unmarked box counts as empty.
 
     >>> row_state({"keys.rows": "right", "keys.columns": "follows"}, ["keys.rows", "keys.columns"])
     'follows'
@@ -57,11 +56,11 @@ def row_state(marks: MarksByBox, boxes: Sequence[str]) -> RowState:
 def row_statistics(
     rows: Mapping[str, Sequence[str]], first: Sequence[MarksByBox], last: Sequence[MarksByBox]
 ) -> tuple[RowStatistics, ...]:
-    """The statistics of each row, from the names of its boxes by its key and each student's first and latest marks."""
+    """The statistics of each row, from each student's first and latest marks; `rows` has the rows' box names."""
     right = {row: [row_state(marks, boxes) == "right" for marks in first] for row, boxes in rows.items()}
     result = list[RowStatistics]()
     for row, boxes in rows.items():
-        # For each student: how many of the other rows are right.
+        # For each student, the number of other rows that are right.
         rest = [sum(right[other][student] for other in rows if other != row) for student in range(len(first))]
         right_now = sum(row_state(marks, boxes) == "right" for marks in last)
         following = sum(row_state(marks, boxes) == "follows" for marks in first)
@@ -71,7 +70,7 @@ def row_statistics(
 
 
 def discrimination(right: Sequence[bool], rest: Sequence[float]) -> float | None:
-    """How well a row separates students who did well on the rest of the sheet from those who did not, from -1 to 1.
+    """How well a row separates students who did well on the rest of the sheet from the others, from -1 to 1.
 
     Example: ten students, five right with rests 4 4 3 3 3, five not with 2 2 1 1 1.
 
@@ -84,7 +83,7 @@ def discrimination(right: Sequence[bool], rest: Sequence[float]) -> float | None
 
 
 def misconception_counts(held: Iterable[Sequence[str]]) -> tuple[tuple[str, int], ...]:
-    """How many students hold each misconception, most frequent first, equally frequent ones in order of appearance.
+    """How many students hold each misconception, most frequent first.
 
     >>> misconception_counts([["input-sliced"], ["softmax-collapses", "softmax-collapses"], ["softmax-collapses"]])
     (('softmax-collapses', 2), ('input-sliced', 1))

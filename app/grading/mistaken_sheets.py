@@ -1,4 +1,4 @@
-"""A sheet as somebody who holds a misconception fills it in, so that teachers see what students are told."""
+"""A sheet as a student with a misconception fills it in, so that teachers see the feedback."""
 
 from __future__ import annotations
 
@@ -11,15 +11,14 @@ from app.sheets.variant import Variant
 
 
 def right_texts(variant: Variant) -> dict[str, str]:
-    """The right answer to every box, by the box's name, as a student would type it: numbers without commas."""
+    """The right answer to every box, by box name, as a student would type it: numbers without commas."""
     written = {box: variant.written_answer(blank) for box, blank in variant.blanks_by_name.items()}
-    return {box: re.sub(r"(?<=\d),(?=\d)", "", text) for box, text in written.items()}  # keeps those of a line of code
+    # keeps the commas of a line of code
+    return {box: re.sub(r"(?<=\d),(?=\d)", "", text) for box, text in written.items()}
 
 
 def mistaken_texts(variant: Variant) -> dict[str, dict[str, str]]:
-    """The text of every box by each misconception that shows on the sheet, by its key, in the order of
-    `expectations`.
-    """
+    """For each misconception that shows on the sheet, by key, the text of every box."""
     typed_by_author = {each.key: each.boxes for each in variant.worksheet.misconceptions}
     right, sheets = right_texts(variant), dict[str, dict[str, str]]()
     for expected in expectations(variant.problem):
@@ -33,7 +32,7 @@ def mistaken_texts(variant: Variant) -> dict[str, dict[str, str]]:
 
 
 def misconception_names(variant: Variant) -> dict[str, str]:
-    """The names of the misconceptions that `mistaken_texts` fills the sheet in by, by their keys."""
+    """The names of the misconceptions in `mistaken_texts`, by key."""
     return {key: variant.text.misconception_name(key) for key in mistaken_texts(variant)}
 
 

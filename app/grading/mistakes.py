@@ -1,7 +1,8 @@
-"""The mistakes of a sheet: the fewest that lead to exactly its wrong boxes. Each costs one box; the others follow. A
-mistake is a wrong number where another one is right, with all that follows from it: the same number in every
-other box where the same one is right, and the products, views and totals worked out from it. Or it is a
-misconception, with all the boxes that it predicts.
+"""The mistakes of a sheet: the fewest that lead to exactly its wrong boxes.
+
+Each costs one box; the others follow. A mistake is either a wrong number with all that follows from it, or a
+misconception with all the boxes that it predicts. What follows from a number is the same number in boxes with the same
+right answer, and the products, views and totals worked out from it.
 """
 
 from __future__ import annotations
@@ -23,23 +24,24 @@ from app.shapes.consistency import Values
 from app.shapes.table import Blank, Count, FromParts, Tensor
 from app.topics.problem import Problem
 
-BOXES_PER_MISTAKE = 5  # that have to be typed, for mistakes to be more than guesses
-BOXES_ELSEWHERE = 1  # wrong boxes that may have a number where another one is right, for it to say something
-# So many ways of working a number out are tried for each equation, and so many numbers remembered for each quantity.
+BOXES_PER_MISTAKE = 5  # typed boxes per mistake; with fewer, finding mistakes is guessing
+BOXES_ELSEWHERE = 1  # other wrong boxes that may hold a number that a misconception explains
+# How many ways of working a number out are tried per equation, and how many numbers are kept per quantity.
 MOST_COMBINATIONS, MOST_NUMBERS = 64, 8
-ROUNDS = 2  # through the equations; they are in order, so that one is nearly always enough
-BRANCHES = 3  # numbers, at most, that are worked out from the same one
-STEPS_BACK = 3  # from a number to one that it may have been worked out from
+ROUNDS = 2  # passes through the equations; they are in order, so one is nearly always enough
+BRANCHES = 3  # the most numbers that are worked out from the same one
+STEPS_BACK = 3  # from a number back to its possible source
 
-# What boxes ask for: all sides with the same right number ask for one quantity, and so do all counts with it. A count
-# that is the same for every model, such as 2 times as many, is a quantity of its own.
+# What boxes ask for: all sides with the same right number ask for one quantity, and so do all counts. A count that is
+# the same for every model, such as 2 times as many, is a quantity of its own.
 Quantity = tuple[str, int] | Blank
 
 
 @dataclass(frozen=True)
 class Mistake:
     """One mistake: the box that it `costs`, and the `others` that it makes wrong, in the order of the sheet.
-    misconception: its key, if the mistake is a misconception that is diagnosed, else "".
+
+    `misconception` is its key if the mistake is a diagnosed misconception.
     """
 
     costs: Blank
@@ -49,16 +51,14 @@ class Mistake:
 
 @dataclass(frozen=True)
 class _Equation:
-    """How the number of `result` is worked out from the numbers of `given`: None if it isn't whole."""
+    """How the number of `result` is worked out from the numbers of `given`; None if it isn't whole."""
 
     result: Blank
     given: tuple[Blank, ...]
     number: Callable[[Sequence[int]], int | None]
 
     def solved(self, numbers: Sequence[int], at: int, right: int, result: int) -> int | None:
-        """The number at place `at` of `numbers` for which the equation gives `result`; None if no number ≥ 0 is
-        found.
-        """
+        """The number at place `at` for which the equation gives `result`, or None."""
 
         def worked_out(number: int) -> int | None:
             return self.number([*numbers[:at], number, *numbers[at + 1 :]])
@@ -137,9 +137,7 @@ def find_mistakes(
     within_rounding: WithinRounding = lambda _blank, _number: False,
     points: Mapping[Blank, int] = MappingProxyType({}),
 ) -> tuple[Mistake, ...]:
-    """The fewest mistakes that lead to the wrong ones of the typed `values`, in the order of the boxes that they
-    cost.
-    """
+    """The fewest mistakes that lead to the wrong `values`, in the order of the boxes that they cost."""
     wrong = {b: values[b] for b in problem.blanks if b in values and values[b] != problem.answers[b]}
     if not wrong:
         return ()
@@ -154,7 +152,7 @@ def find_mistakes(
 
 
 class _Given(NamedTuple):
-    """A wrong number for a quantity, and the boxes that have it; none if it only shows in what follows from it."""
+    """A wrong number for a quantity, and the boxes that have it; it may show only in what follows from it."""
 
     quantity: Quantity
     number: int
@@ -163,14 +161,13 @@ class _Given(NamedTuple):
 
 @dataclass(frozen=True)
 class _Causes:
-    """What the wrong boxes come from: misconceptions `held`, and wrong numbers `given` in boxes these don't explain."""
+    """Causes of the wrong boxes: misconceptions `held`, and wrong numbers `given` in boxes that these don't explain."""
 
     held: tuple[Expectation, ...]
     given: tuple[_Given, ...]
 
     @property
     def number(self) -> int:
-        """How many mistakes they are."""
         return len(self.held) + len(self.given)
 
     @property
@@ -188,9 +185,7 @@ class _Sheet:
     within_rounding: WithinRounding
 
     def best_causes(self, diagnosed: Sequence[str], points: Mapping[Blank, int]) -> _Causes | None:
-        """The fewest causes that explain all wrong boxes or, if boxes have `points`, those that cost the fewest
-        points.
-        """
+        """The fewest causes that explain all wrong boxes or, if boxes have `points`, the cheapest."""
         best: _Causes | None = None
         most = -(-len(self.values) // BOXES_PER_MISTAKE) if len(set(self.values.values())) > 1 else 0
         candidates = self._candidates(self.values)
@@ -207,13 +202,10 @@ class _Sheet:
         return best
 
     def lost(self, causes: _Causes, points: Mapping[Blank, int]) -> int:
-        """The points of the boxes that the causes cost."""
         return sum(points.get(mistake.costs, 1) for mistake in self.mistakes(causes, points))
 
     def held_at_once(self, candidates: Sequence[Expectation]) -> Iterator[tuple[Expectation, ...]]:
-        """Yield the misconceptions that may be held at once: none, then each candidate, then each pair of
-        candidates.
-        """
+        """Yield the misconceptions that may be held at once: none, one or two candidates."""
         yield ()
         yield from ((expectation,) for expectation in candidates)
         yield from combinations(candidates, 2)
@@ -255,7 +247,7 @@ class _Sheet:
         return causes if causes.number <= most else None
 
     def each_box_alone(self) -> _Causes:
-        """The causes if no misconception is held: each wrong box is one, unless it is a total that follows."""
+        """The causes without misconceptions: each wrong box is one, except a total that follows."""
         given = [_Given(self.quantity(blank), number, (blank,)) for blank, number in self.wrong.items()]
         rows = self.problem.table.askable
         totals = {key for key, row in rows.items() if isinstance(row, Count) and row.made_from}
@@ -263,7 +255,7 @@ class _Sheet:
         return _Causes((), self.fewest(given, [], silent, len(given)))
 
     def expected_by(self, held: Expectation, fields: Sequence[str] | None = None) -> list[_Given]:
-        """The wrong numbers that a misconception predicts, for boxes with one of these fields, or with None for all."""
+        """The wrong numbers that a misconception predicts for boxes with one of these fields (None: any field)."""
         typed_otherwise = {blank for blank, _number in self.wrong.items() - held.wrong_answers.items()}
         return [
             _Given(self.quantity(blank), number)
@@ -290,7 +282,7 @@ class _Sheet:
     def silent(self, transposing: Expectation | None, held: Iterable[Expectation]) -> Set[Blank]:
         """The wrong blanks whose number earns nothing by following."""
         sure = self._right_numbers
-        if len(sure) <= 1:  # else there is a right number besides any that is typed
+        if len(sure) <= 1:  # otherwise there is a right number besides the typed ones
             sure = sure.union(given.number for each in held for given in self.expected_by(each))
         moved = transposing.transposed if transposing else ()
         if (moved, sure) not in self._silent:
@@ -312,11 +304,11 @@ class _Sheet:
         return {}
 
     def quantity(self, blank: Blank) -> Quantity:
-        """What a blank asks for: any side with its right number, or any count with it, unless that is a mere number."""
+        """The quantity that a blank asks for: all sides, or all counts, with the same right number."""
         return _quantities(self.problem)[blank]
 
     def fewest(self, given: list[_Given], free: Sequence[_Given], silent: Set[Blank], most: int) -> tuple[_Given, ...]:
-        """The given numbers without those that follow from others or from the `free` ones."""
+        """The given numbers without the ones that follow from others or from `free` ones."""
         kept = self._without_following(given, free, silent)
         while 1 < len(kept) <= most + BRANCHES and (fewer := self._with_hidden(kept, free, silent)):
             kept = fewer
@@ -353,7 +345,7 @@ class _Sheet:
         right = _right_numbers(self.problem)
         for equation in _equations(self.problem):
             if equation.result.field != "count" or self.quantity(equation.result) != given.quantity:
-                continue  # nothing but a count comes from a number that others come from, too
+                continue  # only counts share a source with other numbers
             for numbers in ([right[b] for b in equation.given], [self.values.get(b, right[b]) for b in equation.given]):
                 for at, blank in enumerate(equation.given):
                     number = equation.solved(numbers, at, right[blank], given.number)
@@ -361,7 +353,7 @@ class _Sheet:
                         yield _Given(self.quantity(blank), number)
 
     def led_to(self, given: Iterable[_Given]) -> Mapping[Quantity, Set[int]]:
-        """The wrong numbers that equations make of the given ones, by quantity; a given one only if it is made, too."""
+        """The wrong numbers that equations make of the given ones, by quantity."""
         right, quantities = _right_numbers(self.problem), _quantities(self.problem)
         known = defaultdict[Quantity, dict[int, None]](dict)  # a dict for its order: given numbers first
         for each in given:
@@ -382,7 +374,7 @@ class _Sheet:
         return worked_out
 
     def is_among(self, given: _Given, numbers: Mapping[Quantity, Set[int]]) -> bool:
-        """Whether the given number is one of `numbers` for its quantity, or one of these rounded."""
+        """Whether the given number, exact or rounded, is one of `numbers` for its quantity."""
         some = numbers.get(given.quantity, frozenset())
         return given.number in some or any(self.within_rounding(b, n) for b in given.boxes for n in some)
 
@@ -395,7 +387,7 @@ class _Sheet:
         ]
         seeds = [*(self.expected_by(each) for each in causes.held), *([each] for each in causes.given)]
         for at, each in enumerate(causes.held):
-            if not groups[at]:  # one that transposes, where others explain what it predicts: the boxes that it moves
+            if not groups[at]:  # a transposing one, where others explain its boxes: the boxes that it moves
                 _move_one(each, groups, at)
         ungrouped = self.wrong.keys() - {blank for group in groups for blank in group}
         led_to = [self.led_to(each) for each in seeds] if ungrouped else []

@@ -1,8 +1,7 @@
-"""Answers on paper, typed back in: one line for each student, read and marked like any other sheet.
+"""Answers on paper, typed in: one line per student, marked like any other sheet.
 
-A line is `name: answer answer …`, in the order of the sheet's blanks; `-` stands for a blank that was left empty. An
-answer with spaces is in double quotes, unless it is one that the sheet offers: that may be typed as it is printed. The
-name and its colon may be missing.
+A line is `name: answer answer …`, in the order of the sheet's blanks; `-` stands for an empty blank. The name and its
+colon are optional. An answer with spaces needs double quotes, except the choices that the sheet offers.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from app.sheets.reading import MAX_BOX_TEXT
 from app.sheets.variant import Variant
 from app.translation import gettext as _
 
-MAX_PAPER_LINES = 500  # of one form: marking them takes up to half a second
+MAX_PAPER_LINES = 500  # per form: marking them takes up to half a second
 MAX_PAPER_LINE_LENGTH = 4_000  # characters
 MAX_TYPED_NAME_LENGTH = 120  # characters
 _ANSWER = re.compile(r'"[^"]*"|\S+')
@@ -28,8 +27,9 @@ EMPTY_ANSWERS = ("-", "–", "—", "_")
 
 @dataclass(frozen=True)
 class MarkedPaper:
-    """One student's sheet as it was typed in: the name, a text for every blank in order, and their marks. `given` is
-    how many answers the line has, dashes included: fewer than `texts` if blanks at the end are missing.
+    """One student's sheet as typed in: the name, a text for every blank in order, and the marks.
+
+    `given` is how many answers the line has, dashes included; missing ones at the end count as empty.
     """
 
     name: str
@@ -39,7 +39,7 @@ class MarkedPaper:
 
 
 def mark_lines(variant: Variant, typed: str) -> tuple[MarkedPaper, ...]:
-    """Mark every line that is not blank, in order; raises AnswersError about the first that cannot be used."""
+    """Mark every line that isn't blank; raises AnswersError about the first that can't be used."""
     papers = list[MarkedPaper]()
     for number, line in numbered_lines(typed):
         name, answers = split_name(line)
@@ -63,7 +63,7 @@ def _check_first_answer(variant: Variant, answers: str, line_number: int) -> Non
 
 
 def numbered_lines(typed: str) -> tuple[tuple[int, str], ...]:
-    """Every line that is not blank, as typed, with its number; AnswersError for more than MAX_PAPER_LINES of them."""
+    """Every line that isn't blank, with its number; AnswersError for more than MAX_PAPER_LINES."""
     lines = typed.replace("\r\n", "\n").replace("\r", "\n").split("\n")
     filled = tuple((number, line) for number, line in enumerate(lines, start=1) if line.strip())
     if len(filled) > MAX_PAPER_LINES:
@@ -83,7 +83,7 @@ def split_name(line: str) -> tuple[str, str]:
 
 
 def mark_line(variant: Variant, name: str, answers: str, line_number: int) -> MarkedPaper:
-    """The name, the text of every blank, the report and `given`, the number of answers on the line."""
+    """The name, the text of every blank, the report, and the number of answers on the line."""
     if len(name) + len(answers) > MAX_PAPER_LINE_LENGTH:
         problem = _("Line {number} is too long: write the answers of one student on each line.")
         raise AnswersError(problem.format(number=line_number))
@@ -125,7 +125,7 @@ def _offered(variant: Variant, blank: Blank) -> dict[str, str]:
 
 
 def blank_order(variant: Variant) -> tuple[Mapping[str, str], ...]:
-    """The blanks in the order in which they are typed, each as the row's letter (or name) and the word for its field.
+    """The blanks in the order in which they are typed: the row's letter (or name) and the word for the field.
 
     Example: ({"row": "Q", "axis": "rows"}, {"row": "Q", "axis": "columns"}, …)
     """

@@ -1,1 +1,1 @@
-"""Handouts: sheets for a class become a PDF through Typst, and the marks of answers on paper become CSV."""
+"""Handouts: a class's sheets as a PDF, typeset with Typst, and the marks of answers on paper as CSV."""

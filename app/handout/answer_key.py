@@ -1,4 +1,4 @@
-"""The answer key of a variant: every box filled in, how its number is worked out, and what likely mistakes mean."""
+"""The answer key of a variant: every box filled in, its working, and what likely mistakes mean."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from app.sheets.reasons import row_reason
 from app.sheets.steps import step_of
 from app.sheets.variant import Row, Variant
 
-MAX_WRONG_SHAPES = 6  # of one row, so that a key fits on a page; the most telling come first
+MAX_WRONG_SHAPES = 6  # per row, most telling first, so that a key fits on a page
 
 
 def key_rows(variant: Variant) -> list[dict[str, Any]]:
-    """One entry for each row of the sheet, from top to bottom: its filled-in boxes and its likely mistakes."""
+    """One entry per row of the sheet, with its filled-in boxes and its likely mistakes."""
     return [
         {"blanks": _filled_boxes(variant, row), "reason": _reason(variant, row), "wrong": _wrong_shapes(variant, row)}
         for row in variant.rows
@@ -26,7 +26,7 @@ def key_rows(variant: Variant) -> list[dict[str, Any]]:
 
 
 def used_sizes(variant: Variant) -> list[dict[str, Any]]:
-    """Symbol and number of d, H and each size that occurs in an answer's expression, in the order of the sizes."""
+    """The symbol and number of d, H and each size in an answer's expression, in the order of the sizes."""
     used = {symbol for blank in variant.blanks for symbol in variant.expression(blank).symbols} | {"d", "H"}
     written = {variant.notation.symbol(s): format_number(n) for s, n in variant.sizes.items() if s in used}
     return [{"symbol": split_expression(symbol), "number": number} for symbol, number in written.items()]

@@ -51,16 +51,17 @@ _SIDES: Mapping[str, str] = {
     "lower": "right",
 }  # fmt: skip
 _LONG_WORD = re.compile(r"\S{31,}")
-SPAN_LENGTH = 150  # characters of an author's text that stay together on a page
-SHEETS_PER_DOCUMENT = 100  # sheets, or keys, that are typeset at once; more would take more memory
+SPAN_LENGTH = 150  # how many characters of an author's text are kept together on a page
+SHEETS_PER_DOCUMENT = 100  # sheets, or keys, that are typeset at once; more would need more memory
 _NO_ROW: TypstData = {"letter": [], "note": "", "points": "", "fields": [], "signs": []}
 
 
 def handout_documents(
     options: HandoutOptions, sheets: Sequence[HandoutSheet], tickets: Mapping[str, Ticket], base_url: str = ""
 ) -> list[MakeDocument]:
-    """The documents of a handout in their order: sheets, then one table of all answers, then the keys. Raises
-    HandoutError, at once, for too long a course or date.
+    """The documents of a handout: the sheets, one table of all answers, then the keys.
+
+    Raises HandoutError immediately if the course or date is too long.
     """
     variants = tuple({sheet.variant.code: sheet.variant for sheet in sheets}.values())
     document = partial(_document, options, base_url, _header(options, variants, tickets))
@@ -76,9 +77,7 @@ def handout_documents(
 
 
 def font_check_document(names: Sequence[str], course: str) -> TypstData:
-    """A document of these names and the course, each once and without "", made only to find letters that no font
-    has.
-    """
+    """A document of these names and the course, typeset only to find letters that no font has."""
     texts = [_name_data(text) for text in dict.fromkeys((*names, course)) if text]
     header = {"title": "–", "course": "", "date": "", "layout": "full", "paper": "a4", "large": False}
     nothing: TypstData = {"figures": "none", "back": None, "variants": [], "sheets": [], "table": None, "keys": []}
@@ -273,7 +272,8 @@ def _rows(variant: Variant, *, asks: bool = False) -> TypstData:
 def _row(variant: Variant, row: Row, *, asks: bool) -> TypstData:
     names: TypstData = {"name": _with_breaks(row.name), "note": ", ".join(filter(None, (row.code, row.note)))}
     if asks and (step := step_of(variant, row.key)):
-        symbols = frozenset({*variant.letters.values(), *variant.reader.written_symbols}) - {"A", "a"}  # the articles
+        # leaves out articles
+        symbols = frozenset({*variant.letters.values(), *variant.reader.written_symbols}) - {"A", "a"}
         names = {"name": split_sentence(step.question, symbols), "note": ""}
     if variant.is_question(row):
         asked = _asks(variant, row) if asks else None
@@ -317,7 +317,7 @@ def _qr_svg(link: str) -> str:
     import segno  # not at the top of the file, so that the app starts without it
 
     svg = io.BytesIO()
-    # A fixed mask: to try all eight takes as long as to typeset the sheet, and telephones read any of them.
+    # A fixed mask: trying all eight takes as long as typesetting the sheet, and phones read any of them.
     segno.make(link, error="m", micro=False, mask=4).save(svg, "svg", xmldecl=False, nl=False, border=4, omitsize=True)
     return svg.getvalue().decode()
 

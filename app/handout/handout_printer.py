@@ -1,4 +1,4 @@
-"""Print handouts in child processes: previews and small PDFs while a browser waits, large ones as jobs."""
+"""Prints handouts in child processes: previews and small PDFs while a browser waits, large ones as jobs."""
 
 from __future__ import annotations
 
@@ -33,20 +33,20 @@ from app.translation import gettext as _
 
 PREVIEW_SHEETS = 4
 CACHED_PREVIEWS = 12
-MAX_DOWNLOAD_SHEETS = 100  # that are typeset while the browser waits, and that a visitor may have at all
-MAX_WAITING_REQUESTS = 12  # for the child; the others of the thread pool stay free for other pages
-MAX_VISITOR_REQUESTS = 3  # of these, of one network
-FOR_MEMBERS = 4  # of these: visitors leave them to teachers and enrolled students
+MAX_DOWNLOAD_SHEETS = 100  # sheets that a visitor may have, typeset while the browser waits
+MAX_WAITING_REQUESTS = 12  # waiting for the child; the rest of the thread pool stays free for other pages
+MAX_VISITOR_REQUESTS = 3  # of these, from one network
+FOR_MEMBERS = 4  # of these, kept free for teachers and enrolled students
 MAX_REQUEST_WAIT_S, REQUEST_LIMIT_S = 20, 60
 JOB_LIMIT_S = 900
-MAX_PRINT_MEMORY = 3_000_000_000  # bytes, of a child at work; 2,000 sheets with names take 800 MB
-SHARE_OF_FREE_MEMORY = 0.7  # that it may take where less is free
-KEPT_MEMORY = 300_000_000  # bytes, of a child that waits for more work
+MAX_PRINT_MEMORY = 3_000_000_000  # bytes, for a child at work; 2,000 sheets with names take 800 MB
+SHARE_OF_FREE_MEMORY = 0.7  # of the free memory that a child may take if less is free
+KEPT_MEMORY = 300_000_000  # bytes, for a child waiting for more work
 PRINTER_IDLE_LIMIT_S = 120
 
 
 class PrinterBusyError(HandoutError):
-    """Too many handouts are being made at the moment; one sentence that says when to try again."""
+    """Too many handouts are being made; the message says when to try again."""
 
     def __init__(self, sentence: str = "", reason: str = "busy") -> None:
         sentence = sentence or _("The server is creating many handouts right now: try again in a minute.")
@@ -55,14 +55,14 @@ class PrinterBusyError(HandoutError):
 
 @dataclass(frozen=True)
 class _Preview:
-    """Everything that is printed on the pages of a preview, and who asks for it; equal data gives equal pages."""
+    """Everything on the pages of a preview, and who asks for it; equal data gives equal pages."""
 
     data: str
     client: Client = field(compare=False)
 
 
 class HandoutPrinter:
-    """Makes previews, small PDFs and large handouts. `data_dir` holds the operator's fonts."""
+    """Makes previews, small PDFs and large handouts; `data_dir` holds the operator's fonts."""
 
     def __init__(
         self,
@@ -82,10 +82,10 @@ class HandoutPrinter:
             child,
             "print-job",
             idle_limit_s=0,
-            start_limit_s=JOB_LIMIT_S,  # a busy machine leaves it no time
+            start_limit_s=JOB_LIMIT_S,  # the child may start slowly on a busy machine
             idle_time_only=idle_time_only,
         )
-        self._job_children = set[WarmChild]()  # those at work
+        self._job_children = set[WarmChild]()  # children at work
         self._request_limit_s = request_limit_s
         self._quick_turn = MachineTurn(data_dir / "turns" / "previews")
         self._requests = WorkQueue(MAX_WAITING_REQUESTS, reserved=FOR_MEMBERS, of_visitor=MAX_VISITOR_REQUESTS)
@@ -94,14 +94,14 @@ class HandoutPrinter:
     def preview(
         self, library: Library, options: HandoutOptions, base_url: str, client: Client = THE_APP
     ) -> tuple[bytes, ...]:
-        """The first PREVIEW_PAGES pages of at most PREVIEW_SHEETS sheets without names, as SVG, in `client`'s turn."""
+        """The first PREVIEW_PAGES pages of at most PREVIEW_SHEETS sheets without names, as SVG."""
         check_version_count(library, options)
         few_sheets = replace(options, sheets=min(options.sheets, PREVIEW_SHEETS))
         data = preview_data(library, few_sheets, self._tickets, base_url)
         return self._cached_preview(_Preview(data, client))
 
     def render_small(self, library: Library, options: HandoutOptions, base_url: str, client: Client = THE_APP) -> bytes:
-        """The PDF of a handout without names, made while the browser waits, in `client`'s turn."""
+        """The PDF of a handout without names, made while the browser waits."""
         if options.sheets > MAX_DOWNLOAD_SHEETS:
             problem = _("A direct download has at most {most} sheets: press “Create” on the handout’s page instead.")
             raise HandoutError(problem.format(most=MAX_DOWNLOAD_SHEETS))
@@ -110,8 +110,9 @@ class HandoutPrinter:
         return bytes(self._ask_while_browser_waits(task, client))
 
     def missing_letters(self, options: HandoutOptions, names: Sequence[str], client: Client = THE_APP) -> str:
-        """A note about letters of the names and the course that no font has, "" without any. Raises HandoutError and
-        PrinterBusyError.
+        """A note about letters of the names and the course that no font has, or "".
+
+        Raises HandoutError and PrinterBusyError.
         """
         document = font_check_document(names, printable_line(options.course))
         missing = self._ask_while_browser_waits(partial(find_letters_without_font, document), client)
@@ -126,7 +127,7 @@ class HandoutPrinter:
         on_progress: Callable[[int, int], object] = lambda _done, _total: None,
         check: Callable[[], object] = lambda: None,
     ) -> bytes:
-        """The PDF of a large handout, made in a child process for this handout alone, without waiting for a turn."""
+        """The PDF of a large handout, made at once in a child process of its own."""
         task = pdf_task(options, make_sheets, tickets or self._tickets, base_url)
         with _sentences_for_failures():
             child = self._new_job_child(memory_limit=_memory_limit())
@@ -138,7 +139,7 @@ class HandoutPrinter:
             return bytes(_result(answer))
 
     def close(self) -> None:
-        """End the children, and with them what they are making."""
+        """End the children and what they are making."""
         for child in (self._quick_child, *self._job_children):
             child.close()
 

@@ -1,4 +1,4 @@
-"""The marks of papers that were typed in, as CSV."""
+"""Marks of typed-in papers as CSV."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from app.sheets.variant import Variant
 
 
 def marks_csv(variant: Variant, papers: Sequence[MarkedPaper]) -> str:
-    """The marks as CSV: a header, then a row for each paper, in order."""
+    """The marks as CSV: a header, then a row per paper, in order."""
     boxes = list(variant.blanks_by_name)
     rows: list[Sequence[Cell]] = [
         ("name", "sheet", *boxes, *(f"{box} mark" for box in boxes), "score", "out_of", "misconception")

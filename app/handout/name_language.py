@@ -1,11 +1,11 @@
-"""The language that a name is typeset in, by its letters, so that characters shared by languages look right."""
+"""The language that a name is typeset in, judged by its letters, so that characters shared by languages look right."""
 
 from __future__ import annotations
 
 import unicodedata
 
-# The first word of the Unicode names of a script's letters, then language and region for Typst. The order matters:
-# Japanese names mix kana with CJK characters, so kana are looked for first.
+# The first word of the Unicode names of a script's letters, then language and region for Typst. Kana come first,
+# because Japanese names mix them with CJK characters.
 _LANGUAGES = (
     ("HIRAGANA", "ja", "jp"),
     ("KATAKANA", "ja", "jp"),

@@ -1,4 +1,4 @@
-"""The options of a handout, as an instructor chooses them on the page or in the terminal."""
+"""The options of a handout, as chosen on the page or in the terminal."""
 
 from __future__ import annotations
 
@@ -25,8 +25,9 @@ MAX_HANDOUT_SEED = 10**9
 
 
 class HandoutError(JobFailedError):
-    """A handout, or a line of paper answers, that cannot be used; one sentence that says what to change. `field` is
-    the name of the form's field that is at fault, as in the address of a handout, or "".
+    """A handout, or a line of paper answers, that can't be used; the message says what to change.
+
+    `field` is the form's field at fault, or "".
     """
 
     def __init__(self, sentence: str, field: str = "", *, reason: str = "refused") -> None:
@@ -36,10 +37,10 @@ class HandoutError(JobFailedError):
 
 @dataclass(frozen=True)
 class HandoutOptions:
-    """Everything about a handout except the names on it. The same options and names give the same bytes."""
+    """All options of a handout except the names. The same options and names give the same bytes."""
 
     worksheet: str = "llama-7b"
-    model: str = ""  # "" is that of the worksheet
+    model: str = ""  # "" means the worksheet's model
     tokens: int | None = None
     decoder_tokens: int | None = None
     course: str = ""
@@ -72,16 +73,16 @@ class HandoutOptions:
 
     @property
     def printed_layout(self) -> SheetLayout:
-        """The layout to print in: "full" for large print, which needs the whole page, else `layout`."""
+        """The layout to print in: large print needs the whole page."""
         return "full" if self.large else self.layout
 
     @property
     def has_fixed_length(self) -> bool:
-        """Whether a length was asked for, so that everyone gets the same sheet."""
+        """Whether everyone gets the same length, because one was asked for."""
         return (self.tokens, self.decoder_tokens) != (None, None)
 
     def check_back(self, tickets: Mapping[str, object]) -> HandoutOptions:
-        """Return these options; raises HandoutError if `back` is neither NO_BACK nor a key of `tickets`."""
+        """Return these options, or raise HandoutError if `back` is neither NO_BACK nor a key of `tickets`."""
         _check_choice("back", self.back, (NO_BACK, *tickets))
         return self
 
@@ -93,7 +94,7 @@ def _check_choice(name: str, chosen: str, choices: Sequence[str]) -> None:
 
 
 def printable_line(text: str, *, field: str = "") -> str:
-    r"""The text cleaned by `clean_line`; raises HandoutError if more than MAX_PRINTED_LINE_LENGTH characters remain.
+    r"""The text cleaned by `clean_line`; raises HandoutError if it is longer than MAX_PRINTED_LINE_LENGTH.
 
     Example:
         printable_line("COS\n597\x07")  # "COS 597"

@@ -1,9 +1,8 @@
-"""Bind the PDFs of several Typst documents into one PDF, with all their accessibility tags.
+"""Bind the PDFs of several Typst documents into one, with all their accessibility tags.
 
-A large handout is typeset as several documents, so that memory stays bounded and progress can be shown. Each page and
-link of a document points by a number to its place in the document's tree of tags; the numbers of later documents are
-shifted. Typst gives table header cells the same names in every document, such as U10x0y0; each document gets another
-letter.
+A large handout is typeset as several documents, to bound memory and show progress. Pages and links point by number into
+their document's tree of tags, so the numbers of later documents are shifted. Typst names table header cells alike in
+every document (U10x0y0), so each document gets another letter.
 """
 
 from __future__ import annotations
@@ -21,15 +20,16 @@ MAX_DOCUMENTS = len(_CELL_LETTERS)
 
 
 class PdfBinder:
-    """Binds PDFs in the order in which they are added, the first while later ones are still being typeset."""
+    """Binds PDFs in the order in which they are added, while later ones are still being typeset."""
 
     def __init__(self) -> None:
         self._whole: Pdf | None = None
         self._count = 0
 
     def add(self, pdf: bytes) -> None:
-        """Append a PDF, with its table header cells renamed so that no two documents share a name. Raises
-        ValueError, and changes nothing, if MAX_DOCUMENTS have been added.
+        """Append a PDF, with its table header cells renamed so that names stay unique.
+
+        Raises ValueError once MAX_DOCUMENTS have been added.
         """
         from pikepdf import Pdf  # not at the top of the file, so that the app starts without it
 
@@ -40,13 +40,11 @@ class PdfBinder:
         if self._whole is None:
             self._whole = opened
             return
-        with opened:  # its memory is free again once it is copied
+        with opened:  # its memory is freed once it is copied
             _append_pdf(self._whole, opened)
 
     def to_bytes(self) -> bytes:
-        """The whole PDF, compressed; the same documents give the same bytes. Raises AssertionError if none has been
-        added.
-        """
+        """The whole PDF, compressed; the same documents give the same bytes."""
         from pikepdf import ObjectStreamMode
 
         assert self._whole is not None  # noqa: S101 - every handout has a document
@@ -69,7 +67,7 @@ def _append_pdf(target: Pdf, source: Pdf) -> None:
         for annotation in page.obj.get("/Annots", ()):
             annotation.StructParent = int(annotation.StructParent) + shift
     target.pages.extend(source.pages)
-    copied_tree = target.copy_foreign(source.Root.StructTreeRoot)  # the pages it points to were copied just now
+    copied_tree = target.copy_foreign(source.Root.StructTreeRoot)  # the pages it points to were copied just above
     chapter = copied_tree.K[0]
     chapter.S, chapter.P = Name.Part, tree.K[0]
     tree.K[0].K.append(chapter)

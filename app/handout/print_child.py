@@ -1,4 +1,4 @@
-"""What the child process typesets for the web app: previews, small PDFs and print jobs, each a job that it is sent."""
+"""What the child process typesets for the web app: previews, small PDFs and print jobs."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from app.sheets.library import Library
 from app.translation import in_language, language
 
 PREVIEW_PAGES = 6
-MakeSheets = Callable[[], Sequence[HandoutSheet]]  # sent to the child, so a partial of a function of a module
+MakeSheets = Callable[[], Sequence[HandoutSheet]]  # sent to the child, so it must be a partial of a module's function
 PrintTask = Callable[[TypstRenderer, ReportProgress], Any]
 
 
 def serve_print_tasks(fonts: Path, pipe: Connection) -> None:
-    """The child's main loop: send "ready", then answer one task after the other until the app closes the pipe."""
+    """The child's main loop: send "ready", then answer one task after another until the app closes the pipe."""
     os.environ.setdefault("RAYON_NUM_THREADS", str(enter_child()))
     renderer = TypstRenderer(fonts)
     pipe.send(("ready", None))
@@ -41,7 +41,7 @@ def serve_print_tasks(fonts: Path, pipe: Connection) -> None:
 def _answer(task: PrintTask, renderer: TypstRenderer, report: ReportProgress) -> Message:
     try:
         return "done", task(renderer, report)
-    except ValueError as error:  # every error of ours is one
+    except ValueError as error:  # all our errors are ValueErrors
         return "refused", error
     except Exception:
         logging.getLogger("attention_shapes").exception("a handout failed")
@@ -49,13 +49,13 @@ def _answer(task: PrintTask, renderer: TypstRenderer, report: ReportProgress) ->
 
 
 def preview_data(library: Library, options: HandoutOptions, tickets: Mapping[str, Ticket], base_url: str) -> str:
-    """All that is printed on the sheets of a preview, as JSON: equal data gives equal pages."""
+    """Everything printed on the sheets of a preview, as JSON: equal data gives equal pages."""
     documents = handout_documents(options, plan_sheets(library, options), tickets, base_url)
     return json.dumps([document() for document in documents], ensure_ascii=False)
 
 
 def render_preview(data: str, renderer: TypstRenderer, _report: ReportProgress) -> tuple[bytes, ...]:
-    """The first PREVIEW_PAGES pages, in order, each as SVG, of the documents in `data`, the JSON of `preview_data`."""
+    """The first PREVIEW_PAGES pages, each as SVG, of the documents in `data`, the JSON from `preview_data`."""
     pages = list[bytes]()
     for document in json.loads(data):
         if len(pages) < PREVIEW_PAGES:
@@ -64,14 +64,14 @@ def render_preview(data: str, renderer: TypstRenderer, _report: ReportProgress) 
 
 
 def find_letters_without_font(data: TypstData, renderer: TypstRenderer, _report: ReportProgress) -> str:
-    """Typeset one document, and return the letters in it that no font has."""
+    """Typeset one document and return the letters that no font has."""
     return renderer.find_missing_letters(data)
 
 
 def pdf_task(
     options: HandoutOptions, make_sheets: MakeSheets, tickets: Mapping[str, Ticket], base_url: str
 ) -> PrintTask:
-    """The task that makes a PDF and returns it; the child plans the sheets, in the language that is spoken now."""
+    """A task that makes a PDF; the child plans the sheets, in the current language."""
     render = partial(_render_handout, options, make_sheets, tickets, base_url)
     return partial(in_language, language(), render)
 

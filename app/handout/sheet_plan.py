@@ -1,4 +1,4 @@
-"""Which variant each sheet of a handout has: one for all, all different, or one for each name of a class list."""
+"""Which variant each sheet of a handout has: one for all, all different, or one per name of a class list."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from app.sheets.library import Library
 from app.sheets.variant import Variant
 from app.translation import ngettext
 
-ReportProgress = Callable[[int, int], None]  # called with how many are done, and of how many
-EXTRA_SEEDS_TRIED = 40  # in a row without a new variant, besides one for each variant asked for
+ReportProgress = Callable[[int, int], None]  # called with the number done and the total
+EXTRA_SEEDS_TRIED = 40  # seeds in a row without a new variant before giving up, besides one per variant asked for
 
 
 @dataclass(frozen=True)
 class HandoutSheet:
-    """One student's sheet: its variant, and the name printed on it; with "" there is a line to write the name on."""
+    """One student's sheet: its variant, and the name printed on it; without a name there is a line for it."""
 
     variant: Variant
     name: str = ""
@@ -27,7 +27,7 @@ class HandoutSheet:
 def plan_sheets(
     library: Library, options: HandoutOptions, names: Sequence[str] = (), progress: ReportProgress | None = None
 ) -> tuple[HandoutSheet, ...]:
-    """The sheets of a handout: one for each name, in order, or `options.sheets` if there are no names."""
+    """The sheets of a handout: one per name, or `options.sheets` if there are no names."""
     if options.variants and not options.has_fixed_length:
         return tuple(
             _named_sheets(library, options, names, progress) if names else _differing_sheets(library, options, progress)
@@ -37,7 +37,7 @@ def plan_sheets(
 
 
 def check_version_count(library: Library, options: HandoutOptions) -> None:
-    """Raise HandoutError if `options` ask for more different variants than the worksheet has lengths to draw from."""
+    """Raise HandoutError if `options` ask for more different variants than the worksheet has."""
     if not options.variants or options.has_fixed_length:
         return
     most = library.max_versions(options.worksheet, options.model or None)

@@ -26,18 +26,17 @@ def split_expression(text: str) -> list[Piece]:
 
 
 def split_sentence(text: str, symbols: frozenset[str]) -> list[Piece]:
-    """Split a sentence: only the words in `symbols` are symbols, also with a ᵀ; the s of "head’s" is none."""
+    """Split a sentence: only the words in `symbols` are symbols, with or without ᵀ; the s of "head’s" isn't."""
     return [split_symbol(piece) if piece.removesuffix("ᵀ") in symbols else piece for piece in _WORD.findall(text)]
 
 
 def split_symbol(text: str) -> Piece:
-    """One symbol as a piece, with "below" empty if it has no subscript."""
-    base, _, below = text.partition("_")  # Kᵀ has its ᵀ in the base
+    base, _, below = text.partition("_")  # the base of Kᵀ includes the ᵀ
     return {"base": base.replace("'", "′"), "below": below}
 
 
 def write_working(variant: Variant, dim: Expression, formula: tuple[FormulaPiece, ...]) -> list[Piece]:
-    """How the number of a dim is worked out, as pieces: its symbols, then the same in numbers if that adds anything.
+    """The working of a dimension, as pieces: its symbols, then the numbers if they add anything.
 
     Example:
         H·d_h with H = 32 and d_h = 128 becomes the pieces of "H·d_h = 32 · 128".

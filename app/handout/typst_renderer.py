@@ -1,8 +1,7 @@
-"""Typeset handouts with the Typst compiler, which stays in memory: as one PDF, or as pictures of its pages.
+"""Typesets handouts with the Typst compiler, which stays in memory, as one PDF or as pictures of pages.
 
-Only the fonts that come with the app and those in the folder `fonts` are used, never those of the system, so that a
-handout has the same bytes on every machine. A letter that none of them has, such as an emoji in a name, is printed as
-“□”, and the handout is printed all the same.
+Only the app's fonts and those in the folder `fonts` are used, never the system's, so that a handout has the same bytes
+on every machine. A letter that no font has, such as an emoji in a name, is printed as “□”.
 """
 
 from __future__ import annotations
@@ -32,29 +31,29 @@ TEMPLATE = _PROJECT / "templates" / "print" / "handout.typ"
 SERIF = "Libertinus Serif"
 APP_FONTS = ("Amiri", "Noto Sans SC", "Noto Sans JP", "Noto Sans KR")  # Arabic; Chinese, Japanese and Korean names
 COMPILERS_PER_RENDERER = 2
-# Typst drops from its cache, which all compilers of a process share, what the last 10 compilations did not use.
+# Typst drops from its cache, shared by all compilers of a process, whatever the last 10 compilations didn't use.
 TYPST_CACHE_MAX_AGE = 10  # compilations
-PLACEHOLDER = "□"  # printed in place of letters that no font has
+PLACEHOLDER = "□"  # printed instead of letters that no font has
 _MISSING_LETTERS = re.compile(r'the text `"(.*?)"` could not be displayed')
-_ESCAPED = re.compile(r"\\u\{([0-9a-f]+)\}")  # a letter as Typst writes one that cannot be seen
-_ATTACHED = "\u200c\u200d\ufe0e\ufe0f"  # joiners and variation selectors belong to the letters around them
+_ESCAPED = re.compile(r"\\u\{([0-9a-f]+)\}")  # how Typst writes an invisible letter
+_ATTACHED = "\u200c\u200d\ufe0e\ufe0f"  # joiners and variation selectors, which belong to the letters around them
 
 
 class TypstRenderer:
-    """Compilers that stay in memory with their fonts. A thread waits until one is free; other threads go on."""
+    """Compilers that stay in memory with their fonts; a thread waits until one is free."""
 
     def __init__(self, fonts: Path | None = None) -> None:
         self._font_folders = _font_folders(fonts)
         self._free_compilers: SimpleQueue[Compiler | None] = SimpleQueue()
         for _place in range(COMPILERS_PER_RENDERER):
-            self._free_compilers.put(None)  # a place for a compiler
-        # Make the data of one document at a time, in Python, while the compiler typesets the one before it: made in
-        # two threads at once, both would be late and no compiler busy.
+            self._free_compilers.put(None)  # a slot for a compiler
+        # Only one document's data is made in Python at a time, while the compiler typesets the one before it. Two
+        # threads making data would delay each other and leave the compilers idle.
         self._making_data = Lock()
-        self._missing_letters: frozenset[str] = frozenset()  # that no font has, as far as documents have shown
+        self._missing_letters: frozenset[str] = frozenset()  # letters without a font, as far as documents have shown
 
     def render_handout(self, documents: Sequence[MakeDocument], progress: ReportProgress | None = None) -> bytes:
-        """All documents, from one to MAX_DOCUMENTS, bound in their order into one tagged PDF (PDF/UA-1)."""
+        """All documents bound in order into one tagged PDF (PDF/UA-1)."""
         binder = PdfBinder()
         with ThreadPoolExecutor(COMPILERS_PER_RENDERER) as pool:
             waiting = deque(pool.submit(self.render_pdf, document) for document in documents)
@@ -62,7 +61,7 @@ class TypstRenderer:
                 future.add_done_callback(_evict_typst_cache)
             try:
                 while waiting:
-                    binder.add(waiting.popleft().result())  # in their order, while later ones are typeset
+                    binder.add(waiting.popleft().result())  # in order, while later ones are typeset
                     if progress:
                         progress(len(documents) - len(waiting), len(documents))
             except BaseException:
@@ -76,18 +75,18 @@ class TypstRenderer:
         return pages if isinstance(pages, list) else [pages]
 
     def render_pdf(self, document: MakeDocument) -> bytes:
-        """Make the data of one document and typeset it as a tagged PDF."""
+        """Typeset one document as a tagged PDF."""
         with self._making_data:
             data = document()
         return bytes(self._compile(data, format="pdf", pdf_standards=["ua-1"], timestamp=0))
 
     @property
     def missing_letters(self) -> str:
-        """The letters that no font has, of all documents so far, in order of code point."""
+        """The letters that no font has, in all documents so far."""
         return "".join(sorted(self._missing_letters))
 
     def find_missing_letters(self, data: TypstData) -> str:
-        """The letters of a document that no font has, each once and in order of code point; "" if there are none."""
+        """The letters of a document that no font has, in order of code point."""
         self._compile(data, format="pdf", pdf_standards=["ua-1"], timestamp=0)
         text = json.dumps(data, ensure_ascii=False)
         return "".join(sorted(letter for letter in self._missing_letters if letter in text))

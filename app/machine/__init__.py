@@ -1,1 +1,1 @@
-"""What the processes on one machine share: child processes with a memory limit, turns, and memory."""
+"""What the processes of one machine share: child processes with a memory limit, turns, and memory."""

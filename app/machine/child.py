@@ -1,7 +1,7 @@
-"""One child process of the app, kept warm: started when it is needed, ended when it is idle, too slow or too large.
+"""One child process of the app, kept warm: started when needed, ended when idle, too slow or too large.
 
-What takes much memory or seconds of work is done in a child, so that its memory goes with it. Children give way to the
-app: the system runs them less, and takes them first where memory runs out.
+Work that takes seconds or much memory is done in a child, so that its memory is freed with it. Children run at lower
+priority than the app, and are killed first if memory runs out.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from app.metrics import count_failure
 
 START_LIMIT_S = 120
 MAX_STARTS, PAUSE_BETWEEN_STARTS_S, REST_AFTER_FAILED_STARTS_S = 3, 0.5, 60
-TICK_S = 0.1  # between two looks at a child that is at work
+TICK_S = 0.1  # between two checks of a working child
 NICENESS = 10
 FIRST_TO_BE_KILLED = 1000  # the highest oom_score_adj
 
 log = logging.getLogger("attention_shapes")
 
-Message = tuple[str, Any]  # what a child says: its kind and its content
+Message = tuple[str, Any]  # a child's message: kind and content
 
 
 class ChildTooSlow(Exception):
@@ -44,7 +44,7 @@ class ChildTooLarge(Exception):
 
 
 class ChildLost(Exception):
-    """The child ended before it had an answer, for example killed by the system for its memory."""
+    """The child ended without an answer, for example killed by the system for its memory."""
 
 
 @dataclass(frozen=True)
@@ -56,8 +56,9 @@ class _Running:
 
 
 class WarmChild:
-    """Asks one child process after the other, for any number of threads; each call waits for its answer. `serve` is
-    the child's main function.
+    """Asks one child process after another, from any number of threads; each call waits for its answer.
+
+    `serve` is the child's main function.
     """
 
     def __init__(
@@ -77,11 +78,10 @@ class WarmChild:
         self._lock, self._closed = threading.Lock(), False
         self._running: _Running | None = None
         self._idle_timer: threading.Timer | None = None
-        self._rests_until = float("-inf")  # after it has failed to start
+        self._rests_until = float("-inf")  # after it failed to start
 
     @property
     def is_running(self) -> bool:
-        """Whether there is a child, at work or idle."""
         return self._running is not None
 
     def ask(
@@ -91,9 +91,10 @@ class WarmChild:
         on_progress: Callable[[Any], object] = lambda _content: None,
         on_tick: Callable[[], object] = lambda: None,
     ) -> Message:
-        """Send a job to the child and return its answer, (kind, content), of whatever kind: errors of the job are
-        answers, too. Raises ChildTooSlow, ChildTooLarge and ChildLost, also while the child starts; each leaves
-        no child, and the next call starts another.
+        """Send a job to the child and return its answer as (kind, content); errors of the job are answers.
+
+        Raises ChildTooSlow, ChildTooLarge and ChildLost. After each the child is gone, and the next call starts
+        another.
         """
         with self._lock:
             if self._idle_timer:
@@ -110,7 +111,7 @@ class WarmChild:
                 self._rest()
 
     def close(self) -> None:
-        """Kill the child at once and for good: the call that runs and every later one raise ChildLost."""
+        """Kill the child for good: the running call and all later ones raise ChildLost."""
         self._closed = True
         if running := self._running:
             running.process.kill()  # without the lock, which the running call holds until its child answers or dies
@@ -158,7 +159,7 @@ class WarmChild:
         raise ChildLost
 
     def _start(self) -> _Running:
-        context = multiprocessing.get_context("spawn")  # a fork would take the app's threads and locks with it
+        context = multiprocessing.get_context("spawn")  # a fork would inherit the app's threads and locks
         ours, theirs = context.Pipe()
         process = context.Process(target=self._serve, args=(theirs,), name=self._name, daemon=True)
         process.start()
@@ -189,7 +190,7 @@ class WarmChild:
                 if time.monotonic() >= ends_at:
                     raise ChildTooSlow
         except (EOFError, ConnectionError):
-            child.process.join(TICK_S)  # so that its exit code is its own
+            child.process.join(TICK_S)  # so that its own exit code is known
             self._kill()
             raise ChildLost from None
         except BaseException:
@@ -197,7 +198,7 @@ class WarmChild:
             raise
 
     def _kill(self) -> None:
-        """Kill the child, if there is one, and wait until it is gone; the lock must be held."""
+        """Kill the child and wait until it is gone; the caller must hold the lock."""
         if self._running:
             self._running.process.kill()
             self._running.process.join()
@@ -206,7 +207,7 @@ class WarmChild:
 
 
 def enter_child() -> int:
-    """Begin the main function of a child: set up the log, give way to the app, ignore Ctrl-C, and end with the app."""
+    """Set up a child: its log, a low priority, ignoring Ctrl-C, and ending with the app."""
     configure_logging()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     cores = _leave_a_core()
@@ -229,7 +230,7 @@ def _leave_a_core() -> int:
 
 
 def memory_of(process_id: int | None) -> int:
-    """Bytes of main memory (resident set) of a process; 0 for None, one that is gone and one that cannot be read."""
+    """A process's resident memory in bytes, or 0 if it can't be read."""
     import psutil
 
     with suppress(psutil.Error):

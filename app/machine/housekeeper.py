@@ -1,4 +1,4 @@
-"""A thread that tidies up while the app runs: some work every few minutes, other work once a day on this machine."""
+"""A thread that tidies up while the app runs, every few minutes and, for other work, once a day."""
 
 from __future__ import annotations
 
@@ -20,12 +20,13 @@ log = logging.getLogger("attention_shapes")
 
 
 class _SomebodyElseDoesError(Exception):
-    """Another process of this machine is at the daily work."""
+    """Another process of this machine is doing the daily work."""
 
 
 class Housekeeper:
     """Calls `often` every TIDY_EVERY_S in every process, and `daily` once a day in one process of this machine.
-    `folder` holds the lock of the daily work, and a file that is touched when that is done.
+
+    `folder` holds the lock for the daily work and a file that is touched when it is done.
     """
 
     def __init__(self, folder: Path, often: Callable[[], object], daily: Callable[[], object]) -> None:
@@ -35,12 +36,12 @@ class Housekeeper:
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
-        """Tidy up every TIDY_EVERY_S, until `close`."""
+        """Start tidying up every TIDY_EVERY_S."""
         self._thread = threading.Thread(target=self._run, name="housekeeping", daemon=True)
         self._thread.start()
 
     def close(self) -> None:
-        """End the thread, after what it is deleting; a statement that takes longer is rolled back with the process."""
+        """End the thread after its current deletion; a longer statement is rolled back with the process."""
         self._stopped.set()
         if self._thread:
             self._thread.join(STOP_LIMIT_S)
@@ -50,7 +51,7 @@ class Housekeeper:
         for work in (self._often, self._do_daily_work):
             try:
                 work()
-            except Exception:  # a full disk, a database that does not answer: the next time may do better
+            except Exception:  # a full disk or an unreachable database: the next time may go better
                 log.exception("housekeeping failed")
                 count_failure("housekeeping")
 

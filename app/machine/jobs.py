@@ -1,9 +1,8 @@
-"""Jobs: work that takes seconds, done by runners, whose page can be answered by any process.
+"""Jobs: work of several seconds, done by runners; any process can answer their pages.
 
-A job is a row of the database with everything that its work needs, so that any runner can take it, on any machine, also
-after a restart. A runner does some jobs of each kind at a time: it is a process of its own, or all web processes of one
-machine together, which then do one. This module has the interface and the threads that do the work;
-`app/store/jobs.py` has the rows.
+A job is a database row with everything its work needs, so any runner on any machine can take it, including after a
+restart. A runner is a process of its own, or all web processes of one machine together; it does a limited number of
+jobs of each kind at a time. The rows are in `app/store/jobs.py`.
 """
 
 from __future__ import annotations
@@ -31,12 +30,12 @@ from .work_queue import Client
 
 JobKind = Literal["handout", "run", "head"]
 JobEnd = Literal["ready", "failed", "cancelled", "lost"]
-JOB_FORM = 1  # of the arguments of all kinds; raised when code of the release before would do something else with them
-BEAT_S = 1.0  # between two signs of life of a job at work, at which it also learns that it was cancelled
-POLL_S = 0.5  # between two looks of a runner for jobs that nothing has told it of
-FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.02, 0.25  # between two looks whether a job has ended
-RUNNERS_TTL_S = 5.0  # for which the list of runners is believed
-HOPELESS_AFTER_S = 60.0  # for which no runner could do a job: one that restarts is back by then
+JOB_FORM = 1  # version of all kinds' arguments; raise it when the previous release's code would misread them
+BEAT_S = 1.0  # between two heartbeats of a running job, each of which also checks whether it was cancelled
+POLL_S = 0.5  # between two polls for jobs that a runner wasn't notified of
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.02, 0.25  # between two checks whether a job has ended
+RUNNERS_TTL_S = 5.0  # for which the list of runners is cached
+HOPELESS_AFTER_S = 60.0  # for which no runner could do a job; a restarting one is back by then
 
 log = logging.getLogger("attention_shapes")
 
@@ -48,7 +47,7 @@ def percent(done: int, total: int) -> int:
 
 @dataclass(frozen=True)
 class Job:
-    """A job as it is now. `about` is what its page shows."""
+    """A job in its current state; `about` is what its page shows."""
 
     id: int
     key: str
@@ -60,11 +59,11 @@ class Job:
     request_id: str
     language: str
     created_at: datetime
-    started_at: datetime | None  # the newest start; None before it is started, and for one that was put back
-    heard_at: datetime  # the last sign of life; the end of a job that has ended
+    started_at: datetime | None  # the latest start; None before the first, and once it is requeued
+    heard_at: datetime  # the last heartbeat; the end, for a job that has ended
     attempt: int  # how often it was started
     runner: str  # who started it last
-    turn: int  # its round in the queue, of which each client has one job
+    turn: int  # its round in the queue; each client has one job per round
     checkpoint: str
     device: str
     memory_bytes: int
@@ -72,12 +71,12 @@ class Job:
     done: int
     total: int
     ending: JobEnd | None
-    problem: str  # the sentence to show for one that failed
-    reason: str  # why it failed as a word, which quotes nothing that somebody typed
+    problem: str  # the sentence to show for a failed job
+    reason: str  # why it failed, as a word that quotes nothing anybody typed
     is_working: bool
     before: int
-    is_stalled: bool  # it waits, and nobody does jobs of its kind
-    is_overdue: bool  # it has waited for so long that it fails if no runner can do it
+    is_stalled: bool  # waiting, with no runner for jobs of its kind
+    is_overdue: bool  # has waited so long that it fails if no runner can do it
 
     @property
     def percent(self) -> int:
@@ -86,7 +85,8 @@ class Job:
 
 @dataclass(frozen=True)
 class Runner:
-    """Who does jobs: a process of its own, or the web processes of one machine (`is_web`), which share a name.
+    """A process that does jobs, or all web processes of one machine (`is_web`), which share a name.
+
     `concurrency` is how many jobs of each kind it does at a time.
     """
 
@@ -101,13 +101,13 @@ class Runner:
     form: int = JOB_FORM
     version: str = __version__
     started_at: datetime | None = None
-    heard_at: datetime | None = None  # its last sign of life
+    heard_at: datetime | None = None  # its last heartbeat
     jobs_done: int = 0  # since it started
     is_alive: bool = True
 
     @property
     def device_kind(self) -> str:
-        """The device without its number: "cuda" of "cuda:0"."""
+        """The device without its number: "cuda" for "cuda:0"."""
         return self.device.partition(":")[0]
 
     @property
@@ -116,13 +116,13 @@ class Runner:
 
 
 def web_runner(folder: Path, *, leaves_jobs: bool = False) -> Runner:
-    """The runner that the web processes of this machine with this data folder are together."""
+    """The runner formed by this machine's web processes with this data folder."""
     name = f"{socket.gethostname()} {sha256(str(folder.resolve()).encode()).hexdigest()[:8]}"
     return Runner(name, () if leaves_jobs else get_args(JobKind), is_web=True, device="")
 
 
 def unmet_need(job: Job, runners: Iterable[Runner]) -> tuple[str, str] | None:
-    """Why none of these runners can do a job, as (reason, sentence); None if one of them can."""
+    """Why none of these runners can do a job, as (reason, sentence), or None."""
     able = [each for each in runners if each.is_alive and not each.is_web and job.kind in each.kinds]
     needs: tuple[tuple[str, str, Callable[[Runner], bool]], ...] = (
         ("no-runner", _("Nothing on this server does such work at the moment: try again later."), lambda _each: True),
@@ -144,9 +144,9 @@ def unmet_need(job: Job, runners: Iterable[Runner]) -> tuple[str, str] | None:
 
 @dataclass(frozen=True)
 class JobLimits:
-    """How many jobs of a kind may wait or be at work: in all, of all visitors, of one visitor's network, of one
-    member. `visitor_hourly` and `member_hourly` are how many each may queue within an hour, whatever became of
-    them.
+    """How many jobs of a kind may wait or run: in total, and for visitors, one network and one member.
+
+    `visitor_hourly` and `member_hourly` limit how many each may queue per hour.
     """
 
     total: int
@@ -158,7 +158,7 @@ class JobLimits:
 
 
 class JobRefusedError(Exception):
-    """A job that there is no room for. `reason` is "full", or "yours" or "hourly" where this client has too many."""
+    """There is no room for a job: `reason` is "full", or "yours" or "hourly" if this client has too many."""
 
     def __init__(self, reason: Literal["full", "yours", "hourly"]) -> None:
         super().__init__(reason)
@@ -166,18 +166,19 @@ class JobRefusedError(Exception):
 
 
 class JobStoppedError(Exception):
-    """A job that was cancelled, gives way to another, or whose process ends; raised by `Task.check` inside its work."""
+    """Raised by `Task.check` inside a job that was cancelled, must give way, or whose process is ending."""
 
 
-Claimed = tuple[Job, Mapping[str, Any]]  # a job that was started here, and its arguments
-# What the work of a job gives: bytes that are stored with the job, or what stores its result elsewhere, which is called
-# in the transaction that ends the job, if it has not been cancelled by then.
+Claimed = tuple[Job, Mapping[str, Any]]  # a job started by this process, and its arguments
+# The result of a job: bytes stored with the job, or a function that stores the result elsewhere. The function is called
+# in the transaction that ends the job, unless the job has been cancelled.
 Result = bytes | Callable[[], object]
 
 
 class JobFailedError(ValueError):
-    """Work that came to nothing: the sentence to show, and the reason as a word, in which nothing is quoted.
-    `result` is stored when the job ends, as that of a job that is ready would be.
+    """A job that failed: the sentence to show, and the reason as a word that quotes nothing.
+
+    `result` is stored with the job, as a successful job's would be.
     """
 
     def __init__(self, problem: str, reason: str = "refused", result: Result = b"") -> None:
@@ -186,7 +187,7 @@ class JobFailedError(ValueError):
 
 
 class JobRows(Protocol):
-    """Where jobs are stored; `app/store/jobs.py` says what each method does."""
+    """Where jobs are stored; see `app/store/jobs.py` for each method."""
 
     def add(self, kind: JobKind, client: Client, limits: JobLimits, request_id: str, key: str, teacher_id: int | None,
             about: Mapping[str, Any], arguments: Mapping[str, Any], along: Callable[[], object],
@@ -214,7 +215,7 @@ class JobRows(Protocol):
 
 
 class Task:
-    """A job at work, as its work sees it."""
+    """A running job as its work sees it."""
 
     def __init__(
         self, rows: JobRows, runner: Runner, job: Job, arguments: Mapping[str, Any], is_closed: Callable[[], bool]
@@ -229,11 +230,11 @@ class Task:
         return Client(self.job.client, self.job.is_member)
 
     def report(self, done: int, total: int) -> None:
-        """Note how much is done, for the page; it is stored with the next sign of life."""
-        self._progress = done, max(total, 1)  # a head of layer 0 has nothing to report of layers below
+        """Note the progress, which is stored with the next heartbeat."""
+        self._progress = done, max(total, 1)  # a head of layer 0 has no layers below to report on
 
     def check(self) -> None:
-        """Raise JobStoppedError if the work is to stop; to be called several times a second."""
+        """Raise JobStoppedError if the work should stop; call this several times per second."""
         if self._is_closed():
             self.gives_way = True
             raise JobStoppedError
@@ -243,42 +244,45 @@ class Task:
         try:
             goes_on = self._rows.beat(self.job, *self._progress)
             self.gives_way = goes_on and not self.job.is_member and self._rows.must_give_way(self.job, self._runner)
-        except Exception:  # the database does not answer: the next sign of life may be stored
+        except Exception:  # the database doesn't answer; the next heartbeat may be stored
             return
         if self.gives_way or not goes_on:
             raise JobStoppedError
 
 
-Work = Callable[[Task], Result]  # raises a ValueError whose text is shown, and JobStoppedError
+Work = Callable[[Task], Result]  # may raise JobStoppedError, and a ValueError whose text is shown
 
 
 class Jobs:
-    """Queues jobs, and does those that its runner can do. Clients take turns, one job each; members' jobs go first."""
+    """Queues jobs, and does those that its runner can do.
+
+    Clients take turns with one job each; members' jobs go first.
+    """
 
     def __init__(self, rows: JobRows, runner: Runner | None) -> None:
         self.rows, self._closed = rows, threading.Event()
-        self._here = runner  # which operators see, even if it does no jobs
+        self._here = runner  # shown to operators even if it does no jobs
         self._runner = runner if runner and runner.kinds else None
         self._kinds = dict[JobKind, tuple[Work, JobLimits]]()
         self._threads = dict[JobKind, ThreadPoolExecutor]()
         self._server: threading.Thread | None = None
         self._runners, self._runners_at = tuple[Runner, ...](), -RUNNERS_TTL_S
-        self._unmet_since = dict[int, float]()  # when a job, by its id, was first seen to wait without such a runner
+        self._unmet_since = dict[int, float]()  # by job id, when a job was first seen waiting without a suitable runner
 
     def add_kind(self, kind: JobKind, work: Work, limits: JobLimits) -> None:
-        """Let jobs of a kind be queued, within `limits`; if this process's runner does the kind, with `work`."""
+        """Register a kind of job with its `limits` and, if this process's runner does it, its `work`."""
         self._kinds[kind] = work, limits
         if self._runner and kind in self._runner.kinds:
             self._threads[kind] = ThreadPoolExecutor(self._runner.concurrency, thread_name_prefix=f"{kind}-jobs")
 
     def over(self, rows: JobRows) -> Jobs:
-        """Jobs of the same kinds, done by the same threads, but stored in other rows, as for another database."""
+        """Jobs of the same kinds and threads, stored elsewhere, such as in another database."""
         jobs = Jobs(rows, self._runner)
         jobs._kinds, jobs._threads = self._kinds, self._threads
         return jobs
 
     def start(self) -> None:
-        """Let threads do the jobs that wait, and return at once."""
+        """Start threads for the waiting jobs and return at once."""
         if self._here and not self._runner:
             threading.Thread(target=self._sign_on, name="jobs", daemon=True).start()
         if not self._runner or not self._threads:
@@ -307,8 +311,8 @@ class Jobs:
         device: str = "",
         memory_bytes: int = 0,
     ) -> Job:
-        """Queue a job and return it without waiting for it; raises JobRefusedError if `JobRows.add` does. Not inside
-        a transaction.
+        """Queue a job and return it without waiting; raises JobRefusedError. Must not be called inside a
+        transaction.
         """
         limits = self._kinds[kind][1]
         job = self.rows.add(kind, client, limits, REQUEST_ID.get(), key, teacher_id, about, arguments, along,
@@ -318,7 +322,7 @@ class Jobs:
         return job
 
     def find(self, key: str) -> Job | None:
-        """The job with this key; None for an unknown key, and once the job was deleted or ended an hour ago."""
+        """The job with this key, or None if it is unknown, deleted or ended over an hour ago."""
         job = self.rows.find(key)
         if job and job.is_stalled and self._runner:
             self._wake(job.kind)
@@ -337,7 +341,7 @@ class Jobs:
         return found
 
     def tidy(self) -> None:
-        """Delete what has expired (`JobRows.delete_expired`), refuse hopeless jobs, and `start`."""
+        """Delete what has expired, refuse hopeless jobs, and `start`."""
         self.rows.delete_expired()
         overdue = () if self._runner else self.rows.overdue()
         for job in overdue:
@@ -348,7 +352,7 @@ class Jobs:
         self.start()
 
     def close(self) -> None:
-        """Stop the work that is done here, put it back into the queue, and wait until it has stopped."""
+        """Stop the work of this process, requeue it, and wait until it has stopped."""
         self._closed.set()
         if self._server:
             self._server.join()
@@ -433,8 +437,8 @@ class Jobs:
                 self.rows.put_back(job)
         except JobFailedError as failure:
             self.rows.finish(job, "failed", str(failure), failure.result, failure.reason)
-        except ValueError as refusal:  # every error of ours is one
+        except ValueError as refusal:  # all our errors are ValueErrors
             self.rows.finish(job, "failed", str(refusal), reason="refused")
-        except Exception:  # nothing above this thread would report it, and a page waits for the result
+        except Exception:  # nothing above this thread would report the error, and a page waits for the result
             log.exception("a job of the kind %s failed", job.kind)
             self.rows.finish(job, "failed", _("Something went wrong on the server. Try again."), reason="error")

@@ -1,4 +1,4 @@
-"""How much main memory a process can still take: what is free on the machine, or less in a container with a limit."""
+"""How much main memory a process can still take: the machine's free memory, or a container's limit if that is less."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ CGROUPS, OWN_CGROUPS = Path("/sys/fs/cgroup"), Path("/proc/self/cgroup")
 
 
 class _MemoryFiles(NamedTuple):
-    """The names that one version of cgroups gives its files, and the file cache in its statistics."""
+    """The file names of one version of cgroups, and what it calls the file cache."""
 
     limit: str
     used: str
@@ -23,7 +23,7 @@ _V2 = _MemoryFiles("memory.max", "memory.current", "inactive_file")
 
 
 def available_memory() -> int:
-    """Bytes of main memory that this process can still take: what is free on the machine, or less in a container."""
+    """Bytes of main memory that this process can still take."""
     import psutil
 
     free = int(psutil.virtual_memory().available)
@@ -31,9 +31,9 @@ def available_memory() -> int:
 
 
 def cgroup_memory_left(cgroups: Path = CGROUPS, own_cgroups: Path = OWN_CGROUPS) -> Iterator[int]:
-    """The bytes left below each memory limit of this process's cgroup and of those around it, the innermost first."""
+    """The bytes left below each memory limit of this process's cgroup and its parents, the innermost first."""
     for folder, files in _own_folders(cgroups, own_cgroups):
-        # "max", no number, means no limit in v2. File cache counts as used, but can be dropped.
+        # "max" means no limit in v2. File cache counts as used but can be dropped.
         with suppress(OSError, ValueError, StopIteration):
             limit = int((folder / files.limit).read_text())
             used = int((folder / files.used).read_text())

@@ -1,4 +1,4 @@
-"""A turn that one thread has at a time, of all threads of all processes on this machine."""
+"""A turn that one thread at a time has, among all threads of all processes on this machine."""
 
 from __future__ import annotations
 
@@ -8,20 +8,18 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-FIRST_LOOK_S, LONGEST_LOOK_S = 0.002, 0.05  # between two attempts to take a turn that somebody else has
+FIRST_LOOK_S, LONGEST_LOOK_S = 0.002, 0.05  # between two attempts to take the turn
 
 
 class MachineTurn:
-    """A lock on a file in the data folder, which the system frees when its process ends, however it ends."""
+    """A lock on a file in the data folder; the system frees it when its process ends, however it ends."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
 
     @contextmanager
     def taken(self, wait: Callable[[], object]) -> Iterator[None]:
-        """Hold the turn for this `with`, calling `wait()` again and again while somebody else has it. The lock's
-        file and its folder are made if missing, and the file stays.
-        """
+        """Hold the turn for this `with`, calling `wait()` repeatedly while somebody else has it."""
         file, look_s = None, FIRST_LOOK_S
         with suppress(OSError):
             self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -34,11 +32,11 @@ class MachineTurn:
             yield
         finally:
             if file is not None:
-                os.close(file)  # which frees the lock
+                os.close(file)  # closing it frees the lock
 
 
 def _try_lock(file: int) -> bool:
-    """Lock the open file, and return whether that worked: False only if another descriptor holds the lock."""
+    """Lock the open file; False if another descriptor holds the lock."""
     try:
         import fcntl
     except ImportError:  # Windows

@@ -1,4 +1,4 @@
-"""What all clients of a process share: no visitor can take it all, and visitors leave some to teachers and students."""
+"""A process's clients: no visitor can take everything, and visitors leave some to teachers and students."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-LOOK_S = 0.1  # between two questions whether a caller still waits
-MEMBER_WAIT_S = 5.0  # after which a visitor's work is ended for the member who waits for it
+LOOK_S = 0.1  # between two checks whether a caller still waits
+MEMBER_WAIT_S = 5.0  # after which a visitor's work is ended for a waiting member
 
 
 @dataclass(frozen=True)
 class Client:
-    """Whose work it is: a visitor, known by their network, or a member, that is a signed-in teacher or an enrolled
-    student. Without a key it is the app's own work, of which there may be any amount.
+    """Whose work it is: a visitor, known by their network, or a member (a teacher or an enrolled student).
+
+    Without a key it is the app's own work, which is unlimited.
     """
 
     key: str = ""
@@ -27,7 +28,7 @@ THE_APP = Client()
 
 
 class QueueFullError(Exception):
-    """Everybody, or this client (`is_own`), has as much as they may; or a member has waited too long for them."""
+    """Everybody, or this client (`is_own`), has as much as allowed, or a member has waited too long for them."""
 
     def __init__(self, *, is_own: bool = False) -> None:
         super().__init__()
@@ -35,8 +36,9 @@ class QueueFullError(Exception):
 
 
 class Places:
-    """A budget of places, bytes or whatever else clients hold for a while. `of_visitor` is how much one network may
-    hold, and `reserved` how much visitors leave free in all.
+    """A budget that clients hold parts of for a while, such as places or bytes.
+
+    `of_visitor` limits one network; visitors leave `reserved` free in total.
 
     Example:
         places = Places(12, reserved=4, of_visitor=3)
@@ -51,7 +53,7 @@ class Places:
         self.held = Counter[Client]()
 
     def take(self, client: Client, count: int = 1) -> None:
-        """Raises QueueFullError, and takes nothing, if the client or all together would hold too much."""
+        """Raises QueueFullError, taking nothing, if the client or everybody together would hold too much."""
         with self._lock:
             own_limit = self._of_member if client.is_member else self._of_visitor
             if client.key and self.held[client] + count > own_limit:
@@ -71,7 +73,6 @@ class Places:
 
     @contextmanager
     def taken(self, client: Client) -> Iterator[None]:
-        """Hold one place for this `with`."""
         self.take(client)
         try:
             yield
@@ -80,8 +81,9 @@ class Places:
 
 
 class WorkQueue:
-    """One piece of work at a time, of all threads of this process; members go before visitors. How many may work or
-    wait is said as for Places.
+    """One piece of work at a time across all threads of this process; members go before visitors.
+
+    The number working or waiting is limited as in Places.
 
     Example:
         queue = WorkQueue(12, reserved=4, of_visitor=3)
@@ -92,14 +94,14 @@ class WorkQueue:
     def __init__(self, places: int, *, reserved: int, of_visitor: int) -> None:
         self._places = Places(places, reserved=reserved, of_visitor=of_visitor)
         self._changed = threading.Condition()
-        self._is_working, self._members_since = False, list[float]()  # when each member who waits began to
+        self._is_working, self._members_since = False, list[float]()  # when each waiting member began to wait
 
     def __len__(self) -> int:
         return self._places.held.total()
 
     @contextmanager
     def turn(self, client: Client, wait: Callable[[], object] = lambda: None) -> Iterator[None]:
-        """Hold the turn for this `with`; raises QueueFullError at once if there is no place to wait."""
+        """Hold the turn for this `with`; raises QueueFullError immediately if there is no place to wait."""
         with self._places.taken(client):
             with self._changed:
                 self._await_turn(client, wait)
@@ -111,16 +113,14 @@ class WorkQueue:
                     self._changed.notify_all()
 
     def check_patience(self, client: Client) -> None:
-        """Raise QueueFullError if a member has waited over MEMBER_WAIT_S for this visitor's work; never for a
-        member's.
-        """
+        """Raise QueueFullError if a member has waited over MEMBER_WAIT_S for this visitor's work."""
         with self._changed:
             waits = not client.is_member and self._members_since
             if waits and time.monotonic() - self._members_since[0] > MEMBER_WAIT_S:
                 raise QueueFullError
 
     def _await_turn(self, client: Client, wait: Callable[[], object]) -> None:
-        """The caller holds the condition `_changed` and ends the turn."""
+        """The caller must hold the condition `_changed`, and ends the turn."""
         since = time.monotonic()
         if client.is_member:
             self._members_since.append(since)

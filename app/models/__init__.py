@@ -1,6 +1,6 @@
-"""A config.json read into one frozen Architecture, and the parameters that it has.
+"""Reads a config.json into one frozen Architecture, and counts its parameters.
 
-`read_config` finds the family's row in `families` (with `recognition`), reads sizes by its specs (`size_specs`, on top
-of `config_fields`), finds the kinds of its layers (`layer_patterns`) and the tensors of its layout in `layouts`
-(written with `parameter_specs`). `parameter_count` and `parameter_formula` count the tensors of the `Architecture`.
+`read_config` finds the family's row in `families` (with `recognition`), its sizes by the row's specs (`size_specs`,
+`config_fields`), its kinds of layers (`layer_patterns`) and the tensors of its layout (`layouts`, written with
+`parameter_specs`). `parameter_count` and `parameter_formula` count the tensors.
 """

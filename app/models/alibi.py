@@ -1,4 +1,4 @@
-"""ALiBi's slopes (Press et al., arXiv:2108.12409): a score gets -slope · distance added, with a slope for each head.
+"""ALiBi's slopes (Press et al., arXiv:2108.12409): each head adds -slope · distance to a score.
 
 With a power of two of heads, head i of H has 2^(-8(i+1)/H). Families differ for other numbers of heads; each function
 follows its family's module in transformers.
@@ -12,18 +12,20 @@ from __future__ import annotations
 from collections.abc import Callable
 
 STRENGTH = 8  # the exponent of the last slope's inverse
-# The slopes of a family by its number of heads, first head to last.
+# A family's slopes, first head to last, by its number of heads.
 AlibiSlopes = Callable[[int], tuple[float, ...]]
 
 
 def slopes_from_powers(heads: int) -> tuple[float, ...]:
-    """BLOOM and Falcon: the slopes of the largest power of two up to `heads`, then every other slope of its double."""
+    """BLOOM and Falcon: the slopes of the largest power of two up to `heads`, then every other slope of twice
+    as many.
+    """
     below = 2 ** (heads.bit_length() - 1)
     return _powers(below) + _powers(2 * below)[::2][: heads - below]
 
 
 def slopes_of_larger_power(heads: int) -> tuple[float, ...]:
-    """MPT: every other slope of the next larger power of two, from its second on, then the others from its first on."""
+    """MPT: every other slope of the next larger power of two, starting with the second, then the others."""
     below = 2 ** (heads.bit_length() - 1)
     if below == heads:
         return _powers(heads)

@@ -1,6 +1,6 @@
 """One model as frozen values: its named sizes, its layers and its parameter tensors in symbols.
 
-Nothing here reads files: `app.models.read_config` builds an Architecture from a published config.json.
+`app.models.read_config` builds an Architecture from a published config.json.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from app.translation import gettext as _
 MAX_TOKENS = 2**24
 MAIN_SYMBOLS = ("d", "H", "G", "d_h", "d_v", "d_ff", "V", "L", "C")
 
-# What is added to the scores of a head for the distance of query and key: nothing, a learned number per head and
-# distance (T5, arXiv:1910.10683), a fixed slope per head (ALiBi, arXiv:2108.12409), or further products with
-# embeddings of the distance (DeBERTa, arXiv:2006.03654).
+# What each head adds to the scores by the distance of query and key: nothing, a learned number per head and distance
+# (T5, arXiv:1910.10683), a fixed slope per head (ALiBi, arXiv:2108.12409), or further products with embeddings of the
+# distance (DeBERTa, arXiv:2006.03654).
 PositionBias = Literal["", "relative", "alibi", "disentangled"]
 NormKind = Literal["RMSNorm", "LayerNorm"]
-# The norm of queries and keys before the scores: none, an RMSNorm in each head (Qwen 3) or over all heads together
-# (OLMo 2), one in each head after RoPE and without a gain (Llama 4), or a LayerNorm (Phi).
+# The norm of queries and keys before the scores: none, an RMSNorm in each head (Qwen 3) or across all heads (OLMo 2),
+# one in each head after RoPE without a gain (Llama 4), or a LayerNorm (Phi).
 QKNorm = Literal["", "per-head", "all-heads", "after-rope", "layer-norm"]
 # What embeddings are multiplied by before the first layer: nothing, √d (Gemma, arXiv:2403.08295), or a constant that a
 # field of the config states or switches on (Granite, XGLM, BART).
 EmbeddingScale = Literal["", "root-d", "stated"]
-# What the tokens of the input, or of the encoder's, are made from.
+# What the tokens of the input, or the encoder's tokens, are made from.
 InputKind = Literal["text", "image", "sound"]
 # Where a layer normalizes, x being what the layer receives and f its attention or feed-forward block:
 #   pre       x + f(norm(x))            GPT-2, LLaMA
@@ -41,13 +41,14 @@ NormPlacement = Literal["pre", "post", "output", "sandwich", "parallel"]
 
 
 class TokensError(ValueError):
-    """A number of tokens that cannot be used with this model; the message says which numbers can."""
+    """A number of tokens that this model can't take; the message says which numbers it can."""
 
 
 @dataclass(frozen=True)
 class SizeSource:
-    """Where one size of an Architecture came from: a config field, or the rule or default that replaced a missing
-    one. `field` is the config field that stated the value, None if none did.
+    """Where a size of an Architecture comes from: a config field, a rule, or a default.
+
+    `field` is the config field that stated the value, or None.
     """
 
     symbol: str
@@ -59,7 +60,7 @@ class SizeSource:
 
     @property
     def is_default(self) -> bool:
-        """Whether neither a field nor a rule gave it, but the family's default."""
+        """Whether it is the family's default, stated by neither a field nor a rule."""
         return self.field is None and not self.rule
 
 
@@ -75,7 +76,7 @@ class Rotary:
 
 @dataclass(frozen=True)
 class LayerRun:
-    """Neighbouring layers that are alike. `count` is how many, `parameters` the tensors that one of them has."""
+    """Neighbouring layers that are alike: `count` of them, each with the tensors in `parameters`."""
 
     count: int
     parameters: ParameterSpecs = ()
@@ -85,20 +86,20 @@ class LayerRun:
 
     @property
     def has_self_attention(self) -> bool:
-        """Whether tokens attend to each other in these layers; in some of Llama 3.2 Vision they see the image alone."""
+        """Whether tokens attend to each other in these layers; some of Llama 3.2 Vision's only see the image."""
         return any(spec.part.row == "attention" for spec in self.parameters)
 
 
 @dataclass(frozen=True)
 class LayerStack:
-    """The layers of one stack from first to last, gathered into runs; an encoder-decoder has two stacks."""
+    """The layers of one stack from first to last, grouped into runs; an encoder-decoder has two stacks."""
 
     spec: StackSpec
     runs: tuple[LayerRun, ...]
 
     @cached_property
     def kinds(self) -> tuple[LayerKind, ...]:
-        """The different sets of tensors that its layers have, each with the number of layers that have it."""
+        """The different sets of tensors that its layers have, each with its number of layers."""
         layers = dict[ParameterSpecs, int]()
         for run in self.runs:
             layers[run.parameters] = layers.get(run.parameters, 0) + run.count
@@ -107,14 +108,14 @@ class LayerStack:
 
 @dataclass(frozen=True)
 class LayerKind:
-    """The layers of a stack that have the same tensors: how many they are, and the tensors of one of them."""
+    """Layers of a stack with the same tensors: how many they are, and one layer's tensors."""
 
     layers: int
     parameters: ParameterSpecs
 
     @cached_property
     def rows(self) -> Mapping[Row, ParameterSpecs]:
-        """The tensors of one layer by the row of a parameter-count sheet that counts them."""
+        """One layer's tensors by the row of a parameter-count sheet that counts them."""
         return by_row(self.parameters)
 
     @property
@@ -125,9 +126,7 @@ class LayerKind:
 
 @dataclass(frozen=True)
 class Architecture:
-    """One model: its sizes by symbol, what kind of attention it has, and which parameters. Sizes: d is the embedding
-    dimension.
-    """
+    """One model: its sizes by symbol, its kind of attention, and its parameters. d is the embedding dimension."""
 
     name: str
     family: str
@@ -183,12 +182,12 @@ class Architecture:
 
     @property
     def all_sizes(self) -> dict[str, int]:
-        """Every size that this model has, by symbol: those of `extra`, then the nine, without any that is None."""
+        """Every size that this model has, by symbol: those in `extra`, then the nine."""
         return {**self.extra, **{symbol: size for symbol, size in self.sizes.items() if size is not None}}
 
     @property
     def decoder_sizes(self) -> dict[str, int]:
-        """`all_sizes` with those of the decoder for an encoder-decoder; `all_sizes` itself for every other model."""
+        """Every size that the decoder has; `all_sizes` if there is no separate decoder."""
         sizes = self.all_sizes
         if not self.encoder_decoder:
             return sizes
@@ -198,9 +197,7 @@ class Architecture:
 
     @property
     def attention_matrices(self) -> ParameterSpecs:
-        """The matrices of self-attention in the first layer, without biases or norms; () if it has no
-        self-attention.
-        """
+        """The matrices of the first layer's self-attention, without biases or norms; () without self-attention."""
         specs = self.stacks[0].kinds[0].rows.get("attention", ()) if self.stacks else ()
         return tuple(spec for spec in specs if not spec.is_vector)
 
@@ -226,7 +223,7 @@ class Architecture:
 
     @property
     def has_latent_queries(self) -> bool:
-        """Whether queries, too, are made from a latent, of r_q numbers."""
+        """Whether queries are also made from a latent, of r_q numbers."""
         return "r_q" in self.extra
 
     @property
@@ -240,12 +237,12 @@ class Architecture:
 
     @property
     def has_lm_head(self) -> bool:
-        """Whether the task head gives scores over the vocabulary, with a separate matrix or the embedding's."""
+        """Whether the task head gives scores over the vocabulary, with its own matrix or the embedding's."""
         return any("V" in dim.symbols for dim in self.task_head.logits or ())
 
     @property
     def outside_parameters(self) -> ParameterSpecs:
-        """The tensors outside the layers, each once: those of the base model, then those of the task head."""
+        """The tensors outside the layers, each once: the base model's, then the task head's."""
         return self.base_parameters + self.head_parameters
 
     @cached_property
@@ -260,36 +257,34 @@ class Architecture:
 
     @property
     def has_position_table(self) -> bool:
-        """Whether positions are rows of a table, so that the input can be no longer than it."""
+        """Whether positions are rows of a table, which limits the length of the input."""
         return self.usable_positions is not None
 
     @property
     def max_tokens(self) -> int:
-        """The longest input a sheet may ask about: the usable rows of the position table, MAX_TOKENS without one."""
+        """The longest input a sheet may ask about: the usable rows of the position table, or MAX_TOKENS."""
         return self.usable_positions or MAX_TOKENS
 
     @property
     def max_decoder_tokens(self) -> int:
-        """The longest text the decoder may write: P_dec, the rows of its position table, or MAX_TOKENS without one."""
+        """The longest text the decoder may write: P_dec, the rows of its position table, or MAX_TOKENS."""
         return self.extra.get("P_dec", MAX_TOKENS) if self.encoder_decoder else self.max_tokens
 
     def reach_of(self, window: int) -> int:
-        """How many tokens a window reaches in one direction, the query included: 65 of 129 to both sides."""
+        """How many tokens a window reaches in one direction, the query included: 65 for a centred window of 129."""
         return window if self.causal else (window + 1) // 2
 
     def as_multi_head(self) -> Architecture:
-        """A copy in which every query head has its keys and values (G = H), as simpler courses teach it."""
+        """A copy in which every query head has its own keys and values (G = H), as simpler courses teach it."""
         return replace(self, G=self.H, real_G=self.kv_heads)
 
     @property
     def kv_heads(self) -> int:
-        """The key/value heads of the real model, also in the copy that `as_multi_head` makes."""
+        """The real model's key/value heads, even in the copy that `as_multi_head` makes."""
         return self.G if self.real_G is None else self.real_G
 
     def check_tokens(self, tokens: int) -> int:
-        """Return `tokens` if the model takes that many; otherwise raise TokensError, which says which numbers it
-        takes.
-        """
+        """Return `tokens` if the model takes that many; otherwise raise TokensError."""
         if self.fixed_tokens is not None and tokens != self.fixed_tokens:
             problem = _("{model} always reads exactly {count:,} tokens: choose {count:,}.")
             raise TokensError(problem.format(model=self.name, count=self.fixed_tokens))

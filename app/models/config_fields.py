@@ -1,4 +1,4 @@
-"""Fields taken out of a config.json one by one, each checked: true or false, a number, a list of layers.
+"""Reads the fields of a config.json one by one, checking each: true or false, a number, a list of layers.
 
 >>> read_bool({"tie_word_embeddings": None}, "tie_word_embeddings", default=True)
 True
@@ -19,11 +19,11 @@ Config = Mapping[str, Any]
 
 
 class ConfigError(ValueError):
-    """A config.json that cannot be used; the message is one sentence that says what to change."""
+    """A config.json that can't be used; the message says what to change."""
 
 
 def check_whole_number(value: object, name: str, maximum: int = MAX_SIZE) -> int:
-    """Return a whole number from 1 to `maximum`; raise ConfigError, naming the field, for true, "8", 8.0 and so on."""
+    """Return a whole number from 1 to `maximum`; anything else, such as true or "8", raises ConfigError."""
     if isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= maximum:
         return value
     problem = _('"{field}" must be a whole number from 1 to {most:,}, not {value}.')
@@ -31,7 +31,7 @@ def check_whole_number(value: object, name: str, maximum: int = MAX_SIZE) -> int
 
 
 def read_bool(config: Config, name: str, default: bool) -> bool:
-    """The field as true or false, `default` if it is absent or null; anything else raises ConfigError."""
+    """The field as true or false, or `default` if it is absent or null; anything else raises ConfigError."""
     value = config.get(name)
     if value is None:
         return default
@@ -41,7 +41,9 @@ def read_bool(config: Config, name: str, default: bool) -> bool:
 
 
 def read_positive_number(config: Config, name: str, default: object) -> float:
-    """The field as a float above 0 and below 10^12, `default` if it is absent or null; else raises ConfigError."""
+    """The field as a float above 0 and below 10^12, or `default` if it is absent or null; anything else raises
+    ConfigError.
+    """
     value = config.get(name)
     value = default if value is None else value
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1e12:
@@ -51,7 +53,7 @@ def read_positive_number(config: Config, name: str, default: object) -> float:
 
 
 def read_layer_numbers(config: Config, name: str, default: tuple[int, ...]) -> frozenset[int]:
-    """The field as a set of layers counted from 0, such as [3, 8, 13]; `default` if it is absent or null."""
+    """The field as a set of layers counted from 0, such as [3, 8, 13], or `default` if it is absent or null."""
     value = config.get(name)
     if value is None:
         return frozenset(default)
@@ -62,7 +64,7 @@ def read_layer_numbers(config: Config, name: str, default: tuple[int, ...]) -> f
 
 
 def quoted(value: object) -> str:
-    """A config's value as words for an error message; from 30 characters on, the first 27 of them and "…".
+    """A config's value as words for an error message, cut to 30 characters.
 
     Example: 8 -> "8", "yes" -> "'yes'", [1, 2] -> "a list [ … ]", {} -> "an object { … }", and a whole number of more
     than 40 digits -> "a number of very many digits". Anything else is as `repr` writes it.

@@ -1,9 +1,8 @@
-"""Which layers of a model differ from their neighbours: those with experts, with a window, with cross attention.
+"""Which layers of a model differ from their neighbours: layers with experts, a window or cross attention.
 
-A LayerPattern takes the config and the number of layers and answers for each layer, the first one first, whether it is
-one of them. Functions that return a pattern are named for the layers it chooses: all_after("n", 3) chooses the fourth
-layer and all after it, unless the config's field "n" states another number than 3. Patterns raise ConfigError for
-fields that they cannot read.
+A LayerPattern takes the config and the number of layers, and gives True or False for each layer. Functions that return
+patterns are named for the layers they choose: all_after("n", 3) chooses the fourth layer and all later ones, unless the
+config's field "n" states another number. Patterns raise ConfigError for fields that they can't read.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ def every_layer(config: Config, layers: int) -> list[bool]:
 
 
 def all_but_every(period: int, field: str | None = None, *, first: bool = False) -> LayerPattern:
-    """The pattern of all layers except the last, or with `first` the first, of every n.
+    """The pattern of all layers except the last (or, with `first`, the first) of every n.
 
     Example: period 3 and 7 layers -> yes yes no yes yes no yes; with `first`: no yes yes no yes yes no
     """
@@ -60,7 +59,7 @@ def all_after(field: str, default: int) -> LayerPattern:
 
 
 def every_other_before(field: str, default: int) -> LayerPattern:
-    """The pattern of every other layer among the first n, beginning with the model's first.
+    """The pattern of every other layer among the first n, starting with the model's first.
 
     Example: n = 4 and 7 layers -> yes no yes no no no no
     """
@@ -90,8 +89,9 @@ def with_rotary(config: Config, layers: int) -> list[bool]:
 
 
 def local_attention_types(config: Config, layers: int) -> list[bool]:
-    """The pattern of GPT-Neo's layers with a window, those called "local". Raises ConfigError for anything that does
-    not give each layer a type.
+    """The pattern of GPT-Neo's layers with a window, called "local".
+
+    Raises ConfigError unless each layer has a type.
     """
     stated = config.get("attention_types")
     if stated is None:
@@ -110,14 +110,14 @@ def local_attention_types(config: Config, layers: int) -> list[bool]:
 
 
 def sparse_steps(config: Config, layers: int) -> list[bool]:
-    """The pattern of Qwen's layers with experts: the last of every n, where n is "decoder_sparse_step", 1 if absent."""
+    """The pattern of Qwen's layers with experts: the last of every n, where n is "decoder_sparse_step" or 1."""
     step = check_whole_number(config.get("decoder_sparse_step", 1), "decoder_sparse_step", MAX_POSITIONS)
     without_experts = read_layer_numbers(config, "mlp_only_layers", ())
     return [i not in without_experts and (i + 1) % step == 0 for i in range(layers)]
 
 
 def interleaved_experts(config: Config, layers: int) -> list[bool]:
-    """The pattern of Llama 4's layers with experts: those that "moe_layers" lists, counted from 0."""
+    """The pattern of Llama 4's layers with experts, listed in "moe_layers" and counted from 0."""
     step = check_whole_number(config.get("interleave_moe_layer_step", 1), "interleave_moe_layer_step", MAX_POSITIONS)
     listed = read_layer_numbers(config, "moe_layers", tuple(range(step - 1, layers, step)))
     return [i in listed for i in range(layers)]
@@ -131,8 +131,10 @@ def listed_cross_layers(config: Config, layers: int) -> list[bool]:
 
 @dataclass(frozen=True)
 class WindowRule:
-    """How a family states its sliding windows. `layers` is the pattern of the layers that have one, `field` the
-    config field with its length in keys, `missing` the length if that field is absent, None for no window.
+    """How a family states its sliding windows.
+
+    `layers` is the pattern of the layers with a window, `field` the config field with its length in keys, and `missing`
+    the length if that field is absent.
     """
 
     layers: LayerPattern = every_layer
@@ -145,7 +147,7 @@ class WindowRule:
 def window_per_layer(
     rule: WindowRule | None, config: Config, layers: int, *, centred: bool = False
 ) -> tuple[int | None, ...]:
-    """The window (or chunk) of each layer, first to last: how many keys a query sees, itself included; None for all.
+    """The window (or chunk) of each layer: how many keys a query sees, itself included, or None for all.
 
     Example: windows of 4 in all layers except every third, 5 layers -> (4, 4, None, 4, 4); centred: (5, 5, None, 5, 5)
     """
@@ -153,7 +155,7 @@ def window_per_layer(
         return (None,) * layers
     length = None
     if rule.switch is None or read_bool(config, rule.switch, False):
-        value = config.get(rule.field, rule.missing)  # null is not missing: it means no window
+        value = config.get(rule.field, rule.missing)  # null isn't missing: it means no window
         length = None if value is None else check_whole_number(value, rule.field, MAX_POSITIONS)
     listed = _listed_windows(config, layers)
     if length is None:

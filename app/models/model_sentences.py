@@ -1,4 +1,4 @@
-"""What the page of a model says in sentences: what its sizes mean, how it computes, and its number of parameters."""
+"""The sentences on a model's page: what its sizes mean, how it computes, and its number of parameters."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from app.translation import gettext as _
 
 
 def size_meanings() -> dict[str, str]:
-    """What each symbol in a model's sizes means, by symbol."""
+    """The meanings of the symbols in a model's sizes, by symbol."""
     return {
         "d": _("embedding dimension"),
         "H": _("query heads per layer"),
@@ -69,7 +69,7 @@ def reason_for_none(symbol: str) -> str:
 
 
 def unstated_reason(architecture: Architecture, reading: SizeSource, sizes: Mapping[str, int]) -> str:
-    """The sentence on why a size has its value if no field of the config states it; "" if one does.
+    """Why a size has its value if no config field states it; "" if one does.
 
     Example: '“head_dim” is not stated, so it is d/H = 4096/32.'
     """
@@ -107,7 +107,7 @@ def _rule_in_words(reading: SizeSource) -> str:
 
 
 def property_sentences(a: Architecture) -> Iterator[str]:
-    """Yield how a model computes, a sentence or more for each property."""
+    """Yield how a model computes, one or more sentences per property."""
     if a.encoder_decoder:
         yield _(
             "The encoder attends in both directions. The decoder is causal, and its cross-attention reads the "
@@ -310,7 +310,7 @@ def _shared_experts(a: Architecture) -> int:
 
 
 def bucket_name(bucket: Bucket, part: Summand) -> str:
-    """The name of a bucket; "other" goes by its place: a decoder's layer, another layer, outside the layers."""
+    """The name of a bucket; "other" depends on its place: a decoder's layer, another layer, outside the layers."""
     if bucket == "other" and part.layers:
         return _("Cross-attention and other") if part.decoder else _("Other")
     names: dict[Bucket, str] = {
@@ -326,7 +326,9 @@ def bucket_name(bucket: Bucket, part: Summand) -> str:
 
 
 def layers_text(part: Summand, total: ParameterFormula) -> str:
-    """Which layers a summand counts, and how many, in words; "" for one outside the layers, such as the embeddings."""
+    """Which layers a summand counts, and how many, in words; "" for a summand outside the layers, such as the
+    embeddings.
+    """
     if not part.layers:
         return ""
     one, stacks = part.layers == 1, [other for other in total.summands if other.layers]
@@ -343,9 +345,7 @@ def layers_text(part: Summand, total: ParameterFormula) -> str:
 
 
 def count_remarks(a: Architecture, counts: ParameterCounts, total: ParameterFormula) -> Iterator[str]:
-    """Yield sentences on the number of parameters: equal sizes, parameters active for one token, the length of
-    inputs.
-    """
+    """Yield sentences on the number of parameters: equal sizes, active parameters, the length of inputs."""
     if total.equalities:
         equalities = ", ".join(
             f"{each.first} = {each.second} = {format_number(each.size)}" for each in total.equalities

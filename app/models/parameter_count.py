@@ -1,4 +1,4 @@
-"""Every parameter tensor of a model, counted from its symbols: the answer to "how can it have only 7 billion?".
+"""Counts every parameter tensor of a model from its symbols: the answer to "how can it have only 7 billion?".
 
 >>> from app.models.read_config import build_architecture
 >>> sizes = {"hidden_size": 8, "num_attention_heads": 2, "intermediate_size": 16, "num_hidden_layers": 3}
@@ -24,8 +24,10 @@ LAYER_BUCKETS: tuple[Bucket, ...] = ("attention", "attention_norms", "mlp", "nor
 
 @dataclass(frozen=True)
 class Parameter:
-    """One parameter tensor with its sizes filled in. `name` is the name of its module in transformers, which a
-    checkpoint may name otherwise, with {i} for the layer and {j} if one layer has several.
+    """One parameter tensor with its sizes filled in.
+
+    `name` is its module's name in transformers (a checkpoint may use another), with {i} for the layer and {j} if a
+    layer has several.
     """
 
     name: str
@@ -48,7 +50,7 @@ class Parameter:
 
 @dataclass(frozen=True)
 class LayerCounts:
-    """How many parameters each of `count` neighbouring layers has, by what they are for."""
+    """The parameters of each of `count` neighbouring layers, by purpose."""
 
     count: int
     attention: int
@@ -65,8 +67,9 @@ class LayerCounts:
 
 @dataclass(frozen=True)
 class ParameterCounts:
-    """A whole model's parameters: total = embedding + output_head + other + the layers. `embedding` holds the tables
-    of tokens, positions and types; `output_head` is 0 if it is the embedding again.
+    """A whole model's parameters: total = embedding + output_head + other + the layers.
+
+    `embedding` holds the tables of tokens, positions and types; `output_head` is 0 if it shares the embedding.
     """
 
     embedding: int
@@ -77,15 +80,13 @@ class ParameterCounts:
 
     @property
     def total(self) -> int:
-        """The parameters of the whole model, all layers and all experts."""
+        """The parameters of the whole model, with all layers and experts."""
         outside = self.embedding + self.output_head + self.other
         return outside + sum(layer.count * layer.total for layer in self.layers)
 
 
 def parameter_tensors(architecture: Architecture) -> tuple[Parameter, ...]:
-    """Every parameter tensor of the model: those of the base model outside its layers, of the layers, of the task
-    head.
-    """
+    """Every parameter tensor of the model: outside its layers, in the layers, then in the task head."""
     prefix, sizes = architecture.task_head.prefix, architecture.all_sizes
     return (
         *(_parameter(prefix + spec.name, spec, 1, sizes) for spec in architecture.base_parameters),
@@ -95,7 +96,7 @@ def parameter_tensors(architecture: Architecture) -> tuple[Parameter, ...]:
 
 
 def parameter_counts(architecture: Architecture) -> ParameterCounts:
-    """The parameters of a model by what they are for, all its layers and experts included; tied tensors count once."""
+    """A model's parameters by purpose, with all layers and experts; tied tensors count once."""
     outside = _bucket_counts(architecture.outside_parameters, architecture.all_sizes)
     return ParameterCounts(
         embedding=outside["embedding"],
@@ -107,7 +108,7 @@ def parameter_counts(architecture: Architecture) -> ParameterCounts:
 
 
 def layer_counts(architecture: Architecture, stack: LayerStack) -> tuple[LayerCounts, ...]:
-    """The parameters of one layer by what they are for, for each layer of the stack, first to last."""
+    """One layer's parameters by purpose, for each layer of the stack, first to last."""
     by_kind = {kind.parameters: _bucket_counts(kind.parameters, architecture.all_sizes) for kind in stack.kinds}
     counted = [(by_kind[run.parameters], run.count) for run in stack.runs]
     return tuple(
@@ -117,7 +118,7 @@ def layer_counts(architecture: Architecture, stack: LayerStack) -> tuple[LayerCo
 
 
 def parameters_json(architecture: Architecture) -> dict[str, Any]:
-    """What `attention-shapes parameters --json` prints: totals by what they are for, then layers, then every tensor."""
+    """What `attention-shapes parameters --json` prints: totals by purpose, then layers, then every tensor."""
     counts = parameter_counts(architecture)
     return {
         "total": counts.total,
@@ -162,7 +163,7 @@ def _parameter(name: str, spec: ParameterSpec, instances: int, sizes: Mapping[st
 
 
 def active_count(spec: ParameterSpec, count: int, sizes: Mapping[str, int]) -> int:
-    """How many of `count` numbers in such tensors a token meets: all, or of routed experts k/E, rounded down."""
+    """How many of `count` numbers in such tensors one token uses: k/E of routed experts, rounded down."""
     return count * sizes["k"] // sizes["E"] if spec.routed else count
 
 

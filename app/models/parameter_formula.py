@@ -1,4 +1,4 @@
-"""The number of a model's parameters as a sum of products, in symbols and in numbers, read off its tensors.
+"""A model's number of parameters as a sum of products, in symbols and in numbers, read off its tensors.
 
 >>> from app.models.read_config import build_architecture
 >>> sizes = {"hidden_size": 8, "num_attention_heads": 2, "intermediate_size": 16, "num_hidden_layers": 3}
@@ -22,16 +22,16 @@ from app.models.architecture import Architecture, LayerStack
 from app.models.parameter_count import LAYER_BUCKETS, active_count
 from app.models.parameter_specs import Bucket, ParameterSpec, ParameterSpecs, number_of_parameters
 
-# Sizes that many models have equal: the first is then written as the second, so that the sum stays short.
+# Sizes that are equal in many models: the first is then written as the second, which keeps the sum short.
 SYNONYMS = (("d_v", "d_h"), ("G", "H"), ("H_dec", "H"), ("d_h_dec", "d_h"), ("d_ff_dec", "d_ff"), ("d_emb", "d"))
-# All heads side by side, which are as wide as the model in most of them: then they are written as d.
+# The width of all heads together is written as d in models where they are equal.
 HEADS_AND_WIDTHS = (("H", "d_h"), ("H_dec", "d_h_dec"))
 _SYMBOL = re.compile(r"[A-Za-z]\w*")
 
 
 @dataclass(frozen=True)
 class Equality:
-    """Two ways to write the same size of this model, of which the formula uses the second: H·d_h = d."""
+    """Two ways to write the same size of this model; the formula uses the second: H·d_h = d."""
 
     first: str
     second: str
@@ -52,8 +52,9 @@ class BucketSum:
 
 @dataclass(frozen=True)
 class Summand:
-    """One summand of the formula: tensors outside the layers, or all layers that hold the same tensors. `layers` is
-    how many layers those are, 0 for tensors outside; `multiplier` is that number in symbols.
+    """One summand of the formula: tensors outside the layers, or all layers with the same tensors.
+
+    `layers` is the number of layers, 0 for tensors outside; `multiplier` is that number in symbols.
     """
 
     buckets: tuple[BucketSum, ...]
@@ -66,19 +67,20 @@ class Summand:
 
     @property
     def total(self) -> int:
-        """The number of parameters of this summand, in all its layers."""
+        """The number of parameters of this summand in all its layers."""
         return self.count * (self.layers or 1)
 
     @property
     def bucket(self) -> str:
-        """What tensors outside the layers are for; "layers" for layers."""
+        """The purpose of tensors outside the layers; "layers" for layers."""
         return "layers" if self.layers else self.buckets[0].bucket
 
 
 @dataclass(frozen=True)
 class ParameterFormula:
-    """The whole sum, summand by summand, and the equalities that shortened it. `position_products` are the products
-    that count positions ("P·d"), each with the number of rows that its tables have together: empty if no
+    """The whole sum, summand by summand, and the equalities that shortened it.
+
+    `position_products` are the products that count positions ("P·d"), each with the rows of its tables; empty if no
     parameter depends on the longest input.
     """
 
@@ -91,7 +93,7 @@ class ParameterFormula:
 
 
 def parameter_formula(architecture: Architecture) -> ParameterFormula:
-    """The parameters of a model, each tensor once, as V·d + L·(…) + d + V·d in symbols and in numbers."""
+    """A model's parameters, each tensor once, as V·d + L·(…) + d + V·d in symbols and in numbers."""
     writer = _Writer(architecture)
     outside = architecture.outside_parameters
     summands = (
@@ -118,7 +120,7 @@ def parameter_formula(architecture: Architecture) -> ParameterFormula:
 
 
 def length_symbols(architecture: Architecture) -> frozenset[str]:
-    """The symbols that say how long this model's input may be: C, P, P_dec and all sizes that follow from C by rule."""
+    """The symbols for the length of this model's input: C, P, P_dec and all sizes that follow from C by rule."""
     follow_from_c = (source.symbol for source in architecture.size_sources if "C" in _SYMBOL.findall(source.rule))
     return frozenset({"C", "P", "P_dec", *follow_from_c})
 
@@ -132,7 +134,7 @@ def in_numbers(rule: str, sizes: Mapping[str, int]) -> str:
 
 
 class _Writer:
-    """Writes expressions in the sizes of one model, equal sizes under one name, and collects the equalities it used."""
+    """Writes expressions in one model's sizes, with one name for equal sizes, and collects the equalities it used."""
 
     def __init__(self, architecture: Architecture) -> None:
         self.sizes = architecture.all_sizes
@@ -151,7 +153,7 @@ class _Writer:
         ]
 
     def bucket_sum(self, bucket: Bucket, parameters: Sequence[ParameterSpec]) -> BucketSum:
-        """All numbers in these tensors, added up in symbols and in numbers, with how many of them a token meets."""
+        """The numbers in these tensors, added up in symbols and in numbers, with how many one token uses."""
         total = sum((self._shorten_term(term) for term in number_of_parameters(parameters).terms), ZERO)
         symbols = " + ".join(_with_dots(term) for term in sorted(total.terms, key=_most_symbols_first))
         active = sum(active_count(spec, spec.count.size(self.sizes), self.sizes) for spec in parameters)
@@ -203,7 +205,7 @@ def _times(multiplier: str, sums: Sequence[str]) -> str:
 
 
 def in_brackets(text: str, parts: int) -> str:
-    """A sum in brackets, "(4·d·d + 4·d)", if it is one of several `parts`; any other text as it is."""
+    """A sum in brackets, "(4·d·d + 4·d)", if there are several `parts`; any other text as it is."""
     return f"({text})" if " + " in text and parts > 1 else text
 
 

@@ -1,7 +1,7 @@
 """Parameter tensors in symbols: what a family's layout is made of, before any size is known.
 
 A layout is written in the orientation of x·W (rows in, columns out) and remembers the stored orientation: nn.Linear
-keeps (out, in), the Conv1D of GPT-2 keeps (in, out), the tensors of experts are stacked along a first axis.
+keeps (out, in), GPT-2's Conv1D keeps (in, out), and experts are stacked along a first axis.
 
 >>> [str(parameter) for parameter in linear("q_proj", "d", "H*d_h", ModelPart.ATTENTION, bias="q")]
 ['q_proj.weight (H*d_h, d)', 'q_proj.bias (H*d_h)']
@@ -18,7 +18,7 @@ from typing import Literal, get_args
 
 from app.algebra.expression import ZERO, Expression
 
-# What the parameters of a model are for, as its page adds them up.
+# The purposes of a model's parameters, as its page adds them up.
 Bucket = Literal["attention", "attention_norms", "mlp", "norms", "other", "embedding", "output_head"]
 # The rows of a parameter-count sheet: outside the layers, then in one layer; "" where it has none.
 Row = Literal[
@@ -34,9 +34,9 @@ class ModelPart(Enum):
     # Outside the layers
     TOKEN_TABLE = ("token_table", "embedding", "embedding")
     POSITION_TABLE = ("position_table", "embedding", "embedding")
-    TYPE_TABLE = ("type_table", "embedding", "embedding")  # of token types (BERT)
-    RELATIVE_TABLE = ("relative_table", "embedding", "")  # of relative positions (DeBERTa)
-    PATCHES = ("patches", "other", "patch_embedding")  # their projection, and the class token
+    TYPE_TABLE = ("type_table", "embedding", "embedding")  # token types (BERT)
+    RELATIVE_TABLE = ("relative_table", "embedding", "")  # relative positions (DeBERTa)
+    PATCHES = ("patches", "other", "patch_embedding")  # the patches' projection, and the class token
     EMBEDDING_NORM = ("embedding_norm", "other", "embedding_norm")
     EMBEDDING_PROJECTION = ("embedding_projection", "other", "embedding_projection")
     CONVOLUTION = ("convolution", "other", "")
@@ -44,13 +44,14 @@ class ModelPart(Enum):
     POOLER = ("pooler", "other", "pooler")
     HEAD_TRANSFORM = ("head_transform", "other", "head_transform")  # before an encoder's LM head
     OUTPUT_HEAD = ("output_head", "output_head", "output_head")
-    OUTPUT_BIAS = ("output_bias", "other", "output_head")  # of an LM head, listed apart from its matrix
-    TASK_HEAD = ("task_head", "other", "task_head")  # any but an LM head
+    OUTPUT_BIAS = ("output_bias", "other", "output_head")  # an LM head's bias, listed apart from its matrix
+    TASK_HEAD = ("task_head", "other", "task_head")  # any task head but an LM head
     # In a layer
     ATTENTION = ("attention", "attention", "attention")
     LATENT_ATTENTION = ("latent_attention", "attention", "attention")
-    QUERY_NORM = ("query_norm", "attention_norms", "attention")  # or of the latent that queries are made from
-    KEY_NORM = ("key_norm", "attention_norms", "attention")  # or of the latent that keys and values are made from
+    QUERY_NORM = ("query_norm", "attention_norms", "attention")  # or the norm of the latent that queries are made from
+    # or the norm of the latent that keys and values are made from
+    KEY_NORM = ("key_norm", "attention_norms", "attention")
     SINKS = ("sinks", "other", "sinks")
     CROSS_ATTENTION = ("cross_attention", "other", "")
     RELATIVE_POSITIONS = ("relative_positions", "other", "")
@@ -66,7 +67,7 @@ class ModelPart(Enum):
         self.row: Row = row
 
 
-# What the numbers of a tensor do: they multiply vectors, are looked up row by row, scale a norm, or are added.
+# What a tensor's numbers do: they multiply vectors, are looked up row by row, scale a norm, or are added.
 TensorKind = Literal["matrix", "table", "scale", "bias"]
 
 # How the queries, keys and values of all heads lie in one fused matrix, from its first output on; "" for other tensors.
@@ -75,16 +76,17 @@ TensorKind = Literal["matrix", "table", "scale", "bias"]
 #   in-parts   queries, values and keys of a quarter of the heads, four times: CodeGen
 FusedOrder = Literal["", "by-matrix", "by-head", "in-parts"]
 
-# Conditions name flags, separated by spaces: "moe !tied" is met where moe is set and tied is not.
+# Conditions name flags, separated by spaces: "moe !tied" is met if moe is set and tied is not.
 ALWAYS = ""
 NEVER = "never"  # a flag that no row sets
 _ONE = Expression.parse("1")
 
 
-@dataclass(frozen=True, eq=False)  # each is written once, in a layout: comparing identities is right, and fast
+@dataclass(frozen=True, eq=False)  # each is written once, in a layout, so comparing identities is correct and fast
 class ParameterSpec:
-    """One parameter tensor under the name of its module in transformers, with its shape in symbols. `in_out_shape`
-    is the shape in the orientation of x·W, `stored_shape` the same axes in their stored order.
+    """One parameter tensor under the name of its module in transformers, with its shape in symbols.
+
+    `in_out_shape` is in the orientation of x·W; `stored_shape` has the same axes in their stored order.
     """
 
     name: str
@@ -98,27 +100,27 @@ class ParameterSpec:
 
     @property
     def bucket(self) -> Bucket:
-        """What the model's page adds this tensor to."""
+        """The total on the model's page that includes this tensor."""
         return self.part.bucket
 
     @property
     def is_vector(self) -> bool:
-        """Whether it scales or is added, number by number, rather than being a matrix or a table of vectors."""
+        """Whether it scales or is added number by number, rather than being a matrix or a table of vectors."""
         return self.kind in ("scale", "bias")
 
     @property
     def routed(self) -> bool:
-        """Whether the first axis counts the experts E, of which a token uses k."""
+        """Whether the first axis counts the E experts, of which a token uses k."""
         return self.part == ModelPart.EXPERTS
 
     @cached_property
     def count(self) -> Expression:
-        """How many numbers one layer holds in such tensors, or the model outside its layers."""
+        """How many numbers such tensors hold in one layer, or outside the layers."""
         return math.prod(self.stored_shape, start=self.copies)
 
     @cached_property
     def symbols(self) -> frozenset[str]:
-        """The symbols of all its axes and of its copies."""
+        """The symbols of all its axes and copies."""
         return self.copies.symbols.union(*(dim.symbols for dim in self.stored_shape))
 
     def __str__(self) -> str:
@@ -135,14 +137,15 @@ def by_row(specs: ParameterSpecs) -> dict[Row, ParameterSpecs]:
 
 
 def number_of_parameters(specs: Iterable[ParameterSpec]) -> Expression:
-    """The numbers of all these tensors together, in symbols."""
+    """How many numbers these tensors hold together, in symbols."""
     return sum((spec.count for spec in specs), ZERO)
 
 
 @dataclass(frozen=True)
 class StackSpec:
-    """A stack of layers: the tensors that one of its layers may have. `name` is the name of a layer ("layers.{i}."),
-    `count` the symbol that counts the layers.
+    """A stack of layers and the tensors that one of its layers may have.
+
+    `name` is the name of a layer ("layers.{i}."); `count` is the symbol for the number of layers.
     """
 
     name: str
@@ -153,8 +156,9 @@ class StackSpec:
 
 @dataclass(frozen=True)
 class TaskHead:
-    """What a model class puts on top of the base model: its tensors, the flags it sets, and its result. `prefix`
-    goes before the names of the base model's tensors in such a class, empty for the base model itself.
+    """What a model class adds to the base model: its tensors, the flags it sets, and its result.
+
+    `prefix` is put before the names of the base model's tensors in such a class.
     """
 
     prefix: str = ""
@@ -166,8 +170,9 @@ class TaskHead:
 
 @dataclass(frozen=True)
 class Layout:
-    """All tensors of a family: those outside the layers, the stacks of layers, and one TaskHead per model class. The
-    keys of `task_heads` are the ends of class names ("ForCausalLM").
+    """All tensors of a family: outside the layers, in the stacks of layers, and in one TaskHead per model class.
+
+    The keys of `task_heads` are the ends of class names ("ForCausalLM").
     """
 
     outside_layers: ParameterSpecs
@@ -183,7 +188,7 @@ def inner_width(specs: ParameterSpecs) -> Expression:
 
 
 def condition_met(condition: str, flags: frozenset[str]) -> bool:
-    """Whether every word of a condition is among the flags, and every word after a '!' is not.
+    """Whether the flags include every word of a condition, and no word after a '!'.
 
     Example: "moe !tied" is met by {"moe", "q"}, not by {"moe", "tied"}; "" is met by any flags.
     """
@@ -191,7 +196,7 @@ def condition_met(condition: str, flags: frozenset[str]) -> bool:
 
 
 def and_also(first: str, second: str) -> str:
-    """The condition that is met if both conditions are."""
+    """The condition that both conditions are met."""
     return f"{first} {second}".strip()
 
 
@@ -223,7 +228,7 @@ def linear(
 def vector(
     name: str, length: str, part: ModelPart, kind: TensorKind = "bias", *, when: str = ALWAYS, copies: str = "1"
 ) -> ParameterSpecs:
-    """A tensor of one axis, such as a bias or a norm's scale; each layer has `copies` of it, named by {j}."""
+    """A tensor of one axis, such as a bias or a norm's scale; each layer has `copies` of it, numbered by {j}."""
     shape = parse_shape(length)
     return (ParameterSpec(name, shape, shape, part, kind, when, Expression.parse(copies)),)
 
@@ -231,7 +236,7 @@ def vector(
 def norm(
     name: str, length: str, part: ModelPart = ModelPart.NORMS, *, bias: str | None = None, when: str = ALWAYS
 ) -> ParameterSpecs:
-    """The tensors of a normalization: its scale, and its bias under the condition `bias`, None for never."""
+    """The tensors of a normalization: its scale, and its bias under the condition `bias` (None: never)."""
     scale = vector(f"{name}.weight", length, part, "scale", when=when)
     return scale if bias is None else scale + vector(f"{name}.bias", length, part, when=and_also(when, bias))
 
@@ -239,7 +244,7 @@ def norm(
 def embedding_table(
     name: str, rows: str, columns: str, part: ModelPart = ModelPart.TOKEN_TABLE, *, when: str = ALWAYS
 ) -> ParameterSpecs:
-    """An embedding table of one row per token, position or type; rows are looked up, so it is stored as it is used."""
+    """An embedding table with one row per token, position or type; it is stored as it is used."""
     shape = parse_shape(rows, columns)
     return (ParameterSpec(f"{name}.weight", shape, shape, part, "table", when),)
 
@@ -253,7 +258,7 @@ def tensor(
     in_out_shape: str | None = None,
     when: str = ALWAYS,
 ) -> ParameterSpecs:
-    """Any other tensor, its axes separated by commas in their stored order; it exists under the condition `when`.
+    """Any other tensor, with its axes separated by commas in their stored order.
 
     Example: tensor("conv.weight", "d, d, 3", ModelPart.CONVOLUTION)
     """
@@ -263,16 +268,18 @@ def tensor(
 
 
 def experts(name: str, rows: str, columns: str, *, when: str = ALWAYS, transposed: bool = True) -> ParameterSpecs:
-    """One matrix of each of the E experts, all in one tensor (Shazeer et al., arXiv:1701.06538); a token meets k."""
+    """One matrix for each of the E experts, stacked in one tensor (Shazeer et al., arXiv:1701.06538); a token
+    uses k.
+    """
     stored_shape = f"E, {columns}, {rows}" if transposed else f"E, {rows}, {columns}"
     return tensor(name, stored_shape, ModelPart.EXPERTS, in_out_shape=f"E, {rows}, {columns}", when=when)
 
 
 def concat(*groups: ParameterSpecs) -> ParameterSpecs:
-    """All groups of tensors as one, in their order."""
+    """All groups of tensors as one, in order."""
     return tuple(parameter for group in groups for parameter in group)
 
 
 def layers(name: str, *groups: ParameterSpecs, count: str = "L", decoder: bool = False) -> tuple[StackSpec, ...]:
-    """One stack of layers, each with all these groups of tensors; `name`, `count` and `decoder` as in StackSpec."""
+    """One stack of layers, each with all these groups of tensors; arguments as in StackSpec."""
     return (StackSpec(name, count, concat(*groups), decoder),)

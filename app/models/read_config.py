@@ -1,4 +1,4 @@
-"""A published config.json read into one frozen Architecture, through the row of its family in app/models/families.
+"""Reads a published config.json into one frozen Architecture, through its family's row in app/models/families.
 
 >>> read_config('{"model_type": "gpt2", "n_embd": 768, "n_head": 12, "n_layer": 12, "vocab_size": 50257}').d_h
 64
@@ -26,16 +26,17 @@ from app.translation import gettext as _
 
 Answer = TypeVar("Answer")
 MAX_CONFIG_BYTES = 1_000_000
-LFS_POINTER = "version https://git-lfs.github.com/spec/"  # how a file begins that Git has in place of a large one
+# the beginning of the pointer file that Git LFS puts in place of a large file
+LFS_POINTER = "version https://git-lfs.github.com/spec/"
 
 
 def read_config(text: str | bytes, name: str = "this model") -> Architecture:
-    """The Architecture, called `name`, of the text of a config.json; raises ConfigError, which says what to change."""
+    """Read the text of a config.json into an Architecture called `name`; raises ConfigError."""
     return build_architecture(parse_config(text), name)
 
 
 def parse_config(text: str | bytes) -> object:
-    """The JSON value in the text of a config.json, object or not; its sizes are not checked."""
+    """The JSON value in the text of a config.json, not necessarily an object; its sizes aren't checked."""
     if len(text) > MAX_CONFIG_BYTES:
         problem = _("A config.json may have at most {most:,} bytes; this one has {count:,}.")
         raise ConfigError(problem.format(most=MAX_CONFIG_BYTES, count=len(text)))
@@ -48,9 +49,7 @@ def parse_config(text: str | bytes) -> object:
 
 
 def build_architecture(config: object, name: str = "this model") -> Architecture:
-    """Build the Architecture, called `name`, that a parsed config.json describes; of a multimodal one, its text
-    part.
-    """
+    """Build an Architecture called `name` from a parsed config.json, or from a multimodal one's text part."""
     model = _recognize(config)
     part, family = model.config, model.family
     defaults = family.text_part_defaults if model.is_text_part else {}
@@ -132,7 +131,8 @@ def build_architecture(config: object, name: str = "this model") -> Architecture
 
 @dataclass(frozen=True)
 class _Recognized:
-    """What a config is, before any size is read: its family, the class it names, and the flags its fields set.
+    """What is known of a config before its sizes are read: its family, the class it names, and its flags.
+
     `is_text_part` says that the config was inside a multimodal one.
     """
 
@@ -251,8 +251,8 @@ def _rotary_per_layer(model: _Recognized, reader: SizeReader, windows: Sequence[
 
 
 def _rotary(model: _Recognized, rule: RotaryRule, reader: SizeReader, *, local: bool) -> Rotary:
-    # transformers 5 writes "rope_parameters", with the base inside, and in a file with two kinds of layers one object
-    # for each kind; older files keep base and scaling apart.
+    # transformers 5 writes "rope_parameters" with the base inside; a file with two kinds of layers has one such object
+    # per kind. Older files keep base and scaling apart.
     config, settings = model.config, rope_settings(model.config)
     kind_settings = settings.get("sliding_attention" if local else "full_attention")
     if isinstance(kind_settings, dict):

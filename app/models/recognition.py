@@ -1,4 +1,4 @@
-"""Which family a config belongs to, which part of it is read, and which of the family's flags it sets."""
+"""A config's family, the part of it that is read, and the family's flags that it sets."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from app.models.families.unsupported import REFUSED, SUPPORTED_VALUES
 from app.translation import gettext as _
 
 MAX_NESTING = 3
-# Words of a class name that belong to its task: a name that still has one after its suffix is cut has another task.
-# "GPT2DoubleHeadsModel" ends in "Model", but is no bare model.
+# Words that belong to the task in a class name: if one remains after the suffix is cut, the class has another task.
+# "GPT2DoubleHeadsModel" ends in "Model" but isn't a bare model.
 _TASK_WORD = re.compile("For[A-Z]|With|Head|Encoder|Decoder")
 
 
@@ -37,8 +37,9 @@ def find_text_part(config: Config) -> tuple[Config, tuple[str, ...]]:
 
 
 def find_family(config: Config) -> tuple[str, Family]:
-    """The config's model_type and that family's row. Raises ConfigError if it states none, an unknown one, or one
-    without attention with N×N scores.
+    """The config's model_type and that family's row.
+
+    Raises ConfigError if it states none, an unknown one, or one without N×N attention scores.
     """
     model_type = config.get("model_type")
     known = _("{count} types are known, among them {names}.").format(count=len(FAMILIES), names=", ".join(FAMOUS))
@@ -53,7 +54,7 @@ def find_family(config: Config) -> tuple[str, Family]:
 
 
 def check_supported_values(config: Config) -> None:
-    """Raise ConfigError if a field of SUPPORTED_VALUES has none of the values listed there."""
+    """Raise ConfigError if a field of SUPPORTED_VALUES has a value that isn't listed there."""
     for name, supported in SUPPORTED_VALUES.items():
         value = config.get(name)
         if not any(value is known or (type(value) is type(known) and value == known) for known in supported):
@@ -62,8 +63,9 @@ def check_supported_values(config: Config) -> None:
 
 
 def find_flags(config: Config, family: Family) -> set[str]:
-    """The names of all flags of the family's row that hold for this config. Raises ConfigError for a value that
-    cannot be read as yes or no.
+    """The flags of the family's row that are set for this config.
+
+    Raises ConfigError for a value that can't be read as yes or no.
     """
     flags = set[str]()
     for names, rule in family.flags.items():

@@ -1,7 +1,7 @@
-"""What the scores Q·Kᵀ of one head are multiplied by before the softmax, and where a config states it.
+"""What one head's scores Q·Kᵀ are multiplied by before the softmax, and where a config states it.
 
 Most models multiply by 1/√d_h (Vaswani et al., arXiv:1706.03762, section 3.2.1). A family with another rule names one
-of the functions below in its row; each follows the attention module of the family in transformers.
+of the functions below in its row; each follows the family's attention module in transformers.
 
 >>> by_query_scalar({"query_pre_attn_scalar": 144}, 128, frozenset())
 ScoreScale(kind='root', factor=0.08333333333333333, field='query_pre_attn_scalar', number=144.0)
@@ -30,12 +30,12 @@ class ScoreScale:
     number: float = 1
 
 
-# The scale of a model, from its config, the head dimension d_h and its flags.
+# A model's scale, from its config, the head dimension d_h and its flags.
 ScaleRule = Callable[[Config, int, frozenset[str]], ScoreScale]
 
 
 def inverse_sqrt(_config: Config, d_h: int, _flags: frozenset[str]) -> ScoreScale:
-    """1/√d_h, as nearly all models have it."""
+    """1/√d_h, as in nearly all models."""
     return ScoreScale("inverse-sqrt", d_h**-0.5)
 
 
@@ -50,8 +50,9 @@ def unless_switched_off(config: Config, d_h: int, flags: frozenset[str]) -> Scor
 
 
 def by_query_scalar(config: Config, d_h: int, flags: frozenset[str]) -> ScoreScale:
-    """1/√query_pre_attn_scalar, by default 256 (Gemma 2 and 3); the usual 1/√d_h if the scalar is d_h. Raises
-    ConfigError for a scalar that is no number above 0.
+    """1/√query_pre_attn_scalar, by default 256 (Gemma 2 and 3); it is of the usual kind if the scalar is d_h.
+
+    Raises ConfigError unless the scalar is a number above 0.
     """
     scalar = read_positive_number(config, "query_pre_attn_scalar", 256)
     if scalar == d_h:
@@ -60,14 +61,15 @@ def by_query_scalar(config: Config, d_h: int, flags: frozenset[str]) -> ScoreSca
 
 
 def by_multiplier(config: Config, d_h: int, _flags: frozenset[str]) -> ScoreScale:
-    """The field "attention_multiplier", by default 1 (Granite); of the usual kind if it equals 1/√d_h."""
+    """The field "attention_multiplier", by default 1 (Granite); it is of the usual kind if it equals 1/√d_h."""
     factor = read_positive_number(config, "attention_multiplier", 1.0)
     return ScoreScale("inverse-sqrt" if factor == d_h**-0.5 else "stated", factor, "attention_multiplier")
 
 
 def by_softmax_scale(config: Config, d_h: int, flags: frozenset[str]) -> ScoreScale:
-    """The "softmax_scale" in "attn_config", as a factor, if MPT states one, else 1/√d_h. Raises ConfigError for a
-    scale that is no number above 0.
+    """The "softmax_scale" in MPT's "attn_config" if stated, and otherwise 1/√d_h.
+
+    Raises ConfigError unless the scale is a number above 0.
     """
     attention = config.get("attn_config")
     if not isinstance(attention, dict) or attention.get("softmax_scale") is None:
@@ -76,8 +78,9 @@ def by_softmax_scale(config: Config, d_h: int, flags: frozenset[str]) -> ScoreSc
 
 
 def by_yarn(config: Config, d_h: int, flags: frozenset[str]) -> ScoreScale:
-    """m²/√d_h for DeepSeek's models with scaled RoPE, where m = 0.1 · mscale_all_dim · ln(factor) + 1; else 1/√d_h.
-    Raises ConfigError if one of the numbers is then not above 0, or the factor is missing.
+    """m²/√d_h with m = 0.1 · mscale_all_dim · ln(factor) + 1 for DeepSeek's models with scaled RoPE; otherwise 1/√d_h.
+
+    Raises ConfigError if one of the numbers isn't above 0 or the factor is missing.
     """
     scaling = rope_settings(config)
     is_scaled = scaling.get("rope_type", scaling.get("type", "default")) != "default"
@@ -98,8 +101,9 @@ def disentangled(config: Config, d_h: int, flags: frozenset[str]) -> ScoreScale:
 
 
 def rope_settings(config: Config) -> dict[str, Any]:
-    """The config's "rope_scaling" or, if that is missing, null or empty, "rope_parameters", as transformers 5 writes
-    it. Raises ConfigError if they are no object.
+    """The config's "rope_scaling" or, as transformers 5 writes it, "rope_parameters".
+
+    Raises ConfigError if it isn't an object.
     """
     settings = config.get("rope_scaling") or config.get("rope_parameters") or {}
     if not isinstance(settings, dict):

@@ -1,5 +1,25 @@
-"""The language in which families state sizes, and the reader that finds a config's sizes by it. A size spec says
-which config fields may state a size, and what it is if none does: [condition?] [field ...] [= rule] [, null rule]
+"""The language in which families state sizes, and the reader that finds a config's sizes by it.
+
+A size spec says which config fields may state a size, and what the size is if none does:
+
+    [condition?] [field ...] [= rule] [, null rule]
+
+    "hidden_size"                     this field states it; a config without the field, or with null, is refused
+    "n_embd hidden_size"              either field states it; if there are both, the first
+    "num_key_value_heads = H"         absent or null: as large as H
+    "head_dim = 128, null d/H"        absent: 128; null: d/H
+    "max_position_embeddings = none"  absent or null: this model has no such size
+    "= 4*d"                           no field states it; it always follows from d
+    "multi_query? = 1"                counts only if the flag multi_query is set ("!multi_query": is not set)
+
+A size may have several specs; the first whose condition is met counts. A rule is one of
+
+    "128"        a whole number
+    "H"          another size
+    "4*d + 2"    a sum of products of sizes and numbers
+    "d/H"        an exact quotient of two sizes; a remainder is an error
+    "I//p"       a quotient rounded down, of at least 1
+    "none"       no such size
 
 >>> reader = SizeReader({"n_embd": 12, "n_head": 3}, {"d": "n_embd", "H": "n_head", "d_h": "= d/H"})
 >>> reader.size("d_h"), reader.sources["d_h"].rule
@@ -19,7 +39,7 @@ from app.models.parameter_specs import condition_met
 from app.translation import N_
 from app.translation import gettext as _
 
-# A spec, or several of which the first whose condition is met counts, by the symbol of the size.
+# By the size's symbol, a spec, or several of which the first with a met condition counts.
 SizeSpecs = Mapping[str, str | tuple[str, ...]]
 SIZE_NAMES: Mapping[str, str] = {
     "d": N_("the embedding dimension"),
@@ -34,8 +54,9 @@ MAX_BY_SYMBOL: Mapping[str, int] = {"L": MAX_LAYERS, "L_dec": MAX_LAYERS, "L_sto
 
 @dataclass(frozen=True)
 class SizeRule:
-    """What a size is if no field states it: `amount`, or `amount` divided by the size `divisor`. `amount` is None
-    for "none": the model has no such size.
+    """The value of a size that no field states: `amount`, perhaps divided by the size `divisor`.
+
+    `amount` is None for "none": the model has no such size.
     """
 
     text: str
@@ -46,8 +67,9 @@ class SizeRule:
 
 @dataclass(frozen=True)
 class SizeSpec:
-    """One parsed size spec: its condition on flags, its fields, and the rules for absent and for null fields. A rule
-    of None means that the config should have stated the size.
+    """One parsed size spec: its condition on flags, its fields, and the rules for absent and null fields.
+
+    A rule of None means that the config must state the size.
     """
 
     condition: str
@@ -58,7 +80,7 @@ class SizeSpec:
 
 @cache
 def parse_size_spec(text: str) -> SizeSpec:
-    """Parse '[condition?] [field ...] [= rule] [, null rule]'; the rule for null is by default the one for absence.
+    """Parse '[condition?] [field ...] [= rule] [, null rule]'; null is by default treated as absent.
 
     Example: "head_dim = 128, null d/H" -> fields ("head_dim",), if_absent 128, if_null d/H
     """
@@ -80,8 +102,9 @@ def _parse_rule(text: str) -> SizeRule | None:
 
 
 class SizeReader:
-    """Reads the sizes of one config by symbol, each once, and notes in `sources`, by symbol, where it came from.
-    Stated sizes are checked, others follow by rule from sizes that are read first.
+    """Reads the sizes of one config by symbol, each once, and notes in `sources` where they came from.
+
+    Stated sizes are checked; others follow by rule from sizes read earlier.
     """
 
     def __init__(
@@ -97,8 +120,9 @@ class SizeReader:
         self._sizes: dict[str, int | None] = {}
 
     def size(self, symbol: str) -> int | None:
-        """The size of a symbol; None if it has no spec whose condition is met, or a rule says "none". Raises
-        ConfigError if the config should state it and does not, or states something that is no size.
+        """The size of a symbol, or None if the model has no such size.
+
+        Raises ConfigError if the config must state it and doesn't, or states something that isn't a size.
         """
         if symbol not in self._sizes:
             spec = self._spec(symbol)
@@ -109,7 +133,7 @@ class SizeReader:
         return self._sizes[symbol]
 
     def required(self, symbol: str) -> int:
-        """The size of a symbol that the model must have; raises ConfigError if it has none or does not state it."""
+        """A size that the model must have; raises ConfigError if it is missing."""
         size = self.size(symbol)
         if size is None:
             raise self._not_stated(symbol)

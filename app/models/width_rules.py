@@ -1,7 +1,8 @@
-"""How makers of gated feed-forward blocks chose the inner dimension: LLaMA's rule, with the settings of each model.
+"""How makers of gated feed-forward blocks chose the inner dimension: LLaMA's rule, with each model's settings.
+
 A gated block has three matrices where an ungated one has two. With two thirds of 4·d it has as many parameters
-(Shazeer, arXiv:2002.05202, section 3), and LLaMA rounds that up to a multiple of 256 (Touvron et al.,
-arXiv:2302.13971, section 2.2, and the class FeedForward in llama/model.py of github.com/meta-llama/llama).
+(Shazeer, arXiv:2002.05202, section 3). LLaMA rounds that up to a multiple of 256 (Touvron et al., arXiv:2302.13971,
+section 2.2, and the class FeedForward in llama/model.py of github.com/meta-llama/llama).
 
 >>> LLAMA_RULE.width(4096)
 11008
@@ -19,7 +20,7 @@ WHOLE_PERCENT = 100
 
 @dataclass(frozen=True)
 class WidthRule:
-    """LLaMA's rule with its two settings: `multiple_of`, and the "ffn_dim_multiplier" in `percent`, 100 for none."""
+    """LLaMA's rule with its two settings: `multiple_of`, and "ffn_dim_multiplier" as `percent` (100 for none)."""
 
     multiple_of: int
     percent: int = WHOLE_PERCENT
@@ -36,10 +37,10 @@ class WidthRule:
 # The rules of a family's models by (L, d, d_ff).
 WidthRules = Mapping[tuple[int, int, int], WidthRule]
 LLAMA_RULE = WidthRule(256)
-# The settings of Meta's larger and later models: "ffn_dim_multiplier" and "multiple_of" in
-# models/sku_list.py of github.com/meta-llama/llama-models at commit 364ed4e, the last with that file. For Llama 3.2 1B
-# it states 1.5 and 256 (5,461 becomes 8,191, then 8,192), for Llama 3.2 3B 1.0 and 256, which is LLaMA's rule.
-# A config.json of transformers states neither.
+# The settings of Meta's larger and later models: "ffn_dim_multiplier" and "multiple_of" in models/sku_list.py of
+# github.com/meta-llama/llama-models at commit 364ed4e, the last with that file. It states 1.5 and 256 for Llama 3.2 1B
+# (5,461 becomes 8,191, then 8,192), and 1.0 and 256, which is LLaMA's rule, for Llama 3.2 3B. A config.json of
+# transformers states neither.
 META_RULES: WidthRules = {
     (16, 2048, 8192): WidthRule(256, 150),  # Llama 3.2 1B
     (32, 4096, 14336): WidthRule(1024, 130),  # Llama 3 and 3.1 8B
@@ -49,5 +50,5 @@ META_RULES: WidthRules = {
 
 
 def width_rule(rules: WidthRules, L: int, d: int, d_ff: int) -> WidthRule | None:
-    """The rule that gives d_ff in a gated block: LLaMA's if it does, else that of `rules` for these sizes, or None."""
+    """The rule that gives d_ff in a gated block: LLaMA's, the one in `rules` for these sizes, or None."""
     return LLAMA_RULE if LLAMA_RULE.width(d) == d_ff else rules.get((L, d, d_ff))

@@ -1,1 +1,1 @@
-"""The tables of tensors, what a sheet can be about, and the costs read off them."""
+"""The tables of tensors that sheets ask about, and the costs computed from them."""

@@ -1,4 +1,4 @@
-"""Shapes checked against each other along the operations, never against the answer key.
+"""Compare typed shapes with each other along the operations, never with the answer key.
 
 >>> from app.topics.single_head import SINGLE_HEAD
 >>> typed = {Blank("queries", "columns"): 128, Blank("keys", "columns"): 4096}
@@ -19,7 +19,7 @@ Values = Mapping[Blank, int]
 
 @dataclass(frozen=True)
 class DimensionMismatch:
-    """Two sides that an operation requires to be equal, and are not. `at` is the tensor that cannot be made."""
+    """Two sides that an operation requires to be equal but that differ; `at` is the tensor that can't be computed."""
 
     at: str
     left: Blank
@@ -31,7 +31,7 @@ class DimensionMismatch:
 
 
 def mismatches(table: TensorTable, values: Values) -> list[DimensionMismatch]:
-    """Every pair of sides that an operation makes equal but whose values differ, in the order of computation."""
+    """Every pair of sides that must be equal but whose values differ, in the order of computation."""
     clashes = list[DimensionMismatch]()
     for result, groups in table.equal_sides.items():
         if (operation := table[result].made_by) and operation.broadcasts:
@@ -59,14 +59,14 @@ def _broadcast_mismatches(operands: list[Tensor], result: Tensor, values: Values
 
 
 def residual_pairs(table: TensorTable) -> list[tuple[Blank, Blank]]:
-    """The sides of the input, each with that of the output; [] for a table that lacks one of the two."""
+    """Pairs of the input's and the output's sides; [] for a table that lacks one of the two."""
     if not {"input", "output"} <= table.equal_sides.keys():
         return []
     return list(zip(table["input"].sides, table["output"].sides, strict=True))
 
 
 def typed_source_of(table: TensorTable, values: Values, asked: frozenset[str]) -> dict[Blank, Blank]:
-    """Map every side that is typed, or made equal to a typed one, to the typed side in `values` that it comes from."""
+    """For every typed side and every side equal to one, the typed side it gets its length from."""
     source_of = {blank: blank for blank in values}
     for result, groups in table.equal_sides.items():
         operation = table[result].made_by
@@ -80,7 +80,7 @@ def typed_source_of(table: TensorTable, values: Values, asked: frozenset[str]) -
 
 
 def upstream_blanks(table: TensorTable, asked: frozenset[str]) -> dict[Blank, frozenset[Blank]]:
-    """Map each side that an operation makes to the asked sides it gets its length from, in the order of computation."""
+    """For each computed side, the asked sides that its length comes from, in the order of computation."""
     upstream: dict[Blank, frozenset[Blank]] = {}
     for key, groups in table.equal_sides.items():
         for blanks in groups:

@@ -1,6 +1,7 @@
-"""Operations: what makes a tensor of its operands, and all that follows from it. An operation names its operands and
-their axes in einops' syntax, and knows how it is written on a sheet and in PyTorch, what it does to lengths, what
-it costs and how it is drawn. Nothing reads a formula to find that out.
+"""Operations: how a tensor is made from its operands.
+
+An operation names its operands and their axes in einops' syntax. It knows how it is written on a sheet and in PyTorch,
+what it does to lengths, what it costs and how it is drawn, so that nothing needs to read a formula.
 
 >>> scores = Matmul("queries keys", "n h, m h -> n m")
 >>> scores.formula(), scores.code()
@@ -23,17 +24,17 @@ from typing import ClassVar, Literal, Self
 
 from app.algebra.expression import Expression
 
-# The sentence of a hint that says what an operation does to lengths.
+# Which sentence of a hint says what an operation does to lengths.
 Relation = Literal[
     "product", "made", "same-shape", "unsqueeze", "broadcast", "by-pattern", "view", "transpose", "repeat_interleave",
     "reshape",
 ]  # fmt: skip
-ONE_SIDE = "1"  # in a pattern, a side of length 1
+ONE_SIDE = "1"  # a side of length 1 in a pattern
 _AXIS = re.compile(rf"\([a-z]+(?: [a-z]+)+\)|[a-z]+|{ONE_SIDE}")
 
 
 def axes_in(side: str) -> tuple[str, ...]:
-    """The axes that one side of a tensor holds: ('h', 'e') for '(h e)', ('n',) for 'n'."""
+    """The axes in one side of a tensor: ('h', 'e') for '(h e)', ('n',) for 'n'."""
     return tuple(side.strip("()").split())
 
 
@@ -59,8 +60,8 @@ class Operation:
     call: ClassVar[str] = ""  # the method or function that PyTorch calls
     sign: ClassVar[str] = ""  # drawn before the second operand
     arrow: ClassVar[str] = "→"  # drawn before the result
-    broadcasts: ClassVar[bool] = False  # sides of 1 of an operand are repeated to fit the other one
-    fixed_relation: ClassVar[Relation | None] = None  # `relation`, where it is the same for every pattern
+    broadcasts: ClassVar[bool] = False  # whether an operand's sides of 1 are repeated to match the other operand
+    fixed_relation: ClassVar[Relation | None] = None  # the value of `relation`, if it is the same for every pattern
 
     def __post_init__(self) -> None:
         name = f"{type(self).__name__}({self.of})"
@@ -73,7 +74,6 @@ class Operation:
 
     @property
     def operands(self) -> tuple[str, ...]:
-        """The keys of the operands."""
         return tuple(self.of.split())
 
     @property
@@ -88,7 +88,9 @@ class Operation:
 
     @property
     def is_by_head(self) -> bool:
-        """Whether it is done in each of several heads that are next to each other in one side of a matrix."""
+        """Whether it is computed separately in each head, where heads are next to each other in one side of a
+        matrix.
+        """
         return False
 
     @property
@@ -103,35 +105,38 @@ class Operation:
 
     @property
     def shows_pattern(self) -> bool:
-        """Whether its line of code has the pattern, which a sheet then shows where it asks for the result."""
+        """Whether its line of code contains the pattern, which the sheet then shows even where it asks for the
+        result.
+        """
         return False
 
     @property
     def relation(self) -> Relation:
-        """What a hint says that it does to lengths: `fixed_relation`, if any, else "same-shape" or "made"."""
+        """What a hint says about the lengths: `fixed_relation`, "same-shape" or "made"."""
         return self.fixed_relation or ("same-shape" if self.keeps_shape else "made")
 
     @property
     def adds(self) -> Literal["", "mask", "residual", "summand"]:
-        """What the second operand is, if it is added to the first."""
+        """What kind of second operand is added to the first, if any."""
         return ""
 
     @property
     def signs(self) -> str:
-        """What a drawing has before each operand but the first, and before the result."""
+        """The signs that a drawing puts before each further operand and before the result."""
         return (self.sign or " ") * (len(self.operands) - 1) + self.arrow
 
     def formula(self) -> str:
-        """How the result is written as mathematics."""
+        """The result written as mathematics."""
         return self.code()
 
     def code(self, shape: str = "…") -> str:
-        """How it is written in PyTorch: unless a subclass says otherwise, `call` as a method of the one operand."""
+        """The operation as a line of PyTorch."""
         return f"{{{self.of}}}.{self.call}({shape})"
 
     def with_axis(self, axis: str, operands: Collection[str]) -> Self:
-        """The same operation with `axis` first in the result, and in each operand whose key is in `operands`. Raises
-        ValueError if the operation cannot have that pattern, such as an addition of which one operand lacks the
+        """The same operation with `axis` first in the result and in the `operands`.
+
+        Raises ValueError if the operation can't have that pattern, such as an addition in which one operand lacks the
         axis.
         """
         groups = [
@@ -141,7 +146,7 @@ class Operation:
         return replace(self, pattern=f"{', '.join(groups)} -> {axis} {' '.join(self.sides)}")
 
     def with_operands(self, keys: Mapping[str, str]) -> Self:
-        """The same operation on other tensors: `keys` maps the key of an operand to the new one; others stay."""
+        """The same operation on other tensors: `keys` maps old operand keys to new ones."""
         return replace(self, of=" ".join(keys.get(key, key) for key in self.operands))
 
     def _fits(self) -> bool:
@@ -157,8 +162,9 @@ class _Elementwise(Operation):
 
 @dataclass(frozen=True)
 class Matmul(Operation):
-    """A matrix product, which sums over one axis of both operands: once in each head where a side holds several
-    heads. The product may be `rotated` by RoPE, or `gated_by` the product of the left operand and another matrix.
+    """A matrix product; a side that holds several heads gives one product per head.
+
+    The product may be `rotated` by RoPE, or `gated_by` the product of the left operand and another matrix.
     """
 
     rotated: bool = False
@@ -167,7 +173,7 @@ class Matmul(Operation):
     fixed_relation = "product"
 
     @property
-    def is_transposed(self) -> bool:  # it is the last side that is summed over
+    def is_transposed(self) -> bool:  # a matrix that isn't transposed is summed over its first side
         return _flat(self.operand_sides[1])[-1] not in _flat(self.sides)
 
     @property
@@ -176,7 +182,7 @@ class Matmul(Operation):
 
     @property
     def is_plain(self) -> bool:
-        """Whether the product itself is the result."""
+        """Whether the product is the result, without rotation or gate."""
         return not self.rotated and not self.gated_by
 
     def formula(self) -> str:
@@ -196,7 +202,7 @@ class Matmul(Operation):
         return f"{{{left}}} @ {{{right}}}{transposed if self.is_transposed else ''}"
 
     def flops(self, lengths: Mapping[str, Expression]) -> Expression:
-        """The multiplications and additions, by the length of each axis: 2·n·d·h for 'n d, d h -> n h'."""
+        """The number of multiplications and additions: 2·n·d·h for 'n d, d h -> n h'."""
         axes = {*_flat(self.operand_sides[0]), *_flat(self.operand_sides[1])}
         return prod((lengths[axis] for axis in axes), start=Expression.number(2))
 
@@ -281,7 +287,9 @@ class Gate(_Elementwise):
 
 @dataclass(frozen=True)
 class BroadcastAdd(Operation):
-    """Operands of different shapes added elementwise: sides meet from the right, and one of 1, or none, is repeated."""
+    """Operands of different shapes added elementwise: sides are aligned from the right, and a side of 1 is
+    broadcast.
+    """
 
     sign, arrow = "+", "="
     broadcasts = True
@@ -300,7 +308,7 @@ class BroadcastAdd(Operation):
 
 @dataclass(frozen=True)
 class BroadcastMultiply(BroadcastAdd):
-    """Operands of different shapes multiplied elementwise; sides meet as in BroadcastAdd."""
+    """Operands of different shapes multiplied elementwise; sides are aligned and broadcast as in BroadcastAdd."""
 
     sign = "⊙"
 
@@ -377,12 +385,12 @@ class Concat(Operation):
 
     @property
     def appends_row(self) -> bool:
-        """Whether the second operand goes below the first one, as a new token's key goes below the cached ones."""
+        """Whether the second operand is appended as a row, as a new token's key is appended to the cache."""
         return self.sides[-1] == self.operand_sides[0][-1]
 
     @property
     def joins_columns(self) -> bool:
-        """Whether the second operand goes next to the whole first one."""
+        """Whether the second operand goes next to the whole first one, rather than next to each head."""
         return not self.appends_row and not self.is_by_head
 
     def formula(self) -> str:
@@ -411,8 +419,9 @@ class View(Operation):
 
 @dataclass(frozen=True)
 class WrongView(Operation):
-    """A view that names dimensions in another order than memory has them: 'n (h e) -> h n e'. No number moves, so
-    the result has the shape of a view with a transpose, and mixes tokens and heads.
+    """A view that names dimensions in another order than memory: 'n (h e) -> h n e'.
+
+    No number moves, so the shape is as after a transpose, but tokens and heads are mixed.
     """
 
     call = "view"
@@ -424,7 +433,7 @@ class WrongView(Operation):
 
 @dataclass(frozen=True)
 class Unsqueeze(Operation):
-    """Sides of 1 put between the others, which stay in their order: 'b n -> b 1 1 n'."""
+    """Sides of length 1 inserted between the others: 'b n -> b 1 1 n'."""
 
     call = "view"
     fixed_relation = "unsqueeze"
@@ -447,13 +456,13 @@ class Reshape(Operation):
 
 @dataclass(frozen=True)
 class Transpose(Operation):
-    """Two sides in each other's place: 'n h e -> h n e'."""
+    """Two sides exchanged: 'n h e -> h n e'."""
 
     call = "transpose"
     fixed_relation = "transpose"
 
     def formula(self) -> str:
-        """Of a matrix '{keys}ᵀ'; of a tensor with more sides its code."""
+        """A matrix as '{keys}ᵀ'; a tensor with more sides as code."""
         return f"{{{self.of}}}ᵀ" if len(self.sides) == 2 else self.code()
 
     def code(self, shape: str = "…") -> str:
@@ -467,8 +476,8 @@ class Transpose(Operation):
 
 @dataclass(frozen=True)
 class Repeat(Operation):
-    """Every key/value head copied for the query heads that share it: 'g n e -> h n e', or 'g n e -> (g r) n e'. The
-    second is written as a call of einops' repeat.
+    """Every key/value head copied for the query heads that share it: 'g n e -> h n e', or 'g n e -> (g r) n e' with
+    einops.
     """
 
     call = "repeat_interleave"
@@ -497,7 +506,7 @@ def _places(operation: Operation) -> list[int]:
 
 @dataclass(frozen=True)
 class Lookup(Operation):
-    """The rows of an embedding table for the tokens: perhaps times √d, perhaps with rows of a position table added."""
+    """The tokens' rows of an embedding table, perhaps scaled by √d, perhaps with rows of a position table added."""
 
     scaled: bool = False
     position_table: bool = False
@@ -513,7 +522,7 @@ class Lookup(Operation):
 
 @dataclass(frozen=True)
 class LastRow(Operation):
-    """The last row alone: 'n v -> o v'."""
+    """Only the last row: 'n v -> o v'."""
 
     arrow = "↓"
 
@@ -526,7 +535,7 @@ class LastRow(Operation):
 
 @dataclass(frozen=True)
 class Slice(Operation):
-    """All along one side but the first or the last: 'b n v -> b s v'."""
+    """One side without its first or last entry: 'b n v -> b s v'."""
 
     drops: Literal["first", "last"] = "last"
 
@@ -559,7 +568,7 @@ class Convolve(Operation):
     activated: bool = False
 
     def code(self, shape: str = "…") -> str:
-        """A call of conv1d (three sides) or conv2d (four), with stride unless it is 1 and padding if there is any."""
+        """A call of conv1d or conv2d, by the number of sides."""
         given, kernel = self.operands
         text = f"{{activation}}({{{given}}})" if self.activated else f"{{{given}}}"
         text += f", {{{kernel}}}" + f", stride={self.stride}" * (self.stride != "1")
@@ -597,7 +606,7 @@ class SelectRows(Operation):
 
 @dataclass(frozen=True)
 class AddExperts(Operation):
-    """For each token, the weighted sum of its experts' outputs: 'm d -> n d' of the output of one expert."""
+    """For each token, the weighted sum of its experts' outputs, written for one expert: 'm d -> n d'."""
 
     def formula(self) -> str:
         return "{outputs-added}" if self.keeps_shape else "{experts-added}"

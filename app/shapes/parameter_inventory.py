@@ -1,7 +1,7 @@
-"""What a parameter-count sheet tells about its model, as facts with numbers: enough to solve it from its text.
+"""What a parameter-count sheet says about its model: facts with enough numbers to solve it.
 
-Each Fact is one sentence or phrase of the wording's section "inventory". Sizes that the sheet's description gives
-anyway, such as the number of heads, are not repeated.
+Each Fact is a sentence or phrase in the wording's section "inventory". Sizes in the sheet's description, such as the
+number of heads, are not repeated.
 
 >>> from app.models.read_config import read_config
 >>> gpt2 = read_config('{"model_type": "gpt2", "n_embd": 768, "n_head": 12, "n_layer": 12, "vocab_size": 50257}')
@@ -22,8 +22,9 @@ from app.models.parameter_specs import ModelPart, ParameterSpec, ParameterSpecs,
 
 @dataclass(frozen=True)
 class Fact:
-    """A sentence or phrase of the wording, by its key, with the words that fill it. A number is written as sheets
-    write numbers, a text as it is, a Fact as its phrase, and several Facts as a list.
+    """A sentence or phrase of the wording, by its key, with the words that fill it.
+
+    A word may be a number, a text, another Fact, or several Facts that become a list.
     """
 
     key: str
@@ -31,7 +32,7 @@ class Fact:
 
 
 def parameter_inventory(architecture: Architecture) -> Iterator[Fact]:
-    """Yield what there is to count: embeddings, number of layers, one layer, then what follows the layers."""
+    """Yield what there is to count: the embeddings, the number of layers, one layer, and what follows the layers."""
     outside, kinds = architecture.outside_rows, architecture.stacks[0].kinds
     yield from _embeddings(architecture, outside)
     yield from _layers(architecture, kinds)
@@ -46,7 +47,7 @@ def parameter_inventory(architecture: Architecture) -> Iterator[Fact]:
 
 
 def experts_inventory(architecture: Architecture, extra: Mapping[str, int]) -> Iterator[Fact]:
-    """Yield what a sheet about a mixture of experts says of the model, one Fact each, in this order."""
+    """Yield the facts that a sheet about a mixture of experts gives about the model."""
     kinds = architecture.stacks[0].kinds
     kind = next(kind for kind in kinds if kind.has_experts)
     sizes = {**architecture.all_sizes, **extra}
@@ -137,7 +138,7 @@ def _shared_experts(a: Architecture, layer: Mapping[Row, ParameterSpecs]) -> Ite
         return
     shared = layer["shared_experts"]
     width, number = inner_width(shared).size(a.all_sizes), a.all_sizes.get("n_sh", 1)
-    if number > 1 and not _has_biases(shared):  # stored as one block, which a bias of the last matrix would give away
+    if number > 1 and not _has_biases(shared):  # stored as one block; a bias of the last matrix would show that
         yield Fact("shared-experts", {"number": number, "width": width // number})
     else:
         yield Fact("shared-expert", {"width": width, "biases": _with_biases(shared)})

@@ -13,11 +13,11 @@ _BEFORE_LAYERS = ("embedding", "patch_embedding", "embedding_norm", "embedding_p
 
 
 def parameter_rows(architecture: Architecture) -> tuple[Count, ...]:
-    """Counts of parameters: all parts outside the layers, each part of one layer, totals of layers, and the total."""
+    """Counts of parameters: the parts outside the layers, the parts of one layer, totals of layers, and the total."""
     stack = architecture.stacks[0]
     kinds = stack.kinds
     outside = {row: _leaf(row, specs) for row, specs in architecture.outside_rows.items()}
-    # ALBERT stores fewer layers than it runs, and L counts those that it runs.
+    # ALBERT runs the same stored layers several times; L counts the layers that it runs.
     layers = Expression.symbol("L") if stack.spec.count == "L" else Expression.number(kinds[0].layers)
     in_layers = _rows_of_layers(kinds, layers)
     before, after = (
@@ -91,7 +91,7 @@ def _leaf(key: str, specs: ParameterSpecs) -> Count:
 
 
 def added_up(key: str, rows: Sequence[Count], times: Expression | None = None) -> Count:
-    """A row made from others: the sum of their totals, multiplied by `times` if it is given."""
+    """A row that sums other rows, `times` as often if given."""
     total = sum((row.total for row in rows), ZERO)
     keys = tuple(row.key for row in rows)
     formula = " + ".join(f"{{{key}}}" for key in keys)
@@ -105,7 +105,7 @@ def added_up(key: str, rows: Sequence[Count], times: Expression | None = None) -
 def _summands_in_words(specs: ParameterSpecs) -> str:
     kinds = [spec.kind for spec in specs]
     matrices = "matrix" if kinds.count("matrix") == 1 else "matrices"
-    if specs[0].part == ModelPart.ATTENTION:  # not those of latent attention, whose formulas differ
+    if specs[0].part == ModelPart.ATTENTION:  # except latent attention, whose formulas differ
         matrices = "attention-matrices"
     names: Mapping[TensorKind, str] = {"table": "tables", "matrix": matrices, "scale": "scales", "bias": "biases"}
     return " + ".join(f"{{{name}}}" for kind, name in names.items() if kind in kinds)

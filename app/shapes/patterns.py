@@ -1,6 +1,6 @@
-"""Patterns of einsum and einops as they are typed: read once, and compared up to the names of their axes. Nothing is
-run: two patterns compute the same from the same tensors if they are equal once axes are named by the order in
-which they first appear.
+"""Patterns of einsum and einops as typed, compared up to the names of their axes. Nothing is run.
+
+Two patterns compute the same if they are equal once axes are named by the order in which they first appear.
 
 >>> scores = read_pattern("b h q e, b h k e -> b h q k", (4, 4))
 >>> read_pattern("bhid,bhjd->bhij", (4, 4)) == scores == read_pattern("... q e, ... k e -> ... q k", (4, 4))
@@ -20,7 +20,7 @@ from itertools import pairwise
 from app.algebra.parser import CannotReadError, normalize_signs, printable
 
 MAX_PATTERN_CHARACTERS = 200
-Meaning = tuple[tuple[tuple[int, ...], ...], ...]  # of each operand, then of the result: the axes of each side
+Meaning = tuple[tuple[tuple[int, ...], ...], ...]  # for each operand, then for the result: the axes of each side
 
 _Side = tuple[str, ...]
 _TOKEN = re.compile(r" |\.\.\.|[()1]|[A-Za-z](?:[A-Za-z0-9_]*[A-Za-z0-9])?")
@@ -29,7 +29,7 @@ _ELLIPSIS: _Side = ("...",)
 
 
 def read_pattern(text: str, ranks: Sequence[int], *, takes_groups: bool = False) -> Meaning:
-    """What a pattern means for operands with these numbers of sides: the axes of each side of operands and result."""
+    """What a pattern means for operands with these numbers of sides: the axes of every side."""
     if len(text) > MAX_PATTERN_CHARACTERS:
         raise CannotReadError("pattern-too-long")
     tidy = normalize_signs(text).strip("\"'`“”‘’ ").replace("→", "->").replace("\u2010", "-")
@@ -113,7 +113,7 @@ def _have_ranks(operands: Sequence[Sequence[_Side]], ranks: Sequence[int]) -> bo
 
 def _without_ellipsis(sides: list[list[_Side]], ranks: Sequence[int]) -> list[list[_Side]]:
     hidden = [rank - len(each) + 1 if _ELLIPSIS in each else 0 for each, rank in zip(sides, ranks, strict=False)]
-    hidden.append(max(hidden))  # of the result
+    hidden.append(max(hidden))  # the result's
     return [
         [
             named
@@ -125,7 +125,7 @@ def _without_ellipsis(sides: list[list[_Side]], ranks: Sequence[int]) -> list[li
 
 
 def _numbered(sides: Iterable[Iterable[_Side]]) -> Meaning:
-    after, before = dict[str, set[str]](), dict[str, set[str]]()  # "" is the end of a side
+    after, before = dict[str, set[str]](), dict[str, set[str]]()  # "" marks the end of a side
     for side in (side for each in sides for side in each):
         for first, second in pairwise(("", *side, "")):
             after.setdefault(first, set()).add(second)

@@ -1,4 +1,4 @@
-"""The classes of a table of tensors: a tensor with its symbolic shape and operation, a count, and the table itself.
+"""Tables of tensors: a tensor with its symbolic shape and operation, a count, a question, and the table itself.
 
 >>> from app.shapes.operation import Matmul
 >>> queries = tensor("queries", "Q", "N, d_h", "query", Matmul("input W_Q", "n d, d h -> n h"))
@@ -27,19 +27,21 @@ BlankField = Literal[
     "part1", "part2", "part3", "part4", "part5", "part6",
 ]  # fmt: skip
 MATRIX_FIELDS: tuple[BlankField, BlankField] = ("rows", "columns")
-# The sides of a tensor that is no matrix, in the order in which PyTorch prints tensor.shape.
+# The sides of a tensor that isn't a matrix, in PyTorch's order.
 DIMENSIONS: tuple[BlankField, ...] = ("dim0", "dim1", "dim2", "dim3")
 # The boxes of a row that are marked together.
 PARTS: tuple[BlankField, ...] = ("part1", "part2", "part3", "part4", "part5", "part6")
-OTHER_PATTERN = 0  # a pattern that was typed and is none of those that are expected
+OTHER_PATTERN = 0  # a typed pattern that means none of the expected ones
 CountUnit = Literal["parameters", "operations", "bytes", "entries", "index"]
 PartKind = Literal["size", "dimension", "word"]
-Filling = Expression | int | str  # what a part is filled with: a size, a number or a word
+Filling = Expression | int | str  # a size, a number or a word
 Role = Literal["input", "query", "key", "value", "score", "hidden", "output"]
 
 
 def side_fields(sides: int) -> tuple[BlankField, ...]:
-    """The names of a tensor's sides: rows and columns of a matrix, else dim0, dim1 and so on, as in tensor.shape."""
+    """The names of a tensor's sides: rows and columns of a matrix; otherwise dim0, dim1 and so on, as in
+    tensor.shape.
+    """
     return MATRIX_FIELDS if sides == len(MATRIX_FIELDS) else DIMENSIONS[:sides]
 
 
@@ -54,7 +56,7 @@ class Blank(NamedTuple):
 
     @property
     def transposed(self) -> Blank:
-        """Rows for columns and columns for rows of the same matrix; any other blank is returned as it is."""
+        """The same blank of the transposed matrix; a blank that isn't a matrix's side is returned as it is."""
         if self.field not in MATRIX_FIELDS:
             return self
         return Blank(self.tensor, "columns" if self.field == "rows" else "rows")
@@ -62,8 +64,9 @@ class Blank(NamedTuple):
 
 @dataclass(frozen=True)
 class Tensor:
-    """One tensor of a table: its key in files and API, its letter, its symbolic shape, and the operation that makes
-    it. Most are matrices, whose shape is (rows, columns).
+    """One tensor of a table: its key in files and API, its letter, its symbolic shape, and the operation that makes it.
+
+    Most are matrices, whose shape is (rows, columns).
     """
 
     key: str
@@ -78,28 +81,28 @@ class Tensor:
 
     @property
     def rows(self) -> Expression:
-        """The rows of a matrix; of a tensor with more sides, the last but one."""
+        """The rows of a matrix; the second-to-last side of a larger tensor."""
         return self.shape[-2]
 
     @property
     def columns(self) -> Expression:
-        """The columns of a matrix; of a tensor with more sides, the last one."""
+        """The columns of a matrix; the last side of a larger tensor."""
         return self.shape[-1]
 
     @cached_property
     def sides(self) -> tuple[Blank, ...]:
-        """Its sides as blanks, whether they are asked or not: queries.rows and queries.columns."""
+        """Its sides as blanks, asked or not: queries.rows and queries.columns."""
         return tuple(Blank(self.key, field) for field in side_fields(len(self.shape)))
 
     @property
     def fields(self) -> tuple[BlankField, ...]:
-        """What a sheet asks about this tensor: its sides, and the count if it is a parameter that is counted."""
+        """The fields that a sheet may ask: the sides, and the count of a counted parameter."""
         fields = side_fields(len(self.shape))
         return (*fields, "count") if self.parameter and self.counted else fields
 
     @cached_property
     def equal_sides(self) -> Mapping[str, tuple[Blank, ...]]:
-        """Its operands' sides, then its sides, grouped by axis; a group has one length.
+        """Sides of the operands and the result that share an axis, and so a length.
 
         Example: of queries made by 'n d, d h -> n h', n has input.rows, queries.rows; d has input.columns, W_Q.rows; h
         has W_Q.columns, queries.columns.
@@ -116,7 +119,7 @@ class Tensor:
 
     @cached_property
     def merged_sides(self) -> Mapping[Blank, tuple[Blank, ...]]:
-        """The sides that merge others, such as (h e), each with the sides h and e that it is the product of.
+        """Merged sides, such as (h e), each with the sides h and e that it is the product of.
 
         Example: of split_queries made by 'n (h e) -> n h e', queries.columns: split_queries.dim1, split_queries.dim2.
         Of several sides with one name, merged or not, only the first is used, operands before the result, so each
@@ -146,8 +149,9 @@ PARTS_SUM = Expression.parse("parts")
 
 @dataclass(frozen=True)
 class FromParts:
-    """How a count is worked out from other counts of its table: a formula in `parts`, the sum of those counts. A
-    part may also be a matrix, which counts as its number of parameters.
+    """How a count is computed from other counts of its table, the `parts`.
+
+    A part may also be a matrix, which counts as its number of parameters.
 
     Example: FromParts(L*parts, ("attention", "feed_forward", "norms")) for the parameters of all layers.
     """
@@ -157,14 +161,15 @@ class FromParts:
     rounded: Rounding = "never"
 
     def number(self, sizes: Mapping[str, int], parts: Mapping[str, int]) -> int | None:
-        """What the formula comes to with these numbers for the parts; None if that isn't whole and is never rounded."""
+        """The formula's value for these parts; None if it isn't whole and isn't rounded."""
         return Formula(self.formula, self.rounded).number({**sizes, **parts, "parts": sum(parts.values())})
 
 
 @dataclass(frozen=True)
 class Count:
-    """A number that a sheet asks for and that is no tensor: `unit` of something, as a sum of products. `formula` is
-    the same sum for people, with factors kept together: '{L} · ({attention} + {feed_forward} + {norms})'.
+    """A number that a sheet asks for and that isn't a tensor's side: `unit` says of what.
+
+    `formula` is its sum for people, with factors kept together: '{L} · ({attention} + {feed_forward} + {norms})'.
     """
 
     key: str
@@ -180,11 +185,9 @@ class Count:
 
     @property
     def fields(self) -> tuple[BlankField, ...]:
-        """What a sheet asks about it: the count alone."""
         return ("count",)
 
     def expression(self, _field: BlankField) -> Expression:
-        """The total in symbols; a count has no other field."""
         return self.total
 
     def size(self, _field: BlankField, sizes: Mapping[str, int]) -> int:
@@ -194,9 +197,7 @@ class Count:
 
 @dataclass(frozen=True)
 class OneOf:
-    """A question that is answered by choosing one of the numbers in `options`, of which `right` is right. Its answer
-    is a number whatever the sheet is answered in.
-    """
+    """A multiple-choice question: `right` is the right one of the numbers in `options`."""
 
     key: str
     options: tuple[int, ...]
@@ -207,30 +208,28 @@ class OneOf:
 
     @property
     def fields(self) -> tuple[BlankField, ...]:
-        """What a sheet asks about it: the choice alone."""
         return ("choice",)
 
     def expression(self, _field: BlankField) -> Expression:
-        """The right option as an expression without symbols."""
         return Expression.number(self.right)
 
     def size(self, _field: BlankField, _sizes: Mapping[str, int]) -> int:
-        """The right option."""
         return self.right
 
 
 @dataclass(frozen=True)
 class WrittenPattern(OneOf):
-    """A question that is answered by writing the pattern of a call, which replaces the "…" in `call`."""
+    """A question answered by writing the pattern of a call, in place of the "…" in `call`."""
 
     @cached_property
     def meanings(self) -> Mapping[Meaning, int]:
-        """What each of the patterns means, with its number."""
+        """The meaning of each pattern, with the pattern's number."""
         return {self._meaning(text): number for text, number in zip(self.texts, self.options, strict=True)}
 
     def number_of(self, typed: str) -> int:
-        """The number of the pattern that computes the same as the typed one, OTHER_PATTERN if none does. Raises
-        CannotReadError for a text that is no pattern of this call.
+        """The number of the pattern that computes the same as the typed one, or OTHER_PATTERN.
+
+        Raises CannotReadError for text that isn't a pattern of this call.
         """
         return self.meanings.get(self._meaning(typed), OTHER_PATTERN)
 
@@ -241,13 +240,13 @@ class WrittenPattern(OneOf):
 
 
 def written_pattern(key: str, call: str, *patterns: str) -> WrittenPattern:
-    """A WrittenPattern of a call: "einsum({queries}, {keys})"; of the patterns, the first is right."""
+    """A WrittenPattern for a call: "einsum({queries}, {keys})". The first pattern is right."""
     return WrittenPattern(key, tuple(range(1, len(patterns) + 1)), 1, texts=patterns, call=f'{call[:-1]}, "…")')
 
 
 @dataclass(frozen=True)
 class JointPart:
-    """One box of a Joint: what is filled in, an answer that is right, and, for a word, those that it is chosen from."""
+    """One box of a Joint: what is filled in, a right answer, and the words to choose from, if it is a word."""
 
     kind: PartKind
     right: Expression
@@ -256,7 +255,7 @@ class JointPart:
 
 @dataclass(frozen=True)
 class Joint:
-    """Boxes that are marked together, by what they do: all of them are right, or none is."""
+    """Boxes that are marked together: all are right or all are wrong."""
 
     key: str
     parts: tuple[JointPart, ...]
@@ -267,11 +266,9 @@ class Joint:
 
     @property
     def fields(self) -> tuple[BlankField, ...]:
-        """Its boxes: part1, part2 and so on."""
         return PARTS[: len(self.parts)]
 
     def part(self, field: BlankField) -> JointPart:
-        """The part of a box."""
         return self.parts[PARTS.index(field)]
 
     def expression(self, field: BlankField) -> Expression:
@@ -279,7 +276,7 @@ class Joint:
         return self.part(field).right
 
     def size(self, field: BlankField, sizes: Mapping[str, int]) -> int:
-        """The right answer to one box as a number: of a word its place, from 1; a dimension may be negative."""
+        """A right answer to one box as a number; a word is given by its place, from 1."""
         return int(self.part(field).right.value(sizes))
 
 
@@ -287,7 +284,7 @@ Asked = Tensor | Count | OneOf | Joint
 
 
 def symbol_fields(asked: Asked) -> tuple[BlankField, ...]:
-    """The fields that take an expression on a sheet in symbols."""
+    """The fields answered with an expression on a sheet in symbols."""
     if isinstance(asked, OneOf):
         return ()
     if isinstance(asked, Joint):
@@ -297,7 +294,8 @@ def symbol_fields(asked: Asked) -> tuple[BlankField, ...]:
 
 @dataclass(frozen=True)
 class TensorTable:
-    """Tensors in the order in which they are computed, counts, and questions; `key` names it in files and wording.
+    """Tensors in the order of computation, counts, and questions; `key` names the table in files and wording.
+
     With `asks_parameters`, a sheet may ask for parameters as well as activations.
     """
 
@@ -319,18 +317,18 @@ class TensorTable:
 
     @cached_property
     def by_key(self) -> Mapping[str, Tensor]:
-        """Every tensor, parameters included, under its key."""
+        """Every tensor by key, parameters included."""
         return {tensor.key: tensor for tensor in self.tensors}
 
     @cached_property
     def equal_sides(self) -> Mapping[str, tuple[tuple[Blank, ...], ...]]:
-        """For each computed or given tensor, in order, the groups of sides that its operation forces to one length."""
+        """For each activation, in order, the groups of sides that its operation forces to one length."""
         computed = (tensor for tensor in self.tensors if not tensor.parameter or tensor.made_by)
         return {tensor.key: tuple(tensor.equal_sides.values()) for tensor in computed}
 
     @cached_property
     def askable(self) -> Mapping[str, Asked]:
-        """What a sheet may ask for, by key: the activations, or without any the parameters; counts; then questions.
+        """What a sheet may ask for, by key: activations (or parameters if there are none), counts, then questions.
 
         Example: a head's table asks for input, queries … output and not for W_Q; a table of a layer's parameters for
         W_Q. A table that `asks_parameters` asks for all of its tensors.
@@ -344,7 +342,7 @@ class TensorTable:
         return {tensor.key: tensor.merged_sides for tensor in self.activations if tensor.merged_sides}
 
     def sized(self, key: str) -> Tensor | Count:
-        """The tensor or count that a sheet asks for under that key; raises KeyError for any other, or a question."""
+        """The tensor or count with that key; raises KeyError for a question and for unknown keys."""
         asked = self.askable[key]
         if isinstance(asked, OneOf | Joint):
             raise KeyError(key)
@@ -360,25 +358,25 @@ class TensorTable:
 
     @property
     def has_more_sides(self) -> bool:
-        """Whether any of its tensors has three sides or four."""
+        """Whether any tensor has more than two sides."""
         return any(len(tensor.shape) > len(MATRIX_FIELDS) for tensor in self.tensors)
 
     def formula(self, key: str) -> str:
-        """How a tensor is made, as mathematics; as a line of PyTorch in a table with tensors of three sides or four."""
+        """How a tensor is made: as mathematics, or as a line of PyTorch if any tensor has more than two sides."""
         operation = self[key].made_by
         if operation is None:
             return ""
         return operation.code() if self.has_more_sides else operation.formula()
 
     def with_only(self, tensors: Iterable[Tensor], key: str = "") -> TensorTable:
-        """A table of these tensors alone, in this order, under `key` or, if that is empty, under its present key."""
+        """A table of only these tensors, in this order, under `key` if it is given."""
         chosen = tuple(tensors)
         keys = {tensor.key for tensor in chosen}
         is_given = {t.key for t in chosen if t.made_by and not keys >= set(t.made_by.operands)}
         return TensorTable(key or self.key, tuple(replace(t, made_by=None) if t.key in is_given else t for t in chosen))
 
     def shapes(self, sizes: Mapping[str, int]) -> dict[str, tuple[int, ...]]:
-        """Every tensor's shape as whole numbers, e.g. {'scores': (100, 100)} with N = 100."""
+        """Every tensor's shape as whole numbers: {'scores': (100, 100)} with N = 100."""
         return {tensor.key: tuple(length.size(sizes) for length in tensor.shape) for tensor in self.tensors}
 
 
@@ -413,11 +411,11 @@ def tensor(
     counted: bool = True,
     hint: str = "",
 ) -> Tensor:
-    """A Tensor with its shape as text: 'N, d_h', or 'H, N, d_h'."""
+    """A Tensor with its shape written as text: 'N, d_h', or 'H, N, d_h'."""
     sides = tuple(Expression.parse(length) for length in shape.split(","))
     return Tensor(key, letter, sides, role, made_by, parameter, counted, hint)
 
 
 def learned(key: str, shape: str, role: Role, *, counted: bool = True, letter: str = "") -> Tensor:
-    """A parameter; its letter is its key unless `letter` is given."""
+    """A parameter, whose letter is its key unless another is given."""
     return tensor(key, letter or key, shape, role, parameter=True, counted=counted)

@@ -1,14 +1,12 @@
 """What an author should know about the worksheets before a class sees them.
 
-Each sheet is checked as it was written: misconceptions that stay hidden on it, sizes that happen to be equal, and
-numbers in its words that are none of its sizes.
+Each sheet is checked as it was written: misconceptions that stay hidden on it, and sizes that happen to be equal.
 """
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import chain, combinations
@@ -20,22 +18,21 @@ from app.models.architecture import TokensError
 from app.shapes.table import WrittenPattern
 from app.sheets.authoring.author_misconceptions import author_findings
 from app.sheets.library import Library
-from app.sheets.seeds import ConfusedPairs, possible_lengths, unavoidable_confusions
+from app.sheets.seeds import ConfusedPairs, unavoidable_confusions
 from app.sheets.variant import Row, Variant
-from app.sheets.worksheet import AUTHOR_MISCONCEPTION_PREFIX, Model, Worksheet
-from app.topics.registry import TOPICS, check_topic_tokens, possible_tokens
+from app.sheets.worksheet import AUTHOR_MISCONCEPTION_PREFIX, Worksheet
+from app.topics.registry import check_topic_tokens, possible_tokens
 from app.topics.requirements import TopicError
 from app.translation import gettext as _
 
 FindingKind = Literal[
-    "hides", "must-hide", "range-hides", "author", "must-author", "coincides", "must-coincide", "same-answer",
-    "must-have-same-answer", "gives-away", "wording",
+    "hides", "must-hide", "author", "must-author", "coincides", "must-coincide", "same-answer",
+    "must-have-same-answer", "gives-away",
 ]  # fmt: skip
 FARTHEST_PROPOSED = 60  # tokens away that another length may be
 ANY_TOKENS = 100  # where the number plays no part
 SHORTEST_PROPOSED = 3  # tokens; with fewer, most sizes coincide
 CONFUSIONS_KEPT = 512
-TRIED_OF_RANGE = 16  # lengths of an author's range
 _FIXED_BY_TOKENS: frozenset[FindingKind] = frozenset({"hides", "coincides", "same-answer"})
 _BY_LENGTH = frozenset({"N", "M", "B"})  # sizes that another number of tokens changes
 
@@ -58,24 +55,20 @@ class Finding:
 def findings(library: Library) -> Iterator[Finding]:
     """Yield every finding about every worksheet, worksheet by worksheet, each with its model and length."""
     for key in library.worksheets:
-        yield from findings_on(library, library.variant(key))
+        yield from findings_on(library.variant(key))
 
 
-def findings_on(library: Library, variant: Variant) -> tuple[Finding, ...]:
-    """Every finding about one sheet; `library` has the models that its words may name, or that seeds may draw."""
+def findings_on(variant: Variant) -> tuple[Finding, ...]:
+    """Every finding about one sheet."""
     key, proposed = variant.worksheet.key, _confusions(_Questions.of(variant)).proposed_tokens
     messages = chain(
         _hidden_misconceptions(variant),
         _author_misconceptions(variant),
         _equal_sizes(variant),
         _rows_with_one_answer(variant),
-        _hidden_in_range(variant, library.models),
+        _patterns_given_away(variant),
     )
-    about_words = chain(_foreign_words(library.models, variant), _patterns_given_away(variant))
-    return (
-        *(Finding(key, kind, text, proposed if kind in _FIXED_BY_TOKENS else None) for kind, text in messages),
-        *(Finding(key, kind, text) for kind, text in about_words),
-    )
+    return tuple(Finding(key, kind, text, proposed if kind in _FIXED_BY_TOKENS else None) for kind, text in messages)
 
 
 @dataclass(frozen=True)
@@ -187,35 +180,6 @@ def _author_misconceptions(variant: Variant) -> Iterator[tuple[FindingKind, str]
             yield "must-author" if finding.shows else "author", finding.message
 
 
-def _hidden_in_range(variant: Variant, models: Mapping[str, Model]) -> Iterator[tuple[FindingKind, str]]:
-    sheet = variant.worksheet
-    if sheet.tokens_from is None:
-        return
-    for model in sheet.models or (sheet.model,):
-        drawn = replace(variant, model=models.get(model, variant.model), decoder_tokens=None)
-        try:
-            lengths = possible_lengths(drawn)
-        except TokensError:
-            continue
-        questions = _Questions.of(drawn)
-        unavoidable = _confusions(questions).unavoidable
-        tried = lengths[:: max(1, len(lengths) // TRIED_OF_RANGE)]
-        if not any(_is_good_length(questions, tokens, unavoidable) for tokens in tried):
-            words = {"first": sheet.tokens_from, "last": sheet.tokens_to, "model": drawn.model.name}
-            message = _(
-                "With {model}, no number of tokens from {first} to {last} shows every misconception that another "
-                "number would show. Choose a wider range."
-            )
-            yield "range-hides", message.format(**words)
-
-
-def _is_good_length(questions: _Questions, tokens: int, unavoidable: ConfusedPairs) -> bool:
-    try:
-        return _confused_in_marking(questions.with_tokens("", tokens, None)) <= unavoidable
-    except TopicError:
-        return False
-
-
 def _confusion_sentences(variant: Variant, kind: FindingKind, confusions: ConfusedPairs) -> Iterator[str]:
     if kind == "must-hide":
         right = _("With {model} these misconceptions cannot be seen, whatever the number of tokens: {misconceptions}.")
@@ -300,21 +264,3 @@ def _patterns_given_away(variant: Variant) -> Iterator[tuple[FindingKind, str]]:
             if other != row and its_call == call and asked.number_of(pattern) == asked.right:
                 message = _("“{other}” shows the pattern that “{row}” asks for: leave one of them out.")
                 yield "gives-away", message.format(other=other.name, row=row.name)
-
-
-def _foreign_words(models: Mapping[str, Model], variant: Variant) -> Iterator[tuple[FindingKind, str]]:
-    text = " ".join((variant.worksheet.title, variant.text.description, variant.text.footnote or ""))
-    # Longest names first, each cut out once it is checked: “GPT-2” is no mention of a model within “GPT-2 medium”.
-    for name in sorted((model.name for model in models.values()), key=len, reverse=True):
-        if name in text and name != variant.model.name and name not in variant.model.name:
-            message = _("The text mentions {name}, but the sheet is about {model}.")
-            yield "wording", message.format(name=name, model=variant.model.name)
-        text = text.replace(name, "")
-    real = variant.model.architecture
-    sizes = {*variant.sizes.values(), *real.all_sizes.values(), real.query_heads_per_kv_head}
-    if inventory := TOPICS[variant.worksheet.topic].inventory:
-        facts = inventory(variant.architecture)
-        sizes |= {number for fact in facts for number in fact.words.values() if isinstance(number, int)}
-    for number in re.findall(r"\d+(?:,\d{3})*", text):
-        if int(number.replace(",", "")) not in sizes:
-            yield "wording", _("The text mentions {number}, which isn’t a size on this sheet.").format(number=number)

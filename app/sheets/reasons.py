@@ -7,35 +7,23 @@ one for each count and each tensor that needs its own, under its key; a topic ma
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Literal, NamedTuple
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
 
-from app.algebra.expression import Expression, ExpressionError
+from app.algebra.expression import Expression
 from app.algebra.number_text import format_number
 from app.shapes.operation import Concat, Matmul, Operation, SelectRows, axes_in
 from app.shapes.table import MATRIX_FIELDS, Blank, Count, OneOf, Tensor
 from app.sheets.code_text import code_reason
 from app.sheets.formulas import write_formula
-from app.sheets.notation import ONE_NAME, Notation, without_own_name
+from app.sheets.notation import Notation
 from app.sheets.variant import Variant
 
 # Phrases that stay in a formula whose sizes are written as numbers: "2 · 100 · 4096 · 128, for each of 32 heads".
 _KEPT_PHRASES = ("for-each-of", "heads", "matrices", "rounded-down", "rounded-up", "byte", "bytes")
 _NAME = re.compile(r"\{([\w-]+)\}")
 _NUMBER = re.compile(r"\d+(?:,\d{3})*")
-MAX_SIZES_OF_CASE = 5
-CaseForm = Literal["working", "row", "side"]
-# Small numbers for sizes, unlike each other where models may have them so: what is divided comes to a whole number. The
-# second and third are for sheets that have a number of the first as an answer.
-_CASE = {
-    "N": 6, "M": 5, "B": 5, "W": 4, "i": 3, "j": 2, "f": 1, "d": 12, "H": 4, "G": 2, "d_h": 8, "d_v": 10, "d_ff": 20,
-    "d_rot": 4, "d_nope": 6, "d_rope": 2, "r_kv": 7, "r_q": 9, "r": 3, "V": 50, "L": 3, "L_exp": 2, "P": 30, "T": 2,
-    "E": 4, "k": 2, "d_exp": 14, "n_sh": 2, "d_sh": 15, "d_dense": 16, "d_emb": 5, "d_pool": 11, "d_proj": 13, "p": 3,
-    "c": 3, "labels": 7, "params": 100, "active": 70, "rest": 40, "m": 3, "g": 21, "N_enc": 7, "percent": 150,
-    "I": 33, "n_side": 11, "bands": 16, "C": 25,
-}  # fmt: skip
-_SMALL_SIZES = tuple({symbol: factor * size for symbol, size in _CASE.items()} for factor in (1, 3, 5))
 
 
 class Reason(NamedTuple):
@@ -53,42 +41,18 @@ def row_reason(variant: Variant, key: str) -> Reason:
     Example: for the keys of LLaMA 7B, "100 × 128: one row for each token, and as many columns as W_K" and "(100 × 4096)
     · (4096 × 128) = 100 × 128".
     """
-    return _Writer(variant, variant.sizes, in_letters=variant.worksheet.answers == "letters").reason(key)
-
-
-class SmallCase(NamedTuple):
-    """A row with other numbers, small enough for working it out by hand. `sizes`: the number of each size, or of
-    another count that it is worked out from, by symbol or key.
-    """
-
-    sizes: Mapping[str, int]
-    text: str
-    is_side: bool = False
-
-
-def small_case(variant: Variant, blank: Blank) -> SmallCase | None:
-    """The row of a box in small numbers, none of which is a right answer on this sheet."""
-    asked = {format_number(number) for number in variant.problem.answers.values()}
-    shared = {symbol: ONE_NAME[symbol] for symbol in without_own_name(variant.sizes)}
-    forms: tuple[CaseForm, ...] = ("working", "row", "side")
-    for form in forms if variant.worksheet.answers == "numbers" else forms[1:]:
-        for sizes in _SMALL_SIZES:
-            numbers = {symbol: sizes[shared.get(symbol, symbol)] for symbol in sizes}  # G is H without grouped queries
-            case = _Writer(variant, numbers, in_letters=False).small_case(blank, form)
-            if case and asked.isdisjoint([*_NUMBER.findall(case.text), *map(format_number, case.sizes.values())]):
-                return case
-    return None
+    return _Writer(variant).reason(key)
 
 
 @dataclass(frozen=True)
 class _Writer:
-    """Puts the reasons of one sheet together, with `numbers` for its sizes or, `in_letters`, with symbols. `numbers`
-    may also have the keys of counts that others are worked out from, in place of what these come to.
-    """
+    """Puts the reasons of one sheet together."""
 
     variant: Variant
-    numbers: Mapping[str, int]
-    in_letters: bool
+
+    @property
+    def in_letters(self) -> bool:
+        return self.variant.worksheet.answers == "letters"
 
     def reason(self, key: str) -> Reason:
         """The reason of a row, as `row_reason` says: of a program's row, of a question, of a count, else of a
@@ -227,7 +191,7 @@ class _Writer:
             formula, answer = write_formula(self.variant, count.key), self.variant.notation.write(count.total)
             return f"{formula} = {answer}" if formula not in ("", answer) else ""
         phrases = self.variant.wording.sheets["formulas"]
-        total = self._total(count)
+        total = count.size("count", self.variant.sizes)
         if self._names(count.formula):
             numbers = {
                 name: phrases[name] if name in _KEPT_PHRASES else self._named(name)
@@ -239,7 +203,7 @@ class _Writer:
             parts = {part: self._named(part) for part in made_from.parts} if made_from else {}
             worked_out = made_from.formula if made_from else count.total
             text = self._in_numbers(worked_out, {"parts": " + ".join(parts.values()), **parts})
-            if count.rounded != "never" and count.total.value(self.numbers) != total:
+            if count.rounded != "never" and count.total.value(self.variant.sizes) != total:
                 text = f"{text}, {phrases[f'rounded-{count.rounded}']}"
         return f"{text} = {format_number(total)}" if text != format_number(total) else ""
 
@@ -248,73 +212,21 @@ class _Writer:
         return names if all(map(self._named, names)) else []
 
     def _named(self, name: str) -> str:
-        if name in self.numbers:
-            return format_number(self.numbers[name])
+        sizes = self.variant.sizes
+        if name in sizes:
+            return format_number(sizes[name])
         entry = self.variant.table.askable.get(name) or self.variant.table.by_key.get(name)
-        if entry is None:
-            return ""
-        return format_number(self._total(entry) if isinstance(entry, Count) else entry.size("count", self.numbers))
-
-    def _total(self, count: Count) -> int:
-        made_from = count.made_from
-        if made_from and self.numbers.keys() >= set(made_from.parts):
-            total = made_from.number(self.numbers, {part: self.numbers[part] for part in made_from.parts})
-            if total is not None:
-                return total
-        return count.size("count", self.numbers)
-
-    # A small case
-
-    def small_case(self, blank: Blank, form: CaseForm) -> SmallCase | None:
-        """The row of a box with these numbers, in one form; None if a size isn't whole, and as `_case` says."""
-        entry = self.variant.table.sized(blank.tensor)
-        try:
-            if isinstance(entry, Count):
-                return self._count_in_small(entry, form)
-            return self._tensor_in_small(entry, blank, form)
-        except ExpressionError:
-            return None
-
-    def _tensor_in_small(self, tensor: Tensor, blank: Blank, form: CaseForm) -> SmallCase | None:
-        if blank.field == "count":
-            whole = tensor.expression("count")
-            text = self._equation(tensor.shape, " · ", whole) if form == "working" else self._amount(whole)
-            return self._case(whole.symbols, text)
-        if form == "side":
-            length = self.variant.wording.axes[self.variant.column_of(blank)].length
-            case = self._case(self._expression(blank).symbols, length.format(length=self._length(blank)))
-            return case and case._replace(is_side=True)
-        # The last two sides alone would not be the shape of a tensor with more.
-        is_product = isinstance(tensor.made_by, Matmul) and form == "working" and len(tensor.shape) == 2
-        sides = [group[0] for group in tensor.equal_sides.values()] if is_product else tensor.sides
-        shape = self._written([self._length(side) for side in tensor.sides])
-        symbols = {symbol for side in sides for symbol in self._expression(side).symbols}
-        return self._case(symbols, self._working(tensor) if is_product else shape)
-
-    def _count_in_small(self, count: Count, form: CaseForm) -> SmallCase | None:
-        names = self._names(count.formula)
-        if form != "working" or not names:
-            result = format_number(count.size("count", self.numbers))
-            return self._case(count.total.symbols, (form == "working" and self._sum(count)) or result)
-        table = self.variant.table.askable
-        parts = dict.fromkeys(name for name in names if name in table and table[name].expression("count").symbols)
-        numbers = {**self.numbers, **{part: 10 * at for at, part in enumerate(reversed(parts), start=2)}}
-        writer = replace(self, numbers=numbers)
-        return writer._case(names, writer._sum(count) or format_number(writer._total(count)))
-
-    def _case(self, names: Iterable[str], text: str) -> SmallCase | None:
-        sharing = without_own_name(self.variant.sizes)
-        used = {ONE_NAME[name] if name in sharing else name for name in names}
-        sizes = {name: number for name, number in self.numbers.items() if name in used}
-        return SmallCase(sizes, text) if 0 < len(sizes) <= MAX_SIZES_OF_CASE else None
+        return format_number(entry.size("count", sizes)) if entry else ""
 
     # Words and numbers
 
     def _amount(self, length: Expression) -> str:
-        return self.variant.notation.write(length) if self.in_letters else format_number(length.size(self.numbers))
+        return (
+            self.variant.notation.write(length) if self.in_letters else format_number(length.size(self.variant.sizes))
+        )
 
     def _in_numbers(self, expression: Expression, more: Mapping[str, str] = {}) -> str:
-        sizes = {symbol: format_number(size) for symbol, size in self.numbers.items()}
+        sizes = {symbol: format_number(size) for symbol, size in self.variant.sizes.items()}
         return Notation({}, {**sizes, **more}).write(expression).replace("·", " · ")
 
     def _equation(self, parts: Sequence[Expression], sign: str, whole: Expression) -> str:

@@ -37,18 +37,18 @@ from .tables import (
 InsertInto = Callable[[sa.Table], sqlite.Insert | postgresql.Insert]
 
 JOIN_CODE_LENGTH = 6
-CONTENTS_REMEMBERED = 256  # of revisions, by a process
+CONTENTS_REMEMBERED = 256  # revisions that a process caches
 MAX_CODES_TRIED = 5  # of more than a hundred million
 
 
 @dataclass(frozen=True)
 class VisitorsActivity:
-    """An activity, its course, the student that a browser is there, and their work on the sheet that was asked for."""
+    """An activity, its course, the browser's student, and their work on the requested sheet."""
 
     activity: Activity
     course: Course
     student: Student
-    work: WorkDone | None = None  # where no sheet was asked for
+    work: WorkDone | None = None  # if no sheet was requested
 
 
 _STORED = ("id", "course_id", "join_code", "state", "title", "day", "opens_at", "closes_at", "answers_shown_at",
@@ -64,7 +64,7 @@ _COLUMNS = [
     ).label("longest_extra"),
     revisions.c.number.label("revision"),
     courses.c.archived_at.is_not(None).label("is_archived"),
-    # As text, so that equal policies and contents are parsed once for all who ask.
+    # As text, so that equal policies and contents are parsed once for everybody.
     sa.cast(activities.c.policies, sa.Text).label("policies"),
 ]
 _CONTENT = sa.cast(revisions.c.content, sa.Text).label("content")
@@ -77,7 +77,7 @@ _SELECT = sa.select(*_COLUMNS, _CONTENT).select_from(_IN_COURSE).order_by(activi
 _SELECT_WITH_COURSE = sa.select(*_COLUMNS, _CONTENT, *columns(courses, Course, "course__")).select_from(_IN_COURSE)
 _OF_VISITOR = (
     *_COLUMNS,
-    revisions.c.id.label("revision_id"),  # by which a process knows its content, a text of kilobytes
+    revisions.c.id.label("revision_id"),  # the key of the cached content, which has kilobytes
     sa.func.coalesce(extra_time.c.minutes, 0).label("extra_minutes"),
     *columns(courses, Course, "course__"),
     *columns(students, Student, "student__"),
@@ -99,8 +99,9 @@ class Activities(QueryBase):
     """Queries on activities and their revisions."""
 
     def add(self, course: Course, plan: Plan, content: Content) -> Activity:
-        """Create an activity in state "draft", with a random unused join code and this content as revision 1. Raises
-        IntegrityError if the course no longer exists, RuntimeError after MAX_CODES_TRIED codes that are in use.
+        """Create an activity in state "draft", with a random unused join code and this content as revision 1.
+
+        Raises IntegrityError if the course no longer exists, RuntimeError after MAX_CODES_TRIED codes in use.
         """
         for _ in range(MAX_CODES_TRIED):
             row = {"course_id": course.id, "join_code": new_code(JOIN_CODE_LENGTH), "state": "draft",
@@ -115,7 +116,6 @@ class Activities(QueryBase):
         raise RuntimeError("every join code that was tried is in use")
 
     def find(self, activity_id: int) -> Activity | None:
-        """The activity with that id; None if there is none."""
         return next(iter(self._select(activities.c.id == activity_id)), None)
 
     def by_code(self, typed: str) -> tuple[Activity, Course] | None:
@@ -126,9 +126,7 @@ class Activities(QueryBase):
         return (_activity(row), from_row(Course, row, "course__")) if row else None
 
     def of_visitor(self, token: str, activity_id: int, sheet_key: str = "") -> VisitorsActivity | None:
-        """An activity and its course, with the student as whom the browser with this token is enrolled, and their
-        work.
-        """
+        """An activity and its course, with the student enrolled in this token's browser, and their work."""
         this = {"activity_id": activity_id, "token_hash": hash_secret(token)}
         query = _SELECT_AT_WORK if sheet_key else _SELECT_OF_VISITOR
         row = self._fetch_one(query, **this, **({"sheet_key": sheet_key} if sheet_key else {}))
@@ -152,11 +150,11 @@ class Activities(QueryBase):
         return lru_cache(CONTENTS_REMEMBERED)(read)
 
     def of_course(self, course: Course) -> tuple[Activity, ...]:
-        """The activities of a course in whatever state, newest first."""
+        """The activities of a course in any state, newest first."""
         return self._select(activities.c.course_id == course.id)
 
     def of_student(self, student: Student) -> tuple[Activity, ...]:
-        """All activities of a student's course, drafts and closed ones too, newest first."""
+        """All activities of a student's course, including drafts and closed ones, newest first."""
         query = sa.select(extra_time.c.activity_id, extra_time.c.minutes)
         rows = self._fetch_all(query.where(extra_time.c.student_id == student.id))
         minutes = {row.activity_id: row.minutes for row in rows}
@@ -168,23 +166,21 @@ class Activities(QueryBase):
         self._store_times(activity.changed(self.now(), plan=plan), _plan_values(plan))
 
     def delete(self, activity: Activity) -> None:
-        """Delete an activity for good, with its revisions and all that students did in it."""
+        """Delete an activity for good, with its revisions and everything students did in it."""
         self._execute(sa.delete(activities).where(activities.c.id == activity.id))
 
     def set_state(self, activity: Activity, state: State) -> None:
-        """Set an activity's state; nothing else changes, and the given Activity keeps its old one."""
+        """Set an activity's state only; the given Activity keeps its old one."""
         self._execute(sa.update(activities).where(activities.c.id == activity.id).values(state=state))
 
     def close(self, activity: Activity, at: datetime | None = None) -> None:
-        """Set the closing time of an activity, by default to now, and its opening time as Plan.closed_at says."""
+        """Set an activity's closing time, by default to now, and its opening time as in Plan.closed_at."""
         plan = activity.plan.closed_at(at or self.now())
         times = {"closes_at": plan.closes_at, "opens_at": plan.opens_at}
         self._store_times(activity.changed(self.now(), plan=plan), times)
 
     def note_restored(self, course: Course) -> None:
-        """Store what restoring a course, just before, means for its activities whose extra time or late window goes
-        on.
-        """
+        """After restoring a course, update its activities whose extra time or late window resumes."""
         if course.archived_at is None:
             return
         with self.transaction():
@@ -195,13 +191,13 @@ class Activities(QueryBase):
                     self._store_times(archived.changed(self.now(), is_archived=False), {})
 
     def last_close(self, activity: Activity) -> UndoableClose | None:
-        """The last press of Close that was kept; None where there is none."""
+        """The last press of Close that was kept, or None."""
         query = sa.select(*columns(undoable_closes, UndoableClose))
         row = self._fetch_one(query.where(undoable_closes.c.activity_id == activity.id))
         return from_row(UndoableClose, row) if row else None
 
     def keep_close(self, activity: Activity, press: UndoableClose | None) -> None:
-        """Store a press of Close in place of the activity's press before, if any; None only deletes that one."""
+        """Replace the activity's stored press of Close; None deletes it."""
         if press is None:
             self._execute(sa.delete(undoable_closes).where(undoable_closes.c.activity_id == activity.id))
             return
@@ -210,13 +206,13 @@ class Activities(QueryBase):
         self._execute(insert.on_conflict_do_update(index_elements=key, set_=asdict(press)))
 
     def extra_times(self, activity_id: int) -> dict[int, int]:
-        """The extra minutes of each student of an activity who has some, by the student's id."""
+        """Each student's extra minutes in an activity, by student id."""
         query = sa.select(extra_time.c.student_id, extra_time.c.minutes)
         rows = self._fetch_all(query.where(extra_time.c.activity_id == activity_id))
         return {row.student_id: row.minutes for row in rows}
 
     def set_extra_time(self, activity: Activity, student_id: int, minutes: int) -> None:
-        """Give a student extra `minutes` in an activity, in place of those they had; 0 takes them away."""
+        """Set a student's extra minutes in an activity; 0 removes them."""
         this = (extra_time.c.activity_id == activity.id, extra_time.c.student_id == student_id)
         with self.transaction():
             stored = self.locked(activity) or activity  # another teacher may give extra time at this moment
@@ -229,8 +225,8 @@ class Activities(QueryBase):
             self._store_times(changed, {})
 
     def ended(self) -> tuple[int, ...]:
-        """The ids, in ascending order, of activities in state "open" whose closing time has passed, but whose drafts
-        have not been auto-submitted by now.
+        """The ids of open activities whose closing time has passed and whose drafts aren't auto-submitted yet,
+        ascending.
         """
         at, submitted_at = self.now(), activities.c.auto_submitted_at
         not_yet = (activities.c.state == "open", sa.or_(submitted_at.is_(None), submitted_at > at))
@@ -238,14 +234,15 @@ class Activities(QueryBase):
         return tuple(row.id for row in self._fetch_all(query.order_by(activities.c.id)))
 
     def locked(self, activity: Activity) -> Activity | None:
-        """The activity as it is now, None if it is gone; nobody changes it until this thread's `transaction()` ends.
-        Waits for whoever has locked it.
+        """The activity as it is now, locked until this thread's `transaction()` ends; None if it is gone.
+
+        Waits for other holders of the lock.
         """
         self._fetch_one(sa.select(activities.c.id).where(activities.c.id == activity.id).with_for_update())
-        return self.find(activity.id)  # a statement of its own, which sees what was stored while it waited for the lock
+        return self.find(activity.id)  # a separate statement, which sees what was stored while it waited for the lock
 
     def note_auto_submitted(self, activity: Activity) -> None:
-        """Store that the drafts of an activity which has ended have been submitted."""
+        """Store that the drafts of an ended activity have been submitted."""
         self._execute(sa.update(activities).where(activities.c.id == activity.id).values(auto_submitted_at=self.now()))
 
     def _store_times(self, activity: Activity, values: Mapping[str, Any]) -> None:
@@ -253,7 +250,7 @@ class Activities(QueryBase):
         self._execute(sa.update(activities).where(activities.c.id == activity.id).values(**values, **times))
 
     def revise(self, activity: Activity, content: Content) -> int:
-        """Store another content, with its snapshots; return the number of the revision that holds it now."""
+        """Store new content with its snapshots; return the number of the revision that holds it now."""
         if content.as_json() == activity.content.as_json():
             return activity.revision
         with self.transaction() as connection:
@@ -264,25 +261,25 @@ class Activities(QueryBase):
             return activity.revision + 1
 
     def complete(self, activity_id: int, revision: int, content: Content) -> None:
-        """Replace a revision's content by the same with snapshots that it lacked; the caller sees to it that nothing
-        else differs.
+        """Replace a revision's content by the same with missing snapshots added; the caller ensures that nothing else
+        differs.
         """
         with self.transaction() as connection:
             self._replace_revision(connection, activity_id, revision, content)
 
     def snapshots(self, hashes: Iterable[str]) -> Mapping[str, str]:
-        """The contents of these snapshots by hash; a hash that none has is left out."""
+        """The contents of these snapshots by hash; unknown hashes are left out."""
         query = sa.select(snapshots.c.hash, snapshots.c.content).where(snapshots.c.hash.in_(list(hashes)))
         return {row.hash: row.content for row in self._fetch_all(query)}
 
     def content(self, activity_id: int, revision: int) -> Content | None:
-        """The content of one revision; None if there is no such revision."""
+        """The content of one revision, or None."""
         this = (revisions.c.activity_id == activity_id, revisions.c.number == revision)
         row = self._fetch_one(sa.select(revisions.c.content).where(*this))
         return Content.from_json(row.content) if row else None
 
     def revisions(self, activity: Activity) -> dict[int, Content]:
-        """The content of every revision of an activity by its number, in ascending order, the newest included."""
+        """The content of every revision of an activity by number, in ascending order."""
         query = sa.select(revisions.c.number, revisions.c.content).where(revisions.c.activity_id == activity.id)
         rows = self._fetch_all(query.order_by(revisions.c.number))
         return {row.number: Content.from_json(row.content) for row in rows}
@@ -304,14 +301,14 @@ class Activities(QueryBase):
 
 def keep_snapshots(connection: sa.Connection, insert_into: InsertInto, kept: Iterable[Snapshot], at: datetime) -> None:
     """Store snapshots by their hashes, in the transaction of the row that names them."""
-    for snapshot in sorted(kept, key=lambda snapshot: snapshot.hash):  # always in one order, so that nobody deadlocks
+    for snapshot in sorted(kept, key=lambda snapshot: snapshot.hash):  # always in the same order, to avoid deadlocks
         row = {"hash": snapshot.hash, "kind": snapshot.kind, "content": snapshot.content, "kept_at": at}
         insert, again = insert_into(snapshots).values(row), {"kept_at": at}
         connection.execute(insert.on_conflict_do_update(index_elements=[snapshots.c.hash], set_=again))
 
 
 def name_snapshots(connection: sa.Connection, owner: sa.Column[int], owner_id: int, hashes: Iterable[str]) -> None:
-    """Store that a revision or regrade names these snapshots; hashes that no stored snapshot has are left out."""
+    """Store which snapshots a revision or regrade names; unknown hashes are left out."""
     named = sa.select(sa.literal(owner_id), snapshots.c.hash).where(snapshots.c.hash.in_(list(hashes)))
     connection.execute(sa.insert(owner.table).from_select([owner.name, "hash"], named))
 

@@ -21,7 +21,7 @@ from .queries import QueryBase, batches, columns
 from .roster import Student
 from .tables import audit_log
 
-Actor = Teacher | Literal["nobody", "terminal"]  # nobody is signed in, or a command was run on the server
+Actor = Teacher | Literal["nobody", "terminal"]  # not signed in, or a command on the server
 AuditObject = Activity | Course | Job | Material | Student | Teacher
 ObjectKind = Literal["activity", "course", "job", "material", "student", "teacher"]
 
@@ -38,7 +38,7 @@ _KINDS: dict[type, ObjectKind] = {
 
 
 class AuditAction(StrEnum):
-    """What can be done; the value is stored, and is what the course's page shows."""
+    """What can be logged; the value is stored, and shown on the course's page."""
 
     PRACTICE_SET = "practice set"
     PRACTICE_ENDED = "practice ended"
@@ -50,8 +50,8 @@ class AuditAction(StrEnum):
     CLOSE_UNDONE = "close undone"
     ACTIVITY_DELETED = "activity deleted"  # about the course; detail: the activity's title
     MATERIAL_CREATED = "worksheet or ticket created"
-    MATERIAL_SAVED = "worksheet or ticket saved"  # detail: the number of the version
-    MATERIAL_RESTORED = "worksheet or ticket restored"  # detail: the number of the version that was taken back
+    MATERIAL_SAVED = "worksheet or ticket saved"  # detail: the version's number
+    MATERIAL_RESTORED = "worksheet or ticket restored"  # detail: the restored version's number
     MATERIAL_MOVED = "moved into the course"
     MATERIAL_REMOVED = "worksheet or ticket removed"
     MATERIAL_PUT_BACK = "worksheet or ticket put back"
@@ -59,7 +59,7 @@ class AuditAction(StrEnum):
     MATERIAL_UNSHARED = "link withdrawn"
     COURSE_COPIED = "course copied"
     ATTEMPTS_REGRADED = "regraded"  # detail: how many attempts changed
-    POINTS_CHANGED = "points changed"  # about the student; detail: the points, and the id of the activity
+    POINTS_CHANGED = "points changed"  # about the student; detail: the points, and the activity's id
     HANDOUT_CREATED = "handout created"
     PAPER_ANSWERS_ENTERED = "paper answers entered"
     COURSE_ARCHIVED = "course archived"
@@ -70,14 +70,15 @@ class AuditAction(StrEnum):
     SAMPLE_COURSE_DELETED = "sample course deleted"
     STAFF_INVITED = "invited"  # detail: the role
     STAFF_REMOVED = "staff removed"
-    STUDENT_REMOVED = "student removed"  # detail: the student's id, in an entry about the course, which outlives them
+    # detail: the student's id, in an entry about the course, which outlives the student
+    STUDENT_REMOVED = "student removed"
     STUDENTS_ADDED = "students added"  # detail: how many
     IMPORT_UNDONE = "import of students undone"  # detail: how many were removed
     NEWCOMERS_REMOVED = "idle students removed"  # detail: how many had joined with the code and done nothing
-    EXTRA_TIME_SET = "extra time set"  # detail: in which activity, and how many minutes
+    EXTRA_TIME_SET = "extra time set"  # detail: the activity and the minutes
     STUDENT_RENAMED = "student renamed"
     STUDENT_NUMBER_CHANGED = "student number changed"
-    STUDENTS_MERGED = "students merged"  # detail: the id of the student who went; about the one who stays
+    STUDENTS_MERGED = "students merged"  # about the student who stays; detail: the removed student's id
     STUDENT_RELEASED = "student released"
     SIGNED_IN = "sign-in"
     SIGN_IN_REFUSED = "sign-in refused"  # one entry for all within REFUSALS_NOTED_EVERY
@@ -95,8 +96,9 @@ class AuditAction(StrEnum):
 
 @dataclass(frozen=True)
 class AuditEntry:
-    """One line of the audit log: numbers, never names or answers. Ids are None, and `object_kind` and `detail`
-    empty, where there is none.
+    """One line of the audit log: numbers, never names or answers.
+
+    Missing ids are None; missing `object_kind` and `detail` are empty.
     """
 
     at: datetime
@@ -109,12 +111,10 @@ class AuditEntry:
 
 
 class AuditLog(QueryBase):
-    """What was done, kept for two years (AUDIT_RETENTION in housekeeping.py)."""
+    """The audit log, kept for two years (AUDIT_RETENTION in housekeeping.py)."""
 
     def record(self, actor: Actor, action: AuditAction, about: AuditObject | None = None, detail: str = "") -> None:
-        """Add an entry with the current time: who did what, and the kind and id of the object it was done to, if
-        any.
-        """
+        """Add an entry with the current time: who did what, and to which object, if any."""
         self._execute(
             sa.insert(audit_log).values(
                 at=self.now(),
@@ -131,29 +131,26 @@ class AuditLog(QueryBase):
     def recording(
         self, actor: Actor, action: AuditAction, about: AuditObject | None = None, detail: str = ""
     ) -> Iterator[None]:
-        """A transaction for what this `with` does, which ends with `record` of this: both are stored, or neither."""
+        """A transaction for this `with` that also records it: both are stored, or neither."""
         with self.transaction():
             yield
             self.record(actor, action, about, detail)
 
     def record_refused_sign_in(self) -> None:
-        """Add an entry for a wrong password, by "nobody" and about nobody, unless one was added within
-        REFUSALS_NOTED_EVERY, whoever's password it was for.
-        """
+        """Add an entry for a wrong password, by nobody and about nobody, at most one within REFUSALS_NOTED_EVERY."""
         recent = self.now() - REFUSALS_NOTED_EVERY
         refused = (audit_log.c.action == AuditAction.SIGN_IN_REFUSED.value, audit_log.c.at > recent)
         if self._fetch_one(sa.select(audit_log.c.id).where(*refused).limit(1)) is None:
             self.record("nobody", AuditAction.SIGN_IN_REFUSED)
 
     def entries(self, about: Mapping[ObjectKind, Collection[int]], since: datetime, limit: int) -> list[AuditEntry]:
-        """The newest `limit` entries about any of these objects from `since` on, of all kinds together, newest
-        first.
+        """The newest `limit` entries about any of these objects since a time, newest first.
 
         Example: entries({"course": [7], "student": [12, 13]}, since, 200).
         """
         entries = list[tuple[int, AuditEntry]]()
         for kind, ids in about.items():
-            for some in batches(sorted(ids), 500):  # a statement takes a limited number of values
+            for some in batches(sorted(ids), 500):  # statements take a limited number of values
                 query = (
                     sa.select(audit_log.c.id, *columns(audit_log, AuditEntry))
                     .where(audit_log.c.object_kind == kind, audit_log.c.object_id.in_(some), audit_log.c.at >= since)

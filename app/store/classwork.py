@@ -1,4 +1,4 @@
-"""What is done on sheets: drafts and attempts, in an activity or in practice; and who has come to an activity."""
+"""Work on sheets: drafts and attempts, in an activity or in practice, and attendance."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from .limits import tolerated_failure
 from .queries import QueryBase, columns, from_row, hash_secret
 from .tables import attempts, attendance, drafts, visitors
 
-# The columns by which the work on a sheet is found.
+# The columns that identify a sheet's work.
 _OWNER: Mapping[type[SheetKey], tuple[str, ...]] = {
     ClassSheetKey: ("student_id", "activity_id", "sheet_key"),
     PracticeSheetKey: ("visitor_id", "sheet_key"),
@@ -43,7 +43,6 @@ _OWNER: Mapping[type[SheetKey], tuple[str, ...]] = {
 
 
 def draft_of(row: Any) -> Draft:
-    """The draft of a row that has DRAFT_COLUMNS."""
     return Draft(row.answers, row.version, VariantSizes(**row.variant), row.tab_versions)
 
 
@@ -61,7 +60,7 @@ _PROGRESS_ROWS = sa.union_all(
     sa.select(attempts.c.sheet_key, sa.literal(1), sa.cast(attempts.c.handed_in, sa.Integer)).where(
         *_of_student(attempts)
     ),
-    # Of no sheet: that the student has come, and whether the exit ticket is in.
+    # Not for one sheet: that the student has arrived, and whether the exit ticket is in.
     sa.select(sa.null(), sa.literal(0), sa.cast(attendance.c.ticket_in, sa.Integer)).where(*_of_student(attendance)),
 ).subquery()
 _PROGRESS = sa.select(
@@ -74,9 +73,7 @@ _PROGRESS = sa.select(
 def select_work(
     source: sa.FromClause, columns_before: Sequence[sa.ColumnElement[Any]], owner: Mapping[str, Any]
 ) -> sa.Select[Any]:
-    """A query on `source` for its `columns_before` and what `work_of` needs: draft, newest attempt, number of
-    attempts.
-    """
+    """A query on `source` for `columns_before` and what `work_of` needs: draft, newest attempt, number of attempts."""
 
     def is_owned(table: sa.FromClause) -> sa.ColumnElement[bool]:
         return sa.and_(*(table.c[name] == value for name, value in owner.items()))
@@ -91,7 +88,7 @@ def select_work(
 
 
 def work_of(row: Any) -> WorkDone:
-    """What was done on a sheet, from a row of `select_work`; draft and last attempt are None where there is none."""
+    """The work on a sheet, from a row of `select_work`."""
     last = None if row.last__id is None else _attempt(row, "last__")
     return WorkDone(None if row.version is None else draft_of(row), row.made, last)
 
@@ -132,19 +129,20 @@ _DRAFTS_BESIDE_ATTEMPTS = (
 
 @dataclass(frozen=True)
 class Recorded:
-    """An attempt that is stored, and how far its student is then in the activity; without one, in practice, nowhere."""
+    """A stored attempt, and its student's progress in the activity, if any."""
 
     attempt: Attempt
     progress: ActivityProgress
-    is_new: bool  # not stored before, by a request that was sent twice
+    is_new: bool  # False if a repeated request had stored it before
 
 
 class Classwork(QueryBase):
     """Queries on attendance, drafts and attempts."""
 
     def arrive(self, activity_id: int, student_id: int) -> bool:
-        """Store that a student opened an activity, if it is the first time; return whether their exit ticket is in.
-        Outside a transaction, a database that cannot store it, as on a full disk, is tolerated.
+        """Store a student's first visit to an activity; return whether their exit ticket is in.
+
+        Outside a transaction, a database that can't store it (a full disk) is tolerated.
         """
         if row := self._fetch_one(ARRIVAL, activity_id=activity_id, student_id=student_id):
             return bool(row.ticket_in)
@@ -155,12 +153,12 @@ class Classwork(QueryBase):
         return False
 
     def attendance(self, activity_id: int) -> tuple[Attendance, ...]:
-        """Every student who opened an activity, in the order of their arrival."""
+        """Every student who opened an activity, in the order of arrival."""
         query = sa.select(*columns(attendance, Attendance)).where(attendance.c.activity_id == activity_id)
         return tuple(from_row(Attendance, row) for row in self._fetch_all(query.order_by(attendance.c.arrived_at)))
 
     def attended(self, student_id: int) -> dict[int, bool]:
-        """The id of each activity that a student opened, newest activity first, and whether their exit ticket is in."""
+        """The activities that a student opened, newest first, by id, and whether their exit ticket is in."""
         query = sa.select(attendance.c.activity_id, attendance.c.ticket_in).where(attendance.c.student_id == student_id)
         rows = self._fetch_all(query.order_by(attendance.c.activity_id.desc()))
         return {row.activity_id: row.ticket_in for row in rows}
@@ -168,8 +166,9 @@ class Classwork(QueryBase):
     # Drafts
 
     def save(self, key: SheetKey, draft: Draft) -> None:
-        """Store a draft in place of the version before it, durable once this returns. Raises WorkChangedError, and
-        stores nothing, if another version is stored: another save came first.
+        """Replace the previous version of a draft, durably.
+
+        Raises WorkChangedError, storing nothing, if another save came first.
         """
         if not self._execute(self._draft_upserts[type(key)], draft_row(key, draft, self.now())):
             raise WorkChangedError
@@ -187,20 +186,19 @@ class Classwork(QueryBase):
         }
 
     def draft(self, key: SheetKey) -> Draft | None:
-        """What is typed on a sheet; None before the first save."""
         return self.work(key).draft
 
     def work(self, key: SheetKey) -> WorkDone:
-        """What was done on a sheet, in one query."""
+        """The work on a sheet, in one query."""
         return work_of(self._fetch_one(_WORK[type(key)], **_owner(key)))
 
     def of_visitor(self, token: str, sheet_key: str) -> tuple[int, WorkDone] | None:
-        """The id of the visitor with this token and their work on a practice sheet, in one query; None for nobody."""
+        """The id of the visitor with this token and their work on a practice sheet, in one query, or None."""
         row = self._fetch_one(_WORK_OF_VISITOR, token_hash=hash_secret(token), sheet_key=sheet_key)
         return (row.id, work_of(row)) if row else None
 
     def drafts_of_activity(self, activity_id: int) -> tuple[StudentDraft, ...]:
-        """Every student's drafts in an activity, by student and sheet, whether they were handed in or not."""
+        """Every student's drafts in an activity, by student and sheet, handed in or not."""
         query = sa.select(*columns(drafts, StudentDraft)).where(drafts.c.activity_id == activity_id)
         rows = self._fetch_all(query.order_by(drafts.c.student_id, drafts.c.sheet_key))
         return tuple(StudentDraft(**{**row._mapping, "variant": VariantSizes(**row.variant)}) for row in rows)
@@ -208,15 +206,15 @@ class Classwork(QueryBase):
     # Attempts
 
     def record(self, key: SheetKey, new: NewAttempt, draft: Draft | None, allowed: int = 0) -> Recorded:
-        """Store an attempt and, as `save` does, a draft unless it is None, in one transaction."""
+        """Store an attempt and, if given, a draft (as `save` does) in one transaction."""
         at = self.now()
 
         def write(connection: sa.Connection) -> tuple[int | None, ActivityProgress]:
             if draft:
                 self.save(key, draft)
             elif allowed and self.engine.dialect.name == "postgresql":
-                # Two requests of one student take turns, so that neither miscounts: by the draft that was written, or
-                # by this lock. On SQLite all writers do.
+                # One student's requests take turns, so that neither miscounts: by the written draft, or by this lock.
+                # On SQLite all writers do.
                 lock = sa.select(drafts.c.version).where(*_is_owned(drafts, key)).with_for_update()
                 connection.execute(lock)
             new_id = connection.scalar(self._attempt_insert_returning_id, attempt_row(key, new, at))
@@ -243,13 +241,13 @@ class Classwork(QueryBase):
         return self._attempt_insert.returning(attempts.c.id)
 
     def hand_in(self, attempt: Attempt) -> Attempt:
-        """Store that an attempt is handed in, unless it is, and return it so; nothing else of it changes."""
+        """Store that an attempt is handed in, and return it."""
         if not attempt.handed_in:
             self._execute(sa.update(attempts).where(attempts.c.id == attempt.id).values(handed_in=True))
         return replace(attempt, handed_in=True)
 
     def add_answers(self, attempt: Attempt, written: Answers) -> Attempt:
-        """Add these answers to open questions to a stored attempt, over those of the same name; return it with them."""
+        """Add answers to open questions to a stored attempt, replacing earlier ones; return the attempt."""
         if attempt.handed_in or written.items() <= attempt.answers.items():
             return attempt
         answers = {**attempt.answers, **written}
@@ -258,19 +256,19 @@ class Classwork(QueryBase):
         return replace(attempt, answers=answers) if is_stored else attempt
 
     def latest_attempts(self, key: SheetKey, limit: int) -> tuple[Attempt, ...]:
-        """The newest attempts on a sheet, in whatever revision they were made, newest first, `limit` at most."""
+        """The newest attempts on a sheet in any revision, newest first, at most `limit`."""
         query = sa.select(*columns(attempts, Attempt)).where(*_is_owned(attempts, key))
         return tuple(map(_attempt, self._fetch_all(query.order_by(attempts.c.id.desc()).limit(limit))))
 
     def progress(self, activity_id: int, student_id: int) -> ActivityProgress:
-        """How far a student is in an activity: by sheet key, number of attempts and whether one was handed in."""
+        """A student's progress in an activity: by sheet key, the number of attempts and whether one was handed in."""
         rows = self._fetch_all(_PROGRESS, activity_id=activity_id, student_id=student_id)
         sheets = {row.sheet_key: SheetProgress(row.attempts, bool(row.handed_in)) for row in rows if row.sheet_key}
         arrived = [row for row in rows if row.sheet_key is None]
         return ActivityProgress(sheets, bool(arrived), any(row.handed_in for row in arrived))
 
     def sheets_with_draft(self, student_id: int) -> set[tuple[int, str]]:
-        """Activity id and sheet key of every sheet that a student has typed anything on."""
+        """Activity id and sheet key of every sheet that a student has typed on."""
         query = sa.select(drafts.c.activity_id, drafts.c.sheet_key)
         rows = self._fetch_all(query.where(drafts.c.student_id == student_id))
         return {(row.activity_id, row.sheet_key) for row in rows}
@@ -278,7 +276,7 @@ class Classwork(QueryBase):
     def attempts_of_activity(
         self, activity_id: int, *, sheet_key: str | None = None, student_id: int | None = None
     ) -> tuple[Attempt, ...]:
-        """The attempts in an activity, of all its revisions, by id, which is oldest first."""
+        """The attempts in an activity's revisions, oldest first."""
         wanted = [attempts.c.activity_id == activity_id]
         wanted += [attempts.c.sheet_key == sheet_key] if sheet_key is not None else []
         wanted += [attempts.c.student_id == student_id] if student_id is not None else []
@@ -295,20 +293,20 @@ class Classwork(QueryBase):
         count = sa.select(sa.func.count(drafts.c.student_id.distinct()))
         return int(self._fetch_one(count.where(*on_sheets, ~handed_in))[0])
 
-    # Drafts that are auto-submitted when an activity has ended
+    # Drafts that are auto-submitted after an activity ends
 
     def students_with_drafts(self, activity_id: int) -> tuple[int, ...]:
-        """The ids of the students who have a draft in an activity, in ascending order."""
+        """The ids of the students with a draft in an activity, ascending."""
         query = sa.select(drafts.c.student_id).where(drafts.c.activity_id == activity_id).distinct()
         return tuple(row.student_id for row in self._fetch_all(query.order_by(drafts.c.student_id)))
 
     def unfinished_work(self, activity_id: int, student_ids: Sequence[int]) -> dict[tuple[int, str], UnfinishedWork]:
-        """Every draft of these students in an activity with the attempts on its sheet, by student id and sheet key."""
+        """These students' drafts in an activity with the attempts on the same sheet, by student id and sheet key."""
         rows = self._fetch_all(_DRAFTS_BESIDE_ATTEMPTS, activity_id=activity_id, student_ids=list(student_ids))
         return {(row.student_id, row.sheet_key): _unfinished_work(row) for row in rows}
 
     def hand_in_papers(self, papers: Sequence[tuple[ClassSheetKey, NewAttempt]]) -> None:
-        """Store answers on paper as attempts, in one transaction; a client id that its student has used adds none."""
+        """Store answers on paper as attempts, in one transaction; a used client id adds none."""
         at = self.now()
         arrivals = [
             {"activity_id": key.activity_id, "student_id": key.student_id, "arrived_at": at, "ticket_in": False}
@@ -322,7 +320,7 @@ class Classwork(QueryBase):
                 self.add_attempts(papers)
 
     def add_attempts(self, new: Sequence[tuple[ClassSheetKey, NewAttempt]]) -> None:
-        """Store attempts, made now, in one transaction; a client id that its student has used adds nothing."""
+        """Store attempts, made now, in one transaction; a used client id adds nothing."""
         rows = [attempt_row(key, attempt, self.now()) for key, attempt in new]
         if rows:
             with self.transaction() as connection:
@@ -347,13 +345,13 @@ def _unfinished_work(row: Any) -> UnfinishedWork:
 
 
 def draft_row(key: SheetKey, draft: Draft, at: datetime) -> dict[str, Any]:
-    """The row of a draft that is saved at that time, by column."""
+    """The row of a draft saved at that time, by column."""
     return {**_owner(key), "answers": dict(draft.answers), "version": draft.version, "variant": asdict(draft.variant),
             "saved_at": at, "tab_versions": dict(draft.tab_versions)}  # fmt: skip
 
 
 def attempt_row(key: SheetKey, new: NewAttempt, at: datetime) -> dict[str, Any]:
-    """The row of an attempt that is made at that time, by column; `marked_by` is the sheet key of `key`."""
+    """The row of an attempt made at that time, by column; `marked_by` is the sheet key of `key`."""
     rest = {name: value for name, value in vars(new).items() if name != "graded"}
     return {**vars(key), **vars(new.graded), **rest, "variant": asdict(new.variant), "answers": dict(new.answers),
             "created_at": at, "marked_by": key.sheet_key}  # fmt: skip

@@ -16,7 +16,10 @@ from .tables import activities, courses, staff, students, teachers
 
 @dataclass(frozen=True)
 class Course:
-    """A course. `time_zone` is a name such as Europe/Berlin; `archived_at` is None while the course goes on."""
+    """A course.
+
+    `time_zone` is a name such as Europe/Berlin; `archived_at` is None while the course is active.
+    """
 
     id: int
     title: str
@@ -27,7 +30,7 @@ class Course:
 
 @dataclass(frozen=True)
 class TaughtCourse:
-    """A course in a teacher's list, with the teacher's role and the number of students on its roster."""
+    """A course in a teacher's list, with the teacher's role and the number of students."""
 
     course: Course
     role: Role
@@ -35,14 +38,12 @@ class TaughtCourse:
 
     @property
     def can_edit(self) -> bool:
-        """Whether the teacher may change anything in it: as an instructor, while it is not archived."""
+        """Whether the teacher may change it: instructors can, until it is archived."""
         return self.role == "instructor" and self.course.archived_at is None
 
 
 @dataclass(frozen=True)
 class StaffMember:
-    """A teacher with a role in a course."""
-
     teacher_id: int
     name: str
     email: str
@@ -50,10 +51,8 @@ class StaffMember:
 
 
 class Courses(QueryBase):
-    """Queries on courses and their staff."""
-
     def add(self, title: str, time_zone: str, teacher: Teacher, sample: bool = False) -> Course:
-        """Create a course with the teacher, as instructor, as its only staff; in a sample, students are simulated."""
+        """Create a course with the teacher as its only instructor; a sample's students are simulated."""
         row = {"title": title, "time_zone": time_zone, "sample": sample, "created_at": self.now()}
         with self.transaction() as connection:
             course_id = insert_row(connection, courses, row)
@@ -61,25 +60,24 @@ class Courses(QueryBase):
         return Course(course_id, title, time_zone, sample, None)
 
     def find(self, course_id: int) -> Course | None:
-        """The course with that id, archived or not; None if there is none."""
+        """The course with that id, archived or not, or None."""
         row = self._fetch_one(sa.select(*columns(courses, Course)).where(courses.c.id == course_id))
         return from_row(Course, row) if row else None
 
     def locked(self, course: Course) -> Course | None:
-        """The course as it is now, None if it is gone; nobody changes it until this thread's `transaction()` ends."""
+        """The course as it is now, locked until this thread's `transaction()` ends; None if it is gone."""
         self._fetch_one(sa.select(courses.c.id).where(courses.c.id == course.id).with_for_update(key_share=True))
-        return self.find(course.id)  # a statement of its own, which sees what was stored while it waited for the lock
+        return self.find(course.id)  # a separate statement, which sees what was stored while it waited for the lock
 
     def created_at(self, course: Course) -> datetime:
         created_at: datetime = self._fetch_one(sa.select(courses.c.created_at).where(courses.c.id == course.id))[0]
         return created_at
 
     def change(self, course: Course, title: str, time_zone: str) -> None:
-        """Give a course another title and time zone."""
         self._execute(sa.update(courses).where(courses.c.id == course.id).values(title=title, time_zone=time_zone))
 
     def archive(self, course: Course, archived: bool = True) -> None:
-        """Archive a course, so that it can be read but not changed, or restore it if `archived` is False."""
+        """Archive a course, so that it is read-only, or restore it if `archived` is False."""
         at = self.now()
         in_course = (activities.c.course_id == course.id, activities.c.state == "open")
         unclosed = sa.or_(activities.c.closes_at.is_(None), activities.c.closes_at > at)
@@ -92,16 +90,16 @@ class Courses(QueryBase):
                 self._execute(sa.update(activities).where(*in_course, unclosed).values(closes_at=at))
 
     def delete(self, course: Course) -> None:
-        """Delete a course for good with its staff list, students, activities and all that students did in them."""
+        """Delete a course for good with its staff list, students, activities and everything students did in them."""
         self._execute(sa.delete(courses).where(courses.c.id == course.id))
 
     def practice(self, course: Course) -> Mapping[str, Any] | None:
-        """What a course practises, as `set_practice` stored it; None if it has no practice, or does not exist."""
+        """A course's practice settings, as `set_practice` stored them, or None."""
         row = self._fetch_one(sa.select(courses.c.practice).where(courses.c.id == course.id))
         return row.practice if row else None
 
     def set_practice(self, course: Course, practice: Mapping[str, Any] | None) -> None:
-        """Store what a course practises, unchecked; None ends its practice, and deletes its students' records of it."""
+        """Store a course's practice settings, unchecked; None ends practice and deletes its students' records."""
         with self.transaction():
             self._execute(sa.update(courses).where(courses.c.id == course.id).values(practice=practice))
             if practice is None:
@@ -109,7 +107,7 @@ class Courses(QueryBase):
                 self._execute(sa.update(students).where(of_course).values(practice_record=None))
 
     def taught_by(self, teacher: Teacher) -> tuple[TaughtCourse, ...]:
-        """All courses where a teacher is instructor or assistant, newest first, with role and number of students."""
+        """A teacher's courses, newest first, with role and number of students."""
         count = sa.select(sa.func.count()).where(students.c.course_id == courses.c.id).scalar_subquery()
         query = (
             sa.select(staff.c.role, count.label("students"), *columns(courses, Course))
@@ -120,15 +118,13 @@ class Courses(QueryBase):
         return tuple(TaughtCourse(from_row(Course, row), row.role, row.students) for row in self._fetch_all(query))
 
     def role(self, course_id: int, teacher: Teacher) -> Role | None:
-        """The teacher's role in a course, None if they are not on its staff."""
+        """The teacher's role in a course, None if they aren't on its staff."""
         this = (staff.c.course_id == course_id, staff.c.teacher_id == teacher.id)
         row = self._fetch_one(sa.select(staff.c.role).where(*this))
         return row.role if row else None
 
     def staff(self, course: Course) -> tuple[StaffMember, ...]:
-        """The staff of a course with id, name, e-mail and role: instructors first, then assistants, each by name as
-        the database sorts it (SQLite puts capitals before small letters).
-        """
+        """The staff of a course: instructors first, then assistants, each by name as the database sorts it."""
         query = (
             sa.select(staff.c.teacher_id, teachers.c.name, teachers.c.email, staff.c.role)
             .join(teachers, teachers.c.id == staff.c.teacher_id)
@@ -138,12 +134,12 @@ class Courses(QueryBase):
         return tuple(from_row(StaffMember, row) for row in self._fetch_all(query))
 
     def remove_from_staff(self, course: Course, teacher_id: int) -> bool:
-        """Take a teacher off the staff of a course, and return whether that was done."""
+        """Take a teacher off a course's staff; return whether that was allowed."""
         other_instructors = sa.select(staff.c.teacher_id).where(
             staff.c.course_id == course.id, staff.c.teacher_id != teacher_id, staff.c.role == "instructor"
         )
         this = (staff.c.course_id == course.id, staff.c.teacher_id == teacher_id)
         with self.transaction():
-            # PostgreSQL: two instructors who remove each other would each find the other one.
+            # PostgreSQL: two instructors removing each other would each still find the other one.
             self._fetch_all(sa.select(courses.c.id).where(courses.c.id == course.id).with_for_update(key_share=True))
             return bool(self._execute(sa.delete(staff).where(*this, sa.exists(other_instructors))))

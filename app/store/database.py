@@ -29,15 +29,15 @@ from .limits import POOL_LIMIT_S, limit_postgresql, watch_sqlite_file, without_l
 from .queries import transactional
 from .tables import metadata, students
 
-LOG_LIMIT_S = 0.2  # for which emptying the write-ahead log may wait for others, and saves for it
+LOG_LIMIT_S = 0.2  # how long emptying the write-ahead log may wait for others, and saves for it
 
-# Several processes may start at the same time: one of them migrates while the others wait for this lock.
+# Several processes may start at the same time: one migrates while the others wait for this lock.
 MIGRATION_LOCKS = {"postgresql": "SELECT pg_advisory_xact_lock(7302)", "sqlite": "BEGIN IMMEDIATE"}
-_OTHERS = stat.S_IRWXG | stat.S_IRWXO  # what the group and all others may do
+_OTHERS = stat.S_IRWXG | stat.S_IRWXO  # the rights of group and others
 
-MAX_CONNECTIONS, MIN_CONNECTIONS = 20, 4  # of one process; a runner has the fewest
-CONNECTIONS_OF_ALL = 80  # which the web processes of all machines share: PostgreSQL usually allows 100 in all
-# What a process is, as its connections are named on PostgreSQL: "attention-shapes web 1f0c9a7b".
+MAX_CONNECTIONS, MIN_CONNECTIONS = 20, 4  # for one process; a runner has the fewest
+CONNECTIONS_OF_ALL = 80  # shared by the web processes of all machines: PostgreSQL usually allows 100 in total
+# The kind of a process, which names its connections on PostgreSQL: "attention-shapes web 1f0c9a7b".
 ProcessRole = Literal["web", "runner", "command"]
 
 
@@ -47,19 +47,18 @@ def connections_of_each(processes: int) -> int:
 
 
 def connection_name(role: ProcessRole, key: SecretKey) -> str:
-    """The name that the connections of a process have on PostgreSQL, which shows it in pg_stat_activity."""
+    """A process's name on PostgreSQL, as shown in pg_stat_activity."""
     return f"attention-shapes {role} {key.mark}"
 
 
 def open_engine(url: str, processes: int = 1, name: str = "attention-shapes") -> sa.Engine:
-    """An engine for a database URL, with the connections that one of `processes` may have; nothing is migrated."""
+    """An engine for a database URL, with one process's share of connections; nothing is migrated."""
     _make_file(url)
-    # hide_parameters: what people typed is in the parameters, and must not get into error messages.
-    # No pre-ping: it would cost as much as most queries. The first query on a connection that the server has dropped
-    # fails, its request asks the user to try again, and SQLAlchemy then renews every connection.
-    # No overflow connections: opening one costs more than waiting for a pooled one.
-    # PostgreSQL commits each statement at once, which saves the round trips of BEGIN and COMMIT. Its connections have
-    # this from the start, since each change of it takes time.
+    # hide_parameters: parameters hold what people typed, which must not get into error messages. No pre-ping: it would
+    # cost as much as most queries. The first query on a connection that the server has dropped fails, its request asks
+    # the user to try again, and SQLAlchemy then renews every connection. No overflow connections: opening one costs
+    # more than waiting for a pooled one. PostgreSQL commits each statement at once, which saves the round trips of
+    # BEGIN and COMMIT. Its connections are set up so from the start, since each change takes time.
     is_sqlite = make_url(url).get_backend_name() == "sqlite"
     at_once: dict[str, Any] = {} if is_sqlite else {"isolation_level": "AUTOCOMMIT", "skip_autocommit_rollback": True}
     engine = sa.create_engine(
@@ -116,7 +115,7 @@ def migration_transaction(engine: sa.Engine) -> Iterator[sa.Connection]:
     """A connection for a `with` block in which tables may change: committed at the end, rolled back by an exception."""
     sqlite = engine.dialect.name == "sqlite"
     with transactional(engine).connect() as connection, without_limits(connection):
-        if sqlite:  # recreating a table, which drops the old one, must not delete the rows that refer to it
+        if sqlite:  # recreating a table drops the old one, which must not delete the rows that refer to it
             connection.exec_driver_sql("PRAGMA foreign_keys=OFF")
         try:
             connection.exec_driver_sql(MIGRATION_LOCKS[engine.dialect.name])
@@ -129,7 +128,7 @@ def migration_transaction(engine: sa.Engine) -> Iterator[sa.Connection]:
 
 
 def empty_log(engine: sa.Engine) -> bool:
-    """Copy SQLite's write-ahead log into the database file and cut it to nothing; True if nothing is left in it."""
+    """Copy SQLite's write-ahead log into the database file and truncate it; True if nothing is left in it."""
     if engine.dialect.name != "sqlite":
         return True
     with engine.connect() as connection:
@@ -143,16 +142,17 @@ def empty_log(engine: sa.Engine) -> bool:
 
 
 class OlderDatabaseError(Exception):
-    """The tables are from before the first release, and nothing brings them up to date."""
+    """The tables are from before the first release, and can't be migrated."""
 
 
 def prepare_tables(connection: sa.Connection) -> None:
-    """Create the newest tables in a database without any table, or run the missing migrations of another, without a
-    commit. Raises what `upgrade` raises.
+    """Create the newest tables in an empty database, or run the missing migrations, without a commit.
+
+    Raises what `upgrade` raises.
     """
     if sa.inspect(connection).get_table_names():
         upgrade(connection)
-    else:  # the same tables as by all migrations, in a third of the time
+    else:  # the same tables as after all migrations, in a third of the time
         metadata.create_all(connection)
         command.stamp(_scripts(connection), "head")
 
@@ -168,12 +168,12 @@ def upgrade(connection: sa.Connection, revision: str = "head") -> None:
 
 
 def revision_of(connection: sa.Connection) -> str | None:
-    """The revision of a database, such as "0001_tables"; None if it has no tables."""
+    """A database's revision, such as "0001_tables"; None without tables."""
     return MigrationContext.configure(connection).get_current_revision()
 
 
 def count_locked(engine: sa.Engine, key: SecretKey) -> int:
-    """How many resume codes were stored with another key than this one."""
+    """How many resume codes were stored with another key."""
     query = sa.select(sa.func.count(students.c.resume_hash))
     with engine.connect() as connection:
         return connection.scalar(query.where(students.c.resume_hash.not_like(f"{key.mark}.%"))) or 0
@@ -193,7 +193,7 @@ def another_key_signs(engine: sa.Engine, key: SecretKey) -> bool:
 
 
 def clock_ahead_s(engine: sa.Engine) -> float:
-    """By how many seconds the clock of this machine is ahead of PostgreSQL's, below 0 if it is behind; 0 for SQLite."""
+    """How many seconds this machine's clock is ahead of PostgreSQL's (negative: behind); 0 for SQLite."""
     if engine.dialect.name == "sqlite":
         return 0
     with engine.connect() as connection:
@@ -203,7 +203,7 @@ def clock_ahead_s(engine: sa.Engine) -> float:
 
 
 def connections_allowed(engine: sa.Engine) -> int | None:
-    """How many connections a PostgreSQL server allows to ordinary users, other programs' included; None for SQLite."""
+    """How many connections a PostgreSQL server allows to ordinary users, including other programs; None for SQLite."""
     if engine.dialect.name == "sqlite":
         return None
     reserved = "current_setting('superuser_reserved_connections')::int"
@@ -213,7 +213,7 @@ def connections_allowed(engine: sa.Engine) -> int | None:
 
 
 def is_newer(revision: str) -> bool:
-    """Whether a revision is a later one than all that this code has, and of their series: see docs/contributing.md.
+    """Whether a revision belongs to our series and is newer than this code: see docs/contributing.md.
 
     Example: to code that ends with "0004_owners_of_jobs", "0007_later" is newer; "1000_fewer_tables" is not.
     """
@@ -228,7 +228,6 @@ def _newest_revision() -> str:
 
 @lru_cache
 def is_known(revision: str) -> bool:
-    """Whether this code has a migration with that revision."""
     return revision in {script.revision for script in ScriptDirectory.from_config(_scripts()).walk_revisions()}
 
 
@@ -240,13 +239,14 @@ def _scripts(connection: sa.Connection | None = None) -> Config:
 
 
 def make_private(folder: Path) -> None:
-    """Take every right from group and others on a folder and all files and folders in it; links are not followed.
-    Raises OSError if the folder cannot be created.
+    """Remove group's and others' rights on a folder and its contents; links aren't followed.
+
+    Raises OSError if the folder can't be created.
     """
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     for inside, _folders, files in os.walk(folder):
         for path in (Path(inside), *(Path(inside) / name for name in files)):
-            with suppress(OSError):  # it has gone by now, is not ours, or the disk is read-only
+            with suppress(OSError):  # it is gone by now, isn't ours, or the disk is read-only
                 mode = path.lstat().st_mode
                 if mode & _OTHERS and not stat.S_ISLNK(mode):
                     path.chmod(stat.S_IMODE(mode) & ~_OTHERS)
@@ -262,16 +262,16 @@ def _make_file(url: str) -> None:
 
 
 def _set_up_sqlite(connection: Any, _record: object) -> None:
-    """Let a connection wait 5 s for locks, flush each commit, enforce foreign keys, zero what is deleted, use WAL."""
-    # FULL: an acknowledged answer survives a power cut, at the price of one flush for each commit.
-    # secure_delete: Debian builds SQLite with it, others without.
+    """Set up a connection: wait 5 s for locks, flush each commit, enforce foreign keys, zero deleted data, use WAL."""
+    # FULL: an acknowledged answer survives a power cut, at the price of one flush per commit. secure_delete: Debian
+    # builds SQLite with it, others without.
     for pragma in ("busy_timeout=5000", "synchronous=FULL", "foreign_keys=ON", "secure_delete=ON"):
         connection.execute(f"PRAGMA {pragma}")
     _use_wal(connection)
 
 
 def _use_wal(connection: Any) -> None:
-    """While another connection turns it on, SQLite refuses at once, without waiting for the lock."""
+    """While another connection turns on WAL, SQLite refuses at once instead of waiting for the lock."""
     for pause_s in (*[0.05] * 100, None):
         try:
             connection.execute("PRAGMA journal_mode=WAL")

@@ -1,8 +1,8 @@
-"""Exit tickets that students handed in, once each; anonymous ones are stored without their student.
+"""Exit tickets that students handed in, at most one each; anonymous ones are stored without their student.
 
-An anonymous answer has the day and no time. Its id is random, and SQLite sorts the rows by it, so that no order is that
-of handing in. The database's administrator could still find its student: PostgreSQL, for one, notes in each row which
-transaction wrote it.
+An anonymous answer has the day but no time. Its id is random, and SQLite sorts the rows by it, so that no order reveals
+the order of handing in. The database's administrator could still find its student: PostgreSQL, for example, notes in
+each row which transaction wrote it.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from .classwork import ARRIVAL
 from .queries import QueryBase, columns, from_row
 from .tables import activities, attendance, courses, ticket_answers
 
-SHOWN_FROM = 5  # so many anonymous tickets must be in before any is shown, unless the activity is closed
+SHOWN_FROM = 5  # anonymous tickets that must be in before any is shown, unless the activity is closed
 
 
 @dataclass(frozen=True)
 class TicketAnswer:
-    """One answer on an exit ticket; `student_id` is None where the ticket is anonymous."""
+    """One answer on an exit ticket; `student_id` is None if the ticket is anonymous."""
 
     id: str
     question: str
@@ -39,10 +39,8 @@ class TicketAnswer:
 
 
 class ExitTickets(QueryBase):
-    """Queries on exit tickets."""
-
     def hand_in(self, activity_id: int, student_id: int, answers: Answers, *, anonymous: bool) -> bool:
-        """Store the answers of a student who has arrived, by question; False if their ticket is in already."""
+        """Store an arrived student's answers by question; False if their ticket is already in."""
         arrived = (attendance.c.activity_id == activity_id, attendance.c.student_id == student_id)
         first = sa.update(attendance).where(*arrived, attendance.c.ticket_in.is_(False)).values(ticket_in=True)
         with self.transaction() as connection:
@@ -64,7 +62,7 @@ class ExitTickets(QueryBase):
         return True
 
     def answers(self, activity: Activity) -> tuple[TicketAnswer, ...]:
-        """The answers that the staff may read, hidden ones included, in random order."""
+        """The answers that the staff may read, including hidden ones, in random order."""
         query = sa.select(*columns(ticket_answers, TicketAnswer)).where(ticket_answers.c.activity_id == activity.id)
         if not self._are_shown(activity, self._count_anonymous(activity)):
             query = query.where(ticket_answers.c.student_id.is_not(None))
@@ -79,8 +77,8 @@ class ExitTickets(QueryBase):
         return count >= SHOWN_FROM or activity.is_archived or activity.phase(self.now()) == "closed"
 
     def _count_anonymous(self, activity: Activity) -> int:
-        # No answer says which ticket it was on. So these are the students whose ticket is in and has no name on it;
-        # after a student was removed, or merged with another one, they are fewer than the tickets, never more.
+        # No answer says which ticket it was on. So these are the students whose ticket is in without a name on it.
+        # After a student was removed or merged, they are fewer than the tickets, never more.
         named = sa.exists().where(
             ticket_answers.c.activity_id == activity.id, ticket_answers.c.student_id == attendance.c.student_id
         )
@@ -89,12 +87,11 @@ class ExitTickets(QueryBase):
         return int(self._fetch_one(query).tickets)
 
     def is_handed_in(self, activity_id: int, student_id: int) -> bool:
-        """Whether a student has handed in the exit ticket of an activity."""
         row = self._fetch_one(ARRIVAL, activity_id=activity_id, student_id=student_id)
         return bool(row and row.ticket_in)
 
     def mark(self, activity_id: int, *answer_ids: str, **marks: bool) -> bool:
-        """Set `starred`, `follow_up` or `hidden`; False if the activity has none of the answers."""
+        """Set `starred`, `follow_up` or `hidden`; False if the activity has no such answers."""
         this = (ticket_answers.c.id.in_(answer_ids), ticket_answers.c.activity_id == activity_id)
         return bool(self._execute(sa.update(ticket_answers).where(*this).values(marks)))
 

@@ -1,4 +1,4 @@
-"""Points in the gradebook: the scores of attempts, and what teachers gave in their place."""
+"""Points in the gradebook: the scores of attempts, and the points that teachers gave instead."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ChangeKind = Literal["points", "excused", "undone"]
 
 
 class AttemptScore(NamedTuple):
-    """What a gradebook needs of an attempt: where it belongs, its score, and whether it came in after closing."""
+    """What a gradebook needs of an attempt: where it belongs, its score, and whether it was late."""
 
     id: int
     activity_id: int
@@ -30,7 +30,7 @@ class AttemptScore(NamedTuple):
 
 
 class AttemptedSheet(NamedTuple):
-    """A sheet key that attempts have, and the revision and sheet number of the first of them."""
+    """A sheet key with attempts, and the revision and sheet number of its first attempt."""
 
     sheet_key: str
     revision: int
@@ -39,8 +39,9 @@ class AttemptedSheet(NamedTuple):
 
 @dataclass(frozen=True)
 class GradeChange:
-    """What a teacher let count for a student in an activity, in place of what counted before. `points` is None where
-    the student is excused, and where an earlier change was undone, so that the attempts count again.
+    """What a teacher let count for a student in an activity instead of what counted before.
+
+    `points` is None if the student is excused, or if an earlier change was undone, so that the attempts count again.
     """
 
     id: int
@@ -55,7 +56,6 @@ class GradeChange:
 
     @property
     def excused(self) -> bool:
-        """Whether the student need not do the activity."""
         return self.kind == "excused"
 
 
@@ -70,10 +70,8 @@ _CHANGES = (
 
 
 class Grades(QueryBase):
-    """Queries on the points of a course."""
-
     def last_scores(self, activity_ids: Collection[int], student_id: int | None = None) -> Sequence[AttemptScore]:
-        """The last attempt of every student, or of this one, on every sheet key of these activities, in any order."""
+        """The last attempt of every student (or this one) on every sheet key of these activities, in any order."""
         key = (attempts.c.activity_id, attempts.c.student_id, attempts.c.sheet_key)
         newest = sa.select(sa.func.max(attempts.c.id)).group_by(*key)
         newest = newest.where(attempts.c.activity_id.in_(activity_ids))
@@ -83,9 +81,7 @@ class Grades(QueryBase):
         return [AttemptScore._make(row) for row in self._fetch_all(last)]
 
     def attempted_sheets(self, activity_id: int) -> list[AttemptedSheet]:
-        """Each sheet key of an activity that has attempts, with revision and sheet number of its first attempt, in
-        the order of these attempts.
-        """
+        """Each sheet key of an activity with attempts, and its first attempt's revision and sheet number, in order."""
         first = sa.select(sa.func.min(attempts.c.id)).where(attempts.c.activity_id == activity_id)
         first = first.group_by(attempts.c.sheet_key)
         query = sa.select(*(attempts.c[name] for name in AttemptedSheet._fields))
@@ -93,21 +89,19 @@ class Grades(QueryBase):
         return [AttemptedSheet._make(row) for row in rows]
 
     def participants(self, activity_id: int) -> set[int]:
-        """The ids of the students who opened an activity or have an attempt in it; a draft alone does not count."""
+        """The ids of students who opened an activity or have an attempt in it; a draft isn't enough."""
         came, tried = (
             sa.select(table.c.student_id).where(table.c.activity_id == activity_id) for table in (attendance, attempts)
         )
         return {row.student_id for row in self._fetch_all(sa.union(came, tried))}
 
     def count_attempts(self, activity_id: int) -> int:
-        """How many attempts all students together have made in an activity."""
+        """How many attempts all students together made in an activity."""
         count = sa.select(sa.func.count()).select_from(attempts).where(attempts.c.activity_id == activity_id)
         return int(self._fetch_one(count)[0])
 
     def overrides(self, activity_ids: Collection[int], student_id: int | None = None) -> Sequence[GradeChange]:
-        """The newest grade change of each student, or of this one, in each of these activities, in the order they
-        were made.
-        """
+        """The newest grade change of each student (or this one) in each of these activities, in order."""
         newest = sa.select(sa.func.max(grade_changes.c.id)).where(grade_changes.c.activity_id.in_(activity_ids))
         if student_id is not None:
             newest = newest.where(grade_changes.c.student_id == student_id)
@@ -131,7 +125,7 @@ class Grades(QueryBase):
         points_before: float | None = None,
         reason: str = "",
     ) -> None:
-        """Add a change of a student's points: other points, excused, or undone; earlier changes stay as the history."""
+        """Add a change of a student's points: other points, excused, or undone. Earlier changes are kept."""
         row = {"activity_id": activity_id, "student_id": student_id, "teacher_id": teacher.id, "kind": kind,
                "points": points, "points_before": points_before, "reason": reason, "at": self.now()}  # fmt: skip
         self._execute(sa.insert(grade_changes).values(row))

@@ -1,4 +1,4 @@
-"""Deletes rows that are of no more use, once a day while the app runs."""
+"""Deletes rows that are no longer needed, once a day while the app runs."""
 
 from __future__ import annotations
 
@@ -30,19 +30,17 @@ from app.store.tables import (
 )
 
 RUN_RETENTION, LINK_RETENTION, PRACTICE_RETENTION = timedelta(days=7), timedelta(days=30), timedelta(days=365)
-SNAPSHOT_RETENTION = RUN_RETENTION + timedelta(days=1)  # runs name some too
+SNAPSHOT_RETENTION = RUN_RETENTION + timedelta(days=1)  # runs also name some
 MODEL_RETENTION = timedelta(days=42)
-REMOVED_RETENTION = timedelta(days=30)  # of worksheets and exit tickets that their teachers removed
+REMOVED_RETENTION = timedelta(days=30)  # for worksheets and exit tickets that their teachers removed
 AUDIT_RETENTION = timedelta(days=2 * 365)
-ROWS_AT_A_TIME, PAUSE_S = 500, 0.05  # in one transaction, and between two, so that saves go on meanwhile
-# Where an imported model is named: by sheets, by what is frozen in activities and runs, and by worksheets of teachers.
+ROWS_AT_A_TIME, PAUSE_S = 500, 0.05  # per transaction, and the pause in between, so that saves go on meanwhile
+# Where imported models are named: in sheets, in frozen activities and runs, and in teachers' worksheets.
 _MODELS_NAMED = (drafts.c.model_key, attempts.c.model_key, snapshots.c.model_key, version_models.c.model_key)
 
 
 def delete_expired(engine: sa.Engine, at: datetime) -> int:
-    """Delete what is older at `at` than the times above, and sessions older than MAX_SESSION_AGE; return how many
-    rows.
-    """
+    """Delete what has expired at `at`, and sessions older than MAX_SESSION_AGE; return the number of rows."""
     recent = at - PRACTICE_RETENTION
     is_active = (
         sa.exists().where(enrolments.c.visitor_id == visitors.c.id),
@@ -81,7 +79,7 @@ def delete_expired(engine: sa.Engine, at: datetime) -> int:
 
 
 def _delete_rows(table: Any, *conditions: sa.ColumnElement[bool], connection: sa.Connection) -> int:
-    """Delete the rows that meet every condition, ROWS_AT_A_TIME in a transaction; return how many were deleted."""
+    """Delete the matching rows, ROWS_AT_A_TIME per transaction; return how many."""
     key = list(table.primary_key.columns)
     expired = connection.execute(sa.select(*key).where(*conditions)).all()
     connection.commit()

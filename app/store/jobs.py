@@ -1,4 +1,4 @@
-"""Queries on jobs: the queue, signs of life, results, and the runners. See app/machine/jobs.py."""
+"""Queries on jobs: the queue, heartbeats, results, and the runners. See app/machine/jobs.py."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from .limits import insist
 from .queries import OpenDatabase, QueryBase
 from .tables import MAX_PROBLEM, UtcDateTime, job_pieces, jobs, runners, runs
 
-JOB_RETENTION = timedelta(hours=1)  # of results and of what was typed: a PDF holds names of students
-ROW_RETENTION = timedelta(days=1)  # of what has become of a job, for operators
-SILENT_AFTER = timedelta(seconds=30)  # without a sign of life, a job's process or a runner is gone
-WEB_SILENT_AFTER = timedelta(minutes=25)  # web processes give one every ten minutes
-OVERDUE_AFTER = timedelta(seconds=60)  # that a job has waited
-GIVES_WAY_AFTER = timedelta(seconds=5)  # that a member has waited for a visitor's job
-MAX_ATTEMPTS = 3  # starts of a job whose process ended in the middle of it
-PIECE_BYTES = 1_000_000  # of a result in one transaction, so that saves need not wait for all of it
-CHANNEL = "attention_shapes_jobs"  # on which PostgreSQL tells runners that a job waits
-LISTEN_AGAIN_AFTER_S = 60.0  # a statement, which fails on a connection whose other end has gone without a word
-_PG_LOCK = 7303  # of the queue of a kind; SQLite lets one thread write at a time
-_FORGOTTEN = "~"  # how the keys of jobs begin that nobody may find any more; no other key has it
+JOB_RETENTION = timedelta(hours=1)  # for results and for what was typed: a PDF holds names of students
+ROW_RETENTION = timedelta(days=1)  # for a job's outcome, shown to operators
+SILENT_AFTER = timedelta(seconds=30)  # a job's process or a runner is gone after this long without a heartbeat
+WEB_SILENT_AFTER = timedelta(minutes=25)  # web processes send one every ten minutes
+OVERDUE_AFTER = timedelta(seconds=60)  # since the job was queued
+GIVES_WAY_AFTER = timedelta(seconds=5)  # how long a member has waited for a visitor's job
+MAX_ATTEMPTS = 3  # starts of a job whose process ended during it
+PIECE_BYTES = 1_000_000  # of a result per transaction, so that saves need not wait for all of it
+CHANNEL = "attention_shapes_jobs"  # the channel on which PostgreSQL tells runners that a job waits
+LISTEN_AGAIN_AFTER_S = 60.0  # repeats a statement, which fails on a connection whose other end vanished
+_PG_LOCK = 7303  # for a kind's queue; SQLite lets one thread write at a time
+_FORGOTTEN = "~"  # prefix for keys of jobs that nobody may find any more; other keys never have it
 
 _HIDDEN = ("arguments", "is_working", "visitor_id", "student_id")
 _SHOWN = [column for column in jobs.c if column.name not in _HIDDEN]
@@ -39,14 +39,15 @@ _OTHER = jobs.alias()
 
 
 class JobTable(QueryBase):
-    """Jobs and runners as rows, so that all processes of the app see the same queue; implements `JobRows`. On
-    PostgreSQL every time is the database's, so that the clocks of several machines need not agree.
+    """Jobs and runners as rows, so that all processes of the app see the same queue; implements `JobRows`.
+
+    On PostgreSQL all times are the database's, so that machines' clocks need not agree.
     """
 
     def __init__(self, database: OpenDatabase) -> None:
         super().__init__(database)
         self._is_postgresql = self.engine.dialect.name == "postgresql"
-        # Built once: every page of a job asks it each second, and building it takes longer than the answer.
+        # Built once: every job's page asks for it each second, and building it takes longer than the answer.
         self._found = self._build_found()
         self._find = self._found.where(jobs.c.key == sa.bindparam("job_key"))
         self._listening: sa.Connection | None = None
@@ -71,6 +72,7 @@ class JobTable(QueryBase):
         runner: Runner | None = None,
     ) -> Job:
         """Store a new job in its client's next turn, and return it; raises JobRefusedError if `limits` are reached.
+
         `along` is called in the same transaction, after these checks.
         """
         own = (jobs.c.client == client.key, jobs.c.kind == kind, jobs.c.is_member == client.is_member)
@@ -86,7 +88,7 @@ class JobTable(QueryBase):
             latest.scalar_subquery(),
         ).where(*own)
 
-        spoken = language()  # here, since another request's thread may be the one that stores the job
+        spoken = language()  # here, since another request's thread may store the job
 
         def within(connection: sa.Connection) -> Job:
             self._lock_queue(connection, kind)
@@ -116,29 +118,29 @@ class JobTable(QueryBase):
         return self.in_transaction(within)
 
     def find(self, key: str) -> Job | None:
-        """A job with its place, also one that has ended; None for an unknown key, and for a job that was deleted."""
-        if "\0" in key:  # no key has it, and PostgreSQL refuses the query
+        """A job with its place, even if it has ended; None if it is unknown or deleted."""
+        if "\0" in key:  # no key contains it, and PostgreSQL would refuse the query
             return None
         row = self._fetch_one(self._find, job_key=key)
         return _job(row) if row else None
 
     def find_numbered(self, job_id: int) -> Job | None:
-        """The job with that id, with its place, deleted or not; None if there is none, or if it ended a day ago."""
+        """The job with that id, with its place, deleted or not; None if it is unknown or ended a day ago."""
         row = self._fetch_one(self._found.where(jobs.c.id == job_id))
         return _job(row) if row else None
 
     def overdue(self) -> Sequence[Job]:
-        """The jobs that wait and were queued more than OVERDUE_AFTER ago, the first queued first, 200 at most."""
+        """At most 200 jobs waiting for longer than OVERDUE_AFTER, oldest first."""
         late = jobs.c.created_at < self._time(OVERDUE_AFTER)
         rows = self._fetch_all(self._found.where(_OPEN, ~self._works(), late).order_by(jobs.c.id).limit(200))
         return [_job(row) for row in rows]
 
     def count(self, kind: JobKind) -> int:
-        """How many jobs of a kind wait or are at work."""
+        """How many jobs of a kind wait or run."""
         return int(self._fetch_one(sa.select(sa.func.count()).where(jobs.c.kind == kind, _OPEN))[0])
 
     def count_of_other_forms(self) -> int:
-        """How many jobs wait or are at work whose form is not JOB_FORM: no runner with this code can do them."""
+        """How many waiting or running jobs have another JOB_FORM, so that no runner with this code can do them."""
         return int(self._fetch_one(sa.select(sa.func.count()).where(_OPEN, jobs.c.form != JOB_FORM))[0])
 
     def claim(self, kind: JobKind, runner: Runner) -> Claimed | None:
@@ -151,7 +153,7 @@ class JobTable(QueryBase):
         )
         at_work = sa.select(sa.func.count()).where(jobs.c.kind == kind, _OPEN, self._is_at(runner))
         first = first.where(at_work.scalar_subquery() < runner.concurrency)
-        if self._fetch_one(first) is None:  # the usual case: nobody has to wait for the lock of the queue
+        if self._fetch_one(first) is None:  # the usual case: nobody has to wait for the queue's lock
             return None
         started = {"is_working": True, "heard_at": self._time(), "started_at": self._time(), "runner": runner.name,
                    "attempt": jobs.c.attempt + 1}  # fmt: skip
@@ -172,7 +174,7 @@ class JobTable(QueryBase):
         return self.in_transaction(within)
 
     def await_job(self, seconds: float) -> None:
-        """Wait until a job may have been queued, for `seconds` at most."""
+        """Wait until a job may have been queued, at most `seconds`."""
         if not self._is_postgresql:
             time.sleep(seconds)
             return
@@ -181,7 +183,7 @@ class JobTable(QueryBase):
                 self._listening, self._listened_at = self.single_engine.connect(), time.monotonic()
                 self._listening.detach()
                 self._listening.exec_driver_sql(f"LISTEN {CHANNEL}")
-                return  # nobody was told of what was queued until now
+                return  # nobody was notified of what was queued until now
             if time.monotonic() - self._listened_at > LISTEN_AGAIN_AFTER_S:
                 self._listening.exec_driver_sql(f"LISTEN {CHANNEL}")
                 self._listened_at = time.monotonic()
@@ -200,7 +202,7 @@ class JobTable(QueryBase):
         self._listening = None
 
     def beat(self, job: Job, done: int, total: int) -> bool:
-        """Store a sign of life and the progress; False, and nothing is stored, if it has ended or was started again."""
+        """Store a heartbeat and the progress; False, storing nothing, if the job has ended or was restarted."""
         return self._update(job, heard_at=self._time(), done=done, total=total)
 
     def must_give_way(self, job: Job, runner: Runner) -> bool:
@@ -220,7 +222,7 @@ class JobTable(QueryBase):
         return bool(self._fetch_one(sa.select(waiting.scalar_subquery() > stop_before.scalar_subquery()))[0])
 
     def put_back(self, job: Job) -> None:
-        """Let a job that was started wait again in its turn, with no progress; this start does not count."""
+        """Requeue a started job in its turn, with no progress; this start doesn't count."""
         waits = {"is_working": False, "done": 0, "attempt": job.attempt - 1, "started_at": None, "runner": ""}
 
         def within(connection: sa.Connection) -> None:
@@ -230,14 +232,14 @@ class JobTable(QueryBase):
         self.in_transaction(within)
 
     def finish(self, job: Job, ending: JobEnd, problem: str = "", result: Result = b"", reason: str = "") -> None:
-        """Store the result of a job and how it has ended, unless it has ended already or was started again
-        elsewhere. All in one transaction, but for the pieces of a large result; a `result` that is a function is
-        called in it.
+        """Store a job's result and ending, unless it has already ended or was restarted elsewhere.
+
+        A `result` that is a function is called in the same transaction; a large result's earlier pieces have their own.
         """
         insist(lambda: self._finish(job, ending, problem, result, reason))
 
     def _finish(self, job: Job, ending: JobEnd, problem: str, result: Result, reason: str) -> None:
-        """All pieces but the last have a transaction each."""
+        """Each piece but the last has its own transaction."""
         data, store_result = (result, None) if isinstance(result, bytes) else (b"", result)
         *pieces, rest = (data[start : start + PIECE_BYTES] for start in range(0, len(data) + 1, PIECE_BYTES))
         for number, piece in enumerate(pieces):
@@ -264,7 +266,7 @@ class JobTable(QueryBase):
         self._execute(self._insert_into(job_pieces).values(piece).on_conflict_do_nothing())
 
     def refuse(self, job: Job, problem: str, reason: str) -> None:
-        """Let a waiting job fail with a sentence, cut after MAX_PROBLEM characters, and a reason."""
+        """Fail a waiting job with a sentence, cut after MAX_PROBLEM characters, and a reason."""
         waits = (jobs.c.id == job.id, _OPEN, ~self._works())
         failed = {"ending": "failed", "problem": problem[:MAX_PROBLEM], "reason": reason, "is_working": False}
 
@@ -275,7 +277,7 @@ class JobTable(QueryBase):
         self.in_transaction(within)
 
     def cancel(self, job: Job) -> bool:
-        """End a job that waits or is at work as "cancelled", and return True; False if it has ended already."""
+        """Cancel a waiting or running job; False if it has already ended."""
         end = sa.update(jobs).where(jobs.c.id == job.id, _OPEN).returning(jobs.c.turn, jobs.c.started_at)
         end = end.values(ending="cancelled", is_working=False, heard_at=self._time())
         own = (jobs.c.client == job.client, jobs.c.kind == job.kind, jobs.c.is_member == job.is_member)
@@ -291,7 +293,7 @@ class JobTable(QueryBase):
         return self.in_transaction(within)
 
     def retry(self, job: Job) -> bool:
-        """Put a job that failed or was lost back into the queue, in its old turn, and tell runners of it."""
+        """Requeue a failed or lost job in its old turn, and notify runners."""
         failed = (jobs.c.ending.in_(("failed", "lost")), jobs.c.heard_at >= self._time(JOB_RETENTION))
         again = {"ending": None, "problem": "", "reason": "", "done": 0, "started_at": None, "runner": "",
                  "created_at": self._time(), "heard_at": self._time()}  # fmt: skip
@@ -307,21 +309,19 @@ class JobTable(QueryBase):
         return self.in_transaction(within)
 
     def result(self, job: Job) -> bytes:
-        """The bytes that a job's last start has stored; b"" for none."""
+        """The bytes stored by a job's last start; b"" if there are none."""
         of_job = (job_pieces.c.job_id == job.id, job_pieces.c.attempt == job.attempt)
         pieces = self._fetch_all(sa.select(job_pieces.c.data).where(*of_job).order_by(job_pieces.c.number))
         return b"".join(data for (data,) in pieces)
 
     def arguments(self, job: Job) -> Mapping[str, Any]:
-        """What the work of a job needs; empty for one that has been deleted."""
+        """What a job's work needs; empty for a deleted job."""
         row = self._fetch_one(sa.select(jobs.c.arguments).where(jobs.c.id == job.id))
         arguments: Mapping[str, Any] = row.arguments if row else {}
         return arguments
 
     def delete(self, job: Job) -> None:
-        """End a job, as "cancelled" unless it has ended, and delete its arguments, its problem, what it is about,
-        and its result.
-        """
+        """Cancel a job unless it has ended, and delete its arguments, problem, description and result."""
         with self.transaction():
             self.cancel(job)
             self._execute(sa.update(jobs).where(jobs.c.id == job.id).values(self._without_content()))
@@ -342,7 +342,7 @@ class JobTable(QueryBase):
     # Runners
 
     def sign_on(self, runner: Runner) -> None:
-        """Store what a runner is, with a sign of life now; what is stored under its name is overwritten."""
+        """Store a runner and a heartbeat, replacing what is stored under its name."""
         said = {"is_web": runner.is_web, "kinds": list(runner.kinds), "device": runner.device,
                 "device_name": runner.device_name, "memory_bytes": runner.memory_bytes,
                 "concurrency": runner.concurrency, "checkpoints": [dict(each) for each in runner.checkpoints],
@@ -352,14 +352,14 @@ class JobTable(QueryBase):
         self._execute(insert.on_conflict_do_update(index_elements=[runners.c.name], set_=said))
 
     def sign_off(self, name: str) -> None:
-        """Delete the runner with this name; jobs at work there count as silent, so that they start again at once."""
+        """Delete the runner with this name; its running jobs count as silent, so that they restart at once."""
         at_work_there = (_OPEN, jobs.c.is_working, jobs.c.runner == name)
         with self.transaction():
             self._execute(sa.delete(runners).where(runners.c.name == name))
             self._execute(sa.update(jobs).where(*at_work_there).values(heard_at=self._time(2 * SILENT_AFTER)))
 
     def runners(self) -> tuple[Runner, ...]:
-        """Every stored runner, web processes included, by name, alive or not, until `delete_expired` deletes it."""
+        """Every stored runner by name, including web processes and silent ones."""
         alive_after = sa.case((runners.c.is_web, self._time(WEB_SILENT_AFTER)), else_=self._time(SILENT_AFTER))
         is_alive = (runners.c.heard_at >= alive_after).label("is_alive")
         rows = self._fetch_all(sa.select(runners, is_alive).order_by("name"))
@@ -399,12 +399,12 @@ class JobTable(QueryBase):
         )
 
     def _lock_queue(self, connection: sa.Connection, kind: JobKind) -> None:
-        """Hold the queue of a kind until the transaction ends."""
+        """Hold the lock on a kind's queue until the transaction ends."""
         if self._is_postgresql:
             connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_PG_LOCK, sa.func.hashtext(kind))))
 
     def _tell_runners(self, connection: sa.Connection) -> None:
-        """Wake the runners that wait for a job, once the transaction is committed; with SQLite nobody waits."""
+        """Wake the waiting runners once the transaction commits; with SQLite nobody waits."""
         if self._is_postgresql:
             connection.execute(sa.select(sa.func.pg_notify(CHANNEL, "")))
 

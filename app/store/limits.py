@@ -1,4 +1,4 @@
-"""Databases in trouble: how long one may keep a request waiting, and what an error of one means."""
+"""Databases in trouble: how long a request may wait for one, and what its errors mean."""
 
 from __future__ import annotations
 
@@ -21,12 +21,13 @@ import sqlalchemy as sa
 from psycopg.abc import PQGen
 
 CONNECT_LIMIT_S = 5
-STATEMENT_LIMIT_S = 8  # counted by the server, as is a pause between two statements of a transaction, which has locks
-ANSWER_LIMIT_S = 10.0  # counted here: a server that hangs counts nothing
-POOL_LIMIT_S = 5  # for a connection that others hold
+# enforced by the server, also for a pause between two statements of a transaction, which holds locks
+STATEMENT_LIMIT_S = 8
+ANSWER_LIMIT_S = 10.0  # enforced here, because a hanging server enforces nothing
+POOL_LIMIT_S = 5  # waiting for a connection that others hold
 STORED_AGAIN_AFTER_S = (0.5,) * 60  # in which a database may recover; a runner does nothing else meanwhile
 HEALTH_LIMIT_S = 3
-HEALTH_TTL_S = 1.0  # an answer is given to all who ask within it: on SQLite each waits for whoever writes
+HEALTH_TTL_S = 1.0  # an answer is reused within this time: on SQLite each check waits for writers
 ROOM_NEEDED_BYTES = 8_000_000  # SQLite's log grows to half of it before it is written back
 _PARAMETERS = {"connect_timeout": CONNECT_LIMIT_S, "tcp_user_timeout": int(1000 * ANSWER_LIMIT_S)}
 
@@ -34,24 +35,25 @@ Result = TypeVar("Result")
 
 
 class LimitedConnection(psycopg.Connection[Any]):
-    """A PostgreSQL connection that waits `answer_limit_s` for an answer, then closes itself with an
-    OperationalError. None waits for any time.
+    """A PostgreSQL connection that waits `answer_limit_s` for an answer, then closes itself with an OperationalError.
+
+    None means no limit.
     """
 
     answer_limit_s: float | None = ANSWER_LIMIT_S
 
     def wait(self, gen: PQGen[Result], interval: float = 0.1, timeout: float | None = None) -> Result:
-        """Wait for an answer of the server, for `timeout` seconds or, if that is None, for `answer_limit_s`."""
+        """Wait for the server's answer for `timeout` seconds, by default `answer_limit_s`."""
         try:
             return super().wait(gen, interval, self.answer_limit_s if timeout is None else timeout)
         except psycopg.OperationalError as error:
-            if timeout is None and error.sqlstate is None:  # it is no answer of the server
+            if timeout is None and error.sqlstate is None:  # it isn't the server's answer
                 self.close()
             raise
 
 
 def limit_postgresql(engine: sa.Engine, name: str) -> None:
-    """Give every new connection of this engine that name, and limits for connecting, statements and answers."""
+    """Give this engine's new connections the name, and limits for connecting, statements and answers."""
 
     @sa.event.listens_for(engine, "do_connect")
     def _connect(_dialect: Any, _record: Any, arguments: list[Any], parameters: dict[str, Any]) -> LimitedConnection:
@@ -66,20 +68,20 @@ def limit_postgresql(engine: sa.Engine, name: str) -> None:
         else:
             return connection
         # The frames of an attempt that took too long refer to one another, and hold its socket until garbage is
-        # collected: a server that was away would find its connections taken by attempts that were given up.
+        # collected. A recovered server would find its connections taken by abandoned attempts.
         gc.collect()
         raise problem
 
 
 def _set_limits(seconds: float) -> str:
-    """The SQL that limits each statement, and each pause in a transaction, to `seconds`; 0 is no limit."""
+    """The SQL that limits each statement, and each pause in a transaction, to `seconds`; 0 means no limit."""
     milliseconds = round(1000 * seconds)
     return f"SET statement_timeout = {milliseconds}; SET idle_in_transaction_session_timeout = {milliseconds}"
 
 
 @contextmanager
 def without_limits(connection: sa.Connection) -> Iterator[None]:
-    """Lift the limits of a PostgreSQL connection for this `with`: migrations take as long as they need."""
+    """Lift a PostgreSQL connection's limits for this `with`: migrations take as long as they need."""
     raw = connection.connection.dbapi_connection
     if not isinstance(raw, LimitedConnection):
         yield
@@ -102,7 +104,7 @@ class DatabaseGoneError(sqlite3.OperationalError):
 
 
 def watch_sqlite_file(engine: sa.Engine) -> None:
-    """From the engine's first connection on, refuse each use of one once the database's file is gone or replaced."""
+    """From the engine's first connection on, refuse to use a database whose file is gone or replaced."""
     path = engine.url.database
     if not path or path == ":memory:":
         return
@@ -124,7 +126,7 @@ def watch_sqlite_file(engine: sa.Engine) -> None:
 
 
 class NoRoomError(sqlite3.OperationalError):
-    """The disk of an SQLite database has hardly any room left."""
+    """The disk of an SQLite database is nearly full."""
 
     sqlite_errorname = "SQLITE_FULL"
 
@@ -138,7 +140,7 @@ def check_room(engine: sa.Engine) -> None:
 
 
 class Failure(Enum):
-    """What keeps a database from its work; the value is a sentence for the operator."""
+    """Why a database can't work; the value is a sentence for the operator."""
 
     FULL = "the disk is full: pages can be read, but nothing can be saved"
     READ_ONLY = "the database is read-only: pages can be read, but nothing can be saved"
@@ -147,8 +149,8 @@ class Failure(Enum):
     SILENT = "the database does not answer"
 
 
-# How the codes begin by which PostgreSQL (SQLSTATE) and SQLite say that they cannot work: connections, locks,
-# resources, an operator who stops the server, a statement that took too long, and files.
+# Prefixes of codes by which PostgreSQL (SQLSTATE) and SQLite say that they can't work: connections, locks, resources,
+# an operator stopping the server, a slow statement, and files.
 _FAILURES: tuple[tuple[Failure, tuple[str, ...]], ...] = (
     (Failure.FULL, ("53100", "SQLITE_FULL")),
     (Failure.READ_ONLY, ("25006", "SQLITE_READONLY")),
@@ -160,10 +162,10 @@ _FAILURES_OF_DISK = {errno.ENOSPC: Failure.FULL, errno.EDQUOT: Failure.FULL, err
 
 
 def failure_of(error: BaseException) -> Failure | None:
-    """What keeps the database, or the disk, from its work; None for any other error, which is a bug of ours."""
+    """Why the database or the disk can't work; None for any other error, which is our bug."""
     if isinstance(error, OSError):
         return _FAILURES_OF_DISK.get(error.errno or 0)
-    if isinstance(error, sa.exc.TimeoutError):  # of the pool of connections, or of our lock for SQLite
+    if isinstance(error, sa.exc.TimeoutError):  # from the pool of connections, or from our lock for SQLite
         return Failure.SILENT
     if not isinstance(error, sa.exc.DBAPIError):
         return None
@@ -173,24 +175,24 @@ def failure_of(error: BaseException) -> Failure | None:
     for failure, beginnings in _FAILURES:
         if code.startswith(beginnings):
             return failure
-    # An error without a code is one of the connection, not of a statement.
+    # An error without a code concerns the connection, not a statement.
     lost = error.connection_invalidated or (not code and isinstance(error, sa.exc.OperationalError))
     return Failure.SILENT if lost else None
 
 
 def code_of(error: sa.exc.DBAPIError) -> str:
-    """The code of an error, such as "23505" (PostgreSQL) or "SQLITE_CONSTRAINT_UNIQUE"; empty where it has none."""
+    """An error's code, such as "23505" (PostgreSQL) or "SQLITE_CONSTRAINT_UNIQUE"; "" without one."""
     return getattr(error.orig, "sqlite_errorname", None) or getattr(error.orig, "sqlstate", None) or ""
 
 
 def is_orphan(error: BaseException) -> bool:
-    """Whether a row was refused because what it belongs to does not exist, as when somebody has just deleted that."""
+    """Whether a row was refused because its parent doesn't exist, perhaps because it has just been deleted."""
     return isinstance(error, sa.exc.IntegrityError) and code_of(error) in ("23503", "SQLITE_CONSTRAINT_FOREIGNKEY")
 
 
 @contextmanager
 def tolerated_failure() -> Iterator[None]:
-    """Go on after this `with` if the database could not do its work (`failure_of`), without a log entry."""
+    """Go on after this `with` if the database couldn't work (`failure_of`), without a log entry."""
     try:
         yield
     except sa.exc.SQLAlchemyError as error:
@@ -199,7 +201,7 @@ def tolerated_failure() -> Iterator[None]:
 
 
 class HealthCheck:
-    """Runs one check after the other in a thread that no request shares, so that it works while all others wait."""
+    """Runs checks one after another in a thread that no request shares, so that it works while all others wait."""
 
     def __init__(self, check: Callable[[], None]) -> None:
         self._check, self._lock = check, threading.Lock()
@@ -207,11 +209,11 @@ class HealthCheck:
         self._asked_at, self._running = 0.0, Future[None]()
 
     async def run(self) -> None:
-        """Wait for the newest check and raise what it raised; TimeoutError after HEALTH_LIMIT_S, while it goes on."""
+        """Wait for the newest check and raise its error, or TimeoutError after HEALTH_LIMIT_S while it goes on."""
         await asyncio.wait_for(asyncio.shield(asyncio.wrap_future(self._newest())), HEALTH_LIMIT_S)
 
     def close(self) -> None:
-        """Let go of the thread; a check that hangs ends by its own limits."""
+        """Release the thread; a hanging check ends by its own limits."""
         self._executor.shutdown(wait=False, cancel_futures=True)
 
     def _newest(self) -> Future[None]:
@@ -223,9 +225,7 @@ class HealthCheck:
 
 
 def insist(store: Callable[[], object]) -> None:
-    """Call `store` until it succeeds, with the pauses of STORED_AGAIN_AFTER_S, while the database cannot do its
-    work.
-    """
+    """Call `store` until it succeeds, pausing as in STORED_AGAIN_AFTER_S, while the database can't work."""
     for pause_s in (*STORED_AGAIN_AFTER_S, None):
         try:
             store()

@@ -1,4 +1,4 @@
-"""What the live view polls every second, in few and small queries, and the misconception that the class is shown."""
+"""What the live view polls every second, in few small queries, and the misconception shown to the class."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .classwork import DRAFT_COLUMNS, draft_of
 from .queries import QueryBase, batches
 from .tables import activities, attempts, drafts, regrades
 
-MAX_VALUES = 500  # ids in one statement
+MAX_VALUES = 500  # ids per statement
 
 StudentSheetKey = tuple[int, str]  # a student's id and a sheet key
 
@@ -21,6 +21,7 @@ StudentSheetKey = tuple[int, str]  # a student's id and a sheet key
 @dataclass(frozen=True)
 class LastAttempt:
     """The id of a student's newest attempt on a sheet, and what was done with any of their attempts on it.
+
     `handed_in`: the student handed one in.
     """
 
@@ -31,7 +32,8 @@ class LastAttempt:
 
 @dataclass(frozen=True)
 class Spotlight:
-    """A misconception that is explained to the class, and the number, from 1, of the sheet that it is explained on.
+    """A misconception explained to the class, and the number, from 1, of the sheet that it is explained on.
+
     `shows_drawing` draws it beside the true shapes, which reveals answers.
     """
 
@@ -42,7 +44,7 @@ class Spotlight:
 
 @dataclass(frozen=True)
 class StoredMarks:
-    """What the live view needs of an attempt: the kind of mark by blank, the keys of misconceptions, the answers."""
+    """What the live view needs of an attempt: the kind of mark by blank, the misconceptions, the answers."""
 
     marks: Mapping[str, str]
     misconceptions: tuple[str, ...]
@@ -50,16 +52,16 @@ class StoredMarks:
 
 
 class Live(QueryBase):
-    """Queries on an activity that is going on."""
+    """Queries on an ongoing activity."""
 
     def draft_versions(self, activity_id: int) -> dict[StudentSheetKey, int]:
-        """The version of every student's draft on every sheet of an activity; sheets without one are left out."""
+        """The version of every student's draft on every sheet of an activity."""
         query = sa.select(drafts.c.student_id, drafts.c.sheet_key, drafts.c.version)
         rows = self._fetch_all(query.where(drafts.c.activity_id == activity_id))
         return {(row.student_id, row.sheet_key): row.version for row in rows}
 
     def draft_texts(self, activity_id: int, student_ids: Collection[int]) -> dict[StudentSheetKey, Draft]:
-        """The drafts of these students in an activity, by student id and sheet key; sheets without one are left out."""
+        """These students' drafts in an activity, by student id and sheet key."""
         found = dict[StudentSheetKey, Draft]()
         query = sa.select(drafts.c.student_id, drafts.c.sheet_key, *DRAFT_COLUMNS)
         for some in batches(sorted(student_ids), MAX_VALUES):
@@ -69,7 +71,7 @@ class Live(QueryBase):
         return found
 
     def last_attempts(self, activity_id: int) -> dict[StudentSheetKey, LastAttempt]:
-        """The LastAttempt by student id and sheet key: the newest attempt's id, and what happened on the sheet."""
+        """The newest attempt's id, and what happened on the sheet, by student id and sheet key."""
         key = (attempts.c.student_id, attempts.c.sheet_key)
         newest = sa.func.max(attempts.c.id)
         auto_submitted = sa.func.max(sa.case((attempts.c.auto_submitted, 1), else_=0))
@@ -87,7 +89,7 @@ class Live(QueryBase):
         }
 
     def stored_marks(self, attempt_ids: Collection[int]) -> dict[int, StoredMarks]:
-        """By attempt id, the marks by blank, the keys of misconceptions, and the answers; unknown ids are left out."""
+        """By attempt id, the marks by blank, the misconceptions and the answers; unknown ids are left out."""
         stored = dict[int, StoredMarks]()
         for some in batches(sorted(attempt_ids), MAX_VALUES):
             columns = (attempts.c.id, attempts.c.marks, attempts.c.misconceptions, attempts.c.answers)
@@ -96,16 +98,16 @@ class Live(QueryBase):
         return stored
 
     def last_regrade(self, activity_id: int) -> int:
-        """The id of the newest regrade of an activity, 0 before the first: marks read earlier may be out of date."""
+        """The id of an activity's newest regrade, 0 before the first: marks read earlier may be out of date."""
         row = self._fetch_one(sa.select(sa.func.max(regrades.c.id)).where(regrades.c.activity_id == activity_id))
         return int(row[0] or 0)
 
     def spotlight(self, activity_id: int) -> Spotlight | None:
-        """The misconception that is explained to the class; None if there is none."""
+        """The misconception explained to the class, or None."""
         row = self._fetch_one(sa.select(activities.c.spotlight).where(activities.c.id == activity_id))
         return Spotlight(**row.spotlight) if row and row.spotlight else None
 
     def show(self, activity_id: int, spotlight: Spotlight | None) -> None:
-        """Store the misconception that is explained to the class, in place of any other; None removes it."""
+        """Store the misconception explained to the class; None removes it."""
         values = {"spotlight": asdict(spotlight) if spotlight else None}
         self._execute(sa.update(activities).where(activities.c.id == activity_id).values(values))

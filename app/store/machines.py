@@ -1,4 +1,4 @@
-"""Queries for operators: jobs that wait, are at work, were slow or failed, without a word that somebody typed."""
+"""Queries for operators: waiting, running, slow and failed jobs, without anything that somebody typed."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ _FAILED = jobs.c.ending.in_(("failed", "lost"))
 @dataclass(frozen=True)
 class JobRecord:
     """A job as operators see it: neither its key, which is an address, nor anything that somebody typed.
+
     `started_at` is its newest start, None before the first.
     """
 
@@ -40,18 +41,18 @@ class JobRecord:
 
     @property
     def waited(self) -> timedelta:
-        """From when it was queued, or queued again, to its newest start; zero if it was never started or put back."""
+        """The time from being queued (or requeued) to its newest start; zero if it never started."""
         return (self.started_at or self.created_at) - self.created_at
 
     @property
     def took(self) -> timedelta:
-        """From its newest start to its end, or its last sign of life so far; zero for one that was never started."""
+        """The time from its newest start to its end or last heartbeat; zero if it never started."""
         return self.heard_at - (self.started_at or self.heard_at)
 
 
 @dataclass(frozen=True)
 class KindQueue:
-    """How many jobs of a kind wait and are at work, and when the oldest that waits was queued (None if none does)."""
+    """How many jobs of a kind wait and run, and when the oldest waiting one was queued."""
 
     kind: JobKind
     waiting: int
@@ -60,21 +61,20 @@ class KindQueue:
 
 
 class Machines(QueryBase):
-    """What the page of machines shows of jobs; those that ended are kept for a day. A job counts as at work until
-    its end is stored or it is put back, even if its process fell silent.
+    """What the machines page shows of jobs; ended ones are kept for a day.
+
+    A job counts as running until its end is stored or it is requeued, even if its process fell silent.
     """
 
     def time(self) -> datetime:
-        """The time by the clock that sets the times of jobs: PostgreSQL's, or with SQLite that of the app."""
+        """The time by the clock that jobs use: PostgreSQL's or, with SQLite, the app's."""
         if self.engine.dialect.name == "sqlite":
             return self.now()
         at: datetime = self._fetch_one(sa.select(sa.func.clock_timestamp()))[0]
         return at
 
     def queues(self) -> dict[str, KindQueue]:
-        """By kind, its name, how many jobs wait and are at work, and when the oldest that waits was queued (None if
-        none waits).
-        """
+        """By kind, how many jobs wait and run, and when the oldest waiting one was queued."""
         count, waits = sa.func.count(), ~jobs.c.is_working
         numbers = sa.select(
             jobs.c.kind,
@@ -86,24 +86,24 @@ class Machines(QueryBase):
         return {row[0]: KindQueue(*row) for row in rows}
 
     def open_jobs(self, limit: int) -> tuple[JobRecord, ...]:
-        """Jobs at work, the first started first, then those that wait, by kind and in the order of its queue."""
+        """Running jobs, the first started first, then waiting ones, by kind and in queue order."""
         order = (jobs.c.is_working.desc(), sa.case((jobs.c.is_working, jobs.c.started_at)), jobs.c.kind,
                  jobs.c.is_member.desc(), jobs.c.turn, jobs.c.id)  # fmt: skip
         return self._records(_OPEN, order, limit)
 
     def slowest(self, limit: int) -> tuple[JobRecord, ...]:
-        """The `limit` jobs that took longest from their newest start to their end, the longest first."""
+        """The `limit` jobs that took longest from their newest start to their end, longest first."""
         seconds = sa.func.julianday if self.engine.dialect.name == "sqlite" else lambda at: sa.extract("epoch", at)
         took = seconds(jobs.c.heard_at) - seconds(jobs.c.started_at)
         is_ready = (jobs.c.ending == "ready") & jobs.c.started_at.is_not(None)
         return self._records(is_ready, (took.desc(), jobs.c.id), limit)
 
     def failed(self, limit: int) -> tuple[JobRecord, ...]:
-        """Jobs that failed or were lost, the newest end first; `limit` at most."""
+        """Failed or lost jobs, the newest end first, at most `limit`."""
         return self._records(_FAILED, (jobs.c.heard_at.desc(), jobs.c.id.desc()), limit)
 
     def endings(self) -> Counter[str]:
-        """How many jobs ended in each way; those that wait or are at work are left out."""
+        """How many jobs ended in each way."""
         rows = self._fetch_all(sa.select(jobs.c.ending, sa.func.count()).where(~_OPEN).group_by(jobs.c.ending))
         return Counter(dict(map(tuple, rows)))
 

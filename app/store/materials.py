@@ -1,4 +1,4 @@
-"""Materials: worksheets and exit tickets that teachers write, with every version that was saved."""
+"""Materials: worksheets and exit tickets that teachers write, with every saved version."""
 
 from __future__ import annotations
 
@@ -22,8 +22,9 @@ MaterialKind = Literal["worksheet", "ticket"]
 
 @dataclass(frozen=True)
 class Material:
-    """A worksheet or an exit ticket of a course or of one teacher, as it was saved last. Either `course_id` or
-    `teacher_id` is None.
+    """The last saved version of a worksheet or an exit ticket, owned by a course or by one teacher.
+
+    Either `course_id` or `teacher_id` is None.
     """
 
     id: int
@@ -48,7 +49,7 @@ class Material:
 
 @dataclass(frozen=True)
 class MaterialVersion:
-    """One save of a material: its number, from 1, the settings, when and by whom ("" where the account is gone)."""
+    """One save of a material: its number, from 1, the settings, when and by whom ("" if the account is gone)."""
 
     number: int
     content: Mapping[str, Any]
@@ -58,9 +59,9 @@ class MaterialVersion:
 
 @dataclass(frozen=True)
 class MaterialSave:
-    """What became of a save: the material as it is now, and whether it has what was to be saved. `is_stored` is
-    False where somebody had saved another version first: nothing was changed, and that version is the material's
-    newest.
+    """The result of a save: the material as it is now, and whether it was saved.
+
+    `is_stored` is False if somebody else had saved a version first; then nothing was changed.
     """
 
     material: Material
@@ -69,7 +70,7 @@ class MaterialSave:
 
 
 class Materials(QueryBase):
-    """Queries on materials. Those that were removed are found by `find_removed` and `removed` alone."""
+    """Queries on materials. Only `find_removed` and `removed` find removed ones."""
 
     def add(
         self, kind: MaterialKind, owner: Course | Teacher, teacher: Teacher, content: Mapping[str, Any]
@@ -83,9 +84,9 @@ class Materials(QueryBase):
             return self._found(material_id)
 
     def save(self, material: Material, based_on: int, content: Mapping[str, Any], teacher: Teacher) -> MaterialSave:
-        """Save settings that were changed from the version `based_on` as the newest version, numbered one higher."""
+        """Save settings edited from the version `based_on` as the next version."""
         this = (materials.c.id == material.id, materials.c.removed_at.is_(None))
-        # One statement decides: of two servers that save at once, the second finds another number.
+        # Decided by one statement: of two servers saving at once, the second finds another number.
         update = sa.update(materials).where(*this, materials.c.version == based_on)
         with self.transaction() as connection:
             newest = self._found(material.id)
@@ -98,7 +99,7 @@ class Materials(QueryBase):
             return MaterialSave(self._found(material.id), is_stored, has_new_version=is_stored)
 
     def restore(self, material: Material, number: int, teacher: Teacher) -> MaterialSave | None:
-        """Save the settings of version `number` again, as the newest; None if there is no such version."""
+        """Save version `number`'s settings again as the newest version; None if it doesn't exist."""
         old = self.version(material, number)
         return self.save(material, material.version, old.content, teacher) if old else None
 
@@ -107,34 +108,32 @@ class Materials(QueryBase):
         return self._one(materials.c.id == material_id, materials.c.removed_at.is_(None))
 
     def find_removed(self, material_id: int) -> Material | None:
-        """The material with that id that was removed and is still kept; None if there is none."""
+        """The removed material with that id, if it is still kept."""
         return self._one(materials.c.id == material_id, materials.c.removed_at.is_not(None))
 
     def find_shared(self, token: str) -> Material | None:
-        """The material that the link with this token shares; None if no link has it, or the material was removed."""
+        """The material shared by the link with this token, or None."""
         return self._one(materials.c.share_hash == hash_secret(token), materials.c.removed_at.is_(None))
 
     def versions(self, material: Material, first: int = 1, last: int | None = None) -> tuple[MaterialVersion, ...]:
-        """The versions of a material from the number `first` to `last`, or to the newest; the newest first."""
+        """The versions of a material from number `first` to `last` (by default the newest), newest first."""
         number = material_versions.c.number
         return self._versions(material, number >= first, *([] if last is None else [number <= last]))
 
     def version(self, material: Material, number: int) -> MaterialVersion | None:
-        """The version of that number; None if there is none."""
         return next(iter(self._versions(material, material_versions.c.number == number)), None)
 
-    # Lists: by title, those that were removed left out
+    # Lists: by title, without removed materials
 
     def of_course(self, course: Course) -> tuple[Material, ...]:
-        """The materials of a course."""
         return self._all(materials.c.course_id == course.id)
 
     def usable_in(self, course: Course, teacher: Teacher) -> tuple[Material, ...]:
-        """What a teacher may use in a course: the materials of the course and their own."""
+        """What a teacher may use in a course: the course's materials and their own."""
         return self._all(sa.or_(materials.c.course_id == course.id, materials.c.teacher_id == teacher.id))
 
     def readable_by(self, teacher: Teacher) -> tuple[Material, ...]:
-        """A teacher's own materials and those of every course they are on the staff of."""
+        """A teacher's own materials and those of every course where they are on the staff."""
         taught = sa.select(staff.c.course_id).where(staff.c.teacher_id == teacher.id)
         return self._all(sa.or_(materials.c.course_id.in_(taught), materials.c.teacher_id == teacher.id))
 
@@ -146,29 +145,30 @@ class Materials(QueryBase):
         return self._all(owned, removed=True)
 
     def titles(self, course: Course) -> dict[int, str]:
-        """The titles of a course's materials by id, also of those that were removed."""
+        """The titles of a course's materials by id, including removed ones."""
         query = sa.select(materials.c.id, materials.c.title).where(materials.c.course_id == course.id)
         return {row.id: row.title for row in self._fetch_all(query)}
 
     # What else can be done with one
 
     def move(self, material: Material, course: Course) -> bool:
-        """Make a teacher's own material one of a course; False, with nothing changed, if it is a course's by now."""
+        """Move a teacher's own material to a course; False, changing nothing, if it already belongs to one."""
         is_own = (materials.c.id == material.id, materials.c.course_id.is_(None))
         return self._execute(sa.update(materials).where(*is_own).values(course_id=course.id, teacher_id=None)) == 1
 
     def remove(self, material: Material, *, removed: bool = True) -> None:
-        """Remove a material, or put it back if `removed` is False; a removed one is deleted after some weeks."""
+        """Remove a material, or put it back if `removed` is False; removed ones are deleted after some weeks."""
         self._change(material, removed_at=self.now() if removed else None)
 
     def share(self, material: Material) -> str:
-        """Make a link by which other teachers see and copy a material, and return its token; older links are void."""
+        """Make a link by which other teachers see and copy a material, and return its token; older links
+        become void.
+        """
         token = secrets.token_urlsafe(24)
         self._change(material, share_hash=hash_secret(token))
         return token
 
     def stop_sharing(self, material: Material) -> None:
-        """Withdraw the link to a material."""
         self._change(material, share_hash=None)
 
     def _change(self, material: Material, **values: Any) -> None:
@@ -208,7 +208,7 @@ class Materials(QueryBase):
         return tuple(from_row(MaterialVersion, row) for row in self._fetch_all(query))
 
 
-_LISTED = {"title": 200, "topic": 80, "model": 200}  # characters that their columns hold
+_LISTED = {"title": 200, "topic": 80, "model": 200}  # the lengths of their columns in characters
 _NAME = sa.func.coalesce(sa.func.nullif(teachers.c.name, ""), teachers.c.email, "")
 _SAVED = (material_versions.c.at.label("saved_at"), _NAME.label("saved_by"))
 
@@ -225,7 +225,7 @@ def _newest_versions() -> sa.Select[Any]:
 
 
 def models_named(content: Mapping[str, Any]) -> list[str]:
-    """The distinct keys in "model" and "models" of a worksheet's settings; anything that is no text is ignored."""
+    """The distinct keys in "model" and "models" of a worksheet's settings; anything that isn't text is ignored."""
     names = content.get("models")
     keys = (content.get("model"), *(names if isinstance(names, list) else ()))
     return [*dict.fromkeys(key for key in keys if isinstance(key, str))]

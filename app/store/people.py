@@ -19,19 +19,19 @@ LinkKind = Literal["setup", "invite", "reset"]  # the first account, a place on 
 
 MAX_SESSION_IDLE = timedelta(hours=12)
 MAX_SESSION_AGE = timedelta(days=30)
-SEEN_INTERVAL = timedelta(minutes=1)  # how exactly a session's last use is stored
+SEEN_INTERVAL = timedelta(minutes=1)  # the precision of a session's last use
 LINK_LIFETIME: dict[LinkKind, timedelta] = {
     "setup": timedelta(days=7),
     "invite": timedelta(days=14),
     "reset": timedelta(days=2),
 }
-MAILED_LINK_LIFETIME = timedelta(hours=1)  # shorter, since anybody may have one mailed
+MAILED_LINK_LIFETIME = timedelta(hours=1)  # shorter, since anybody can have one mailed
 MAX_MAILED_LINKS = 3  # for one teacher within MAILED_LINK_LIFETIME
 
 
 @dataclass(frozen=True)
 class Teacher:
-    """Somebody with an account. Without a password (None) they cannot sign in yet."""
+    """A person with an account. Without a password (None) they can't sign in yet."""
 
     id: int
     email: str
@@ -42,7 +42,10 @@ class Teacher:
 
 @dataclass(frozen=True)
 class AccountLink:
-    """An account link that can still be followed, once. `email` is empty where the follower may choose one."""
+    """An account link that can still be followed, once.
+
+    `email` is empty if the follower may choose one.
+    """
 
     id: int
     kind: LinkKind
@@ -60,12 +63,12 @@ class People(QueryBase):
         return self._fetch_one(query) is not None
 
     def find_teacher(self, email: str) -> Teacher | None:
-        """The teacher with this e-mail address, whatever its case; None if there is none."""
+        """The teacher with this e-mail address, ignoring case, or None."""
         row = self._fetch_one(sa.select(*columns(teachers, Teacher)).where(teachers.c.email == email.lower()))
         return from_row(Teacher, row) if row else None
 
     def only_teacher(self) -> Teacher | None:
-        """The teacher if there is exactly one, with or without a password; None if there are none or several."""
+        """The teacher if there is exactly one, with or without a password."""
         rows = self._fetch_all(sa.select(*columns(teachers, Teacher)).limit(2))
         return from_row(Teacher, rows[0]) if len(rows) == 1 else None
 
@@ -78,12 +81,11 @@ class People(QueryBase):
         return None if teacher_id is None else self.find_teacher(email)
 
     def operators(self) -> tuple[Teacher, ...]:
-        """The teachers who are operators, the oldest account first."""
+        """The teachers who are operators, oldest account first."""
         query = sa.select(*columns(teachers, Teacher)).where(teachers.c.is_operator).order_by(teachers.c.id)
         return tuple(from_row(Teacher, row) for row in self._fetch_all(query))
 
     def set_operator(self, teacher: Teacher, is_operator: bool) -> None:
-        """Make a teacher an operator, or no longer one."""
         self._execute(sa.update(teachers).where(teachers.c.id == teacher.id).values(is_operator=is_operator))
 
     def lock(self, teacher: Teacher) -> None:
@@ -93,9 +95,7 @@ class People(QueryBase):
     # Account links
 
     def add_link(self, kind: LinkKind, email: str = "", course_id: int | None = None, role: Role | None = None) -> str:
-        """Add an account link that expires after the LINK_LIFETIME of its kind, and return its token, stored as a
-        hash.
-        """
+        """Add an account link that expires after its kind's LINK_LIFETIME, and return its token, stored as a hash."""
         token = secrets.token_urlsafe(32)
         values = {"kind": kind, "token_hash": hash_secret(token), "email": email.lower(), "course_id": course_id,
                   "role": role, "expires_at": self.now() + LINK_LIFETIME[kind]}  # fmt: skip
@@ -126,7 +126,7 @@ class People(QueryBase):
         self._execute(sa.delete(account_links).where(account_links.c.token_hash == hash_secret(token)))
 
     def find_link(self, token: str) -> AccountLink | None:
-        """The account link with this token, of whatever kind; None if it is used, void, expired or unknown."""
+        """The account link with this token, of any kind; None if it is used, void, expired or unknown."""
         this = account_links.c.token_hash == hash_secret(token)
         usable = (account_links.c.used_at.is_(None), account_links.c.expires_at > self.now())
         row = self._fetch_one(sa.select(*columns(account_links, AccountLink)).where(this, *usable))
@@ -135,9 +135,9 @@ class People(QueryBase):
     def follow_link(
         self, link: AccountLink, email: str, name: str = "", password_hash: str | None = None
     ) -> Teacher | None:
-        """Use a link up, do what it is for, and return the teacher; None, and nothing changes, if it has been used."""
+        """Use a link, do what it is for, and return the teacher; None, changing nothing, if it was already used."""
         with self.transaction() as connection:
-            if link.kind == "setup":  # there may be several, and only one may make the first account
+            if link.kind == "setup":  # there may be several, but only one may create the first account
                 every = sa.select(account_links.c.id).where(account_links.c.kind == "setup")
                 connection.execute(every.order_by(account_links.c.id).with_for_update())
             unused = (account_links.c.id == link.id, account_links.c.used_at.is_(None))
@@ -163,7 +163,7 @@ class People(QueryBase):
         return self.find_teacher(email)
 
     def change_password(self, teacher: Teacher, password_hash: str) -> None:
-        """Store another password hash of a teacher: all their sessions end, and their "reset" links are void."""
+        """Store a teacher's new password hash: their sessions end, and their "reset" links become void."""
         with self.transaction() as connection:
             self._set_password(connection, teacher.id, "", password_hash)
             self._void_links(connection, "reset", account_links.c.email == teacher.email)
@@ -181,43 +181,43 @@ class People(QueryBase):
     # Sessions
 
     def open_session(self, teacher: Teacher) -> str:
-        """Store a session of a teacher that begins now, and return its random token, for the cookie."""
+        """Start a session for a teacher, and return its random token, for the cookie."""
         token, at = secrets.token_urlsafe(32), self.now()
         row = {"token_hash": hash_secret(token), "teacher_id": teacher.id, "created_at": at, "seen_at": at}
         self._execute(sa.insert(sessions).values(row))
         return token
 
     def find_session(self, token: str) -> Teacher | None:
-        """The teacher who is signed in with this token; stores, once in SEEN_INTERVAL, that the session is in use."""
+        """The teacher signed in with this token; the session's use is stored once per SEEN_INTERVAL."""
         at = self.now()
         query = (
             sa.select(sessions.c.id.label("session_id"), sessions.c.seen_at, *columns(teachers, Teacher))
             .join(teachers, teachers.c.id == sessions.c.teacher_id)
             .where(sessions.c.token_hash == hash_secret(token), sessions.c.ended_at.is_(None))
             .where(sessions.c.seen_at > at - MAX_SESSION_IDLE, sessions.c.created_at > at - MAX_SESSION_AGE)
-            .where(sessions.c.seen_at < at + MAX_SESSION_IDLE)  # not one from when the clock was days ahead
+            .where(sessions.c.seen_at < at + MAX_SESSION_IDLE)  # ignores sessions from when the clock was days ahead
         )
         row = self._fetch_one(query)
         if row is None:
             return None
-        if at - row.seen_at > SEEN_INTERVAL:  # so that most requests cost no write
+        if at - row.seen_at > SEEN_INTERVAL:  # so that most requests need no write
             with tolerated_failure():  # such as a full disk
                 self._execute(sa.update(sessions).where(sessions.c.id == row.session_id).values(seen_at=at))
         return from_row(Teacher, row)
 
     def end_session(self, token: str) -> None:
-        """Sign out the one browser that has this token."""
+        """Sign out the one browser with this token."""
         this = sessions.c.token_hash == hash_secret(token)
         self._execute(sa.update(sessions).where(this).values(ended_at=self.now()))
 
     def end_sessions(self, teacher: Teacher) -> None:
-        """Sign a teacher out in every browser."""
+        """Sign a teacher out of every browser."""
         open_sessions = (sessions.c.teacher_id == teacher.id, sessions.c.ended_at.is_(None))
         self._execute(sa.update(sessions).where(*open_sessions).values(ended_at=self.now()))
 
 
 def parse_email(text: str) -> str | None:
-    """A typed e-mail address in lower case and without spaces around it; None if its syntax is wrong."""
+    """A typed e-mail address, stripped and in lower case; None if its syntax is wrong."""
     email = text.strip().lower()
     try:
         validate_email(email, check_deliverability=False, globally_deliverable=False)

@@ -1,4 +1,4 @@
-"""What every group of queries stands on: connections, transactions, and rows read into dataclasses."""
+"""What all groups of queries build on: connections, transactions, and rows read into dataclasses."""
 
 from __future__ import annotations
 
@@ -23,17 +23,18 @@ try:
 except ImportError:  # on Windows, where SQLite's own lock has to do
     fcntl = None  # type: ignore[assignment]
 
-WRITE_LOCK_TIMEOUT_S = 5.0  # SQLite waits as long again for a program that is none of ours
+WRITE_LOCK_TIMEOUT_S = 5.0  # SQLite waits as long again for other programs
 WRITE_LOCK_PAUSE_S = 0.0005
 
 
-Clock = Callable[[], datetime]  # what tells the time, with UTC as its zone
+Clock = Callable[[], datetime]  # returns the time, in UTC
 Kind = TypeVar("Kind")  # any dataclass
 Result = TypeVar("Result")  # whatever some work returns
 
 
 class WriteLock:
-    """A lock for all who write to an SQLite file: the threads of this process, and other processes of the app.
+    """A lock for all writers to an SQLite file: this process's threads, and other processes of the app.
+
     Raises sqlalchemy.exc.TimeoutError after WRITE_LOCK_TIMEOUT_S seconds.
     """
 
@@ -44,7 +45,7 @@ class WriteLock:
         self._file: int | None = None  # its descriptor
 
     def __enter__(self) -> None:
-        """Wait for the lock among this process's threads, then for that of the file; both are held then, or neither."""
+        """Wait for the lock among this process's threads, then for the file's; hold both or neither."""
         deadline = time.monotonic() + WRITE_LOCK_TIMEOUT_S
         if not self._lock.acquire(timeout=WRITE_LOCK_TIMEOUT_S):
             raise sa.exc.TimeoutError
@@ -63,7 +64,7 @@ class WriteLock:
         self._lock.release()
 
     def close(self) -> None:
-        """Close the file, once no thread of this process holds the lock; the next use of the lock opens it again."""
+        """Close the file once no thread of this process holds the lock; the next use reopens it."""
         with self._lock:
             if self._file is not None:
                 os.close(self._file)
@@ -74,7 +75,7 @@ class WriteLock:
             os.close(self._file)
 
     def _try_file(self) -> bool:
-        """Take the lock on the file if it is free, and return whether it was; never waits."""
+        """Take the lock on the file if it is free; never waits."""
         if not self._path:
             return True
         try:
@@ -90,8 +91,9 @@ class WriteLock:
 
 @dataclass(eq=False)
 class _Write:
-    """A write that waits for its commit: what it does, and what came of it once `woken` is set. It is also woken to
-    commit what waits, itself included: then `leads` is set and there is no result yet.
+    """A write waiting for its commit: its work, and its result once `woken` is set.
+
+    A woken write that `leads` has no result yet and must commit everything that waits, itself included.
     """
 
     work: Callable[[sa.Connection], Any]
@@ -112,7 +114,7 @@ class SharedCommits:
         self._has_leader = False
 
     def run(self, work: Callable[[sa.Connection], Any]) -> Any:
-        """Do some work in a transaction that other threads may share; return its result once that is committed."""
+        """Do some work in a transaction that other threads may share; return its result once committed."""
         write = _Write(work)
         with self._mutex:
             self._waiting.append(write)
@@ -132,12 +134,12 @@ class SharedCommits:
             in_queue = write in self._waiting and not write.leads
             if in_queue:
                 self._waiting.remove(write)
-        # What is being committed at this moment has at most the wait of SQLite itself before it.
+        # The commit in progress waits at most as long as SQLite itself does.
         if in_queue or not write.woken.wait(2 * WRITE_LOCK_TIMEOUT_S):
             raise sa.exc.TimeoutError
 
     def _lead(self, leader: _Write) -> None:
-        """Commit all that waits as soon as the lock is free, and wake its threads."""
+        """Commit everything that waits as soon as the lock is free, and wake its threads."""
         batch = list[_Write]()
         try:
             with self.lock:
@@ -146,7 +148,7 @@ class SharedCommits:
                 self._commit(batch)
         finally:
             with self._mutex:
-                if leader in self._waiting:  # the lock could not be had
+                if leader in self._waiting:  # the lock couldn't be had
                     self._waiting.remove(leader)
                 following = next(iter(self._waiting), None)
                 self._has_leader = following is not None
@@ -156,7 +158,7 @@ class SharedCommits:
                 write.woken.set()
 
     def _commit(self, batch: Sequence[_Write]) -> None:
-        """All have the same error if the transaction could not begin."""
+        """All get the same error if the transaction couldn't begin."""
         begun = False
         try:
             with self._engine.begin() as connection:
@@ -175,19 +177,21 @@ class SharedCommits:
                 write.result, write.done = result, True
 
 
-# The transaction that `transaction()` has opened in this thread, with the database that it belongs to.
+# The transaction that `transaction()` opened in this thread, with its database.
 _CURRENT: ContextVar[tuple[sa.Engine, sa.Connection] | None] = ContextVar("current_transaction", default=None)
 
 
 def transactional(engine: sa.Engine) -> sa.Engine:
-    """An engine that commits at the end of a transaction, with the connections of one that commits each statement."""
+    """An engine that commits at the end of a transaction, on the connections of one that commits each statement."""
     return engine if engine.dialect.name == "sqlite" else engine.execution_options(isolation_level="READ COMMITTED")
 
 
 @dataclass(frozen=True)
 class OpenDatabase:
-    """An open database as all groups of queries share it. `engine` commits at the end of a transaction,
-    `single_engine` each statement at once where the database can do that; they have the same connections.
+    """An open database as all groups of queries share it.
+
+    `engine` commits at the end of a transaction, `single_engine` after each statement where the database can; they
+    share connections.
     """
 
     engine: sa.Engine
@@ -197,14 +201,16 @@ class OpenDatabase:
 
     @classmethod
     def of(cls, engine: sa.Engine, clock: Clock) -> OpenDatabase:
-        """The database that `open_engine` has opened."""
+        """The database opened by `open_engine`."""
         commits = SharedCommits(engine) if engine.dialect.name == "sqlite" else None
         return cls(transactional(engine), engine, commits, clock)
 
 
 class QueryBase:
-    """A group of queries on one part of the database. SQLite lets one connection write at a time: waiting for a lock
-    of our own is fair and quick, while SQLite itself sleeps and tries again.
+    """A group of queries on one part of the database.
+
+    SQLite lets one connection write at a time: waiting for our own lock is fair and quick, while SQLite itself sleeps
+    and retries.
     """
 
     def __init__(self, database: OpenDatabase) -> None:
@@ -214,9 +220,9 @@ class QueryBase:
 
     @contextmanager
     def transaction(self) -> Iterator[sa.Connection]:
-        """Put everything that this thread reads and writes, in whatever group of queries, into one transaction. A
-        transaction inside another one is a savepoint: its exception takes back what it wrote, and the outer one
-        commits.
+        """Put everything that this thread reads and writes, in any group of queries, into one transaction.
+
+        A nested transaction is a savepoint: its exception undoes what it wrote, and the outer one commits.
         """
         if current := self._current_connection():
             with current.begin_nested():
@@ -232,8 +238,9 @@ class QueryBase:
                 _CURRENT.reset(outer)
 
     def in_transaction(self, work: Callable[[sa.Connection], Result]) -> Result:
-        """Do some work inside `transaction()` and return its result; on SQLite threads share their commits. Inside
-        `transaction()`, it is called once, in this thread, in a savepoint of that.
+        """Do some work inside `transaction()` and return its result; on SQLite threads share their commits.
+
+        Inside `transaction()`, it is called once, in this thread, in a savepoint.
         """
         if self._commits is None or self._current_connection():
             with self.transaction() as connection:
@@ -244,7 +251,7 @@ class QueryBase:
             savepoint = connection.begin_nested()
             try:
                 result = work(connection)
-            except sa.exc.SQLAlchemyError:  # SQLite may have rolled back everything, savepoints too
+            except sa.exc.SQLAlchemyError:  # SQLite may have rolled back everything, including savepoints
                 raise
             except Exception as error:
                 savepoint.rollback()
@@ -262,7 +269,7 @@ class QueryBase:
 
     @contextmanager
     def _read_connection(self) -> Iterator[sa.Connection]:
-        """The connection of the transaction that this thread is in, else one for a single statement."""
+        """The connection of this thread's transaction, or one for a single statement."""
         if current := self._current_connection():
             yield current
         else:
@@ -283,9 +290,7 @@ class QueryBase:
             return connection.execute(query, values).all()
 
     def _execute(self, statement: sa.UpdateBase, values: Mapping[str, Any] | None = None) -> int:
-        """It is committed at once (on SQLite, with what other threads write) or, inside `transaction()`, when that
-        ends.
-        """
+        """Committed at once (on SQLite, with other threads' writes) or, inside `transaction()`, when that ends."""
         if current := self._current_connection():
             return current.execute(statement, values).rowcount
         if self._commits:
@@ -298,7 +303,7 @@ class QueryBase:
 
 
 def columns(table: sa.FromClause, kind: type[Any], prefix: str = "") -> list[sa.ColumnElement[Any]]:
-    """The columns of a table that hold the fields of a dataclass, in the order of the fields, named prefix + field.
+    """A table's columns for the fields of a dataclass, in order, labelled prefix + field.
 
     Example: columns(courses, Course, "course__") selects courses.id AS course__id, courses.title AS course__title, …
     """
@@ -307,7 +312,7 @@ def columns(table: sa.FromClause, kind: type[Any], prefix: str = "") -> list[sa.
 
 
 def from_row(kind: type[Kind], row: Any, prefix: str = "") -> Kind:
-    """The dataclass whose fields are in a row under prefix + field, as `columns` selects them."""
+    """The dataclass in a row's columns, as `columns` selects them."""
     return kind(*_values_of(cast(Any, kind), prefix)(row._mapping))
 
 
@@ -324,7 +329,7 @@ def insert_row(connection: sa.Connection, table: sa.Table, values: Mapping[str, 
 
 
 def batches(values: Sequence[Any], size: int) -> Iterator[Sequence[Any]]:
-    """Values in groups of `size`, the last one shorter: databases limit how many one statement takes.
+    """Values in groups of `size`: databases limit how many one statement takes.
 
     Example: list(batches([1, 2, 3], 2)) == [[1, 2], [3]]
     """
@@ -337,5 +342,5 @@ def hash_secret(secret: str) -> str:
 
 
 def utc_now() -> datetime:
-    """The time by the clock of this machine, with UTC as its zone."""
+    """The current time in UTC, by this machine's clock."""
     return datetime.now(UTC)

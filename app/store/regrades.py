@@ -21,7 +21,7 @@ _MARK_COLUMNS = ("marks", "misconceptions", "score", "out_of", "marked_by")
 
 @dataclass(frozen=True)
 class Regrade:
-    """One regrade: when, the name of the teacher ("" if the account is gone), and how many attempts it changed."""
+    """One regrade: when, by which teacher ("" if the account is gone), and how many attempts it changed."""
 
     id: int
     at: datetime
@@ -31,9 +31,10 @@ class Regrade:
 
 @dataclass(frozen=True)
 class NewMarks:
-    """The marks that an attempt gets in a regrade, and the sheet key of the definition that gives them. `marked_by`
-    becomes `Attempt.marked_by`; it is FrozenWorksheet(definition).sheet_key, which equals the attempt's own sheet
-    key where the correction left the questions alone.
+    """An attempt's new marks in a regrade, and the sheet key of the corrected definition.
+
+    `marked_by` becomes `Attempt.marked_by`; it is FrozenWorksheet(definition).sheet_key, which equals the attempt's own
+    sheet key if the correction left the questions unchanged.
     """
 
     graded: Graded
@@ -42,15 +43,13 @@ class NewMarks:
 
 @dataclass(frozen=True)
 class OldMarks:
-    """The marks that an attempt had until a regrade, and when that was."""
+    """The marks that an attempt had before a regrade, and when that was."""
 
     until: datetime
     graded: Graded
 
 
 class Regrades(QueryBase):
-    """Queries on regrades."""
-
     def apply(
         self,
         activity_id: int,
@@ -58,7 +57,7 @@ class Regrades(QueryBase):
         new: Mapping[int, NewMarks],
         definitions: Mapping[str, Content] | None = None,
     ) -> int:
-        """Store a regrade by this teacher, and return its id: attempts get the new marks, the old ones are kept."""
+        """Store a teacher's regrade, and return its id: attempts get the new marks, the old ones are kept."""
         with self.transaction() as connection:
             corrected = {marked_by: content.as_json() for marked_by, content in (definitions or {}).items()}
             row = {"activity_id": activity_id, "teacher_id": teacher_id, "at": self.now(), "definitions": corrected}
@@ -87,15 +86,13 @@ class Regrades(QueryBase):
         connection.execute(update, rows)
 
     def definitions(self, activity_id: int) -> dict[str, Content]:
-        """The corrected worksheets that regrades of an activity marked by, by what `marked_by` calls them."""
+        """The corrected worksheets of an activity's regrades, by `marked_by`."""
         query = sa.select(regrades.c.definitions).where(regrades.c.activity_id == activity_id).order_by(regrades.c.id)
         stored = (definitions for (definitions,) in self._fetch_all(query))
         return {marked_by: Content.from_json(json) for each in stored for marked_by, json in each.items()}
 
     def of_activity(self, activity_id: int) -> tuple[Regrade, ...]:
-        """Every regrade of an activity, newest first: id, time, the teacher's name ("" if the account is gone), and
-        how many attempts it gave new marks.
-        """
+        """Every regrade of an activity, newest first."""
         changed = sa.select(sa.func.count()).where(old_marks.c.regrade_id == regrades.c.id).scalar_subquery()
         query = (
             sa.select(regrades.c.id, regrades.c.at, sa.func.coalesce(teachers.c.name, ""), changed)
@@ -106,7 +103,7 @@ class Regrades(QueryBase):
         return tuple(Regrade(*row) for row in self._fetch_all(query))
 
     def old_marks(self, activity_id: int, student_id: int) -> dict[int, tuple[OldMarks, ...]]:
-        """The marks that a student's attempts in an activity had before each regrade, oldest first, by attempt id."""
+        """A student's marks in an activity before each regrade, oldest first, by attempt id."""
         query = (
             sa.select(old_marks, regrades.c.at)
             .join(regrades, regrades.c.id == old_marks.c.regrade_id)

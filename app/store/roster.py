@@ -29,14 +29,17 @@ from .tables import (
     ticket_answers,
 )
 
-UNAMBIGUOUS_LETTERS = "ABCDEFGHJKLMNPRSTVWXYZ"  # those that look like no other letter and no digit
+UNAMBIGUOUS_LETTERS = "ABCDEFGHJKLMNPRSTVWXYZ"  # letters that don't look like another letter or a digit
 CODE_LENGTH = 10
 MAX_TYPED_CODE = 40  # characters
 
 
 @dataclass(frozen=True)
 class Student:
-    """A name on the roster of a course. `joined_at` is None until somebody has claimed the name."""
+    """A name on the roster of a course.
+
+    `joined_at` is None until somebody has claimed the name.
+    """
 
     id: int
     course_id: int
@@ -65,7 +68,7 @@ class RosterImport:
 
 
 class NameTakenError(Exception):
-    """A student without a number has this name in the course."""
+    """Another student of the course has this name and no number."""
 
 
 def _nothing_in(*tables: sa.Table) -> list[sa.ColumnElement[bool]]:
@@ -74,7 +77,7 @@ def _nothing_in(*tables: sa.Table) -> list[sa.ColumnElement[bool]]:
 
 _WORK = (attempts, drafts, ticket_answers, extra_time, grade_changes)
 _IDLE_NEWCOMER = (
-    students.c.joined_at == students.c.created_at,  # who was on a roster joins later
+    students.c.joined_at == students.c.created_at,  # students on a roster join later
     students.c.roster_key.is_(None),
     students.c.practice_record.is_(None),
     ~sa.exists().where(attendance.c.student_id == students.c.id, attendance.c.ticket_in),
@@ -101,11 +104,12 @@ class Roster(QueryBase):
         self._key = key
 
     def add_students(self, course: Course, entries: Iterable[RosterEntry | tuple[str, str | None]]) -> int:
-        """Add the students who are not on the roster yet, by their number or else their name; return how many."""
+        """Add the students who aren't on the roster yet, by number or else by name; return how many."""
         import_key = secrets.token_hex(16)
         with self.transaction() as connection:
-            # Two imports at once would each find nobody on the roster. A student who joins under one of the names does
-            # not wait for this lock, or each could wait for the other. SQLite lets one thread write at a time anyway.
+            # Two imports at once would each find nobody on the roster. A student who joins under one of the names
+            # doesn't wait for this lock; otherwise both could wait for each other. SQLite lets one thread write at a
+            # time anyway.
             connection.execute(sa.select(courses.c.id).where(courses.c.id == course.id).with_for_update(key_share=True))
             on_roster = sa.select(students.c.roster_key, students.c.name_key).where(students.c.course_id == course.id)
             known = connection.execute(on_roster).all()
@@ -126,9 +130,7 @@ class Roster(QueryBase):
             return connection.scalar(added.where(students.c.import_key == import_key)) or 0
 
     def last_import(self, course: Course) -> RosterImport | None:
-        """The newest import of which a course still has students: its key, its time, and how many of them are left,
-        joined or not.
-        """
+        """The newest import with students still in the course: its key, its time, and how many are left."""
         imported = (students.c.course_id == course.id, students.c.import_key.is_not(None))
         query = sa.select(students.c.import_key, sa.func.max(students.c.created_at), sa.func.count())
         rows = self._fetch_all(query.where(*imported).group_by(students.c.import_key))
@@ -136,50 +138,48 @@ class Roster(QueryBase):
         return RosterImport(*newest) if newest else None
 
     def undo_import(self, course: Course, import_key: str) -> tuple[int, int]:
-        """Remove the students whom an import added; return how many were removed and how many stay."""
+        """Remove the students of an import; return how many were removed and how many stay."""
         this = (students.c.course_id == course.id, students.c.import_key == import_key)
         with self.transaction() as connection:
             never_joined = (students.c.joined_at.is_(None), *_nothing_in(*_WORK, attendance, enrolments))
-            never_practised = students.c.practice_record.is_(None)  # whose name was released has not joined, either
+            never_practised = students.c.practice_record.is_(None)  # released names haven't joined either
             removed = connection.execute(sa.delete(students).where(*this, *never_joined, never_practised)).rowcount
             kept = connection.execute(sa.update(students).where(*this).values(import_key=None)).rowcount
         return removed, kept
 
     def idle_newcomers(self, course: Course) -> tuple[Student, ...]:
-        """The students, by name, who joined with the code under a name that was on no roster, and have done nothing."""
+        """By name, the students who joined with the code without being on a roster, and have done nothing."""
         return self._select(students.c.course_id == course.id, *_IDLE_NEWCOMER)
 
     def remove_idle_newcomers(self, course: Course, newest_id: int) -> int:
-        """Delete the `idle_newcomers` whose ids are at most `newest_id`, so that nobody goes who has joined since."""
+        """Delete `idle_newcomers` with ids up to `newest_id`, so that nobody goes who has joined since."""
         idle = sa.select(students.c.id).where(
             students.c.course_id == course.id, students.c.id <= newest_id, *_IDLE_NEWCOMER
         )
         with self.transaction() as connection:
-            # PostgreSQL: a first save of one of them is either seen by the DELETE or waits for it.
+            # PostgreSQL: a student's first save is either seen by the DELETE or waits for it.
             locked = connection.scalars(idle.with_for_update()).all()
             return sum(
                 connection.execute(sa.delete(students).where(students.c.id.in_(some), *_IDLE_NEWCOMER)).rowcount
-                for some in batches(locked, 500)  # a statement takes a limited number of values
+                for some in batches(locked, 500)  # statements take a limited number of values
             )
 
     def students(self, course: Course, offset: int = 0, limit: int | None = None) -> tuple[Student, ...]:
-        """The students of a course, by name, whether they have joined or not."""
+        """The students of a course by name, whether they have joined or not."""
         return self._select(students.c.course_id == course.id, offset=offset, limit=limit)
 
     def count(self, course: Course) -> tuple[int, int]:
-        """How many students a course has, and how many of them have joined."""
+        """How many students a course has, and how many have joined."""
         counts: Any = sa.select(sa.func.count(), sa.func.count(students.c.joined_at))
         everybody, joined = self._fetch_one(counts.where(students.c.course_id == course.id))
         return everybody, joined
 
     def namesakes(self, course: Course, name: str) -> tuple[Student, ...]:
-        """The students of a course who have this name, however it is typed."""
+        """The students of a course with this name, however it is typed."""
         return self._select(students.c.course_id == course.id, students.c.name_key == name_key(name))
 
     def unclaimed_names(self, course: Course, words: Sequence[str] = (), limit: int | None = None) -> tuple[str, ...]:
-        """The names of students who have not joined, each `name_key` once, sorted by it; `limit` at most (None:
-        all).
-        """
+        """The names of students who haven't joined, each `name_key` once and in order, at most `limit`."""
         key = students.c.name_key
         fit = [key.startswith(word, autoescape=True) | key.contains(f" {word}", autoescape=True) for word in words]
         query = sa.select(sa.func.max(students.c.name).label("name")).group_by(key).order_by(key).limit(limit)
@@ -187,14 +187,13 @@ class Roster(QueryBase):
         return tuple(row.name for row in self._fetch_all(query.where(*unclaimed)))
 
     def find_student(self, student_id: int) -> Student | None:
-        """The student with that id; None if there is none."""
         row = self._fetch_one(sa.select(*columns(students, Student)).where(students.c.id == student_id))
         return from_row(Student, row) if row else None
 
     def rename(self, student: Student, entry: RosterEntry | tuple[str, str | None]) -> bool:
-        """Give a student the name and number of an entry, and return whether that was done."""
+        """Change a student's name and number, and return whether that was possible."""
         name, roster_key, title, canvas_id, _doubtful = RosterEntry(*entry)
-        if roster_key == student.roster_key:  # else they were another number's
+        if roster_key == student.roster_key:  # otherwise they belonged to another number
             title, canvas_id = title or student.number_title, canvas_id or student.canvas_id
         values = {"name": name, "name_key": name_key(name), "roster_key": roster_key, "number_title": title,
                   "canvas_id": canvas_id}  # fmt: skip
@@ -221,6 +220,7 @@ class Roster(QueryBase):
 
     def lock_name(self, course: Course, name: str) -> None:
         """Inside `transaction()`, wait for and hold the lock on this name in this course until the transaction ends.
+
         SQLite needs no lock, since `transaction()` lets one thread write at a time.
         """
         if self.engine.dialect.name == "postgresql":
@@ -230,8 +230,9 @@ class Roster(QueryBase):
     def enrol_new_student(
         self, course: Course, name: str, visitor_id: int | None = None, code: str = ""
     ) -> tuple[Student, str]:
-        """Add a student without a number who has joined, and enrol the visitor's browser as them if one is given.
-        Raises NameTakenError, and adds nobody, if another student of the course has the same name and no number.
+        """Add a joined student without a number, and enrol the visitor's browser, if given, as them.
+
+        Raises NameTakenError, adding nobody, if another student of the course has the same name and no number.
         """
         code, at = code or new_code(), self.now()
         row = {"course_id": course.id, "name": name, "resume_hash": self._key.code_hash(code), "joined_at": at,
@@ -258,32 +259,30 @@ class Roster(QueryBase):
         return code
 
     def find_by_resume_code(self, code: str) -> Student | None:
-        """The student with this resume code, in whatever course; None if nobody has the code."""
+        """The student with this resume code, in any course, or None."""
         this = students.c.resume_hash == self._key.code_hash(normalised_code(code))
         row = self._fetch_one(sa.select(*columns(students, Student)).where(this))
         return from_row(Student, row) if row else None
 
     def resume(self, student: Student, visitor_id: int) -> None:
-        """Enrol one more browser as a student whose resume code was typed; browsers enrolled before stay so."""
+        """Enrol one more browser as a student whose resume code was typed; others stay enrolled."""
         with self.transaction() as connection:
             self._enrol(connection, student, visitor_id)
 
     def is_resume_code(self, student: Student, code: str) -> bool:
-        """Whether this is the student's resume code; lower case, spaces and hyphens do not matter."""
+        """Whether this is the student's resume code; case, spaces and hyphens don't matter."""
         this = (students.c.id == student.id, students.c.resume_hash == self._key.code_hash(normalised_code(code)))
         return self._fetch_one(sa.select(students.c.id).where(*this)) is not None
 
     def renew_code(self, student: Student) -> str:
-        """Give a student a new random resume code and return it; the old one is void, but browsers stay enrolled as
-        the student.
-        """
+        """Give a student a new random resume code and return it; the old one is void, but browsers stay enrolled."""
         code = new_code()
         this = sa.update(students).where(students.c.id == student.id)
         self._execute(this.values(resume_hash=self._key.code_hash(code)))
         return code
 
     def enrolled_student(self, visitor_id: int, course_id: int) -> Student | None:
-        """The student that a browser is enrolled as in a course; None if it is not."""
+        """The student that a browser is enrolled as in a course, or None."""
         query = (
             sa.select(*columns(students, Student))
             .join(enrolments, enrolments.c.student_id == students.c.id)
@@ -293,12 +292,12 @@ class Roster(QueryBase):
         return from_row(Student, row) if row else None
 
     def enrolments(self, visitor_id: int) -> tuple[Enrolment, ...]:
-        """All of a browser's enrolments, the latest first: at most one per course, archived courses included."""
+        """A browser's enrolments, latest first: at most one per course, archived courses included."""
         return tuple(_enrolment(row) for row in self._fetch_all(_ENROLMENTS, visitor_id=visitor_id))
 
     def practising(self, visitor_id: int) -> tuple[Enrolment, Mapping[str, Any], str | None] | None:
-        """The enrolment for which a browser practises, what that course practises, and the student's practice record
-        or None.
+        """The enrolment for which a browser practises, the course's practice settings, and the student's record or
+        None.
         """
         practises = (courses.c.archived_at.is_(None), courses.c.practice.is_not(sa.null()))
         query = _ENROLMENTS.add_columns(courses.c.practice, students.c.practice_record).where(*practises).limit(1)
@@ -306,17 +305,17 @@ class Roster(QueryBase):
         return (_enrolment(row), row.practice, row.practice_record) if row else None
 
     def keep_practice_record(self, student: Student, record: str | None) -> None:
-        """Store how far a student is with the practice of the course; None deletes it."""
+        """Store a student's practice record for the course; None deletes it."""
         self._execute(sa.update(students).where(students.c.id == student.id).values(practice_record=record))
 
     def practice_records(self, course: Course) -> dict[int, str]:
-        """The record of every student of a course who has practised for it, by the student's id."""
+        """The practice records of a course's students, by student id."""
         this = (students.c.course_id == course.id, students.c.practice_record.is_not(None))
         query = sa.select(students.c.id, students.c.practice_record).where(*this)
         return {row.id: row.practice_record for row in self._fetch_all(query)}
 
     def leave(self, student: Student, visitor_id: int) -> None:
-        """End one browser's enrolment as a student; the student and their work stay."""
+        """End one browser's enrolment; the student and their work stay."""
         this = (enrolments.c.student_id == student.id, enrolments.c.visitor_id == visitor_id)
         self._execute(sa.delete(enrolments).where(*this))
 
@@ -342,7 +341,7 @@ def new_code(length: int = CODE_LENGTH) -> str:
 
 
 def resume_code_from(secret: bytes) -> str:
-    """A resume code that is always the same for one secret of 256 random bits, and looks like a random one."""
+    """A resume code derived from a secret of 256 random bits: always the same, but looking random."""
     number = int.from_bytes(secret)
     return "".join(
         UNAMBIGUOUS_LETTERS[number // len(UNAMBIGUOUS_LETTERS) ** position % len(UNAMBIGUOUS_LETTERS)]
@@ -351,7 +350,7 @@ def resume_code_from(secret: bytes) -> str:
 
 
 def normalised_code(typed: str) -> str:
-    """A typed code in upper case with only its letters and digits, 40 at most.
+    """A typed code in upper case, reduced to letters and digits, at most 40.
 
     Example: normalised_code("abcde-fghjk") == "ABCDEFGHJK"
     """

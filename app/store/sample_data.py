@@ -1,4 +1,4 @@
-"""Writes what simulated students did into a sample course, all in one transaction and with past times."""
+"""Writes what simulated students did into a sample course, in one transaction and with past times."""
 
 from __future__ import annotations
 
@@ -33,7 +33,10 @@ class SimulatedAttempt:
 
 @dataclass(frozen=True)
 class SimulatedStudent:
-    """A simulated student in one activity. `student` is the index of their name in the list of names."""
+    """A simulated student in one activity.
+
+    `student` is the index of their name in the list of names.
+    """
 
     student: int
     activity: Activity
@@ -44,10 +47,8 @@ class SimulatedStudent:
 
 
 class SampleData(QueryBase):
-    """Fills sample courses."""
-
     def fill(self, course: Course, names: Sequence[str], simulated: Iterable[SimulatedStudent]) -> None:
-        """Add students of these names, joined now and without resume codes, to a course, with everything they did."""
+        """Add students with these names, joined now and without resume codes, and everything they did."""
         at = self.now()
         with self.transaction() as connection:
             rows = [{"course_id": course.id, "name": name, "joined_at": at, "created_at": at} for name in names]

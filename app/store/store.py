@@ -41,7 +41,7 @@ MODEL_USE_NOTED_AFTER = timedelta(days=1)
 
 @dataclass(frozen=True)
 class Visitor:
-    """An anonymous browser. The token is in its cookie; the database has only the token's hash."""
+    """An anonymous browser. Its cookie has the token; the database only has the token's hash."""
 
     id: int
     token: str
@@ -75,8 +75,9 @@ class StoredModel:
 
 
 class Store(QueryBase):
-    """An open database with the newest tables. The secret key is in `key_file` or, if that is empty, in the data
-    folder `folder`, made if there is none.
+    """An open database with the newest tables.
+
+    The secret key is in `key_file` or, by default, in the data folder `folder`, created if missing.
     """
 
     def __init__(
@@ -116,21 +117,21 @@ class Store(QueryBase):
         self.sample_data = SampleData(database)
 
     def close(self) -> None:
-        """Close every connection, and on SQLite the file by which processes take turns."""
+        """Close every connection and, on SQLite, the file by which processes take turns."""
         self.jobs.stop_listening()
         self.engine.dispose()
         if self._commits:
             self._commits.lock.close()
 
     def check_writable(self) -> None:
-        """Raise SQLAlchemyError if the database takes nothing in, or the disk of an SQLite file is nearly full."""
+        """Raise SQLAlchemyError if the database can't be written, or an SQLite file's disk is nearly full."""
         self._execute(sa.update(visitors).where(sa.false()).values(token_hash=""))
         check_room(self.engine)
 
     # Visitors
 
     def add_visitor(self, token: str = "") -> Visitor:
-        """Add a visitor with this token, or return the one that has it; "" makes a new random token of 256 bits."""
+        """Add a visitor with this token, or return the existing one; "" makes a new random token of 256 bits."""
         token = token or secrets.token_urlsafe(32)
         insert = self._insert_into(visitors).values(token_hash=hash_secret(token), created_at=self.now())
         unless_known = insert.on_conflict_do_nothing(index_elements=[visitors.c.token_hash])
@@ -141,20 +142,17 @@ class Store(QueryBase):
         return visitor
 
     def find_visitor(self, token: str) -> Visitor | None:
-        """The visitor with this token; None if there is none."""
         row = self._fetch_one(sa.select(visitors.c.id).where(visitors.c.token_hash == hash_secret(token)))
         return Visitor(row.id, token) if row else None
 
     # Runs of a head
 
     def new_run(self, answers: Answers, frozen: Mapping[str, Any], activity_id: int | None = None) -> Run:
-        """A run that has not finished, to be stored by `add_run`; `frozen` is what it stores of its sheet."""
+        """An unfinished run, to be stored by `add_run`; `frozen` is what it stores of its sheet."""
         return Run(secrets.token_urlsafe(12), answers, frozen, None, None, self.now(), activity_id)
 
     def add_run(self, run: Run, snapshots: Iterable[Snapshot] = ()) -> Run:
-        """Store a new run with `snapshots`, the texts that its `frozen` names, in one transaction; return the same
-        `run`.
-        """
+        """Store a new run with `snapshots`, the texts that its `frozen` names, in one transaction; return the run."""
         with self.transaction() as connection:
             keep_snapshots(connection, self._insert_into, snapshots, run.created_at)
             row = {name: value for name, value in vars(run).items() if value is not None}
@@ -162,13 +160,12 @@ class Store(QueryBase):
         return run
 
     def finish_run(self, run_id: str, result: Mapping[str, Any] | None, problem: str | None = None) -> None:
-        """Store that a run has finished: its result, or None and the sentence that says why there is none."""
+        """Store that a run has finished, with its result, or with a sentence saying why there is none."""
         values = {"result": None if result is None else dict(result), "problem": problem and problem[:MAX_PROBLEM]}
         self._execute(sa.update(runs).where(runs.c.id == run_id).values(**values))
 
     def find_run(self, run_id: str) -> Run | None:
-        """The run with that id, finished or not; None if there is none."""
-        if "\0" in run_id:  # no id has it, and PostgreSQL refuses the query
+        if "\0" in run_id:  # no id contains it, and PostgreSQL would refuse the query
             return None
         row = self._fetch_one(sa.select(*columns(runs, Run)).where(runs.c.id == run_id))
         return from_row(Run, row) if row else None
@@ -176,7 +173,7 @@ class Store(QueryBase):
     # Imported models
 
     def keep_model(self, name: str, config: Any, source: str, given_name: str = "") -> StoredModel:
-        """Store a parsed config.json, and return the model with its key: a hash of the config and of the given name."""
+        """Store a parsed config.json, and return the model; its key is a hash of the config and the given name."""
         text = _config_text(config)
         key = _model_key(f"{text} {given_name}" if given_name else text)
         row = {"key": key, "name": name[:100], "config": text, "source": source[:200], "created_at": self.now()}
@@ -184,11 +181,11 @@ class Store(QueryBase):
         return self.find_model(key) or StoredModel(key, name, text, source)
 
     def find_config(self, config: Any) -> StoredModel | None:
-        """The imported model that was stored with exactly this config and no given name; None if there is none."""
+        """The imported model with exactly this config and no given name, or None."""
         return self.find_model(_model_key(_config_text(config)))
 
     def find_model(self, key: str) -> StoredModel | None:
-        """The imported model with that key, whose use is noted once a day; None if there is none."""
+        """The imported model with that key, or None; its use is noted once a day."""
         if not imported_model(key):
             return None
         query = sa.select(*columns(models, StoredModel), models.c.used_at).where(models.c.key == key)
@@ -196,12 +193,12 @@ class Store(QueryBase):
         if row is None:
             return None
         if row.used_at is None or self.now() - row.used_at > MODEL_USE_NOTED_AFTER:
-            with tolerated_failure():  # a database that is full or read-only goes on without
+            with tolerated_failure():  # a full or read-only database goes on without it
                 self._execute(sa.update(models).where(models.c.key == key).values(used_at=self.now()))
         return from_row(StoredModel, row)
 
     def model_keys(self, prefix: str) -> list[str]:
-        """The keys of imported models that begin with a prefix, in any order, 100 at most."""
+        """At most 100 keys of imported models with a prefix, in any order."""
         query = sa.select(models.c.key).where(models.c.key.startswith(prefix, autoescape=True)).limit(100)
         return [row.key for row in self._fetch_all(query)]
 

@@ -1,4 +1,4 @@
-"""Two entries of the roster that are one person become one, with everything that was done under either."""
+"""Merges two roster entries of one person, with everything that was done under either."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ from .queries import QueryBase
 from .roster import Student
 from .tables import attempts, attendance, drafts, enrolments, extra_time, grade_changes, jobs, students, ticket_answers
 
-_Combine = Callable[[Any, Any], Mapping[str, Any]]  # a row of either student: what changes in that of the first
-_FREELY_MOVED = (enrolments, grade_changes, jobs, ticket_answers)  # any number of their rows belong to one student
+_Combine = Callable[[Any, Any], Mapping[str, Any]]  # both students' rows to the changes in the first one's
+_FREELY_MOVED = (enrolments, grade_changes, jobs, ticket_answers)  # any number of their rows may belong to one student
 _MAX_SHEET_KEY = 200  # characters
 
 
 @dataclass(frozen=True)
 class MergePreview:
-    """What a merge would move to the student who stays, and what happens where both have the same thing.
+    """What a merge would move to the student who stays, and what happens to things that both have.
+
     `activities` that both opened become one attendance.
     """
 
@@ -36,12 +37,8 @@ class MergePreview:
 
 
 class StudentMerge(QueryBase):
-    """Queries that merge students."""
-
     def preview(self, stays: Student, goes: Student) -> MergePreview:
-        """What `merge` would do with these two students now; nothing changes, and whether they can be merged is not
-        checked.
-        """
+        """What `merge` would do with these two students now, without checking that they can be merged."""
         with self._read_connection() as connection:
             typed = _both(connection, drafts, stays, goes)
             grades = _overrides(connection, stays, goes)
@@ -76,7 +73,7 @@ class StudentMerge(QueryBase):
                 connection.execute(sa.update(table).where(table.c.student_id == goes.id).values(student_id=stays.id))
             after = _overrides(connection, stays)
             for activity_id, changes in grades.items():
-                # A change of the other student's that was undone later must not end the one that counted.
+                # A change that was undone later for the other student must not end the one that counted.
                 if changes[-1].id not in (change.id for change in after.get(activity_id, ())):
                     again = {n: v for n, v in changes[-1]._mapping.items() if n != "id"}
                     connection.execute(sa.insert(grade_changes).values({**again, "student_id": stays.id}))
@@ -88,7 +85,7 @@ class StudentMerge(QueryBase):
 
 def _merged_student(stays: Any, goes: Any) -> dict[str, Any]:
     joined = [row.joined_at for row in (stays, goes) if row.joined_at]
-    numbered = stays if stays.roster_key else goes  # a number goes with the title of its column
+    numbered = stays if stays.roster_key else goes  # a number goes with its column's title
     filled = {name: getattr(stays, name) or getattr(goes, name) for name in ("resume_hash", "practice_record")}
     filled |= {name: getattr(numbered, name) for name in ("roster_key", "number_title", "canvas_id")}
     return {**filled, "joined_at": min(joined, default=None)}
@@ -113,7 +110,7 @@ def _overrides(connection: sa.Connection, *whose: Student) -> dict[int, list[Any
 def _both(
     connection: sa.Connection, table: sa.Table, stays: Student, goes: Student, *, locked: bool = False
 ) -> dict[tuple[Any, ...], tuple[Any, Any]]:
-    """If `locked`, nobody changes them until the transaction ends."""
+    """If `locked`, nobody changes the rows until the transaction ends."""
     key = _KEYS[table]
     pairs = dict[tuple[Any, ...], list[Any]]()
     query = sa.select(table).where(table.c.student_id.in_((stays.id, goes.id)))
@@ -146,7 +143,7 @@ def _move_attempts(connection: sa.Connection, stays: Student, goes: Student) -> 
 
 
 def _keep_older_texts(connection: sa.Connection, stays: Student, goes: Student) -> None:
-    typed = _both(connection, drafts, stays, goes, locked=True)  # a save that is acknowledged now must not be lost
+    typed = _both(connection, drafts, stays, goes, locked=True)  # a save acknowledged now must not be lost
     taken = set(typed)
     for (activity_id, sheet_key), (ours, theirs) in typed.items():
         if ours and theirs and (lost := _lost_texts(ours, theirs)):
@@ -179,19 +176,19 @@ def _combined_draft(ours: Any, theirs: Any) -> dict[str, Any]:
     if older.variant == newer.variant:
         answers |= {blank: text for blank, text in older.answers.items() if not answers.get(blank, "").strip()}
     for tab, number in newer.tab_versions.items():
-        versions[tab] = max(number, versions.pop(tab, 0))  # after the tabs of the older one, which saved earlier
+        versions[tab] = max(number, versions.pop(tab, 0))  # after the older draft's tabs, which saved earlier
     version = max(older.version, newer.version) + 1
     same = {name: getattr(newer, name) for name in ("variant", "model_key", "saved_at")}
     return {**same, "answers": answers, "tab_versions": versions, "version": version}
 
 
-# The columns that, with student_id, are the key of a table with one row for each.
+# The columns that, with student_id, are the key of a table with one row each.
 _KEYS: Mapping[sa.Table, Sequence[str]] = {
     attendance: ("activity_id",),
     drafts: ("activity_id", "sheet_key"),
     extra_time: ("activity_id",),
 }
-# What becomes of two such rows with one key. The earlier arrival counts, a ticket of either, and the longer time.
+# How two such rows with one key are combined: the earlier arrival counts, a ticket of either, and the longer time.
 _COMBINED: Mapping[sa.Table, _Combine] = {
     attendance: lambda ours, theirs: {
         "arrived_at": min(ours.arrived_at, theirs.arrived_at),

@@ -35,21 +35,19 @@ from app.names import name_key
 
 
 class UtcDateTime(TypeDecorator[datetime]):
-    """A column of times that are read as UTC with their zone; SQLite would drop the zone."""
+    """A column of times in UTC, read with their zone, which SQLite would drop."""
 
     impl = DateTime(timezone=True)
     cache_ok = True
 
     def process_bind_param(self, value: datetime | None, dialect: Any) -> datetime | None:
-        """What is stored: the time in UTC."""
         return None if value is None else value.astimezone(UTC)
 
     def process_result_value(self, value: datetime | None, dialect: Any) -> datetime | None:
-        """What is read: the time with UTC as its zone, which SQLite has dropped."""
         return value if value is None or value.tzinfo else value.replace(tzinfo=UTC)
 
 
-# Sorted as Python sorts text, whatever the language of the server. Not limited: letters can become several.
+# Sorted as Python sorts text, whatever the server's language. Unlimited: letters can become several.
 NameKey = Text().with_variant(Text(collation="C"), "postgresql")
 
 
@@ -58,7 +56,7 @@ def _name_key(context: Any) -> str:
 
 
 def imported_model(key: object) -> str | None:
-    """The key, if it is that of an imported model, such as "cfg-" and 20 hexadecimal digits; else None."""
+    """The key, if it is an imported model's ("cfg-" and 20 hexadecimal digits), or None."""
     return key if isinstance(key, str) and _IMPORTED_KEY.fullmatch(key) else None
 
 
@@ -82,8 +80,9 @@ def _one_of(column: str, *values: str) -> CheckConstraint:
     return CheckConstraint(f"{column} IN ({', '.join(map(repr, values))})", name=column)
 
 
-# Tables that number their rows have sqlite_autoincrement. Without it, SQLite reuses the id of the newest row once that
-# is deleted, and whatever remembers the id, such as the audit log, means somebody else. PostgreSQL never reuses ids.
+# Tables that number their rows have sqlite_autoincrement. Without it, SQLite reuses the newest row's id once that row
+# is deleted, and whatever remembers the id, such as the audit log, would mean somebody else. PostgreSQL never reuses
+# ids.
 metadata = MetaData(
     naming_convention={"ix": "ix_%(table_name)s_%(column_0_N_name)s", "fk": "fk_%(table_name)s_%(column_0_N_name)s",
                        "uq": "uq_%(table_name)s_%(column_0_N_name)s", "pk": "pk_%(table_name)s",
@@ -107,7 +106,7 @@ runs = Table(
     Column("id", String(32), primary_key=True),
     Column("answers", JSON, nullable=False),  # as they were when the head was run
     Column("result", JSON),  # null until the run has finished
-    Column("problem", String(MAX_PROBLEM)),  # the sentence shown in place of a result
+    Column("problem", String(MAX_PROBLEM)),  # the sentence shown instead of a result
     Column("created_at", UtcDateTime, nullable=False),
     Column("activity_id", ForeignKey("activities.id", ondelete="CASCADE"), index=True),  # null in practice
     Column("frozen", JSON, nullable=False),  # the worksheet and model that were run; see frozen_run.py
@@ -117,33 +116,37 @@ jobs = Table(  # work that takes seconds; see app/machine/jobs.py
     "jobs",
     metadata,
     Column("id", Integer, primary_key=True),
-    Column("key", String(32), nullable=False, unique=True),  # part of the job's address; of a run, its id
+    Column("key", String(32), nullable=False, unique=True),  # part of the job's address; for a run, its id
     Column("kind", String(20), nullable=False),
-    Column("client", String(100), nullable=False),  # whose it is: a network, or a member such as "teacher 3"
+    Column("client", String(100), nullable=False),  # the owner: a network, or a member such as "teacher 3"
     Column("is_member", Boolean, nullable=False),
-    Column("teacher_id", ForeignKey("teachers.id", ondelete="CASCADE"), index=True),  # who alone may see it
-    Column("visitor_id", ForeignKey("visitors.id", ondelete="CASCADE"), index=True),  # it goes with whoever typed it:
-    Column("student_id", ForeignKey("students.id", ondelete="CASCADE"), index=True),  # a browser, or one in a class
+    Column("teacher_id", ForeignKey("teachers.id", ondelete="CASCADE"), index=True),  # the only one who may see it
+    # it is deleted with the person who typed it:
+    Column("visitor_id", ForeignKey("visitors.id", ondelete="CASCADE"), index=True),
+    Column("student_id", ForeignKey("students.id", ondelete="CASCADE"), index=True),  # a browser, or a student
     Column("about", JSON, nullable=False),  # what its page shows
     Column("arguments", JSON, nullable=False),  # what its work needs
-    Column("request_id", String(20), nullable=False),  # for lines of the log
-    Column("language", String(20), nullable=False),  # of what it makes, and of its sentences
+    Column("request_id", String(20), nullable=False),  # for log lines
+    Column("language", String(20), nullable=False),  # of the result and its sentences
     Column("created_at", UtcDateTime, nullable=False),
-    Column("started_at", UtcDateTime),  # the newest start; null before the first, and for one that was put back
-    Column("heard_at", UtcDateTime, nullable=False),  # the last sign of life; of a job that has ended, its end
+    Column("started_at", UtcDateTime),  # the latest start; null before the first, and once it is requeued
+    Column("heard_at", UtcDateTime, nullable=False),  # the last heartbeat, or the end
     Column("attempt", Integer, nullable=False),  # how often it was started; only the last start may store anything
     Column("is_working", Boolean, nullable=False, default=False),
-    Column("runner", Text, nullable=False, server_default=""),  # which runner started it last
-    Column("turn", Integer, nullable=False, server_default="0"),  # its round, of which each client has one job
+    Column("runner", Text, nullable=False, server_default=""),  # the runner that started it last
+    Column("turn", Integer, nullable=False, server_default="0"),  # its round; each client has one job per round
     Column("checkpoint", String(100), nullable=False, server_default=""),  # the key of the weights it needs, if any
-    Column("device", String(20), nullable=False, server_default=""),  # the kind it needs, such as cuda; empty for any
-    Column("memory_bytes", BigInteger, nullable=False, server_default="0"),  # that it needs; 0 if unknown
-    Column("form", Integer, nullable=False, server_default="1"),  # of its arguments; see JOB_FORM
+    # the kind of device needed, such as cuda; empty for any
+    Column("device", String(20), nullable=False, server_default=""),
+    Column("memory_bytes", BigInteger, nullable=False, server_default="0"),  # memory needed; 0 if unknown
+    Column("form", Integer, nullable=False, server_default="1"),  # version of its arguments; see JOB_FORM
     Column("done", Integer, nullable=False),
     Column("total", Integer, nullable=False),
-    Column("ending", String(10)),  # null while it waits or is at work
-    Column("problem", String(MAX_PROBLEM), nullable=False),  # for whoever asked for it: may quote what they typed
-    Column("reason", String(20), nullable=False, server_default=""),  # why it has failed, without what anybody typed
+    Column("ending", String(10)),  # null while it waits or runs
+    # for the person who asked for it: may quote what they typed
+    Column("problem", String(MAX_PROBLEM), nullable=False),
+    # why it failed, without anything that somebody typed
+    Column("reason", String(20), nullable=False, server_default=""),
     sqlite_autoincrement=True,
 )
 Index(None, jobs.c.kind, jobs.c.ending)
@@ -156,17 +159,17 @@ runners = Table(  # who does jobs; see app/machine/jobs.py
     "runners",
     metadata,
     Column("name", String(200), primary_key=True),
-    Column("is_web", Boolean, nullable=False),  # web processes, which do jobs when they are asked for something
+    Column("is_web", Boolean, nullable=False),  # web processes, which do jobs while they answer requests
     Column("kinds", JSON, nullable=False),
     Column("device", String(20), nullable=False),  # such as cpu or cuda:0
     Column("device_name", String(200), nullable=False),
     Column("memory_bytes", BigInteger, nullable=False),
     Column("concurrency", Integer, nullable=False),  # how many jobs of a kind it does at a time
-    Column("checkpoints", JSON, nullable=False),  # what it says of each
+    Column("checkpoints", JSON, nullable=False),  # its description of each
     Column("form", Integer, nullable=False),
     Column("version", String(20), nullable=False),
     Column("started_at", UtcDateTime, nullable=False),
-    Column("heard_at", UtcDateTime, nullable=False),  # its last sign of life
+    Column("heard_at", UtcDateTime, nullable=False),  # its last heartbeat
     Column("jobs_done", Integer, nullable=False),
 )
 
@@ -174,7 +177,7 @@ job_pieces = Table(  # the result of a job
     "job_pieces",
     metadata,
     Column("job_id", ForeignKey("jobs.id", ondelete="CASCADE"), primary_key=True),
-    Column("attempt", Integer, primary_key=True),  # the start of the job that made it
+    Column("attempt", Integer, primary_key=True),  # the job's start that made it
     Column("number", Integer, primary_key=True),
     Column("data", LargeBinary, nullable=False),
 )
@@ -182,7 +185,7 @@ job_pieces = Table(  # the result of a job
 models = Table(
     "models",
     metadata,
-    Column("key", String(32), primary_key=True),  # cfg- and the beginning of the config's hash: one key for each config
+    Column("key", String(32), primary_key=True),  # cfg- and the beginning of the config's hash: one key per config
     Column("name", String(100), nullable=False),
     Column("config", Text, nullable=False),  # JSON with sorted keys and in ASCII, as it was hashed
     Column("source", String(200), nullable=False),  # pasted, file, or the model's name on the Hub
@@ -223,10 +226,10 @@ audit_log = Table(
     Column("at", UtcDateTime, nullable=False, index=True),
     Column("actor_kind", String(20), nullable=False),  # teacher, nobody or terminal
     Column("action", String(40), nullable=False),  # see audit.AuditAction
-    Column("object_kind", String(20), nullable=False),  # see audit.ObjectKind; empty where there is none
+    Column("object_kind", String(20), nullable=False),  # see audit.ObjectKind; empty without an object
     Column("actor_id", Integer),  # numbers, never names: a log outlives what it is about
     Column("object_id", Integer),
-    Column("detail", String(40), nullable=False),  # such as which file was exported; empty where there is none
+    Column("detail", String(40), nullable=False),  # such as the exported file; may be empty
     sqlite_autoincrement=True,
 )
 Index(None, audit_log.c.object_kind, audit_log.c.object_id)
@@ -242,7 +245,7 @@ courses = Table(
     Column("sample", Boolean, nullable=False),  # its students are simulated
     Column("created_at", UtcDateTime, nullable=False),
     Column("archived_at", UtcDateTime),
-    Column("practice", JSON(none_as_null=True)),  # topics and own worksheets; null where it is not switched on
+    Column("practice", JSON(none_as_null=True)),  # topics and own worksheets; null if it isn't switched on
     sqlite_autoincrement=True,
 )
 
@@ -262,7 +265,7 @@ account_links = Table(
     Column("kind", String(10), nullable=False),
     _one_of("kind", "setup", "invite", "reset"),
     Column("token_hash", String(64), nullable=False, unique=True),
-    Column("email", String(254), nullable=False),  # empty where the follower may choose one
+    Column("email", String(254), nullable=False),  # empty if the follower may choose one
     Column("course_id", ForeignKey("courses.id", ondelete="CASCADE"), index=True),
     Column("role", String(10)),
     Column("expires_at", UtcDateTime, nullable=False),
@@ -276,19 +279,19 @@ students = Table(
     Column("id", Integer, primary_key=True),
     Column("course_id", ForeignKey("courses.id", ondelete="CASCADE"), nullable=False),
     Column("name", String(100), nullable=False),
-    Column("name_key", NameKey, nullable=False, default=_name_key),  # by which names are compared and sorted
-    Column("roster_key", String(100)),  # the number that the roster gives, if it gives one
-    Column("number_title", String(100)),  # of the column that the number came from
-    Column("canvas_id", String(100)),  # by which Canvas finds the student before anything else
+    Column("name_key", NameKey, nullable=False, default=_name_key),  # for comparing and sorting names
+    Column("roster_key", String(100)),  # the roster's number, if it has one
+    Column("number_title", String(100)),  # the title of the number's column
+    Column("canvas_id", String(100)),  # Canvas looks for the student by this first
     Column("resume_hash", String(64), unique=True),
     Column("joined_at", UtcDateTime),  # null until somebody has claimed the name
     Column("created_at", UtcDateTime, nullable=False),
-    Column("import_key", String(32)),  # of the roster import that added the name, which can be undone
-    Column("practice_record", Text),  # of practice for the course, as app/practice/record.py writes it
+    Column("import_key", String(32)),  # the roster import that added the name, which can be undone
+    Column("practice_record", Text),  # course practice, as app/practice/record.py writes it
     UniqueConstraint("course_id", "roster_key"),
     sqlite_autoincrement=True,
 )
-# Of students without a number, whom nothing else could tell apart, only one has a name.
+# Students without a number can only be told apart by name, so their names are unique.
 _UNNUMBERED = students.c.roster_key.is_(None)
 Index("ix_students_unnumbered_name", students.c.course_id, students.c.name_key, unique=True,
       sqlite_where=_UNNUMBERED, postgresql_where=_UNNUMBERED)  # fmt: skip
@@ -315,22 +318,22 @@ activities = Table(
     _one_of("state", "draft", "open"),
     Column("policies", JSON, nullable=False),  # see activities.Policies
     Column("opens_at", UtcDateTime),
-    Column("closes_at", UtcDateTime, index=True),  # the Close button sets it to now; looked for every two seconds
+    Column("closes_at", UtcDateTime, index=True),  # the Close button sets it to now; checked every two seconds
     Column("created_at", UtcDateTime, nullable=False),
     Column("answers_shown_at", UtcDateTime),  # when students could first see the answers: later attempts are late
-    Column("spotlight", JSON(none_as_null=True)),  # the misconception that the class is shown; see live.Spotlight
+    Column("spotlight", JSON(none_as_null=True)),  # the misconception shown to the class; see live.Spotlight
     Column("auto_submitted_at", UtcDateTime),  # when drafts became attempts after closing; null before
     sqlite_autoincrement=True,
 )
 
-snapshots = Table(  # what revisions and runs refer to, each text once: wordings, and models with their configs
+snapshots = Table(  # texts that revisions and runs refer to, each once: wordings, and models with their configs
     "snapshots",
     metadata,
     Column("hash", String(64), primary_key=True),  # SHA-256 of the content
     Column("kind", String(20), nullable=False),
     _one_of("kind", "wording", "model"),
     Column("content", Text, nullable=False),
-    Column("kept_at", UtcDateTime, nullable=False),  # when something that names it was stored last
+    Column("kept_at", UtcDateTime, nullable=False),  # when something that names it was last stored
     _model_key(_model_of_snapshot),
 )
 
@@ -387,11 +390,11 @@ drafts = Table(
     Column("id", Integer, primary_key=True),
     *_owner_columns(),
     Column("answers", JSON, nullable=False),  # texts as typed, by blank
-    Column("version", BigInteger, nullable=False),  # counts the saves that were merged into it
+    Column("version", BigInteger, nullable=False),  # counts the saves merged into it
     Column("variant", JSON, nullable=False),  # model, tokens, decoder_tokens
     _model_key(_model_of_variant),
     Column("saved_at", UtcDateTime, nullable=False),
-    Column("tab_versions", JSON, nullable=False),  # by tab of a browser: the highest number of an edit taken from it
+    Column("tab_versions", JSON, nullable=False),  # the highest edit number taken from each browser tab
     CheckConstraint(_ONE_OWNER, name="owner"),
     sqlite_autoincrement=True,
 )
@@ -405,9 +408,9 @@ attempts = Table(
     metadata,
     Column("id", Integer, primary_key=True),
     *_owner_columns(),
-    Column("revision", Integer),  # number of the revision that was answered; null in practice
+    Column("revision", Integer),  # number of the answered revision; null in practice
     Column("sheet_number", Integer),  # which worksheet of that revision, from 1; null in practice
-    Column("client_id", String(80), nullable=False),  # made by the browser: a repeated request is stored once
+    Column("client_id", String(80), nullable=False),  # made by the browser, so that a repeated request is stored once
     Column("variant", JSON, nullable=False),
     _model_key(_model_of_variant),
     Column("answers", JSON, nullable=False),
@@ -415,12 +418,12 @@ attempts = Table(
     Column("misconceptions", JSON, nullable=False),  # keys, the diagnosis first
     Column("score", Float, nullable=False),
     Column("out_of", Integer, nullable=False),
-    Column("handed_in", Boolean, nullable=False),  # then it is a submission
+    Column("handed_in", Boolean, nullable=False),  # it is a submission
     Column("created_at", UtcDateTime, nullable=False),
     Column("marked_by", String(200), nullable=False),  # sheet key of the definition that gave the marks
     Column("auto_submitted", Boolean, nullable=False, default=False),  # a draft that was auto-submitted at closing
     Column("late", Boolean, nullable=False, default=False),  # made in the late window, or after answers had been shown
-    ForeignKeyConstraint(  # checked at the end of a transaction, which may store a revision anew, with another id
+    ForeignKeyConstraint(  # checked at the end of a transaction, which may store a revision again with another id
         ["activity_id", "revision"],
         ["revisions.activity_id", "revisions.number"],
         deferrable=True,
@@ -435,7 +438,7 @@ attempts = Table(
     sqlite_autoincrement=True,
 )
 _index(attempts, "student_id", "client_id", unique=True)
-# By which the last attempt on a sheet is found, of one student or of a whole course, and of a visitor.
+# For finding the last attempt on a sheet: a student's, a whole course's, or a visitor's.
 _index(attempts, "activity_id", "student_id", "sheet_key", "id")
 _index(attempts, "visitor_id", "sheet_key", "id")
 _index(attempts, "model_key")
@@ -443,11 +446,11 @@ _index(attempts, "model_key")
 ticket_answers = Table(
     "ticket_answers",
     metadata,
-    Column("id", String(64), primary_key=True),  # random, so that the order of rows tells nothing
+    Column("id", String(64), primary_key=True),  # random, so that the order of rows reveals nothing
     Column("activity_id", ForeignKey("activities.id", ondelete="CASCADE"), nullable=False, index=True),
     Column("question", String(80), nullable=False),
     Column("text", Text, nullable=False),
-    Column("student_id", ForeignKey("students.id", ondelete="CASCADE"), index=True),  # null where anonymous
+    Column("student_id", ForeignKey("students.id", ondelete="CASCADE"), index=True),  # null if anonymous
     Column("day", Date, nullable=False),  # not the time, which could identify the student
     Column("starred", Boolean, nullable=False),
     Column("follow_up", Boolean, nullable=False),
@@ -470,11 +473,11 @@ undoable_closes = Table(  # what the Close button changed last, so that it can b
     Column("activity_id", ForeignKey("activities.id", ondelete="CASCADE"), primary_key=True),
     Column("pressed_at", UtcDateTime, nullable=False),
     Column("closes_at", UtcDateTime, nullable=False),  # what it was set to
-    Column("opens_before", UtcDateTime),  # these are put back
+    Column("opens_before", UtcDateTime),  # these are restored
     Column("closes_before", UtcDateTime),
 )
 
-grade_changes = Table(  # rows are only ever added; the newest of a student and activity says what counts
+grade_changes = Table(  # rows are only ever added; the newest for a student and activity counts
     "grade_changes",
     metadata,
     Column("id", Integer, primary_key=True),
@@ -483,9 +486,9 @@ grade_changes = Table(  # rows are only ever added; the newest of a student and 
     Column("kind", String(10), nullable=False),  # undone: the attempts count again
     _one_of("kind", "points", "excused", "undone"),
     CheckConstraint("(kind = 'points') = (points IS NOT NULL)", name="points"),
-    Column("points", Float),  # in place of those of the attempts; null unless of the kind "points"
-    Column("points_before", Float),  # what counted until then; null where nothing did
-    Column("reason", String(300), nullable=False),  # empty where it was undone
+    Column("points", Float),  # instead of the attempts'; null unless the kind is "points"
+    Column("points_before", Float),  # what counted until then; null if nothing did
+    Column("reason", String(300), nullable=False),  # empty if it was undone
     Column("teacher_id", ForeignKey("teachers.id", ondelete="SET NULL"), index=True),
     Column("at", UtcDateTime, nullable=False),
     sqlite_autoincrement=True,
@@ -505,7 +508,7 @@ regrades = Table(
     sqlite_autoincrement=True,
 )
 
-regrade_snapshots = Table(  # which snapshots the definitions of a regrade name
+regrade_snapshots = Table(  # which snapshots a regrade's definitions name
     "regrade_snapshots",
     metadata,
     Column("regrade_id", ForeignKey("regrades.id", ondelete="CASCADE"), primary_key=True),
@@ -533,14 +536,14 @@ materials = Table(
     Column("kind", String(10), nullable=False),
     _one_of("kind", "worksheet", "ticket"),
     Column("course_id", ForeignKey("courses.id", ondelete="CASCADE"), index=True),  # either this or teacher_id is set
-    Column("teacher_id", ForeignKey("teachers.id", ondelete="CASCADE"), index=True),  # whose it is
-    Column("title", String(200), nullable=False),  # this and the next two are those of the newest version
+    Column("teacher_id", ForeignKey("teachers.id", ondelete="CASCADE"), index=True),  # the owner
+    Column("title", String(200), nullable=False),  # this and the next two belong to the newest version
     Column("topic", String(80), nullable=False),  # empty for an exit ticket
     Column("model", String(200), nullable=False),  # empty for an exit ticket
     Column("version", Integer, nullable=False),  # number of the newest version, from 1
-    Column("share_hash", String(64), unique=True),  # of the link by which others see and copy it; null without one
+    Column("share_hash", String(64), unique=True),  # the hash of the link for viewing and copying it; null without one
     Column("created_at", UtcDateTime, nullable=False),
-    Column("removed_at", UtcDateTime),  # kept for a while, so that it can be put back
+    Column("removed_at", UtcDateTime),  # kept for a while, so that it can be restored
     CheckConstraint("(course_id IS NULL) <> (teacher_id IS NULL)", name="owner"),
     sqlite_autoincrement=True,
 )

@@ -1,1 +1,1 @@
-"""The topics: one module for each, with all of it that is not prose; and what they have in common."""
+"""The topics, one module each with everything but its prose, and what they share."""

@@ -19,7 +19,7 @@ LAYER_W_O = learned("W_O", "H*d_v, d", "output")
 LAYER_ATTENTION = (*LAYER_PROJECTIONS, LAYER_W_O)
 
 # A whole layer, with its heads side by side: H query heads read G key/value heads (Ainslie et al., arXiv:2305.13245).
-# Scores and weights are those of one head: (h e) is H heads side by side of e numbers each, (g e) the same for G.
+# Scores and weights are one head's. (h e) is H heads side by side of e numbers each, (g e) the same for G.
 ATTENTION_LAYER = TensorTable(
     "attention-layer",
     (

@@ -1,7 +1,7 @@
-"""Broadcasting: which sides of 1 make masks, positions, scales and cosines fit, and what silently grows.
+"""Broadcasting: how sides of 1 make masks, positions, scales and cosines fit, and what grows unnoticed.
 
-Sides are compared from the right; one of 1, or one that is missing, is repeated (NumPy's rule, which PyTorch shares).
-Every operand is written with as many sides as the result has.
+Sides are compared from the right; a side that is 1 or missing is repeated (NumPy's rule, which PyTorch shares). Every
+operand is written with as many sides as the result has.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _SCALE = (
     tensor("norm_scale", "γ", "1, 1, d", "hidden"),
     tensor("scaled", "Y", "B, N, d", "hidden", BroadcastMultiply("normed norm_scale", "b n d, 1 1 d -> b n d")),
 )
-# The cosines of RoPE, of which code has each twice, for both numbers of a pair; the sines have the same shapes.
+# The cosines of RoPE, which code keeps twice, for both numbers of a pair; the sines have the same shapes.
 _COSINES = (
     tensor("cosines", "cos", "N, d_rot", "hidden"),
     tensor("rotary_by_head", "Q_H", "B, H, N, d_rot", "query"),
@@ -52,7 +52,7 @@ _COSINES = (
     tensor("turned_by_token", "R_N", "B, N, H, d_rot", "query",
            BroadcastMultiply("rotary_by_token cosines_tokens_first", "b n h p, 1 n 1 p -> b n h p")),
 )  # fmt: skip
-# Of one input of the batch, since a sheet has boxes for four sides at most.
+# For one input of the batch, since a sheet has boxes for four sides at most.
 _GROUPS = (
     tensor("queries_of_input", "Q", "H, N, d_h", "query"),
     tensor("grouped_queries", "Q_G", "G, H/G, N, d_h", "query", View("queries_of_input", "(g r) n e -> g r n e")),
@@ -61,7 +61,7 @@ _GROUPS = (
     tensor("grouped_scores", "S_G", "G, H/G, N, N", "score",
            Matmul("grouped_queries grouped_keys", "g r n e, g 1 m e -> g r n m")),
 )  # fmt: skip
-# A list of N numbers meets a column of them: no error, and N times as many numbers.
+# A list of N numbers plus a column of them: no error, and N times as many numbers.
 _GROWN = (
     tensor("number_row", "a", "1, N", "hidden"),
     tensor("number_column", "b", "N, 1", "hidden"),

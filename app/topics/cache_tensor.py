@@ -1,7 +1,7 @@
-"""The KV cache of a layer as a tensor, what all layers cache, and several new tokens at once that attend to it.
+"""The KV cache of a layer as a tensor, what all layers cache, and attention of several new tokens to the cache.
 
-Keys and values are laid out as in transformers: (batch, heads, tokens, features). All layers together hold
-(2, L, B, G, N, d_h) numbers if keys are as long as values (Pope et al., arXiv:2211.05102).
+Keys and values are laid out as in transformers: (batch, heads, tokens, features). All layers together hold (2, L, B, G,
+N, d_h) numbers if keys are as long as values (Pope et al., arXiv:2211.05102).
 
 >>> str(GROUPED_KV_CACHE.askable["cached_numbers"].expression("count"))
 'B*G*L*N*d_h + B*G*L*N*d_v'
@@ -26,7 +26,7 @@ from app.topics.three_dimensions import without_repeat
 from app.topics.topic import FigurePlan, Topic, first_free
 from app.translation import N_
 
-_NEW_TOKENS = (7, 12, 14, 17, 19)  # none is a size of a batch
+_NEW_TOKENS = (7, 12, 14, 17, 19)  # none is a batch size
 _ENCODER_TOKENS = (70, 90, 110)
 MOST_NEW_TOKENS = max(_NEW_TOKENS)
 
@@ -74,8 +74,8 @@ _ALL_KEPT = (
     tensor("keys", "K", "B, G, N + m, d_h", "key", Concat("cached_keys new_keys", _KEYS_APPENDED)),
     tensor("values", "V", "B, G, N + m, d_v", "value", Concat("cached_values new_values", _VALUES_APPENDED)),
 )
-# A sliding window that is full drops its oldest token and keeps W - 1 for the first new one, which sees W keys with its
-# own; so does `StaticSlidingWindowLayer` of huggingface/transformers (cache_utils.py).
+# A full sliding window drops its oldest token and keeps W - 1 for the first new one, which sees W keys including its
+# own, as in `StaticSlidingWindowLayer` of huggingface/transformers (cache_utils.py).
 _LATEST_KEPT = (
     tensor("keys", "K", "B, G, W + m - 1, d_h", "key"),
     tensor("values", "V", "B, G, W + m - 1, d_v", "value"),
@@ -86,7 +86,7 @@ GROUPED_WINDOWED_KV_CACHE = _cache_table("grouped-windowed-kv-cache", *_LATEST_K
 MULTI_HEAD_KV_CACHE = without_repeat("cache-tensor", GROUPED_KV_CACHE)
 WINDOWED_KV_CACHE = without_repeat("windowed-kv-cache", GROUPED_WINDOWED_KV_CACHE)
 
-# A decoder also caches the keys and values of the encoder's tokens: once, since these stay the same while it writes.
+# A decoder also caches the keys and values of the encoder's tokens, once, since they stay the same while it writes.
 _OF_BOTH_TEXTS = without_repeat(
     "decoder-kv-cache",
     _cache_table("grouped-decoder-kv-cache", *_ALL_KEPT, cached="N", used="N + m", of_layer="({N} + {N_enc})"),

@@ -1,6 +1,6 @@
-"""What a layer and a model cost: floating-point operations and bytes, from the same operations as the shapes.
+"""The costs of a layer and a model, floating-point operations and bytes, from the same operations as the shapes.
 
-A multiplication and an addition are two operations (FLOPs), as in Kaplan et al. (arXiv:2001.08361, section 2.1).
+A multiplication and an addition count as two operations (FLOPs), as in Kaplan et al. (arXiv:2001.08361, section 2.1).
 
 >>> from app.topics.single_head import SINGLE_HEAD
 >>> str(product_flops(SINGLE_HEAD, "scores"))
@@ -23,16 +23,16 @@ from app.topics.requirements import CACHE_OF_KNOWN_LENGTH, PLAIN_LAYERS, SCORES_
 from app.topics.single_head import SINGLE_HEAD
 from app.topics.topic import Topic
 
-# In how many heads a layer computes each product of a head: queries and what follows from them in H query heads, keys
+# The number of heads in which a layer computes each product: queries and what follows from them in H query heads, keys
 # and values in G key/value heads.
 HEADS_COMPUTING = {"queries": "H", "keys": "G", "values": "G", "scores": "H", "context": "H", "output": "H"}
-BYTES_PER_NUMBER = {"16": Fraction(2), "8": Fraction(1), "4": Fraction(1, 2)}  # by the bits of one number
-# The numbers that one layer caches for a token: a key of d_h and a value of d_v in each key/value head.
+BYTES_PER_NUMBER = {"16": Fraction(2), "8": Fraction(1), "4": Fraction(1, 2)}  # by bits per number
+# The numbers that one layer caches per token: a key of d_h and a value of d_v in each key/value head.
 CACHED_OF_TOKEN = Expression.parse("G*d_h + G*d_v")
 
 
 def product_flops(table: TensorTable, key: str) -> Expression:
-    """The operations of the product of two matrices that makes a tensor: 2 · its three lengths.
+    """The operations of the matrix product that makes a tensor: 2 · its three lengths.
 
     Example: a head's scores, 'n h, m h -> n m', cost 2·N·N·d_h. Raises KeyError for a tensor that is made in any other
     way: given ones, sums, lookups, concatenations, products head by head such as a layer's scores, and tensors with
@@ -47,9 +47,7 @@ def product_flops(table: TensorTable, key: str) -> Expression:
 
 @cache
 def layer_costs(gated: bool) -> tuple[Count, ...]:
-    """Counts of the FLOPs of one layer for N tokens: of each attention product, then of the whole feed-forward
-    block.
-    """
+    """FLOPs of one layer for N tokens: each attention product, then the whole feed-forward block."""
     in_all_heads = list[Count]()
     for key, heads in HEADS_COMPUTING.items():
         flops = product_flops(SINGLE_HEAD, key)
@@ -76,7 +74,7 @@ def cached_numbers(architecture: Architecture, tokens: int) -> Expression:
 
 
 def memory_costs(cached: Expression | None) -> tuple[Count, ...]:
-    """Counts of bytes: all parameters at 16, 8 and 4 bits a number, then the KV cache at 16 and 8 bits."""
+    """Counts of bytes: all parameters at 16, 8 and 4 bits per number, then the KV cache at 16 and 8 bits."""
     weights = [
         _memory_count("weights", bits, Expression.parse("params"), f"{_bytes(size)} · {{parameters}}")
         for bits, size in BYTES_PER_NUMBER.items()
@@ -96,7 +94,7 @@ def memory_costs(cached: Expression | None) -> tuple[Count, ...]:
 
 def _cached_tokens(cached: Expression) -> Iterator[str]:
     for term in cached.terms:
-        if "d_h" in term.symbols:  # once for keys, and the same again for values
+        if "d_h" in term.symbols:  # once for keys, and again for values
             factor = [str(term.factor)] if term.factor != 1 else []
             yield " · ".join([*factor, *(f"{{{symbol}}}" for symbol in term.symbols if symbol in ("L", "N", "W"))])
 

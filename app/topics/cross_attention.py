@@ -1,4 +1,4 @@
-"""A head of a decoder that reads an encoder."""
+"""A decoder's head that reads an encoder."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ _FROM_CONTEXT = (
     tensor("output", "o", "1, d", "output", Matmul("context W_O", "o v, v d -> o d")),
 )
 
-# One head while a text is being written: one new token after N whose keys and values are kept (Pope et al.,
+# One head while a text is being written: one new token after N whose keys and values are cached (Pope et al.,
 # arXiv:2211.05102). The new row joins the N cached ones, so there are N + 1 to look at.
 DECODE_STEP = TensorTable(
     "decode-step",
@@ -38,8 +38,8 @@ DECODE_STEP = TensorTable(
     ),
 )
 
-# The same step in a layer with a sliding window of W keys, the new one included (Beltagy et al., arXiv:2004.05150),
-# once the window is full: what is older has been dropped.
+# The same step in a layer whose sliding window of W keys, the new one included (Beltagy et al., arXiv:2004.05150), is
+# full: older tokens have been dropped.
 WINDOWED_DECODE_STEP = TensorTable(
     "windowed-decode-step",
     (

@@ -1,4 +1,4 @@
-"""The table of a mixture of experts: the shapes in its router and in one expert, and what the layer and model store.
+"""The table of a mixture of experts: the shapes in its router and one expert, and what layer and model store.
 
 >>> from app.models.read_config import read_config
 >>> mixtral = read_config(
@@ -29,7 +29,7 @@ from app.topics.single_head import INPUT
 from app.topics.topic import FigurePlan, Topic
 from app.translation import N_
 
-IN_ONE_EXPERT = ("expert_input", "expert_hidden", "expert_output")  # have a row for each token that it gets
+IN_ONE_EXPERT = ("expert_input", "expert_hidden", "expert_output")  # have a row for each token routed to the expert
 OF_LAYER = ("router", "one_expert", "experts", "shared_experts")  # rows of a parameter-count sheet
 
 EXPERTS = TensorTable(
@@ -76,15 +76,13 @@ def experts_table(architecture: Architecture, tokens: int) -> TensorTable:
 
 
 def even_tokens(architecture: Architecture) -> int:
-    """The fewest tokens that, spread evenly, give every expert a whole number: E/gcd(E, k); 1 without experts."""
+    """The fewest tokens that can be spread evenly over all experts: E/gcd(E, k), or 1 without experts."""
     sizes = architecture.all_sizes
     return sizes["E"] // gcd(sizes["E"], sizes["k"]) if architecture.has_experts else 1
 
 
 def expert_sizes(architecture: Architecture) -> Mapping[str, int]:
-    """The sizes that only this table uses: d_exp, the inner width of an expert; L_exp, the layers with experts;
-    rest.
-    """
+    """The sizes that only this table uses: d_exp, an expert's inner width; L_exp, the layers with experts; rest."""
     kind = _kind_with_experts(architecture)
     if kind is None:
         return {}
@@ -95,7 +93,7 @@ def expert_sizes(architecture: Architecture) -> Mapping[str, int]:
 
 
 def shared_expert_parameters(architecture: Architecture) -> int:
-    """The number of parameters of the shared experts in one layer with experts; 0 without any."""
+    """The parameters of the shared experts in one layer with experts; 0 without any."""
     kind = _kind_with_experts(architecture)
     shared = kind.rows.get("shared_experts", ()) if kind else ()
     return sum(spec.count.size(architecture.all_sizes) for spec in shared)

@@ -43,7 +43,7 @@ def _gated(architecture: Architecture, rule: WidthRule) -> Iterator[Count]:
         yield (before := _percent_of(before, d, rule))
     rounds = before.rounds or rule.before_rounding(d) % rule.multiple_of > 0
     up = FromParts(PARTS_SUM / m, (before.key,), "up")
-    # What was rounded down already is a size with its symbol, so that it can be divided by m.
+    # What was already rounded down gets a symbol and a size, so that it can be divided by m.
     divided = Expression.symbol("g") if before.rounds else before.total
     multiples = _step("multiples", divided / m, f"{{{before.key}}} ÷ {{m}}, {{rounded-up}}", up, rounds=rounds)
     yield replace(multiples, rounded="up")
@@ -51,7 +51,7 @@ def _gated(architecture: Architecture, rule: WidthRule) -> Iterator[Count]:
     yield _step("width", width, "{m} · {multiples}", FromParts(m * PARTS_SUM, ("multiples",)), rounds=rounds)
     three, two = Expression.parse("3*d"), Expression.parse("2*d")
     gated, ungated = FromParts(three * PARTS_SUM, ("width",)), FromParts(two * PARTS_SUM, ("four_d",))
-    # Not 3·d·d_ff: the inner dimension is what the sheet asks for.
+    # Not 3·d·d_ff: the sheet asks for the inner dimension.
     yield Count("gated_parameters", three * width, "3 · {d} · {width}", gated, rounds=rounds)
     yield Count("ungated_parameters", Expression.parse("8*d*d"), "2 · {d} · {four_d}", ungated)
 
@@ -77,7 +77,7 @@ def _step(
     return Count(key, total, formula, made_from, unit="entries", rounds=rounds)
 
 
-# 4·d in an ungated block, or what LLaMA's rule gives in a gated one.
+# 4·d in an ungated block; the result of LLaMA's rule in a gated one.
 _KNOWN_WIDTH = Requirement(
     lambda architecture, _tokens: (
         architecture.width_rule is not None or (not architecture.gated and architecture.d_ff == 4 * architecture.d)

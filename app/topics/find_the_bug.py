@@ -1,4 +1,4 @@
-"""A program with one bug, in the sizes of a model: its shapes, the wrong line, what clashes, why, and the repair."""
+"""A program with one bug, in a model's sizes: its shapes, the wrong line, what clashes, why, and the repair."""
 
 from __future__ import annotations
 
@@ -21,17 +21,18 @@ from app.translation import N_
 
 SHAPES = ("shape_1", "shape_2", "shape_3", "shape_4")  # rows that ask for the shape after a line, in order
 ROWS = (*SHAPES, "where", "clash", "why", "repair")
-REPAIR_POINTS = 2  # of all its blanks together, unless the worksheet says otherwise
-NO_LINE = 0  # the choice that says that no line is wrong
+REPAIR_POINTS = 2  # for all its blanks together, unless the worksheet says otherwise
+NO_LINE = 0  # the choice "no line is wrong"
 MAX_SIDES = 4
 NO_WORD = "∅"  # the word that leaves a blank of a repair empty
-NOTHING_WRONG = "nothing-wrong"  # the reason that there is none
+NOTHING_WRONG = "nothing-wrong"  # the reason "nothing is wrong"
 
 
 @dataclass(frozen=True, eq=False)
 class BugTable(TensorTable):
-    """The shapes after some lines of a program, and the questions about its bug. `reasons` are the wrong ones and
-    `right_reason`, in the order in which they are shown: it depends on the bug and on the sizes.
+    """The shapes after some lines of a program, and the questions about its bug.
+
+    `reasons` (wrong) and `right_reason` are shown in an order that depends on the bug and the sizes.
     """
 
     case: BugCase | None = None
@@ -41,7 +42,7 @@ class BugTable(TensorTable):
 
     @property
     def has_more_sides(self) -> bool:
-        """True, whatever the program: code has its tokens where it has them, and is never turned to columns."""
+        """Always True: code keeps its tokens where they are and is never transposed."""
         return True
 
     def line_of(self, row: str) -> int:
@@ -57,7 +58,7 @@ def _bug_table(bug: Bug, architecture: Architecture, tokens: int) -> BugTable:
         raise _refusal(bug, architecture, error) from None
     first, *others = case.reasons
     right = first if case.wrong_line else NOTHING_WRONG
-    # That nothing is wrong can be chosen on every sheet, or it would be right wherever it is offered.
+    # Every sheet offers "nothing is wrong"; otherwise offering it would give it away.
     offered = (right, *others[:2], NOTHING_WRONG) if case.wrong_line else (right, *others)
     sheet = f"{bug.key} {sorted(case.sizes.items())}"
     reasons = tuple(sorted(offered, key=lambda key: hashlib.sha256(f"{sheet} {key}".encode()).digest()))
@@ -100,7 +101,7 @@ def _questions(case: BugCase, right_reason: int, reasons: int) -> Iterator[OneOf
 
 
 def misconception_of(reason: str) -> str:
-    """The key of the misconception that choosing this wrong reason shows; "" if it shows none."""
+    """The misconception that choosing this wrong reason shows, or ""."""
     return BELIEFS.get(reason, "")
 
 

@@ -20,12 +20,14 @@ from app.topics.single_head import SINGLE_HEAD, UNMASKED_WEIGHTS
 from app.topics.topic import FigurePlan, Topic
 from app.translation import N_
 
-FEW = 4  # tokens between one and all, to be counted by hand; with 3, as many entries are masked as there are tokens
+# a number between one and all that can be counted by hand; with 3 tokens, as many entries would be masked as there are
+# tokens
+FEW = 4
 
 _ONE_TOKEN = (
     tensor("token", "x", "1, d", "input"),
     tensor("token_query", "q", "1, d_h", "query", Matmul("token W_Q", "o d, d h -> o h")),
-    tensor("other_token", "x'", "1, d", "input"),  # so that a query and a key needn't have equally many rows
+    tensor("other_token", "x'", "1, d", "input"),  # so that queries and keys may have different numbers of rows
     tensor("token_key", "k", "1, d_h", "key", Matmul("other_token W_K", "o d, d h -> o h")),
     tensor("transposed_key", "kᵀ", "d_h, 1", "key", Transpose("token_key", "o h -> h o")),
     tensor("token_score", "s", "1, 1", "score", Matmul("token_query transposed_key", "o h, h p -> o p")),
@@ -49,7 +51,7 @@ UNMASKED = TensorTable(
     ),
 )
 _UNDER_ROOT = Count("under_root", Expression.symbol("d_h"), "{d_h}", unit="entries")
-# The first of four tokens has three tokens after it, the last one none.
+# The first of four tokens has three tokens after it, the last has none.
 _MASKED_ENTRIES = Count("masked", Expression.number(FEW * (FEW - 1) // 2), "3 + 2 + 1 + 0", unit="entries")
 
 

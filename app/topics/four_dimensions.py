@@ -1,4 +1,4 @@
-"""The heads of a layer as a dimension of their tensors, with a batch of inputs: tensors with four dimensions."""
+"""A layer's heads as a dimension of their tensors, with a batch of inputs: tensors with four dimensions."""
 
 from __future__ import annotations
 

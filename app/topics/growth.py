@@ -1,4 +1,4 @@
-"""What grows with what in one layer: products that grow with N, those that grow with N², and where the two are equal.
+"""What grows with N in one layer: products that grow linearly, products that grow with N², and where they are equal.
 
 Projections take O(N·d²) operations, scores and weighted sums O(N²·d) (Vaswani et al., arXiv:1706.03762, table 1).
 
@@ -29,8 +29,8 @@ from app.translation import N_
 
 PROJECTIONS = ("queries_flops", "keys_flops", "values_flops", "output_flops")
 PAIRWISE = ("scores_flops", "context_flops")
-# How many times as much there is with twice the tokens, by what is asked: of operations of projections and of the
-# feed-forward block, of scores and weighted sums; of entries of the score matrices; of numbers in the KV cache.
+# The factor of growth when the tokens double, by what is asked: operations of projections and of the feed-forward
+# block, of scores and weighted sums; entries of the score matrices; numbers in the KV cache.
 WHEN_DOUBLED = {"projections": 2, "pairwise": 4, "score_entries": 4, "kv_cache": 2}
 
 
@@ -44,7 +44,7 @@ _ATTENTION_TO_ALL = Requirement(
 
 
 def crossing(architecture: Architecture, *, with_feed_forward: bool) -> Expression:
-    """The number of tokens, in symbols, at which products with N² take as many operations as those with N."""
+    """The number of tokens, in symbols, at which products with N² take as many operations as products with N."""
     tokens = Expression.parse("d + G*d/H")
     if with_feed_forward:
         matrices = 3 if architecture.gated else 2
@@ -53,7 +53,9 @@ def crossing(architecture: Architecture, *, with_feed_forward: bool) -> Expressi
 
 
 def growth_counts(architecture: Architecture, _tokens: int) -> Iterator[Count]:
-    """Yield operations with N, with N² and of both; where the two are equal; factors for 2·N tokens; one more token."""
+    """Yield operations with N, with N² and with both; where the two are equal; factors for 2·N tokens; one
+    more token.
+    """
     costs = {count.key: count.total for count in layer_costs(architecture.gated)}
     projections, pairwise = (sum((costs[key] for key in keys), ZERO) for keys in (PROJECTIONS, PAIRWISE))
     yield Count("projections_flops", projections, "{each-projection}", unit="operations")

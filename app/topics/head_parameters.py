@@ -1,4 +1,4 @@
-"""The parameters of one head, those of its layer, and their products."""
+"""The parameters of one head, of its layer, and their products."""
 
 from __future__ import annotations
 
@@ -13,10 +13,9 @@ from app.topics.requirements import ATTENTION_OF_ONE_SHAPE, OWN_PROJECTIONS
 from app.topics.single_head import HEAD_PROJECTIONS, HEAD_W_O
 from app.topics.topic import FigurePlan, Topic
 
-# The parameters of one head, and the two products of them that a head is made of: without RoPE, scores are
-# x · W_Q · W_Kᵀ · xᵀ, and what a token passes on is x · W_V · W_O (Elhage et al., "A Mathematical Framework for
-# Transformer Circuits", 2021). Next to them the matrices of the layer, in which heads are next to each other, in W_O
-# below each other.
+# The parameters of one head, and the two products of them that a head is made of: without RoPE, scores are x · W_Q ·
+# W_Kᵀ · xᵀ, and what a token passes on is x · W_V · W_O (Elhage et al., "A Mathematical Framework for Transformer
+# Circuits", 2021). Beside them the layer's matrices, in which heads are next to each other (in W_O, below each other).
 HEAD_PARAMETERS = TensorTable(
     "head-parameters",
     (

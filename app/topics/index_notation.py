@@ -21,7 +21,7 @@ _SUMS_BY_HEAD = "b h q k, b h k e -> b h q e"
 _REPEATED = "b g n e -> b (g r) n e"
 _GROUPED_SCORES = "g r q e, g k e -> g r q k"
 
-# The keys of the drawn tensors are those of FOUR_DIMENSIONS, and so are their shapes.
+# Keys and shapes of the drawn tensors are the same as in FOUR_DIMENSIONS.
 GROUPED_INDEX_NOTATION = TensorTable(
     "grouped-index-notation",
     (
@@ -42,7 +42,7 @@ GROUPED_INDEX_NOTATION = TensorTable(
         tensor("context_by_token", "C_tok", "B, N, H, d_v", "value", Einsum("weights repeated_values", _SUMS)),
         tensor("joined_context", "C_cat", "B, N, H*d_v", "value",
                Rearrange("context_by_token", "b q h e -> b q (h e)")),
-        # Of one input of the batch, since a sheet has boxes for four sides at most.
+        # For one input of the batch, since a sheet has boxes for four sides at most.
         tensor("queries_of_input", "Q_in", "H, N, d_h", "query"),
         tensor("grouped_queries", "Q_G", "G, H/G, N, d_h", "query",
                Rearrange("queries_of_input", "(g r) n e -> g r n e")),

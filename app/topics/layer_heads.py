@@ -1,4 +1,4 @@
-"""The heads of an attention layer: how many each of its tensors holds next to each other, and what one measures.
+"""The heads of an attention layer: how many each tensor holds side by side, and the sizes of one.
 
 >>> heads = LayerHeads({"N": 60, "d": 2048, "H": 32, "G": 8, "d_h": 64, "d_v": 64})
 >>> heads.deck("queries"), heads.deck("keys"), heads.deck("scores")
@@ -26,26 +26,27 @@ from app.topics.requirements import (
 from app.topics.three_dimensions import GROUPED_THREE_DIMENSIONS
 from app.translation import N_
 
-# The keys in GROUPED_THREE_DIMENSIONS of tensors that a layer has with their heads side by side, too.
+# The keys in GROUPED_THREE_DIMENSIONS of tensors that a layer also has with its heads side by side.
 BY_HEAD = {key: f"{key}_by_head" for key in ("queries", "keys", "values")}
 
 
 @dataclass(frozen=True)
 class LayerHeads:
-    """A layer with a size for each symbol: slabs and decks of heads, both as the table has them. A slab is a whole
-    matrix with its heads next to each other: (N, H·d_h).
+    """A layer with a size for each symbol: slabs and decks of heads, as in the table.
+
+    A slab is a whole matrix with its heads next to each other: (N, H·d_h).
     """
 
     sizes: Mapping[str, int]
     table: TensorTable = GROUPED_THREE_DIMENSIONS
 
     def slab(self, key: str) -> tuple[int, int]:
-        """(rows, columns) of a whole matrix, its heads next to each other; of the context, after they are joined."""
+        """(rows, columns) of a whole matrix with its heads next to each other; the context is joined."""
         rows, columns = self._shape("joined_context" if key == "context" else key)
         return (rows, columns)
 
     def deck(self, key: str) -> tuple[int, int, int]:
-        """(heads, rows, columns): how many cards a tensor is dealt into, and the sides of one of them."""
+        """(heads, rows, columns): the number of cards in a tensor's deck, and the sides of one card."""
         heads, rows, columns = self._shape(BY_HEAD.get(key, key))
         return (heads, rows, columns)
 
@@ -53,12 +54,11 @@ class LayerHeads:
         return tuple(length.size(self.sizes) for length in self.table[key].shape)
 
     def count(self, key: str) -> int:
-        """How many heads a tensor has: the cards of its deck."""
+        """How many heads a tensor has: the cards in its deck."""
         return self.deck(key)[0]
 
     @property
     def shared_by(self) -> int:
-        """How many query heads read the same keys and values."""
         return self.count("queries") // self.count("keys")
 
     def read_by(self, query_head: int) -> int:
@@ -70,9 +70,9 @@ class LayerHeads:
         return range(key_head * self.shared_by, (key_head + 1) * self.shared_by)
 
 
-# What a layer needs to be dealt into heads as cards.
+# What a layer needs for its heads to be shown as cards.
 SEVERAL_HEADS = (*PLAIN_HEAD, MORE_THAN_ONE_HEAD)
-# What it takes for one number of key/value heads to give the bytes of a model's KV cache.
+# The requirements under which a model's KV cache follows from one number of key/value heads.
 CACHE_OF_ALL_LAYERS = (
     Requirement(
         lambda architecture, _tokens: not architecture.encoder_decoder,
@@ -89,10 +89,10 @@ CACHE_OF_ALL_LAYERS = (
 
 
 def possible_kv_heads(query_heads: int) -> tuple[int, ...]:
-    """The numbers of key/value heads that `query_heads` query heads can share evenly: the divisors, from 1 up."""
+    """The numbers of key/value heads that `query_heads` query heads can share evenly, in ascending order."""
     return tuple(count for count in range(1, query_heads + 1) if query_heads % count == 0)
 
 
 def cache_bytes(architecture: Architecture, tokens: int, sizes: Mapping[str, int]) -> int:
-    """The bytes of the KV cache of all layers after `tokens` tokens, at 16 bits a number, with these sizes."""
+    """The bytes of all layers' KV cache after `tokens` tokens, at 16 bits per number."""
     return (cached_numbers(architecture, tokens) * BYTES_PER_NUMBER["16"]).size(sizes)

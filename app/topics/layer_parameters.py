@@ -11,7 +11,7 @@ from app.topics.topic import FigurePlan, Topic
 from app.topics.whole_model import PLAIN_WHOLE_MODEL, UP_AND_DOWN, W_GATE, WHOLE_MODEL
 
 # The matrices of one layer, each in the x·W orientation: attention, then the feed-forward block with a gate (Shazeer,
-# arXiv:2002.05202) or without one (arXiv:1706.03762, section 3.3). Norms and biases are no matrices.
+# arXiv:2002.05202) or without one (arXiv:1706.03762, section 3.3). Norms and biases aren't matrices.
 LAYER_PARAMETERS = TensorTable("layer-parameters", (*LAYER_ATTENTION, W_GATE, *UP_AND_DOWN))
 PLAIN_LAYER_PARAMETERS = TensorTable("plain-layer-parameters", (*LAYER_ATTENTION, *UP_AND_DOWN))
 
@@ -38,7 +38,7 @@ TOPIC = Topic(
     PLAIN_LAYERS,
     tables=(LAYER_PARAMETERS, PLAIN_LAYER_PARAMETERS),
     figures={LAYER_PARAMETERS.key: _figures("gate", "up"), PLAIN_LAYER_PARAMETERS.key: _figures("up")},
-    # A sheet that asks for matrices of a layer is drawn as x·W, one token x at a time.
+    # A sheet about a layer's matrices is drawn as x·W, one token x at a time.
     drawn_with={
         LAYER_PARAMETERS.key: _with_activations(LAYER_PARAMETERS.key, WHOLE_MODEL),
         PLAIN_LAYER_PARAMETERS.key: _with_activations(PLAIN_LAYER_PARAMETERS.key, PLAIN_WHOLE_MODEL),

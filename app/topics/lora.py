@@ -1,6 +1,6 @@
 """LoRA next to W_Q: a frozen matrix, and two thin ones that are trained (Hu et al., arXiv:2106.09685).
 
-The rank r is that of the update; the trained parameters are the paper's |Θ| (section 5.1) for one matrix.
+The rank r belongs to the update; the trained parameters are the paper's |Θ| (section 5.1) for one matrix.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ LORA = TensorTable(
     asks_parameters=True,
 )  # fmt: skip
 
-# The queries of latent attention are often projected in two steps, too.
+# Latent attention often projects queries in two steps as well.
 _PLAIN_QUERIES = Requirement(
     lambda architecture, _tokens: not architecture.has_latent_attention,
     N_(

@@ -1,8 +1,8 @@
-"""What a whole model costs: operations of one token, of a prefill, of decoding and of training, and bytes in
-training. The rule of thumb takes 2·P operations for a token and 6·P in training, for P parameters (Kaplan et al.,
-arXiv:2001.08361, section 2.1). The exact numbers are those of all matrix products: an embedding is looked up,
-norms and biases are no products, a tied embedding is multiplied after all, and attention pairs tokens with
-tokens.
+"""The costs of a whole model: operations per token, for a prefill, for decoding and in training, and bytes in training.
+
+The rule of thumb is 2·P operations per token and 6·P in training, for P parameters (Kaplan et al., arXiv:2001.08361,
+section 2.1). The exact numbers count all matrix products: an embedding is looked up, norms and biases aren't products,
+a tied embedding is multiplied after all, and attention pairs tokens with tokens.
 
 >>> from app.models.read_config import read_config
 >>> gpt2 = read_config(
@@ -37,9 +37,9 @@ from app.topics.requirements import (
 from app.topics.single_head import SINGLE_HEAD
 from app.topics.topic import Topic
 
-_PAIRWISE = ("scores", "context")  # the products of attention without parameters
-# Bytes for each parameter that training in mixed precision keeps besides the weights in 16 bits (Rajbhandari et al.,
-# arXiv:1910.02054, section 3.1): gradients in 16 bits; in 32 bits a copy of the weights, and Adam's two moments.
+_PAIRWISE = ("scores", "context")  # attention's products without parameters
+# Bytes per parameter that mixed-precision training keeps besides the 16-bit weights (Rajbhandari et al.,
+# arXiv:1910.02054, section 3.1): 16-bit gradients and, in 32 bits, a copy of the weights and Adam's two moments.
 BYTES_IN_TRAINING = {"gradients_bytes": 2, "master_bytes": 4, "moments_bytes": 8}
 
 
@@ -56,7 +56,7 @@ def model_costs(architecture: Architecture, tokens: int) -> Iterator[Count]:
     yield Count("multiplied", multiplied, formula, both, unit="entries")
     yield from _of_one_token(architecture, multiplied)
     yield from _of_many_tokens(architecture, tokens, multiplied)
-    # Every weight of 2 bytes that is read is multiplied and added once for each token.
+    # Every 2-byte weight that is read is multiplied and added once per token.
     yield Count("decode_intensity", Expression.number(1), "{operations-per-byte}", unit="entries")
     if not architecture.has_experts:
         yield Count("prefill_intensity", Expression.symbol("N"), "{operations-per-byte}", unit="entries")
@@ -93,7 +93,7 @@ def _of_many_tokens(architecture: Architecture, tokens: int, multiplied: Express
     assert step is not None  # noqa: S101 - `requires` has refused models without a cache, and too many tokens
     pairs_of_new, seen, width = _pairwise_flops(step), step["keys"].rows, "({d_h} + {d_v})"
     if architecture.has_latent_attention:
-        # W_UK is multiplied by the query, and W_UV by the weighted sum: both are between latent vectors, and no key or
+        # W_UK is multiplied by the query, and W_UV by the weighted sum; both are between latent vectors, and no key or
         # value is made (DeepSeek-AI, arXiv:2405.04434, section 2.1.2).
         pairs_of_new = Expression.parse("2*L*H*d_rope + 4*L*H*r_kv") * seen
         width = "(2 · {r_kv} + {d_rope})"
@@ -147,7 +147,7 @@ def _matrices(specs: Iterable[ParameterSpec]) -> Iterator[ParameterSpec]:
 
 
 def parameter_sizes(architecture: Architecture) -> Mapping[str, int]:
-    """The number of all parameters, `params`; with experts also that of those that one token uses, `active`."""
+    """The number of all parameters, `params`, and with experts also the number that one token uses, `active`."""
     counts = parameter_counts(architecture)
     return {"params": counts.total, **({"active": counts.active} if architecture.has_experts else {})}
 

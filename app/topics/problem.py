@@ -1,4 +1,4 @@
-"""A Problem: what is to be found on one sheet, in numbers. It has no wording and no notation, and tokens are rows.
+"""A Problem: what one sheet asks for, in numbers, without wording or notation. Tokens are rows.
 
 >>> from app.models.read_config import read_config
 >>> gpt2 = read_config('{"model_type": "gpt2", "n_embd": 768, "n_head": 12, "n_layer": 12, "vocab_size": 50257}')
@@ -36,12 +36,11 @@ class Problem:
 
     @cached_property
     def asked(self) -> frozenset[str]:
-        """The keys of the rows that are asked."""
         return frozenset(self.rows)
 
     @cached_property
     def blanks(self) -> tuple[Blank, ...]:
-        """Every blank, row by row: the sides of a tensor, then a parameter's count; of a count, the count."""
+        """Every blank, row by row: a tensor's sides and, for a parameter, its count; or a count."""
         return tuple(Blank(key, field) for key in self.rows for field in self.table.askable[key].fields)
 
     @cached_property
@@ -60,12 +59,12 @@ class Problem:
 
     @property
     def case(self) -> BugCase | None:
-        """The program with its bug that the sheet is about; None on a sheet about anything else."""
+        """The buggy program that the sheet is about, or None."""
         return self.table.case if isinstance(self.table, BugTable) else None
 
     @cached_property
     def upstream_blanks(self) -> Mapping[Blank, frozenset[Blank]]:
-        """For each side that an operation makes, in the order of computation, the asked sides its length comes from."""
+        """For each computed side, in order, the asked sides that its length comes from."""
         return upstream_blanks(self.table, self.asked)
 
 
@@ -78,8 +77,9 @@ def problem_for(
     bug: Bug | None = None,
     head: int | None = None,
 ) -> Problem:
-    """The Problem of a topic for a model and N = `tokens`; M is `decoder_tokens`, or `tokens` if that is None or 0.
-    Raises TopicError if the topic is not true of the model, KeyError if it is unknown.
+    """The Problem of a topic for a model and N = `tokens`; M is `decoder_tokens`, or by default `tokens`.
+
+    Raises TopicError if the topic doesn't fit the model, KeyError if it is unknown.
     """
     table = topic_for(topic, architecture, tokens, bug)
     decoder_positions = min(decoder_tokens or tokens, architecture.max_decoder_tokens)

@@ -1,6 +1,7 @@
-"""The topics: each is one `Topic`, which builds the table of tensors that the topic means for a model. Families
-differ in their layers, and a topic may be true of some models only: `requires` refuses the others with a
-sentence, so that a table never shows what a model does not have.
+"""The topics: each is one `Topic`, which builds its table of tensors for a model.
+
+A topic may be true only of some models: `requires` refuses the others with a sentence, so that a table never shows what
+a model doesn't have.
 
 >>> from app.models.read_config import read_config
 >>> gpt2 = read_config('{"model_type": "gpt2", "n_embd": 768, "n_head": 12, "n_layer": 12, "vocab_size": 50257}')
@@ -53,13 +54,14 @@ from app.topics.requirements import require, unmet
 from app.topics.topic import Topic, first_free
 from app.translation import gettext as _
 
-# How many inputs a batch has, where no other side of a tensor is the same number.
+# How many inputs a batch has, unless another side of a tensor has the same number.
 BATCH_SIZES = (3, 6, 9, 10, 11, 13, 15)
 
 
 def topic_for(key: str, architecture: Architecture, tokens: int, bug: Bug | None = None) -> TensorTable:
-    """The table of a topic for this model, with each softmax and lookup as the model has them. Raises KeyError for
-    an unknown topic.
+    """The table of a topic for this model, with the model's own kind of softmax and lookup.
+
+    Raises KeyError for an unknown topic.
     """
     topic = TOPICS[key]
     if bug and topic.build_for_bug:
@@ -69,7 +71,7 @@ def topic_for(key: str, architecture: Architecture, tokens: int, bug: Bug | None
 
 
 def refusal(key: str, architecture: Architecture, tokens: int) -> str | None:
-    """Why a topic is not true of this model with this many tokens, and what to choose instead; None if it is true."""
+    """Why a topic doesn't fit this model with this many tokens, and what to choose instead; None if it fits."""
     return unmet(TOPICS[key].requires, architecture, tokens)
 
 
@@ -87,7 +89,7 @@ def sizes_for(key: str, architecture: Architecture, tokens: int, decoder_tokens:
 
 
 def check_topic_tokens(key: str, architecture: Architecture, tokens: int) -> int:
-    """Return `tokens` if the model has positions for that many, otherwise raise TokensError."""
+    """Return `tokens` if the model has that many positions; otherwise raise TokensError."""
     if not (_is_about_decoder_alone(key) and architecture.encoder_decoder):
         return architecture.check_tokens(tokens)
     if 1 <= tokens <= architecture.max_decoder_tokens:
@@ -97,9 +99,7 @@ def check_topic_tokens(key: str, architecture: Architecture, tokens: int) -> int
 
 
 def possible_tokens(key: str, architecture: Architecture, wanted: int) -> int:
-    """The number of tokens for a topic that the model can take: `wanted`, or if it cannot take that, the nearest
-    below.
-    """
+    """The largest number of tokens up to `wanted` that the model can take for a topic, or the smallest above."""
     if _is_about_decoder_alone(key) and (architecture.encoder_decoder or not architecture.fixed_tokens):
         return max(1, min(wanted, architecture.max_decoder_tokens - TOPICS[key].adds_tokens))
     longest, step = min(wanted, architecture.max_tokens), TOPICS[key].token_step(architecture)
@@ -112,9 +112,7 @@ def _is_about_decoder_alone(key: str) -> bool:
 
 
 def check_decoder_tokens(architecture: Architecture, tokens: int, decoder_tokens: int | None) -> int:
-    """Return the number of decoder tokens; for None it is `tokens`, or the decoder's positions if they are fewer.
-    None never raises.
-    """
+    """Return the number of decoder tokens; None means `tokens`, limited to the decoder's positions."""
     longest = architecture.max_decoder_tokens
     if decoder_tokens is None:
         return min(tokens, longest)
@@ -147,7 +145,7 @@ def _as_in_the_model(table: TensorTable, architecture: Architecture, topic: Topi
     return table if tensors == table.tensors else replace(table, tensors=tensors)
 
 
-# In the order in which they are taught.
+# In teaching order.
 TOPICS: Mapping[str, Topic] = {
     module.TOPIC.key: module.TOPIC
     for module in (
@@ -157,6 +155,6 @@ TOPICS: Mapping[str, Topic] = {
         whole_model, text_to_loss, parameter_count, experts, costs, growth, model_costs,
     )
 }  # fmt: skip
-# By the key of the table that the topic means for a model. A table that is not here has nothing to draw.
+# By the key of a topic's table; tables that aren't here have nothing to draw.
 FIGURE_PLANS = {key: plans for topic in TOPICS.values() for key, plans in topic.figures.items()}
 DRAWN_WITH = {key: table for topic in TOPICS.values() for key, table in topic.drawn_with.items()}

@@ -1,7 +1,7 @@
-"""What topics require of a model: each row has a predicate, and the sentence that refuses a model which fails it.
+"""What topics require of a model: each row has a predicate, and the sentence that refuses a model failing it.
 
-Shapes alone are true of many models for which a topic is not: these rows keep a sheet from showing a matrix, a sum or
-an order of steps that its model does not have. A row that one topic alone needs is in that topic's module.
+Many models have the right shapes for a topic that isn't true of them: these rows keep a sheet from showing a matrix, a
+sum or an order of steps that its model doesn't have. A row used by only one topic is in that topic's module.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ Number = Callable[[Architecture, int], int]
 
 
 class TopicError(ValueError):
-    """A topic that this model, or this number of tokens, has no table for; one sentence that says why. `tokens` is a
-    number with which the model would have one, None where none is known; the sentence says it, too.
+    """A topic without a table for this model or number of tokens; the message says why.
+
+    `tokens` is a number that would work, if one is known; the message includes it.
     """
 
     def __init__(self, reason: str, tokens: int | None = None) -> None:
@@ -27,8 +28,9 @@ class TopicError(ValueError):
 
 @dataclass(frozen=True)
 class Requirement:
-    """What a model, read with some number of tokens, has to be, and why it is refused where it isn't. The sentence,
-    marked by N_, also says what to choose instead.
+    """A condition on a model and a number of tokens, and the sentence that refuses one failing it.
+
+    The sentence, marked by N_, also says what to choose instead.
     """
 
     is_met: Callable[[Architecture, int], bool]
@@ -37,7 +39,7 @@ class Requirement:
 
 
 def unmet(requirements: Iterable[Requirement], architecture: Architecture, tokens: int) -> str | None:
-    """The sentence of the first of these requirements that the model or the tokens fail; None if they meet all."""
+    """The sentence of the first requirement that the model or the tokens fail, or None."""
     for requirement in requirements:
         if not requirement.is_met(architecture, tokens):
             number = f"{requirement.number(architecture, tokens):,}"
@@ -46,13 +48,13 @@ def unmet(requirements: Iterable[Requirement], architecture: Architecture, token
 
 
 def require(requirements: Iterable[Requirement], architecture: Architecture, tokens: int) -> None:
-    """Raise a TopicError for the first of these requirements that the model or the tokens fail."""
+    """Raise a TopicError for the first requirement that the model or the tokens fail."""
     if reason := unmet(requirements, architecture, tokens):
         raise TopicError(reason)
 
 
 def visible_keys(run: LayerRun, tokens: int) -> int:
-    """How many keys the token after `tokens` others sees in these layers, its own included."""
+    """How many keys the token after `tokens` others sees in these layers, including its own."""
     if run.chunk:
         return tokens % run.chunk + 1
     return min(tokens + 1, run.window or tokens + 1)

@@ -1,4 +1,4 @@
-"""What RoPE rotates of queries and keys, in which pairs, and how much in a layer (Su et al., arXiv:2104.09864).
+"""What RoPE rotates in queries and keys, in which pairs, and how much in a layer (Su et al., arXiv:2104.09864).
 
 >>> from app.models.read_config import read_config
 >>> pythia = read_config(
@@ -23,15 +23,15 @@ from app.topics.single_head import QUERIES_AND_KEYS
 from app.topics.topic import FigurePlan, Topic
 from app.translation import N_
 
-# The dimension, counted from 0, whose partner a sheet asks for. Of a half-split pair it is in the first half if there
-# are more pairs than that; 0 and 1 would give 1 and 0 away.
+# The dimension, counted from 0, whose partner a sheet asks for. With half-split pairs it is in the first half if there
+# are more pairs than that; 0 and 1 would give the partners away.
 ASKED_DIMENSION = 2
 NEXT_DIMENSION = Expression.number(ASKED_DIMENSION + 1)
 IN_SECOND_HALF = Expression.parse(f"d_rot/2 + {ASKED_DIMENSION}")
 
 
-# Rotary positions (Su et al., arXiv:2104.09864) rotate d_rot of a query's and a key's numbers, in pairs: one angle for
-# each token and pair.
+# Rotary positions (Su et al., arXiv:2104.09864) rotate d_rot numbers of a query and a key, in pairs: one angle per
+# token and pair.
 ROTARY_PAIRS = TensorTable(
     "rotary-pairs",
     (
@@ -68,13 +68,13 @@ _WHOLE_PAIRS = Requirement(
 
 
 def other_partner(architecture: Architecture) -> Expression:
-    """The partner of dimension 2 in the convention that the model does not follow."""
+    """The partner of dimension 2 in the convention that the model doesn't follow."""
     adjacent = architecture.rotary is not None and architecture.rotary.adjacent_pairs
     return IN_SECOND_HALF if adjacent else NEXT_DIMENSION
 
 
 def rotary_counts(architecture: Architecture) -> Iterator[Count]:
-    """Yield the partner of dimension 2, what is not rotated in a head, then angles and rotated numbers of one layer."""
+    """Yield the partner of dimension 2, a head's unrotated numbers, then one layer's angles and rotated numbers."""
     rotary = architecture.rotary
     if rotary is not None and rotary.width // 2 > ASKED_DIMENSION:
         formula = "{next-dimension}" if rotary.adjacent_pairs else "{same-place-in-second-half}"

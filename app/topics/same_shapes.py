@@ -1,7 +1,7 @@
-"""What shapes can't show: right and wrong lines whose results have the same shape, and where their numbers come from.
+"""What shapes can't show: right and wrong lines with results of the same shape, and where their numbers come from.
 
-A view of the wrong dimensions, a softmax over the wrong one, a mask the wrong way round and transposed weights raise no
-error. All tokens, heads, features and dimensions are counted from 0.
+A view or softmax over the wrong dimensions, a reversed mask and transposed weights raise no error. Tokens, heads,
+features and dimensions are counted from 0.
 
 >>> from app.models.read_config import read_config
 >>> gpt2 = read_config('{"model_type": "gpt2", "n_embd": 768, "n_head": 12, "n_layer": 12, "vocab_size": 50257}')
@@ -27,7 +27,7 @@ from app.translation import N_
 FEWEST_TOKENS = 5  # with fewer, what a mask hides is the same number in more than one way
 _N, _H, _D_H, _I, _J, _F = map(Expression.symbol, ("N", "H", "d_h", "i", "j", "f"))
 
-# The queries of all heads, split as code should do it and as it should not, and the softmax of the scores.
+# The queries of all heads, split correctly and incorrectly, and the softmax of the scores.
 SAME_SHAPES = TensorTable(
     "same-shapes",
     (
@@ -42,7 +42,7 @@ SAME_SHAPES = TensorTable(
 
 
 def chosen(architecture: Architecture, tokens: int) -> Mapping[str, int]:
-    """The token i, the head j and the feature f that a sheet asks about, each counted from 0."""
+    """The token i, the head j and the feature f that a sheet asks about, counted from 0."""
     heads, i = architecture.H, tokens // 3
 
     def rank(head: int) -> tuple[int, int]:

@@ -1,4 +1,4 @@
-"""What there is to count between the scores and the weights of one head: masked entries, weights above 0, their sums.
+"""What can be counted between one head's scores and weights: masked entries, weights above 0, their sums.
 
 >>> from app.models.read_config import read_config
 >>> gpt2 = read_config('{"model_type": "gpt2", "n_embd": 768, "n_head": 12, "n_layer": 12, "vocab_size": 50257}')
@@ -33,7 +33,7 @@ def chosen_token(tokens: int) -> int:
 
 
 def softmax_counts(architecture: Architecture, tokens: int) -> tuple[Count, ...]:
-    """The size under the root, masked entries, weights above 0 of three tokens and of all, and sums of weights."""
+    """The size under the root, masked entries, weights above 0 (of three tokens and of all), and sums of weights."""
     counts = [*_masked(architecture, tokens), *_weights_above_zero(architecture, tokens)]
     if divides_by_root(architecture):
         counts.insert(0, _entries("under_root", Expression.symbol("d_h"), "{d_h}"))
@@ -86,8 +86,8 @@ def _entries(key: str, total: Expression, formula: str, made_from: FromParts | N
     return Count(key, total, formula, made_from, unit="entries")
 
 
-# From scores to weights in one head (arXiv:1706.03762, section 3.2): each score gets the mask's entry added, which is 0
-# or −∞, before the softmax. All heads of a layer share the mask.
+# From scores to weights in one head (arXiv:1706.03762, section 3.2): before the softmax, the mask's entry, 0 or −∞, is
+# added to each score. All heads of a layer share the mask.
 SCALE_MASK_SOFTMAX = TensorTable(
     "scale-mask-softmax",
     (

@@ -1,4 +1,4 @@
-"""All shapes of an Architecture for a number of tokens, as the one JSON object that terminal and tests read.
+"""All shapes of an Architecture for a number of tokens, as the JSON object that the terminal prints and tests read.
 
 >>> from app.models.read_config import read_config
 >>> gpt2 = read_config('{"model_type": "gpt2", "n_embd": 768, "n_head": 12, "n_layer": 12, "vocab_size": 50257}')
@@ -23,13 +23,13 @@ from app.topics.whole_model import whole_model_table
 HEAD_ROWS = ("input", "queries", "keys", "values", "scores", "weights", "context", "output")
 STEP_ROWS = HEAD_ROWS[1:]
 LAYER_ROWS = ("queries", "keys", "values", "output")
-# Tokens are numbers, not rows; logits differ by the head that a model class puts on top.
+# Token ids are numbers, not rows; logits depend on the head that a model class adds.
 OUTSIDE_MODEL = frozenset({"tokens", "logits", "last_logits"})
 Shape = list[int]
 
 
 def shapes(architecture: Architecture, tokens: int, decoder_tokens: int | None = None) -> dict[str, Any]:
-    """Every shape for N tokens as [rows, columns]: of one head, its layer, a decode step and the whole model."""
+    """Every shape for N tokens as [rows, columns]: one head, its layer, a decode step and the whole model."""
     sizes = {**architecture.all_sizes, "N": architecture.check_tokens(tokens)}
     checked_decoder_tokens = check_decoder_tokens(architecture, tokens, decoder_tokens)
     described = {
@@ -51,7 +51,7 @@ def shapes(architecture: Architecture, tokens: int, decoder_tokens: int | None =
 
 
 def decode_step_shapes(architecture: Architecture, tokens: int) -> dict[str, Shape] | None:
-    """[rows, columns] by tensor of one head's step for one more token after `tokens` cached ones."""
+    """[rows, columns] by tensor for one head and one more token after `tokens` cached ones."""
     table = decode_step_table(architecture, tokens)
     if table is None:
         return None
@@ -60,7 +60,7 @@ def decode_step_shapes(architecture: Architecture, tokens: int) -> dict[str, Sha
 
 
 def model_shapes(architecture: Architecture, tokens: int, decoder_tokens: int) -> dict[str, Shape | None]:
-    """[rows, columns] of each activation from embedded tokens to logits, by tensor; one layer represents all."""
+    """[rows, columns] of each activation from embedded tokens to logits, by tensor; one layer stands for all."""
     table, logits = whole_model_table(architecture), architecture.task_head.logits
     length = decoder_tokens if architecture.encoder_decoder else tokens
     keys = [tensor.key for tensor in table.activations if tensor.key not in OUTSIDE_MODEL]

@@ -34,12 +34,13 @@ SINGLE_HEAD = TensorTable(
 )
 
 UNMASKED_WEIGHTS = tensor("weights", "A", "N, N", "score", Softmax("scores", "n m -> n m"))
-# The same head without a mask, as in an encoder: every token may look at every other. The values change, no shape does.
+# The same head without a mask, as in an encoder: every token may attend to every other. The values change; the shapes
+# don't.
 BIDIRECTIONAL_HEAD = TensorTable(
     "bidirectional-head", tuple(UNMASKED_WEIGHTS if t.key == "weights" else t for t in SINGLE_HEAD.tensors)
 )
 
-# What a head starts from on sheets that don't ask for its projections.
+# The inputs of a head on sheets that don't ask for its projections.
 QUERIES_AND_KEYS = (tensor("queries", "Q", "N, d_h", "query"), tensor("keys", "K", "N, d_h", "key"))
 
 HEAD_FIGURES = (

@@ -1,6 +1,7 @@
-"""What the file holds: a layer's attention parameters as they are stored, and the slice of each that belongs to a
-head. nn.Linear stores its weight as out × in and computes x · Wᵀ; the Conv1D of GPT-2 stores in × out. Names,
-shapes and the order in a fused matrix are those of the family's layout.
+"""What the file holds: a layer's stored attention parameters, and the slice of each that belongs to one head.
+
+nn.Linear stores its weight as out × in and computes x · Wᵀ; GPT-2's Conv1D stores in × out. Names, shapes and the order
+in a fused matrix are those of the family's layout.
 
 >>> from app.models.read_config import read_config
 >>> gpt2 = read_config('{"model_type": "gpt2", "n_embd": 768, "n_head": 12, "n_layer": 12, "vocab_size": 50257}')
@@ -26,7 +27,7 @@ from app.topics.requirements import ATTENTION_OF_ONE_SHAPE, MORE_THAN_ONE_HEAD, 
 from app.topics.topic import FigurePlan, Topic
 from app.translation import N_
 
-# The matrices in the order of a layout: letter and role, then the key and letter of what each computes.
+# The matrices in a layout's order: letter and role, then the key and letter of what each computes.
 _SEPARATE: tuple[tuple[str, Role, str, str], ...] = (
     ("W_Q", "query", "queries", "q"),
     ("W_K", "key", "keys", "k"),
@@ -40,13 +41,13 @@ _J, _H, _G, _D_H, _D_V = map(Expression.symbol, ("j", "H", "G", "d_h", "d_v"))
 
 
 def fused_order(architecture: Architecture) -> FusedOrder:
-    """How the queries, keys and values of all heads are ordered in the layer's fused matrix; "" if there is none."""
+    """The order of all heads' queries, keys and values in the layer's fused matrix; "" without one."""
     order = architecture.attention_matrices[0].fused if architecture.attention_matrices else ""
     return "by-matrix" if order == "by-head" and architecture.G == 1 else order
 
 
 def chosen_head(architecture: Architecture) -> int:
-    """The number, from 0, of the query head j that a sheet asks about; 0 only if no other can be chosen."""
+    """The query head j, from 0, that a sheet asks about; 0 only if there is no other choice."""
     heads, kv_heads = architecture.H, architecture.G
     share = heads // kv_heads if kv_heads > 1 else 1
     taken = {architecture.d, heads, kv_heads, architecture.d_h, architecture.d_v}
@@ -59,7 +60,7 @@ def chosen_head(architecture: Architecture) -> int:
 
 
 def stored_weights(architecture: Architecture, _tokens: int) -> TensorTable:
-    """The stored matrices of one layer's attention, then where the slices of head j begin, and how long they are."""
+    """The stored matrices of one layer's attention, then the first index and length of head j's slices."""
     table = _table_of(architecture.attention_matrices)
     return replace(table, counts=tuple(_slices(architecture, is_conv1d=table.key == _CONV1D)))
 
@@ -92,7 +93,7 @@ def _slices(architecture: Architecture, *, is_conv1d: bool) -> Iterator[Count]:
 def _starts(architecture: Architecture, kv: str) -> dict[str, tuple[Expression, str, FromParts | None]]:
     order = fused_order(architecture)
     kv_head = _J * _G / _H if kv else ZERO
-    if order == "by-head":  # the queries that share a key and a value, then these: as many such groups as key heads
+    if order == "by-head":  # as many groups as key heads: the queries that share a key and a value, then these two
         queries, in_words = _H / _G * _D_H, "{d_h}" if kv == "{j}" else "{H}/{G} · {d_h}"
         group, begin = queries + _D_H + _D_V, f"{kv} · ({in_words} + {{d_h}} + {{d_v}})"
         in_group = {
@@ -132,7 +133,7 @@ def _with_activations(table: TensorTable) -> TensorTable:
     return table.with_only(tensors)
 
 
-# Names in the layouts are those of each family; these are the three forms, for drawing and for checks.
+# Each family's layout has its own names; these are the three forms, for drawing and for checks.
 _TABLES = tuple(
     _table_of(tuple(spec for spec in specs if not spec.is_vector))
     for specs in (projections("", "q k v o"), fused_qkv("", "qkv o"), fused_qkv("", "qkv o", conv1d=True))

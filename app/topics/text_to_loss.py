@@ -1,8 +1,8 @@
-"""From the token ids of a batch to the loss of training: logits at every position, and the tokens that they predict.
-A decoder-only model predicts each token from those before it, so the last position of a text and its first token
-have no counterpart. An encoder-decoder reads its targets shifted right, with a start token in front (T5,
-arXiv:1910.10683, section 3.1), so there every position has one. Whisper's encoder reads sound, of which a
-convolution halves the frames.
+"""From a batch's token ids to the training loss: logits at every position, and the tokens that they predict.
+
+A decoder-only model predicts each token from the earlier ones, so a text's last position and first token have no
+counterpart. An encoder-decoder reads its targets shifted right after a start token (T5, arXiv:1910.10683, section 3.1),
+so every position has one. Whisper's encoder reads sound, whose frames a convolution halves.
 
 >>> sizes = {"B": 2, "N": 5, "d": 4, "V": 9}
 >>> [table.shapes(sizes)["flat_logits"] for table in (TEXT_TO_LOSS, TARGET_TEXT_TO_LOSS)]
@@ -68,8 +68,8 @@ SOUND_TO_LOSS = TensorTable(
     ),
 )  # fmt: skip
 
-# ViT (Dosovitskiy et al., arXiv:2010.11929, section 3.1): the matrix that embeds patches is a convolution whose steps
-# are as long as a patch.
+# ViT (Dosovitskiy et al., arXiv:2010.11929, section 3.1): the matrix that embeds patches is a convolution with a stride
+# of one patch.
 IMAGE_TO_LOSS = TensorTable(
     "image-to-loss",
     (

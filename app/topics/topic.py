@@ -1,4 +1,4 @@
-"""What a topic is: a table for each model that it is true of, and what it draws."""
+"""A topic: its table for each model that it is true of, what it draws, and how it is practised."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from app.shapes.parameter_inventory import Fact
 from app.shapes.table import Blank, TensorTable
 from app.topics.requirements import Requirement
 
-COMMON_SYMBOLS = ("N", "M", "W", "d_rot")  # of sizes that sheets of every topic may have besides the model's
+COMMON_SYMBOLS = ("N", "M", "W", "d_rot")  # sizes that sheets of every topic may have besides the model's
 MODEL_SYMBOLS = frozenset(symbol for family in FAMILIES.values() for symbol in family.sizes)
 Subject = Literal["head", "softmax", "layer", "parameters", "model", "counts"]
 Bars = Literal["sums", "operations-and-bytes", "blocks-and-widths", "sums-and-growth"]
@@ -24,7 +24,7 @@ FigureLayout = Literal["product", "head-scores", "head-context", "stack", "row",
 
 @dataclass(frozen=True)
 class FigurePlan:
-    """Which matrices one figure shows, and how."""
+    """The matrices that one figure shows, and their layout."""
 
     key: str
     left: str
@@ -45,7 +45,7 @@ class FigurePlan:
 
 @dataclass(frozen=True)
 class Topic:
-    """Everything that is particular to one topic and is no prose; the wording has a file of the same name."""
+    """Everything particular to one topic except its prose; the wording has a file of the same name."""
 
     key: str
     subject: Subject
@@ -82,24 +82,23 @@ class Topic:
 
     @cached_property
     def boxes(self) -> frozenset[str]:
-        """The boxes, by name, that the sheet of some model can ask for: 'queries.rows', 'total.count'."""
+        """The names of the boxes that some model's sheet can ask for: 'queries.rows', 'total.count'."""
         entries = (item for table in self.tables for item in table.askable.items())
         sides = (str(Blank(key, field)) for key, entry in entries for field in entry.fields)
         return frozenset((*sides, *(f"{count}.count" for count in self.counts.split())))
 
     @property
     def rows(self) -> frozenset[str]:
-        """The keys of the rows that `boxes` are in."""
         return frozenset(box.partition(".")[0] for box in self.boxes)
 
     @cached_property
     def symbols(self) -> frozenset[str]:
-        """The symbols that have a size on some model's sheet, and the keys of its counts: what formulas may use."""
+        """The symbols that formulas may use: those with a size on some model's sheet, and the keys of counts."""
         batch = ["B"] if self.batched else []
         return MODEL_SYMBOLS.union(COMMON_SYMBOLS, batch, self.extra_symbols.split(), self.counts.split())
 
 
 def first_free(choices: Sequence[int], place: int, taken: Collection[int]) -> int:
-    """The first of `choices` from `place` on that is not in `taken`; places, from 0, go around in a circle."""
+    """The first of `choices` from `place` on, cyclically, that isn't in `taken`."""
     in_order = [choices[(place + step) % len(choices)] for step in range(len(choices))]
     return next((choice for choice in in_order if choice not in taken), in_order[0])

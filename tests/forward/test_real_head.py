@@ -53,7 +53,7 @@ def test_every_head_equals_transformers(family: str, stated: dict[str, Any], fir
     observed = observe(model, ids)
     for layer in range(first_layer, a.L):
         state = hidden_state(checkpoint, ids, layer, states=states)
-        assert relative_error(state.x, observed.inputs[layer]) < MAX_ERROR
+        assert relative_error(state, observed.inputs[layer]) < MAX_ERROR
         bias = checkpoint.layer_weights(layer).b_O
         total = torch.zeros(len(ids), a.d) if bias is None else bias.expand(len(ids), a.d).clone()
         for head in range(a.H):
@@ -102,8 +102,8 @@ def test_weights_that_are_misread_are_noticed(family: str, tmp_path: Path) -> No
     checkpoint, ids = saved_checkpoint(model, tmp_path), [token.id for token in letters(TEXT)]
     weights, expected = checkpoint.layer_weights(0), observe(model, ids).inputs[1]
     x = embeddings(checkpoint, ids)
-    assert relative_error(run_layer(checkpoint, 0, weights, x)[0].detach(), expected) < MAX_ERROR
-    assert relative_error(run_layer(checkpoint, 0, MISREAD[family](weights), x)[0], expected) > 10 * MAX_ERROR
+    assert relative_error(run_layer(checkpoint, 0, weights, x).detach(), expected) < MAX_ERROR
+    assert relative_error(run_layer(checkpoint, 0, MISREAD[family](weights), x), expected) > 10 * MAX_ERROR
 
 
 @pytest.mark.parametrize("family", ["llama", "qwen2"])
@@ -149,15 +149,6 @@ def test_a_head_of_smollm2_by_hand(smollm2: Checkpoint) -> None:
     weights = powers / powers.sum(-1, keepdims=True)
     context = weights @ x @ stored("attn_v")[kv_head * width : (kv_head + 1) * width].T
     output = context @ stored("attn_output")[:, 4 * width : 5 * width].T
-    given = (x @ stored("attn_q")[4 * width : 5 * width].T)[-1]
-    for turned, pair in zip(
-        run.turned, (0, 10, 21, 31), strict=True
-    ):  # of 32, j with j + 32 once the rows are in order
-        assert turned.features == (pair, pair + 32)
-        assert turned.angle == pytest.approx(angle[-1, pair])
-        assert turned.before == pytest.approx(given[2 * pair : 2 * pair + 2], rel=1e-3, abs=1e-5)
-        after = queries[-1, pair]
-        assert turned.after == pytest.approx((after.real, after.imag), rel=1e-3, abs=1e-5)
     for name, expected in {"input": x, "scores": scores, "weights": weights, "output": output}.items():
         assert relative_error(run.arrays[name], expected) < MAX_ERROR
 
@@ -216,7 +207,6 @@ def test_the_layers_below_run_once_for_a_sentence_and_memory_is_bounded(tmp_path
     again = run_real_head(checkpoint, TEXT, layer=1, head=0, states=states, report=lambda *pair: reports.append(pair))
     assert reports == [(0, 1), (1, 1), (0, 0)]
     np.testing.assert_array_equal(first.arrays["output"], again.arrays["output"])
-    assert {(score.layer, score.head) for score in again.head_scores} == {(i, j) for i in (0, 1) for j in range(4)}
     for text in ("another one", "one more of them"):
         hidden_state(checkpoint, [token.id for token in letters(text)], 2, states=states)
     assert states.bytes <= states.max_bytes
@@ -234,32 +224,19 @@ def test_another_sentence_reads_no_weights_of_a_small_model(tmp_path: Path, monk
     monkeypatch.setattr(checkpoint, "layer_weights", note)
     for states, expected in ((HiddenStates(), [0, 1]), (HiddenStates(max_weight_bytes=1000), [0, 1, 0, 1])):
         read.clear()
-        outputs = [hidden_state(checkpoint, ids, 2, states=states).x for ids in ([1, 2, 3], [1, 2, 4])]
+        outputs = [hidden_state(checkpoint, ids, 2, states=states) for ids in ([1, 2, 3], [1, 2, 4])]
         assert read == expected
         np.testing.assert_array_equal(outputs[0][:2], outputs[1][:2])
 
 
-@pytest.mark.parametrize("family", ["llama", "mistral", "gemma2"])
-def test_the_fused_kernel_beside_the_plain_head(family: str, tmp_path: Path) -> None:
-    run = run_real_head(saved_checkpoint(small_model(family), tmp_path), TEXT, layer=0, head=1, compare=True)
-    if family == "gemma2":
-        assert run.sdpa is None
-        return
-    assert run.sdpa is not None
-    assert run.sdpa.agrees
-    assert run.sdpa.needs_mask == (family == "mistral")
-    assert run.sdpa.plain_bytes - run.sdpa.fused_bytes == (8 - run.sdpa.needs_mask) * len(TEXT) ** 2
-
-
 def test_a_run_is_stored_and_read_again(smollm2: Checkpoint) -> None:
-    run = run_real_head(smollm2, "Zoë’s 😀 cat", layer=0, head=8, compare=True)
+    run = run_real_head(smollm2, "Zoë’s 😀 cat", layer=0, head=8)
     again = RealHead.from_bytes(run.to_bytes())
-    for name in ("tokens", "parts", "lines", "sdpa", "checkpoint", "revision", "layer", "head", "kv_head", "dtype"):
+    for name in ("tokens", "parts", "lines", "checkpoint", "revision", "layer", "head", "kv_head", "dtype"):
         assert getattr(again, name) == getattr(run, name)
     assert again.architecture.all_sizes == run.architecture.all_sizes
     assert again.as_dict() == run.as_dict()
     np.testing.assert_array_equal(again.layer_weights, run.layer_weights)
-    np.testing.assert_array_equal(again.parameters["W_Q"], run.parameters["W_Q"])
     file = io.BytesIO()
     save_npz(run, file)
     with np.load(io.BytesIO(file.getvalue())) as saved:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -20,13 +19,11 @@ from app.grading.hints import HINT_LEVELS, Hint, HintWriter, next_hint_level, wr
 from app.misconceptions.catalogue import MISCONCEPTIONS
 from app.misconceptions.predictions import expectations
 from app.models.architecture import TokensError
-from app.models.read_config import build_architecture
 from app.shapes.table import MATRIX_FIELDS, Blank, Joint, OneOf, symbol_fields
 from app.sheets.library import Library
-from app.sheets.reasons import row_reason, small_case
+from app.sheets.reasons import row_reason
 from app.sheets.variant import Variant
 from app.sheets.worksheet import Answers
-from app.topics.problem import problem_for
 from app.topics.requirements import TopicError
 from simulation.misconception_students import FilledSheet, misconception_sheets
 from tests.helpers.answer_keys import LLAMA
@@ -119,11 +116,10 @@ def test_no_hint_and_no_nudge_tells_a_right_number(sheet: Variant) -> None:
     assert reports or sheet.problem.case  # most reasons for a bug are no misconception
     for key, report in reports:
         hints = [hint.message for hint in hinted(sheet, report)]
-        assert not [sentence for sentence in hints[:2] if numbers(without_rows(sheet, sentence))], key
+        assert not [sentence for sentence in hints if numbers(without_rows(sheet, sentence))], key
         nudges = [mark.message for mark in report.marks.values() if mark.kind in ("wrong", "follows")]
         diagnosed = [report.diagnosis.message] if report.diagnosis else []
         assert not [sentence for sentence in (*hints, *nudges, *diagnosed) if tells(sheet, sentence)], key
-        assert "A small case: " in hints[2] or not numbers(without_rows(sheet, hints[2])), key
 
 
 def test_what_tells_is_found(library: Library) -> None:
@@ -167,7 +163,7 @@ def test_what_a_hint_says_of_a_box_is_true_of_its_sheet() -> None:
 
 
 def facts(message: str) -> set[str]:
-    """The sentences of a hint but the first, which says where to look; of a small case, which numbers it is about."""
+    """The sentences of a hint but the first, which says where to look."""
     return {re.sub(r"^.*?”: ", "", sentence) for sentence in re.split(r"(?<=[.?])\s", message)[1:]}
 
 
@@ -201,34 +197,6 @@ def test_what_the_last_hint_says_of_a_count_is_true_of_its_formula(sheet: Varian
             assert len(expression.terms) == 1
         if "single size" in message:
             assert str(expression) in expression.symbols
-
-
-def test_a_small_case_is_right_with_its_numbers() -> None:
-    small = build_architecture(
-        {"model_type": "llama", "hidden_size": 12, "num_attention_heads": 1, "head_dim": 8, "num_hidden_layers": 1,
-         "intermediate_size": 20, "vocab_size": 50}
-    )  # fmt: skip
-    variant = LIBRARY.variant("llama-7b")
-    truth = problem_for("single-head", small, variant.worksheet.rows, 6)
-    for blank in variant.blanks:
-        case = small_case(variant, blank)
-        assert case is not None
-        assert {truth.sizes[symbol] for symbol in case.sizes} == set(case.sizes.values())
-        shape = truth.table.shapes(truth.sizes)[blank.tensor]
-        assert case.text.rpartition(" = ")[2] == f"{shape[0]} × {shape[1]}"
-
-
-@pytest.mark.parametrize(
-    ("sheet", "row"), [("loss-gpt2", "logits"), ("loss-gpt2", "flat_targets"), ("cache-qwen3-0.6b~symbols", "keys")]
-)
-def test_a_small_case_of_a_tensor_has_all_its_sides(sheet: str, row: str) -> None:
-    variant = LIBRARY.variant(sheet)
-    boxes = [blank for blank in variant.blanks if blank.tensor == row]
-    case = small_case(variant, boxes[0])
-    assert case is not None
-    shape = ast.literal_eval(case.text)
-    assert isinstance(shape, tuple)
-    assert len(set(shape)) == len(boxes)
 
 
 @ON_EACH_SHEET
@@ -265,9 +233,8 @@ def test_hints_on_a_misconception(library: Library) -> None:
     assert hint_messages(variant, LLAMA | {"output.columns": 128}) == [
         library.wording.misconception("no-output-projection", "nudge"),
         library.wording.misconception("no-output-projection", "hint"),
-        "Look again at “Output of this head” (columns). A small case: with 6 for the number of tokens, 12 for the "
-        "embedding dimension and 8 for the head dimension, “Output of this head” would be (6 × 8) · (8 × 12) = 6 × 12. "
-        "The number of columns of “Output of this head” must equal the number of columns of “Input to this head”.",
+        "Look again at “Output of this head” (columns). The number of columns of “Output of this head” must equal the "
+        "number of columns of “Input to this head”.",
     ]
 
 
@@ -367,7 +334,7 @@ def test_only_a_step_of_decoding_has_a_side_of_one_for_its_token() -> None:
 @ON_EACH_SHEET
 def test_only_what_is_elementwise_is_called_so(sheet: Variant) -> None:
     for blank in sheet.blanks:
-        if blank.tensor == "hidden" or isinstance(sheet.table.askable[blank.tensor], OneOf | Joint):
+        if blank.tensor in ("hidden", "mask") or isinstance(sheet.table.askable[blank.tensor], OneOf | Joint):
             continue
         report = grade(sheet, {str(blank): "d*d*d" if sheet.worksheet.answers == "letters" else "7777"})
         assert not [hint for hint in hinted(sheet, report) if re.search("entry by entry|elementwise", hint.message)]
@@ -412,7 +379,7 @@ def test_whatever_is_typed_no_hint_tells(data: st.DataObject) -> None:
     for found in (write_hint(variant, report, level) for level in HINT_LEVELS):
         assert (found is None) == (not report.has_readable_answer or report.right == report.out_of)
         assert found is None or not tells(variant, found.message)
-        assert found is None or not numbers(without_rows(variant, found.message)) or "A small case: " in found.message
+        assert found is None or not numbers(without_rows(variant, found.message))
         assert found is None or set(found.blanks) <= set(variant.blanks)
         for box in boxes_to_equal(variant, found.message if found else ""):
             assert report.marks[box].kind == "right"
@@ -430,7 +397,7 @@ def test_the_worksheets_own_hint_comes_first() -> None:
         assert next_hint_level(variant, report, hint) == 2
 
 
-def test_the_third_hint_goes_on_from_a_small_case_to_the_structure(library: Library) -> None:
+def test_the_third_hint_names_the_boxes_and_the_structure(library: Library) -> None:
     variant = library.variant("llama-7b")
     structure = row_reason(variant, "queries").text.partition(": ")[2]
     for filled, goes_on in (({}, structure), ({"input.rows": "100"}, "“Input to this head”")):
@@ -438,7 +405,6 @@ def test_the_third_hint_goes_on_from_a_small_case_to_the_structure(library: Libr
         assert report.diagnosis is None
         hint = write_hint(variant, report, 3)
         assert hint
-        before, _small_case, after = hint.message.partition("A small case: ")
-        assert "“Queries” (rows and columns)" in before
-        assert goes_on in after
-        assert (structure in after) == (not filled)
+        assert "“Queries” (rows and columns)" in hint.message
+        assert goes_on in hint.message
+        assert (structure in hint.message) == (not filled)

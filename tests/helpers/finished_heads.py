@@ -1,4 +1,4 @@
-"""A head that has been run, its scores and weights computed in numpy, and stored as its job stores it."""
+"""A head that has been run, its numbers computed in numpy, and stored as its job stores it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from dataclasses import asdict, replace
 
 import numpy as np
 
-from app.forward.head_scores import head_scores
 from app.forward.real_head import RealHead
 from app.machine.jobs import JobLimits, Runner
 from app.machine.work_queue import THE_APP
@@ -31,7 +30,6 @@ def finished_head(text: str) -> RealHead:
         tokens=tuple(replace(token, id=number) for token, number in zip(plain.tokens, ids, strict=True)),
         arrays={**plain.arrays, **shown},
         layer_weights=weights,
-        head_scores=(*head_scores(weights[::-1], ids, 0), *head_scores(weights, ids, 1)),
     )
 
 

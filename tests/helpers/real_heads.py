@@ -7,7 +7,7 @@ import numpy as np
 from app.checkpoints.checkpoint import StoredPart, StoredTensor, Token
 from app.checkpoints.sources import ListedCheckpoint
 from app.forward.lines import ProgramLine
-from app.forward.real_head import RealHead, SdpaComparison
+from app.forward.real_head import RealHead
 from app.models.read_config import build_architecture
 
 SMOLLM2_CONFIG = {
@@ -63,14 +63,11 @@ def made_up_head(text: str, layer: int, head: int) -> RealHead:
         "output": draw(n, 576),
     }
     return RealHead(
-        checkpoint=LISTED.name, revision="0123456789ab", is_quantized=True, config=SMOLLM2_CONFIG,
+        checkpoint=LISTED.name, revision="0123456789ab", is_gguf=True, is_quantized=True, config=SMOLLM2_CONFIG,
         architecture=architecture, layer=layer, head=head, kv_head=kv_head,
         tokens=tuple(tokens), parts=parts,
         device="cpu", device_name="a processor that is not there", dtype="float32", milliseconds=1.5,
         peak_bytes=None, needed_bytes=5_600_000, arrays=arrays,
         layer_weights=np.repeat(weights[None], 9, axis=0).astype(np.float16), mask=mask,
-        parameters={}, lines=(ProgramLine("Q = X @ W_Q", "queries", ("Q",), shapes=((n, 64),)),),
-        head_scores=(),
-        sdpa=SdpaComparison(0.5, 0.25, 8 * n * n + 256 * n, 256 * n, None, None, needs_mask=False,
-                            largest_difference=2e-7, tolerance=1e-5),
+        lines=(ProgramLine("Q = X @ W_Q", "queries", ("Q",), shapes=((n, 64),)),),
     )  # fmt: skip

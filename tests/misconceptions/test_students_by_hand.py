@@ -463,11 +463,11 @@ STUDENTS = [
             all_layers=357_897_216 + 24 * 2 * 12 * 64 * (896 + 1), total=494_032_768 + 24 * 2 * 12 * 64 * (896 + 1),
         ),
     ),
-    *on(
-        "costs-mistral-7b",
-        one_kv_per_query_head=counts(
-            keys_flops=2 * 100 * 4096**2, cache_16_bit=4 * 32 * 100 * 4096, cache_8_bit=2 * 32 * 100 * 4096
-        ),
+    Student(
+        "costs-llama-7b",
+        "one-kv-per-query-head",
+        counts(keys_flops=2 * 100 * 4096**2, cache_16_bit=4 * 32 * 100 * 4096, cache_8_bit=2 * 32 * 100 * 4096),
+        "mistral-7b",
     ),
     # LoRA with r = 8 beside W_Q of Qwen3 0.6B: d = 1024, 16 heads of 128.
     *on(

@@ -169,5 +169,5 @@ def test_patterns_on_paper_are_typed_in_quotes_or_without_spaces() -> None:
 def test_a_row_that_shows_the_pattern_another_asks_for_is_reported(rows: tuple[str, ...], count: int) -> None:
     sheet = replace(GPT2.worksheet, key="mine", rows=rows)
     library = replace(LIBRARY, worksheets={"mine": sheet})
-    kinds = [finding.kind for finding in findings_on(library, library.variant("mine"))]
+    kinds = [finding.kind for finding in findings_on(library.variant("mine"))]
     assert kinds.count("gives-away") == count

@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from app.classes.authoring.worksheet_form import automatic_title
 from app.sheets.library import Library
 from app.sheets.lint import Finding, findings_on
 from app.sheets.variant import Variant
@@ -41,10 +40,10 @@ def remarks_on(library: Library, worksheet: Worksheet) -> tuple[Remark, ...]:
     remarks = [
         Remark(
             _with_names(finding.message, names),
-            tuple(_proposals(library, variant, finding)),
+            tuple(_proposals(variant, finding)),
             finding.fixable or finding.kind == "must-author",  # its author can describe it otherwise
         )
-        for finding in findings_on(library, variant)
+        for finding in findings_on(variant)
     ]
     return _proposed_once(sorted(remarks, key=lambda remark: not remark.matters))
 
@@ -57,7 +56,7 @@ def _proposed_once(remarks: Sequence[Remark]) -> tuple[Remark, ...]:
     )
 
 
-def _proposals(library: Library, variant: Variant, finding: Finding) -> Iterator[Proposal]:
+def _proposals(variant: Variant, finding: Finding) -> Iterator[Proposal]:
     sheet = variant.worksheet
     if (tokens := finding.proposed_tokens) and not sheet.sentence:  # whose number of tokens is a given
         yield Proposal(_("{tokens} tokens would tell them apart").format(tokens=tokens), f"set tokens {tokens}")
@@ -65,11 +64,6 @@ def _proposals(library: Library, variant: Variant, finding: Finding) -> Iterator
         held = (each.name for each in sheet.misconceptions if f"“{each.name}”" in finding.message)
         if name := next(held, ""):
             yield Proposal(_("Remove “{name}”").format(name=name), f"forget {name}")
-    elif finding.kind == "wording":
-        title = automatic_title(library, sheet.topic, sheet.model)
-        renamed = replace(variant, worksheet=replace(sheet, title=title))
-        if all(other.message != finding.message for other in findings_on(library, renamed)):
-            yield Proposal(_("Call it “{title}”").format(title=title), "set title")
 
 
 def _with_names(message: str, names: Mapping[str, str]) -> str:

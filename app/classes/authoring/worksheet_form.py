@@ -368,7 +368,7 @@ def texts_of_worksheet(library: Library, worksheet: Worksheet) -> EditorTexts:
         **{name: _number_text(getattr(worksheet, name)) if worksheet.sentence else "" for name in _PLACES},
         "sentence": worksheet.sentence,
         "checkpoint": worksheet.checkpoint,
-        **{name: getattr(worksheet, name) for name in ("bug", "model", "topic", "notation", "answers")},
+        **{name: getattr(worksheet, name) for name in ("bug", "bugs", "model", "topic", "notation", "answers")},
         **{name: getattr(worksheet, name) for name in MARKDOWN_FIELDS},
         SIMPLIFIED: "yes" if worksheet.kv_head_per_query_head else "",
     }

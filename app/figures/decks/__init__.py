@@ -1,1 +1,1 @@
-"""Draws tensors with three sides or four as decks of cards."""
+"""Draws tensors with three or four sides as decks of cards."""

@@ -24,16 +24,16 @@ from app.figures.scale import UNKNOWN_DECK_PX
 from app.shapes.table import Blank
 from app.topics.registry import TOPICS
 
-SLANT = Point(0.8, 0.6)  # how far right and up something is that is 1 px further back
+SLANT = Point(0.8, 0.6)  # how far right and up something moves per pixel further back
 MIN_CARD_PX = 3.2  # from one card to the next
-MOST_CARDS, MOST_TEXTS = 12, 3  # of a deck, and decks, that are drawn
-TEXTS_PX = 9.0  # from the last card of a deck to the first of the next text's
-BATCHED_SHARE = 0.5  # of their depth that decks have where several are behind one another
+MOST_CARDS, MOST_TEXTS = 12, 3  # the most cards of a deck, and decks, that are drawn
+TEXTS_PX = 9.0  # from the last card of a deck to the next text's first
+BATCHED_SHARE = 0.5  # share of their depth that decks keep where several are behind one another
 
 
 @dataclass(frozen=True)
 class DeckSides:
-    """The sides of a tensor: of its texts and its cards, None if it has none, and of one card."""
+    """The sides of a tensor: texts and cards, None where it has none, and the rows and columns of one card."""
 
     texts: Blank | None
     cards: Blank | None
@@ -42,7 +42,6 @@ class DeckSides:
 
     @property
     def drawn(self) -> tuple[Blank, ...]:
-        """The sides that it has, in the order of PyTorch."""
         return tuple(side for side in (self.texts, self.cards, self.rows, self.columns) if side)
 
 
@@ -56,7 +55,7 @@ def deck_sides(pen: Pen, tensor: str) -> DeckSides:
 
 @dataclass(frozen=True)
 class Deck:
-    """A tensor as drawn: its front card with those behind it, where its sides of cards and of texts end, its labels."""
+    """A drawn tensor: its front card, the cards behind it, where its sides of cards and texts end, and its labels."""
 
     box: Box
     sides: DeckSides
@@ -65,30 +64,27 @@ class Deck:
 
     @property
     def rects(self) -> list[Rect]:
-        """Everything that is drawn and written."""
         return [self.box.extent, *self.texts]
 
     @property
     def texts(self) -> list[Rect]:
-        """Everything that is written."""
         return [edge.text_box for edge in self.edges if edge.text_height]
 
     def moved(self, x: float, y: float) -> Deck:
-        """The same deck further right by `x` and down by `y`."""
         return replace(self, box=self.box.moved(x, y), edges=tuple(edge.moved(x, y) for edge in self.edges))
 
     def ends(self, blank: Blank, side: EdgeSide) -> tuple[Point, Point]:
-        """Both ends of one of its sides, drawn at `side` of the front card; "lower" and "upper" are corners."""
+        """Both ends of a side drawn at `side` of the front card, which may be the "lower" or "upper" corner."""
         rect, depth = self.box.rect, self.box.depth
         if blank in (self.sides.cards, self.sides.texts):
             right, up = self.cards_end if blank == self.sides.cards else depth
             front = Point(rect.right, rect.bottom) if side == "lower" else Point(rect.x, rect.y)
             return front, front.moved(right, -up)
-        return side_ends(rect.moved(depth.x, -depth.y) if side in ("top", "right") else rect, side)  # of the last card
+        return side_ends(rect.moved(depth.x, -depth.y) if side in ("top", "right") else rect, side)  # the last card's
 
 
 def deck_of(pen: Pen, tensor: str, products: str, *, transposed: bool) -> Deck:
-    """A tensor with the lower left corner of its front card at (0, 0); no labels, and nothing inside its cards yet."""
+    """A tensor with its front card's lower left corner at (0, 0), without labels or contents."""
     sides, lengths = deck_sides(pen, tensor), pen.shapes.lengths
     width, height = (
         pen.sizes.scale.px(lengths[side]) if side in lengths else UNKNOWN_DECK_PX
@@ -124,7 +120,7 @@ def _odd_cards(pen: Pen, sides: DeckSides, count: int, stacks: int) -> Iterator[
 def with_edges(
     pen: Pen, deck: Deck, sides: Sequence[tuple[Blank | None, EdgeSide, EdgeShown]], named: set[str]
 ) -> Deck:
-    """A copy of the deck with labels at `sides` alone; entries whose blank is None are skipped."""
+    """A copy of the deck with labels only at `sides`; entries whose blank is None are skipped."""
     edges, box = list[Edge](), deck.box
     letter = "" if box.letter_fits else box.symbol
     takes_letter = any(side == "under" for _, side, _ in sides)

@@ -1,4 +1,4 @@
-"""Marks sides of decks that do not fit: a bracket along the part of a side that is too long, and both lengths."""
+"""Marks sides of decks that don't fit: a bracket along the excess of the longer side, with both lengths."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from app.shapes.table import Blank
 from app.topics.topic import FigurePlan
 
 AWAY_PX = 5.0  # between a side and its bracket
-LEAST_PX = 8.0  # of a bracket
+LEAST_PX = 8.0  # a bracket's least length
 
 
 @dataclass(frozen=True)
 class _DrawnSide:
-    """A side of a deck as drawn, from start to end; `toward` is the direction from the side to its matrix."""
+    """A side of a deck as drawn, from start to end; `toward` points from the side to its matrix."""
 
     start: Point
     end: Point
@@ -28,10 +28,10 @@ class _DrawnSide:
 
 
 def deck_brackets(pen: Pen, plan: FigurePlan, decks: Sequence[Deck]) -> Iterator[MismatchBracket]:
-    """Yield a bracket for each pair of sides that should be equal and are not, at the longer one if a deck shows it."""
-    shapes, deck_of = pen.shapes, {deck.box.tensor: deck for deck in reversed(decks)}  # the first of a tensor
+    """Yield a bracket, at the longer one if a deck shows it, for each pair of sides that should be equal but differ."""
+    shapes, deck_of = pen.shapes, {deck.box.tensor: deck for deck in reversed(decks)}  # the first deck of each tensor
     for mismatch in shapes.mismatches_in(plan.results):
-        parts = mismatch.parts or (mismatch.right,)  # of merged sides, the last stands for their product
+        parts = mismatch.parts or (mismatch.right,)  # the last of several merged sides stands for their product
         product = prod(shapes.lengths[part] for part in parts)
         sides = [
             (shapes.lengths[mismatch.left], mismatch.left, shapes.label(mismatch.left)),
@@ -50,7 +50,7 @@ def _drawn(blank: Blank, deck: Deck) -> _DrawnSide:
         edge = next((e for e in deck.edges if e.blank == blank), None)
         is_lower = edge is not None and edge.side == "lower"
         sign = -1.0 if is_lower else 1.0
-        toward = Point(sign * SLANT.y, sign * SLANT.x)  # the cards
+        toward = Point(sign * SLANT.y, sign * SLANT.x)  # the direction to the cards
         first, last = deck.ends(blank, "lower" if is_lower else "upper")
         away = (-toward.x * AWAY_PX, -toward.y * AWAY_PX)
         return _DrawnSide(first.moved(*away), last.moved(*away), toward)

@@ -1,6 +1,7 @@
-"""One step of a layer's heads as decks of cards: from a slab to a deck, or two decks multiplied card by card. A deck
-that is made of one other is right of it, after an arrow with the name of the function. Of two decks that are
-broadcast, the second is right of the first, after its sign, and the result right of that.
+"""One step of a layer's heads as decks of cards: from a slab to a deck, or two decks multiplied card by card.
+
+A deck made from one other is right of it, after an arrow with the function's name. With two broadcast operands, the
+second is right of the first, after its sign, and the result right of that.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from app.topics.topic import FigurePlan
 
 DECKS_PX = 13.0  # between two decks of a product
 ARC_GAP_PX = 8.0  # between an arc and the deck at its end
-STEP_GAP_PX = 7.0  # at either side of a sign
+STEP_GAP_PX = 7.0  # on either side of a sign
 _Sides = list[tuple[Blank | None, EdgeSide, EdgeShown]]
 
 
@@ -32,17 +33,14 @@ def sketch_decks(pen: Pen, plan: FigurePlan) -> Sketch:
 
 @dataclass(frozen=True)
 class _DeckFigure:
-    """Draws the decks of one plan."""
-
     pen: Pen
     plan: FigurePlan
     placed: dict[str, Deck] = field(default_factory=dict)
-    above: dict[str, Deck] = field(default_factory=dict)  # right operands, by the result they are above
+    above: dict[str, Deck] = field(default_factory=dict)  # right operands, by the result below them
     signs: list[Sign] = field(default_factory=list)
     named: set[str] = field(default_factory=set)
 
     def sketch(self) -> Sketch:
-        """Draw the plan's left deck, then each result with its operands, and move labels to free places."""
         left = self._deck(self.plan.left)
         is_product = isinstance(self.pen.shapes.table[self.plan.results[0]].made_by, Matmul)
         sides = _outer_sides(left, has_arc=is_product)

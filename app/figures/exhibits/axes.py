@@ -1,9 +1,8 @@
-"""The axes of exhibits: tokens are the words of a sentence, features are numbered, and what is longer is drawn longer.
+"""The axes of exhibits: tokens are the words of a sentence, features are numbered.
 
-Tokens of a model that reads no text, such as ViT, are numbered too.
-
-An axis of at most six is drawn cell by cell. A longer one shows its first six cells, then ⋯. Lengths are not to scale,
-but equal lengths are equally long, and of two different ones the longer is drawn longer.
+Tokens of a model that reads no text, such as ViT, are also numbered. An axis of at most six is drawn cell by cell; a
+longer one shows its first six cells, then ⋯. Lengths aren't to scale, but equal lengths are drawn equal, and longer
+ones longer.
 """
 
 from __future__ import annotations
@@ -22,12 +21,13 @@ CELL_PX = 16.0
 NAMED_CELLS = 6  # drawn one by one; the rest of a longer axis is ⋯
 MAX_CELLS = 12
 ENCODER_WORDS = ("The", "capital", "of", "France", "is", "Paris")
-DECODER_WORDS = ("La", "capitale", "de", "la", "France", "est")  # what a decoder writes that reads the other sentence
+# what the decoder writes while it reads the other sentence
+DECODER_WORDS = ("La", "capitale", "de", "la", "France", "est")
 
 
 @dataclass(frozen=True)
 class DrawnAxis:
-    """One side of a matrix: its length, also as text and in px, the colour and name of what it counts, and its cells.
+    """One side of a matrix: its length (as number, text and px), the colour and name of what it counts, and its cells.
 
     Example: 100 tokens: text "100" ("N" on a sheet in letters), name "tokens", names of cells The, capital … Paris.
     """
@@ -40,14 +40,14 @@ class DrawnAxis:
     cell_names: tuple[str, ...]
 
     def spoken_name(self, cell: int) -> str:
-        """A cell's name in a sentence: “France” in quotation marks; a number as it is; "the new token" for that."""
+        """A cell's name in a sentence: “France” in quotation marks, a number as it is, or "the new token"."""
         name = self.cell_names[cell]
         return _("the new token") if name == _("new token") else name if name.isdecimal() else f"“{name}”"
 
     @property
     def label_lines(self) -> tuple[str, ...]:
-        """What it counts on one line, '100 tokens' or '131,072 tokens'; a name of several words on two: '1500
-        encoder' and 'tokens'.
+        """What it counts on one line, '100 tokens', or on two if the name has several words: '1500 encoder' and
+        'tokens'.
         """
         if not self.name or not self.text.replace(",", "").isdecimal():
             return tuple(filter(None, (self.text, self.name)))
@@ -56,19 +56,19 @@ class DrawnAxis:
 
     @property
     def cell_ends(self) -> tuple[float, ...]:
-        """The positions at which one cell ends and the next one begins."""
+        """The positions where one cell ends and the next begins."""
         return tuple(CELL_PX * cell for cell in range(1, min(len(self.cell_names) + 1, round(self.px / CELL_PX))))
 
     @property
     def names(self) -> tuple[tuple[float, str], ...]:
-        """The middle of each named cell with its name, and, if not all are named, of the rest of the axis with ⋯."""
+        """The middle of each named cell with its name, and ⋯ for the rest of the axis, if any."""
         named = [(CELL_PX * (cell + 0.5), name) for cell, name in enumerate(self.cell_names)]
         rest = CELL_PX * len(self.cell_names)
         return (*named, *([((rest + self.px) / 2, "⋯")] if self.length > len(self.cell_names) else []))
 
 
 def cells_of(lengths: Iterable[int]) -> Mapping[int, int]:
-    """How many cells long each length is drawn: up to six as it is, and longer ones from 7 on, in their order.
+    """How many cells long each length is drawn: up to six as it is, longer ones from 7 on, in their order.
 
     >>> cells_of([100, 128, 128, 4096])
     {100: 7, 128: 8, 4096: 11}
@@ -84,8 +84,9 @@ def cells_of(lengths: Iterable[int]) -> Mapping[int, int]:
 
 
 def drawn_axis(shapes: TypedShapes, blank: Blank, cells: Mapping[int, int]) -> DrawnAxis:
-    """A side of a matrix with its length, coloured and named after what that length counts in this model. Raises
-    KeyError for a side without a length.
+    """A side of a matrix with its length, coloured and named after what that length counts in this model.
+
+    Raises KeyError for a side without a length.
     """
     length, kind = shapes.lengths[blank], edge_kind(shapes, blank)
     expression = shapes.expression(blank)
@@ -94,7 +95,7 @@ def drawn_axis(shapes: TypedShapes, blank: Blank, cells: Mapping[int, int]) -> D
     name = size_name(shapes, expression) if expression and is_named else _("features") if expression else ""
     names = tuple(str(number) for number in range(1, min(length, NAMED_CELLS) + 1))
     reads_text = shapes.variant.architecture.fixed_tokens is None  # others read image patches or audio frames
-    if kind == "tokens" and (symbols == {"M"} or (symbols == {"N"} and reads_text)):  # not the tokens of a window
+    if kind == "tokens" and (symbols == {"M"} or (symbols == {"N"} and reads_text)):  # except the tokens of a window
         names = (DECODER_WORDS if "M" in symbols else ENCODER_WORDS)[:length]
     elif kind == "tokens" and not symbols and shapes.is_of_new_token:
         names = (_("new token"),)
@@ -102,7 +103,7 @@ def drawn_axis(shapes: TypedShapes, blank: Blank, cells: Mapping[int, int]) -> D
 
 
 def true_lengths(shapes: TypedShapes) -> dict[Blank, int]:
-    """The true length of every side of every tensor in the table of these shapes."""
+    """The true length of every side of every tensor in these shapes' table."""
     sizes = shapes.variant.sizes
     sides = (side for tensor in shapes.table.tensors for side in tensor.sides)
     return {side: shapes.table[side.tensor].expression(side.field).size(sizes) for side in sides}

@@ -1,4 +1,4 @@
-"""Key cards in a row, each with the query or score cards of its group fanned out above or below it."""
+"""Key cards in a row, each with its group's query or score cards fanned out above or below it."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from app.figures.exhibits.frames import Part, PathMark, TextMark
 
 MOST_FALL = 12.0  # from the first card of a group to its last
 MOST_IN_GROUP = 16
-LEAST_IN_GROUP = 3  # for which cards are made narrower
+LEAST_IN_GROUP = 3  # cards are made narrower to fit this many
 LEAST_STEP = 4.0  # from one card of a group to the next
 BETWEEN_GROUPS = 6.0
 
 
 @dataclass(frozen=True)
 class CardGroups:
-    """The places of groups of cards, one around each key card; `key_cards` are the key/value heads that are drawn."""
+    """The places of groups of cards, one around each key card; `key_cards` are the drawn key/value heads."""
 
     layer: Cards
     key_cards: tuple[int, ...]
 
     @cached_property
     def cards(self) -> Cards:
-        """The layer's cards, made narrow enough to fan out LEAST_IN_GROUP cards of a group, or all if it has fewer."""
+        """The layer's cards, made narrow enough to fan out at least LEAST_IN_GROUP cards per group."""
         steps = min(LEAST_IN_GROUP, self.layer.heads.shared_by) - 1
         return replace(self.layer, widest=min(self.layer.widest, self._room - LEAST_STEP * steps))
 
     @cached_property
     def fanned(self) -> int:
-        """How many cards of each group are drawn, of queries as of scores: as there is room, at most MOST_IN_GROUP."""
+        """How many query (or score) cards of each group are drawn."""
         widest = max(self.cards.width("queries"), self.cards.width("scores"))
         return min(self.cards.heads.shared_by, MOST_IN_GROUP, 1 + int((self._room - widest) / LEAST_STEP))
 
@@ -49,7 +49,7 @@ class CardGroups:
         return {head: LEFT + slot * pitch for head, slot in slots.items()}
 
     def dots(self, y: float) -> Iterator[Part]:
-        """Yield a sign "⋯" at height `y` for each gap of left-out groups, before the next group that is drawn."""
+        """Yield a "⋯" at height `y` for each gap of left-out groups."""
         for before, head in pairwise([-1, *self.key_cards]):
             if head > before + 1:
                 yield labels(f"gap-{head}", TextMark(self.columns[head] - 9, y, "⋯", "sign", "middle"))
@@ -60,7 +60,7 @@ class CardGroups:
         yield from self.cards.cards(key, [(head, x, y)], state, labelled=True)
 
     def fan(self, key: str, key_head: int, y: float, state: str = "", on_top: int | None = None) -> Iterator[Part]:
-        """Yield the cards of `key` whose heads read one key/value head, `fanned` of them from the back to the front."""
+        """Yield the `fanned` cards of `key` whose heads read one key/value head, from back to front."""
         step, fall = self._fan(key)
         top = self.cards.heads.readers_of(key_head)[-1] if on_top is None else on_top
         below = [head for head in self.cards.heads.readers_of(key_head) if head != top]

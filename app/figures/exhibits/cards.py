@@ -1,6 +1,6 @@
-"""Heads as stripes of a matrix and as cards of a deck: how wide each of them is, and how it is drawn.
+"""Heads as stripes of a matrix and as cards of a deck: how wide each is, and how it is drawn.
 
-Every length is read off the layer's tables. Where a layer has more heads than can be drawn, some are left out.
+All lengths come from the layer's tables. Of very many heads, some are left out.
 """
 
 from __future__ import annotations
@@ -14,19 +14,20 @@ from app.figures.exhibits.frames import DrawnMark, Part, RectangleMark, TextMark
 from app.topics.layer_heads import LayerHeads
 from app.translation import gettext as _
 
-WIDTH = 340.0  # of every drawing, so that a phone shows it unscaled
+WIDTH = 340.0  # the width of every drawing, so that phones show it unscaled
 LEFT = 34.0  # where the matrices begin, right of the number of tokens
 ROOM = WIDTH - LEFT - 4
-CARD_HEIGHT = 22.0  # for the tokens, everywhere
+CARD_HEIGHT = 22.0  # the height of the tokens in all cards
 MIN_CARD, MAX_CARD = 15.0, 28.0  # the width of a card
 MAX_STRIPE = 16.0
-MOST_STRIPES = 32  # of one matrix that are drawn
+MOST_STRIPES = 32  # stripes of one matrix that are drawn
 
 
 @dataclass(frozen=True)
 class Cards:
-    """The stripes and cards of one layer; `letters` are those of the sheet's notation, by matrix. `widest` is the
-    most px that a card may be wide.
+    """The stripes and cards of one layer; `letters` are the sheet's letters by matrix.
+
+    `widest` is the greatest width of a card in px.
     """
 
     heads: LayerHeads
@@ -35,22 +36,22 @@ class Cards:
 
     @property
     def card_width(self) -> float:
-        """The width of a card: CARD_HEIGHT · √(columns/rows) of a query head, but from MIN_CARD to `widest`."""
+        """A card's width: CARD_HEIGHT · √(columns/rows) of a query head, within MIN_CARD and `widest`."""
         _count, rows, columns = self.heads.deck("queries")
         return max(MIN_CARD, min(self.widest, CARD_HEIGHT * math.sqrt(columns / rows)))
 
     @property
     def stripe(self) -> float:
-        """The width of a stripe, the same in all matrices of the layer: as there is room, at most MAX_STRIPE."""
+        """The width of a stripe, the same in all matrices of the layer, at most MAX_STRIPE."""
         places = len(self.shown("queries"))
         return min(MAX_STRIPE, (ROOM - self.card_width) / max(places - 1, 1))
 
     def width(self, key: str) -> float:
-        """The width of a card of a tensor: a score card has a column for each token, and is square."""
+        """The width of a tensor's card; a score card has a column per token, and is square."""
         return CARD_HEIGHT if self.heads.table[key].role == "score" else self.card_width
 
     def shown(self, key: str) -> list[int | None]:
-        """The heads that are drawn, in order; of more than MOST_STRIPES the first and last 15 around two None."""
+        """The heads that are drawn, in order; with more than MOST_STRIPES, the first and last 15 around two None."""
         count = self.heads.count(key)
         if count <= MOST_STRIPES:
             return list(range(count))
@@ -58,7 +59,7 @@ class Cards:
         return [*range(half), None, None, *range(count - half, count)]
 
     def slab_px(self, key: str) -> float:
-        """The width of a matrix that is drawn stripe by stripe."""
+        """The width of a matrix drawn stripe by stripe."""
         return self.stripe * len(self.shown(key))
 
     def stripes(self, key: str, x: float, y: float, stripe: float) -> Iterator[Part]:
@@ -78,9 +79,7 @@ class Cards:
         labelled: bool = False,
         prefix: str = "",
     ) -> Iterator[Part]:
-        """Yield cards of heads at their upper left corners, with the head's number on the last, or all if
-        `labelled`.
-        """
+        """Yield heads' cards at their upper left corners; the last, or all if `labelled`, show the head's number."""
         css = f"matrix {self.heads.table[key].role} card {state}".strip()
         width = self.width(key)
         for head, x, y in placed:
@@ -91,11 +90,10 @@ class Cards:
                 yield Part(f"{prefix}{key}-{head}", marks, x, y, css, {"head": str(head)})
 
     def letter(self, key: str, x: float, y: float) -> TextMark:
-        """The letter of a matrix."""
         return TextMark(x, y, self.letters[key], "letter", is_symbol=True)
 
     def tokens(self, key: str, y: float) -> tuple[TextMark, TextMark]:
-        """The number of rows of a matrix and the word "tokens" below it, left of the matrix."""
+        """A matrix's number of rows and the word "tokens" below it, left of the matrix."""
         rows = format_number(self.heads.slab(key)[0])
         return (
             TextMark(LEFT - 6, y + 10, rows, "number tokens", "end"),
@@ -107,7 +105,7 @@ class Cards:
         return " × ".join(map(format_number, self.heads.slab(key)))
 
     def split_text(self, key: str) -> str:
-        """The columns of a matrix as heads times columns of each: '2048 = 32 · 64'."""
+        """The columns of a matrix as heads times columns per head: '2048 = 32 · 64'."""
         count, _rows, columns = self.heads.deck(key)
         return f"{format_number(self.heads.slab(key)[1])} = {count} · {format_number(columns)}"
 
@@ -117,5 +115,5 @@ class Cards:
 
 
 def labels(key: str, *marks: TextMark) -> Part:
-    """A part of labels, which do not move."""
+    """A part for labels, which don't move."""
     return Part(key, marks, css="labels")

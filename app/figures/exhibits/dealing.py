@@ -1,4 +1,4 @@
-"""How far a visitor has dealt the heads of a layer: the query card that is next, and the key cards to choose from."""
+"""How far a visitor has dealt the heads of a layer: the next query card, and the key cards to choose from."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ from dataclasses import dataclass
 
 from app.topics.layer_heads import LayerHeads
 
-MOST_GROUPS = 8  # of cards around their key card that are drawn
+MOST_GROUPS = 8  # key cards drawn with their groups
 
 
 @dataclass(frozen=True)
 class Dealing:
-    """How far a visitor is: right answers so far, and the key card tried for the next query card, if any. `known`
-    are the matrices whose decks the visitor has typed right; others keep their question marks.
+    """A visitor's progress: right answers so far, and the key card tried for the next query card, if any.
+
+    `known` are the matrices whose decks were typed correctly; others keep their question marks.
     """
 
     heads: LayerHeads
@@ -22,9 +23,7 @@ class Dealing:
 
     @property
     def rounds(self) -> tuple[int, ...]:
-        """The query heads that the visitor is asked for: in the middle of the second group, the last, the middle
-        one.
-        """
+        """The query heads that are asked: in the middle of the second group, the last, the middle one."""
         count, shared = self.heads.count("queries"), self.heads.shared_by
         return tuple(dict.fromkeys(min(count - 1, head) for head in (shared + shared // 2, count - 1, count // 2)))
 
@@ -35,25 +34,23 @@ class Dealing:
 
     @property
     def next_dealt(self) -> int:
-        """How many cards are dealt once the one that is up is."""
+        """How many cards are dealt after the current one."""
         return self.dealt + 1
 
     @property
     def fits(self) -> bool:
-        """Whether the key card that was tried is the one that the asked query head reads."""
+        """Whether the asked query head reads the key card that was tried."""
         return self.asked is not None and self.tried == self.heads.read_by(self.asked)
 
     @property
     def found(self) -> dict[int, int]:
-        """The query heads whose key cards were found, by key card; the last may be the one that is asked for now."""
+        """The query heads whose key cards were found, by key card, perhaps including the current one."""
         rounds = self.rounds[: self.dealt + self.fits]
         return {self.heads.read_by(head): head for head in rounds}
 
     @property
     def key_cards(self) -> tuple[int, ...]:
-        """The key/value heads that are drawn as cards, in ascending order: all, unless there are more than
-        MOST_GROUPS.
-        """
+        """The key/value heads drawn as cards, in ascending order: all, or MOST_GROUPS of them."""
         count = self.heads.count("keys")
         asked_cards = [self.heads.read_by(head) for head in self.rounds]
         wanted = [

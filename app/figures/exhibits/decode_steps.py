@@ -1,7 +1,7 @@
-"""The steps of "One more token": the cached tokens at each, the table of its decode step, and its costs.
+"""The steps of "One more token": the cached tokens at each, its decode step's table, and its costs.
 
-The first tokens are words of a sentence; then comes the sheet's number of cached tokens, and for a model with a sliding
-window the step at which the oldest key is dropped.
+The first tokens are words of a sentence; then comes the sheet's number of cached tokens and, with a sliding window, the
+step that drops the oldest key.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ DECODE_TOPIC = DECODE_STEP.key
 
 @dataclass(frozen=True)
 class StepCosts:
-    """FLOPs of one layer's attention: of one more token, and of all tokens so far, each with a cache and without."""
+    """FLOPs of one layer's attention, for one more token and for all tokens so far, with and without a cache."""
 
     with_cache: int
     without_cache: int
@@ -32,8 +32,9 @@ class StepCosts:
 
 @dataclass(frozen=True)
 class DecodeStep:
-    """One more token after `cached` others; `table` and `sizes` have every shape of it. layers: the number of layers
-    it is true of, and of all layers, if others see more keys; (0, 0) if all are alike.
+    """One more token after `cached` others; `table` and `sizes` have all its shapes.
+
+    layers: how many layers it applies to, and of how many, if others see more keys; (0, 0) if all are alike.
     """
 
     cached: int
@@ -43,7 +44,7 @@ class DecodeStep:
 
     @property
     def tokens(self) -> int:
-        """How many tokens there are with the new one."""
+        """The number of tokens with the new one."""
         return self.cached + 1
 
     @property
@@ -57,13 +58,13 @@ class DecodeStep:
         return self.tokens - self.keys
 
     def shape(self, tensor: str, *, anew: bool = False) -> tuple[int, int]:
-        """Rows and columns of a matrix; if all tokens are computed `anew`, by the table of one head without a cache."""
+        """A matrix's rows and columns, with a cache or with all tokens computed `anew`."""
         table, sizes = (SINGLE_HEAD, {**self.sizes, "N": self.tokens}) if anew else (self.table, self.sizes)
         return table[tensor].rows.size(sizes), table[tensor].columns.size(sizes)
 
     @property
     def costs(self) -> StepCosts:
-        """FLOPs of one layer's attention for this token and for all tokens so far, each with a cache and without."""
+        """FLOPs of one layer's attention for this token and for all tokens so far, with and without a cache."""
         window = self.keys if self.dropped else None
         return StepCosts(
             step_flops(self.table).size(self.sizes),
@@ -74,12 +75,13 @@ class DecodeStep:
 
 
 def decode_steps(architecture: Architecture, tokens: int, words: int) -> tuple[DecodeStep, ...]:
-    """The steps of the first `words` tokens, of one more after `tokens`, and of the first that drops a key, in
-    order. Raises TopicError for a model or a number of tokens that the topic is not true of.
+    """The steps of the first `words` tokens, of one more after `tokens`, and the first that drops a key, in order.
+
+    Raises TopicError if the topic doesn't fit the model or the number of tokens.
     """
     require(TOPICS[DECODE_TOPIC].requires, architecture, tokens)
     cached = {*range(min(words, tokens + 1)), tokens}
-    full = architecture.window or 0  # cached tokens with which the new one finds its window full
+    full = architecture.window or 0  # the cached tokens after which the new one finds its window full
     if full and full not in cached and _is_reached(architecture, full):
         cached.add(full)
     steps = [_step(architecture, count) for count in sorted(cached)]

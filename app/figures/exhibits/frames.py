@@ -1,8 +1,8 @@
-"""What an exhibit consists of: numbered frames, each a sentence and a drawing made of parts that move between frames.
+"""What exhibits consist of: numbered frames, each a sentence and a drawing made of parts that move between frames.
 
-Like figure.py this is geometry in pixels, which templates turn into SVG. Every frame is complete: without
-script and on paper they are below one another. With script one is shown at a time, and a part that two frames share (by
-its key) moves from its place in one to its place in the other.
+Like figure.py, this is geometry in pixels, which templates turn into SVG. Every frame is complete: without script and
+on paper they are below one another. With script one is shown at a time, and a part shared by two frames (same key)
+moves between its places.
 """
 
 from __future__ import annotations
@@ -35,8 +35,9 @@ class PathMark:
 
 @dataclass(frozen=True)
 class TextMark:
-    """A line of text: a symbol ("W_Q", "Kᵀ") as mathematics, or words and numbers as they are. `turn` are degrees
-    clockwise around (x, y), for slanted names above columns.
+    """A line of text: a symbol ("W_Q", "Kᵀ") as mathematics, or words and numbers as they are.
+
+    `turn` is in degrees clockwise around (x, y), for slanted names above columns.
     """
 
     x: float
@@ -54,7 +55,8 @@ DrawnMark = RectangleMark | PathMark | TextMark
 
 @dataclass(frozen=True)
 class Part:
-    """Marks that move together, drawn from an origin at (x, y); `key` is the same in every frame that has this part.
+    """Marks that move together, drawn from an origin at (x, y); `key` is the same in all frames with this part.
+
     `css` are its classes, such as a role ("query").
     """
 
@@ -68,7 +70,7 @@ class Part:
 
 @dataclass(frozen=True)
 class FrameDrawing:
-    """The drawing of one frame, `alt_text` in words; all frames of an exhibit have the same width and height."""
+    """The drawing of one frame, `alt_text` in words; all frames of an exhibit have the same size."""
 
     width: float
     height: float
@@ -78,8 +80,9 @@ class FrameDrawing:
 
 @dataclass(frozen=True)
 class Frame:
-    """One step of an exhibit: its number, from 1, its key, the sentence that says what happens, and the drawing.
-    `asks` is a question that the visitor may answer in the drawing before going on; "" if there is none.
+    """One step of an exhibit: its number, from 1, its key, a sentence on what happens, and the drawing.
+
+    `asks` is a question that may be answered in the drawing before going on.
     """
 
     number: int
@@ -90,13 +93,12 @@ class Frame:
 
     @property
     def next_number(self) -> int:
-        """The number of the frame after it, whether there is one or not."""
         return self.number + 1
 
 
 @dataclass(frozen=True)
 class Exhibit:
-    """An exhibit in numbered frames: its key, the title of the page, one sentence on what it shows, and the frames."""
+    """An exhibit: its key, the page's title, one sentence on what it shows, and the numbered frames."""
 
     key: str
     title: str

@@ -1,4 +1,4 @@
-"""The exhibit "Deal the heads": a layer's queries, keys and values as decks of cards, one card for each head."""
+"""The exhibit "Deal the heads": a layer's queries, keys and values as decks, one card per head."""
 
 from __future__ import annotations
 
@@ -17,14 +17,13 @@ from app.translation import gettext as _
 
 @dataclass(frozen=True)
 class HeadsExhibit:
-    """The frames of one layer, for how far a visitor is; `letters` are those of the sheet's notation, by matrix."""
+    """The frames of one layer at the visitor's progress; `letters` are the sheet's letters by matrix."""
 
     dealing: Dealing
     letters: Mapping[str, str]
 
     @property
     def heads(self) -> LayerHeads:
-        """The layer's heads."""
         return self.dealing.heads
 
     def exhibit(self) -> Exhibit:
@@ -79,9 +78,7 @@ class HeadsExhibit:
 
     @property
     def remark(self) -> str:
-        """Whether the tried key card fits the asked query card, and which query cards read it; all cards are counted
-        from 0.
-        """
+        """Whether the tried key card fits the asked query card, and which query cards read it; cards count from 0."""
         tried, asked = self.dealing.tried, self.dealing.asked
         if tried is None or asked is None:
             return ""

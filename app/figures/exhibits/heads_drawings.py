@@ -24,19 +24,17 @@ SPLIT = ("queries", "keys", "values")  # the matrices that are split into heads
 
 @dataclass(frozen=True)
 class HeadsDrawings:
-    """The drawings of one layer, for how far a visitor is; `letters` are those of the sheet's notation, by matrix."""
+    """The drawings of one layer at the visitor's progress; `letters` are the sheet's letters by matrix."""
 
     dealing: Dealing
     letters: Mapping[str, str]
 
     @property
     def heads(self) -> LayerHeads:
-        """The layer's heads."""
         return self.dealing.heads
 
     @property
     def cards(self) -> Cards:
-        """The layer's stripes and cards."""
         return Cards(self.heads, self.letters)
 
     @property
@@ -68,7 +66,7 @@ class HeadsDrawings:
         yield labels(f"{key}-labels", cards.letter(key, LEFT, top + 11), *cards.tokens(key, y), below)
 
     def decks(self) -> FrameDrawing:
-        """Queries, keys and values as decks, lifted off as stripes, each above the pencil outline of its slab."""
+        """Queries, keys and values as decks, lifted off as stripes, each above its slab's pencil outline."""
         parts = [part for row, key in enumerate(SPLIT) for part in self._lifted(key, 84.0 * row + 20)]
         words = _("Decks of cards above the outlines of their matrices: {Q}, {K} and {V}.")
         words = words.format(Q=self.letters["queries"], K=self.letters["keys"], V=self.letters["values"])
@@ -120,7 +118,7 @@ class HeadsDrawings:
         return " ".join([*up, cards, *pairs])
 
     def pairs(self) -> FrameDrawing:
-        """The groups of query cards above their key cards, with the pairs' score cards, and the decks' shapes."""
+        """The groups of query cards above their key cards, with the pairs' score cards and the decks' shapes."""
         parts, groups = list[Part](), self.groups
         for key_head in groups.columns:
             parts += groups.fan("queries", key_head, 6.0)
@@ -173,7 +171,7 @@ class HeadsDrawings:
         return FrameDrawing(WIDTH, y + 44, words, parts)
 
     def fewer(self) -> FrameDrawing:
-        """W_K, W_V, K and V with this number of key/value heads, in outlines of those with one per query head."""
+        """W_K, W_V, K and V with this number of key/value heads, inside outlines for one per query head."""
         rows = ((20.0, 64.0, ("W_K", "W_V")), (106.0, CARD_HEIGHT, ("keys", "values")))
         columns = (4.0, (WIDTH - 16) / 2 + 16)
         places = ((key, x, y, height) for y, height, keys in rows for key, x in zip(keys, columns, strict=True))

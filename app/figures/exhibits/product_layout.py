@@ -1,7 +1,7 @@
-"""The places of everything while two matrices are slid together, and the parts that are drawn there.
+"""The places of everything while two matrices are slid together, and the parts drawn there.
 
 The right operand is above the place of the result; the left one is next to that place, or below it while it is apart.
-In the corner between them, free at the upper left, the inner sides meet.
+The inner sides meet in the corner between them, which is empty at the upper left.
 """
 
 from __future__ import annotations
@@ -23,17 +23,19 @@ from app.sheets.reading import Answer
 from app.translation import gettext as _
 
 CORNER_GAP_PX = 14.0  # between an operand and the place of the result
-TRAVEL_PX = 58.0  # how far below its place the left operand begins
-BOUNCE_PX = 16.0  # how far it springs back from one that it does not fit
-WORDS_PX = 60.0  # left of the left operand, at least, for the names of its rows
+TRAVEL_PX = 58.0  # how far below its place the left operand starts
+BOUNCE_PX = 16.0  # how far it springs back if it doesn't fit
+WORDS_PX = 60.0  # the least room left of the left operand, for its rows' names
 LABEL_LINE_PX = 15.0  # from one line of a label to the next
-HEADING_PX = 48.0  # above the right operand, for the slanted names of its columns
+HEADING_PX = 48.0  # above the right operand, for its columns' slanted names
 
 
 @dataclass(frozen=True)
 class ProductLayout:
-    """One product with its lengths, all four of which are known. An operand is shown "apart", then "met" or
-    "bounced", where the inner sides have lost their labels, then "pencil", where they are gone.
+    """One product whose four lengths are known.
+
+    An operand is shown "apart", then "met" or "bounced", where the inner sides have lost their labels, then "pencil",
+    where they are gone.
     """
 
     shapes: TypedShapes
@@ -49,12 +51,10 @@ class ProductLayout:
 
     @property
     def rows(self) -> DrawnAxis:
-        """The rows of the left operand and of the result."""
         return self.axes[0]
 
     @property
     def columns(self) -> DrawnAxis:
-        """The columns of the right operand and of the result."""
         return self.axes[3]
 
     @property
@@ -68,13 +68,13 @@ class ProductLayout:
 
     @cached_property
     def letters(self) -> Mapping[str, str]:
-        """The letters of "left", "right" and "result", with ᵀ for the one that is read transposed."""
+        """The letters of "left", "right" and "result", with ᵀ for a transposed operand."""
         product = self.product
         keys = {"left": product.left, "right": product.right, "result": product.result}
         return {name: self.letter(key) + "ᵀ" * (key == product.transposed) for name, key in keys.items()}
 
     def letter(self, tensor: str) -> str:
-        """The letter of a tensor; of one that is sliced, that of its first head, with _1 in place of an index: K_1."""
+        """The letter of a tensor; a sliced tensor has its first head's, K_1."""
         letter = self.shapes.letter(tensor)
         return f"{letter.partition('_')[0]}_1" if tensor in self.product.sliced else letter
 
@@ -87,7 +87,6 @@ class ProductLayout:
 
     @property
     def in_letters(self) -> bool:
-        """Whether lengths are written in letters, as on the sheet."""
         return self.shapes.variant.worksheet.answers == "letters"
 
     @property
@@ -99,7 +98,7 @@ class ProductLayout:
 
     @property
     def left_x(self) -> float:
-        """The left end of the left operand, with room for the names of its rows and their label."""
+        """The left end of the left operand, with room for its rows' names and label."""
         return max(WORDS_PX, _label_px(self.rows) + 8)
 
     @property
@@ -109,7 +108,7 @@ class ProductLayout:
 
     @property
     def top(self) -> float:
-        """The upper end of the right operand, with room above it for a longer side that swings up next to it."""
+        """The upper end of the right operand, with room above for a longer side that swings up beside it."""
         return HEADING_PX + max(0.0, self.axes[1].px - self.axes[2].px)
 
     @property
@@ -118,7 +117,7 @@ class ProductLayout:
         return self.top + self.axes[2].px + CORNER_GAP_PX
 
     def drawing(self, *parts: Part) -> FrameDrawing:
-        """A drawing with these parts, from the back to the front; its alt text names both operands with their sizes."""
+        """A drawing with these parts, from back to front; its alt text names both operands with their sizes."""
         left, right = (" × ".join(axis.text for axis in self.axes[at : at + 2]) for at in (0, 2))
         words = _("{left} is {left_size}, {right} is {right_size}.")
         alt_text = words.format(**self.letters, left_size=left, right_size=right)
@@ -130,7 +129,7 @@ class ProductLayout:
     # Parts
 
     def left(self, how: str = "", data: Mapping[str, str] | None = None, *, letter: str | None = None) -> Part:
-        """The left operand with the names and the label of its rows, shown as `how` says."""
+        """The left operand with its rows' names and label, shown as `how` says."""
         rows, columns = self.axes[:2]
         marks = list(self._body(self.product.left, columns, rows, "rows", letter))
         marks += [TextMark(-8, place + 4, name, "word", "end") for place, name in rows.names]
@@ -144,7 +143,7 @@ class ProductLayout:
         return Part("left", tuple(marks), self.left_x, y, self._css(self.product.left, how), data or {})
 
     def right(self, how: str = "", *, letter: str | None = None) -> Part:
-        """The right operand with the names, slanted for tokens, and the label of its columns, shown as `how` says."""
+        """The right operand with its columns' label and names (slanted for tokens), shown as `how` says."""
         rows, columns = self.axes[2:]
         marks = list(self._body(self.product.right, columns, rows, "columns", letter))
         marks += [
@@ -160,7 +159,7 @@ class ProductLayout:
         return Part("right", tuple(marks), self.x, self.top, self._css(self.product.right, how))
 
     def result(self, how: str = "", letter: str | None = None, data: Mapping[str, str] | None = None) -> Part:
-        """The result in its place with its labels: `how` is its class, "empty", "full", "masked" or "sums"."""
+        """The result in its place with its labels; `how` is its class: "empty", "full", "masked" or "sums"."""
         rows, columns = self.rows, self.columns
         marks = list(
             self._body(self.product.result, columns, rows, "both" if how else "", letter, low=how in ("masked", "sums"))
@@ -175,7 +174,7 @@ class ProductLayout:
         return Part("result", tuple(marks), self.x, self.y, self._css(self.product.result, how), data or {})
 
     def outer_sides(self) -> tuple[Part, Part]:
-        """The operands' outer sides, drawn along the left and upper side of the result's place; no labels."""
+        """The operands' outer sides, drawn without labels along the left and upper side of the result's place."""
         rows, columns = self.rows, self.columns
         return (
             Part("rows-side", (PathMark(f"M0 0V{rows.px:.1f}", f"side {rows.kind}"),), self.x, self.y),
@@ -183,7 +182,7 @@ class ProductLayout:
         )
 
     def swung(self) -> tuple[Part, Part]:
-        """The left operand's inner side swinging to the right one's: its path, and the side itself at the end."""
+        """The left operand's inner side swinging to the right one's: its path, and the side at its end."""
         columns = self.axes[1]
         kind = columns.kind if self.fits else "mismatch"
         x, y = self.x - CORNER_GAP_PX / 2, self.y - CORNER_GAP_PX
@@ -194,7 +193,7 @@ class ProductLayout:
         )
 
     def equal_label(self) -> Part:
-        """The label that both inner sides are equal: 128 = 128; on two lines on a sheet in letters."""
+        """The label that both inner sides are equal, 128 = 128; in letters it has two lines."""
         sides = " = ".join(axis.text for axis in self.axes[1:3])
         x, y = self.x - CORNER_GAP_PX - 10, self.y - CORNER_GAP_PX - self.axes[2].px / 2
         if self.in_letters:
@@ -206,7 +205,7 @@ class ProductLayout:
         return Part("verdict", (TextMark(0, 0, sides, "size right", "end"),), x, y)
 
     def overhang(self) -> Part:
-        """The difference between the inner sides: a bracket along what the longer one has left over."""
+        """The difference between the inner sides: a bracket along the excess of the longer one."""
         left, right = self.axes[1], self.axes[2]
         if self.in_letters:
             x, y = self.x - CORNER_GAP_PX - 10, self.y - CORNER_GAP_PX - right.px / 2

@@ -1,6 +1,6 @@
-"""The products of a table that can be slid together: of whole matrices, and of one head where heads are multiplied.
+"""The products of a table that can be slid together: of whole matrices, or of one head.
 
-Of tensors with more than two sides, one slice is multiplied: the last two sides, as PyTorch's @ has it.
+Of tensors with more than two sides, one slice is multiplied: the last two sides, as with PyTorch's @.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ _HEADS = ("H", "G")
 
 
 class UnmultipliableError(ValueError):
-    """Typed lengths with which no single head can be shown; one sentence that says which, and what to do."""
+    """Typed lengths that don't give a single head; the message says which, and what to do."""
 
 
 @dataclass(frozen=True)
 class Product:
-    """One product of a table: result = left · right, where one operand may be read `transposed`, as Kᵀ, else ""."""
+    """One product of a table: result = left · right; `transposed` names the operand read transposed, as Kᵀ, if any."""
 
     result: str
     left: str
@@ -35,7 +35,7 @@ class Product:
 
     @property
     def blanks(self) -> tuple[Blank, Blank, Blank, Blank]:
-        """The left operand's rows and columns as it is multiplied, then those of the right one."""
+        """The left operand's rows and columns as multiplied, then the right one's."""
         sides = []
         for key in (self.left, self.right):
             fields = MATRIX_FIELDS[::-1] if key == self.transposed else MATRIX_FIELDS
@@ -44,9 +44,7 @@ class Product:
 
 
 def products_of(table: TensorTable) -> tuple[Product, ...]:
-    """Every tensor of a table that is the product of two others, in the order of computation, with which operand is
-    read transposed, as K in Q·Kᵀ.
-    """
+    """The products of a table in the order of computation, with the operand that is read transposed, as K in Q·Kᵀ."""
     products = list[Product]()
     for tensor in table.tensors:
         made_by = tensor.made_by
@@ -60,7 +58,7 @@ def products_of(table: TensorTable) -> tuple[Product, ...]:
 
 
 def multiplied(shapes: TypedShapes, product: Product) -> TypedShapes:
-    """The shapes of the matrices that are multiplied: the sheet's, or those of one slice for tensors that are sliced.
+    """The shapes of the multiplied matrices: the sheet's, or one slice's for sliced tensors.
 
     Example: of queries that are 60 × 896 in 14 heads, 60 × 64. Without slices, the very same object. With them, a copy
     whose table has only the operands, the result and the weights, without operations, and their last two sides as rows
@@ -89,7 +87,7 @@ def multiplied(shapes: TypedShapes, product: Product) -> TypedShapes:
 
 
 def has_every_side(shapes: TypedShapes, product: Product) -> bool:
-    """Whether both sides of both operands are known (on a sheet in letters: have a meaning), of one slice if sliced."""
+    """Whether all sides of both operands (or of one slice) are known; in letters, whether they have a meaning."""
     try:
         multiplied_shapes = multiplied(shapes, product)
     except UnmultipliableError:
@@ -99,13 +97,13 @@ def has_every_side(shapes: TypedShapes, product: Product) -> bool:
 
 
 def products_on(variant: Variant) -> tuple[Product, ...]:
-    """The products of a sheet that can be shown once its boxes are right, in the order of computation."""
+    """A sheet's products that can be shown once its boxes are right, in the order of computation."""
     shapes = TypedShapes.of(variant, variant.problem.answers, shows_mismatches=False).with_facts()
     return tuple(product for product in products_of(variant.table) if has_every_side(shapes, product))
 
 
 def slices(shapes: TypedShapes, product: Product) -> tuple[str, int]:
-    """What a slice of a product is, "head", "text" or "head of a text", and their true number; ("", 1) for no
+    """What a slice of a product is ("head", "text" or "head of a text") and the number of slices; ("", 1) without
     slices.
     """
     if not product.sliced:

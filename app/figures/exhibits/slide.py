@@ -1,7 +1,8 @@
-"""Slide it together: a product as a gesture, from two matrices apart to the result, for any product of a table. The
-right operand is above the place of the result and the left one comes from below. Where they meet at the corner,
-the left one's inner side, its columns, swings up to the right one's inner side, its rows: equal ones close and
-disappear, and the outer sides become the sides of the result.
+"""Slide it together: a product as a gesture, from two separate matrices to the result, for any product of a table.
+
+The right operand is above the place of the result and the left one comes from below. Where they meet at the corner, the
+left one's inner side (its columns) swings up to the right one's (its rows). Equal sides close and disappear, and the
+outer sides become the result's.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ class SlideStep(NamedTuple):
 
 
 def slide_exhibit(shapes: TypedShapes, product: Product) -> Exhibit:
-    """The frames of a product whose four lengths are known; UnmultipliableError if they don't give a single head."""
+    """The frames of a product whose four lengths are known; UnmultipliableError unless they give a single head."""
     product_frames = _ProductFrames(multiplied(shapes, product), product, *slices(shapes, product))
     frames = tuple(Frame(number, *step) for number, step in enumerate(product_frames.steps(), 1))
     return Exhibit("slide", _("Slide it together"), product_frames.about, frames)
@@ -44,7 +45,7 @@ def slide_exhibit(shapes: TypedShapes, product: Product) -> Exhibit:
 
 @dataclass(frozen=True)
 class _ProductFrames:
-    """The sentences of one product, each with its drawing; what a slice is and how many there are: see `slices`."""
+    """The sentences of one product, each with its drawing; for the slices see `slices`."""
 
     shapes: TypedShapes
     product: Product
@@ -53,14 +54,11 @@ class _ProductFrames:
 
     @cached_property
     def layout(self) -> ProductLayout:
-        """The position of everything."""
         return ProductLayout(self.shapes, self.product)
 
     @property
     def about(self) -> str:
-        """What the product is, in letters, the model's name and the number of tokens, which is left out on a sheet
-        in letters.
-        """
+        """The product in letters, the model's name and, on a sheet in numbers, the number of tokens."""
         sentence = _("{result} = {left} · {right} in {model}, with {tokens} tokens.")
         variant = self.shapes.variant
         if self.layout.in_letters:
@@ -75,7 +73,7 @@ class _ProductFrames:
         return f"{about} {more}".strip().format(count=format_number(self.slices))
 
     def steps(self) -> Iterator[SlideStep]:
-        """Yield every frame in order: "apart", and, if the inner sides differ, as the last one "bounce"."""
+        """Yield every frame in order: "apart" first, and "bounce" last if the inner sides differ."""
         layout = self.layout
         label = _("Move {left} up to {right}").format(**layout.letters)
         moving = layout.left("apart", {"moves": f"{-TRAVEL_PX:g}", "label": label})

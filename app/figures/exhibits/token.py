@@ -1,6 +1,12 @@
-"""One more token: its key and value join the cached rows, its one query gets one line of scores. Every token has one
-row, in the cache as among the scores, so that the lines build the triangle of the causal mask: The capital of …
-The ┌────┐ ┌────┐ ┌┐ capital │ K' │ │ V' │ └┘┐ of └────┘ └────┘ └┴┘┐ France [ k ] [ v ] [ q ] [ s ]
+"""One more token: its key and value join the cached rows, its one query gets one line of scores.
+
+Every token has one row, in the cache and among the scores, so that the lines form the triangle of the causal mask:
+
+                                        The capital of …
+        The   ┌────┐ ┌────┐             ┌┐
+    capital   │ K' │ │ V' │             └┘┐
+         of   └────┘ └────┘             └┴┘┐
+     France   [ k  ] [ v  ] [ q  ]      [  s  ]
 """
 
 from __future__ import annotations
@@ -27,11 +33,11 @@ _TEXT_PX = 7.0  # between a name and its row
 _LETTER_PX = 24.0  # the line of the letters above the matrices
 _LINE_PX = 15.0  # between the two lines of a shape
 _MARGIN_PX = 4.0
-_SHAPE_SCALE = 13 / 12  # of the type of shapes to that of names, as in exhibits.css
+_SHAPE_SCALE = 13 / 12  # type size of shapes relative to names, as in exhibits.css
 
 
 def token_exhibit(variant: Variant) -> Exhibit:
-    """The exhibit for the model and the number of cached tokens of a sheet about a decode step."""
+    """The exhibit for the model and the number of cached tokens of a decode-step sheet."""
     steps = steps_of(variant)
     grid = _Grid.of(variant, steps)
     frames = list[Frame]()
@@ -44,7 +50,6 @@ def token_exhibit(variant: Variant) -> Exhibit:
 
 
 def steps_of(variant: Variant) -> tuple[DecodeStep, ...]:
-    """The steps that the frames show, in order."""
     return decode_steps(variant.architecture, variant.tokens, len(ENCODER_WORDS))
 
 
@@ -79,7 +84,7 @@ class _Grid:
 
     @classmethod
     def of(cls, variant: Variant, steps: Sequence[DecodeStep]) -> _Grid:
-        """A grid with room for all frames: for the most rows, and for the longest of their words and shapes."""
+        """A grid with room for all frames: for the most rows and for the longest words and shapes."""
         words = DECODER_WORDS if variant.architecture.encoder_decoder else ENCODER_WORDS
         rows = [_rows(words, step) for step in steps]
         labels = [label_px(row.label) for each in rows for row in each]
@@ -101,7 +106,6 @@ class _Grid:
 
     @property
     def width(self) -> float:
-        """The width of the picture."""
         return self.columns["scores"] + max(self.rows * _CELL_PX, 3 * _MATRIX_PX / 2) + _MARGIN_PX
 
     @property
@@ -111,11 +115,9 @@ class _Grid:
 
     @property
     def bottom(self) -> float:
-        """Where the rows end."""
         return self.top + self.rows * _PITCH_PX
 
     def y(self, row: int) -> float:
-        """The upper end of a row."""
         return self.top + row * _PITCH_PX
 
     def letter(self, step: DecodeStep, key: str) -> str:

@@ -1,9 +1,9 @@
-"""The families: one row for each model_type, with the names of its config fields and how it differs from the others.
+"""The families: one row per model_type, with the names of its config fields and its differences.
 
 A row states sizes in the language of `app.models.size_specs` ("num_key_value_heads = H": the field, and what its
-absence means), flags (names that the conditions in layouts ask for, each with the config field that sets it), and a
-layout. What an absent field means follows the family's config class in transformers 5. Sizes that every published
-config states have no default, so that a config without them is refused.
+absence means), flags (names for the conditions in layouts, each with the config field that sets it), and a layout.
+Defaults are those of the family's config class in transformers 5. Sizes that every published config states have no
+default, so a config without them is refused.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from app.models.size_specs import parse_size_spec
 
 # Every row by its model_type.
 FAMILIES: Mapping[str, Family] = {**LLAMA_FAMILIES, **MOE_FAMILIES, **GPT_FAMILIES, **ENCODER_FAMILIES}
-# Those that a refusal names as examples.
+# The families that a refusal names as examples.
 FAMOUS = ("llama", "mistral", "qwen3", "gemma3_text", "phi3", "deepseek_v3", "gpt2", "bert", "t5", "vit")
 # The flags that no row sets: the LM head is tied; a layer is the first, has experts or cross-attention; the first layer
 # has experts; the embedding is narrower than the model.
 _DERIVED_FLAGS = {"tied", "first", "moe", "cross", "first_moe", "narrow_embedding", NEVER}
-# The flags that a config is read by, besides the conditions of the rows and layouts.
+# The flags used while reading a config, besides the conditions of rows and layouts.
 _FLAGS_READ = {"q", "k", "v", "o", "qk_norm", "decoder", "bidirectional", "temperature"}
 
 
@@ -44,7 +44,7 @@ def _conditions(family: Family) -> Iterator[str]:
 
 
 def check_flags(families: Mapping[str, Family]) -> None:
-    """Raise ValueError for a misspelt flag: one that a family asks for and none sets, or sets and none asks for."""
+    """Raise ValueError for a flag that a family asks for but never sets, or sets but never asks for."""
     words = {name: " ".join(_conditions(family)).split() for name, family in families.items()}
     asked = {name: {word.removeprefix("!") for word in of_family} for name, of_family in words.items()}
     set_by = {

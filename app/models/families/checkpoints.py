@@ -1,8 +1,8 @@
-"""The families whose weights can be read and run: what their rows need besides, to compute with real weights.
+"""The families whose weights can be read and run, with what computing needs beyond their rows.
 
-A family that is missing here is refused by name, and so is any field of a config that is neither in COMMON_FIELDS nor
-in the family's `fields`: what nobody has looked at may change what the model computes. Defaults are those of the
-family's config class in transformers 5.
+A family that is missing here is refused by name, and so is a config field in neither COMMON_FIELDS nor the family's
+`fields`: an unexamined field may change what the model computes. Defaults are those of the family's config class in
+transformers 5.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 Activation = Literal["silu", "gelu", "gelu_tanh", "relu"]
-# What transformers calls the functions between the matrices of a feed-forward block.
+# transformers' names for the functions between the matrices of a feed-forward block.
 ACTIVATIONS: Mapping[str, Activation] = {
     "silu": "silu",
     "swish": "silu",
@@ -25,8 +25,9 @@ ACTIVATIONS: Mapping[str, Activation] = {
 
 @dataclass(frozen=True)
 class CheckpointRule:
-    """How the models of a family compute beyond what an Architecture says, and which fields of a config are known.
-    `norm_eps` and `activation` are a field of the config and its default.
+    """How a family's models compute beyond what an Architecture says, and which config fields are known.
+
+    `norm_eps` and `activation` are a config field and its default.
     """
 
     norm_eps: tuple[str, float] = ("rms_norm_eps", 1e-6)
@@ -39,7 +40,7 @@ class CheckpointRule:
     renamed: Mapping[str, str] = field(default_factory=dict)
 
 
-# Read by build_architecture, or without influence on the numbers: training, generation, what was saved by whom.
+# Read by build_architecture, or without influence on the numbers: training, generation, provenance.
 COMMON_FIELDS = """
     model_type architectures hidden_size intermediate_size num_attention_heads num_hidden_layers num_key_value_heads
     head_dim vocab_size max_position_embeddings tie_word_embeddings rope_theta rope_scaling rope_parameters
@@ -51,7 +52,7 @@ COMMON_FIELDS = """
     chunk_size_feed_forward language license is_llama_config transformers.js_config unsloth_version unsloth_fixed
     do_sample max_length min_length max_new_tokens temperature top_k top_p repetition_penalty torchscript
 """
-# Fields that have to be absent, null or this value in every family.
+# Fields that must be absent, null or this value in every family.
 COMMON_FIXED: Mapping[str, object] = {
     "add_cross_attention": False,
     "is_encoder_decoder": False,
@@ -63,7 +64,7 @@ COMMON_FIXED: Mapping[str, object] = {
     "use_bidirectional_attention": False,
     "use_mrope": False,
 }
-# What may stand in "rope_scaling" or "rope_parameters", by its type.
+# What "rope_scaling" or "rope_parameters" may contain, by its type.
 _ANY_SCALING = "rope_type type rope_theta partial_rotary_factor original_max_position_embeddings"
 ROPE_FIELDS: Mapping[str, frozenset[str]] = {
     kind: frozenset(f"{_ANY_SCALING} {numbers}".split())
@@ -113,15 +114,15 @@ CHECKPOINT_RULES: Mapping[str, CheckpointRule] = {
 }
 
 
-# The families whose GGUF files can be read, by `general.architecture`, which is also the model_type of their config,
-# and whether llama.cpp's converter permutes them: it reorders the rows of W_Q and W_K in each head, so that the two
-# numbers that RoPE rotates together are neighbours.
+# The families whose GGUF files can be read, by `general.architecture`, which is also their model_type. The value says
+# whether llama.cpp's converter permutes them: it reorders the rows of W_Q and W_K in each head so that two numbers that
+# RoPE rotates together are neighbours.
 GGUF_FAMILIES: Mapping[str, bool] = {"llama": True, "qwen2": False, "qwen3": False}
 
 
 @dataclass(frozen=True)
 class PreTokenizer:
-    """How a text is split before the merges of byte-level BPE. `expression` finds the pieces, "" stands for GPT-2's."""
+    """How a text is split before the merges of byte-level BPE. `expression` finds the pieces; "" means GPT-2's."""
 
     expression: str = ""
     single_digits: bool = False
@@ -133,7 +134,7 @@ class PreTokenizer:
 _QWEN2_PIECES = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 )
-# What `tokenizer.ggml.model` is for byte-level BPE; of this kind, by `tokenizer.ggml.pre`.
+# The value of `tokenizer.ggml.model` for byte-level BPE; the kinds of it, by `tokenizer.ggml.pre`.
 BYTE_LEVEL = "gpt2"
 PRE_TOKENIZERS: Mapping[str, PreTokenizer] = {
     "gpt-2": PreTokenizer(),

@@ -1,4 +1,4 @@
-"""The families of encoders and encoder-decoders: BERT and its line, ViT, CLIP's text part, T5, BART, Whisper."""
+"""The families of encoders and encoder-decoders: BERT and its descendants, ViT, CLIP's text part, T5, BART, Whisper."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _BERT = Family(
     position_rows="C",
     norm_placement=POST_NORM,
 )
-# RoBERTa counts positions from the padding token's number + 1, so that two rows of its table are never used.
+# RoBERTa counts positions from the padding token's id + 1, so that two rows of its table are never used.
 _ROBERTA = replace(_BERT, layout=encoders.ROBERTA, model_class="RobertaForMaskedLM", unused_positions=2)
 _NARROW: SizeSpecs = {**_BERT.sizes, "d_emb": "embedding_size = 128"}
 _DEBERTA = replace(
@@ -144,7 +144,7 @@ ENCODER_FAMILIES: Mapping[str, Family] = {
         model_class="AlbertForMaskedLM",
         sizes={**_NARROW, "L_stored": "num_hidden_groups = 1"},
     ),
-    "electra": replace(_BERT, layout=encoders.ELECTRA, model_class="ElectraForPreTraining", sizes=_NARROW),
+    "electra": replace(_BERT, layout=encoders.ELECTRA, model_class="ElectraModel", sizes=_NARROW),
     "modernbert": Family(
         encoders.MODERNBERT,
         "ModernBertForMaskedLM",

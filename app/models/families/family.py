@@ -1,4 +1,4 @@
-"""What the row of a family is, and the sizes and flags that many rows share."""
+"""What a family's row contains, and the sizes and flags that many rows share."""
 
 from __future__ import annotations
 
@@ -20,8 +20,9 @@ from app.translation import gettext as _
 
 @dataclass(frozen=True)
 class Flag:
-    """A yes-or-no property of a model and the config fields that may state it. `fields` are separated by spaces; the
-    first one that the config has counts.
+    """A yes-or-no property of a model and the config fields that may state it.
+
+    `fields` are separated by spaces; the first one in the config counts.
     """
 
     fields: str = ""
@@ -30,7 +31,7 @@ class Flag:
     null: bool | None = None
 
 
-# What an absent "tie_word_embeddings" means, or that the field is not asked at all.
+# What an absent "tie_word_embeddings" means, or that the field is ignored.
 Tied = bool | Literal["never"]
 YES = Flag(default=True)
 Flags = Mapping[str, Flag]
@@ -38,8 +39,10 @@ Flags = Mapping[str, Flag]
 
 @dataclass(frozen=True)
 class RotaryRule:
-    """How a family states its rotary positions (RoPE). `width` is the symbol of the rotated numbers of a query,
-    `share` the field with the part of them that is rotated, `theta` the field with the base of the angles.
+    """How a family states its rotary positions (RoPE).
+
+    `width` is the symbol for the rotated numbers of a query, `share` the field with the rotated fraction, `theta` the
+    field with the base of the angles.
     """
 
     width: str = "d_h"
@@ -68,15 +71,13 @@ COMMON_SIZES: SizeSpecs = {
     "C": "max_position_embeddings = none",
     "labels": "id2label num_labels = 2",
 }
-# A key/value head for each query head, and heads that are as wide as the model together, whatever the config says.
+# Each query head has its own key/value head, and all heads together are as wide as the model, whatever the config says.
 MULTI_HEAD: SizeSpecs = {"G": "= H", "d_h": "= d/H"}
 
 
 @dataclass(frozen=True)
 class Family:
-    """What one model_type does differently from others. `sizes` are added to COMMON_SIZES and replace those of the
-    same symbol.
-    """
+    """How one model_type differs from others. `sizes` extend or replace COMMON_SIZES."""
 
     layout: Layout
     model_class: str
@@ -113,7 +114,7 @@ class Family:
 
 @dataclass(frozen=True)
 class CausalDecoder(Family):
-    """The row of a causal decoder with rotary positions and RMSNorm, the most frequent kind."""
+    """The row of a causal decoder with rotary positions and RMSNorm, the most common kind."""
 
     rotary: RotaryRule | None = RotaryRule()
     norm: NormKind = "RMSNorm"
@@ -128,28 +129,30 @@ PARALLEL_OR_PRE_NORM: Mapping[str, NormPlacement] = {"parallel": "parallel", "":
 
 
 def default_sizes(d: int, H: int, d_ff: int, V: int, L: int) -> Mapping[str, int]:
-    """The five sizes that the text part of a multimodal file may leave out, by symbol: for `text_part_defaults`."""
+    """The five sizes that a multimodal file's text part may leave out, for `text_part_defaults`."""
     return {"d": d, "H": H, "d_ff": d_ff, "V": V, "L": L}
 
 
 # Flags that many rows share: biases of the projections (q k v o) and of the feed-forward block, and a norm of queries
-# and keys, of which the row's `qk_norm` says which it is.
+# and keys, whose kind is the row's `qk_norm`.
 ATTENTION_BIAS: Flags = {"q k v o": Flag("attention_bias")}
 MLP_BIAS: Flags = {"mlp_bias": Flag("mlp_bias")}
 QKV_BIAS: Flags = {"q k v": YES}
 ALL_BIASES: Flags = {"q k v o mlp_bias": YES}
 WITH_QK_NORM: Flags = {"qk_norm": YES}
-# What is not modelled under the flag "clipped".
+# The feature that isn't modelled under the flag "clipped".
 CLIPPED: Mapping[str, str] = {"clipped": N_("queries, keys and values clipped to a stated range")}
 
 
 def is_set(_value: object, _name: str) -> bool:
-    """Flag test: True for any value; a test is only asked about a field that the config has and that is not null."""
+    """Flag test: True for any value; only fields that are present and not null are tested."""
     return True
 
 
 def is_positive(value: object, name: str) -> bool:
-    """Flag test: whether a whole number is above zero; raises ConfigError for anything else, true and false too."""
+    """Flag test: whether a whole number is above zero; raises ConfigError for anything else, including true
+    and false.
+    """
     if isinstance(value, bool) or not isinstance(value, int):
         raise ConfigError(_('"{field}" must be a whole number, not {value}.').format(field=name, value=quoted(value)))
     return value > 0
@@ -161,7 +164,7 @@ def is_two(value: object, name: str) -> bool:
 
 
 def differs_from_128(value: object, name: str) -> bool:
-    """Flag test: whether a whole number above zero is not 128; raises ConfigError for anything but a whole number."""
+    """Flag test: whether a positive whole number isn't 128; raises ConfigError for anything but a whole number."""
     return is_positive(value, name) and value != 128
 
 
@@ -171,7 +174,7 @@ def clips_projections(value: object, _name: str) -> bool:
 
 
 def has_word(word: str) -> Callable[[object, str], bool]:
-    """A flag test: whether a config's list, or its text of words separated by "|", has the lower-case `word`.
+    """A flag test: whether a list, or a text of words separated by "|", contains the lower-case `word`.
 
     Example: has_word("c2p")("P2C|c2p", "pos_att_type") -> True
     """

@@ -184,7 +184,7 @@ GPT_FAMILIES: Mapping[str, Family] = {
         position_rows="C",
         norm_placement={"norm_first": "pre", "": "post"},
     ),
-    # XGLM computes its positions with sines, for any length, so that it has no position table.
+    # XGLM computes its positions with sines, for any length, so it has no position table.
     "xglm": Family(
         gpt.XGLM,
         "XGLMForCausalLM",

@@ -133,7 +133,7 @@ LLAMA_FAMILIES: Mapping[str, Family] = {
         text_part_defaults=default_sizes(4096, 32, 14336, 131072, 34),
     ),
     "qwen2": _QWEN2,
-    # Only the language model is counted, which is that of Qwen 2 or 3, not the parts that read images.
+    # Only the language model, Qwen 2 or 3, is counted, not the parts that read images.
     "qwen2_vl": _QWEN2_VL,
     "qwen2_vl_text": _QWEN2_VL,
     "qwen2_5_vl": _QWEN2_VL,
@@ -195,7 +195,7 @@ LLAMA_FAMILIES: Mapping[str, Family] = {
         "Olmo3ForCausalLM",
         flags={**ATTENTION_BIAS, **WITH_QK_NORM},
         qk_norm="all-heads",
-        # Scaling counts for the layers without a window alone.
+        # Scaling applies only to the layers without a window.
         rotary=RotaryRule(default_theta=5e5, local_theta="rope_theta", default_local_theta=5e5),
         windows=WindowRule(all_but_every(4), missing=4096),
         norm_placement=OUTPUT_NORM,

@@ -1,4 +1,4 @@
-"""The families of mixtures of experts: a layer has E feed-forward blocks, a token meets k (arXiv:1701.06538)."""
+"""The families of mixtures of experts: a layer has E feed-forward blocks, and each token uses k (arXiv:1701.06538)."""
 
 from __future__ import annotations
 

@@ -1,12 +1,12 @@
-"""Which field of a multimodal config.json describes the language model, and of which family that is."""
+"""Which field of a multimodal config.json describes the language model, and that model's family."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-# The fields whose object describes the language model; the first one that a config has is read.
+# The fields whose object describes the language model; the first one in the config is read.
 TEXT_PART_FIELDS = ("text_config", "language_config", "llm_config", "thinker_config")
-# The text part's model_type by that of the whole file, for files whose text part states none.
+# The text part's model_type by the whole file's, for files whose text part states none.
 TEXT_PART_FAMILIES: Mapping[str, str] = {
     "clip": "clip_text_model",
     "gemma3": "gemma3_text",

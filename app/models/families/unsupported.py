@@ -1,4 +1,4 @@
-"""Which model types, and which settings of known ones, are refused."""
+"""The model types, and settings of known ones, that are refused."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _STATE_SPACE = N_("state-space layers")
 _RECURRENT = N_("recurrent layers")
 _LINEAR = N_("linear attention")
 _SPARSE = N_("attention to a part of the tokens")
-# What the layers of a refused family (all of them or some) have instead of N×N scores.
+# What layers of a refused family (all or some) have instead of N×N scores.
 REFUSED: Mapping[str, str] = {
     **dict.fromkeys(("mamba", "mamba2", "falcon_mamba", "codestral_mamba", "hyena", "s4"), _STATE_SPACE),
     **dict.fromkeys(
@@ -26,7 +26,7 @@ REFUSED: Mapping[str, str] = {
         ("fnet", "nystromformer", "yoso", "mra", "perceiver", "funnel"), N_("another way of mixing tokens")
     ),
 }
-# Fields that can add tensors which no layout has: a config is read only if each has one of these values (None: absent).
+# Fields that can add tensors that no layout has. A config is only read if each has one of these values (None: absent).
 SUPPORTED_VALUES: Mapping[str, tuple[object, ...]] = {
     "add_cross_attention": (None, False),
     "inner_group_num": (None, 1),

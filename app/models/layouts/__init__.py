@@ -1,1 +1,1 @@
-"""The layouts: which parameter tensors each family has in its layers and outside them, under transformers' names."""
+"""The layouts: each family's parameter tensors, in its layers and outside them, under transformers' names."""

@@ -1,7 +1,7 @@
 """The blocks that layouts share: projections, feed-forward blocks, mixtures of experts, norms, task heads.
 
 Conditions ask for flags that the rows in app/models/families set: "q" (the query projection has a bias), "tied", "moe".
-Names of tensors are given as one text, separated by spaces.
+Tensor names are one text, separated by spaces.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def projections(
     widths: tuple[str, str, str, str] = ("H*d_h", "G*d_h", "G*d_v", "H*d_v"),
     when: str = ALWAYS,
 ) -> ParameterSpecs:
-    """The four projections of attention as separate matrices: queries, keys, values, output, in this order.
+    """Attention's four projections as separate matrices: queries, keys, values, output, in this order.
 
     Example: projections("self_attn.", "q_proj k_proj v_proj o_proj")
     """
@@ -51,7 +51,7 @@ def projections(
 
 
 def fused_qkv(prefix: str, names: str, order: FusedOrder = "by-matrix", *, conv1d: bool = False) -> ParameterSpecs:
-    """The projections of attention with queries, keys and values in one matrix, of H·d_h + G·d_h + G·d_v columns."""
+    """Attention's projections with queries, keys and values in one matrix of H·d_h + G·d_h + G·d_v columns."""
     qkv, o = (prefix + name for name in names.split())
     return concat(
         linear(qkv, "d", "H*d_h + G*d_h + G*d_v", ModelPart.ATTENTION, bias="q", conv1d=conv1d, fused=order),
@@ -80,7 +80,7 @@ def mlp(names: str, width: str = "d_ff", *, conv1d: bool = False) -> ParameterSp
 
 
 def moe(prefix: str, width: str = "d_ff", *, router: str = "gate", when: str = ALWAYS) -> ParameterSpecs:
-    """A mixture of experts: a router, d × E, and E gated experts, stacked into two tensors as transformers 5 does."""
+    """A mixture of experts: a router, d × E, and E gated experts, stacked into two tensors as in transformers 5."""
     return concat(
         linear(prefix + router, "d", "E", ModelPart.ROUTER, when=when),
         experts(f"{prefix}experts.gate_up_proj", "d", f"2*{width}", when=when),
@@ -89,33 +89,21 @@ def moe(prefix: str, width: str = "d_ff", *, router: str = "gate", when: str = A
 
 
 def norms(names: str, *, bias: str | None = None, when: str = ALWAYS) -> ParameterSpecs:
-    """Normalizations as wide as the model, one for each name; `bias` is the condition for a bias, None for never."""
+    """Normalizations as wide as the model, one per name; `bias` is the condition for a bias, None for never."""
     return concat(*(norm(name, "d", ModelPart.NORMS, bias=bias, when=when) for name in names.split()))
 
 
 def qk_norms(names: str, widths: str = "d_h d_h", *, bias: str | None = None) -> ParameterSpecs:
-    """Normalizations of queries and of keys before the scores, under the flag qk_norm (Henry et al.,
-    arXiv:2010.04245).
-    """
+    """Normalizations of queries and keys before the scores, under the flag qk_norm (Henry et al., arXiv:2010.04245)."""
     norms = zip(names.split(), widths.split(), (ModelPart.QUERY_NORM, ModelPart.KEY_NORM), strict=True)
     return concat(*(norm(name, width, part, bias=bias, when="qk_norm") for name, width, part in norms))
 
 
 def causal_heads(prefix: str, bias: str | None = None, width: str = "d") -> Mapping[str, TaskHead]:
-    """The task heads of a causal language model: LM head (classes that end in ForCausalLM or LMHeadModel),
-    classifier, none.
-    """
+    """The task heads of a causal language model: an LM head (ForCausalLM or LMHeadModel), or none."""
     top = linear("lm_head", width, "V", ModelPart.OUTPUT_HEAD, when="!tied")
-    if bias is not None:  # a tied LM head has the embedding's matrix, but a separate bias
+    if bias is not None:  # a tied LM head shares the embedding's matrix but has its own bias
         top += vector("lm_head.bias", "V", ModelPart.OUTPUT_HEAD, when=and_also("!tied", bias))
         top += vector("lm_head.bias", "V", ModelPart.OUTPUT_BIAS, when=and_also("tied", bias))
     lm_head = TaskHead(prefix, top, logits=parse_shape("N", "V"))
-    classifier = TaskHead(
-        prefix, linear("score", "d", "labels", ModelPart.TASK_HEAD), logits=parse_shape("1", "labels")
-    )
-    return {
-        "ForCausalLM": lm_head,
-        "LMHeadModel": lm_head,
-        "ForSequenceClassification": classifier,
-        "Model": TaskHead(),
-    }
+    return {"ForCausalLM": lm_head, "LMHeadModel": lm_head, "Model": TaskHead()}

@@ -1,7 +1,7 @@
 """Layouts of encoder-decoders: T5, BART, Whisper. Their decoders read the encoder through cross attention.
 
-A decoder has its sizes: L_dec layers, an inner width of d_ff_dec, and H_dec heads of d_h_dec. Its tensors come after
-the encoder's; those of its cross attention are counted as "other".
+A decoder has its own sizes: L_dec layers, an inner width of d_ff_dec, and H_dec heads of d_h_dec. Its tensors come
+after the encoder's; the tensors of its cross attention count as "other".
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ M_V = parse_shape("M", "V")
 _LM_HEAD = linear("lm_head", "d", "V", ModelPart.OUTPUT_HEAD, when="!tied")
 _T5_NAMES = "q k v o"
 _BART_NAMES = "q_proj k_proj v_proj out_proj"
-# One width for queries, keys, values and what the output projection takes: these models have G = H and d_v = d_h.
+# Queries, keys, values and the output projection's input have the same width: these models have G = H and d_v = d_h.
 _ENCODER_WIDTHS = ("H*d_h",) * 4
 _DECODER_WIDTHS = ("H_dec*d_h_dec",) * 4
 
@@ -41,8 +41,8 @@ def _t5_feed_forward(name: str) -> ParameterSpecs:
     )
 
 
-# The table of relative positions is in the first layer and serves all (Raffel et al., arXiv:1910.10683), except in
-# UMT5, where each layer has one.
+# The first layer has the table of relative positions for all layers (Raffel et al., arXiv:1910.10683), except in UMT5,
+# where each layer has one.
 _T5_BUCKETS = ("layer.0.SelfAttention.relative_attention_bias", "n_buckets", "H", ModelPart.RELATIVE_POSITIONS)
 _T5_SELF_ATTENTION = concat(
     projections("layer.0.SelfAttention.", _T5_NAMES, widths=_ENCODER_WIDTHS),

@@ -17,7 +17,7 @@ from app.models.parameter_specs import (
 
 
 def gpt_like(layer_name: str, outside: ParameterSpecs, *blocks: ParameterSpecs, prefix: str = "transformer.") -> Layout:
-    """The layout of a causal decoder of L layers: the tensors `outside` the layers, and the blocks of one layer."""
+    """A causal decoder's layout: L layers with the given blocks, and the tensors `outside` the layers."""
     return Layout(outside, layers(layer_name, *blocks), causal_heads(prefix, "lm_head_bias"))
 
 

@@ -44,7 +44,7 @@ GATE_AND_UP_IN_ONE = concat(
 def llama_like(
     *blocks: ParameterSpecs, norm_bias: str | None = None, final_norm: ParameterSpecs | None = None, gate: str = ALWAYS
 ) -> Layout:
-    """The layout of a causal decoder: a token embedding, L layers with these blocks, a final norm, and causal heads."""
+    """A causal decoder's layout: a token embedding, L layers with these blocks, a final norm, and causal heads."""
     last = norm("norm", "d", ModelPart.FINAL_NORM, bias=norm_bias) if final_norm is None else final_norm
     outside = concat(embedding_table("embed_tokens", "V", "d"), last)
     return Layout(outside, layers("layers.{i}.", *blocks), causal_heads("model.", "lm_head_bias"), gate)
@@ -58,7 +58,7 @@ GEMMA2 = llama_like(
     gated_mlp("mlp."),
     norms(f"{PRE_NORMS} pre_feedforward_layernorm post_feedforward_layernorm"),
 )
-# OLMo 2 normalizes all heads' queries at once, and after attention and feed-forward instead of before.
+# OLMo 2 normalizes all heads' queries together, and after attention and feed-forward instead of before.
 OLMO2 = llama_like(LLAMA_ATTENTION, NORMS_OVER_HEADS, gated_mlp("mlp."), norms(SANDWICH))
 OLMO = llama_like(LLAMA_ATTENTION, gated_mlp("mlp."), final_norm=())
 EXAONE4 = llama_like(LLAMA_ATTENTION, NORMS_PER_HEAD, gated_mlp("mlp."), norms(SANDWICH))
@@ -163,7 +163,7 @@ DEEPSEEK = llama_like(
     norms(PRE_NORMS),
 )
 # Llama 3.2 Vision: some layers have cross attention to the image instead of attention to the text. The embedding has
-# eight rows more than there are tokens to predict.
+# eight more rows than there are tokens to predict.
 MLLAMA = Layout(
     concat(embedding_table("embed_tokens", "V + 8", "d"), norm("norm", "d", ModelPart.FINAL_NORM)),
     layers(

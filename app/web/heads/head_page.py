@@ -38,11 +38,9 @@ from app.web.shared.stage_view import (
     Coincidences,
     PartLine,
     StageView,
-    TurnedQuery,
     coincidences,
     part_lines,
     stage_views,
-    turned_query,
 )
 from app.web.shared.templating import is_htmx, render, render_page_or_fragment
 from app.web.shared.threads import in_threads
@@ -70,7 +68,6 @@ class HeadPage:
     rows: Annotated[tuple[RowView, ...], Doc("Its rows of boxes.")] = ()
     focused: Annotated[str, Doc("The name of the box that has the focus.")] = ""
     locked: Annotated[bool, Doc("Whether nothing can be typed there: never.")] = False
-    turned: Annotated[TurnedQuery | None, Doc("A query before and after RoPE; None if none is shown.")] = None
     parts: Annotated[tuple[PartLine, ...], Doc("What the file holds of each parameter.")] = ()
     coincidences: Annotated[Coincidences | None, Doc("What this number of tokens can't show.")] = None
     scale_sentence: Annotated[str, Doc("How the scores of this model are scaled.")] = ""
@@ -187,7 +184,6 @@ def _page(
         rows=asked.rows if asked else (),
         focused=asked.focused if asked else "",
         parts=part_lines(real_head),
-        turned=turned_query(real_head),
         coincidences=coincidences(_model_of(real_head), wording, first),
         scale_sentence=_scale_sentence(real_head),
         quantized=_quantized_sentence(real_head) if real_head.is_quantized else "",

@@ -88,7 +88,7 @@ def run_queued_real_head(services: Services, task: Task) -> bytes:
     choice = HeadChoice(**task.arguments)
     source = find_checkpoint(services, choice.checkpoint).source
     options: dict[str, Any] = {"layer": choice.layer, "head": choice.head, "most_tokens": MAX_HEAD_TOKENS}
-    options |= {"compare": True, "check": task.check, "report": task.report}
+    options |= {"check": task.check, "report": task.report}
     head = run_checkpoint(services.runner, source, choice.sentence, **options)
     if choice.tokens not in (0, len(head.tokens)):
         problem = _(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -28,14 +28,6 @@ from app.figures.head_readout import (
     telling_row,
 )
 from app.figures.heat_map import HeadNumbers, StageKey, draw_stage, heat_png, heat_svg, small_svg, stages
-from app.forward.head_scores import (
-    PATTERNS,
-    HeadScore,
-    Pattern,
-    best_heads,
-    pattern_definitions,
-    pattern_names,
-)
 from app.translation import gettext as _
 from app.web.shared.forms import whole_number
 
@@ -51,7 +43,6 @@ STEP_OF_STAGE: Mapping[StageKey, str] = {
     "weights": "softmax",
     "rest": "softmax",
 }
-SHOWN_BEST = 3  # heads, for each pattern
 MAX_CSV_LINES = 300_000
 
 
@@ -68,21 +59,10 @@ class StagePicture:
 
 @dataclass(frozen=True)
 class HeadCard:
-    """A head of the layer as a small picture, with its score in one pattern; None without any."""
+    """A head of the layer as a small picture."""
 
     head: int
     svg: Markup
-    score: HeadScore | None
-
-
-@dataclass(frozen=True)
-class FoundHeads:
-    """The heads that do most of one thing, best first; none if the text has no place for it."""
-
-    pattern: Pattern
-    name: str
-    definition: str
-    best: tuple[HeadScore, ...]
 
 
 @dataclass(frozen=True)
@@ -105,8 +85,7 @@ class PictureView:
     query: what the links of the picture keep. data: JSON for js/picture.js: the labels of rows and columns, and what
     each row says. row: the query that is read, and `column` its cell; None while its weights may not be shown.
     rows: the query that each row of the picture leads to, with its sentence. table: the numbers of the last stage that
-    is shown, by row; "" is masked. is_scored: False if the text was too long for scores. found: of this layer and those
-    below. cards: the heads of this layer, scored by the `chosen` pattern, None for whatever each does most.
+    is shown, by row; "" is masked. cards: the heads of this layer.
     """
 
     key: str
@@ -124,11 +103,7 @@ class PictureView:
     key_labels: tuple[str, ...]
     table: tuple[tuple[str, tuple[str, ...]], ...]
     is_decode: bool
-    is_scored: bool
-    found: tuple[FoundHeads, ...]
     cards: tuple[HeadCard, ...]
-    names: Mapping[Pattern, str]
-    chosen: Pattern | None
 
 
 def picture_view(
@@ -137,7 +112,7 @@ def picture_view(
     """The picture of a head that ran under `key`."""
     numbers = head_numbers(real_head, is_decode="show_decode" in query)
     keys = [stage for stage in stages(numbers) if STEP_OF_STAGE[stage] in steps]
-    has_weights, chosen = "weights" in keys, next((each for each in PATTERNS if each == query.get("show_score")), None)
+    has_weights = "weights" in keys
     rest: tuple[StageKey, ...] = ("rest",) if has_weights and len(numbers.key_tokens) > 1 else ()
     labels, columns = query_labels(numbers), key_labels(numbers)
     queries = row_queries(numbers)
@@ -159,11 +134,7 @@ def picture_view(
         key_labels=columns,
         table=tuple(zip(labels, cell_texts(numbers, keys[-1]), strict=True)) if keys else (),
         is_decode="show_decode" in query,
-        is_scored=bool(real_head.head_scores) or len(real_head.tokens) == 1,
-        found=_found(real_head.head_scores) if has_weights else (),
-        cards=_cards(real_head, chosen) if has_weights else (),
-        names=pattern_names(),
-        chosen=chosen,
+        cards=_cards(real_head) if has_weights else (),
     )
 
 
@@ -234,7 +205,7 @@ def picture_file(real_head: RealHead, kind: str, stage: str, *, is_decode: bool 
 
 
 def _kept(query: Mapping[str, str]) -> Mapping[str, str]:
-    return {name: query[name] for name in ("show_decode", "show_score") if name in query}
+    return {name: query[name] for name in ("show_decode",) if name in query}
 
 
 def _stage_picture(numbers: HeadNumbers, stage: StageKey) -> StagePicture:
@@ -257,25 +228,8 @@ def _stage_picture(numbers: HeadNumbers, stage: StageKey) -> StagePicture:
     )
 
 
-def _found(scores: Sequence[HeadScore]) -> tuple[FoundHeads, ...]:
-    names, definitions = pattern_names(), pattern_definitions()
+def _cards(real_head: RealHead) -> tuple[HeadCard, ...]:
     return tuple(
-        FoundHeads(pattern, names[pattern], definitions[pattern], best_heads(scores, pattern, SHOWN_BEST))
-        for pattern in PATTERNS
-    )
-
-
-def _cards(real_head: RealHead, chosen: Pattern | None) -> tuple[HeadCard, ...]:
-    scores = [score for score in real_head.head_scores if score.layer == real_head.layer]
-    of_head = {
-        head: [score for score in scores if score.head == head and chosen in (None, score.pattern)]
-        for head in range(len(real_head.layer_weights))
-    }
-    return tuple(
-        HeadCard(
-            head,
-            Markup(small_svg(weights)),  # noqa: S704 - numbers alone
-            max(of_head[head], key=lambda score: score.value, default=None),
-        )
+        HeadCard(head, Markup(small_svg(weights)))  # noqa: S704 - numbers alone
         for head, weights in enumerate(real_head.layer_weights)
     )

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
-from math import degrees
 from typing import Literal
 
 from app.checkpoints.checkpoint import StoredPart, StoredTensor
 from app.classes.sheet_work import PracticeWork
-from app.figures.heat_map import decimal, places_for
+from app.figures.heat_map import decimal
 from app.forward.real_head import RealHead
 from app.grading.grade import Report, grade
 from app.grading.hints import HintLevel, next_hint_level, write_hint
@@ -57,26 +56,6 @@ class NumberTable:
     def is_cut(self) -> bool:
         """Whether columns are left out."""
         return self.column_count > FIRST_COLUMNS
-
-
-@dataclass(frozen=True)
-class TurnedLine:
-    """A pair of numbers of a query before and after RoPE, as it is shown; see TurnedPair. The angle is in degrees."""
-
-    features: tuple[int, int]
-    before: tuple[str, str]
-    angle: str
-    after: tuple[str, str]
-
-
-@dataclass(frozen=True)
-class TurnedQuery:
-    """The query of one token before and after RoPE: its token, number from 1, how many are before it, and its pairs."""
-
-    token: str
-    number: int
-    earlier: int
-    lines: tuple[TurnedLine, ...]
 
 
 @dataclass(frozen=True)
@@ -190,27 +169,6 @@ def coincidences(model: Model, wording: Wording, variant: Variant) -> Coincidenc
     """What the number of tokens of this sheet hides on the sheet of a whole head."""
     names = (wording.misconception_name(key) for key in hidden_by_tokens(model, wording, variant.tokens))
     return Coincidences(sizes_like(variant), tuple(names))
-
-
-def turned_query(real_head: RealHead) -> TurnedQuery | None:
-    """The last token's query, as the stage about rotary positions shows it: the token, its number from 1, how many
-    are before it, and of each pair of features the numbers before, the angle and the numbers after.
-    """
-
-    def number_texts(numbers: tuple[float, float]) -> tuple[str, str]:
-        return decimal(numbers[0], 3), decimal(numbers[1], 3)
-
-    def angle_text(angle: float) -> str:
-        return f"{decimal(angle, 0 if angle >= 100 or angle == 0 else places_for(angle))}°"
-
-    if not real_head.turned:
-        return None
-    lines = (
-        TurnedLine(pair.features, number_texts(pair.before), angle_text(degrees(pair.angle)), number_texts(pair.after))
-        for pair in real_head.turned
-    )
-    count = len(real_head.tokens)
-    return TurnedQuery(real_head.tokens[-1].text, count, count - 1, tuple(lines))
 
 
 def part_lines(real_head: RealHead) -> tuple[PartLine, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Annotated
 
@@ -107,8 +107,7 @@ def save_course_practice(services: ServicesDep, access: EditableCourse, form: Fo
             store.audit_log.record(access.teacher, AuditAction.PRACTICE_SET, course)
     if not is_newest:
         page = _practice_page(services, access, newest, typed=practice)
-        conflict = _conflict(course, titles, newest, practice)
-        page = replace(page, version=form.raw("version"), conflict=conflict)
+        page = replace(page, version=form.raw("version"), conflict=_conflict(course, titles, newest, practice))
         return render("teacher/course_practice.html", page, 409)
     return RedirectResponse(url_for("show_course_practice", course_id=course.id, done="saved"), 303)
 
@@ -120,13 +119,12 @@ def _version(practice: CoursePractice | None) -> str:
 def _conflict(
     course: Course, titles: Mapping[str, str], newest: CoursePractice | None, typed: CoursePractice
 ) -> Conflict:
-    both = ({"worksheets": _listed(titles, each.worksheets)} for each in (newest or CoursePractice(()), typed))
+    both = (
+        {"worksheets": "\n".join(titles.get(key, key) for key in each.worksheets)}
+        for each in (newest or CoursePractice(), typed)
+    )
     differing = differences({"worksheets": _("Worksheets")}, *both)
     return Conflict(_version(newest), differing, url_for("show_course_practice", course_id=course.id))
-
-
-def _listed(names: Mapping[str, str], keys: Sequence[str]) -> str:
-    return "\n".join(names.get(key, key) for key in keys)
 
 
 def _problem(library: Library, practice: CoursePractice, titles: Mapping[str, str]) -> str:

@@ -26,7 +26,6 @@ WIDE = {f"{row}.columns": "d" for row in ("queries", "keys", "values")}
     ("changes", "said"),
     [
         ({"tokens": 128}, "N and d_h are both 128"),
-        ({"title": "One head of GPT-2"}, "GPT-2"),
         ({"misconceptions": own("wide", WIDE)}, "“Wide”"),
         ({"misconceptions": own("right", {"queries.columns": "d_h"})}, "“Right”"),
     ],

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import math
 import re
 import time
 from collections.abc import Callable, Iterator
@@ -19,7 +18,6 @@ from app.activities.activity import Policies
 from app.forward.head_run import why_not_run
 from app.forward.lines import ForwardError
 from app.forward.process import RunTooLong
-from app.forward.real_head import TurnedPair
 from app.machine import jobs as machine_jobs
 from app.machine.jobs import Job
 from app.models.read_config import build_architecture
@@ -83,7 +81,6 @@ def test_every_shape_is_asked_before_it_is_shown(client: TestClient) -> None:
     page = Page(client.get(address).text)
     assert page.find("section", class_="asked") == []
     assert "(4, 576)" in page.text("section", id="stage-context")
-    assert "1024" in page.text("details", id="fused-kernel")  # bytes of the context alone, 4 × 64
 
 
 def test_a_wrong_shape_keeps_the_stage_closed_and_is_diagnosed(client: TestClient) -> None:
@@ -336,21 +333,7 @@ def test_a_head_that_is_deleted_while_it_is_read_is_gone(
 
 def test_a_time_of_more_than_a_second_has_no_exponent(client: TestClient) -> None:
     store, plain = client.app.state.services.store, finished_head("a cat and a dog")  # type: ignore[attr-defined]
-    assert plain.sdpa
-    compared = replace(plain.sdpa, plain_milliseconds=2345.6, fused_milliseconds=999.7)
-    key = stored_head(store, replace(plain, milliseconds=1234.5, sdpa=compared))
+    key = stored_head(store, replace(plain, milliseconds=1234.5))
     text = client.get(f"/heads/{key}?skip=all").text
-    assert {"1,234 ms", "2,346", "1,000"} <= set(re.findall(r"<d?t?d>([^<]+)</", text))
+    assert "1,234 ms" in set(re.findall(r"<d?t?d>([^<]+)</", text))
     assert "e+03" not in text
-
-
-def test_a_query_is_shown_before_and_after_rope(client: TestClient) -> None:
-    pairs = (TurnedPair((0, 32), math.radians(573), (1.0, 0.0), (-0.839, -0.545)),
-             TurnedPair((31, 63), math.radians(0.0082), (3.76, 0.009), (3.76, 0.01)))  # fmt: skip
-    store = client.app.state.services.store  # type: ignore[attr-defined]
-    head = replace(finished_head("a cat and a dog and a cow"), turned=pairs)
-    page = Page(client.get(f"/heads/{stored_head(store, head)}?skip=all").text)
-    [(_, text)] = page.find("section", id="stage-rope")
-    assert re.findall("[−0-9.]+°", text) == ["573°", "0.00820°"]
-    assert "0,321.0000.000573°−0.839−0.545" in text.replace(" ", "")
-    assert "8 × 64" in text

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import re
 from dataclasses import replace
 from html import unescape
 from xml.etree import ElementTree
@@ -16,7 +15,6 @@ from PIL import Image
 from starlette.testclient import TestClient
 
 from app.exchange.spreadsheet import BOM
-from app.forward.head_scores import PATTERNS, best_heads
 from app.forward.real_head import RealHead
 from app.web.heads.picture_view import picture_view
 from tests.helpers.finished_heads import finished_head, stored_head
@@ -57,9 +55,7 @@ def test_a_row_that_is_named_is_read(client: TestClient, key: str, real_head: Re
     assert fragment.count('class="product"') == 12
 
 
-@pytest.mark.parametrize(
-    "query", ["row=12", "row=-1", "row=x", "cell=99&row=²", "show_score=none", "row=" + "9" * 9000]
-)
+@pytest.mark.parametrize("query", ["row=12", "row=-1", "row=x", "cell=99&row=²", "row=" + "9" * 9000])
 def test_what_cannot_be_read_counts_as_missing(client: TestClient, key: str, query: str) -> None:
     plain, odd = (client.get(f"/heads/{key}/picture?{text}") for text in ("", query))
     assert odd.status_code == 200
@@ -74,16 +70,11 @@ def test_the_last_query_alone_is_the_decode_step(client: TestClient, key: str) -
     assert "" not in line.split("|")
 
 
-def test_heads_are_found_in_all_layers_that_ran(client: TestClient, key: str, real_head: RealHead) -> None:
+def test_every_head_of_the_layer_is_shown(client: TestClient, key: str, real_head: RealHead) -> None:
     page = client.get(f"/heads/{key}/picture").text
-    assert {score.layer for score in real_head.head_scores} == {0, 1}
-    for pattern in PATTERNS:
-        best = best_heads(real_head.head_scores, pattern, 1)[0]
-        assert f"/heads?from={key}&amp;layer={best.layer}&amp;head={best.head}" in page
-        assert f"</a> {best.value:.2f}</span>" in page
     assert page.count('class="heat small"') == real_head.architecture.H
-    chosen = client.get(f"/heads/{key}/picture?show_score=itself").text
-    assert len(re.findall(r'show_score=itself#layer-heads"\s+aria-current="true"', chosen)) == 1
+    others = [head for head in range(real_head.architecture.H) if head != real_head.head]
+    assert all(f"/heads?from={key}&amp;layer={real_head.layer}&amp;head={head}" in page for head in others)
 
 
 def test_stages_that_are_not_open_are_left_out(real_head: RealHead) -> None:
@@ -92,22 +83,8 @@ def test_stages_that_are_not_open_are_left_out(real_head: RealHead) -> None:
     some = picture_view(real_head, "k", {"row": "3"}, ("scores", "scale"))
     assert [stage.key for stage in some.stages] == ["products", "scaled"]
     assert some.row is None
-    assert (some.rows, some.first_token, some.found, some.cards) == ((), (), (), ())
+    assert (some.rows, some.first_token, some.cards) == ((), (), ())
     assert [stage.key for stage in picture_view(real_head, "k", {}).stages][-2:] == ["weights", "rest"]
-
-
-def test_heads_of_a_text_too_long_for_scores_are_shown_without(client: TestClient, real_head: RealHead) -> None:
-    unscored = replace(real_head, head_scores=())
-    page = client.get(f"/heads/{stored_head(client.app.state.services.store, unscored)}/picture").text  # type: ignore[attr-defined]
-    assert page.count('class="heat small"') == len(real_head.layer_weights)
-    assert 'class="best"' not in page
-    assert "show_score" not in page
-    assert (
-        'class="best"'
-        in client.get(
-            f"/heads/{stored_head(client.app.state.services.store, finished_head('one'))}/picture"  # type: ignore[attr-defined]
-        ).text
-    )
 
 
 def test_a_text_of_one_token_has_no_column_to_leave_out() -> None:
@@ -117,7 +94,7 @@ def test_a_text_of_one_token_has_no_column_to_leave_out() -> None:
 
 
 def test_a_layer_too_large_to_keep_has_no_small_pictures(real_head: RealHead) -> None:
-    view = picture_view(replace(real_head, layer_weights=np.zeros((0, 12, 12), np.float16), head_scores=()), "k", {})
+    view = picture_view(replace(real_head, layer_weights=np.zeros((0, 12, 12), np.float16)), "k", {})
     assert view.cards == ()
     assert view.row is not None
 

@@ -63,7 +63,7 @@ def test_the_bug_of_a_program_is_chosen_in_the_editor(classroom: Classroom) -> N
 def test_a_stored_worksheet_with_settings_that_are_gone_is_used_and_edited_without_them(classroom: Classroom) -> None:
     settings = {**classroom.school.library.worksheet("llama-7b").settings, "title": "Old"}
     material = stored(classroom, {**settings, "tolerance": 0.05, "show_hints": False, "notation": "framework"})
-    assert "Old" in Page(classroom.get(f"/materials/{material.id}")).text("h1")
+    assert "Old" in Page(classroom.get(f"/worksheets/{material.id}")).text("h1")
     form = SentForm(classroom.get(f"/worksheets/{material.id}/edit")).values
     assert post(classroom, f"/worksheets/{material.id}", form).status_code == 303
     kept = classroom.store.materials.find(material.id)

@@ -9,7 +9,7 @@ from simulation.misconception_students import misconception_sheets, right_sheet
 from tests.helpers.html_page import Page
 from tests.helpers.school import Browser, Classroom
 from tests.helpers.shipped import LIBRARY
-from tests.helpers.versioned_form import save
+from tests.helpers.versioned_form import save, version_in
 
 OWN = {"title": "Queries by hand", "topic": "single-head", "model": "llama-7b", "tokens": 40, "rows": ["queries"]}
 HEAD = LIBRARY.variant("llama-7b")
@@ -138,3 +138,19 @@ def test_an_own_worksheet_that_was_removed_is_left_out(classroom: Classroom) -> 
     classroom.store.materials.remove(own)
     assert own.key not in browser.get("/practice").text
     assert classroom.get(f"/courses/{classroom.course.id}/practice")
+
+
+def test_a_choice_that_somebody_else_has_changed_meanwhile_is_shown_before_it_is_replaced(classroom: Classroom) -> None:
+    theirs = own_worksheet(classroom)
+    address = f"/courses/{classroom.course.id}/practice"
+    version = version_in(classroom.instructor, address)
+    assert start(classroom, theirs.key) == 303
+    refused = classroom.instructor.post(address, data={"version": version})
+    assert refused.status_code == 409
+    page = Page(refused.text)
+    assert "Queries by hand" in page.text("section", class_="conflict")
+    [(button, _)] = page.find("button", name="overwrite")
+    assert (
+        classroom.instructor.post(address, data={"version": version, "overwrite": button["value"]}).status_code == 303
+    )
+    assert classroom.store.courses.practice(classroom.course) == {"worksheets": []}

@@ -1,6 +1,6 @@
 """Every table of the first release.
 
-A revision is named by its number and a word. One of digits alone is from before the first release, and refused.
+Revisions are named by a number and a word. A number only is from before the first release, and refused.
 """
 
 import sqlalchemy as sa

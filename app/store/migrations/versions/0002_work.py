@@ -1,4 +1,4 @@
-"""One table of drafts and one of attempts, in activities and in practice; auto-submission gets its name."""
+"""One table of drafts and one of attempts, for activities and practice; auto-submission gets its name."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ revision = "0002_work"
 down_revision = "0001_tables"
 
 ROWS_AT_A_TIME = 500
-# Each index has the rows with a value in its first column.
+# Each index only has rows with a value in its first column.
 INDEXES = (
     ("drafts", ("student_id", "activity_id", "sheet_key"), True),
     ("drafts", ("activity_id",), False),
@@ -32,7 +32,7 @@ def upgrade() -> None:
     rename_settings(connection)
     copy_classes(connection)
     copy_practice(connection)
-    if connection.dialect.name == "postgresql":  # what is checked at the end would keep tables from being changed
+    if connection.dialect.name == "postgresql":  # pending deferred checks would keep tables from being changed
         op.execute("SET CONSTRAINTS ALL IMMEDIATE")
     for table, columns, unique in INDEXES:
         has_first = sa.text(f"{columns[0]} IS NOT NULL")
@@ -47,7 +47,7 @@ def upgrade() -> None:
 
 
 def rename_settings(connection: sa.Connection) -> None:
-    """Rename the time at which drafts were auto-submitted, and the policy that says whether they are."""
+    """Rename the time at which drafts were auto-submitted, and the policy that turns it on."""
     activities = sa.table("activities", sa.column("id"), sa.column("policies", sa.JSON()))
     for row in connection.execute(sa.select(activities)).all():
         policies = {"auto_submit" if name == "take_in_drafts" else name: value for name, value in row.policies.items()}
@@ -56,7 +56,7 @@ def rename_settings(connection: sa.Connection) -> None:
 
 
 def copy_classes(connection: sa.Connection) -> None:
-    """Copy drafts and attempts of activities; attempts keep their ids, and none that was ever given is given again."""
+    """Copy drafts and attempts of activities; attempts keep their ids, and ids are never reused."""
     if connection.dialect.name == "postgresql":
         op.execute("SELECT setval('attempts_id_seq', last_value, is_called) FROM class_attempts_id_seq")
     else:
@@ -73,7 +73,7 @@ def copy_classes(connection: sa.Connection) -> None:
     of_attempt = (*OF_CLASS_ATTEMPT, *OF_ATTEMPT)
     copied, to = sa.select(table("class_attempts", *of_attempt, "taken_in")), [*of_attempt, "auto_submitted"]
     connection.execute(sa.insert(table("attempts", *to)).from_select(to, copied))
-    # By which a draft is submitted once, whoever does it again.
+    # So that a draft is submitted once, even if this is repeated.
     op.execute(
         "UPDATE attempts SET client_id = 'auto-submit' || substr(client_id, 9)"
         " WHERE auto_submitted AND client_id LIKE 'taken-in %'"
@@ -81,7 +81,7 @@ def copy_classes(connection: sa.Connection) -> None:
 
 
 def copy_practice(connection: sa.Connection) -> None:
-    """Copy drafts and attempts of practice, which get the sizes that their sheet's key names, and no marks by box."""
+    """Copy drafts and attempts of practice, with the sizes from their sheet's key and without marks by box."""
     in_batches = {"yield_per": ROWS_AT_A_TIME}
     former = table("practice_drafts", "visitor_id", *OF_DRAFT, "stamps")
     copied = sa.select(*former.c[:-1], former.c.stamps.label("tab_versions"))
@@ -107,14 +107,12 @@ def copy_practice(connection: sa.Connection) -> None:
 
 
 def table(name: str, *columns: str) -> sa.TableClause:
-    """A table with the columns that are copied."""
     json = ("answers", "variant", "stamps", "tab_versions", "marks", "misconceptions")
     kinds = dict.fromkeys(json, sa.JSON()) | dict.fromkeys(("saved_at", "created_at"), sa.DateTime(timezone=True))
     return sa.table(name, *(sa.column(each, kinds.get(each)) for each in columns))
 
 
 def sizes(sheet_key: str) -> dict[str, Any]:
-    """The sizes of a practice sheet."""
     _worksheet, model, tokens, decoder = (sheet_key.split("/") + [""] * 3)[:4]
     return {"model": model, "tokens": int(tokens or 0), "decoder_tokens": int(decoder) if decoder else None}
 

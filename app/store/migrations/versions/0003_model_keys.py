@@ -1,4 +1,4 @@
-"""What needs an imported model has the model's key in a column, or in a row for each."""
+"""The keys of imported models in columns, or rows, of what needs them."""
 
 import json
 
@@ -8,7 +8,7 @@ from alembic import op
 revision = "0003_model_keys"
 down_revision = "0002_work"
 
-IMPORTED = f"cfg-{20 * '_'}"  # as LIKE compares
+IMPORTED = f"cfg-{20 * '_'}"  # a pattern for LIKE
 
 
 def upgrade() -> None:
@@ -41,7 +41,7 @@ def upgrade() -> None:
 
 
 def name_models_of_snapshots(connection: sa.Connection) -> None:
-    """Read the key in each model that was frozen."""
+    """Read the key in each frozen model."""
     snapshots = sa.table("snapshots", *map(sa.column, ("hash", "kind", "content", "model_key")))
     imported = (snapshots.c.kind == "model", snapshots.c.content.like('%"cfg-%'))
     for row in connection.execute(sa.select(snapshots.c.hash, snapshots.c.content).where(*imported)).all():

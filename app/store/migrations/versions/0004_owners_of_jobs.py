@@ -1,4 +1,4 @@
-"""A job can belong to a visitor or a student, with whom it is deleted. Jobs pass within an hour: none is kept."""
+"""Jobs can belong to a visitor or a student, and are deleted with them. Jobs end within an hour, so none is kept."""
 
 import sqlalchemy as sa
 from alembic import op

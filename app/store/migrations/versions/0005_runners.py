@@ -1,4 +1,4 @@
-"""Jobs can be done by runners on several machines, in a fair order. Older processes go on working beside newer ones."""
+"""Jobs can be done by runners on several machines, in a fair order. Older processes keep working beside newer ones."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,4 +1,4 @@
-"""A teacher can be an operator; the oldest of an existing installation, who set it up, is one."""
+"""A teacher can be an operator; the oldest account of an existing installation, who set it up, becomes one."""
 
 import sqlalchemy as sa
 from alembic import op

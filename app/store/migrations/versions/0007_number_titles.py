@@ -1,4 +1,4 @@
-"""A student's number keeps the title of its column, and Canvas's own ID is kept, so that gradebooks find them again."""
+"""A student's number keeps its column's title, and Canvas's own ID is kept, so that gradebooks find students again."""
 
 import sqlalchemy as sa
 from alembic import op
