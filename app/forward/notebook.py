@@ -19,6 +19,8 @@ from app.forward.run import HeadRun
 from app.translation import gettext as _
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from app.checkpoints.checkpoint import StoredPart
     from app.forward.real_head import RealHead
 
@@ -51,6 +53,16 @@ def stored(name):
 '''.strip()
 
 
+# Reads one tensor of a GGUF file, dequantized.
+_GGUF_READER = '''
+in_gguf = {tensor.name: tensor for tensor in GGUFReader(CHECKPOINT).tensors}
+
+def stored(name):
+    """A tensor in float32, dequantized."""
+    return torch.from_numpy(dequantize(in_gguf[name].data, in_gguf[name].tensor_type))
+'''.strip()
+
+
 def run_notebook(run: HeadRun, asked: Collection[str] | None = None) -> bytes:
     """The notebook of a run with random numbers, as an .ipynb file; it only needs torch and reproduces the run's
     numbers.
@@ -66,17 +78,16 @@ def run_notebook(run: HeadRun, asked: Collection[str] | None = None) -> bytes:
 def head_notebook(head: RealHead, text: str, asked: Collection[str] | None = None) -> bytes:
     """The .ipynb of a run with stored weights on the tokens of `text`; its last cell compares it with the run.
 
-    Raises ForwardError if weights and input take more than MAX_CARRIED_BYTES.
+    Raises ForwardError if the input, which it contains, takes more than MAX_CARRIED_BYTES.
     """
-    carried = {"X": head.arrays["input"], **head.parameters}
-    if sum(array.nbytes for array in carried.values()) > MAX_CARRIED_BYTES:
+    if head.arrays["input"].nbytes > MAX_CARRIED_BYTES:
         raise ForwardError(_("The input of this head is too large for a notebook. Choose fewer tokens."))
     return _notebook_bytes(
         [
             _introduction(*_about_head(head), head.device),
             *_checkpoint_cells(head),
             *_token_cells(head, text),
-            *_carried_cells(carried),
+            *_input_cells(head.arrays["input"]),
             *_stored_cells(head, asked),
             *_program_cells(_on_device(head.lines), asked),
             *_comparison_cells(head),
@@ -102,10 +113,10 @@ def _about_head(head: RealHead) -> tuple[str, list[str]]:
         "The weights are those of the checkpoint {model}. `CHECKPOINT` is a folder, a file or a name on the Hugging "
         "Face Hub. torch, safetensors and tokenizers are needed."
     )
-    if head.parameters:
+    if head.is_gguf:
         weights = _(
-            "The weights are those of the GGUF file {model}. torch can't read such a file, so this notebook contains "
-            "the weights of this head as the run used them. torch and safetensors are needed."
+            "The weights are those of the GGUF file {model}. `CHECKPOINT` is its path. torch, safetensors and gguf are "
+            "needed."
         )
     origin = _("The notebook also contains the input `X`: the embeddings of the tokens after the norm of layer 0.")
     if head.layer:
@@ -118,8 +129,10 @@ def _about_head(head: RealHead) -> tuple[str, list[str]]:
 
 def _checkpoint_cells(head: RealHead) -> Iterator[Cell]:
     decoding = ["from base64 import b64decode", "from zlib import decompress"]
-    if head.parameters:
-        yield from _code([*decoding, "", "from safetensors.torch import load"])
+    if head.is_gguf:
+        reading = ["import torch", "from gguf import GGUFReader, dequantize", "from safetensors.torch import load"]
+        yield from _code([*decoding, "", *reading])
+        yield from _code([f"CHECKPOINT = {head.checkpoint!r}  # the path of the GGUF file", "", _GGUF_READER])
         return
     reading = ["from safetensors import safe_open", "from safetensors.torch import load"]
     yield from _code(
@@ -136,7 +149,7 @@ def _token_cells(head: RealHead, text: str) -> Iterator[Cell]:
     yield _markdown("## " + _("The tokens"))
     ids, names = [token.id for token in head.tokens], [token.text for token in head.tokens]
     rows = [f"text = {text!r}", f"tokens = {names!r}", f"ids = {ids!r}"]
-    if not head.parameters:
+    if not head.is_gguf:
         rows += [
             'tokenizer = Tokenizer.from_file(str(path_of("tokenizer.json")))',
             "tokenizer.no_truncation()",
@@ -146,10 +159,9 @@ def _token_cells(head: RealHead, text: str) -> Iterator[Cell]:
     yield from _code([*rows, "assert len(ids) == ..."])
 
 
-def _carried_cells(carried: Mapping[str, Any]) -> Iterator[Cell]:
-    # Compressed 4-bit weights take a fifth; level 9 gives no smaller file.
-    packed = base64.b64encode(zlib.compress(_safetensors(carried), 6)).decode()
-    yield _markdown("## " + _("What the run gave: {names}").format(names=", ".join(f"`{name}`" for name in carried)))
+def _input_cells(array: np.ndarray) -> Iterator[Cell]:
+    packed = base64.b64encode(zlib.compress(_safetensors({"X": array}), 6)).decode()
+    yield _markdown("## " + _("What the run gave: {names}").format(names="`X`"))
     rows = ['tensors = load(decompress(b64decode("""', *textwrap.wrap(packed, 120)]
     yield from _code([*rows, '""")))'], {"jupyter": {"source_hidden": True}})
 
@@ -166,26 +178,28 @@ def _safetensors(arrays: Mapping[str, Any]) -> bytes:
 
 
 def _stored_cells(head: RealHead, asked: Collection[str] | None) -> Iterator[Cell]:
-    if head.parameters:
-        return
     used = {name for line in head.lines for name in line.names}
     yield _markdown("## " + _("As stored, and as used: x · W"))
     for part in head.parts:
         if part.variable in used:
-            yield from _code(_stored_rows(part, asked is None or part.variable in asked))
+            yield from _code(_stored_rows(head, part, asked is None or part.variable in asked))
 
 
-def _stored_rows(part: StoredPart, asked: bool) -> list[str]:
+def _stored_rows(head: RealHead, part: StoredPart, asked: bool) -> list[str]:
     slices = [":"] * len(part.stored.shape)
     if part.length < part.stored.shape[part.dim]:
         slices[part.dim] = f"{part.start}:{part.start + part.length}"
     while len(slices) > 1 and slices[-1] == ":":
         slices.pop()
-    code = f'tensors["{part.variable}"] = in_file[{", ".join(slices)}].float()' + ".T" * part.is_turned
-    code += " + 1" * ("plus-one" in part.note.split())
+    code = f'tensors["{part.variable}"] = in_file[{", ".join(slices)}].float()'
+    if "permuted" in part.note.split():  # in the file, the rows of both halves of a head alternate
+        code += f".unflatten(0, (-1, {head.architecture.d_h // 2}, 2)).transpose(1, 2).flatten(0, 2)"
+    code += ".T" * part.is_turned + " + 1" * ("plus-one" in part.note.split())
     rows = [f"in_file = stored({part.stored.name!r})"]
     if asked:
-        rows.append(f"assert in_file.get_shape() == [{', '.join(['...'] * len(part.stored.shape))}]")
+        sides = ", ".join(["..."] * len(part.stored.shape))
+        shape = f"shape == ({sides},)" if head.is_gguf else f"get_shape() == [{sides}]"
+        rows.append(f"assert in_file.{shape}")
     return [*rows, code]
 
 

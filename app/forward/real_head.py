@@ -55,6 +55,7 @@ class RealHead:
 
     checkpoint: str
     revision: str
+    is_gguf: bool
     is_quantized: bool
     config: Mapping[str, Any]
     architecture: Architecture
@@ -72,7 +73,6 @@ class RealHead:
     arrays: Mapping[str, np.ndarray]
     layer_weights: np.ndarray
     mask: np.ndarray
-    parameters: Mapping[str, np.ndarray]
     lines: tuple[ProgramLine, ...]
 
     def strongest_keys(self, row: int, most: int) -> list[tuple[int, float]]:
@@ -108,7 +108,6 @@ class RealHead:
         import numpy as np
 
         arrays = {f"array {name}": array for name, array in self.arrays.items()}
-        arrays |= {f"parameter {name}": array for name, array in self.parameters.items()}
         arrays |= {"layer_weights": self.layer_weights, "mask": self.mask}
         text = np.frombuffer(json.dumps(self._facts()).encode(), dtype=np.uint8)
         file = io.BytesIO()
@@ -130,21 +129,16 @@ class RealHead:
             tokens=TypeAdapter(tuple[Token, ...]).validate_python(tokens),
             parts=TypeAdapter(tuple[StoredPart, ...]).validate_python(facts["parts"]),
             lines=TypeAdapter(tuple[ProgramLine, ...]).validate_python(facts["lines"]),
-            arrays=_named(stored, "array "),
-            parameters=_named(stored, "parameter "),
+            arrays={name.removeprefix("array "): array for name, array in stored.items() if name.startswith("array ")},
             layer_weights=stored["layer_weights"],
             mask=stored["mask"],
         )
 
 
 _FACTS = (
-    *("checkpoint", "revision", "is_quantized", "layer", "head", "kv_head"),
+    *("checkpoint", "revision", "is_gguf", "is_quantized", "layer", "head", "kv_head"),
     *("device", "device_name", "dtype", "milliseconds", "peak_bytes", "needed_bytes"),
 )
-
-
-def _named(stored: Mapping[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:
-    return {name.removeprefix(prefix): array for name, array in stored.items() if name.startswith(prefix)}
 
 
 def save_npz(real_head: RealHead, file: BinaryIO) -> None:
@@ -224,10 +218,10 @@ def _run(
     if not all(np.isfinite(array).all() for array in (*arrays.values(), layer_weights)):
         problem = _("Numbers of this layer are infinite or none: weights of {checkpoint} are damaged, or too large.")
         raise ForwardError(problem.format(checkpoint=checkpoint.name))
-    is_gguf = checkpoint.kind == "gguf"
     return RealHead(
         checkpoint=checkpoint.name,
         revision=checkpoint.revision,
+        is_gguf=checkpoint.kind == "gguf",
         is_quantized=checkpoint.is_quantized,
         config=checkpoint.config,
         architecture=checkpoint.architecture,
@@ -245,7 +239,6 @@ def _run(
         arrays={key: arrays[key] for key in ("embeddings", *SAVED)},
         layer_weights=layer_weights,
         mask=_mask(a, len(ids), made),
-        parameters={name: _array(tensor) for name, tensor in tensors.items() if name != "X" and is_gguf},
         lines=tuple(with_shapes(line, made) for line in lines),
     )
 

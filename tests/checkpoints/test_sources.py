@@ -146,7 +146,6 @@ def test_checkpoints_with_the_same_name_have_keys_of_their_own(folder: Path, tmp
         ({"hidden_act": ["silu"]}, "hidden_act"),
         ({"pretraining_tp": 2}, "pretraining_tp"),
         ({"pretraining_tp": True}, "pretraining_tp"),
-        ({"architectures": ["LlamaForSequenceClassification"]}, "LlamaForSequenceClassification"),
         ({"num_attention_heads": 0}, "num_attention_heads"),
         ({"hidden_size": 2**70}, "hidden_size"),
         ({"rms_norm_eps": "tiny"}, "rms_norm_eps"),

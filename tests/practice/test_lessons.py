@@ -11,7 +11,7 @@ from tests.helpers.shipped import LIBRARY
 
 def test_every_lesson_has_three_or_four_sheets_a_hunt_and_a_harder_one() -> None:
     named = Counter(key for lesson in LESSONS for key in lesson.worksheets)
-    assert named.keys() <= LIBRARY.worksheets.keys()
+    assert named.keys() == LIBRARY.worksheets.keys()
     assert set(named.values()) == {1}
     for lesson in LESSONS:
         assert len(lesson.sheets) in (3, 4)

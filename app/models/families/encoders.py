@@ -144,7 +144,7 @@ ENCODER_FAMILIES: Mapping[str, Family] = {
         model_class="AlbertForMaskedLM",
         sizes={**_NARROW, "L_stored": "num_hidden_groups = 1"},
     ),
-    "electra": replace(_BERT, layout=encoders.ELECTRA, model_class="ElectraForPreTraining", sizes=_NARROW),
+    "electra": replace(_BERT, layout=encoders.ELECTRA, model_class="ElectraModel", sizes=_NARROW),
     "modernbert": Family(
         encoders.MODERNBERT,
         "ModernBertForMaskedLM",

@@ -100,20 +100,10 @@ def qk_norms(names: str, widths: str = "d_h d_h", *, bias: str | None = None) ->
 
 
 def causal_heads(prefix: str, bias: str | None = None, width: str = "d") -> Mapping[str, TaskHead]:
-    """The task heads of a causal language model: an LM head (classes ending in ForCausalLM or LMHeadModel), a
-    classifier, or none.
-    """
+    """The task heads of a causal language model: an LM head (ForCausalLM or LMHeadModel), or none."""
     top = linear("lm_head", width, "V", ModelPart.OUTPUT_HEAD, when="!tied")
     if bias is not None:  # a tied LM head shares the embedding's matrix but has its own bias
         top += vector("lm_head.bias", "V", ModelPart.OUTPUT_HEAD, when=and_also("!tied", bias))
         top += vector("lm_head.bias", "V", ModelPart.OUTPUT_BIAS, when=and_also("tied", bias))
     lm_head = TaskHead(prefix, top, logits=parse_shape("N", "V"))
-    classifier = TaskHead(
-        prefix, linear("score", "d", "labels", ModelPart.TASK_HEAD), logits=parse_shape("1", "labels")
-    )
-    return {
-        "ForCausalLM": lm_head,
-        "LMHeadModel": lm_head,
-        "ForSequenceClassification": classifier,
-        "Model": TaskHead(),
-    }
+    return {"ForCausalLM": lm_head, "LMHeadModel": lm_head, "Model": TaskHead()}

@@ -21,12 +21,9 @@ from app.models.parameter_specs import (
 )
 
 N_V = parse_shape("N", "V")
-N_LABELS = parse_shape("N", "labels")
 ONE_LABELS = parse_shape("1", "labels")
-N_ONE = parse_shape("N", "1")
 POOLED = frozenset({"pooler"})
 _CLASSIFIER = linear("classifier", "d", "labels", ModelPart.TASK_HEAD, bias=ALWAYS)
-_SPANS = linear("qa_outputs", "d", "labels", ModelPart.TASK_HEAD, bias=ALWAYS)
 
 
 def _transform(dense: str, last_norm: str, width: str = "d", *, when: str = ALWAYS) -> ParameterSpecs:
@@ -42,16 +39,6 @@ def _output_head(name: str, bias: str, width: str = "d", *, when: str = ALWAYS) 
         linear(name, width, "V", ModelPart.OUTPUT_HEAD, bias=ALWAYS, when=and_also("!tied", when)),
         vector(bias, "V", ModelPart.OUTPUT_BIAS, when=and_also("tied", when) if is_heads_bias else when),
     )
-
-
-def _classifiers(
-    prefix: str, text_head: ParameterSpecs, text_flags: frozenset[str] = frozenset()
-) -> dict[str, TaskHead]:
-    return {
-        "ForSequenceClassification": TaskHead(prefix, text_head, text_flags, logits=ONE_LABELS),
-        "ForTokenClassification": TaskHead(prefix, _CLASSIFIER, logits=N_LABELS),
-        "ForQuestionAnswering": TaskHead(prefix, _SPANS, logits=N_LABELS),
-    }
 
 
 def _embeddings(width: str, *, position_when: str = ALWAYS, type_when: str = ALWAYS) -> ParameterSpecs:
@@ -87,27 +74,19 @@ _BERT_MASKED = concat(
     _transform("cls.predictions.transform.dense", "cls.predictions.transform.LayerNorm"),
     _output_head("cls.predictions.decoder", "cls.predictions.bias"),
 )
-_NEXT_SENTENCE = linear("cls.seq_relationship", "d", "2", ModelPart.TASK_HEAD, bias=ALWAYS)
 BERT = Layout(
     concat(_embeddings("d"), _POOLER),
     _BERT_STACKS,
     {
         "ForMaskedLM": TaskHead("bert.", _BERT_MASKED, logits=N_V),
         "LMHeadModel": TaskHead("bert.", _BERT_MASKED, logits=N_V),
-        "ForPreTraining": TaskHead("bert.", concat(_BERT_MASKED, _NEXT_SENTENCE), POOLED, logits=N_V),
-        "ForNextSentencePrediction": TaskHead("bert.", _NEXT_SENTENCE, POOLED, logits=parse_shape("1", "2")),
         "Model": TaskHead(flags=POOLED),
-        **_classifiers("bert.", _CLASSIFIER, POOLED),
     },
 )
 
 
 _ROBERTA_MASKED = concat(
     _transform("lm_head.dense", "lm_head.layer_norm"), _output_head("lm_head.decoder", "lm_head.bias")
-)
-_TWO_LAYER_CLASSIFIER = concat(
-    linear("classifier.dense", "d", "d", ModelPart.TASK_HEAD, bias=ALWAYS),
-    linear("classifier.out_proj", "d", "labels", ModelPart.TASK_HEAD, bias=ALWAYS),
 )
 ROBERTA = Layout(
     concat(_embeddings("d"), _POOLER),
@@ -116,7 +95,6 @@ ROBERTA = Layout(
         "ForMaskedLM": TaskHead("roberta.", _ROBERTA_MASKED, logits=N_V),
         "ForCausalLM": TaskHead("roberta.", _ROBERTA_MASKED, logits=N_V),
         "Model": TaskHead(flags=POOLED),
-        **_classifiers("roberta.", _TWO_LAYER_CLASSIFIER),
     },
 )
 ELECTRA = Layout(
@@ -128,14 +106,6 @@ ELECTRA = Layout(
     ),
     _BERT_STACKS,
     {
-        "ForPreTraining": TaskHead(
-            "electra.",
-            concat(
-                linear("discriminator_predictions.dense", "d", "d", ModelPart.TASK_HEAD, bias=ALWAYS),
-                linear("discriminator_predictions.dense_prediction", "d", "1", ModelPart.TASK_HEAD, bias=ALWAYS),
-            ),
-            logits=N_ONE,
-        ),
         "ForMaskedLM": TaskHead(
             "electra.",
             concat(
@@ -145,7 +115,6 @@ ELECTRA = Layout(
             logits=N_V,
         ),
         "Model": TaskHead(),
-        **_classifiers("electra.", _TWO_LAYER_CLASSIFIER),
     },
 )
 DISTILBERT = Layout(
@@ -171,9 +140,6 @@ DISTILBERT = Layout(
             logits=N_V,
         ),
         "Model": TaskHead(),
-        **_classifiers(
-            "distilbert.", concat(linear("pre_classifier", "d", "d", ModelPart.TASK_HEAD, bias=ALWAYS), _CLASSIFIER)
-        ),
     },
 )
 # ALBERT stores one layer (or one for each of L_stored groups) and runs it L times (Lan et al., arXiv:1909.11942).
@@ -200,18 +166,7 @@ ALBERT = Layout(
             ),
             logits=N_V,
         ),
-        "ForPreTraining": TaskHead(
-            "albert.",
-            concat(
-                _transform("predictions.dense", "predictions.LayerNorm", "d_emb"),
-                _output_head("predictions.decoder", "predictions.bias", "d_emb"),
-                linear("sop_classifier.classifier", "d", "labels", ModelPart.TASK_HEAD, bias=ALWAYS),
-            ),
-            POOLED,
-            logits=N_V,
-        ),
         "Model": TaskHead(flags=POOLED),
-        **_classifiers("albert.", _CLASSIFIER, POOLED),
     },
 )
 MODERNBERT = Layout(
@@ -245,7 +200,6 @@ MODERNBERT = Layout(
 )
 _DEBERTA_RELATIVE = embedding_table("encoder.rel_embeddings", "2*R", "d", ModelPart.RELATIVE_TABLE, when="relative")
 _DEBERTA_EMBEDDINGS = _embeddings("d", position_when="positions", type_when="types")
-_DEBERTA_CLASSIFIER = concat(linear("pooler.dense", "d", "d", ModelPart.TASK_HEAD, bias=ALWAYS), _CLASSIFIER)
 _DEBERTA_MASKED = concat(
     _transform("cls.predictions.transform.dense", "cls.predictions.transform.LayerNorm", when="legacy"),
     _output_head("cls.predictions.decoder", "cls.predictions.bias", when="legacy"),
@@ -255,7 +209,6 @@ _DEBERTA_MASKED = concat(
 _DEBERTA_HEADS = {
     "ForMaskedLM": TaskHead("deberta.", _DEBERTA_MASKED, logits=N_V),
     "Model": TaskHead(),
-    **_classifiers("deberta.", _DEBERTA_CLASSIFIER),
 }
 # Disentangled attention (He et al., arXiv:2006.03654): 2R relative positions in a table, with separate projections.
 DEBERTA = Layout(

@@ -54,8 +54,8 @@ def test_a_head_can_be_downloaded_until_it_is_deleted(
 def test_a_head_that_is_too_large_for_a_notebook_is_refused(
     client: TestClient, runner: FakeRunner, head: RealHead, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    large = {"W_Q": np.zeros(MAX_CARRIED_BYTES // 4, np.float32)}
-    address = address_of(client, runner, replace(head, parameters=large), monkeypatch)
+    large = {**head.arrays, "input": np.zeros(MAX_CARRIED_BYTES // 4 + 1, np.float32)}
+    address = address_of(client, runner, replace(head, arrays=large), monkeypatch)
     response = client.get(address)
     assert response.status_code == 409
     assert "fewer tokens" in response.text

@@ -8,7 +8,7 @@ import json
 import pytest
 from starlette.testclient import TestClient
 
-from app.bugs.bank import BUGS
+from app.bugs.bank import BUGS, BugKind
 from app.practice.lessons import LESSONS
 from app.practice.record import MAX_CARDS, MAX_DONE, Card, PracticeRecord, read_record, write_record
 from app.sheets.library import Library
@@ -85,9 +85,12 @@ def test_a_bug_hunt_deals_another_bug_each_time_and_counts(client: TestClient, l
     dealt = [client.get("/sheet/another?worksheet=bug-or-none").url.params["worksheet"] for _ in range(12)]
     assert len(set(dealt)) > 6
     assert {key.partition("~")[2] for key in dealt} <= set(BUGS)
-    for kind in ("loud", "silent"):
-        key = client.get(f"/sheet/another?worksheet={dealt[0]}&bug={kind}").url.params["worksheet"]
-        assert BUGS[key.partition("~")[2]].is_kind("loud" if kind == "loud" else "silent")
+    page = Page(client.get("/sheet/another?worksheet=bug-or-none").text)
+    links = [each["href"] for each, _ in page.find("a") if "/sheet/another" in each.get("href", "")]
+    kinds: list[BugKind] = ["any", "loud", "silent"]
+    for kind, link in zip(kinds, links, strict=True):
+        key = client.get(link).url.params["worksheet"]
+        assert kind == "any" or BUGS[key.partition("~")[2]].is_kind(kind)
     variant = library.seeded("bug-one-head", 1)
     form = {box: variant.written_answer(blank) for box, blank in variant.blanks_by_name.items()}
     sheet = {"worksheet": variant.worksheet.key, "model": variant.model.key, "tokens": str(variant.tokens)}

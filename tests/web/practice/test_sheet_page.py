@@ -76,7 +76,7 @@ def test_worksheet_model_and_tokens_can_be_chosen(client: TestClient) -> None:
     page = Page(client.get("/sheet?worksheet=llama-7b&model=qwen3-0.6b&tokens=7").text)
     assert page.text("h1") == "One head of Qwen3 0.6B"
     chosen = [attrs["value"] for attrs, _ in page.find("option") if "selected" in attrs]
-    assert chosen == ["llama-7b", "qwen3-0.6b"]
+    assert chosen == ["qwen3-0.6b", "llama-7b"]
 
 
 @pytest.mark.parametrize("tokens", ["1,000", "１０００", "2*500"])

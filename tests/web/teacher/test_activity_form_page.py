@@ -354,7 +354,7 @@ def test_the_lists_are_narrowed_by_a_search(classroom: Classroom) -> None:
     name = "One bidirectional head of BERT base"
     for pressed in ({"arrange": "search"}, {"by": "enter", "searched": ""}):
         page = Page(classroom.instructor.post(address, data={**FORM, "search": "BERT bidirectional", **pressed}).text)
-        assert [*offered(page).values()] == [[name, f"{name}, in symbols"]]
+        assert [*offered(page).values()] == [[name]]
         assert page.find("input", name="title")[0][0]["value"] == "Week 3"
     none = Page(classroom.instructor.post(address, data={**FORM, "search": "nonsense", "arrange": "search"}).text)
     assert offered(none) == {}
@@ -362,6 +362,21 @@ def test_the_lists_are_narrowed_by_a_search(classroom: Classroom) -> None:
     assert classroom.store.activities.of_course(classroom.course) == ()
     saved = classroom.instructor.post(address, data={**FORM, "search": "BERT", "searched": "BERT", "by": "enter"})
     assert saved.status_code == 303
+
+
+def test_a_worksheet_of_an_activity_can_be_in_symbols(classroom: Classroom) -> None:
+    address = f"/courses/{classroom.course.id}/activities"
+    form = {**FORM, "worksheet": "llama-7b", "answers.llama-7b": "symbols", "tokens.llama-7b": "7"}
+    page = Page(classroom.instructor.post(address, data={**form, "arrange": "add"}).text)
+    radios = page.find("input", type="radio", name="answers.llama-7b~symbols")
+    assert [attributes["value"] for attributes, _ in radios if "checked" in attributes] == ["symbols"]
+    assert page.find("input", name="tokens.llama-7b~symbols")[0][0]["value"] == "7"
+    assert classroom.instructor.post(address, data=form).status_code == 303
+    (activity,) = classroom.store.activities.of_course(classroom.course)
+    (item,) = activity.content.items
+    assert (item.key, item.worksheet["answers"], item.chosen["tokens"]) == ("llama-7b~symbols", "letters", 7)
+    refused = {**FORM, "worksheet": "first-steps", "answers.first-steps": "symbols"}
+    assert classroom.instructor.post(address, data=refused).status_code == 422
 
 
 def test_a_length_over_the_context_is_remarked(classroom: Classroom) -> None:
