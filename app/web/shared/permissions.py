@@ -335,7 +335,7 @@ def _not_enrolled() -> HTTPException:
 
 
 def student_access(request: Request, services: Services, activity_id: int, sheet_key: str) -> StudentAccess:
-    """This browser's access as a student to an activity, with their work on the sheet `sheet_key`."""
+    """The browser's access as a student to an activity, with their work on the sheet `sheet_key`."""
     token = request.cookies.get(VISITOR_COOKIE)
     valid = token is not None and 0 < activity_id <= LARGEST_ID
     find = services.store.activities.of_visitor
@@ -355,7 +355,7 @@ class EnrolmentAccess:
 
 
 def browser_enrolment(services: ServicesDep, visitor: VisitorInClass, student_id: int) -> EnrolmentAccess:
-    """This browser's enrolment as that student, archived courses included, with its visitor."""
+    """The browser's enrolment as that student, archived courses included, with its visitor."""
     enrolments = services.store.roster.enrolments(visitor.id) if visitor else ()
     own = next((enrolment for enrolment in enrolments if enrolment.student.id == student_id), None)
     if own is None or visitor is None:

@@ -32,7 +32,7 @@ def start_session(request: Request, store: Store, teacher: Teacher, path: str) -
 
 
 def known_browser(request: Request, store: Store, email: str) -> str:
-    """This browser's random name, if it has been signed in to that e-mail address's account before."""
+    """The browser's random name, if it has been signed in to that e-mail address's account before."""
     nonce, _dot, signature = request.cookies.get(KNOWN_COOKIE, "").partition(".")
     expected = _browser_signature(store, nonce, email)
     return nonce if hmac.compare_digest(signature.encode(), expected.encode()) else ""
