@@ -1,1 +1,1 @@
-"""The web app: one module a kind of page, and the runner of real heads."""
+"""The web app: one module per kind of page, and the runner of real heads."""

@@ -1,4 +1,4 @@
-"""Links that work once: to make the first account, to accept an invitation, or to set a new password."""
+"""Links that work once: to create the first account, accept an invitation, or set a new password."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ class AccountLinkPage:
 class _NewAccount:
     """What somebody types to get an account by a link, or a new password."""
 
-    email: str  # the link's own where it has one
+    email: str  # the link's own if it has one
     name: str
     password: str
 
 
 @router.get("/links/{token}")
 def show_account_link(services: ServicesDep, teacher: MaybeTeacher, token: str) -> Response:
-    """What the link is for, with its form, without using it up; 404 for a link that is used up or too old."""
+    """The link's purpose and form, without using it; 404 for a used or expired link."""
     page = _account_link_page(services.store, teacher, _find_link(services, token), token)
     return render("account/account_link.html", page)
 
@@ -61,7 +61,7 @@ def show_account_link(services: ServicesDep, teacher: MaybeTeacher, token: str) 
 def follow_account_link(
     request: Request, services: ServicesDep, teacher: MaybeTeacher, form: FormDep, token: str
 ) -> Response:
-    """Use the link up: set a password, make an account or accept an invitation, then sign the teacher in."""
+    """Use the link: set a password, create an account or accept an invitation, then sign the teacher in."""
     store, link = services.store, _find_link(services, token)
     path = url_for("show_course", course_id=link.course_id) if link.course_id else url_for("list_courses")
     if link.kind == "invite" and teacher:

@@ -1,4 +1,4 @@
-"""The public demonstration: a browser without an account enters the sample course of the day, and leaves it again."""
+"""The public demonstration: a browser without an account enters and leaves the sample course of the day."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ COOKIE_MAX_AGE_S = 24 * 3600
 
 @router.get("/demonstration", dependencies=[Depends(require_practice)])
 def show_demonstration(request: Request, services: ServicesDep, teacher: MaybeTeacher) -> Response:
-    """Let this browser see the sample course as its teacher does for a day, by a cookie, and redirect to it (303)."""
+    """Let this browser see the sample course as its teacher for a day, by a cookie, and redirect to it (303)."""
     if teacher:
         return RedirectResponse(url_for("list_courses"), 303)
     store = services.demonstration.begin()
@@ -26,13 +26,13 @@ def show_demonstration(request: Request, services: ServicesDep, teacher: MaybeTe
     course = store.courses.taught_by(demonstrator)[0].course
     response = RedirectResponse(url_for("show_course", course_id=course.id), 303)
     set_private_cookie(request, response, DEMONSTRATION_COOKIE, "yes", COOKIE_MAX_AGE_S)
-    response.delete_cookie(TEACHER_COOKIE)  # of a session that has ended
+    response.delete_cookie(TEACHER_COOKIE)  # an expired session's
     return response
 
 
 @router.post("/demonstration/leave")
 async def leave_demonstration() -> Response:
-    """Forget in this browser that it was in the demonstration, and go to the start page."""
+    """Take this browser out of the demonstration, and go to the start page."""
     response = RedirectResponse(url_for("home"), 303)
     response.delete_cookie(DEMONSTRATION_COOKIE)
     return response

@@ -38,30 +38,27 @@ class ForgottenPasswordPage:
 
 @router.get("/forgotten-password")
 def show_forgotten_password(services: ServicesDep, requested: str = "") -> Response:
-    """The form for an e-mail address."""
     page = ForgottenPasswordPage(services.mail is not None, requested=requested == "yes")
     return render("account/forgotten_password.html", page)
 
 
 @router.post("/forgotten-password")
 def mail_password_link(request: Request, services: ServicesDep, form: FormDep) -> Response:
-    """Queue the mailing of a link to the account with that e-mail address, if there is one, and redirect (303) to
-    the form, which then says that it was requested.
-    """
+    """Queue a link to the account with that e-mail address, if it exists, and redirect (303) to the form."""
     typed, mail, network = form.single_line("email", MAX_EMAIL_INPUT), services.mail, client_network(request)
     if mail is None:
         return render("account/forgotten_password.html", ForgottenPasswordPage(sends_mail=False), 404)
     email = parse_email(typed)
     if email is None:
         return _refuse_form(typed, _("Enter an e-mail address, such as ada@example.org."), 422)
-    asker = known_browser(request, services.store, email) or network  # a browser known to the account by itself
+    asker = known_browser(request, services.store, email) or network  # or a browser known to the account
     try:
         services.limits.check("mail", asker)
     except TooManyGuessesError as error:
         problem = _("Too many links requested. Try again in {seconds} s.").format(seconds=error.seconds)
         return _refuse_form(typed, problem, 429)
-    services.limits.record_failure("mail", asker)  # every request counts, whether right or wrong
-    # Never the host that a request names: that host would get the token.
+    services.limits.record_failure("mail", asker)  # every request counts, right or wrong
+    # Never the host in the request, which would then get the token.
     prefix = services.settings.address or ""
     if not mail.outbox.put(partial(_mail_link, services.store, mail, prefix, email)):
         return _refuse_form(typed, _("Many people are requesting a link right now. Try again in a minute."), 503)

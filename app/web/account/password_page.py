@@ -1,4 +1,4 @@
-"""Changing the password of the teacher who is signed in."""
+"""Changing the signed-in teacher's password."""
 
 from __future__ import annotations
 
@@ -33,15 +33,16 @@ class PasswordPage:
 
 @router.get("/password")
 def show_password_form(teacher: SignedIn) -> Response:
-    """The form, which asks for the old password too."""
+    """The form, which also asks for the old password."""
     return render("account/password.html", PasswordPage(teacher))
 
 
 @router.post("/password")
 @in_threads("password")
 def change_password(request: Request, services: ServicesDep, teacher: SignedIn, form: FormDep) -> Response:
-    """Set a new password and record it in the audit log: all sessions of the teacher end, except a new one here, and
-    reset links stop working. Raises PasswordsBusyError if too many wait.
+    """Set a new password, with an audit entry; other sessions end, and reset links become void.
+
+    Raises PasswordsBusyError if too many wait.
     """
     guesses = f"password of {teacher.id}"
     services.limits.check("known", guesses)

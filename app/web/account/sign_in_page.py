@@ -47,7 +47,7 @@ def show_sign_in(
     next: str = "",  # noqa: A002 - the word in the address
     printed: str = "",
 ) -> Response:
-    """The form, or while there is no account, where the link to create one is."""
+    """The sign-in form or, without any account, how to find the link for creating one."""
     if teacher:
         return RedirectResponse(path_on_this_site(next), 303)
     page = SignInPage(next=path_on_this_site(next), nobody_can=not store.people.has_teacher(), printed=printed == "yes")
@@ -56,13 +56,15 @@ def show_sign_in(
 
 @router.post("/sign-in/first-link")
 def print_first_link(request: Request, services: ServicesDep) -> Response:
-    """While there is no account, print a new link to create one in the server's log, which only its operator reads."""
+    """While there is no account, print a new link for creating one in the server's log, which only its
+    operator reads.
+    """
     if services.store.people.has_teacher():
         return RedirectResponse(url_for("show_sign_in"), 303)
     network = client_network(request)
     services.limits.check("mail", network)
     services.limits.record_failure("mail", network)
-    # Never the host that a request names: that host would get the token.
+    # Never the host in the request, which would then get the token.
     settings = services.settings
     _host, port = request.scope.get("server") or ("", None)
     served_at = settings.public_url(url_here(settings.host, port or settings.port))
@@ -73,8 +75,9 @@ def print_first_link(request: Request, services: ServicesDep) -> Response:
 
 @router.post("/sign-in")
 async def sign_in(request: Request, services: ServicesDep, form: FormDep) -> Response:
-    """Check e-mail and password, start a session, and redirect (303) to the form's `next` if that is a path on this
-    site, else to the courses. Raises PasswordsBusyError if too many wait.
+    """Check e-mail and password, start a session, and redirect (303) to the form's `next`, if it is on this site.
+
+    Raises PasswordsBusyError if too many wait.
     """
     email = form.single_line("email", MAX_EMAIL_INPUT)
     guesses = _counted_as(request, services, email)
@@ -126,7 +129,7 @@ def _first_refusal(services: Services, guesses: tuple[tuple[Limit, str], ...]) -
 
 @router.post("/sign-out")
 def sign_out(request: Request, store: StoreDep, form: FormDep, teacher: MaybeTeacher) -> Response:
-    """End this browser's session, or every session of its teacher if the form's `everywhere` is not empty."""
+    """End this browser's session or, with the form's `everywhere`, all sessions of its teacher."""
     if teacher is None:
         response = RedirectResponse(url_for("show_sign_in"), 303)
         response.delete_cookie(TEACHER_COOKIE)

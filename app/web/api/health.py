@@ -17,7 +17,7 @@ log = logging.getLogger("attention_shapes")
 
 @router.get("/healthz")
 async def health(services: ServicesDep) -> Response:
-    """200 with the status "ok" while the database can store something, which is asked without writing."""
+    """200 with the status "ok" while the database can store something, which is checked without writing."""
     try:
         await services.health.run()
     except TimeoutError:
@@ -29,7 +29,7 @@ async def health(services: ServicesDep) -> Response:
         return JSONResponse({"status": "the database refuses a health check: see the log"}, 503)
     if services.closing.is_stuck:
         return JSONResponse({"status": "answers of activities that have ended are not being collected"}, 503)
-    if unsettled := services.closing.unsettled:  # the server does its work, and its operator has some too
+    if unsettled := services.closing.unsettled:  # the server works, and its operator has work as well
         numbers = ", ".join(map(str, unsettled))
         return JSONResponse({"status": "ok", "problem": f"answers not collected in activities {numbers}: see the log"})
     return JSONResponse({"status": "ok"})

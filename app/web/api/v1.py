@@ -37,9 +37,9 @@ from app.web.shared.threads import in_threads
 from app.web.shared.urls import client_network
 
 router = APIRouter(prefix="/api/v1", tags=["v1"], dependencies=[Depends(require_practice)])
-# The HTTP status for each reason why a job was not done; for any other it is 503, since a later request may be luckier.
+# The HTTP status by the reason why a job wasn't done; otherwise 503, since a later request may succeed.
 STATUS_OF_REASON: Mapping[str, int] = {"refused": 422, "too-long": 504, "error": 500}
-API_WAIT_LIMIT_S = 120  # of a request that waits for its job: at work, it takes a minute at most
+API_WAIT_LIMIT_S = 120  # for a request waiting for its job, which takes a minute at most
 
 
 class ModelEntry(BaseModel):
@@ -63,14 +63,14 @@ class ReadingEntry(BaseModel):
 
 
 class ModelDetail(ModelEntry):
-    """A model with all that was read from its config.json."""
+    """A model with everything read from its config.json."""
 
     readings: list[ReadingEntry] = Field(description="Every size, and where it came from.")
     notes: list[str] = Field(description="What was left out or taken as something else.")
 
 
 class ImportRequest(BaseModel):
-    """A model to import: the object of a config.json, or a name on the Hugging Face Hub."""
+    """A model to import: a config.json as an object, or a name on the Hugging Face Hub."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -109,7 +109,7 @@ class RowEntry(BaseModel):
 
 
 class WitnessEntry(BaseModel):
-    """What a program shows that runs to its end: numbers, or which cells are filled."""
+    """What a program that runs to its end shows: numbers, or which cells are filled."""
 
     caption: str
     cells: list[list[str | bool]]
@@ -173,7 +173,7 @@ class VariantEntry(BaseModel):
 
 
 class GradeRequest(BaseModel):
-    """Texts by box, such as {"queries.rows": "100"}; a box left out is empty. The sheet is a worksheet or a code."""
+    """Texts by box, such as {"queries.rows": "100"}; a missing box is empty. The sheet is a worksheet or a code."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -196,7 +196,7 @@ class MarkEntry(BaseModel):
 
 
 class MistakeEntry(BaseModel):
-    """What wrong boxes come from: one box is lost, and the others follow."""
+    """A mistake: one box is lost, and the others follow."""
 
     costs: str
     others: list[str]
@@ -204,7 +204,7 @@ class MistakeEntry(BaseModel):
 
 
 class MismatchEntry(BaseModel):
-    """The first two blanks, in order of computation, that should be equal and were not typed so."""
+    """The first two blanks, in order of computation, that should be equal but were typed differently."""
 
     at: str = Field(description="Key of the matrix whose equation makes them equal.")
     left: str
@@ -213,7 +213,7 @@ class MismatchEntry(BaseModel):
 
 
 class DiagnosisEntry(BaseModel):
-    """The misconception that explains what is wrong on the sheet as a whole."""
+    """The misconception that explains the whole sheet's mistakes."""
 
     key: str
     message: str
@@ -222,7 +222,7 @@ class DiagnosisEntry(BaseModel):
 
 
 class HintEntry(BaseModel):
-    """A hint on what to look at; it never holds a right number of the sheet."""
+    """A hint on what to look at; it never contains a right number of the sheet."""
 
     level: int
     message: str
@@ -230,7 +230,7 @@ class HintEntry(BaseModel):
 
 
 class MisconceptionEntry(BaseModel):
-    """A misconception of the catalogue or of a worksheet, and the topics of the sheets on which it can show."""
+    """A misconception of the catalogue or of a worksheet, and the topics where it can show."""
 
     key: str
     topics: list[str]
@@ -251,7 +251,7 @@ class GradeReport(BaseModel):
 
 
 class ForwardRequest(BaseModel):
-    """A head or layer to run: a model by its key, or the object of a config.json."""
+    """A head or layer to run: a model's key, or a config.json as an object."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -289,7 +289,7 @@ class RealHeadRequest(BaseModel):
 
 @router.get("/models", name="api_list_models")
 def list_models(services: ServicesDep) -> list[ModelEntry]:
-    """Every model of the library, without imported ones, which are found by their key only."""
+    """Every model of the library, without imported ones, which are only found by key."""
     return [ModelEntry(**_model_entry(model)) for model in services.library.models.values()]
 
 
@@ -328,7 +328,7 @@ def show_shapes(
 
 @router.get("/worksheets")
 def list_worksheets(services: ServicesDep) -> list[WorksheetEntry]:
-    """Every worksheet of the library, in its order: key, title, topic, default model (its key) and default number of
+    """Every worksheet of the library, in order: key, title, topic, default model (its key) and default number of
     tokens.
     """
     variants = {key: services.library.variant(key) for key in services.library.worksheets}
@@ -342,14 +342,14 @@ def list_worksheets(services: ServicesDep) -> list[WorksheetEntry]:
 def show_worksheet(
     services: ServicesDep, key: str, model: str | None = None, tokens: int | None = None
 ) -> WorksheetDetail:
-    """One worksheet, with another model or number of tokens if given; no answers are in it."""
+    """One worksheet without answers, with another model or number of tokens if given."""
     variant = library_with_model(services.library, services.store, model).variant(key, model, tokens)
     return WorksheetDetail(key=variant.worksheet.key, **variant_json(variant))
 
 
 @router.post("/variants")
 def draw_variant(services: ServicesDep, body: VariantRequest) -> VariantEntry:
-    """The sheet that `seed` draws from a worksheet, for `model` or one that the seed chooses, without answers."""
+    """The sheet, without answers, that `seed` draws from a worksheet, for `model` or a model chosen by the seed."""
     library = library_with_model(services.library, services.store, body.model)
     variant = library.seeded(body.worksheet, body.seed, body.model)
     return VariantEntry(seed=body.seed, **variant_json(variant))
@@ -372,8 +372,9 @@ def list_misconceptions(services: ServicesDep) -> list[MisconceptionEntry]:
 
 @router.post("/grade", response_model_exclude_unset=True)
 def grade_answers(services: ServicesDep, body: GradeRequest) -> GradeReport:
-    """Grade answers, by blank, on the sheet of a worksheet or a code; nothing is stored. Raises AnswersError for a
-    name that is no box of the sheet, and what `_requested_variant` raises.
+    """Grade answers, by blank, on the sheet of a worksheet or a code; nothing is stored.
+
+    Raises AnswersError for an unknown box name, and what `_requested_variant` raises.
     """
     variant = _requested_variant(services, body)
     report = grade(variant, body.answers)
@@ -419,7 +420,7 @@ def run_forward(request: Request, services: ServicesDep, client: QueueClient, bo
 
 @router.get("/heads", name="api_list_checkpoints")
 def list_checkpoints(services: ServicesDep) -> list[CheckpointEntry]:
-    """The weights that this server offers, whose heads can be run over a text."""
+    """The weights that this server offers for running heads over a text."""
     offered = offered_checkpoints(services)
     return [CheckpointEntry.model_validate(listed, from_attributes=True) for listed in offered]
 

@@ -1,4 +1,4 @@
-"""What the pages of all exhibits share: the sheet an address asks for, the addresses of steps, the page around it."""
+"""What all exhibit pages share: the sheet that an address asks for, the steps' addresses, the page around it."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from app.web.shared.services import Services
 from app.web.shared.templating import render
 from app.web.shared.urls import public_url, url_for
 
-LAYER_WORKSHEET = "layer-mistral-7b"  # whose model and length show the heads where an address names none
+LAYER_WORKSHEET = "layer-mistral-7b"  # whose model and length show the heads if an address names none
 
 
 @dataclass(frozen=True)
 class ExhibitAddress:
-    """Where an exhibit is shown: the name of its page, what the address says besides the step, and on which page."""
+    """Where an exhibit is shown: its page's name, the address's other parameters, and the kind of page."""
 
     route: str
     query: Mapping[str, str]
@@ -44,22 +44,20 @@ class ExhibitAddress:
 
     @property
     def page(self) -> str:
-        """The address of the page itself."""
         return url_for(self.route, **self.query)
 
     @property
     def embedding(self) -> str:
-        """The address of the embeddable page."""
         return url_for(self._embedded_route, **self.query)
 
     @property
     def here(self) -> str:
-        """The address without a query, on the same kind of page: where forms inside the exhibit are sent."""
+        """The address without a query, on the same kind of page, for forms inside the exhibit."""
         return url_for(self._route_here)
 
     @property
     def form(self) -> str:
-        """The address without a query, never the embeddable page: where the form above the exhibit is sent."""
+        """The address without a query, never embedded, for the form above the exhibit."""
         return url_for(self.route)
 
     @property
@@ -73,7 +71,8 @@ class ExhibitAddress:
 
 @dataclass(frozen=True)
 class ExhibitChooser:
-    """The form of an exhibit: the number of tokens in its field, and a sentence on what of the address is wrong.
+    """The form of an exhibit: the number of tokens typed, and a sentence on what is wrong with the address.
+
     problem: "" if nothing is. length_is_wrong: whether the sentence is about the number of tokens.
     """
 
@@ -101,7 +100,7 @@ class ExhibitPage:
 
 @dataclass(frozen=True)
 class RequestedSheet:
-    """The sheet whose sizes an exhibit shows; None where an address asks for what cannot be, which `chooser` says."""
+    """The sheet whose sizes an exhibit shows; None for an impossible address, which `chooser` explains."""
 
     variant: Variant | None
     model_menu: ModelMenu
@@ -109,13 +108,11 @@ class RequestedSheet:
     status: int = 200
 
     def refused(self, problem: str, status: int = 404) -> RequestedSheet:
-        """The request without its sheet, with `problem` and `status` instead; unchanged if `problem` is ""."""
+        """The request without its sheet, with `problem` and `status`; unchanged if `problem` is ""."""
         return replace(self.but(problem, status), variant=None) if problem else self
 
     def but(self, problem: str, status: int = 422) -> RequestedSheet:
-        """The request with its sheet, and with `problem` and `status`; unchanged if `problem` is "", or if there is
-        a problem already.
-        """
+        """The request with `problem` and `status` unless it already has a problem; unchanged if `problem` is ""."""
         if not problem or self.chooser.problem:
             return self
         return replace(self, chooser=replace(self.chooser, problem=problem), status=status)
@@ -135,7 +132,7 @@ def worksheet_of_topic(library: Library, topic: str) -> Worksheet | None:
 def requested_sheet(
     request: Request, services: Services, worksheet: Worksheet, library: Library | None = None
 ) -> RequestedSheet:
-    """The sheet of a worksheet with the `model`, `tokens` and `decoded` (decoder tokens) of the address."""
+    """A worksheet's sheet with the address's `model`, `tokens` and `decoded` (decoder tokens)."""
     model, tokens = request.query_params.get("model", ""), request.query_params.get("tokens")
     variant, problem, status, length_is_wrong = None, "", 200, False
     library = library or services.library
@@ -160,7 +157,7 @@ def exhibit_page(
     route: str,
     query: Mapping[str, str],
 ) -> tuple[ExhibitPage, int]:
-    """The part of the page that all exhibits share, and its status; `exhibit` is None if there is none to show."""
+    """The part of the page that all exhibits share, and its status; `exhibit` may be None."""
     steps = len(exhibit.frames) if exhibit else 0
     text = request.query_params.get("step", "1")
     step = whole_number(text, 999) or 0
@@ -192,9 +189,7 @@ def _symbols(variant: Variant) -> tuple[str, ...]:
 
 
 def render_exhibit(template: str, page: ExhibitPage, status: int) -> Response:
-    """The page of an exhibit with this status; one whose address is the embedded one has headers that let any site
-    frame it.
-    """
+    """An exhibit's page with this status; an embedded page's headers let any site frame it."""
     response = render(template, page, status)
     if page.address.embedded:
         response.headers.update(EMBEDDED_HEADERS)

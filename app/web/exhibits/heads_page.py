@@ -1,4 +1,4 @@
-"""/see/heads: a layer's heads as cards, dealt by the visitor; what is typed is marked here and kept in the address."""
+"""/see/heads: a layer's heads as cards, dealt by the visitor; marking happens here, and the address keeps the state."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from app.web.shared.services import Services, ServicesDep
 from app.web.shared.urls import url_for
 
 router = APIRouter(include_in_schema=False, dependencies=[Depends(require_practice)])
-MAX_HEADS = 99_999  # a larger number in an address counts as no number
+MAX_HEADS = 99_999  # larger numbers in an address are ignored
 
 
 @dataclass(frozen=True)
@@ -48,16 +48,16 @@ class GroupChoice:
     """A number of key/value heads that can be chosen."""
 
     count: int
-    is_own: bool  # what the model itself has
+    is_own: bool  # the model's own number
     is_chosen: bool
-    columns: int  # of K; V has as many but for another width of its heads
-    parameters: int  # of W_K and W_V of one layer
-    cache: int | None  # bytes; None where they are not shown
+    columns: int  # K's; V has as many unless its heads have another width
+    parameters: int  # W_K and W_V of one layer
+    cache: int | None  # bytes; None if they aren't shown
 
 
 @dataclass(frozen=True)
 class HeadsTable:
-    """What stands around the frames: the numbers of key/value heads, the card that is up, and the boxes with marks."""
+    """What is around the frames: the numbers of key/value heads, the current card, and the boxes with marks."""
 
     model: str
     choices: tuple[GroupChoice, ...]
@@ -73,7 +73,7 @@ class HeadsTable:
 
     @property
     def kind(self) -> str:
-        """What the layer that is drawn is called."""
+        """What the drawn layer is called."""
         if self.drawing.heads.shared_by == 1:
             return "multi-head"
         return "multi-query" if self.chosen.count == 1 else "grouped"
@@ -90,7 +90,7 @@ class HeadsPage(ExhibitPage):
 @router.get("/see/heads")
 @router.get("/see/heads/embed", name="show_embedded_heads")
 def show_heads(request: Request, services: ServicesDep) -> Response:
-    """The exhibit for the model, lengths, cards dealt and step in the address."""
+    """The exhibit for the address's model, lengths, dealt cards and step."""
     worksheet = services.library.worksheet(LAYER_WORKSHEET)
     requested = _with_heads(requested_sheet(request, services, worksheet), services)
     exhibit, table, query = None, None, dict[str, str]()

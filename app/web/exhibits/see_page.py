@@ -33,8 +33,9 @@ router = APIRouter(include_in_schema=False, dependencies=[Depends(require_practi
 
 @dataclass(frozen=True)
 class ExhibitLine:
-    """One exhibit in the list: its title, where it is, what can be done there, and one of its frames. `key` is that
-    of the exhibit, by which the drawing has its style.
+    """One exhibit in the list: its title, its address, what can be done there, and one of its frames.
+
+    `key` is the exhibit's, which sets the drawing's style.
     """
 
     key: str
@@ -53,7 +54,6 @@ class SeePage:
 
 @router.get("/see")
 def list_exhibits(library: LibraryDep) -> Response:
-    """The list of the exhibits."""
     return render("exhibits/see.html", SeePage((_slide(library), _heads(library), _token(library))))
 
 

@@ -73,7 +73,7 @@ class TakeOver:
 
 @dataclass(frozen=True)
 class InnerSide:
-    """An inner side of the product, to be given another length: the box's name, its label and the length now."""
+    """An inner side of the product, to be given another length: the box's name, its label and its current length."""
 
     box: str
     label: str
@@ -102,8 +102,9 @@ class SlidePage(ExhibitPage):
 
 @router.post("/see/slide/take")
 def take_product(request: Request, services: ServicesDep, form: FormDep) -> Response:
-    """Save the posted boxes of a result on this browser's practice sheet, and redirect (303) to that sheet. Raises
-    what `posted_sheet` raises, for a sheet that does not exist for example.
+    """Save the posted boxes of a result on this browser's practice sheet, and redirect (303) to that sheet.
+
+    Raises what `posted_sheet` raises, such as for an unknown sheet.
     """
     _outcome, requested = posted_sheet(request, services, form).done(sheet_actions.save)
     return requested.with_cookie(request, RedirectResponse(sheet_link(requested.variant), 303))
@@ -112,7 +113,7 @@ def take_product(request: Request, services: ServicesDep, form: FormDep) -> Resp
 @router.get("/see/slide")
 @router.get("/see/slide/embed", name="show_embedded_slide")
 def show_slide(request: Request, services: ServicesDep) -> Response:
-    """The exhibit for the topic or worksheet, product, model, number of tokens and step of the address."""
+    """The exhibit for the address's topic or worksheet, product, model, number of tokens and step."""
     wanted = request.query_params
     library = library_for(request, services, wanted.get("worksheet", ""))
     worksheet, problem = _worksheet(
@@ -181,7 +182,7 @@ def _has_products(library: Library, topic: str) -> bool:
 
 @dataclass(frozen=True)
 class _Slide:
-    """What a page shows of one sheet: a product of its table, with the model's own lengths or those that were typed."""
+    """One sheet's part of the page: a product of its table, with the model's own lengths or typed ones."""
 
     worksheet: Worksheet
     variant: Variant
@@ -189,7 +190,7 @@ class _Slide:
 
     @property
     def is_typed(self) -> bool:
-        """Whether the lengths are those of the sheet's boxes in the address."""
+        """Whether the lengths come from the sheet's boxes in the address."""
         return "typed" in self.wanted
 
     @cached_property
@@ -198,17 +199,17 @@ class _Slide:
 
     @property
     def is_broken(self) -> bool:
-        """Whether the lengths were typed on this page, to see what becomes of the product."""
+        """Whether the lengths were typed on this page, to see what happens to the product."""
         return self.is_typed and "broken" in self.wanted
 
     @property
     def is_known(self) -> bool:
-        """Whether the topic has the product that the address names; True if it names none."""
+        """Whether the topic has the product in the address, if any."""
         return not self.wanted.get("product") or self.product is not None
 
     @cached_property
     def product(self) -> Product | None:
-        """The product of the topic whose result is the address's `product`; None if the topic lacks it."""
+        """The topic's product whose result is the address's `product`, or None."""
         by_result = {product.result: product for product in self.products}
         requested = self.wanted.get("product", "")
         keys = [requested] if requested else [SLIDE_PRODUCT, *by_result]
@@ -216,15 +217,13 @@ class _Slide:
 
     @cached_property
     def typed(self) -> Mapping[str, str]:
-        """The texts of the sheet's boxes in the address, each cut to MAX_BOX_TEXT characters, by name."""
+        """The texts of the sheet's boxes in the address, by name, each cut to MAX_BOX_TEXT characters."""
         names = self.variant.blanks_by_name if self.is_typed else ()
         return {name: self.wanted[name][:MAX_BOX_TEXT] for name in names if self.wanted.get(name)}
 
     @cached_property
     def shapes(self) -> TypedShapes:
-        """The sheet with the lengths that are known: if the address says `typed`, those that were typed, else the
-        true ones of the model.
-        """
+        """The sheet with its known lengths: typed ones if the address says `typed`, otherwise the model's true ones."""
         if not self.is_typed:
             shapes = TypedShapes.of(self.variant, {})
             return replace(shapes, lengths=true_lengths(shapes))
@@ -238,16 +237,14 @@ class _Slide:
 
     @cached_property
     def exhibit(self) -> Exhibit | None:
-        """The frames; None if there is no product, or if a side of it is unknown or can't be split into heads."""
+        """The frames; None without a product, or if one of its sides is unknown or can't be split into heads."""
         if self.product is None or not has_every_side(self.shapes, self.product):
             return None
         return slide_exhibit(self.shapes, self.product)
 
     @cached_property
     def multiplied_shapes(self) -> TypedShapes | None:
-        """The shapes of the matrices that are multiplied: the sheet's, or those of one head if the product is sliced
-        by heads.
-        """
+        """The shapes of the multiplied matrices: the sheet's, or one head's if the product is sliced by heads."""
         try:
             return multiplied(self.shapes, self.product) if self.product else None
         except UnmultipliableError:
@@ -305,9 +302,7 @@ class _Slide:
 
     @property
     def choices(self) -> tuple[SlideChoice, ...]:
-        """The menu of products, each with its result's key, a text like "S = Q · Kᵀ" and whether it is the chosen
-        one: all of the topic, or with typed lengths those whose matrices are on the sheet.
-        """
+        """The menu of products, with the chosen one marked: the topic's or, with typed lengths, those on the sheet."""
         variant, choices = self.variant, list[SlideChoice]()
         for each in products_on(variant) if self.is_typed else self.products:
             text = f"{variant.letters[each.result]} = {write_formula(variant, each.result)}"
@@ -316,7 +311,7 @@ class _Slide:
 
     @property
     def back(self) -> str:
-        """The address of the student's sheet, in a class if the address names one, else in practice."""
+        """The address of the student's sheet, in a class if the address names one, otherwise in practice."""
         if not self.is_typed or self.is_broken:
             return ""
         if self.class_sheet:
@@ -325,7 +320,7 @@ class _Slide:
 
     @property
     def class_sheet(self) -> Mapping[str, int]:
-        """The ids of the class's sheet that the address leads back to, as `url_for` takes them; {} for practice."""
+        """The ids of the class's sheet that the address leads back to, for `url_for`; {} for practice."""
         activity, number = (whole_number(self.wanted.get(name, ""), LARGEST_ID) for name in ("activity", "number"))
         return {} if activity is None or number is None else {"activity_id": activity, "number": number}
 
@@ -377,7 +372,7 @@ def _result_boxes(slide: _Slide) -> dict[str, str]:
         return {}
     result = table[product.result]
     if product.sliced and len(result.shape) == len(MATRIX_FIELDS) and {"H", "G"} & result.columns.symbols:
-        return {}  # heads side by side, of which the product is one
+        return {}  # several heads side by side, while the product is one head's
     rows, _inner, _inner_rows, columns = product.blanks
     *leading, _rows, _columns = table[product.left].sides
     sides = [*((slide.shapes, blank) for blank in leading), (shapes, rows), (shapes, columns)]

@@ -33,7 +33,7 @@ router = APIRouter(include_in_schema=False, dependencies=[Depends(require_practi
 
 @dataclass(frozen=True)
 class StepPrice:
-    """What a step costs, how many times as much it is without a cache, and the cost with one as a part of that."""
+    """A step's cost, and its relation to the cost without a cache."""
 
     costs: StepCosts
 
@@ -44,7 +44,7 @@ class StepPrice:
 
     @property
     def share(self) -> float:
-        """The operations with a cache in per cent of those without, at least 0.5 so that the bar can be seen."""
+        """The operations with a cache in per cent of those without, at least 0.5 so that the bar is visible."""
         return max(0.5, 100 * self.costs.with_cache / self.costs.without_cache)
 
 
@@ -62,10 +62,7 @@ class TokenPage(ExhibitPage):
 @router.get("/see/token")
 @router.get("/see/token/embed", name="show_embedded_token")
 def show_token(request: Request, services: ServicesDep) -> Response:
-    """The exhibit for the model, number of cached tokens and step of the address, or a sentence on why there is
-    none, with the status of `requested_sheet`, and then neither prices nor boxes, and 0 for both numbers of
-    heads.
-    """
+    """The exhibit for the address's model, number of cached tokens and step, or a sentence on why there is none."""
     worksheet = worksheet_of_topic(services.library, DECODE_TOPIC)
     assert worksheet is not None  # noqa: S101 - the library has sheets on a decode step
     requested = requested_sheet(request, services, worksheet)

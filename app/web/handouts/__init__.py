@@ -1,1 +1,1 @@
-"""Pages of handouts for everybody: choosing options, the progress of a print job, and marking paper answers."""
+"""Handout pages for everybody: choosing options, the progress of a print job, and marking paper answers."""

@@ -1,4 +1,4 @@
-"""The options of a handout as typed into a form, which are also the query of the handout's address."""
+"""A handout's options as typed into a form, which are also the query of its address."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from app.translation import gettext as _
 from app.web.shared.forms import whole_number
 from app.web.shared.urls import public_address
 
-MAX_FIELD_LENGTH = 500  # longer texts are cut, and then refused as too long for a line or as unknown
-MAX_TYPED_TOKENS = 10**9  # tokens; what a model can take is checked by the library
+MAX_FIELD_LENGTH = 500  # longer texts are cut, and then refused as too long or unknown
+MAX_TYPED_TOKENS = 10**9  # tokens; the library checks what a model can take
 _MORE_OPTIONS = ("course", "date", "tokens", "decoder_tokens", "seed", "back")
 _PLAIN_HOST = re.compile(r"https?://[A-Za-z0-9.:\[\]-]+")
 
@@ -26,7 +26,8 @@ Text = Annotated[str, BeforeValidator(lambda value: str(value)[:MAX_FIELD_LENGTH
 
 
 class HandoutForm(BaseModel):
-    """Each field of HandoutOptions as the text that was typed or chosen, kept so that a form can show it again.
+    """Each field of HandoutOptions as typed or chosen text, so that a form can show it again.
+
     `variants` and `large` are check boxes: any text means yes.
     """
 
@@ -50,8 +51,9 @@ class HandoutForm(BaseModel):
 
     @staticmethod
     def read(values: Mapping[str, object]) -> HandoutForm:
-        """The form of a query or a posted form; missing fields, and files, have their defaults. What `answers` says
-        becomes part of the worksheet's key.
+        """The form of a query or a posted form; missing fields, and files, get defaults.
+
+        What `answers` says becomes part of the worksheet's key.
         """
         form = HandoutForm.model_validate({key: value for key, value in values.items() if isinstance(value, str)})
         if values.get("answers") not in ("numbers", "symbols"):
@@ -62,12 +64,12 @@ class HandoutForm(BaseModel):
 
     @property
     def listed_worksheet(self) -> str:
-        """The key of the worksheet as the list of worksheets has it."""
+        """The worksheet's key as in the list of worksheets."""
         return key_in(self.worksheet, "numbers")
 
     @property
     def has_more(self) -> bool:
-        """Whether an option is set that the form keeps under “More options”."""
+        """Whether an option under “More options” is set."""
         usual = HandoutForm()
         return any(getattr(self, name) != getattr(usual, name) for name in _MORE_OPTIONS)
 
@@ -78,12 +80,12 @@ class HandoutForm(BaseModel):
 
     @property
     def query(self) -> str:
-        """The query of the handout's address: the worksheet, and every field that is not as by default."""
+        """The query of the handout's address: the worksheet, and every field with another value than its default."""
         changed = self.model_dump(by_alias=True, exclude_defaults=True)
         return urlencode({"worksheet": self.worksheet, **changed})
 
     def to_options(self, tickets: Iterable[str]) -> HandoutOptions:
-        """The options that the texts mean; raises HandoutError about the first that cannot be used."""
+        """The options that the texts mean; raises HandoutError about the first unusable one."""
         variants = bool(self.variants)
         choices: dict[str, Any] = {name: getattr(self, name) for name in ("layout", "paper", "key", "figures")}
         return HandoutOptions(
@@ -103,7 +105,7 @@ class HandoutForm(BaseModel):
 
 
 def handout_base_url(request: Request, settings: Settings) -> str:
-    """The address at which students reach the app, for links and QR codes on paper; "" if none would work for them."""
+    """The address for students in links and QR codes on paper; "" if none would work for them."""
     address = public_address(request, settings)
     if not settings.practice or address.is_local:
         return ""
@@ -111,7 +113,7 @@ def handout_base_url(request: Request, settings: Settings) -> str:
 
 
 def pdf_response(pdf: bytes, name: str) -> Response:
-    """A PDF to download as `name`.pdf, not to be cached."""
+    """A PDF to download as `name`.pdf, never cached."""
     safe_name = "".join(c if c.isascii() and (c.isalnum() or c in ".-") else "-" for c in name)[:60]
     headers = {"Content-Disposition": f'attachment; filename="{safe_name}.pdf"', "Cache-Control": "private, no-store"}
     return Response(pdf, media_type="application/pdf", headers=headers)

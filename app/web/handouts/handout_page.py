@@ -41,7 +41,7 @@ from app.web.shared.urls import url_for
 
 router = APIRouter(include_in_schema=False, dependencies=[Depends(require_practice)])
 
-# What a form's fields may raise: shown on the page, with everything typed still there.
+# What a form's fields may raise: shown on the page, with everything typed kept.
 FORM_ERRORS = (HandoutError, RosterError, WorksheetError, TokensError, TopicError, SeedError)
 _PICTURE_SIZE = re.compile(rb'viewBox="0 0 ([\d.]+) ([\d.]+)"')
 PREVIEW_CACHE_CONTROL = "private, max-age=600"
@@ -57,7 +57,7 @@ class PreviewPicture:
 
     @property
     def is_wide(self) -> bool:
-        """Whether it lies on its side."""
+        """Whether it is in landscape format."""
         return self.width > self.height
 
 
@@ -97,7 +97,7 @@ def show_handout(request: Request, services: ServicesDep, teacher: MaybeTeacher,
 @router.get("/handout/pages/{page}.svg")
 @in_threads("print")
 def show_handout_preview(request: Request, services: ServicesDep, client: QueueClient, page: int) -> Response:
-    """Page `page` of the preview, from 1, as SVG; 404 if it has no such page."""
+    """Page `page` of the preview, from 1, as SVG; 404 if it doesn't exist."""
     options, library = _options_and_library(services, HandoutForm.read(request.query_params))
     pages = services.printer.preview(library, options, handout_base_url(request, services.settings), client)
     if not 0 < page <= len(pages):
@@ -108,7 +108,7 @@ def show_handout_preview(request: Request, services: ServicesDep, client: QueueC
 @router.get("/handout.pdf")
 @in_threads("print")
 def download_handout(request: Request, services: ServicesDep, client: QueueClient) -> Response:
-    """Send a handout as PDF; an option that cannot be used is an error page."""
+    """Send a handout as PDF; an unusable option gives an error page."""
     options, library = _options_and_library(services, HandoutForm.read(request.query_params))
     pdf = services.printer.render_small(library, options, handout_base_url(request, services.settings), client)
     return pdf_response(pdf, options.worksheet)

@@ -1,4 +1,4 @@
-"""/marking: an instructor opens a sheet by its code, types one line for each paper, and sees marks."""
+"""/marking: an instructor opens a sheet by its code, types one line per paper, and sees marks."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class MarkPaperPage:
 
 @router.get("/marking")
 def show_marking(services: ServicesDep, code: str = "") -> Response:
-    """The form for a code, if `code` is blank; for a code that opens a sheet, the form for the lines of papers."""
+    """The form for a code or, for a valid code, the form for the lines of papers."""
     page, status = MarkPaperPage(), 200
     if code.strip():
         try:
@@ -54,9 +54,7 @@ def show_marking(services: ServicesDep, code: str = "") -> Response:
 
 @router.post("/marking")
 def show_marks(services: ServicesDep, form: FormDep) -> Response:
-    """The form with what was typed, and the marks of every line below it; nothing is stored, and nobody need sign
-    in.
-    """
+    """The form as typed, with the marks of every line below it; nothing is stored, and no sign-in is needed."""
     page = replace(_mark_paper_page(services, form.raw("code")), typed=form.raw("typed", MAX_PAPER))
     assert page.variant is not None  # noqa: S101 - a code that opens no sheet has raised
     try:

@@ -1,4 +1,4 @@
-"""/handout/jobs/…: the progress of a large handout, started on the page of handouts or of a class, and its PDF."""
+"""/handout/jobs/…: the progress of a large handout, from the handout page or a class's, and its PDF."""
 
 from __future__ import annotations
 
@@ -36,7 +36,6 @@ class PrintJobPage:
 
 @router.get("/handout/jobs/{key}.pdf")
 def download_print_job(services: ServicesDep, teacher: MaybeTeacher, key: str) -> Response:
-    """The PDF of a handout."""
     job = _find_job(services, key, teacher)
     if job.ending != "ready":
         return RedirectResponse(url_for("show_print_job", key=key), 303)
@@ -48,9 +47,7 @@ def download_print_job(services: ServicesDep, teacher: MaybeTeacher, key: str) -
 
 @router.get("/handout/jobs/{key}")
 def show_print_job(request: Request, services: ServicesDep, teacher: MaybeTeacher, key: str) -> Response:
-    """Show the progress of a handout, or how it ended; to htmx, which asks again by itself, only that part of the
-    page.
-    """
+    """Show a handout's progress or how it ended; to htmx, which polls, only that part of the page."""
     job = _find_job(services, key, teacher)
     problems: dict[str | None, str] = {
         "cancelled": _("This handout was cancelled."),
@@ -65,7 +62,7 @@ def show_print_job(request: Request, services: ServicesDep, teacher: MaybeTeache
 
 @router.post("/handout/jobs/{key}/cancel")
 def cancel_print_job(services: ServicesDep, teacher: MaybeTeacher, key: str) -> Response:
-    """Cancel a handout that waits or is being made, and show its page; a finished one stays as it is."""
+    """Cancel an unfinished handout, and show its page."""
     services.jobs.rows.cancel(_find_job(services, key, teacher))
     return RedirectResponse(url_for("show_print_job", key=key), 303)
 

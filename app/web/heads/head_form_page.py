@@ -27,7 +27,7 @@ from app.web.shared.visitor import FormSecret, remember_visitor
 
 router = APIRouter(include_in_schema=False, dependencies=[Depends(require_practice)])
 
-MAX_PLACE = 9999  # of a layer or head, as typed
+MAX_PLACE = 9999  # for a typed layer or head
 
 
 @dataclass(frozen=True)
@@ -50,9 +50,7 @@ class HeadFormPage:
 def show_head_form(
     request: Request, services: ServicesDep, checkpoint: str = "", layer: str = "", head: str = ""
 ) -> Response:
-    """The form with an example sentence, and `checkpoint`, `layer` and `head` as given, or else as `_form` chooses
-    them.
-    """
+    """The form with an example sentence, and `checkpoint`, `layer` and `head` as given or by default."""
     sentence = _("The cat sat on the mat because it was tired.")
     if earlier := find_choice(services, request.query_params.get("from", "")):
         sentence, checkpoint = earlier.sentence, checkpoint or earlier.checkpoint
@@ -63,7 +61,7 @@ def show_head_form(
 @router.post("/heads")
 @in_threads("run")
 def post_head_form(request: Request, services: ServicesDep, form: FormDep, client: QueueClient) -> Response:
-    """Queue the head, and redirect to its page (303); makes a visitor if the browser has none, and sets the cookie."""
+    """Queue the head, and redirect to its page (303); a new browser becomes a visitor."""
     sentence = form.typed_lines("sentence", MAX_SENTENCE + 1).strip()
     page = _form(services, form.raw("checkpoint"), sentence, form.raw("layer", 9), form.raw("head", 9))
     page = replace(page, form_secret=FormSecret.of(form).secret)

@@ -1,4 +1,4 @@
-"""/heads/KEY: a head that waits, runs, or has run, with stages that open one by one as their shapes are answered."""
+"""/heads/KEY: a head that waits, runs or has run; its stages open one by one as their shapes are answered."""
 
 from __future__ import annotations
 
@@ -49,9 +49,10 @@ from app.web.shared.visitor import FormSecret, remember_visitor
 
 router = APIRouter(include_in_schema=False, dependencies=[Depends(require_practice)])
 
-# What each stage that is open lets the picture show.
+# What the picture may show once each stage is open.
 STEPS_OF_PICTURE: Mapping[StageKey, tuple[str, ...]] = {"scores": ("scores", "scale"), "softmax": ("mask", "softmax")}
-ASKS_MS, ASKS_LATER_MS, ASKS_AT_MOST_MS = 400, 50, 5000  # for progress: at first, more for each head ahead, and at most
+# polling for progress: at first, more per head ahead, and at most
+ASKS_MS, ASKS_LATER_MS, ASKS_AT_MOST_MS = 400, 50, 5000
 MAX_SKIPPED = 200  # characters of the list of skipped stages
 
 
@@ -86,7 +87,7 @@ class HeadPage:
 @router.get("/heads/{key}")
 @in_threads("run")
 def show_head(request: Request, services: ServicesDep, key: str, skip: str = "", hint: str = "") -> Response:
-    """A head with its progress, or with its stages; to htmx, which asks again by itself, only that part of the page."""
+    """A head with its progress, or with its stages; to htmx, which polls, only that part of the page."""
     job, skipped, token = find_head_job(services, key), _skipped(skip), request.cookies.get(VISITOR_COOKIE, "")
     if job.ending == "ready":
         level = _hint_level(hint)
@@ -107,7 +108,7 @@ def show_head(request: Request, services: ServicesDep, key: str, skip: str = "",
 
 @router.post("/heads/{key}/stages/{stage}")
 def press_in_stage(request: Request, services: ServicesDep, form: FormDep, key: str, stage: str) -> Response:
-    """Skip a stage if `press` is "skip"."""
+    """Mark what was typed in a stage, or skip the stage if `press` is "skip"."""
     _job, real_head = find_head(services, key)
     of_stage = next((each for each in _stages(services, real_head) if each.key == stage and each.variant), None)
     if of_stage is None or of_stage.variant is None:
@@ -133,7 +134,7 @@ def press_in_stage(request: Request, services: ServicesDep, form: FormDep, key: 
 
 @router.post("/heads/{key}/cancel")
 def cancel_head(services: ServicesDep, key: str) -> Response:
-    """Cancel a head that waits or runs, and show its page; one that has run stays as it is."""
+    """Cancel an unfinished head, and show its page."""
     services.jobs.rows.cancel(find_head_job(services, key))
     return RedirectResponse(url_for("show_head", key=key), 303)
 

@@ -1,7 +1,7 @@
-"""Real heads as jobs: what is put into the queue, how it is run when its turn has come, and how it is found again.
+"""Real heads as jobs: what is queued, how it runs when its turn comes, and how it is found again.
 
-A sentence that somebody typed is in the arguments of its job and in its result, and nowhere else: not in an address,
-a log, or what a job is about. It is deleted with the job, an hour after its end at the latest.
+A typed sentence is only in its job's arguments and result: not in an address, a log, or a job's description. It is
+deleted with the job, at the latest an hour after the job's end.
 """
 
 from __future__ import annotations
@@ -23,19 +23,20 @@ from app.translation import gettext as _
 from app.web.shared.runners import living_runners
 from app.web.shared.services import Services
 
-# A warm head takes well under a second for a short sentence, of a deep layer a few. The result is kept for an hour, so
-# that not even a network that asks all the time fills the disk.
+# A warm head takes well under a second for a short sentence; in a deep layer a few seconds. Results are kept for an
+# hour, so that not even a constantly asking network fills the disk.
 HEAD_LIMITS = JobLimits(total=220, visitors=200, visitor=30, member=6, visitor_hourly=300, member_hourly=60)
-MAX_HEAD_TOKENS = 256  # with nine heads, the weights of a layer are 1.2 MB then
+MAX_HEAD_TOKENS = 256  # with nine heads, a layer's weights then take 1.2 MB
 
-# Layer and head with which the form begins, by the key of listed weights: there the example's "it" looks at "cat".
+# Layer and head that the form starts with, by the key of listed weights: there the example's "it" attends to "cat".
 EXAMPLES: Mapping[str, tuple[int, int]] = {"smollm2": (13, 8)}
 
 
 @dataclass(frozen=True)
 class HeadChoice:
-    """Which head is to run over which sentence: a listed checkpoint's key, the sentence, layer and head from 0.
-    `tokens` is how many the sentence should have, since a worksheet says so; 0 if nobody does.
+    """Which head to run over which sentence: a listed checkpoint's key, the sentence, layer and head from 0.
+
+    `tokens` is the sentence's length according to a worksheet, or 0.
     """
 
     checkpoint: str
@@ -82,8 +83,9 @@ def start_head(
 
 
 def run_queued_real_head(services: Services, task: Task) -> bytes:
-    """The result of a queued head as the bytes that `RealHead.from_bytes` reads. Raises HeadNotRun, whose text the
-    page shows, if it cannot be run.
+    """A queued head's result as bytes for `RealHead.from_bytes`.
+
+    Raises HeadNotRun, whose text the page shows.
     """
     choice = HeadChoice(**task.arguments)
     source = find_checkpoint(services, choice.checkpoint).source
@@ -99,7 +101,7 @@ def run_queued_real_head(services: Services, task: Task) -> bytes:
 
 
 def offered_checkpoints(services: Services) -> tuple[ListedCheckpoint, ...]:
-    """The weights that this server offers: those in the folders of its settings, and SmolLM2 if it is installed."""
+    """The weights that this server offers: those in its settings' folders, and SmolLM2 if it is installed."""
     if not services.settings.runners:
         return listed_checkpoints(services.settings.weight_folders)
     entries = (each for runner in living_runners(services, "head") for each in runner.checkpoints)
@@ -115,7 +117,7 @@ def find_checkpoint(services: Services, key: str) -> ListedCheckpoint:
 
 
 def find_head_job(services: Services, key: str) -> Job:
-    """The job of a head, whatever its state; 404 for a key that is unknown, was deleted, or is of another kind."""
+    """A head's job in any state; 404 for an unknown, deleted or other kind of key."""
     job = services.jobs.find(key)
     if job is None or job.kind != "head":
         raise head_deleted()
@@ -128,14 +130,14 @@ def head_deleted() -> HTTPException:
 
 
 def find_choice(services: Services, key: str) -> HeadChoice | None:
-    """What was chosen for a head, finished or not, until it is deleted; None for any other key."""
+    """What was chosen for a head, until it is deleted; None for any other key."""
     job = services.jobs.find(key) if key else None
     arguments = services.jobs.rows.arguments(job) if job and job.kind == "head" else {}
-    return HeadChoice(**arguments) if arguments else None  # none either if it has been deleted meanwhile
+    return HeadChoice(**arguments) if arguments else None  # also None if it has been deleted meanwhile
 
 
 def find_head(services: Services, key: str) -> tuple[Job, RealHead]:
-    """A head that has been run, with its job; 404 for one that is unknown, deleted, not finished or failed."""
+    """A head that has been run, with its job; 404 if it is unknown, deleted, unfinished or failed."""
     job = find_head_job(services, key)
     if job.ending != "ready":
         raise HTTPException(404, _("This head has no result yet."))

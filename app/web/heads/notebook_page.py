@@ -1,4 +1,4 @@
-"""/heads/KEY/notebook.ipynb: a head as a Jupyter notebook that asks the shape of each tensor."""
+"""/heads/KEY/notebook.ipynb: a head as a Jupyter notebook that asks for each tensor's shape."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ router = APIRouter(include_in_schema=False, dependencies=[Depends(require_practi
 
 @router.get("/heads/{key}/notebook.ipynb")
 def download_head_notebook(services: ServicesDep, key: str) -> Response:
-    """The Jupyter notebook of a head, with its sentence, as a download."""
     _job, head = find_head(services, key)
     choice = find_choice(services, key)
     if choice is None:  # it has been deleted meanwhile

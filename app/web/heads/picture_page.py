@@ -1,4 +1,4 @@
-"""/heads/KEY/picture: the picture of a head by itself, the row of it that is read, and its files."""
+"""/heads/KEY/picture: a head's picture on its own page, the row being read, and its files."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ class PictureRowFragment:
 
 @router.get("/heads/{key}/picture")
 def show_picture(request: Request, services: ServicesDep, key: str) -> Response:
-    """The picture of a head that has run, alone on its page; see `picture_view` for what the query may say."""
+    """The picture of a head that has run, alone on its page; see `picture_view` for the query."""
     _job, real_head = find_head(services, key)
     return render("heads/picture.html", PicturePage(picture_view(real_head, key, request.query_params)))
 
 
 @router.get("/heads/{key}/picture/rows/{row:int}")
 def show_picture_row(request: Request, services: ServicesDep, key: str, row: int) -> Response:
-    """What one query attends to, to be put into a page that shows the picture; for a row there isn't, a telling row."""
+    """What one query attends to, for a page that shows the picture; for an unknown row, a telling one."""
     _job, real_head = find_head(services, key)
     query = {**request.query_params, "row": str(row)}
     return render("heads/_picture_row.html", PictureRowFragment(picture_row(real_head, key, query)))
@@ -50,9 +50,7 @@ def show_picture_row(request: Request, services: ServicesDep, key: str, row: int
 
 @router.get("/heads/{key}/numbers.npz")
 def download_head_numbers(services: ServicesDep, key: str) -> Response:
-    """The head's arrays and the ids of its tokens, as `save_npz` writes them, to download; 404 for a head without a
-    result.
-    """
+    """The head's arrays and token ids, as `save_npz` writes them, to download; 404 for a head without a result."""
     _job, real_head = find_head(services, key)
     file = io.BytesIO()
     save_npz(real_head, file)
@@ -63,6 +61,6 @@ def download_head_numbers(services: ServicesDep, key: str) -> Response:
 
 @router.get("/heads/{key}/picture/{stage}.{kind}")
 def download_picture(request: Request, services: ServicesDep, key: str, stage: str, kind: str) -> Response:
-    """A stage of the picture as PNG or SVG, or the numbers as CSV; of the last row alone with `show_decode`."""
+    """A stage of the picture as PNG or SVG, or the numbers as CSV; only the last row with `show_decode`."""
     _job, real_head = find_head(services, key)
     return picture_file(real_head, kind, stage, is_decode="show_decode" in request.query_params)

@@ -1,4 +1,4 @@
-"""What the picture of a head shows: its stages, the row that is read, the heads of its layer; and its files."""
+"""What a head's picture shows: its stages, the row being read, the layer's other heads; and its files."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ MAX_CSV_LINES = 300_000
 
 @dataclass(frozen=True)
 class StagePicture:
-    """One stage of the picture. `data` is JSON for js/picture.js: where its cells are, and the number of each."""
+    """One stage of the picture. `data` is JSON for js/picture.js: the places and numbers of its cells."""
 
     key: StageKey
     title: str
@@ -59,8 +59,6 @@ class StagePicture:
 
 @dataclass(frozen=True)
 class HeadCard:
-    """A head of the layer as a small picture."""
-
     head: int
     svg: Markup
 
@@ -82,10 +80,10 @@ class PictureRow:
 class PictureView:
     """Everything that templates/heads/_picture.html shows of the head that ran under `key`.
 
-    query: what the links of the picture keep. data: JSON for js/picture.js: the labels of rows and columns, and what
-    each row says. row: the query that is read, and `column` its cell; None while its weights may not be shown.
-    rows: the query that each row of the picture leads to, with its sentence. table: the numbers of the last stage that
-    is shown, by row; "" is masked. cards: the heads of this layer.
+    query: what the picture's links keep. data: JSON for js/picture.js: the labels of rows and columns, and each row's
+    sentence. row: the query being read, and `column` its cell; None while its weights may not be shown. rows: the query
+    that each row of the picture leads to, with its sentence. table: the numbers of the last shown stage, by row; "" is
+    masked. cards: the heads of this layer.
     """
 
     key: str
@@ -109,7 +107,6 @@ class PictureView:
 def picture_view(
     real_head: RealHead, key: str, query: Mapping[str, str], steps: Collection[str] = ALL_STEPS
 ) -> PictureView:
-    """The picture of a head that ran under `key`."""
     numbers = head_numbers(real_head, is_decode="show_decode" in query)
     keys = [stage for stage in stages(numbers) if STEP_OF_STAGE[stage] in steps]
     has_weights = "weights" in keys
@@ -139,15 +136,13 @@ def picture_view(
 
 
 def picture_row(real_head: RealHead, key: str, query: Mapping[str, str]) -> PictureRow:
-    """The row alone that `picture_view` reads for the same query."""
+    """Only the row that `picture_view` reads for the same query."""
     row, column = read_cell(head_numbers(real_head, is_decode="show_decode" in query), query)
     return PictureRow(key, _kept(query), row, column)
 
 
 def read_cell(numbers: HeadNumbers, query: Mapping[str, str]) -> tuple[RowReadout, int]:
-    """The readout of the row of the query that an address names in `row`, else of the row of `telling_row`, and the
-    column of the key that it names in `cell`, all from 0.
-    """
+    """The readout of the address's `row` (by default a telling one), and the column of its `cell`, all from 0."""
     row, key = telling_row(numbers)
     if (named := whole_number(query.get("row", ""), len(numbers.queries) - 1)) is not None:
         row, key = named, int(numbers.weights[named].argmax())
@@ -158,9 +153,7 @@ def read_cell(numbers: HeadNumbers, query: Mapping[str, str]) -> tuple[RowReadou
 
 
 def head_numbers(real_head: RealHead, *, is_decode: bool = False) -> HeadNumbers:
-    """What the pictures of a head are made of: queries, keys, scores, weights, tokens, mask, scaling, softcap,
-    whether there is a position bias, and a name with weights, layer and head.
-    """
+    """The numbers behind a head's pictures, and its name with weights, layer and head."""
     texts = tuple(token.text for token in real_head.tokens)
     name = _("{checkpoint}, layer {layer}, head {head}")
     architecture = real_head.architecture
@@ -181,7 +174,7 @@ def head_numbers(real_head: RealHead, *, is_decode: bool = False) -> HeadNumbers
 
 
 def picture_file(real_head: RealHead, kind: str, stage: str, *, is_decode: bool = False) -> Response:
-    """A stage of the picture as "png" or "svg", or the numbers of all stages as "csv", to be downloaded."""
+    """A stage of the picture as "png" or "svg", or the numbers of all stages as "csv", to download."""
     numbers = head_numbers(real_head, is_decode=is_decode)
     known: dict[str, StageKey] = {each: each for each in (*stages(numbers), "rest")}
     if stage not in known or (stage == "rest" and len(numbers.keys) < 2):

@@ -1,6 +1,6 @@
-"""/machines, for operators: who does jobs, what waits, what was slow or failed; cancel a job, or retry it.
+"""/machines, for operators: who does jobs, what waits, what was slow or failed; cancel or retry a job.
 
-Nothing on it tells who asked for a job, or what they typed; a job is known by its id, since its key is an address.
+The page doesn't show who asked for a job, or what they typed; it names a job by its id, since its key is an address.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ router = APIRouter(include_in_schema=False)
 
 LISTED_KINDS: tuple[JobKind, ...] = ("run", "handout", "head")  # in the order of the page
 MAX_OPEN_JOBS = 1000  # far more than may wait
-MAX_WAITING_SHOWN = 3  # of each kind that are shown unless all are asked for
+MAX_WAITING_SHOWN = 3  # jobs of each kind shown unless all are asked for
 MAX_FAILED, MAX_SLOWEST = 20, 6
 
 
@@ -49,8 +49,8 @@ class JobLine:
 
 @dataclass(frozen=True)
 class RunnerLine:
-    """Who does jobs, with ages as text: since it started (`up`), since its last sign of life (`heard`), and since
-    each job that it is at work on was started (`works`).
+    """A runner with ages as text: since its start (`up`), its last heartbeat (`heard`), and each running job's start
+    (`works`).
     """
 
     runner: Runner
@@ -64,9 +64,7 @@ class RunnerLine:
 
 @dataclass(frozen=True)
 class QueueLine:
-    """The queue of a kind: how many jobs wait and are at work, the longest wait ("" if none waits), and whether a
-    runner that gives signs of life does this kind.
-    """
+    """The queue of a kind: how many jobs wait and run, the longest wait, and whether a living runner does this kind."""
 
     kind: JobKind
     waiting: int
@@ -96,14 +94,14 @@ class MachinesPage:
 def show_machines(
     request: Request, services: ServicesDep, teacher: Operator, jobs: str = "", done: str = "", job: int = 0
 ) -> Response:
-    """The page; to htmx, which asks every few seconds, the part of it that changes."""
+    """The page; to htmx, which polls every few seconds, the part of it that changes."""
     page = _machines_page(services, teacher, shows_all=jobs == "all", done=done, job_id=job)
     return render_page_or_fragment(request, "machines/machines.html", "machines/_machines.html", page)
 
 
 @router.post("/machines/jobs/{job_id:int}/cancel")
 def cancel_any_job(store: StoreDep, teacher: Operator, job_id: int) -> Response:
-    """Cancel a job that waits or is at work, and record it in the audit log; nothing happens to one that has ended."""
+    """Cancel a waiting or running job, with an audit entry; an ended job is left as it is."""
     job = _find_job(store, job_id)
     with store.transaction():
         is_cancelled = store.jobs.cancel(job)
@@ -114,9 +112,7 @@ def cancel_any_job(store: StoreDep, teacher: Operator, job_id: int) -> Response:
 
 @router.post("/machines/jobs/{job_id:int}/retry")
 def retry_any_job(services: ServicesDep, teacher: Operator, job_id: int) -> Response:
-    """Put a job that failed or was lost back into its queue, record it in the audit log, and do what waits, if web
-    processes do jobs.
-    """
+    """Requeue a failed or lost job, with an audit entry, and start it if web processes do jobs."""
     store = services.store
     job = _find_job(store, job_id)
     with store.transaction():

@@ -1,1 +1,1 @@
-"""What teachers write themselves, and look at as their students will."""
+"""What teachers write themselves, and previews of it as their students will see it."""

@@ -1,4 +1,4 @@
-"""Copying a worksheet or an exit ticket, from the library, a course or a shared link: under which title, and where."""
+"""Copying a worksheet or an exit ticket from the library, a course or a shared link: the new title and place."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ router = APIRouter(include_in_schema=False)
 
 @dataclass(frozen=True)
 class Original:
-    """What is copied: its kind and settings, where the form of the page is sent, and what it sends along."""
+    """What is copied: its kind and settings, where the page's form is sent, and what it sends along."""
 
     kind: MaterialKind
     settings: Mapping[str, Any]
@@ -44,7 +44,6 @@ class Original:
 
     @property
     def questions(self) -> tuple[str, ...]:
-        """The questions of an exit ticket; none for a worksheet."""
         asked = self.settings.get("questions") if self.kind == "ticket" else ()
         return tuple(str(each.get("text", "")) for each in asked or () if isinstance(each, dict))
 
@@ -63,13 +62,13 @@ class CopyPage:
 
 @router.get("/worksheets/copy")
 def show_copy_form(request: Request, services: ServicesDep, teacher: SignedIn, courses: EditableCourses) -> Response:
-    """The form for a copy of the library's `ticket` in the query, else its `worksheet` with `model` and lengths."""
+    """The form for copying the library's `ticket` in the query, or its `worksheet` with `model` and lengths."""
     return _show_form(services.store, teacher, courses, _original_in_library(services, dict(request.query_params)))
 
 
 @router.post("/worksheets/copy")
 def copy_from_library(services: ServicesDep, teacher: SignedIn, courses: EditableCourses, form: FormDep) -> Response:
-    """Copy a worksheet or exit ticket of the library, which the form names as `show_copy_form` does; see `_copy`."""
+    """Copy a worksheet or exit ticket of the library, named in the form as in `show_copy_form`."""
     names = ("worksheet", "model", "tokens", "decoded", "ticket")
     original = _original_in_library(services, {name: form.single_line(name) for name in names})
     return _copy(services.store, teacher, courses, original, form)
@@ -77,7 +76,7 @@ def copy_from_library(services: ServicesDep, teacher: SignedIn, courses: Editabl
 
 @router.get("/worksheets/{material_id:int}/copy")
 def show_material_copy_form(store: StoreDep, access: ReadableMaterial, courses: EditableCourses) -> Response:
-    """The form for a copy of a stored material that the teacher may read."""
+    """The form for copying a stored material that the teacher may read."""
     address = url_for("copy_material", material_id=access.material.id)
     original = Original(access.material.kind, access.material.content, address, {})
     return _show_form(store, access.teacher, courses, original)
@@ -85,7 +84,7 @@ def show_material_copy_form(store: StoreDep, access: ReadableMaterial, courses: 
 
 @router.post("/worksheets/{material_id:int}/copy")
 def copy_material(store: StoreDep, access: ReadableMaterial, courses: EditableCourses, form: FormDep) -> Response:
-    """Copy a stored material in its newest version; see `_copy`."""
+    """Copy a stored material in its newest version."""
     address = url_for("copy_material", material_id=access.material.id)
     original = Original(access.material.kind, access.material.content, address, {})
     return _copy(store, access.teacher, courses, original, form)
@@ -95,7 +94,7 @@ def copy_material(store: StoreDep, access: ReadableMaterial, courses: EditableCo
 def show_shared_copy_form(
     store: StoreDep, teacher: SignedIn, material: SharedMaterial, courses: EditableCourses, token: str
 ) -> Response:
-    """The form for a copy of what somebody shared by a link."""
+    """The form for copying what somebody shared by a link."""
     original = Original(material.kind, material.content, url_for("copy_shared", token=token), {})
     return _show_form(store, teacher, courses, original)
 
@@ -104,7 +103,7 @@ def show_shared_copy_form(
 def copy_shared(
     store: StoreDep, teacher: SignedIn, material: SharedMaterial, courses: EditableCourses, form: FormDep, token: str
 ) -> Response:
-    """Copy the newest version of what somebody shared by a link; see `_copy`."""
+    """Copy the newest version of what somebody shared by a link."""
     original = Original(material.kind, material.content, url_for("copy_shared", token=token), {})
     return _copy(store, teacher, courses, original, form)
 

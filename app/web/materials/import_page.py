@@ -1,4 +1,4 @@
-"""/worksheets/import: a worksheet or exit ticket from a TOML file, uploaded or pasted, with problems by line."""
+"""/worksheets/import: a worksheet or exit ticket from an uploaded or pasted TOML file, with problems by line."""
 
 from __future__ import annotations
 
@@ -39,14 +39,13 @@ class ImportPage:
 
 @router.get("/worksheets/import")
 def show_import_form(teacher: SignedIn, courses: EditableCourses) -> Response:
-    """The form for a file or its text."""
     return render("materials/import.html", ImportPage(teacher, courses))
 
 
 @router.post("/worksheets/import")
 def import_file(services: ServicesDep, teacher: SignedIn, courses: EditableCourses, form: FormDep) -> Response:
-    """Add the material in the uploaded file, or without one in the form's `text`, record it in the audit log, and
-    redirect (303) to its page.
+    """Add the material in the uploaded file or the form's `text`, with an audit entry, and redirect (303) to
+    its page.
     """
     page = ImportPage(teacher, courses, form.single_line("into"), form.raw("text", MAX_BODY))
     owner = next((each for each in courses if str(each.id) == page.into), None) if page.into else teacher

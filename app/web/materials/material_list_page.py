@@ -31,7 +31,7 @@ FIRST_MODEL = "llama-7b"
 
 @dataclass(frozen=True)
 class MaterialQuery:
-    """What the list is narrowed down to: words, the key of a topic, the key of a model, and a kind; "" for all."""
+    """The filter of the list: words, the key of a topic, the key of a model, and a kind; "" for all."""
 
     words: str = ""
     topic: str = ""
@@ -39,9 +39,7 @@ class MaterialQuery:
     kind: str = ""
 
     def finds(self, line: MaterialLine) -> bool:
-        """Whether a line has the query's topic, model and kind, as far as these are given, and contains all of its
-        words.
-        """
+        """Whether a line has the query's topic, model and kind, if given, and contains all its words."""
         text = name_key(f"{line.title} {line.topic_name} {line.model_name}")
         return (
             (not self.topic or line.topic == self.topic)
@@ -53,7 +51,8 @@ class MaterialQuery:
 
 @dataclass(frozen=True)
 class MaterialLine:
-    """A worksheet or exit ticket in the list; a field that it lacks, such as the topic of a ticket, is empty.
+    """A worksheet or exit ticket in the list; missing fields, such as a ticket's topic, are empty.
+
     `group` is the part of the list: "mine", the id of a course as text, or "library".
     """
 
@@ -68,12 +67,12 @@ class MaterialLine:
     size: str = ""  # tokens or questions
     material: Material | None = None
     can_edit: bool = False
-    problem: str = ""  # why it cannot be used
+    problem: str = ""  # why it can't be used
 
 
 @dataclass(frozen=True)
 class MaterialTopic:
-    """The lines of one topic, or of exit tickets, and a drawing of the first sheet, filled in, unless it has none."""
+    """The lines of one topic, or of exit tickets, and a drawing of the first sheet, filled in, if it has one."""
 
     name: str
     lines: tuple[MaterialLine, ...]
@@ -82,8 +81,9 @@ class MaterialTopic:
 
 @dataclass(frozen=True)
 class MaterialGroup:
-    """One part of the list: its key and name, its course if it is one's, and its lines on this page. `topics` are
-    the same lines by topic, in the library alone.
+    """One part of the list: its key and name, its course, if any, and its lines on this page.
+
+    `topics` are the same lines by topic, only in the library.
     """
 
     key: str
@@ -110,9 +110,7 @@ class MaterialListPage:
 
 @router.get("/worksheets")
 def list_materials(request: Request, services: ServicesDep, teacher: SignedIn) -> Response:
-    """One `page` of the materials that the teacher can read and of the library's, in groups, filtered by the query's
-    `words`, `topic`, `model` and `kind`.
-    """
+    """One `page` of the teacher's readable materials and the library's, in groups, filtered by the query."""
     values = request.query_params
     query = MaterialQuery(
         values.get("words", "").strip()[:MAX_LINE], *(values.get(name, "") for name in ("topic", "model", "kind"))

@@ -1,4 +1,4 @@
-"""/worksheets/ID: a worksheet or exit ticket that a teacher wrote, its versions, its link, and where it belongs."""
+"""/worksheets/ID: a worksheet or exit ticket that a teacher wrote, its versions, its link, and its owner."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ router = APIRouter(include_in_schema=False)
 MAX_VERSION = 10**6  # in an address or form
 MAX_FILE_STEM = 60  # characters
 VERSIONS_ON_A_PAGE = 7
-MAX_CHANGED_LINES = 200  # of one version that are shown
+MAX_CHANGED_LINES = 200  # lines of one version that are shown
 
 
 @dataclass(frozen=True)
 class MaterialContent:
-    """What students would see: a sheet with its empty rows, or an exit ticket; or why neither can be shown."""
+    """What students would see: a sheet with empty rows, or an exit ticket, or why neither can be shown."""
 
     variant: Variant | None = None
     rows: tuple[RowView, ...] = ()
@@ -58,7 +58,7 @@ class MaterialContent:
 
 
 class ChangedLine(NamedTuple):  # there may be thousands
-    """A line of the file that one version has and the other has not."""
+    """A line of the file that only one of two versions has."""
 
     kind: Literal["added", "removed"]
     text: str
@@ -66,7 +66,7 @@ class ChangedLine(NamedTuple):  # there may be thousands
 
 @dataclass(frozen=True)
 class VersionLine:
-    """A version, and the lines of its file that are not as in the version before: how many, and the first of them."""
+    """A version, with the number and the first of its file's lines that changed from the previous version."""
 
     version: MaterialVersion
     changes: tuple[ChangedLine, ...]
@@ -89,7 +89,7 @@ class MaterialPage:
     courses: Annotated[tuple[Course, ...], Doc("The courses that it can be moved into.")]
     link: Annotated[str, Doc("The link that was just made, which is shown for some minutes; else empty.")] = ""
     notice: Annotated[str, Doc("The sentence about what was just done, empty for none.")] = ""
-    # What the rows of a sheet need besides.
+    # Further names that a sheet's rows need.
     variant: Annotated[Variant | None, Doc("The sheet of a worksheet that can be shown.")] = None
     rows: Annotated[tuple[RowView, ...], Doc("Its rows.")] = ()
     locked: Annotated[bool, Doc("Whether nothing can be typed: always.")] = True
@@ -114,8 +114,8 @@ class SharedMaterialPage:
 def show_material(
     request: Request, services: ServicesDep, access: ReadableMaterial, courses: EditableCourses, done: str = ""
 ) -> Response:
-    """A material as students would see it, a page of VERSIONS_ON_A_PAGE of its versions with their changes, newest
-    first, and what the teacher can do with it.
+    """A material as students would see it, its newest versions with their changes, and what the teacher can do
+    with it.
     """
     notices = {
         "imported": _("The file is imported."),
@@ -175,9 +175,7 @@ def print_material(
 
 @router.post("/worksheets/{material_id:int}/restore")
 def restore_version(store: StoreDep, access: EditableMaterial, form: FormDep) -> Response:
-    """Save the settings of the form's `version` again as the newest version, and record that with the number in the
-    audit log.
-    """
+    """Save the settings of the form's `version` again as the newest version, with its number in the audit log."""
     number = whole_number(form.raw("version"), MAX_VERSION) or 0
     with store.transaction():
         save = store.materials.restore(access.material, number, access.teacher)
@@ -190,7 +188,7 @@ def restore_version(store: StoreDep, access: EditableMaterial, form: FormDep) ->
 
 @router.post("/worksheets/{material_id:int}/move")
 def move_material(store: StoreDep, access: EditableMaterial, courses: EditableCourses, form: FormDep) -> Response:
-    """Move a teacher's material into the form's `course`, record it in the audit log, and go back to its page."""
+    """Move a teacher's material into the form's `course`, with an audit entry, and go back to its page."""
     course = next((each for each in courses if str(each.id) == form.raw("course")), None)
     if course is None or access.course is not None:
         raise HTTPException(404)
@@ -202,9 +200,7 @@ def move_material(store: StoreDep, access: EditableMaterial, courses: EditableCo
 
 @router.post("/worksheets/{material_id:int}/share")
 def share_material(request: Request, store: StoreDep, access: EditableMaterial) -> Response:
-    """Make a link by which every teacher signed in here can see and copy the material; an earlier link stops
-    working.
-    """
+    """Make a link by which every teacher signed in here can see and copy the material; an earlier link becomes void."""
     with store.audit_log.recording(access.teacher, AuditAction.MATERIAL_SHARED, access.material):
         token = store.materials.share(access.material)
     address = url_for("show_material", material_id=access.material.id)
@@ -213,7 +209,7 @@ def share_material(request: Request, store: StoreDep, access: EditableMaterial) 
 
 @router.post("/worksheets/{material_id:int}/stop-sharing")
 def stop_sharing_material(store: StoreDep, access: EditableMaterial) -> Response:
-    """Withdraw the link to a material, record it in the audit log, and go back to its page."""
+    """Withdraw the link to a material, with an audit entry, and go back to its page."""
     with store.audit_log.recording(access.teacher, AuditAction.MATERIAL_UNSHARED, access.material):
         store.materials.stop_sharing(access.material)
     return _back(access, "unshared")
@@ -221,7 +217,7 @@ def stop_sharing_material(store: StoreDep, access: EditableMaterial) -> Response
 
 @router.post("/worksheets/{material_id:int}/remove")
 def remove_material(store: StoreDep, access: EditableMaterial) -> Response:
-    """Remove a material, record it in the audit log, and go to the list."""
+    """Remove a material, with an audit entry, and go to the list."""
     with store.audit_log.recording(access.teacher, AuditAction.MATERIAL_REMOVED, access.material):
         store.materials.remove(access.material)
     return RedirectResponse(url_for("list_materials", done="removed"), 303)
@@ -229,7 +225,7 @@ def remove_material(store: StoreDep, access: EditableMaterial) -> Response:
 
 @router.post("/worksheets/{material_id:int}/put-back")
 def put_back_material(store: StoreDep, access: RemovedMaterial) -> Response:
-    """Restore a removed material, record it in the audit log, and go to its page."""
+    """Restore a removed material, with an audit entry, and go to its page."""
     with store.audit_log.recording(access.teacher, AuditAction.MATERIAL_PUT_BACK, access.material):
         store.materials.remove(access.material, removed=False)
     return _back(access, "put-back")
@@ -237,7 +233,7 @@ def put_back_material(store: StoreDep, access: RemovedMaterial) -> Response:
 
 @router.get("/worksheets/shared/{token}")
 def show_shared_material(services: ServicesDep, teacher: SignedIn, material: SharedMaterial, token: str) -> Response:
-    """What somebody shared by a link, as students would see it, to be copied."""
+    """What somebody shared by a link, as students would see it, for copying."""
     content = _content(services, material)
     page = SharedMaterialPage(teacher, material, content, token, content.variant, content.rows)
     return render("materials/shared_material.html", page)
@@ -266,7 +262,7 @@ def _with_changes(versions: Sequence[MaterialVersion], count: int) -> Iterator[V
 
 
 def changed_lines(before: str, after: str) -> tuple[ChangedLine, ...]:
-    """The lines that two texts do not share, in their order, each marked "removed" or "added"."""
+    """The lines that only one of two texts has, in order, each marked "removed" or "added"."""
     old, new = _numbered(before.splitlines()), _numbered(after.splitlines())
     place = {line: index for index, line in enumerate(new)}
     common = [(index, place[line]) for index, line in enumerate(old) if line in place]
@@ -288,7 +284,8 @@ def _numbered(lines: Iterable[str]) -> list[tuple[str, int]]:
 
 
 def _longest_growing(pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    ends, before = list[int](), list[int]()  # the pair that ends the best choice of each length; of each pair, the last
+    # the pair that ends the best choice of each length; of equal pairs, the last
+    ends, before = list[int](), list[int]()
     values = list[int]()  # the second numbers of `ends`
     for index, (_first, second) in enumerate(pairs):
         length = bisect_left(values, second)

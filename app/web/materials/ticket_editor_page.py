@@ -1,4 +1,4 @@
-"""The editor of an exit ticket, new or stored, with what students will see beside it."""
+"""The editor of a new or stored exit ticket, with a preview beside it."""
 
 from __future__ import annotations
 
@@ -80,14 +80,14 @@ class TicketEditorPage:
 
 @router.get("/tickets/new")
 def show_new_ticket(services: ServicesDep, teacher: SignedIn, course: str = "") -> Response:
-    """The editor with an empty ticket, the teacher's or for `course`; see `owner_of_new` for what that refuses."""
+    """The editor with an empty ticket, for the teacher or for `course`, which `owner_of_new` may refuse."""
     owner = owner_of_new(services, teacher, course)
     return _render_editor(replace(_editor_page(TicketTexts()), course=_course_of(owner)))
 
 
 @router.post("/tickets")
 def add_ticket(services: ServicesDep, teacher: SignedIn, form: FormDep) -> Response:
-    """Store a new ticket of the form's `course`, or of the teacher if that is empty."""
+    """Store a new ticket of the form's `course` or, without one, of the teacher."""
     texts, owner = _form_texts(form), owner_of_new(services, teacher, form.raw("course"))
     ticket, errors = check_ticket("", ticket_settings(texts))
     if ticket is None:
@@ -110,7 +110,7 @@ def show_ticket_editor(access: EditableMaterial, done: str = "") -> Response:
 
 @router.post("/tickets/{material_id:int}")
 def save_ticket(services: ServicesDep, access: MaterialToSave, form: FormDep) -> Response:
-    """Save what was typed as a new version, record it in the audit log, and redirect (303) to the editor."""
+    """Save what was typed as a new version, with an audit entry, and redirect (303) to the editor."""
     material, texts = _ticket_only(access.material), _form_texts(form)
     version = whole_number(form.raw("version"), LARGEST_ID) or 0
     page = replace(_editor_page(texts, material, access.course), version=version)

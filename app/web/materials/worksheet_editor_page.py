@@ -1,4 +1,4 @@
-"""The editor of a worksheet, new or stored, with a preview and what the checker finds beside it."""
+"""The editor of a new or stored worksheet, with a preview and the checker's findings beside it."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ _LONG_TEXTS = ("boxes", "explanation", "model_answer")  # fields of entries that
 def show_new_worksheet(
     services: ServicesDep, teacher: SignedIn, topic: str = FIRST_TOPIC, model: str = "", course: str = ""
 ) -> Response:
-    """The editor with a new worksheet of every row and default settings, the teacher's or for `course`."""
+    """The editor with a new worksheet of every row and default settings, for the teacher or for `course`."""
     owner = owner_of_new(services, teacher, course)
     page = editor_page(services, EditorPlace(course), make_draft(services, _new_texts(services.library, topic, model)))
     return render_editor(_with_course(page, owner))
@@ -79,7 +79,7 @@ def show_new_worksheet(
 
 @router.post("/worksheets")
 def add_worksheet(request: Request, services: ServicesDep, teacher: SignedIn, form: FormDep) -> Response:
-    """Store a new worksheet of the form's `course`, or of the teacher if that is empty."""
+    """Store a new worksheet of the form's `course` or, without one, of the teacher."""
     place = _place(form)
     owner = owner_of_new(services, teacher, place.course_id)
     if form.raw("arrange"):
@@ -94,7 +94,7 @@ def add_worksheet(request: Request, services: ServicesDep, teacher: SignedIn, fo
 
 @router.get("/worksheets/{material_id:int}/edit")
 def show_worksheet_editor(services: ServicesDep, access: EditableMaterial, saved: str = "") -> Response:
-    """The editor with the newest version of a worksheet; one that can no longer be read redirects (303) to its page."""
+    """The editor with a worksheet's newest version; an unreadable one redirects (303) to its page."""
     material = _worksheet_only(access.material)
     worksheet = _stored_worksheet(material)
     if worksheet is None:
@@ -109,7 +109,7 @@ def show_worksheet_editor(services: ServicesDep, access: EditableMaterial, saved
 
 @router.post("/worksheets/{material_id:int}")
 def save_worksheet(request: Request, services: ServicesDep, access: MaterialToSave, form: FormDep) -> Response:
-    """Save another version, record it in the audit log, and redirect (303) to the editor."""
+    """Save another version, with an audit entry, and redirect (303) to the editor."""
     material = _worksheet_only(access.material)
     place = EditorPlace(material_id=material.id, version=whole_number(form.raw("version"), LARGEST_ID) or 0)
     if form.raw("arrange"):
@@ -130,14 +130,14 @@ def save_worksheet(request: Request, services: ServicesDep, access: MaterialToSa
 
 @router.post("/worksheets/preview")
 def preview_worksheet(request: Request, services: ServicesDep, _teacher: SignedIn, form: FormDep) -> Response:
-    """The editor as typed, after what the pressed button asks for, with its preview: see `_arranged`."""
+    """The editor as typed, after what the pressed button asks for, with its preview."""
     return _arranged(request, services, _place(form), form)
 
 
 @router.get("/worksheets/preview/page.svg")
 @in_threads("print")
 def show_worksheet_paper(services: ServicesDep, _teacher: SignedIn, client: QueueClient, sheet: str = "") -> Response:
-    """The first page of a handout of the settings packed into `sheet`, as SVG; 404 for what is no worksheet."""
+    """The first page of a handout of the settings packed into `sheet`, as SVG; 404 if they aren't a worksheet."""
     settings = unpack_settings(sheet)
     library = library_with_models_of(services.library, services.store, settings)
     return paper_response(services, library, settings, client)
@@ -254,7 +254,7 @@ def _imported(
             model = import_model_by(services, typed, way, queue_client(request, services))
             texts, imported, typed = texts.with_fields(model=model.key), (model.key, *imported), ImportForm()
     except (hub.HubError, ConfigError) as error:
-        problem = str(error).encode(errors="replace").decode()  # half a character from JSON cannot be shown
+        problem = str(error).encode(errors="replace").decode()  # half of a surrogate pair from JSON can't be shown
     page = editor_page(services, place, make_draft(services, texts, imported), form.raw("view"), form.raw("held"))
     page = replace(page, typed_import=replace(typed, file=b""), focus=f"do-import-{way}" if problem else "field-model")
     return render_editor(replace(page, field="import", problem=problem) if problem else page)

@@ -54,8 +54,9 @@ MAX_EDITOR_MODELS = 20  # imported models in the menus of one form
 
 @dataclass(frozen=True)
 class WorksheetDraft:
-    """A worksheet in the editor: its texts, the worksheet they describe or why they describe none. `library` has the
-    imported models that the form names; `imported` are the keys of those that its menus offer.
+    """A worksheet in the editor: its texts, and the worksheet they describe or why they describe none.
+
+    `library` has the imported models that the form names; `imported` are the keys of those in its menus.
     """
 
     library: Library
@@ -67,7 +68,7 @@ class WorksheetDraft:
 
 @dataclass(frozen=True)
 class EditorPlace:
-    """Which worksheet the form edits: a stored one in the version that was opened, or a new one for a course."""
+    """Which worksheet the form edits: a stored one in the opened version, or a new one for a course."""
 
     course_id: str = ""
     material_id: int = 0
@@ -83,7 +84,7 @@ class EditorPlace:
 
 @dataclass(frozen=True)
 class EditorRow:
-    """A row of the form: its texts, what the sheet calls it, and its letter."""
+    """A row of the form: its texts, its name on the sheet, and its letter."""
 
     texts: RowTexts
     name: str
@@ -133,9 +134,7 @@ class WorksheetEditorPage:
 
 
 def make_draft(services: Services, texts: EditorTexts, imported: Sequence[str] = ()) -> WorksheetDraft:
-    """The draft of these texts, with all rows of its topic and model (see `complete_rows`), and either the worksheet
-    they make or the WorksheetFormError that says why they make none, which is not raised.
-    """
+    """The draft of these texts, with all rows of its topic and model, and the worksheet or the error they make."""
     library, known = services.library, list[str]()
     for key in dict.fromkeys((texts.fields["model"], *texts.models, *imported)):
         if key and key not in library.models and len(known) < MAX_EDITOR_MODELS:
@@ -152,9 +151,7 @@ def make_draft(services: Services, texts: EditorTexts, imported: Sequence[str] =
 def editor_page(
     services: Services, place: EditorPlace, draft: WorksheetDraft, view: str = "", held: str = ""
 ) -> WorksheetEditorPage:
-    """The page of a draft, without its course; a preview and the checker's remarks only if the draft has a
-    worksheet.
-    """
+    """The page of a draft, without its course; with a preview and the checker's remarks if it has a worksheet."""
     library, texts, worksheet = draft.library, draft.texts, draft.worksheet
     topic, model = texts.fields["topic"], library.models.get(texts.fields["model"])
     menu = _menu(library, texts, worksheet)
@@ -198,9 +195,7 @@ def render_editor(page: WorksheetEditorPage, status: int = 200) -> Response:
 
 
 def setting_labels() -> dict[str, str]:
-    """The form's label, in the visitor's language, for each setting of a worksheet by the setting's name, in the
-    form's order.
-    """
+    """The form's translated label of each worksheet setting, by the setting's name, in the form's order."""
     return {
         "title": _("Title"), "model": _("Model"), "topic": _("Topic"), "bug": _("Bug"),
         "bugs": _("Bugs to draw from"), "tokens": _("Tokens"),
@@ -217,7 +212,7 @@ def setting_labels() -> dict[str, str]:
 
 
 def told_token(remarks: Sequence[Remark]) -> str:
-    """A hash of the remarks that matter, by which a form says which it has shown; empty without any."""
+    """A hash of the important remarks, by which a form says which ones it has shown; "" without any."""
     messages = [clean_line(remark.message) for remark in remarks if remark.matters]
     return hashlib.sha256("\n".join(messages).encode()).hexdigest()[:16] if messages else ""
 
@@ -229,7 +224,7 @@ def _sentence_tokens(
     if not sentence or not key:
         return "", ()
     folders = services.settings.weight_folders
-    is_here = not services.settings.runners  # otherwise runners have the weights, and this process no tokenizer
+    is_here = not services.settings.runners  # otherwise runners have the weights, and this process has no tokenizer
     listed = next((each for each in listed_checkpoints(folders) if is_here and each.key == key), None)
     if listed is None:
         return _(

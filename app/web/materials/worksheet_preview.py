@@ -28,7 +28,7 @@ from app.web.shared.urls import url_for
 
 PreviewView = Literal["empty", "wrong", "right", "key", "paper"]
 PREVIEW_VIEWS: tuple[PreviewView, ...] = get_args(PreviewView)
-PREVIEW_KEY = "own-preview"  # of the worksheet that is shown
+PREVIEW_KEY = "own-preview"  # the worksheet that is shown
 MAX_PACKED = 30_000  # characters of an address
 MAX_UNPACKED = 100_000  # bytes of settings
 
@@ -56,8 +56,9 @@ class PreviewFragment:
 
 
 def make_preview(library: Library, worksheet: Worksheet, view: PreviewView, held: str = "") -> PreviewFragment:
-    """One view of a worksheet with its default model and length; the library must hold its models. Raises TopicError
-    and TokensError for a worksheet that `check_settings` has not passed.
+    """One view of a worksheet with its default model and length; the library must contain its models.
+
+    Raises TopicError and TokensError for a worksheet that `check_settings` hasn't passed.
     """
     variant = Variant(worksheet, library.model(worksheet.model), worksheet.tokens, library.wording)
     if view == "paper":
@@ -89,9 +90,7 @@ def _paper_address(worksheet: Worksheet) -> str:
 
 
 def unpack_settings(packed: str) -> dict[str, Any]:
-    """The settings packed into an address as compressed JSON in Base64; they are not checked. 404 if that is no JSON
-    object.
-    """
+    """The settings packed into an address as compressed JSON in Base64, unchecked; 404 if it isn't a JSON object."""
     try:
         data = base64.urlsafe_b64decode(packed[:MAX_PACKED] + "=" * (-len(packed) % 4))
         unpacked = zlib.decompressobj().decompress(data, MAX_UNPACKED)
@@ -104,8 +103,9 @@ def unpack_settings(packed: str) -> dict[str, Any]:
 
 
 def paper_response(services: Services, library: Library, settings: Mapping[str, Any], client: Client) -> Response:
-    """The first page of a handout with one full-page sheet of these settings, as SVG; 404 if they are no valid
-    worksheet. Raises what `HandoutPrinter.preview` raises.
+    """The first page of a handout with one full-page sheet of these settings, as SVG; 404 if they are invalid.
+
+    Raises what `HandoutPrinter.preview` raises.
     """
     worksheet, _errors = check_settings(PREVIEW_KEY, settings, library.models, library.wording)
     if worksheet is None:

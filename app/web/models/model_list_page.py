@@ -1,4 +1,4 @@
-"""/models: the list of models, and the form that imports one more from the Hub, a file or text."""
+"""/models: the list of models, and the form that imports one from the Hub, a file or text."""
 
 from __future__ import annotations
 
@@ -38,8 +38,9 @@ router = APIRouter(include_in_schema=False, dependencies=[Depends(require_practi
 
 @dataclass(frozen=True)
 class ModelLine:
-    """One model in the list: its d, H, G, d_h and L, and how many parameters it has. `numbers` are what the list can
-    be sorted by, by the name of a sort.
+    """One model in the list: its d, H, G, d_h and L, and its number of parameters.
+
+    `numbers` are the values to sort by, by the name of a sort.
     """
 
     model: Model
@@ -70,9 +71,7 @@ def list_models(services: ServicesDep, sort: str = "") -> Response:
 @router.post("/models")
 @in_threads("hub")
 def import_model(request: Request, services: ServicesDep, client: QueueClient, form: FormDep) -> Response:
-    """Import one model and redirect to its page (303); if that fails, show the form again with the reason by the
-    field.
-    """
+    """Import one model and redirect (303) to its page; on failure, show the form with the reason by the field."""
     typed = read_import_form(form)
     way = import_way(typed)
     problem, status = empty_field(way), 422
@@ -84,7 +83,7 @@ def import_model(request: Request, services: ServicesDep, client: QueueClient, f
             problem, status = str(error), error.status
         except ConfigError as error:
             problem = str(error)
-    problems = {way: problem.encode(errors="replace").decode()}  # half a character from JSON cannot be shown
+    problems = {way: problem.encode(errors="replace").decode()}  # half of a surrogate pair from JSON can't be shown
     return render("models/model_list.html", _models_page(services, typed, problems), status)
 
 

@@ -1,4 +1,4 @@
-"""/models/KEY: a model as it was read, each size with where it came from, and every parameter tensor."""
+"""/models/KEY: a model as it was read, where each size came from, and every parameter tensor."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ NINE = ("d", "H", "G", "d_h", "d_v", "d_ff", "V", "L", "C")
 
 @dataclass(frozen=True)
 class SizeLine:
-    """One size of a model: its symbol, what it means, its value, and where that came from."""
+    """One size of a model: its symbol, its meaning, its value, and where it came from."""
 
     symbol: str
     meaning: str
@@ -51,8 +51,9 @@ class SizeLine:
 
 @dataclass(frozen=True)
 class PieceLine:
-    """What one bucket adds to a summand: its name, its piece of the bar, and itself as it stands in the formula.
-    `total` is how many parameters it is in all layers, `share` that as a part of the model.
+    """What one bucket adds to a summand: its name, its piece of the bar, and its term in the formula.
+
+    `total` is its number of parameters in all layers, `share` its part of the model.
     """
 
     key: str
@@ -78,7 +79,7 @@ class SummandLine:
 
 @dataclass(frozen=True)
 class LegendLine:
-    """What one colour of the bar stands for, and how much of the model it is."""
+    """What one colour of the bar means, and how much of the model it is."""
 
     bucket: str
     name: str
@@ -93,7 +94,7 @@ class TensorLine:
     symbols: str
     shape: str
     stored: str
-    transposed: bool  # whether it is stored the other way round
+    transposed: bool  # whether it is stored transposed
     count: int
     times: int
 
@@ -117,7 +118,6 @@ class ModelPage:
 
 @router.get("/models/{key}")
 def show_model(services: ServicesDep, key: str) -> Response:
-    """One model, of the library or imported, as ModelPage describes."""
     library = library_with_model(services.library, services.store, key)
     model = library.model(key)
     architecture = model.architecture
@@ -156,7 +156,7 @@ def _sheet_choices(library: Library, model: Model) -> Iterator[tuple[str, str]]:
     for sheet in library.worksheets.values():
         try:
             variant = library.variant(sheet.key, model.key)
-        except (WorksheetError, TokensError, TopicError):  # this model has no such thing
+        except (WorksheetError, TokensError, TopicError):  # the model doesn't have it
             continue
         by_table.setdefault(variant.table.key, []).append(variant)
     for variants in by_table.values():

@@ -1,4 +1,4 @@
-"""/sheet/example: a sheet like one of practice with other numbers, worked out at once or in part; nothing is stored."""
+"""/sheet/example: a practice sheet with other numbers, worked out fully or partly; nothing is stored."""
 
 from __future__ import annotations
 
@@ -49,13 +49,13 @@ ExampleRequestDep = Annotated[ExampleRequest, Depends(read_example_request)]
 
 @router.get("/sheet/example")
 def show_example(requested: ExampleRequestDep) -> Response:
-    """A sheet like the one that the address names; see `make_example_page`."""
+    """A sheet like the one in the address."""
     return render("shared/example.html", make_example_page(requested))
 
 
 @router.post("/sheet/example")
 def check_example(requested: ExampleRequestDep, form: FormDep) -> Response:
-    """A sheet like the one that the address names, with the marks of what was typed on it."""
+    """A sheet like the one in the address, with the marks of what was typed on it."""
     return render("shared/example.html", make_example_page(requested, form))
 
 

@@ -1,4 +1,4 @@
-"""/glossary: every term of the sheets in two sentences, with its symbol, a drawing, and its names elsewhere."""
+"""/glossary: every term of the sheets in two sentences, with its symbol, a drawing, and its other names."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ router = APIRouter(include_in_schema=False, dependencies=[Depends(require_practi
 
 @dataclass(frozen=True)
 class GlossaryTerm:
-    """One term: what it is called, its symbol (empty for none), its explanation, and its names in code and papers."""
+    """One term: its name, its symbol (if any), its explanation, and its names in code and papers."""
 
     key: str
     name: str
@@ -42,7 +42,7 @@ class GlossaryPage:
 
 
 def glossary_terms(wording: Wording) -> tuple[GlossaryTerm, ...]:
-    """Every term, in the order in which the glossary is read, with the symbols of sheets in the default notation."""
+    """Every term in reading order, with the symbols of sheets in the default notation."""
     names, terms = wording.sheets["symbol-names"], []
     for key, entry in wording.glossary.items():
         symbol, symbol_name, size = entry.letter, "", entry.size
@@ -54,7 +54,7 @@ def glossary_terms(wording: Wording) -> tuple[GlossaryTerm, ...]:
 
 
 def shared_letters(wording: Wording) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """The letters that stand for different things on different sheets in the default notation, each with the things."""
+    """The letters with several meanings on different sheets in the default notation, each with its meanings."""
     notation, meanings = NOTATIONS["classic"], dict[str, dict[object, str]]()
     for topic in sorted(TOPICS.values(), key=lambda topic: topic.in_steps):  # whose rows have longer names
         rows = wording.topics[topic.key].rows

@@ -29,7 +29,7 @@ router = APIRouter(include_in_schema=False)
 
 BOX_PX = (48.0, 22.0)  # width and height of the box in the drawing
 
-# The boxes that a visitor is asked for, in this order, and the matrices that are given by then, but for that box.
+# The boxes that a visitor is asked for, in order, and the other matrices given by then.
 QUESTIONS = {
     "keys.columns": ("input", "queries", "values", "keys"),
     "scores.columns": ("scores",),
@@ -39,7 +39,7 @@ QUESTIONS = {
 
 @dataclass(frozen=True)
 class Question:
-    """The box that waits: its name, its row of the sheet, what stands beside and in it, and the mark of that."""
+    """The box to fill in: its name, its row of the sheet, what is beside and in it, and its mark."""
 
     name: str  # 'keys.columns'
     row: Row
@@ -51,11 +51,11 @@ class Question:
 
 @dataclass(frozen=True)
 class Trial:
-    """One head to try: what was answered, drawn, and the box that waits, None once everything fits."""
+    """One head to try: the answers so far, the drawing, and the next box, None once everything fits."""
 
     figure: Figure
     mismatches: tuple[MismatchCaption, ...]
-    answered: Mapping[str, str]  # right answers by the name of their box, as typed
+    answered: Mapping[str, str]  # right answers by box name, as typed
     question: Question | None
 
 
@@ -69,7 +69,7 @@ class LandingPage:
 
 @router.get("/", name="home")
 def show_landing(request: Request, library: LibraryDep, open_to_practice: PracticeOpen) -> Response:
-    """The landing page, with the numbers in the address drawn and the next box asked for; for htmx that part only."""
+    """The landing page, with the address's numbers drawn and the next box; for htmx only that part."""
     typed = request.query_params
     if typed and not typed.keys() & QUESTIONS.keys():
         return RedirectResponse(f"{url_for('show_sheet')}?{request.url.query}", 308)

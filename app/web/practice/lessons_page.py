@@ -1,4 +1,4 @@
-"""/practice: the lessons, how far one is in them, and what to repeat."""
+"""/practice: the lessons, the student's progress, and what to repeat."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def show_lessons(place: PracticePlaceDep) -> Response:
 
 @router.post("/practice/forget")
 def reset_practice_record(request: Request, store: StoreDep, place: PracticePlaceDep) -> Response:
-    """Store an empty record in place of the present one."""
+    """Replace the current record by an empty one."""
     response = RedirectResponse(url_for("show_lessons"), 303)
     place.keep(request, response, store, PracticeRecord())
     return response

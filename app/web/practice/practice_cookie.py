@@ -1,4 +1,4 @@
-"""The record of practice, which travels in a cookie of the browser. The rules that read it are in app/practice."""
+"""The record of practice, which is kept in a browser's cookie. The rules that read it are in app/practice."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ MAX_COOKIE = 4000  # characters; browsers store cookies of up to 4096
 
 
 def read_record_cookie(request: Request, library: Library) -> PracticeRecord:
-    """The record in this browser's cookie; an empty one if there is none or it cannot be read."""
+    """The record in this browser's cookie, empty if it is missing or unreadable."""
     text = request.cookies.get(PRACTICE_COOKIE, "")
     try:
         return read_record(library, base64.urlsafe_b64decode(text[:MAX_COOKIE].encode("ascii")).decode())
-    except ValueError:  # no ASCII, no base64, or a RecordError
+    except ValueError:  # not ASCII, not Base64, or a RecordError
         return PracticeRecord()
 
 

@@ -1,7 +1,7 @@
-"""Where a browser's practice takes place: on its own, with a record in its cookie, or for a course of its student.
+"""Where a browser's practice takes place: on its own, with a record in its cookie, or for its student's course.
 
-For a course, its own worksheets come along, and the record is stored with the student, whose teachers see it. Nothing
-is stored before the first sheet is checked.
+A course adds its own worksheets, and the record is stored with the student, where teachers see it. Nothing is stored
+before the first sheet is checked.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from app.web.shared.visitor import MaybeVisitor
 
 @dataclass(frozen=True)
 class PracticePlace:
-    """What a browser practises with, and how far it is; `enrolment` is None for practice of its own."""
+    """What a browser practises with, and its progress; `enrolment` is None outside of a course."""
 
     library: Library
     record: PracticeRecord
@@ -31,11 +31,11 @@ class PracticePlace:
 
     @property
     def course(self) -> str:
-        """The title of the course whose teachers see the record; empty for practice of its own."""
+        """The title of the course whose teachers see the record, or ""."""
         return self.enrolment.course.title if self.enrolment else ""
 
     def keep(self, request: Request, response: Response, store: Store, record: PracticeRecord) -> None:
-        """Store the record if it differs from the place's: with the student if practice is for a course."""
+        """Store the record if it has changed: with the student, or in the browser's cookie."""
         if record == self.record:
             return
         if self.enrolment is None:

@@ -81,7 +81,7 @@ class TopicChoices:
 
 @dataclass(frozen=True)
 class Suggestion:
-    """A sheet that can be opened in place of one that cannot be used: what the link says, and its address."""
+    """A sheet to open instead of an unusable one: the link's text and address."""
 
     text: str
     link: str
@@ -89,14 +89,14 @@ class Suggestion:
 
 @dataclass(frozen=True)
 class Chooser:
-    """The choices above the sheet, as chosen or typed, and what is said where that cannot be used."""
+    """The choices above the sheet, as chosen or typed, and what is wrong with unusable ones."""
 
     worksheet: str
     worksheets: tuple[TopicChoices, ...]
     tokens: str
     problem: str = ""
     length_is_wrong: bool = False
-    remark: str = ""  # on the length, where it can be used
+    remark: str = ""  # on the length, if it can be used
     suggestions: tuple[Suggestion, ...] = ()
     code: str = ""
     code_problem: str = ""
@@ -104,7 +104,7 @@ class Chooser:
 
 @dataclass(frozen=True)
 class LessonPlace:
-    """The lesson that a sheet is of, and the course whose teachers see how far the student is, "" for none."""
+    """The sheet's lesson, and the course whose teachers see the student's progress, or ""."""
 
     number: int
     title: str
@@ -181,7 +181,7 @@ def _open_sheet(
     draft, attempt = (requested.work.draft, requested.work.last) if requested.work else (None, None)
     report = grade(variant, attempt.answers) if attempt else None
     hinted = None
-    if draft and (checked or hint):  # a check of boxes that hold nothing readable is no attempt
+    if draft and (checked or hint):  # a check without anything readable isn't an attempt
         report = grade(variant, requested.answers)
         hinted = write_hint(variant, report, read_hint_level(hint)) if hint else None
     notice = _try_first() if answers and not attempt else ""
@@ -198,15 +198,13 @@ def _open_sheet(
 
 @router.get("/v/{code}")
 def open_sheet_code(library: LibraryDep, store: StoreDep, code: str) -> Response:
-    """Redirect to the sheet with this code; raises WorksheetError for a code of no sheet."""
+    """Redirect to the sheet with this code; raises WorksheetError for an unknown code."""
     return RedirectResponse(sheet_link(variant_from_code(library, store, code)), 303)
 
 
 @router.get("/v")
 def find_sheet_code(library: LibraryDep, store: StoreDep, code: str = "") -> Response:
-    """Redirect (303) to the sheet with the code that was typed, in any case and with or without hyphens, of a
-    library model or an imported one.
-    """
+    """Redirect (303) to the sheet with the typed code, ignoring case and hyphens."""
     try:
         return RedirectResponse(sheet_link(variant_from_code(library, store, code)), 303)
     except WorksheetError as error:
@@ -221,7 +219,7 @@ def find_sheet_code(library: LibraryDep, store: StoreDep, code: str = "") -> Res
 
 @router.post("/sheet/save")
 def save_sheet(request: Request, services: ServicesDep, form: FormDep) -> Response:
-    """Merge what was typed into the stored draft; answer with what is stored, its drawing and the visitor's cookie."""
+    """Merge what was typed into the stored draft; answer with the draft, its drawing and the visitor's cookie."""
     _outcome, requested = posted_sheet(request, services, form).done(sheet_actions.save)
     drawing = _drawing(requested)
     return requested.with_cookie(request, render("shared/_saved.html", SavedFragment(drawing, requested.saved_state)))
@@ -237,9 +235,7 @@ def check_sheet(request: Request, services: ServicesDep, form: FormDep) -> Respo
 
 @router.post("/sheet/hint")
 def show_sheet_hint(request: Request, services: ServicesDep, form: FormDep) -> Response:
-    """Do what a check does, and show the marks and a hint of the level that the form asks for, the first for any
-    other text, if there is one to give.
-    """
+    """Check the sheet, and show the marks and a hint of the level that the form asks for."""
     outcome, requested = posted_sheet(request, services, form).done(sheet_actions.hint)
     report = outcome.report or grade(requested.variant, requested.answers)
     hinted = write_hint(requested.variant, report, read_hint_level(form.raw("hint")))
@@ -249,9 +245,7 @@ def show_sheet_hint(request: Request, services: ServicesDep, form: FormDep) -> R
 
 @router.post("/sheet/answers")
 def show_sheet_answers(request: Request, services: ServicesDep, form: FormDep) -> Response:
-    """Save the draft, and show the right answers under the boxes with the marks of the last attempt, not of the
-    draft.
-    """
+    """Save the draft, and show the right answers with the marks of the last attempt, not of the draft."""
     outcome, requested = posted_sheet(request, services, form).done(sheet_actions.show_answers)
     last = requested.work.last if requested.work else None
     if last is None or outcome.result == "try-first":

@@ -1,4 +1,4 @@
-"""Which practice sheet a request is about, what was typed into it and whose work that is; and how one is linked."""
+"""Which practice sheet a request is about, what was typed into it and by whom; and links to sheets."""
 
 from __future__ import annotations
 
@@ -27,13 +27,14 @@ from app.web.shared.sheet_form import read_answers, read_edits, read_scale, save
 from app.web.shared.urls import client_network, url_for
 from app.web.shared.visitor import FormSecret, remember_visitor, visitor_of
 
-FIRST_WORKSHEET = "llama-7b"  # shown where a request names none
+FIRST_WORKSHEET = "llama-7b"  # shown if a request names none
 
 
 @dataclass(frozen=True)
 class SheetRequest:
-    """A sheet of practice, the texts in its boxes, and what this browser has done on it. `work` is None for a
-    browser that has stored nothing yet.
+    """A practice sheet, the texts in its boxes, and this browser's work on it.
+
+    `work` is None for a browser that has stored nothing yet.
     """
 
     library: Library
@@ -45,12 +46,11 @@ class SheetRequest:
 
     @property
     def answers(self) -> Mapping[str, str]:
-        """The texts of the boxes, by blank, which are graded; `typed` also has the answers to open questions."""
+        """The texts of the boxes, by blank, for grading; `typed` also has the answers to open questions."""
         return box_texts(self.variant, self.typed)
 
     @property
     def visitor(self) -> Visitor | None:
-        """Who works in this browser, if the database knows them."""
         return self.work.owner if self.work else None
 
     @property
@@ -64,7 +64,7 @@ class SheetRequest:
         return self.work is not None and self.work.last is not None
 
     def done(self, action: Action) -> tuple[Outcome, Self]:
-        """Do an action with what was sent, by the rules of practice, and store it."""
+        """Do an action with the sent form, by the rules of practice, and store it."""
         assert self.work is not None  # noqa: S101 - only a posted form leads here
         assert self.sent is not None  # noqa: S101
         outcome, work = perform(action, self.variant, self.work, PRACTICE_RULES, self.sent)
@@ -72,22 +72,23 @@ class SheetRequest:
         return outcome, replace(self, work=work, typed=typed)
 
     def with_cookie(self, request: Request, response: Response) -> Response:
-        """The same response, which now sets the visitor's cookie if there is a visitor."""
+        """The same response with the visitor's cookie, if there is a visitor."""
         if self.visitor:
             remember_visitor(request, response, self.visitor)
         return response
 
 
 def opened_sheet(request: Request, store: Store, library: Library, variant: Variant) -> SheetRequest:
-    """A sheet with the texts that this browser saved last, if any; without work for a browser that is no visitor."""
+    """A sheet with this browser's last saved texts and work, if any."""
     token = request.cookies.get(VISITOR_COOKIE)
     work = PracticeWork.find(store, token, variant) if token else None
     return SheetRequest(library, variant, work.draft.answers if work and work.draft else {}, work)
 
 
 def posted_sheet(request: Request, services: Services, form: FormReader, *, adds_visitor: bool = True) -> SheetRequest:
-    """The sheet that a form was sent from, with its boxes as typed and this browser's work on it; nothing is saved
-    yet. Raises BudgetSpentError, and what `find_variant` raises for a sheet that does not exist.
+    """The sheet that a form was sent from, as typed, with this browser's work on it; nothing is saved yet.
+
+    Raises BudgetSpentError, and what `find_variant` raises for an unknown sheet.
     """
     store, model = services.store, form.raw("model")
     worksheet = form.optional("worksheet") or FIRST_WORKSHEET
@@ -104,7 +105,7 @@ def posted_sheet(request: Request, services: Services, form: FormReader, *, adds
 
 
 def library_for(request: Request, services: Services, worksheet: str) -> Library:
-    """The library for a worksheet of this key, or for a part of one: the app's if it has the worksheet."""
+    """The library with a worksheet of this key, or with the worksheet that a part belongs to."""
     if library_key(worksheet) in services.library.worksheets:
         return services.library
     visitor = visitor_of(request, services.store)
@@ -114,8 +115,9 @@ def library_for(request: Request, services: Services, worksheet: str) -> Library
 
 
 def find_variant(library: Library, worksheet: str, model: str, tokens: str | None, decoded: str) -> Variant:
-    """The sheet of a worksheet with a model, tokens and decoder tokens as typed. Raises WorksheetError, TokensError
-    or TopicError for what cannot be used, such as an empty text as `tokens`.
+    """The sheet of a worksheet with a model, tokens and decoder tokens as typed.
+
+    Raises WorksheetError, TokensError or TopicError for unusable ones, such as an empty text as `tokens`.
     """
     lengths = (None if tokens is None else _read_length(tokens), _read_length(decoded) if decoded else None)
     return library.variant(worksheet, model or None, *lengths)
@@ -127,7 +129,7 @@ def _read_length(text: str) -> int:
 
 
 def sheet_link(variant: Variant, route: str = "show_sheet", **more: object) -> str:
-    """The address of this sheet on a page that takes worksheet, model, tokens and decoded from the query.
+    """The sheet's address on a page that takes worksheet, model, tokens and decoded from the query.
 
     Example: '/sheet?worksheet=llama-7b&model=llama-7b&tokens=100'
     """

@@ -1,4 +1,4 @@
-"""/runs: start a real forward pass of a sheet's head, and show its shapes beside the answers once it is done."""
+"""/runs: run a sheet's head for real, and show its shapes beside the answers once it is done."""
 
 from __future__ import annotations
 
@@ -47,17 +47,17 @@ from app.web.shared.urls import client_network, url_for
 from app.web.student.sheet_request import posted_class_sheet
 
 router = APIRouter(include_in_schema=False)
-MAX_RUNS_BEFORE_BACKGROUND = 10  # what nobody has asked for is better left undone then
-# When a page asks again. With others ahead it has longer to wait, and a class whose pages all wait must not ask so
-# often that everything else is slow: 200 such pages ask 70 times a second together.
+MAX_RUNS_BEFORE_BACKGROUND = 10  # with more waiting, runs that nobody asked for are skipped
+# How long a page waits before asking again. With others ahead it waits longer, and a class whose pages all wait must
+# not slow down everything else: 200 such pages ask 70 times per second together.
 FIRST_LOOK_MS, LOOK_MS, LOOK_MS_FOR_EACH_AHEAD, MOST_LOOK_MS = 150, 500, 50, 5000
 MAX_HEAD = 10**9 - 1
-SHARE_OF_BACKGROUND = 0.5  # of what may be stored: the other half is left to what people type and ask for
+SHARE_OF_BACKGROUND = 0.5  # of the storage limit: the other half is left for what people type and ask for
 
 
 @dataclass(frozen=True)
 class ComparedField:
-    """One blank: what was typed, and how it compares with the number that torch reports."""
+    """One blank: what was typed, compared with the number that torch reports."""
 
     typed: str
     result: Literal["same", "differs", "unreadable", "empty"]
@@ -103,7 +103,7 @@ class NoRunPage:
 
 @dataclass(frozen=True)
 class AgreementFragment:
-    """Everything that templates/runs/_agreement.html shows: what a background run says of a completed sheet."""
+    """Everything that templates/runs/_agreement.html shows: what a background run says about a completed sheet."""
 
     run_id: Annotated[str, Doc("The id of the run.")]
     waiting: Annotated[bool, Doc("Whether the run goes on.")]
@@ -114,16 +114,16 @@ class AgreementFragment:
 
 @dataclass(frozen=True)
 class RunOptions:
-    """How to run a head: a device and a number format by their names, and a query head counted from 0."""
+    """How to run a head: a device, a number format, and a query head counted from 0."""
 
-    device: str | None  # None is the best there is
+    device: str | None  # None means the best one
     dtype: str
-    head: int  # -1, which the forward pass refuses with a sentence, for a text that is no number
-    in_background: bool = False  # nobody has asked for it: it gives way, and only its agreement is shown
+    head: int  # -1, which the forward pass refuses with a sentence, for text that isn't a number
+    in_background: bool = False  # nobody asked for it: it gives way, and only its agreement is shown
 
 
 async def read_run_options(form: FormDep) -> RunOptions:
-    """The options of a form; missing or empty ones are the best device, float32 and head 0."""
+    """The options of a form; by default the best device, float32 and head 0."""
     device, dtype, head, background = map(form.raw, ("device", "dtype", "head", "background"))
     number = whole_number(head, MAX_HEAD) if head else 0
     return RunOptions(device or None, dtype or "float32", -1 if number is None else number, bool(background))
@@ -137,7 +137,7 @@ RunOptionsDep = Annotated[RunOptions, Depends(read_run_options)]
 def start_run(
     request: Request, services: ServicesDep, form: FormDep, client: QueueClient, options: RunOptionsDep
 ) -> Response:
-    """Store the answers as an attempt, unless the last one has them or none can be read, and queue a run with them."""
+    """Store the answers as an attempt, if they are new and readable, and queue a run with them."""
     if options.in_background and _is_busy(services):
         return Response(status_code=204)
     _outcome, requested = posted_sheet(request, services, form).done(sheet_actions.check_if_new)
@@ -164,9 +164,7 @@ def start_class_run(
     activity_id: int,
     number: int,
 ) -> Response:
-    """Queue a run with the answers on a sheet of an activity, which costs no attempt; possible after it has closed,
-    too.
-    """
+    """Queue a run with the answers on an activity's sheet, even after closing; it costs no attempt."""
     if options.in_background and _is_busy(services):
         return Response(status_code=204)
     requested = posted_class_sheet(request, services, form, activity_id, number)
@@ -191,7 +189,7 @@ def start_class_run(
 def run_again(
     request: Request, services: ServicesDep, client: QueueClient, run_id: str, options: RunOptionsDep
 ) -> Response:
-    """Queue another run of a run's sheet, as it was then, with the same answers, which make no new attempt."""
+    """Queue another run of a run's sheet, as it was then, with the same answers and without a new attempt."""
     first, _job = _find_run(services, run_id)
     variant = sheet_of_run(services.library, services.store, first)
     size = BYTES_OF_RUN + bytes_of(first.answers)
@@ -217,7 +215,7 @@ def show_run(request: Request, services: ServicesDep, run_id: str) -> Response:
 @router.get("/runs/{run_id}/agreement", dependencies=[Depends(require_run)])
 @in_threads("run")
 def show_agreement(services: ServicesDep, run_id: str) -> Response:
-    """What a run says of its sheet in one line, for the page of the sheet; see `_agreement`."""
+    """What a run says about its sheet in one line, for the sheet's page."""
     run, job = _find_run(services, run_id)
     variant = sheet_of_run(services.library, services.store, run)
     return render("runs/_agreement.html", _agreement(run, variant, job))
@@ -225,7 +223,7 @@ def show_agreement(services: ServicesDep, run_id: str) -> Response:
 
 @router.post("/runs/{run_id}/cancel", dependencies=[Depends(require_run)])
 def cancel_run(services: ServicesDep, run_id: str) -> Response:
-    """Cancel a run that waits or goes on, and redirect (303) to its page; a finished one stays as it is."""
+    """Cancel an unfinished run, and redirect (303) to its page."""
     _run, job = _find_run(services, run_id)
     if job:
         services.jobs.rows.cancel(job)
@@ -234,9 +232,7 @@ def cancel_run(services: ServicesDep, run_id: str) -> Response:
 
 @router.get("/runs/{run_id}/weights.png", dependencies=[Depends(require_run)])
 def show_attention_weights(services: ServicesDep, run_id: str) -> Response:
-    """The attention weights of a run as a PNG (see `_weights_png`): the stronger the tone, the larger the share of a
-    row's largest weight.
-    """
+    """A run's attention weights as a PNG, with tones relative to each row's largest weight."""
     result = _result(_find_run(services, run_id)[0])
     if not result or not result.picture:
         raise HTTPException(404, _("This run has no picture of attention weights."))
@@ -246,7 +242,7 @@ def show_attention_weights(services: ServicesDep, run_id: str) -> Response:
 
 @router.get("/runs/{run_id}/notebook.ipynb", dependencies=[Depends(require_run)])
 def download_notebook(services: ServicesDep, run_id: str) -> Response:
-    """The program of a run as a Jupyter notebook, in which the shapes that its sheet asks are left to fill in."""
+    """A run's program as a Jupyter notebook, with the shapes that its sheet asks for left blank."""
     run, _job = _find_run(services, run_id)
     result = _result(run)
     if not result:
@@ -401,9 +397,7 @@ def _remark_sentences(result: HeadRun) -> Iterator[str]:
 
 
 def note_sentences() -> dict[str, str]:
-    """One sentence on what is particular about a model's attention, or about a run, by each key that a run's notes
-    may have.
-    """
+    """By the key of a run's note, one sentence on what is special about the model's attention or the run."""
     return {
         "keys-shared": _("Grouped-query attention: several query heads share one head’s keys and values."),
         "window": _(
@@ -472,7 +466,7 @@ def _is_busy(services: Services) -> bool:
 def _start(
     services: Services, client: Client, answers: Answers, options: RunOptions, frozen: FrozenRun, variant: Variant
 ) -> tuple[Run, Job | None]:
-    """Store a new run and queue its job, in one transaction; return both."""
+    """Store a new run and queue its job, in one transaction."""
     run = services.store.new_run(answers, frozen.values, frozen.activity_id)
     settings = {"device": options.device, "dtype": options.dtype, "head": options.head}
     store_run = partial(services.store.add_run, run, (frozen.snapshot,))

@@ -1,1 +1,1 @@
-"""What every page needs: services, permissions, forms, limits, errors."""
+"""What pages share: services, permissions, forms, limits, errors."""

@@ -1,4 +1,4 @@
-"""The sheets of an activity as a student works through them: how far they are, what comes next, when it closes."""
+"""The sheets of an activity as a student works through them: their progress, what comes next, when it closes."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from app.translation import gettext as _
 from app.web.shared.permissions import StudentAccess
 from app.web.shared.templating import clock_time, local_time
 
-_POLL_S, _POLL_AT_THE_END_S = 60, 10  # of a page that asks whether its activity has closed
-_END = timedelta(minutes=2)  # before and after nobody can hand in any more: answers are about to be shown
+_POLL_S, _POLL_AT_THE_END_S = 60, 10  # of a page that polls whether its activity has closed
+_END = timedelta(minutes=2)  # around the end, when answers are about to be shown
 StepState = Literal["new", "begun", "checked", "handed-in"]
 
 
@@ -31,10 +31,10 @@ class Step:
 
 @dataclass(frozen=True)
 class ClosingNotice:
-    """When an activity closes for a student, or has closed, as templates/student/_closing.html tells it.
+    """When an activity closes or closed for a student, as templates/student/_closing.html shows it.
 
-    "late" is the time in which it still takes work, marked as late; "closing" the moment in which nothing can be typed
-    any more and answers are not shown yet. Times are texts in the course's time zone; empty ones are not told.
+    "late" is the time when work is still accepted and marked late; "closing" the moment when typing is over but answers
+    aren't shown yet. Times are texts in the course's time zone, or empty.
     """
 
     activity_id: int
@@ -44,16 +44,14 @@ class ClosingNotice:
     extra_minutes: int
     closes_at: datetime | None
     now: datetime
-    poll_s: int  # how long an open page waits before it asks again; 0 for never
-    auto_submits: bool  # whether what is saved and not handed in is auto-submitted
+    poll_s: int  # how long an open page waits before asking again; 0 for never
+    auto_submits: bool  # whether saved work that isn't handed in is auto-submitted
     auto_submitted: tuple[str, ...] = ()  # titles of the sheets whose drafts were auto-submitted
-    is_update: bool = False  # whether it came to a page that had been opened before
+    is_update: bool = False  # whether it updates a page that was already open
 
 
 def activity_steps(access: StudentAccess, progress: Mapping[str, SheetProgress], current: int = 0) -> tuple[Step, ...]:
-    """Every sheet of the activity in order, with its link, title, state (see `_step_state`) and whether it is the
-    one on this page.
-    """
+    """Every sheet of the activity in order, with its link, title and state; the current one is marked."""
     activity = access.activity
     sheets = zip(activity.content.items, worksheet_titles(activity.content), strict=True)
     return tuple(
@@ -76,9 +74,7 @@ class NextStep:
 
 
 def next_step(access: StudentAccess, steps: Sequence[Step], ticket_in: bool, current: int = 0) -> NextStep:
-    """The link to the first sheet after the current one that is not handed in, else to the first before it, else to
-    the exit ticket, else to the page with all of the student's work.
-    """
+    """The link to the next sheet that isn't handed in, the exit ticket or the student's work."""
     others = (*steps[current:], *steps[: max(current - 1, 0)])
     if left := next((step for step in others if step.state != "handed-in"), None):
         return NextStep(left.link, _("Next: {title}").format(title=left.title))
@@ -88,12 +84,12 @@ def next_step(access: StudentAccess, steps: Sequence[Step], ticket_in: bool, cur
 
 
 def student_progress(store: Store, access: StudentAccess) -> Mapping[str, SheetProgress]:
-    """How far the student is with each sheet of the activity that they have typed anything on, by its key."""
+    """The student's progress on each sheet of the activity that they have typed on, by its key."""
     return store.classwork.progress(access.activity.id, access.student.id).sheets
 
 
 def closing_notice(store: Store, access: StudentAccess, *, is_update: bool = False) -> ClosingNotice:
-    """When the activity closes for this student, extra time included, or what became of their work when it closed."""
+    """When the activity closes for this student, or what happened to their work when it closed."""
     activity, phase, now = access.activity, access.phase, access.now
     late = phase == "closing" and access.rules.is_writable
     is_ending = activity.ends_at is not None and abs(activity.ends_at - now) < _END
@@ -121,7 +117,7 @@ def _auto_submitted(store: Store, access: StudentAccess) -> tuple[str, ...]:
 
 
 def short_time(moment: datetime | None, now: datetime, time_zone: str) -> str:
-    """A moment in the time zone: as '10:50' if it is on the same date there as `now`, else as '3 April, 10:50'."""
+    """A moment in the time zone: '10:50' if it is today there, otherwise '3 April, 10:50'."""
     if moment is None:
         return ""
     zone = ZoneInfo(time_zone)

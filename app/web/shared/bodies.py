@@ -1,7 +1,7 @@
-"""Middleware that limits the bodies of requests, each by itself and all that a process keeps at a time.
+"""Middleware that limits request bodies, each one and all that a process holds at a time.
 
-Visitors share what they may keep by network, so that one of them can’t keep others from sending, and leave a part of it
-to teachers and students.
+Visitors share their limit by network, so that one can’t keep others from sending, and leave a part of it to teachers
+and students.
 """
 
 from __future__ import annotations
@@ -21,20 +21,21 @@ from app.web.shared.request_guard import MAX_FORM, body_limit
 from app.web.shared.services import services_of
 from app.web.shared.urls import client_network
 
-# Bytes of bodies over MAX_FORM in one process. The number of connections limits shorter ones, such as most saves.
+# Bytes of bodies over MAX_FORM in one process. Shorter ones, such as most saves, are limited by the number of
+# connections.
 MAX_BODIES, BODIES_OF_MEMBERS, BODIES_OF_NETWORK = 64_000_000, 16_000_000, 16_000_000
 
 
 @dataclass(eq=False)
 class _LargeBody:
-    """A body of which more than MAX_FORM bytes have come."""
+    """A body that has exceeded MAX_FORM bytes."""
 
     client: Client
     size: int = 0  # bytes that count for the client
     coming: CancelScope | None = None  # while more of it is awaited
 
     async def next(self, receive: Receive) -> Message:
-        """Await more; raises HTTPException if room is made for another client meanwhile."""
+        """Await more; raises HTTPException if another client needs the room meanwhile."""
         message: Message | None = None
         with CancelScope() as self.coming:
             message = await receive()
@@ -45,8 +46,8 @@ class _LargeBody:
 
 
 class BodyLimits:
-    """ASGI middleware: reading a body raises HTTPException, 413 for one over its path’s `body_limit`, 503 for one
-    that there is no room for.
+    """ASGI middleware: reading a body raises HTTPException, 413 for one over its path’s `body_limit`, 503 for lack of
+    room.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -115,7 +116,7 @@ async def _sender(request: Request) -> Client:
 
 def _too_long(most: int) -> HTTPException:
     sentence = _("This request may have at most {most:,} bytes: send less at once.").format(most=most)
-    return HTTPException(413, sentence, {"Connection": "close"})  # more may come
+    return HTTPException(413, sentence, {"Connection": "close"})  # more may be on its way
 
 
 def _too_much() -> HTTPException:

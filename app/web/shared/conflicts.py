@@ -1,4 +1,4 @@
-"""Two people save the same thing: the second is shown both versions, with everything still typed, and chooses."""
+"""When two people save the same thing, the second sees both versions, with everything still typed, and chooses."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from app.web.shared.forms import FormReader
 
 @dataclass(frozen=True)
 class Difference:
-    """A field that holds something else in the newest version than in the form."""
+    """A field whose newest version differs from the form."""
 
     label: str
     newest: str
@@ -31,7 +31,7 @@ class Conflict:
 
 
 def version_of(*values: Any) -> str:
-    """Twelve characters that change with what a form was filled in with, for what has no numbered versions."""
+    """Twelve characters that change with a form's original values, where there are no numbered versions."""
     return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:12]
 
 
@@ -41,13 +41,13 @@ def version_to_replace(form: FormReader) -> str:
 
 
 def may_save(form: FormReader, newest: str, typed: str) -> bool:
-    """Whether nobody has saved a version that the sender hasn't seen; one that says what was typed is no conflict."""
+    """Whether nobody else has saved a version that the sender hasn't seen; an equal version is no conflict."""
     return newest in (version_to_replace(form), typed)
 
 
 def differences(
     labels: Mapping[str, str], newest: Mapping[str, str], typed: Mapping[str, str]
 ) -> tuple[Difference, ...]:
-    """The fields that differ, in the order of `labels`; labels and texts are by the fields' names."""
+    """The fields that differ, in the order of `labels`; labels and texts are by field name."""
     both = ((label, newest[name], typed[name]) for name, label in labels.items())
     return tuple(Difference(label, theirs, mine) for label, theirs, mine in both if theirs != mine)

@@ -1,4 +1,6 @@
-"""What one connection may keep the server waiting for, or make it keep or log; uvicorn itself has no such limits."""
+"""Limits on how long one connection may keep the server waiting, and on what it may make it keep or log; uvicorn has
+none.
+"""
 
 from __future__ import annotations
 
@@ -15,29 +17,26 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from app.web.shared.request_guard import MAX_HEADERS, MAX_TARGET
 from app.web.shared.urls import network_of
 
-# A request has this long to come whole, from its first byte or from the connection; its body has a second more for each
-# BODY_RATE bytes that have come, so that the longest has a minute.
+# How long a whole request may take, from its first byte or from the connection. Its body has a second more per
+# BODY_RATE bytes received, so that the longest has a minute.
 REQUEST_DEADLINE_S, BODY_RATE = 20.0, 50_000
-MAX_OPEN_CONNECTIONS = 4_000  # of one process: 500 students whose browsers open the six that they may
+MAX_OPEN_CONNECTIONS = 4_000  # per process: 500 students whose browsers open their maximum of six
 ACCEPTED_AT_ONCE = 16
-MAX_BESIDE_BODY = MAX_TARGET + MAX_HEADERS  # bytes of a request that has not come whole
-MAX_FIELDS = 200  # headers of a request; a short one takes over ten times what is sent
+MAX_BESIDE_BODY = MAX_TARGET + MAX_HEADERS  # bytes of a request that isn't complete
+MAX_FIELDS = 200  # headers per request; a short one takes over ten times what is sent
 REPEAT_INTERVAL_S = 60.0
 
 _REFUSAL = b"HTTP/1.1 431 Request Header Fields Too Large\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
 
 
 class OncePerInterval(logging.Filter):
-    """Lets a warning pass if the same one has not passed in the last REPEAT_INTERVAL_S; errors always pass."""
+    """A log filter that drops a warning repeated within REPEAT_INTERVAL_S; errors always pass."""
 
     def __init__(self) -> None:
         super().__init__()
-        self._passed_at = dict[str, float]()  # by the text before anything is put into it, so it stays small
+        self._passed_at = dict[str, float]()  # by the message before formatting, so it stays small
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Whether a record passes: one above WARNING always does, any other unless one with its text passed less
-        than REPEAT_INTERVAL_S ago.
-        """
         now, text = time.monotonic(), str(record.msg)
         if record.levelno > logging.WARNING or now - self._passed_at.get(text, -REPEAT_INTERVAL_S) >= REPEAT_INTERVAL_S:
             self._passed_at[text] = now
@@ -51,8 +50,8 @@ _log.addFilter(OncePerInterval())
 
 
 def most_connections() -> int:
-    """How many connections may be open: MAX_OPEN_CONNECTIONS, or half as many as this process may open files."""
-    with suppress(ImportError):  # there is no such limit on Windows
+    """How many connections may be open: MAX_OPEN_CONNECTIONS, or half of this process's limit on open files."""
+    with suppress(ImportError):  # Windows has no such limit
         import resource
 
         files, _hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -62,33 +61,34 @@ def most_connections() -> int:
 
 
 def listeners(listening: socket.socket) -> list[socket.socket]:
-    """The socket and copies of it for a server, so that connections opened by the thousand don't keep others waiting.
+    """The server's socket and copies of it, so that thousands of new connections don't keep others waiting.
 
-    uvloop accepts one connection for each of them in a pass of its loop, which takes longer the busier the threads are.
+    uvloop accepts one connection per socket in a pass of its loop, which takes longer the busier the threads are.
     """
     return [listening, *(listening.dup() for _ in range(ACCEPTED_AT_ONCE - 1))]
 
 
 def _give_up_unread(connected: socket.socket) -> None:
-    with suppress(AttributeError, OSError):  # only Linux can
+    with suppress(AttributeError, OSError):  # only on Linux
         connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(1000 * REQUEST_DEADLINE_S))
 
 
 class LimitedProtocol(HttpToolsProtocol):
-    """uvicorn's protocol, for requests that come whole in time, whose head is not too long, and whose answer is
-    read; other connections are closed. Where there are too many, the oldest make room, of the network that has
-    most.
+    """uvicorn's protocol with limits: requests must arrive in time, heads must be short, and answers must be read.
+
+    Other connections are closed. With too many, the oldest connections of the network that has most are closed.
     """
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         self.logger = _log
         self._deadline: asyncio.TimerHandle | None = None
-        self._lost: asyncio.Future[None] = self.loop.create_future()  # done when the connection is: see FairLimiter
+        # done when the connection is lost: see FairLimiter
+        self._lost: asyncio.Future[None] = self.loop.create_future()
         self._due_at = self._since = 0.0  # by the loop's clock; since the last request began or ended
         self._is_between_requests = True
         self._is_first_of_chunk = True
-        self._beside_body = 0  # bytes of the request that is coming
+        self._beside_body = 0  # bytes of the request being received
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
         super().connection_made(transport)
@@ -104,7 +104,7 @@ class LimitedProtocol(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Parse what came, and refuse a request with too many bytes beside its body."""
+        """Parse the data, and refuse a request with too many bytes beside its body."""
         self._is_first_of_chunk = self._is_between_requests
         self._beside_body = len(data) + (0 if self._is_between_requests else self._beside_body)
         super().data_received(data)
@@ -117,11 +117,10 @@ class LimitedProtocol(HttpToolsProtocol):
         self.transport.close()
 
     def on_message_begin(self) -> None:
-        """Note that a request begins."""
         if self.cycle and not self.cycle.response_complete:
             self.transport.abort()
             raise HttpParserError
-        if not self._is_first_of_chunk:  # where it begins in the chunk is not known
+        if not self._is_first_of_chunk:  # where it begins in the chunk isn't known
             self._beside_body = 0
         self._is_first_of_chunk = self._is_between_requests = False
         self._set_deadline()
@@ -134,7 +133,7 @@ class LimitedProtocol(HttpToolsProtocol):
 
     def on_header(self, name: bytes, value: bytes) -> None:
         head_has_come = self.cycle is not None and self.cycle.scope is self.scope
-        if not head_has_come:  # else it is a trailer, after the body: nothing here reads one
+        if not head_has_come:  # otherwise it is a trailer, after the body, which nothing reads
             super().on_header(name, value)
             if len(self.headers) > MAX_FIELDS:
                 self._refuse_head()
@@ -172,7 +171,7 @@ class LimitedProtocol(HttpToolsProtocol):
         self._deadline = self.loop.call_at(self._due_at, self._close_late)
 
     def _close_late(self) -> None:
-        if self.flow.read_paused:  # the app has yet to read what has come
+        if self.flow.read_paused:  # the app has yet to read the received data
             self._due_at = self.loop.time() + REQUEST_DEADLINE_S
         if self._due_at > self.loop.time():
             self._deadline = self.loop.call_at(self._due_at, self._close_late)

@@ -1,4 +1,4 @@
-"""The cookies: who works in this browser, which teacher is signed in or was before, and the record of practice."""
+"""The cookies: who works in this browser, which teacher is or was signed in, and the record of practice."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from starlette.types import Scope
 VISITOR_COOKIE = "attention_shapes"
 TEACHER_COOKIE = "attention_shapes_teacher"
 KNOWN_COOKIE = "attention_shapes_known"
-DEMONSTRATION_COOKIE = "attention_shapes_demonstration"  # that this browser looks at the public demonstration
+DEMONSTRATION_COOKIE = "attention_shapes_demonstration"  # this browser is looking at the public demonstration
 PRACTICE_COOKIE = "attention_shapes_practice"
-CLASS_COOKIE = "attention_shapes_class"  # that this browser has joined a class, for the header alone
+CLASS_COOKIE = "attention_shapes_class"  # this browser has joined a class; only for the header
 SECRET_COOKIE = "attention_shapes_secret"  # noqa: S105 - its name
 
 SHOWN_FOR_S = 600
@@ -24,19 +24,19 @@ YEAR_S = 365 * 24 * 3600
 def set_private_cookie(
     request: Request, response: Response, name: str, value: str, max_age_s: int = YEAR_S, path: str = "/"
 ) -> None:
-    """Set a cookie that scripts cannot read and other sites cannot send along; over TLS it is sent over TLS alone."""
+    """Set a cookie that scripts can't read and other sites can't send; on TLS pages it is only sent over TLS."""
     secure = request.url.scheme == "https"
     response.set_cookie(name, value, max_age=max_age_s, path=path, httponly=True, samesite="lax", secure=secure)
 
 
 def redirect_with_secret(request: Request, address: str, secret: str, shown_below: str) -> Response:
-    """Redirect (303) to a page that shows a secret of which the server keeps only a hash, such as a new resume code."""
+    """Redirect (303) to a page that shows a secret of which the server keeps only a hash, such as a resume code."""
     response = RedirectResponse(address, 303)
     set_private_cookie(request, response, SECRET_COOKIE, secret, SHOWN_FOR_S, shown_below)
     return response
 
 
-# The parts of the site, each with the first segments of its addresses.
+# The parts of the site, with the first segments of their addresses.
 _PARTS = {
     "practice": ("practice", "sheet", "v", "runs", "heads"),
     "see": ("see",),
@@ -47,12 +47,12 @@ _PARTS = {
     "worksheets": ("worksheets", "tickets"),
     "teach": ("courses", "activities", "machines", "password", "sign-in", "forgotten-password", "links"),
 }
-# The first segments of the addresses that the public demonstration shows.
+# The first segments of the addresses in the public demonstration.
 _DEMONSTRATED = {"courses", "activities", "worksheets", "tickets"}
 
 
 def is_in_demonstration(request: Request) -> bool:
-    """Whether this browser looks at the public demonstration: it has that cookie, and practice is open to everybody."""
+    """Whether this browser is looking at the public demonstration."""
     cookies = request.cookies
     if DEMONSTRATION_COOKIE not in cookies or TEACHER_COOKIE in cookies:
         return False
@@ -60,26 +60,27 @@ def is_in_demonstration(request: Request) -> bool:
 
 
 def asks_for_demonstration(request: Request) -> bool:
-    """Whether this request is for one of the pages that the demonstration shows to such a browser."""
+    """Whether this request is for a demonstration page, from a browser in the demonstration."""
     return request.url.path.split("/")[1] in _DEMONSTRATED and is_in_demonstration(request)
 
 
 @dataclass(frozen=True)
 class PageRequest:
-    """The request for a page, as far as the page's header has to know: from address and cookies alone, without a
-    query. The cookies may be outdated; what somebody may see is decided elsewhere (permissions.py).
+    """The request for a page, as far as the page's header needs it: only address and cookies, without a query.
+
+    The cookies may be outdated; permissions.py decides what somebody may see.
     """
 
     path: str = "/"
     is_teacher: bool = False
     is_student: bool = False
     may_practise: bool = True
-    is_in_demonstration: bool = False  # and so sees the header of a teacher
-    is_arriving: bool = False  # from another site or a typed address, so that the typefaces may not be here yet
+    is_in_demonstration: bool = False  # and so sees a teacher's header
+    is_arriving: bool = False  # from another site or a typed address, so the typefaces may not be cached
 
     @property
     def part(self) -> str:
-        """The part of the site that the page belongs to: 'practice', 'class', ...; empty for other pages."""
+        """The page's part of the site: 'practice', 'class', ...; empty for other pages."""
         first = self.path.split("/")[1]
         return next((part for part, segments in _PARTS.items() if first in segments), "")
 
@@ -88,12 +89,12 @@ _scope: ContextVar[Scope | None] = ContextVar("scope", default=None)
 
 
 def note_request(scope: Scope) -> None:
-    """Note the request that is about to be answered, for `current_page_request`."""
+    """Note the request about to be answered, for `current_page_request`."""
     _scope.set(scope)
 
 
 def current_page_request() -> PageRequest:
-    """The request for the page that is being rendered, with its path."""
+    """The request for the page being rendered."""
     scope = _scope.get()
     if scope is None:
         return PageRequest()

@@ -45,7 +45,7 @@ from app.web.shared.urls import page_above, url_for
 
 log = logging.getLogger("attention_shapes")
 LOG_INTERVAL_S = 60
-_last_logged = dict[Failure, float]()  # by kind of failure of the database, the time when it was last logged
+_last_logged = dict[Failure, float]()  # when each kind of database failure was last logged
 
 STATUS: dict[type[Exception], int] = {
     WorksheetError: 404,
@@ -73,7 +73,7 @@ class ErrorPage:
 
 
 def status_of(error: Exception) -> int:
-    """The HTTP status of an error whose class or a base class is in STATUS; the nearest one decides."""
+    """The HTTP status of an error, by the nearest of its classes in STATUS."""
     return next(STATUS[kind] for kind in type(error).__mro__ if kind in STATUS)
 
 
@@ -94,7 +94,7 @@ def register_exception_handlers(app: FastAPI) -> None:
 
 
 def _error_response(request: Request, status: int, sentence: str, headers: dict[str, str] | None = None) -> Response:
-    sentence = sentence.encode(errors="replace").decode()  # half a character from a JSON escape cannot be sent
+    sentence = sentence.encode(errors="replace").decode()  # half of a surrogate pair from a JSON escape can't be sent
     if request.url.path.startswith("/api/"):
         return JSONResponse({"detail": sentence}, status, headers)
     is_form = request.method not in ("GET", "HEAD")
@@ -190,9 +190,7 @@ async def _invalid_request(request: Request, error: RequestValidationError) -> R
 
 
 def problem_in_words(error: Mapping[str, Any]) -> str:
-    """What is wrong with a value that pydantic refuses, to follow the value's name: "must be a whole number", with
-    an upper or lower limit if that is the problem: "must be at most 8".
-    """
+    """What is wrong with a value that pydantic refuses, to follow the value's name: "must be a whole number"."""
     sentences = {
         "missing": _("is missing"),
         "extra_forbidden": _("is not a field of this request"),
@@ -229,7 +227,7 @@ async def _storage_error(request: Request, error: Exception) -> Response:
     at = time.monotonic()
     if at - _last_logged.get(failure, -LOG_INTERVAL_S) >= LOG_INTERVAL_S:
         _last_logged[failure] = at
-        log.error("%s (%s)", failure.value, type(error).__name__)  # not the error's text, which has people's data
+        log.error("%s (%s)", failure.value, type(error).__name__)  # not the error's text, which contains people's data
     count_failure("database")
     if failure in (Failure.FULL, Failure.READ_ONLY):
         sentence = _("The server can’t save anything right now. Keep this page open and tell the server’s operator.")
@@ -239,11 +237,11 @@ async def _storage_error(request: Request, error: Exception) -> Response:
 
 
 async def _client_disconnected(request: Request, error: Exception) -> Response:
-    return Response(status_code=400)  # nobody reads it: the connection ended in the middle of a form
+    return Response(status_code=400)  # nobody reads it: the connection ended during a form
 
 
 async def _unexpected_error(request: Request, error: Exception) -> Response:
-    # Starlette answers this outside of every middleware, and uvicorn closes the connection afterwards.
+    # Starlette answers this outside of all middleware, and uvicorn closes the connection afterwards.
     sentence = _("Something went wrong on the server. Nothing you typed is lost: try again.")
     headers = {**HEADERS, "X-Request-ID": REQUEST_ID.get(), "Connection": "close"}
     return _error_response(request, 500, sentence, headers)

@@ -1,6 +1,6 @@
-"""A sheet like another one, with other numbers: worked out, with its first rows given, or to be filled in anew.
+"""A sheet like another one, with other numbers: worked out, with its first rows given, or to be filled in.
 
-It is made from its address and its form alone: nothing of it is stored, and none of it counts.
+It is made only from its address and its form: nothing is stored, and nothing counts.
 """
 
 from __future__ import annotations
@@ -45,8 +45,9 @@ class ExamplePage:
 
 @dataclass(frozen=True)
 class ExampleRequest:
-    """Which example is asked for: its kind and seed as in the address, and the addresses around it. `address` is
-    that of a kind with a seed.
+    """The requested example: its kind and seed from the address, and the addresses around it.
+
+    `address` is the one of a kind with a seed.
     """
 
     variant: Variant
@@ -65,7 +66,7 @@ def find_sibling(requested: ExampleRequest, seed: int, answers: SheetAnswers) ->
 
 
 def make_example_page(requested: ExampleRequest, form: FormReader | None = None) -> ExamplePage:
-    """An example for a sheet, with the marks of what a form has sent, if any; 404 if no other sheet has its rows."""
+    """An example for a sheet, with the marks of a sent form, if any; 404 if no other sheet has its rows."""
     variant = requested.variant
     known: ExampleKind = next((each for each in get_args(ExampleKind) if each == requested.kind), "worked")
     number = clamped_number(requested.seed, MAX_EXAMPLE_SEED)

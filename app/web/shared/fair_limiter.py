@@ -1,4 +1,4 @@
-"""Limits under which the requests of one network wait for one another, and nobody else waits for them."""
+"""Limits under which one network's requests wait for one another, and nobody else waits for them."""
 
 from __future__ import annotations
 
@@ -15,14 +15,15 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from app.translation import gettext as _
 from app.web.shared.urls import client_network
 
-MAX_WAITING_OF_NETWORK = 5_000  # more than have a connection, since what was sent is stored after it has closed
-ENTERING = 16  # requests that begin in one pass of the event loop
+MAX_WAITING_OF_NETWORK = 5_000  # more than have a connection, since sent work is stored even after it has closed
+ENTERING = 16  # requests that start in one pass of the event loop
 
 
 @dataclass
 class _Sender:
-    """Whose request is being answered. `lost` is done once there is nobody to answer; None for a request that is
-    finished anyway.
+    """Whose request is being answered.
+
+    `lost` is done once the client is gone; None for a request that is finished anyway.
     """
 
     network: str = ""
@@ -32,17 +33,17 @@ class _Sender:
 _sender: ContextVar[_Sender] = ContextVar("sender", default=_Sender())  # noqa: B039 - never changed outside a request
 
 
-# Why not only a middleware that admits so many requests at a time: one that waits for its body, for torch or for a
-# browser that reads slowly would hold a place there, though it holds no thread.
+# A middleware that admits a number of requests at a time isn't enough: a request that waits for its body, for torch or
+# for a slow browser would hold a place there without holding a thread.
 class FairLimiter(CapacityLimiter):
-    """For `run_sync(…, limiter=…)`: at most `most` work at a time, and the networks of those who wait take turns."""
+    """For `run_sync(…, limiter=…)`: at most `most` calls work at a time, and waiting networks take turns."""
 
     def __new__(cls, most: int) -> FairLimiter:
-        return object.__new__(cls)  # that of CapacityLimiter makes one of another class
+        return object.__new__(cls)  # CapacityLimiter's own __new__ makes an object of another class
 
     def __init__(self, most: int) -> None:
         self._most, self.working = most, 0
-        self._waiting = OrderedDict[str, deque[Future[None]]]()  # by network, the one whose turn is next first
+        self._waiting = OrderedDict[str, deque[Future[None]]]()  # by network, the next one first
 
     @property
     def waiting(self) -> int:
@@ -81,7 +82,7 @@ class FairLimiter(CapacityLimiter):
         self.pass_on()
 
     def pass_on(self) -> None:
-        """Give a place back, to whoever’s turn it is."""
+        """Pass the place on to the next network's request."""
         while self._waiting:
             network, turns = self._waiting.popitem(last=False)
             while turns:
@@ -95,9 +96,7 @@ class FairLimiter(CapacityLimiter):
 
 
 class Entrance:
-    """ASGI middleware, outside of all others: what they do with a thousand requests of one network before these wait
-    for a thread keeps nobody waiting.
-    """
+    """Outermost ASGI middleware: a thousand requests of one network, waiting for threads, delay nobody else's."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app, self._places = app, FairLimiter(ENTERING)

@@ -1,4 +1,4 @@
-"""Reading a form: texts cleaned and cut to lengths that can be stored, whole numbers, and the one file of an upload."""
+"""Reading a form: texts cleaned and cut to storable lengths, whole numbers, and one uploaded file."""
 
 from __future__ import annotations
 
@@ -13,51 +13,52 @@ from app.names import JOINERS, LOOKED_AT, clean_line
 from app.web.shared.request_guard import MAX_BODY
 
 MAX_LINE, MAX_TEXT = 200, 4000  # characters
-MAX_CLAMPED = 999  # a larger number in an address counts as no number
+MAX_CLAMPED = 999  # larger numbers in an address are ignored
 PAGE_LENGTH = 100  # lines of a long list on one page
 
-Line = TypeVar("Line")  # of a list: anything
+Line = TypeVar("Line")  # anything in a list
 
 
 class FormReader:
-    """The fields of a form that was sent, and the content of the one file that may come along. Every reader cuts a
-    field to `longest` characters; none refuses a longer one.
+    """The fields of a sent form, and the content of its file, if any.
+
+    Every reader cuts a field to `longest` characters; none refuses a longer one.
     """
 
     def __init__(self, form: FormData, file: bytes = b"", file_name: str = "") -> None:
         self._form, self.file, self.file_name = form, file, file_name
 
     def single_line(self, name: str, longest: int = MAX_LINE) -> str:
-        """A field as `clean_line` keeps it, cut to a length; a field that was not sent is empty."""
+        """A field as `clean_line` keeps it, or "" if it wasn't sent."""
         return clean_line(self.raw(name, LOOKED_AT * longest), longest)
 
     def multi_line(self, name: str, longest: int = MAX_TEXT) -> str:
-        """A field as `typed_lines` gives it, without space around it."""
+        """A field as `typed_lines` gives it, stripped."""
         return self.typed_lines(name, longest).strip()
 
     def typed_lines(self, name: str, longest: int) -> str:
-        """A field as `clean_lines` keeps it, with the space around it, for a text that may still be typed on."""
+        """A field as `clean_lines` keeps it, not stripped, for text that may still be edited."""
         return clean_lines(self.raw(name, LOOKED_AT * longest), longest)
 
     def raw(self, name: str, longest: int = MAX_LINE) -> str:
-        """A field as it was sent, such as a password or what stands in a box; empty where it was not sent."""
+        """A field as sent, such as a password or a box's text; "" if it wasn't sent."""
         return self.optional(name, longest) or ""
 
     def optional(self, name: str, longest: int = MAX_LINE) -> str | None:
-        """A field as `raw` gives it, but None where it was not sent."""
+        """A field as `raw` gives it, or None if it wasn't sent."""
         value = self._form.get(name)
         return _storable(value, longest) if isinstance(value, str) else None
 
     def texts(self) -> dict[str, str]:
-        """Every field that was sent as text, as `raw` gives it, cut to MAX_TEXT, by name (see `names`)."""
+        """Every text field by name, as `raw` gives it, cut to MAX_TEXT."""
         return {name: text for name in self.names("") if (text := self.optional(name, MAX_TEXT)) is not None}
 
     def all(self, name: str, longest: int = MAX_TEXT) -> tuple[str, ...]:
-        """Every value of a field that may be sent more than once, such as a list of ticked boxes, as `raw` gives it."""
+        """Every value of a repeatable field, such as ticked boxes, as `raw` gives it."""
         return tuple(_storable(value, longest) for value in self._form.getlist(name) if isinstance(value, str))
 
     def names(self, prefix: str) -> tuple[str, ...]:
-        """The names of the fields that begin with a prefix, each once, in the order they were sent."""
+        """The distinct names of the fields with a prefix, in the order they were sent."""
         return tuple(dict.fromkeys(n for n in self._form if n.startswith(prefix) and len(n) <= MAX_LINE))
 
 
@@ -66,7 +67,7 @@ def _storable(text: str, longest: int) -> str:
 
 
 async def read_form(request: Request) -> FormReader:
-    """The form of a request, with name and content of its first file that has a name, if any."""
+    """A request's form, with name and content of its first named file."""
     async with request.form(max_fields=2000, max_part_size=MAX_BODY) as form:
         upload = next((value for value in form.values() if isinstance(value, UploadFile) and value.filename), None)
         return FormReader(form, await upload.read(), upload.filename or "") if upload else FormReader(form)
@@ -86,7 +87,7 @@ def clean_lines(text: str, longest: int) -> str:
 
 
 def whole_number(text: str, highest: int, *, lowest: int = 0) -> int | None:
-    """The number in a text of ASCII digits, from `lowest` to `highest` inclusive; None for anything else.
+    """The number written in ASCII digits, from `lowest` to `highest` inclusive; None for anything else.
 
     Example:
         whole_number("12", 99)    12
@@ -114,9 +115,9 @@ def clamped_number(text: str, highest: int) -> int:
 
 @dataclass(frozen=True)
 class Pager:
-    """Which page of a long list is shown: the lines `first` to `last` of `total`, counted from 1, and of how many."""
+    """Which page of a long list is shown, and of how many: lines `first` to `last` of `total`, from 1."""
 
-    number: int  # from 1; 0 where the list is empty
+    number: int  # from 1; 0 for an empty list
     pages: int
     total: int
     length: int = PAGE_LENGTH
@@ -131,18 +132,15 @@ class Pager:
 
     @property
     def previous(self) -> int | None:
-        """The number of the page before; None on the first."""
         return self.number - 1 if self.number > 1 else None
 
     @property
     def next(self) -> int | None:
-        """The number of the page after; None on the last."""
         return self.number + 1 if self.number < self.pages else None
 
 
 def cut_page(lines: Sequence[Line], page: str, length: int | None = None) -> tuple[tuple[Line, ...], Pager]:
-    """The lines of one page with at most `length` lines, PAGE_LENGTH (100) by default, and which page it is: that of
-    `clamped_number` for `page`.
+    """The lines of one page of at most `length`, and which page it is, by `clamped_number` for `page`.
 
     Example: cut_page(range(250), "3") gives the lines 200 to 249 and Pager(3, 3, 250).
     """

@@ -32,7 +32,7 @@ class LinkedText:
 
 @dataclass(frozen=True)
 class LinkedSheet:
-    """What a sheet says, as HTML with links to the glossary: description, asides, task, assumptions, names by row."""
+    """A sheet's texts as HTML with links to the glossary: description, asides, task, assumptions, names by row."""
 
     description: Markup
     asides: Markup
@@ -68,7 +68,7 @@ def _markup(pieces: Iterable[LinkedText], *, tab_stop: bool) -> Markup:
 
 
 def link_terms(glossary: Mapping[str, GlossaryEntry], texts: Sequence[str]) -> tuple[tuple[LinkedText, ...], ...]:
-    """The texts in pieces; the first place in all of them that has one of a term's words links to that term."""
+    """The texts in pieces; each term is linked at its first occurrence in all of them."""
     keys = {word.lower(): key for key, entry in glossary.items() for word in entry.words}
     pattern, linked = _pattern(tuple(keys)), set[str]()
     return tuple(tuple(_pieces(text, pattern, keys, linked)) for text in texts)

@@ -1,4 +1,4 @@
-"""Large handouts as jobs: what is put into the queue, and how it is made when its turn has come."""
+"""Large handouts as jobs: what is queued, and how it is made when its turn comes."""
 
 from __future__ import annotations
 
@@ -39,8 +39,9 @@ def start_handout(
     activity_sheet: tuple[int, int] | None = None,
     along: Callable[[], object] = lambda: None,
 ) -> Job:
-    """Queue a handout, and return its job without waiting for it; the job has a note about letters that no font has.
-    `along` stores what belongs to the handout, in the same transaction.
+    """Queue a handout, and return its job, with a note about letters that no font has.
+
+    `along` stores what belongs to the handout in the same transaction.
     """
     sheets = len(names) or options.sheets
     if teacher is None and sheets > MAX_DOWNLOAD_SHEETS:
@@ -63,7 +64,8 @@ def start_handout(
 
 
 def make_handout(services: Services, task: Task) -> bytes:
-    """The PDF of a queued handout; progress is reported to `task`, and what `task.check` raises ends the work.
+    """The PDF of a queued handout; progress is reported to `task`, whose `check` can end the work.
+
     Raises HandoutError if the activity was deleted, another ValueError if the sheets can no longer be made.
     """
     arguments = task.arguments
@@ -83,7 +85,7 @@ def make_handout(services: Services, task: Task) -> bytes:
 
 
 def printable_tickets(services: Services, activity: Activity) -> Mapping[str, Ticket]:
-    """The exit tickets that can be printed: those of the files, and the activity's own as it was frozen."""
+    """The exit tickets that can be printed: those in files, and the activity's own as frozen."""
     own = frozen_ticket(activity.content)
     return {**services.tickets, **({own.key: own} if own else {})}
 

@@ -1,4 +1,4 @@
-"""The form that imports a model from the Hub, a file or a text, on the page of models and in the worksheet editor."""
+"""The form that imports a model from the Hub, a file or a text, on the models page and in the worksheet editor."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ IMPORT_WAYS = ("hub", "file", "text")
 
 @dataclass(frozen=True)
 class ImportForm:
-    """The import form as sent: the button that was pressed, the texts of its fields, and the file that came along."""
+    """The import form as sent: the pressed button, the texts of its fields, and its file."""
 
     way: str = ""
     hub: str = ""
@@ -34,7 +34,7 @@ def read_import_form(form: FormReader) -> ImportForm:
 
 
 def is_filled(typed: ImportForm, way: str) -> bool:
-    """Whether the field for `way` is filled: 'hub' or 'text' with more than spaces, 'file' with a file, even empty."""
+    """Whether the field for `way` is filled: 'hub' or 'text' with more than spaces, 'file' with any file."""
     return bool(typed.file_name if way == "file" else getattr(typed, way).strip())
 
 
@@ -45,9 +45,7 @@ def empty_field(way: str) -> str:
 
 
 def import_way(typed: ImportForm) -> str:
-    """The way to import: 'file' or 'text' if that button was pressed, else that of the only field that is filled
-    (see `is_filled`).
-    """
+    """The way to import: the pressed button's, or the only filled field's."""
     if typed.way in IMPORT_WAYS[1:]:
         return typed.way
     filled = [way for way in IMPORT_WAYS if is_filled(typed, way)]
@@ -55,7 +53,8 @@ def import_way(typed: ImportForm) -> str:
 
 
 def import_model_by(services: Services, typed: ImportForm, way: str, client: Client) -> Model:
-    """Import the model of the form by `way`: 'hub', 'file', or else the pasted text, and return it as it is stored.
+    """Import and store the form's model by `way`: 'hub', 'file', or the pasted text.
+
     Raises HubError or ConfigError.
     """
     if way == "hub":

@@ -1,4 +1,4 @@
-"""The menu of models for one worksheet, and the choice between numbers and symbols; with the reasons for refusals."""
+"""A worksheet's menu of models, and the choice between numbers and symbols, with the reasons for refusals."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ class ModelGroup:
 
 @dataclass(frozen=True)
 class ModelMenu:
-    """The models that can be chosen for a worksheet, the key of the chosen one, and why each other model is refused.
+    """The models that can be chosen for a worksheet, the chosen one's key, and why the others are refused.
+
     `refused` is the chosen model if it is itself refused.
     """
 
@@ -31,7 +32,7 @@ class ModelMenu:
 
 
 def model_menu(library: Library, worksheet: str, chosen: str) -> ModelMenu:
-    """The menu of models that a worksheet can use, in the groups of `_kind_names`, in its order, none empty."""
+    """The models that a worksheet can use, in the non-empty groups of `_kind_names`, in its order."""
     known = library.find_worksheet(worksheet) is not None
     reasons = {key: library.refusal(worksheet, key) if known else None for key in library.models}
     by_kind = {kind: list[Model]() for kind in _kind_names()}
@@ -45,7 +46,7 @@ def model_menu(library: Library, worksheet: str, chosen: str) -> ModelMenu:
 
 @dataclass(frozen=True)
 class AnswerChoice:
-    """The keys of one sheet in numbers and in symbols, and why it can't be in symbols, empty if it can."""
+    """The keys of one sheet in numbers and in symbols, and why it can't be in symbols, if it can't."""
 
     numbers: str
     symbols: str
@@ -54,7 +55,7 @@ class AnswerChoice:
 
 
 def answer_choice(library: Library, worksheet: str, model: str) -> AnswerChoice | None:
-    """The choice between numbers and symbols; None for an unknown worksheet and one that is in symbols anyway."""
+    """The choice between numbers and symbols; None for an unknown worksheet or one in symbols only."""
     sheet = library.find_worksheet(library_key(worksheet))
     if sheet is None or sheet.answers == "letters":
         return None

@@ -20,13 +20,11 @@ MIN_PASSWORD, MAX_PASSWORD = 10, 500  # characters
 MAX_HASHES_AT_ONCE, MAX_WAITING = 2, 8
 SLOW_VERIFY_S, NETWORK_PACE_S, PACE_S = 3.0, 1.0, 0.5  # between turns of an account, of a network, and of all
 MAX_SLOW_WAIT_S = 12.0  # four turns of one account
-MAX_SLOW, MAX_SLOW_OF_NETWORK = 400, 100  # who waits takes no thread
+MAX_SLOW, MAX_SLOW_OF_NETWORK = 400, 100  # waiting here takes no thread
 
 
 def password_problem(password: str) -> str:
-    """The sentence about a new password of fewer than MIN_PASSWORD or more than MAX_PASSWORD characters; empty for
-    any other.
-    """
+    """The sentence about a new password that is too short or too long; "" for any other."""
     if len(password) < MIN_PASSWORD:
         return _("Choose a password of at least {least} characters.").format(least=MIN_PASSWORD)
     if len(password) > MAX_PASSWORD:
@@ -35,7 +33,7 @@ def password_problem(password: str) -> str:
 
 
 class PasswordsBusyError(Exception):
-    """Too many passwords are being hashed or wait for it; try again in a moment."""
+    """Too many passwords are being hashed or waiting; try again in a moment."""
 
 
 class _Turn(NamedTuple):
@@ -46,41 +44,39 @@ class _Turn(NamedTuple):
     account: str
 
     def pace(self, network: str, account: str) -> float:
-        """How many seconds a turn of that account from that network has to be away from this one."""
+        """How many seconds must separate this turn from one of that account or network."""
         if network != self.network:
             return PACE_S
         return NETWORK_PACE_S if account != self.account else SLOW_VERIFY_S
 
 
 class Passwords:
-    """Hashes and verifies passwords with Argon2, with the parameters that pwdlib recommends."""
+    """Hashes and verifies passwords with Argon2, with pwdlib's recommended parameters."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._hasher = PasswordHash.recommended()
         self._work = threading.BoundedSemaphore(MAX_HASHES_AT_ONCE)
-        # Waiting takes a thread of the pool, so the number of those who wait is limited too.
+        # Waiting takes a thread of the pool, so the number waiting is limited as well.
         self._room = Places(MAX_HASHES_AT_ONCE + MAX_WAITING, reserved=2, of_visitor=4)
         self._slow, self._slow_lock = Counter[str](), threading.Lock()  # how many wait slowly, by network
-        self._turns = list[_Turn]()  # those reserved
+        self._turns = list[_Turn]()  # the reserved turns
 
     def hash(self, password: str) -> str:
-        """The hash to store for a password; raises PasswordsBusyError."""
         with self._turn(THE_APP):
             return self._hasher.hash(password)
 
     def verify(self, password: str, stored: str | None, client: Client = THE_APP) -> bool:
-        """Whether a stored hash is that of this password, cut to MAX_PASSWORD; False if `stored` is None. Raises
-        PasswordsBusyError.
+        """Whether a stored hash matches this password, cut to MAX_PASSWORD; False if `stored` is None.
+
+        Raises PasswordsBusyError.
         """
         with self._turn(client):
             right = self._hasher.verify(password[:MAX_PASSWORD], stored or self._dummy_hash)
         return right and stored is not None
 
     async def wait_for_slow_turn(self, network: str, account: str) -> None:
-        """Wait before a password is verified after many wrong ones: SLOW_VERIFY_S, or longer if other turns come
-        first.
-        """
+        """Delay verifying a password after many wrong ones: SLOW_VERIFY_S, or longer if other turns come first."""
         with self._slow_lock:
             if self._slow.total() >= MAX_SLOW or self._slow[network] >= MAX_SLOW_OF_NETWORK:
                 raise PasswordsBusyError
@@ -95,7 +91,7 @@ class Passwords:
             raise PasswordsBusyError
 
     def _reserve_turn(self, network: str, account: str) -> float:
-        """The caller holds the lock."""
+        """The caller must hold the lock."""
         now = self._clock()
         self._turns = sorted(turn for turn in self._turns if turn.at > now)
         at = now + SLOW_VERIFY_S

@@ -1,6 +1,6 @@
-"""Who may do what with which object: handlers get the objects they work on from these dependencies, nowhere else.
+"""Who may do what with which object: handlers get their objects only from these dependencies.
 
-An object that somebody may not know of does not exist for them (404); what they may see and not do is refused (403).
+What somebody may not know of doesn't exist for them (404); what they may see but not do is refused (403).
 """
 
 from __future__ import annotations
@@ -57,21 +57,21 @@ class RosterStudentAccess:
 
 @dataclass(frozen=True)
 class ActivityAccess(CourseAccess):
-    """An activity, its course, the signed-in teacher and their role in that course, and the time of the request."""
+    """An activity, its course, the signed-in teacher with their role, and the time of the request."""
 
     activity: Activity
     now: datetime
 
     @property
     def phase(self) -> Phase:
-        """The phase of the activity at the time of the request."""
         return self.activity.phase(self.now)
 
 
 @dataclass(frozen=True)
 class StudentAccess:
-    """An activity, its course, the student that this browser is there, and the time of the request. `work` is the
-    work on a sheet with the key of that sheet, if it has been read already.
+    """An activity, its course, this browser's student there, and the time of the request.
+
+    `work` is the work on a sheet, with the sheet's key, if it has already been read.
     """
 
     activity: Activity
@@ -80,36 +80,34 @@ class StudentAccess:
     now: datetime
     work: tuple[str, WorkDone] | None = field(default=None, kw_only=True)
     example: int = field(default=0, kw_only=True)
-    closed: bool = field(default=False, kw_only=True)  # the preview shows it as it will be after it has closed
+    closed: bool = field(default=False, kw_only=True)  # a preview as after closing
 
     @property
     def phase(self) -> Phase:
-        """The phase of the activity, for this student, at the time of the request."""
         return self.rules.phase
 
     @cached_property
     def rules(self) -> Rules:
-        """What may be shown and done on the sheets of the activity at the time of the request."""
+        """What may be shown and done on the activity's sheets at the time of the request."""
         return Rules.of(self.activity, self.now)
 
     @property
     def links(self) -> StudentLinks:
-        """Where the pages of the activity lead."""
         return StudentLinks(self.activity.id, self.example)
 
     @property
     def is_preview(self) -> bool:
-        """Whether a teacher only looks at what students see, and nothing is stored."""
+        """Whether a teacher is only previewing what students see, so that nothing is stored."""
         return self.example > 0
 
     @property
     def next_example(self) -> int:
-        """Another made-up student, with other numbers where each has their own."""
+        """Another made-up student, with other numbers if each student has their own."""
         return self.example + 1
 
 
 def teacher_of(request: Request, services: ServicesDep) -> Teacher | None:
-    """The teacher who is signed in in this browser; None if nobody is, or the session has ended."""
+    """The teacher signed in in this browser, or None."""
     if services.is_demonstration:
         return services.store.people.only_teacher()
     token = request.cookies.get(TEACHER_COOKIE)
@@ -117,9 +115,7 @@ def teacher_of(request: Request, services: ServicesDep) -> Teacher | None:
 
 
 def queue_client(request: Request, services: ServicesDep) -> Client:
-    """Whose work this request starts in a child process: a signed-in teacher's, an enrolled browser's, or a
-    visitor's, the first that applies.
-    """
+    """Whose work this request starts: a signed-in teacher's, an enrolled browser's, or a visitor's."""
     if services.is_demonstration:
         return Client(client_network(request), is_member=False)
     if teacher := teacher_of(request, services):
@@ -131,7 +127,7 @@ def queue_client(request: Request, services: ServicesDep) -> Client:
 
 
 async def practice_is_open(request: Request, services: ServicesDep) -> bool:
-    """Whether this browser may practise: only signed-in teachers where the operator has closed it, as for exams."""
+    """Whether this browser may practise: only signed-in teachers if the operator has closed practice, as for exams."""
     return services.settings.practice or await run_in_threadpool(teacher_of, request, services) is not None
 
 
@@ -145,7 +141,7 @@ def practice_closed() -> HTTPException:
 
 
 async def require_practice(open_to_practice: PracticeOpen) -> None:
-    """Raise 403 where this browser may not practise."""
+    """Raise 403 if this browser may not practise."""
     if not open_to_practice:
         raise practice_closed()
 
@@ -187,14 +183,12 @@ def editable_course(access: InstructorCourse) -> CourseAccess:
 
 
 def editable_student(services: ServicesDep, access: EditableCourse, student_id: int) -> RosterStudentAccess:
-    """A student on the roster of a course, for a teacher to change; 404 if there is none, or in another course."""
+    """A student on a course's roster, for a teacher to change; 404 if there is none, or in another course."""
     return RosterStudentAccess(_find_student(services, access.course, student_id), access.course, access.teacher)
 
 
 def staff_activity(services: ServicesDep, teacher: SignedIn, activity_id: int) -> ActivityAccess:
-    """An activity, drafts and archived courses included, for its course's instructors and assistants alike, with the
-    course, the teacher, their role and the time.
-    """
+    """An activity for its course's staff, including drafts and archived courses."""
     activity = services.store.activities.find(valid_id(activity_id))
     if activity is None:
         raise HTTPException(404)
@@ -211,7 +205,7 @@ class StudentResultsAccess:
 
 
 def staff_student_results(services: ServicesDep, access: StaffActivity, student_id: int) -> StudentResultsAccess:
-    """A student and an activity of one course, for its staff; 404 for no student or one of another course."""
+    """A student and an activity of one course, for its staff; 404 if the student isn't in the course."""
     return StudentResultsAccess(access, _find_student(services, access.course, student_id))
 
 
@@ -223,18 +217,18 @@ def editable_student_results(access: StaffStudentResults) -> StudentResultsAcces
 
 
 def instructor_activity(access: StaffActivity) -> ActivityAccess:
-    """An activity, of an archived course too, for the teachers of its course; assistants get 403, others 404."""
+    """An activity for its course's teachers, even if the course is archived; assistants get 403, others 404."""
     _require_instructor(access.role)
     return access
 
 
 def require_editable_course(services: Services, teacher: Teacher, course_id: int) -> CourseAccess:
-    """A course that a form names, for its teachers, to change it: what EditableCourse is for one in the address."""
+    """A course named in a form, for its teachers to change; like EditableCourse for one in the address."""
     return editable_course(instructor_course(staff_course(services, teacher, course_id)))
 
 
 def editable_activity(access: StaffActivity) -> ActivityAccess:
-    """An activity for the teachers of its course, to change it; assistants get 403, and 409 if it is archived."""
+    """An activity for its course's teachers, to change it; assistants get 403, and 409 if it is archived."""
     _require_instructor(access.role)
     _require_unarchived(access.course)
     return access
@@ -248,8 +242,9 @@ def editable_courses(services: ServicesDep, teacher: SignedIn) -> tuple[Course, 
 
 @dataclass(frozen=True)
 class MaterialAccess:
-    """A worksheet or exit ticket that a teacher wrote, the signed-in teacher, and the course if it is a course's.
-    `can_edit` is True for the teacher whose it is, and for the teachers of its course unless that is archived.
+    """A teacher's worksheet or exit ticket, the signed-in teacher, and its course, if any.
+
+    `can_edit` is True for its owner, and for the teachers of its course unless that is archived.
     """
 
     material: Material
@@ -259,9 +254,7 @@ class MaterialAccess:
 
 
 def readable_material(services: ServicesDep, teacher: SignedIn, material_id: int) -> MaterialAccess:
-    """A material for its teacher or, if it belongs to a course, for the course's staff, to read and copy, even if
-    the course is archived.
-    """
+    """A material for its owner or its course's staff, to read and copy, even if the course is archived."""
     material = services.store.materials.find(valid_id(material_id))
     if material is None:
         raise HTTPException(404)
@@ -269,7 +262,7 @@ def readable_material(services: ServicesDep, teacher: SignedIn, material_id: int
 
 
 def editable_material(access: ReadableMaterial) -> MaterialAccess:
-    """A material for its teacher, or for the instructors of its course, to change it."""
+    """A material for its owner or its course's teachers, to change it."""
     if access.course and not access.can_edit:
         _require_unarchived(access.course)
         _require_instructor("assistant")
@@ -277,7 +270,7 @@ def editable_material(access: ReadableMaterial) -> MaterialAccess:
 
 
 def material_to_save(services: ServicesDep, teacher: SignedIn, material_id: int) -> MaterialAccess:
-    """A material to save, also one that somebody removed in the meantime, which the returned access does not say."""
+    """A material to save, even if it was removed meanwhile."""
     materials = services.store.materials
     material = materials.find(valid_id(material_id)) or materials.find_removed(material_id)
     if material is None:
@@ -286,7 +279,7 @@ def material_to_save(services: ServicesDep, teacher: SignedIn, material_id: int)
 
 
 def removed_material(services: ServicesDep, teacher: SignedIn, material_id: int) -> MaterialAccess:
-    """A material that was removed, to restore it."""
+    """A removed material, to restore it."""
     material = services.store.materials.find_removed(valid_id(material_id))
     if material is None:
         raise HTTPException(404)
@@ -294,7 +287,7 @@ def removed_material(services: ServicesDep, teacher: SignedIn, material_id: int)
 
 
 def shared_material(services: ServicesDep, _teacher: SignedIn, token: str) -> Material:
-    """The material that a link shares, for every signed-in teacher, whoever's it is."""
+    """The material that a link shares, for every signed-in teacher."""
     material = services.store.materials.find_shared(token)
     if material is None:
         raise HTTPException(404, _("This link doesn’t work any more: it was withdrawn, or replaced by a newer one."))
@@ -302,21 +295,21 @@ def shared_material(services: ServicesDep, _teacher: SignedIn, token: str) -> Ma
 
 
 def owner_of_new(services: Services, teacher: Teacher, course: str) -> Course | Teacher:
-    """Who a new worksheet or exit ticket belongs to: the course if `course` is given, else the teacher."""
+    """The owner of a new worksheet or exit ticket: the course if one is given, otherwise the teacher."""
     if not course:
         return teacher
     return require_editable_course(services, teacher, whole_number(course, LARGEST_ID) or 0).course
 
 
 def require_student(request: Request, services: ServicesDep, activity_id: int) -> StudentAccess:
-    """An activity with the student that this browser is in its course, by the visitor's cookie."""
+    """An activity with this browser's student in its course, by the visitor's cookie."""
     return student_access(request, services, activity_id, "")
 
 
 def require_run(request: Request, services: ServicesDep, open_to_practice: PracticeOpen, run_id: str) -> None:
-    """Raise 404 for an activity's run unless this browser is enrolled in the activity's course, or a teacher on the
-    course's staff is signed in. Raise 403 for a run of practice if practice is closed to this browser: a run
-    shows the true shapes.
+    """Raise 404 for an activity's run unless this browser is enrolled in its course or its staff is signed in.
+
+    Raise 403 for a practice run if practice is closed to this browser: a run shows the true shapes.
     """
     run = services.store.find_run(run_id)
     if run is None:
@@ -342,7 +335,7 @@ def _not_enrolled() -> HTTPException:
 
 
 def student_access(request: Request, services: Services, activity_id: int, sheet_key: str) -> StudentAccess:
-    """Access as this browser's student to an activity, with their work on the sheet with the key `sheet_key`."""
+    """The browser's access as a student to an activity, with their work on the sheet `sheet_key`."""
     token = request.cookies.get(VISITOR_COOKIE)
     valid = token is not None and 0 < activity_id <= LARGEST_ID
     find = services.store.activities.of_visitor
@@ -362,7 +355,7 @@ class EnrolmentAccess:
 
 
 def browser_enrolment(services: ServicesDep, visitor: VisitorInClass, student_id: int) -> EnrolmentAccess:
-    """The enrolment of this browser as that student, archived courses included, with its visitor."""
+    """The browser's enrolment as that student, archived courses included, with its visitor."""
     enrolments = services.store.roster.enrolments(visitor.id) if visitor else ()
     own = next((enrolment for enrolment in enrolments if enrolment.student.id == student_id), None)
     if own is None or visitor is None:
@@ -405,7 +398,7 @@ def _require_unarchived(course: Course) -> None:
 
 
 def valid_id(number: int) -> int:
-    """The number, if it can be an id: from 1 to 2^31 - 1, as PostgreSQL has them. Raises 404 for any other."""
+    """The number, if it can be an id: from 1 to 2^31 - 1, PostgreSQL's range. Raises 404 otherwise."""
     if not 0 < number <= LARGEST_ID:
         raise HTTPException(404)
     return number

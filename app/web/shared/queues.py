@@ -1,4 +1,4 @@
-"""How many requests work and wait in the threads of this process, for whoever watches the server."""
+"""How many requests run and wait in this process's threads, as metrics."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ QUEUES_NOTED_EVERY_S = 1.0
 
 @asynccontextmanager
 async def watch_queues(services: Services) -> AsyncIterator[None]:
-    """Keep the metrics of the queues up to date with `_watch` until this `async with` ends, which stops it."""
+    """Keep the metrics of the queues up to date until this `async with` ends."""
     kept = meters()
     if kept is None:
         yield

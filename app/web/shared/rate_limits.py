@@ -1,7 +1,9 @@
-"""Token-bucket rate limits. Only failures are counted, so that a class behind one address is not blocked; but each
-request for names from a roster or for a link by e-mail counts. A limit slows down wrong guesses and refuses no
-right one: a right code passes however many were wrong, a right password passes a few seconds later, and a browser
-that somebody has signed in with has a bucket of its own.
+"""Token-bucket rate limits.
+
+Only failures are counted, so that a class behind one address isn't blocked; but each request for names from a roster or
+for a link by e-mail counts. A limit slows down wrong guesses and never refuses a right one: a right code passes however
+many were wrong, a right password passes a few seconds later, and a browser that has been signed in before has its own
+bucket.
 """
 
 from __future__ import annotations
@@ -15,23 +17,23 @@ from dataclasses import dataclass
 from typing import Literal, TypeVar
 
 Limit = Literal["known", "guess", "account", "sign-in", "join", "names", "resume", "mail"]
-MIN_BURST = 5  # failures a process allows at once, however many there are: whoever mistypes may meet the same one
-MAX_BUCKETS = 20_000  # beyond that, the bucket that was used longest ago is forgotten
+MIN_BURST = 5  # failures that every process allows at once: a person's mistakes may all reach the same one
+MAX_BUCKETS = 20_000  # beyond that, the least recently used bucket is forgotten
 
-# What visitors of one network may store outside of classes; what a student does in a class counts for that student.
+# What one network's visitors may store outside of classes; a student's work in a class counts for that student.
 BYTES_PER_HOUR = 40_000_000
-# Of each process, since all requests of a browser, and in a bad moment of a class, may reach the same one:
+# Per process, since all requests of a browser, or by bad luck of a class, may reach the same one:
 BYTES_OF_STUDENT_PER_HOUR = 4_000_000  # 400 attempts or 130 runs, with answers of usual length
-NEW_NAMES_PER_HOUR = 1_500  # of one network, on no roster: three classes of 500
-BYTES_OF_ROW = 300  # beside what was typed, with its place in the indexes
+NEW_NAMES_PER_HOUR = 1_500  # of one network, not on a roster: three classes of 500
+BYTES_OF_ROW = 300  # besides what was typed, with its place in the indexes
 BYTES_OF_RUN = 30_000  # with the picture of its weights
 BYTES_OF_MODEL = 16_000
-BYTES_OF_ATTEMPT = 10_000  # on a sheet of an activity; most are far smaller, and longer ones count as they are
-MAX_REMEMBERED = 50_000  # networks, and sheets of visitors; beyond that those used longest ago are forgotten
+BYTES_OF_ATTEMPT = 10_000  # on a sheet of an activity; most are far smaller, and longer ones count in full
+MAX_REMEMBERED = 50_000  # networks, and visitors' sheets; beyond that the least recently used are forgotten
 
 
 def bytes_of(answers: Mapping[str, str]) -> int:
-    """The bytes that answers take where they are stored, as JSON, with their row.
+    """The bytes that answers take in the database, as JSON, with their row.
 
     Example: bytes_of({"keys.rows": "128"}) == 322
     """
@@ -59,14 +61,14 @@ class Bucket:
 
 
 BUCKETS: dict[Limit, Bucket] = {
-    "known": Bucket(10, 60),  # one account, in a browser that somebody has signed in to it with before
+    "known": Bucket(10, 60),  # one account, in a browser that was signed in to it before
     "guess": Bucket(10, 60),  # one account, from one network
     "account": Bucket(100, 20),  # one account, from any network
     "sign-in": Bucket(30, 20),  # one network, any account
     "join": Bucket(300, 5),  # one network may be a campus, where hundreds mistype; 22 to the 6th codes can bear it
     "names": Bucket(1000, 2),  # names begun in one network for one course, right or wrong: hundreds type a few each
     "resume": Bucket(300, 5),
-    "mail": Bucket(20, 60),  # links that one network asks for, right or wrong; a mailbox’s are counted by the store
+    "mail": Bucket(20, 60),  # links that one network asks for, right or wrong; the store counts a mailbox’s
 }
 
 
@@ -83,27 +85,23 @@ class TooManyGuessesError(_WaitError):
 
 
 class RateLimits:
-    """The buckets of one of `processes`, by what is limited and whom it concerns: an account or a network."""
+    """One process's buckets, by what is limited and by account or network."""
 
     def __init__(self, processes: int = 1, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._buckets = {limit: bucket.for_one_of(processes) for limit, bucket in BUCKETS.items()}
-        self._tokens: OrderedDict[tuple[Limit, str], tuple[float, float]] = OrderedDict()  # tokens, and when that was
+        self._tokens: OrderedDict[tuple[Limit, str], tuple[float, float]] = OrderedDict()  # tokens, and their time
         self._lock = threading.Lock()
 
     def check(self, limit: Limit, key: str) -> None:
-        """Raise TooManyGuessesError if less than one token is left, with the seconds until there is a whole one, cut
-        to a whole number, plus 1.
-        """
+        """Raise TooManyGuessesError, with the seconds to wait, if less than one token is left."""
         with self._lock:
             tokens = self._tokens_now(limit, key)
         if tokens < 1:
             raise TooManyGuessesError(int((1 - tokens) * self._buckets[limit].refill_s) + 1)
 
     def record_failure(self, limit: Limit, key: str) -> None:
-        """Take one token, or what is left of one, from the bucket of this limit and key; never raises, even if it is
-        empty.
-        """
+        """Take up to one token from the bucket of this limit and key."""
         with self._lock:
             self._tokens[limit, key] = (max(self._tokens_now(limit, key) - 1, 0), self._clock())
             self._tokens.move_to_end((limit, key))
@@ -111,7 +109,6 @@ class RateLimits:
                 self._tokens.popitem(last=False)
 
     def forget(self) -> None:
-        """Fill every bucket again."""
         with self._lock:
             self._tokens.clear()
 
@@ -122,38 +119,39 @@ class RateLimits:
 
 
 class BudgetSpentError(_WaitError):
-    """A network or a student has stored as much as they may; there is room again after `seconds`."""
+    """A network or a student has stored as much as allowed; there is room again after `seconds`."""
 
 
 class StorageBudget:
-    """How much each network has stored of late, of which one of `processes` allows its share, and each student."""
+    """How much each network and each student has recently stored, limited to this process's share."""
 
     def __init__(self, processes: int = 1, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock, self._bytes_per_hour = clock, BYTES_PER_HOUR / processes
-        self._taken: OrderedDict[str, tuple[float, float]] = OrderedDict()  # part of a budget, and when it was taken
+        self._taken: OrderedDict[str, tuple[float, float]] = OrderedDict()  # the used part of a budget, and its time
         self._sheets: OrderedDict[tuple[str, str], None] = OrderedDict()
         self._lock = threading.Lock()
 
     def charge(self, network: str, size: int, share: float = 1) -> None:
-        """Count bytes that are about to be stored for a network."""
+        """Count bytes about to be stored for a network."""
         self._take(network, size / self._bytes_per_hour, share)
 
     def charge_student(self, student_id: int, size: int, share: float = 1) -> None:
-        """Count bytes that a student is about to store in a class, from whatever network; `share` as for `charge`.
-        Raises BudgetSpentError, and counts nothing, where the student has no room for them.
+        """Count bytes that a student is about to store in a class, from any network; `share` as for `charge`.
+
+        Raises BudgetSpentError, counting nothing, if the student has no room for them.
         """
         self._take(f"student {student_id}", size / BYTES_OF_STUDENT_PER_HOUR, share)
 
     def charge_new_name(self, network: str) -> None:
-        """Count a student who is about to join under a name that is on no roster; raises BudgetSpentError."""
+        """Count a student about to join under a name that isn't on a roster; raises BudgetSpentError."""
         self._take(f"names of {network}", 1 / NEW_NAMES_PER_HOUR)
 
     def charge_sheet(
         self, network: str, visitor: str, sheet_key: str, answers: Mapping[str, str], *, again: bool
     ) -> None:
-        """Charge the network for the size of a visitor's answers on a sheet (see `bytes_of`): once the first time it
-        is stored, and once more, each time, if `again`. Raises BudgetSpentError if too little is left; a new
-        sheet then still counts as not stored.
+        """Charge the network for a visitor's answers on a sheet, once when first stored and each time if `again`.
+
+        Raises BudgetSpentError if too little is left; a new sheet then still counts as not stored.
         """
         with self._lock:
             is_new = (visitor, sheet_key) not in self._sheets or not visitor

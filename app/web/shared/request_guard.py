@@ -15,14 +15,14 @@ from app.web.shared.cookies import note_request
 
 # Bytes.
 MAX_TARGET = MAX_HEADERS = 16_000  # of the address with its query, and of all headers
-MAX_LANGUAGES = 500  # of the header in which a browser says which languages it prefers
+MAX_LANGUAGES = 500  # of the header with the browser's preferred languages
 MAX_PATH = 2_000  # Python refuses to read a number of more than 4,300 digits
 MAX_BODY = 2_000_000  # the largest legitimate request is a config.json of a megabyte
 MAX_WORK = 256_000  # a sheet with the longest answers to ten open questions, in any script
 MAX_FORM = 64_000
 MAX_PAPER = 32_000  # answers of some 400 students, typed in from paper: marking them takes a tenth of a second
 
-# The first fitting one has the limit of a path; whatever is not here may send MAX_FORM.
+# The first match limits a path; other paths may send MAX_FORM.
 _BODY_LIMITS: tuple[tuple[re.Pattern[str], int], ...] = tuple(
     (re.compile(pattern), most)
     for pattern, most in {
@@ -33,9 +33,9 @@ _BODY_LIMITS: tuple[tuple[re.Pattern[str], int], ...] = tuple(
         r"/courses/\d+/activities": MAX_BODY,  # any number of worksheets, twice: as they were, and as they are
         r"/activities/\d+": MAX_BODY,
         r"/activities/\d+/preview/\d+/\w+": MAX_BODY,  # carries its attempts along
-        r"/(worksheets|tickets)(/\w+)?": MAX_BODY,  # the longest texts of an author, or a file
+        r"/(worksheets|tickets)(/\w+)?": MAX_BODY,  # an author's longest texts, or a file
         r"/(sheet|class)/.*": MAX_WORK,
-        r"/activities/\d+/paper": MAX_WORK,  # a line for each student of a large class
+        r"/activities/\d+/paper": MAX_WORK,  # a line per student of a large class
         r"/(runs|see/slide/take)": MAX_WORK,
         r"/marking(\.csv)?": MAX_PAPER,
         r"/api/v1/grade": MAX_WORK,
@@ -49,16 +49,16 @@ HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
-    "Cache-Control": "private, no-cache",  # a page belongs to one person; responses that may be cached say so
+    "Cache-Control": "private, no-cache",  # pages are private; responses that may be cached say so
 }
 
-# A page that teachers may put into their own pages, such as those of a learning management system.
+# A page that teachers may embed in their own pages, such as those of a learning management system.
 EMBEDDED_HEADERS = {
     "Content-Security-Policy": HEADERS["Content-Security-Policy"].replace("frame-ancestors 'none'", "frame-ancestors *")
 }
 
-# What browsers may keep: pages that are the same for everybody, but for what this browser typed into practice. Every
-# other page may show names, answers or marks, and Back after signing out must show nothing of these.
+# What browsers may cache: pages that are the same for everybody except for this browser's practice. Other pages may
+# show names, answers or marks, and Back after signing out must not show them.
 KEPT_PATHS = (
     *("/", "/sheet", "/practice", "/glossary", "/models", "/see", "/handout", "/openapi.json"),
     *("/v/", "/models/", "/see/", "/handout/pages/", "/api/", "/static/"),  # and everything below
@@ -67,13 +67,13 @@ _KEPT_FOLDERS = tuple(path for path in KEPT_PATHS if len(path) > 1 and path.ends
 
 
 def body_limit(path: str) -> int:
-    """How many bytes the body of a request for a path may have."""
+    """How many bytes a request's body may have on a path."""
     return next((most for pattern, most in _BODY_LIMITS if pattern.fullmatch(path)), MAX_FORM)
 
 
 class Guard:
-    """ASGI middleware: HEAD as GET, 431 for long headers, 403 for forms of other sites; HEADERS on every response,
-    whose language is one that the browser prefers.
+    """ASGI middleware: HEAD as GET, 431 for long headers, 403 for other sites' forms, HEADERS and a language on every
+    response.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -89,7 +89,7 @@ class Guard:
             sentence = _("The address or the headers of this request are too long.")
             await _refusal_response(scope, sentence, 431)(scope, receive, send)
             return
-        if scope["method"] == "HEAD":  # as GET; the server leaves the body out
+        if scope["method"] == "HEAD":  # as GET; the server leaves out the body
             scope = {**scope, "method": "GET"}
         scope = _without_escaped_cookies(scope)
         note_request(scope)

@@ -1,4 +1,4 @@
-"""Middleware that gives every request an id, and writes down slow requests, bugs and, if asked to, every request."""
+"""Middleware that gives every request an id, and logs slow requests, bugs and, if configured, every request."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from app.logs import REQUEST_ID
 from app.metrics import count_failure, meters
 
 _SAVES = {"/class/{activity_id}/{number}/save": "class", "/sheet/save": "practice"}
-MAX_SLOW_PER_MINUTE = 60  # lines of slow requests, of which somebody can send any number
+MAX_SLOW_PER_MINUTE = 60  # log lines of slow requests, which anybody can send in any number
 
 log = logging.getLogger("attention_shapes")
 
@@ -69,7 +69,7 @@ class RequestLog:
 
 
 def route_of(scope: Scope) -> str:
-    """The address of the route that answered, such as "/class/{activity_id}/{number}/save"; "-" where none did."""
+    """The address of the answering route, such as "/class/{activity_id}/{number}/save"; "-" if none."""
     route = scope.get("route")
     return getattr(route, "path_format", None) or getattr(route, "path", None) or "-"
 

@@ -1,4 +1,4 @@
-"""Runs with random numbers as jobs: what is put into the queue, and how it is run when its turn has come."""
+"""Runs with random numbers as jobs: what is queued, and how it runs when its turn comes."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ from app.web.shared.services import Services
 
 log = logging.getLogger("attention_shapes")
 
-# Two runs of each of 500 students, and some. A warm one takes a quarter of a second or less on one core.
+# Two runs for each of 500 students, and some more. A warm one takes at most a quarter of a second on one core.
 RUN_LIMITS = JobLimits(total=1_100, visitors=14, visitor=7, member=6)
 GPUS = ("cuda", "mps")
 
 
 def why_not_queued(refusal: JobRefusedError) -> str:
-    """The sentence on why a run was not queued: there are several of this client, or else too many runs in all."""
+    """Why a run wasn't queued: too many of this client's, or too many in total."""
     if refusal.reason == "yours":
         return _("Several of your runs are in progress: wait for one of them, or cancel one.")
     return why_not_run("busy")
@@ -54,8 +54,9 @@ def queue_run(
     options: Mapping[str, Any],
     along: Callable[[], object],
 ) -> Job:
-    """Queue a run of a sheet under this key, and return its job; raises JobRefusedError. `along` stores what belongs
-    to it in the same transaction.
+    """Queue a run of a sheet under this key, and return its job; raises JobRefusedError.
+
+    `along` stores what belongs to it in the same transaction.
     """
     architecture, tokens, of_sheet = parts_of_sheet(variant)
     needs = _needs(services, architecture, tokens, {**of_sheet, **options})
@@ -63,9 +64,7 @@ def queue_run(
 
 
 def run_queued_head(services: Services, task: Task) -> Result:
-    """Run the head of a queued run, and return a function that stores its result with the run; nothing is stored
-    here.
-    """
+    """Run a queued run's head, and return a function that stores its result; nothing is stored here."""
     if "tokens" in task.arguments:
         return _run_asked(services, task)
     run = services.store.find_run(task.job.key)
@@ -84,8 +83,10 @@ def run_queued_head(services: Services, task: Task) -> Result:
 
 
 def check_asked(services: Services, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """What a run of the API needs of a runner, for `Jobs.submit`; raises HeadNotRun for what cannot be run. Raises
-    WorksheetError for an unknown model, and ConfigError for a config that cannot be used.
+    """What an API run needs from a runner, for `Jobs.submit`.
+
+    Raises HeadNotRun for what can't be run, WorksheetError for an unknown model, and ConfigError for an unusable
+    config.
     """
     architecture, tokens, options = _parts_asked(services, arguments)
     check_runnable(architecture, tokens, options["topic"], options["decoder_tokens"])
@@ -93,7 +94,7 @@ def check_asked(services: Services, arguments: Mapping[str, Any]) -> dict[str, A
 
 
 def differing_shapes(result: HeadRun) -> str:
-    """The keys of the matrices whose shape in torch is not the table's, each with torch's shape.
+    """The keys of the matrices whose shape in torch differs from the table's, each with torch's shape.
 
     Example: 'scores (99, 100), weights (99, 100)'
     """

@@ -1,4 +1,4 @@
-"""The runners that a server leaves work to, and what a page says while none of them is there."""
+"""The runners that a server leaves work to, and what a page says while none is available."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from app.web.shared.services import Services
 
 
 def living_runners(services: Services, kind: JobKind) -> tuple[Runner, ...]:
-    """The runners that live and do jobs of a kind; none where this process does them itself."""
+    """The living runners that do jobs of a kind; none if this process does them itself."""
     if not services.settings.runners:
         return ()
     runners = services.store.jobs.runners()
@@ -16,7 +16,7 @@ def living_runners(services: Services, kind: JobKind) -> tuple[Runner, ...]:
 
 
 def why_it_waits(services: Services, job: Job) -> str:
-    """The sentence for the page of a stalled job: no runner that does its kind is alive."""
+    """The sentence for a stalled job's page: no runner for its kind is alive."""
     if not (services.settings.runners and job.is_stalled) or living_runners(services, job.kind):
         return ""
     return _(

@@ -1,7 +1,7 @@
-"""The services that the app is made of, and the dependencies by which a handler asks for them.
+"""The app's services, and the dependencies by which handlers ask for them.
 
-A handler that needs one of them asks for that one alone: `store: StoreDep` or `library: LibraryDep`.
-All are `async def`, because FastAPI runs those without a thread of its pool.
+A handler asks only for what it needs: `store: StoreDep` or `library: LibraryDep`. All are `async def`, because FastAPI
+runs those without a thread of its pool.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ from app.web.shared.passwords import MAX_HASHES_AT_ONCE, MAX_WAITING, Passwords
 from app.web.shared.rate_limits import RateLimits, StorageBudget
 
 ThreadKind = Literal["other", "class", "run", "forward", "print", "hub", "password"]
-MAX_PROGRAMS = 24  # that wait for a run by the API, in each process; visitors leave eight, and one network has eight
-# In each process. Those of a class and of the pages of runs work, and more of them would only wait for one another; a
-# class that asks for its runs all at once leaves most of the processor to saves. The others mostly wait, and there are
-# a few more of them than may wait at a time, so that whoever is one too many is told at once.
+MAX_PROGRAMS = 24  # requests waiting for an API run, per process; visitors leave eight free, and one network has eight
+# Per process. Threads for classes and for runs' pages do work, and more of them would only wait for one another; a
+# class asking for its runs all at once leaves most of the processor to saves. The other kinds mostly wait, and have a
+# few more threads than may wait at a time, so that one request too many is refused at once.
 MAX_THREADS: Mapping[ThreadKind, int] = {
-    "other": 40,  # as many as FastAPI has by itself, for what names no kind
+    "other": 40,  # FastAPI's default, for handlers without a kind
     "class": 8,
     "run": 2,
     "forward": MAX_PROGRAMS + 4,
@@ -56,7 +56,7 @@ MAX_THREADS: Mapping[ThreadKind, int] = {
 
 @dataclass(frozen=True)
 class Services:
-    """The services that create_app puts together, once for the life of the process."""
+    """The services that create_app puts together, once per process."""
 
     settings: Settings
     libraries: Mapping[str, Library]  # by language
@@ -73,17 +73,17 @@ class Services:
     closing_interval_s: float = INTERVAL_S
     live_snapshots: LiveSnapshots = field(default_factory=LiveSnapshots)
     regrading: Regrading = field(default_factory=Regrading)
-    is_demonstration: bool = False  # the store is that of the public demonstration
+    is_demonstration: bool = False  # the store is the public demonstration's
     _demonstrated: list[Services] = field(default_factory=list)
 
     @property
     def library(self) -> Library:
-        """The worksheets, models and wording of the worksheets/ folder, in the language of the request."""
+        """The worksheets, models and wording of the worksheets/ folder, in the request's language."""
         return self.libraries.get(language()) or self.libraries[ENGLISH]
 
     @cached_property
     def housekeeper(self) -> Housekeeper:
-        """What deletes jobs an hour after their end, and once a day expired rows and old copies of files of the Hub."""
+        """Deletes expired jobs, rows and cached Hub files."""
 
         def often() -> None:
             self.jobs.tidy()
@@ -97,14 +97,12 @@ class Services:
 
     @cached_property
     def demonstration(self) -> Demonstration:
-        """The public demonstration of a course, with databases of its own."""
+        """The public demonstration of a course, with its own databases."""
         folder = self.settings.data_dir / "demonstration"
         return Demonstration(folder, self.libraries[ENGLISH], self.tickets, self.store.now)
 
     def demonstrated(self) -> Services | None:
-        """These services with the demonstration's database in place of the app's; None if there is no such database,
-        which is not made here.
-        """
+        """These services with the demonstration's database; None if it doesn't exist yet."""
         store = self.demonstration.current()
         if store is None:
             return None
@@ -117,7 +115,7 @@ class Services:
 
     @cached_property
     def closing(self) -> Closing:
-        """What auto-submits the drafts of activities that have ended."""
+        """Auto-submits the drafts of ended activities."""
         return Closing(self.libraries[ENGLISH], self.store, self.closing_interval_s)
 
     @cached_property
@@ -127,20 +125,18 @@ class Services:
 
     @cached_property
     def health(self) -> HealthCheck:
-        """Whether the database keeps what it is given, asked in a thread of its own."""
+        """Whether the database keeps what it is given, checked in a separate thread."""
         return HealthCheck(self.store.check_writable)
 
 
 def services_of(request: Request) -> Services:
-    """The services for this request, for code that FastAPI gives no dependencies to."""
+    """The services for this request, for code without FastAPI's dependencies."""
     services = cast(Services, request.app.state.services)
     return (services.demonstrated() if asks_for_demonstration(request) else None) or services
 
 
 async def get_services(request: Request) -> Services:
-    """The services for this request, as a dependency: the demonstration's for a request that asks for it, else the
-    app's (see `services_of`).
-    """
+    """The services for this request as a dependency: the demonstration's or the app's."""
     services = cast(Services, request.app.state.services)
     if asks_for_demonstration(request) and services.demonstrated() is None:
         await run_in_threadpool(services.demonstration.begin)
@@ -151,12 +147,11 @@ ServicesDep = Annotated[Services, Depends(get_services)]
 
 
 async def get_store(services: ServicesDep) -> Store:
-    """The database, as a dependency."""
     return services.store
 
 
 async def get_library(services: ServicesDep) -> Library:
-    """The worksheets and models of the worksheets/ folder, as a dependency; imported models are not among them."""
+    """The worksheets and models of the worksheets/ folder, without imported models."""
     return services.library
 
 

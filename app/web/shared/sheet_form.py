@@ -1,4 +1,4 @@
-"""What a form with a sheet sends: texts, which of them are new, how to draw; and what a save answers, a drawing too."""
+"""What a sheet's form sends (texts, which are new, how to draw), and what a save answers, including a drawing."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ from app.web.shared.forms import FormReader
 from app.web.shared.sheet_view import readable_answers
 from app.web.shared.templating import render_text
 
-MAX_NUMBER = 10**9  # of the edits of one tab
-MAX_ANSWER = 2_000  # characters of the answer to an open question
-MAX_DRAWINGS = 256  # of about 22 kB that are kept
-MAX_EDIT = 160  # characters of one of the field `edits`: a box, a tab and a number
+MAX_NUMBER = 10**9  # for the edits of one tab
+MAX_ANSWER = 2_000  # characters of an answer to an open question
+MAX_DRAWINGS = 256  # cached drawings, about 22 kB each
+MAX_EDIT = 160  # characters of one `edits` field: a box, a tab and a number
 _EDIT = re.compile(r"([\w.-]{1,100}):([a-z0-9]{8,40}):([0-9]{1,10})", re.ASCII)
 
 
 def read_answers(form: FormReader, variant: Variant) -> Mapping[str, str]:
-    """The text of every box and every open question of a sheet, by its name; "" where none was sent.
+    """The text of every box and every open question of a sheet, by name; "" if none was sent.
 
     Example: {'queries.rows': '100', 'queries.columns': '', 'question.why-k': 'It has one row per token.'}
     """
@@ -76,7 +76,7 @@ def read_scale(text: str) -> ScaleName:
 
 
 def read_hint_level(text: str) -> HintLevel:
-    """The level of the hint that was asked for, '1' to '3'; the first level for any other text."""
+    """The requested hint level, '1' to '3'; the first for any other text."""
     return next((level for level in HINT_LEVELS if str(level) == text), HINT_LEVELS[0])
 
 
@@ -90,8 +90,9 @@ class FiguresFragment:
 
 @dataclass(frozen=True)
 class Drawing:
-    """What was typed into a sheet, drawn, as HTML, and what in it does not fit. `has_scale` says whether a choice of
-    scales changes it.
+    """A drawing of what was typed into a sheet, as HTML, and its mismatches.
+
+    `has_scale` says whether a choice of scales changes it.
     """
 
     html: Markup
@@ -109,9 +110,9 @@ class SavedFragment:
 
 @dataclass(frozen=True)
 class _Drawn:
-    """A sheet as it is drawn: two that are equal have the same drawing."""
+    """A sheet as it is drawn; equal ones have the same drawing."""
 
-    problem: Problem  # every sheet has its own, equal to no other; a sheet itself cannot be hashed
+    problem: Problem  # compared by identity: every sheet has its own
     texts: tuple[str, ...]
     scale: ScaleName
     names_sizes: bool
@@ -131,7 +132,7 @@ def draw_typed(
     shows_mismatches: bool = True,
     step: str = "",
 ) -> Drawing | None:
-    """The drawing of a sheet with the sizes that were typed, by the name of the box; None if it has no figure."""
+    """The drawing of a sheet with the typed sizes, by box name; None if it has no figure."""
     texts = tuple(answers.get(box, "") for box in variant.blanks_by_name)
     drawn = _Drawn(variant.problem, texts, scale, names_sizes, shows_mismatches, step, language(), variant)
     return _write(drawn, explains=explains)

@@ -1,4 +1,4 @@
-"""What the page of a sheet shows of its form, in practice, in a class and in a preview."""
+"""What a sheet's page shows of its form, in practice, in a class and in a preview."""
 
 from __future__ import annotations
 

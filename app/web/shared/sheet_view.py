@@ -1,4 +1,4 @@
-"""The rows of a sheet as a page shows them: each blank with its text, its mark and, where allowed, its answer."""
+"""The rows of a sheet as a page shows them: each blank with its text, its mark and, if allowed, its answer."""
 
 from __future__ import annotations
 
@@ -27,13 +27,14 @@ from app.translation import gettext as _
 from app.web.shared.cookies import current_page_request
 from app.web.shared.urls import url_for
 
-MANY = 3  # boxes with one sentence
+MANY = 3  # boxes with the same sentence
 
 
 @dataclass(frozen=True)
 class BoxView:
-    """One box: its name and column, the word for its side, its label for screen readers, its text and the text's
-    mark. The mark is None where the text was not marked.
+    """One box: its name and column, the word for its side, its screen-reader label, its text and the text's mark.
+
+    The mark is None if the text wasn't marked.
     """
 
     name: str
@@ -44,11 +45,10 @@ class BoxView:
     mark: Mark | None
     explained: str = ""
     hinted: bool = False  # the hint points to this box
-    words: tuple[str, ...] = ()  # that it is chosen from
+    words: tuple[str, ...] = ()  # the words to choose from
 
     @property
     def kind(self) -> MarkKind | None:
-        """The kind of its mark: right, wrong, ...; None where it was not marked."""
         return self.mark.kind if self.mark else None
 
     @property
@@ -61,7 +61,7 @@ class BoxView:
 
 @dataclass(frozen=True)
 class OptionView:
-    """One option of a choice: the number that is sent, what it says, and whether it is chosen."""
+    """One option of a choice: the number that is sent, its text, and whether it is chosen."""
 
     number: int
     text: str
@@ -70,7 +70,7 @@ class OptionView:
 
 @dataclass(frozen=True)
 class AnswerView:
-    """The answer of a row: number and symbols of each blank, and the formula that the matrix or count is computed by.
+    """The answer of a row: number and symbols of each blank, and the formula behind them.
 
     Example: (('100', 'N'), ('128', 'd_h')), formula X · W_Q in pieces; it is empty for a matrix that is given. Of a
     question about code it is a `text` alone.
@@ -83,7 +83,8 @@ class AnswerView:
 
 @dataclass(frozen=True)
 class CellView:
-    """One cell of a row: the sign before it, and its box with its answer; each None where the row has none there.
+    """One cell of a row: the sign before it, and its box with its answer; each may be None.
+
     The last cell of a row has at most a sign, such as a closing bracket.
     """
 
@@ -94,8 +95,9 @@ class CellView:
 
 @dataclass(frozen=True)
 class Note:
-    """What is said of a row that no single mark says, and the key of the row below which it stands. `letters` are
-    those that a hint, a reason or a question writes as mathematics.
+    """A note on a row that no single mark says, with the key of the row it goes below.
+
+    `letters` are written as mathematics in it.
     """
 
     kind: Literal["diagnosis", "hint", "reason", "question"]
@@ -108,7 +110,7 @@ class Note:
 
 @dataclass(frozen=True)
 class RowView:
-    """One row of the sheet with its boxes and the cells they are in, and its answer once that may be shown."""
+    """One row of the sheet with its boxes and cells, and its answer once that may be shown."""
 
     row: Row
     boxes: tuple[BoxView, ...]
@@ -127,7 +129,7 @@ class RowView:
 
 @dataclass(frozen=True)
 class StepsDone:
-    """How many steps of a sheet in steps are done, and how many there are."""
+    """How many steps of a sheet in steps are done, and of how many."""
 
     done: int
     steps: int
@@ -135,7 +137,7 @@ class StepsDone:
 
 @dataclass(frozen=True)
 class QuestionView:
-    """An open question with what is written under it; nothing can be written there once it is `locked`."""
+    """An open question with its answer, which can't be changed once it is `locked`."""
 
     name: str
     text: str
@@ -144,9 +146,7 @@ class QuestionView:
 
 
 def question_views(variant: Variant, answers: Mapping[str, str], *, locked: bool = False) -> tuple[QuestionView, ...]:
-    """The open questions of a sheet, in the worksheet's order, each with its field's name, its text, the answer in
-    `answers` ("" if none) and whether it is `locked`, which all are or none.
-    """
+    """The open questions of a sheet, in order, each with its answer; all or none are `locked`."""
     return tuple(
         QuestionView(question_name(each.key), each.text, answers.get(question_name(each.key), ""), locked)
         for each in variant.worksheet.questions
@@ -164,7 +164,7 @@ def row_views(
     explains: bool = False,
     one_at_a_time: bool = False,
 ) -> tuple[RowView, ...]:
-    """The rows of a sheet, top to bottom, with the texts in its boxes; a mark goes only with the text it was for."""
+    """The rows of a sheet, top to bottom, with their boxes' texts; a mark goes only with the text it was for."""
     answered = {row.key for row in truth.rows} if truth else ()
     is_done = report is not None and report.complete
     typed = [at for at, row in enumerate(variant.rows) if any(answers.get(str(each)) for each in row.blanks)]
@@ -206,14 +206,12 @@ def row_views(
 
 
 def in_steps(variant: Variant) -> bool:
-    """Whether the sheet is of a topic that asks for one row after the other."""
+    """Whether the sheet's topic asks for one row after another."""
     return TOPICS[variant.worksheet.topic].in_steps
 
 
 def steps_done(variant: Variant, answers: Mapping[str, str], report: Report | None) -> int:
-    """How many rows, from the top, come before the first row with a box that is not marked right or has changed
-    since.
-    """
+    """How many rows from the top are right and unchanged since they were marked."""
     if report is None:
         return 0
     right = {blank for blank, mark in report.marks.items() if mark.kind == "right"}
@@ -223,7 +221,7 @@ def steps_done(variant: Variant, answers: Mapping[str, str], report: Report | No
 
 
 def step_asked(variant: Variant, answers: Mapping[str, str], checked: Mapping[str, str] | None) -> str:
-    """The first row of a sheet in steps that the last check, of the texts `checked`, didn't show to be right."""
+    """The first row of a sheet in steps that the last check, of the texts `checked`, didn't find right."""
     if not in_steps(variant):
         return ""
     done = steps_done(variant, answers, grade(variant, checked) if checked else None)
@@ -231,7 +229,7 @@ def step_asked(variant: Variant, answers: Mapping[str, str], checked: Mapping[st
 
 
 def progress(variant: Variant, answers: Mapping[str, str], report: Report | None) -> StepsDone | None:
-    """How far a sheet in steps is; None for any other sheet."""
+    """The progress of a sheet in steps; None for any other sheet."""
     return StepsDone(steps_done(variant, answers, report), len(variant.rows)) if in_steps(variant) else None
 
 
@@ -255,7 +253,7 @@ def all_boxes_right(rows: Iterable[RowView]) -> bool:
 
 
 def changed_since_check(rows: Iterable[RowView]) -> bool:
-    """Whether a box of a marked sheet has another text by now than the one that was marked."""
+    """Whether a box of a marked sheet has changed since."""
     return any(box.mark is None for row in rows for box in row.boxes)
 
 
@@ -267,7 +265,7 @@ def sheet_notes(
     *,
     mismatch: bool = False,
 ) -> tuple[Note, ...]:
-    """What a marked sheet says besides its marks, each note with the row that it goes below; none without a report."""
+    """A marked sheet's notes besides its marks, each with the row that it goes below."""
     if report is None:
         return ()
     unchanged = [blank for blank, mark in report.marks.items() if mark.text == answers.get(str(blank), "")]
@@ -299,7 +297,7 @@ def _repeated_sentence(report: Report) -> str:
 
 
 def first_to_fix(rows: Iterable[RowView]) -> str:
-    """The name of the first box, from top to bottom, that was marked and is not right; "" if there is none."""
+    """The name of the first box that was marked and isn't right, or ""."""
     rows = tuple(rows)
     hinted = [row for row in rows if any(note.kind == "hint" for note in row.notes)]
     boxes = [box for row in hinted or rows for box in row.boxes if box.kind not in (None, "right")]
@@ -307,7 +305,7 @@ def first_to_fix(rows: Iterable[RowView]) -> str:
 
 
 def readable_answers(variant: Variant, texts: Mapping[str, str]) -> dict[Blank, Answer]:
-    """What the texts in the boxes of a sheet mean, without grading; empty, missing and unreadable ones are left out."""
+    """The meanings of a sheet's readable texts, without grading."""
     read = {blank: variant.read(blank, texts.get(box, "")) for box, blank in variant.blanks_by_name.items()}
     return {blank: answer for blank, answer in read.items() if isinstance(answer, Answer)}
 
@@ -322,22 +320,20 @@ def length_remark(variant: Variant) -> str:
 
 
 def run_button(variant: Variant) -> str:
-    """The text on the button that runs the head of this sheet; empty for a table that cannot be run."""
+    """The button text for running this sheet's head; empty for a table that can't be run."""
     return variant.topic_wording.run_button
 
 
 @dataclass(frozen=True)
 class ExhibitLink:
-    """The exhibit about what a sheet asks: the route of its page, and its address for the same model and tokens."""
+    """The exhibit about a sheet's topic: its page's route, and its address for the same model and tokens."""
 
     route: str
     address: str
 
 
 def exhibit_link(variant: Variant) -> ExhibitLink | None:
-    """The exhibit for a sheet on a decode step ("show_token"), or on a layer, without a decoder, whose several heads
-    can be dealt as cards ("show_heads"), with the sheet's model and tokens.
-    """
+    """The exhibit that fits a sheet, with its model and tokens: a decode step, or a layer with several heads."""
     if not current_page_request().may_practise:
         return None
     query = {"model": variant.model.key, "tokens": variant.tokens, "step": 1}
@@ -352,7 +348,7 @@ def exhibit_link(variant: Variant) -> ExhibitLink | None:
 
 @dataclass(frozen=True)
 class SlideLink:
-    """The link of one product: the letter of its result, how that is computed, and the address with what is typed."""
+    """The link of one product: its result's letter, its formula, and the address with what is typed."""
 
     letter: str
     formula: tuple[FormulaPiece, ...]
@@ -360,9 +356,7 @@ class SlideLink:
 
 
 def slide_links(variant: Variant, rows: Iterable[RowView], **sheet: object) -> Iterator[SlideLink]:
-    """Yield a link for each product on a sheet that can be shown, in the order of computation: the letter of its
-    result, its formula, and the address of its slide, with the texts typed.
-    """
+    """Yield a link for each product on a sheet that can be shown, in the order of computation."""
     worksheet = variant.worksheet
     differs = worksheet.is_own and worksheet.answers != "numbers"
     if differs or not current_page_request().may_practise:
@@ -430,11 +424,11 @@ def _answer_view(variant: Variant, row: Row) -> AnswerView:
         for blank in row.blanks
     )
     formula = formula_pieces(variant, row.key)
-    says_more = any(piece.is_symbol or "+" in piece.text for piece in formula)  # than a name, such as "biases"
+    says_more = any(piece.is_symbol or "+" in piece.text for piece in formula)  # more than a name such as "biases"
     return AnswerView(fields, formula if says_more else ())
 
 
 def repair_opens_later(variant: Variant, rows: Iterable[RowView]) -> bool:
-    """Whether the sheet says that a row for the repair opens after the first check."""
+    """Whether the sheet says that its repair opens after the first check."""
     asks = variant.problem.case is not None and "repair" in variant.worksheet.rows
     return asks and all(row.row.key != "repair" and not any(box.kind for box in row.boxes) for row in rows)

@@ -1,4 +1,4 @@
-"""The stages of a real head as its page shows them: open, asked, or still ahead."""
+"""A real head's stages as its page shows them: open, asked, or still ahead."""
 
 from __future__ import annotations
 
@@ -21,16 +21,17 @@ from app.topics.single_head import SINGLE_HEAD
 from app.translation import gettext as _
 from app.web.shared.sheet_view import Note, RowView, first_to_fix, reason_note, row_views, sheet_notes
 
-# What the run's own tensors are in symbols, by their keys.
+# The run's tensors in symbols, by key.
 SHAPES_OF_RUN = {"mask": SINGLE_HEAD["scores"].shape, **{each.key: each.shape for each in SINGLE_HEAD.tensors}}
-ALL_STAGES = "all"  # in an address, in place of the keys of the stages that are skipped
+ALL_STAGES = "all"  # in an address, instead of the keys of skipped stages
 FIRST_ROWS, FIRST_COLUMNS = 8, 4  # of a matrix whose numbers are shown
 
 
 @dataclass(frozen=True)
 class ShapeLine:
-    """One row of an open stage: what it asked, the answer in symbols and numbers, the shape that torch reported,
-    why. `observed` is empty for what is no tensor of the run.
+    """One row of an open stage: what it asked, the answer in symbols and numbers, torch's shape, and why.
+
+    `observed` is empty for what isn't a tensor of the run.
     """
 
     row: Row
@@ -42,8 +43,9 @@ class ShapeLine:
 
 @dataclass(frozen=True)
 class NumberTable:
-    """The first rows and columns of a matrix of the run: its letter, its name, and a row for each of the first
-    tokens. `row_count` and `column_count` are how many the whole matrix has.
+    """The first rows and columns of a matrix of the run: its letter, its name, and a row per token.
+
+    `row_count` and `column_count` are the whole matrix's.
     """
 
     letter: str
@@ -60,17 +62,18 @@ class NumberTable:
 
 @dataclass(frozen=True)
 class PartLine:
-    """One parameter as the file holds it, and what of it is this head's: rows, columns or entries `first` to `last`.
+    """One parameter in the file, and this head's part of it: rows, columns or entries `first` to `last`.
+
     Both are included and count from 0; `total` is how many the tensor has.
     """
 
     part: StoredPart
-    whole: bool  # all of it is this head's
+    whole: bool  # this head's part is the whole tensor
     axis: Literal["rows", "columns", "entries"]
     first: int
     last: int
     total: int
-    is_square: bool  # its shape does not show the turn
+    is_square: bool  # its shape doesn't show whether it is transposed
     notes: tuple[str, ...]
 
     @property
@@ -99,7 +102,7 @@ class StageView:
 
 @dataclass(frozen=True)
 class Coincidences:
-    """What this number of tokens can't show: sizes that equal it, and the names of misconceptions that stay hidden."""
+    """What this number of tokens can't show: sizes that equal it, and misconceptions that stay hidden."""
 
     sizes: tuple[str, ...]
     hidden: tuple[str, ...]
@@ -115,8 +118,8 @@ def stage_views(
     hint: HintLevel | None,
     is_checked: bool,
 ) -> tuple[StageView, ...]:
-    """The stages in order: up to the first that is neither all right nor skipped they are open, that one is asked,
-    and the others are ahead.
+    """The stages in order: open up to the first that is neither right nor skipped, which is asked; the rest
+    are ahead.
     """
     views, is_ahead = list[StageView](), False
     for number, stage in enumerate(stages, start=1):
@@ -166,15 +169,13 @@ def _stored_tensor(real_head: RealHead, row: str) -> StoredTensor | None:
 
 
 def coincidences(model: Model, wording: Wording, variant: Variant) -> Coincidences:
-    """What the number of tokens of this sheet hides on the sheet of a whole head."""
+    """What this sheet's number of tokens hides on the sheet of a whole head."""
     names = (wording.misconception_name(key) for key in hidden_by_tokens(model, wording, variant.tokens))
     return Coincidences(sizes_like(variant), tuple(names))
 
 
 def part_lines(real_head: RealHead) -> tuple[PartLine, ...]:
-    """Every parameter of the head, in the order of the run, with its place in the file's tensor, from the first to
-    the last index, both included and counted from 0, and its notes as sentences.
-    """
+    """Every parameter of the head, in the order of the run, with its place in the file's tensor and its notes."""
     meanings = {
         "permuted": _("GGUF stores the rows of each head in another order, which is undone."),
         "fused": _("One tensor holds queries, keys and values."),

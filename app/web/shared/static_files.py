@@ -1,5 +1,7 @@
-"""Stylesheets, scripts, fonts and pictures. Their addresses begin with a hash of them all, so that browsers keep each
-for a year and ask anew after any change. The files name one another by relative addresses, which have the same hash.
+"""Stylesheets, scripts, fonts and pictures.
+
+Their addresses start with a hash of them all, so that browsers cache them for a year and refetch after any change. The
+files refer to one another by relative addresses, which have the same hash.
 
 Example: static_url("css/page.css") == "/static/1f0c9a7be2d4/css/page.css"
 """
@@ -18,8 +20,8 @@ from starlette.types import Scope
 from app.settings import PROJECT
 
 STATIC = PROJECT / "static"
-IMMUTABLE = "public, max-age=31536000, immutable"  # a year, and not even asked for again on reload
-REVALIDATE = "no-cache"  # the address of another version: two of them may serve while one is replaced
+IMMUTABLE = "public, max-age=31536000, immutable"  # a year, without revalidation on reload
+REVALIDATE = "no-cache"  # the address of another version: two may serve while one is replaced
 
 
 @cache
@@ -37,15 +39,15 @@ def _version() -> str:
 
 @cache
 def static_url(path: str) -> str:
-    """The address of a file under static/; raises KeyError where there is none."""
+    """The address of a file under static/; raises KeyError for an unknown file."""
     if path not in _contents():
         raise KeyError(path)
     return f"/static/{_version()}/{path}"
 
 
 class VersionedStaticFiles(StaticFiles):
-    """Serves static/ from memory: reading a file would wait for a thread, and pages may hold all of them while a
-    database is silent.
+    """Serves static/ from memory: reading files would wait for a thread, and pages may hold all of them while a
+    database hangs.
     """
 
     def __init__(self) -> None:
@@ -53,7 +55,7 @@ class VersionedStaticFiles(StaticFiles):
         self.config_checked = True  # checking the folder at the first request would wait for a thread as well
 
     async def get_response(self, path: str, scope: Scope) -> Response:
-        """The file, which browsers may keep if the address has the present version."""
+        """The file, cacheable if the address has the current version."""
         if scope["method"] not in ("GET", "HEAD"):
             raise HTTPException(405)
         version, _slash, file = path.partition("/")

@@ -13,12 +13,12 @@ from app.store import AuditAction, Store, Teacher
 from app.web.shared.cookies import KNOWN_COOKIE, TEACHER_COOKIE, set_private_cookie
 from app.web.shared.urls import url_for
 
-MAX_EMAIL_INPUT = 300  # characters of an e-mail address as typed
+MAX_EMAIL_INPUT = 300  # characters of a typed e-mail address
 SESSION_COOKIE_MAX_AGE_S = 30 * 24 * 3600
 
 
 def start_session(request: Request, store: Store, teacher: Teacher, path: str) -> Response:
-    """Sign the teacher in in this browser, end any session that the browser had, and redirect (303) to `path`."""
+    """Sign the teacher in, end the browser's earlier session, and redirect (303) to `path`."""
     response = RedirectResponse(path, 303)
     with store.audit_log.recording(teacher, AuditAction.SIGNED_IN):
         if earlier := request.cookies.get(TEACHER_COOKIE):
@@ -32,7 +32,7 @@ def start_session(request: Request, store: Store, teacher: Teacher, path: str) -
 
 
 def known_browser(request: Request, store: Store, email: str) -> str:
-    """A random name of this browser if somebody has signed in with it to the account of that e-mail address before."""
+    """The browser's random name, if it has been signed in to that e-mail address's account before."""
     nonce, _dot, signature = request.cookies.get(KNOWN_COOKIE, "").partition(".")
     expected = _browser_signature(store, nonce, email)
     return nonce if hmac.compare_digest(signature.encode(), expected.encode()) else ""
@@ -43,9 +43,7 @@ def _browser_signature(store: Store, nonce: str, email: str) -> str:
 
 
 def end_session(request: Request, store: Store, teacher: Teacher, *, everywhere: bool) -> Response:
-    """Sign the teacher out in this browser or, if `everywhere`, in every browser; redirect (303) to the sign-in
-    page.
-    """
+    """Sign the teacher out here or, if `everywhere`, in every browser; redirect (303) to the sign-in page."""
     with store.audit_log.recording(teacher, AuditAction.SIGNED_OUT):
         if everywhere:
             store.people.end_sessions(teacher)
@@ -53,14 +51,14 @@ def end_session(request: Request, store: Store, teacher: Teacher, *, everywhere:
             store.people.end_session(request.cookies.get(TEACHER_COOKIE, ""))
     response = RedirectResponse(url_for("show_sign_in"), 303)
     response.delete_cookie(TEACHER_COOKIE)
-    # What the browser keeps of pages goes, too. Its other cookies and its storage are no teacher's: a student may have
+    # The browser's cached pages go as well. Its other cookies and its storage aren't the teacher's: a student may have
     # worked in the same browser.
     response.headers["Clear-Site-Data"] = '"cache"'
     return response
 
 
 def path_on_this_site(path: str) -> str:
-    """The path, quoted, if it is one of this site and so safe to redirect to; else the address of the list of courses.
+    """The path, quoted, if it is on this site and so safe to redirect to; otherwise the list of courses.
 
     Example: '/activities/3?sheet=2' stays; '//evil.example', 'https://evil.example' and '' become '/courses', as does a
     path with an unprintable character.

@@ -1,4 +1,4 @@
-"""Templates: the Jinja environment with its filters, and `render`, which makes a response of a page object."""
+"""Templates: the Jinja environment with its filters, and `render`, which turns a page object into a response."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _MONTHS = (
 
 
 class _Templates(FileSystemLoader):
-    """The templates, each compiled once: after a start a class asks for one in dozens of threads at the same time."""
+    """The templates, each compiled once: right after a start a class asks for one in dozens of threads at once."""
 
     def __init__(self) -> None:
         super().__init__(PROJECT / "templates")
@@ -57,9 +57,7 @@ class _Templates(FileSystemLoader):
         name: str,
         globals: MutableMapping[str, Any] | None = None,  # noqa: A002
     ) -> Template:
-        """The template of that name, compiled the first time it is asked for, by one thread while others wait, and
-        then kept: later changes of the file have no effect.
-        """
+        """The template of that name, compiled on first use by one thread; later changes of the file are ignored."""
         with self._lock:
             if name not in self._compiled:
                 self._compiled[name] = super().load(environment, name, globals)
@@ -68,17 +66,17 @@ class _Templates(FileSystemLoader):
 
 @cache
 def template_environment() -> Environment:
-    """The Jinja environment of every template, with translation and the globals and filters below, made once."""
+    """The Jinja environment of every template, made once, with translation and the globals and filters below."""
     environment = Environment(
         loader=_Templates(),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
-        auto_reload=False,  # looking at the files for every page costs as much as a database query
+        auto_reload=False,  # checking the files for every page costs as much as a database query
         extensions=["jinja2.ext.i18n"],
     )
-    environment.policies["ext.i18n.trimmed"] = True  # line breaks of a template are no part of a message
+    environment.policies["ext.i18n.trimmed"] = True  # line breaks in a template aren't part of a message
     environment.install_gettext_callables(gettext, ngettext, newstyle=True)  # type: ignore[attr-defined]
     environment.globals.update(
         url_for=url_for,
@@ -116,7 +114,7 @@ def render(template: str, page: Any, status: int = 200) -> HTMLResponse:
 
 
 def render_text(template: str, page: Any) -> Markup:
-    """The HTML of a template as text, to be put into another one."""
+    """A template as HTML text, to be put into another one."""
     variables = {field.name: getattr(page, field.name) for field in fields(page)}
     return Markup(template_environment().get_template(template).render(variables))  # noqa: S704 - it has escaped all
 
@@ -124,36 +122,36 @@ def render_text(template: str, page: Any) -> Markup:
 def render_page_or_fragment(
     request: Request, page_template: str, fragment_template: str, page: Any, status: int = 200
 ) -> HTMLResponse:
-    """The fragment for a request of htmx, which puts it into the page that it is on; otherwise the whole page."""
+    """The fragment for an htmx request, which inserts it into its page; otherwise the whole page."""
     response = render(fragment_template if is_htmx(request) else page_template, page, status)
     response.headers.add_vary_header("HX-Request")
     return response
 
 
 def is_htmx(request: Request) -> bool:
-    """Whether a script on one of our pages asks, and not a browser that opens a page."""
+    """Whether a script on one of our pages sent the request."""
     return "hx-request" in request.headers
 
 
 def local_time(moment: datetime, time_zone: str, *, year: bool = False) -> str:
-    """A moment as the clocks of an IANA time zone show it: '3 April, 09:05', or with `year` '3 April 2026, 09:05'."""
+    """A moment in an IANA time zone: '3 April, 09:05', or with `year` '3 April 2026, 09:05'."""
     local = moment.astimezone(ZoneInfo(time_zone))
     written = _("{day} {month} {year}, {time}") if year else _("{day} {month}, {time}")
     return written.format(day=local.day, month=_(_MONTHS[local.month - 1]), year=local.year, time=f"{local:%H:%M}")
 
 
 def clock_time(moment: datetime, time_zone: str) -> str:
-    """A moment as a clock on the wall of an IANA time zone shows it: '09:05'."""
+    """A moment's clock time in an IANA time zone: '09:05'."""
     return moment.astimezone(ZoneInfo(time_zone)).strftime("%H:%M")
 
 
 def percent(share: float) -> str:
-    """A part of one in whole hundredths, without a sign: '50' for 0.5."""
+    """A share as a whole number of per cent, without a sign: '50' for 0.5."""
     return f"{100 * share:.0f}"
 
 
 def long_date(day: date) -> str:
-    """A day as it is written in a sentence: '3 April 2026'."""
+    """A day as written in a sentence: '3 April 2026'."""
     return _("{day} {month} {year}").format(day=day.day, month=_(_MONTHS[day.month - 1]), year=day.year)
 
 
@@ -163,9 +161,7 @@ def symbol(text: str) -> Markup:
 
 
 def formula(pieces: Iterable[FormulaPiece]) -> Markup:
-    """A formula as HTML, symbols as by `_symbol`, in italics with their subscripts, other text escaped; each ᵀ
-    becomes <sup>T</sup>: Q · Kᵀ.
-    """
+    """A formula as HTML: symbols in italics with subscripts, ᵀ as <sup>T</sup>, other text escaped."""
     return Markup("").join(
         _symbol(piece.text) if piece.is_symbol else escape(piece.text).replace("ᵀ", Markup("<sup>T</sup>"))
         for piece in pieces
@@ -173,9 +169,7 @@ def formula(pieces: Iterable[FormulaPiece]) -> Markup:
 
 
 def expression(text: str, known: Collection[str] | None = None) -> Markup:
-    """A text as HTML with every symbol in it as by `_symbol`, in italics with its subscript, and the rest escaped:
-    'L·(4·d·d + d_ff)'.
-    """
+    """A text as HTML, escaped, with the symbols in it in italics with subscripts: 'L·(4·d·d + d_ff)'."""
     pieces = re.split(r"((?<![\w’])[A-Za-zθ][\w']*)", text)  # not the s of "model’s"
     written = (
         _symbol(piece) if known is None or piece.removesuffix("ᵀ") in known else escaped(piece) for piece in pieces
@@ -184,12 +178,12 @@ def expression(text: str, known: Collection[str] | None = None) -> Markup:
 
 
 def markdown(text: str) -> Markup:
-    """What an author wrote in Markdown, as HTML: only what `read_markdown` knows becomes an element."""
+    """An author's Markdown as HTML, limited to what `read_markdown` knows."""
     return _blocks(read_markdown(text))
 
 
 def explanation_of(text: str, misconception: str) -> Markup:
-    """A text that explains the misconception with this key, as HTML: Markdown for an author's, else one paragraph."""
+    """The explanation of a misconception as HTML: an author's is Markdown, ours is one paragraph."""
     if misconception.startswith(AUTHOR_MISCONCEPTION_PREFIX):
         return Markup('<div class="own-words">{}</div>').format(markdown(text))
     return Markup("<p>{}</p>").format(text)

@@ -1,4 +1,4 @@
-"""Which threads a handler or dependency runs in, so that those who wait for something slow hold no thread of a class.
+"""Which threads a handler or dependency runs in, so that waiting for something slow holds no thread of a class.
 
 Without one of these, FastAPI runs a `def` in the 40 threads that all other pages share.
 """
@@ -16,8 +16,7 @@ from app.web.shared.services import Services, ServicesDep, ThreadKind
 
 
 def in_threads(kind: ThreadKind) -> Callable[[Callable[..., Any]], Callable[..., Awaitable[Any]]]:
-    """A decorator, below that of the route: run a plain `def` handler or dependency in the threads of that kind,
-    which are limited in number.
+    """A decorator, below the route's: run a plain `def` handler or dependency in the limited threads of that kind.
 
     Example: @router.get("/class/{activity_id:int}") above @in_threads("class") above the handler.
     """

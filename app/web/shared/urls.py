@@ -1,4 +1,4 @@
-"""Addresses: of a route, so that no handler or template spells one out, of the app as people reach it, and of a client.
+"""Addresses of routes (so that no handler or template spells one out), of the app for people, and of clients.
 
 Example:
     url_for("show_class_sheet", activity_id=3, number=1)   '/class/3/1'
@@ -25,24 +25,25 @@ ALL_INTERFACES = ("0.0.0.0", "::")  # noqa: S104 - compared, not bound
 
 
 class RouteNameError(Exception):
-    """A route that does not exist, a parameter that its address lacks, or a name that two routes have."""
+    """A route that doesn't exist, a path parameter that is missing, or a name that two routes have."""
 
 
 @dataclass(frozen=True)
 class _Route:
-    """The address of one route: '/class/{activity_id}/{number}' and the names between its braces."""
+    """One route's address: '/class/{activity_id}/{number}' and the names between its braces."""
 
     path_format: str
     parameters: tuple[str, ...]
-    opens: re.Pattern[str] | None  # the paths that a browser can open here; None where only forms are sent
+    opens: re.Pattern[str] | None  # the paths that a browser can open here; None if only forms are sent
 
 
-_routes: dict[str, _Route] = {}  # of the one set of routers that the app has, filled by register_routes
+_routes: dict[str, _Route] = {}  # the app's only set of routes, filled by register_routes
 
 
 def register_routes(routes: Iterable[BaseRoute]) -> None:
-    """Read the name and address of every route, and whether it answers GET, once at start, in place of any read
-    before. Raises RouteNameError if two routes share a name; then the routes read before are kept.
+    """Read every route's name and address, and whether it answers GET, once at start.
+
+    Raises RouteNameError if two routes share a name; then the routes read before are kept.
     """
     named = dict[str, _Route]()
     for route in (route for route in routes if isinstance(route, Route)):
@@ -67,7 +68,7 @@ def url_for(name: str, **values: object) -> str:
     return f"{path}?{urlencode(values, safe='/')}" if values else path
 
 
-Press = Literal["save", "check", "hint", "hand-in", "run"]  # what a form with a sheet asks for
+Press = Literal["save", "check", "hint", "hand-in", "run"]  # what a sheet's form asks for
 _PRESSES: Mapping[Press, str] = {
     "save": "save_class_sheet",
     "check": "check_class_sheet",
@@ -79,16 +80,13 @@ _PRESSES: Mapping[Press, str] = {
 
 @dataclass(frozen=True)
 class StudentLinks:
-    """The addresses of an activity's pages for students, the same for all of them. With the number of a made-up
-    student (`example`), those of its preview.
-    """
+    """The addresses of an activity's student pages or, with a made-up student's number (`example`), of its preview."""
 
     activity_id: int
     example: int = 0
 
     @property
     def activity(self) -> str:
-        """The list of its sheets."""
         return self._address("show_class_activity", "preview_activity")
 
     @property
@@ -98,15 +96,14 @@ class StudentLinks:
 
     @property
     def work(self) -> str:
-        """Where students go after the last page: all of their work; in a preview, which stores none, the list again."""
+        """Where students go after the last page: their work or, in a preview, the list of sheets."""
         return self.activity if self.example else url_for("show_my_work")
 
     def sheet(self, number: int) -> str:
-        """A sheet, counted from 1."""
         return self._address("show_class_sheet", "preview_sheet", number=number)
 
     def press(self, number: int, what: Press) -> str:
-        """Where the button `what` of sheet `number` sends its form."""
+        """Where sheet `number`'s button `what` sends its form."""
         of_preview = {"what": what} if self.example else {}
         return self._address(_PRESSES.get(what, ""), "press_in_preview", number=number, **of_preview)
 
@@ -121,7 +118,7 @@ class StudentLinks:
 
 
 def page_above(path: str) -> str:
-    """The nearest address above a path that a browser can open with GET; "/" if there is none.
+    """The nearest address above a path that a browser can open with GET, or "/".
 
     Example: '/courses/1' for '/courses/1/students/preview', '/marking' for '/marking.csv', '/' for '/sign-out'
     """
@@ -132,10 +129,10 @@ def page_above(path: str) -> str:
 
 @dataclass(frozen=True)
 class PublicAddress:
-    """Where people reach the app, for links that are passed on."""
+    """The app's address for links that are passed on."""
 
-    url: str  # without a slash at the end: 'https://shapes.example.org'
-    listens: bool  # to other computers
+    url: str  # without a trailing slash: 'https://shapes.example.org'
+    listens: bool  # whether other computers can connect
     in_network: str  # this computer's host and port in the local network: '192.168.1.20:8000'; "" if there is none
 
     @property
@@ -150,12 +147,12 @@ class PublicAddress:
 
 
 def public_address(request: Request, settings: Settings) -> PublicAddress:
-    """The address in the settings, or else this request's; the one in the local network for a browser at localhost."""
+    """The address in the settings or else this request's, in the local network for a browser at localhost."""
     served_at, listens = settings.public_url(str(request.base_url)), settings.host in ALL_INTERFACES
     if settings.address or not is_local(request.url.hostname or ""):
         return PublicAddress(served_at, listens, "")
     client, server = request.client, request.scope.get("server")
-    # A connection to localhost from elsewhere was forwarded, as by Docker, whose own addresses are of no use to others.
+    # A connection to localhost from elsewhere was forwarded, as by Docker, whose own addresses are useless to others.
     near = lan_addresses() if client and is_local(client.host) else []
     in_network = f"{near[0]}:{server[1]}" if near and server else ""
     url = f"{request.url.scheme}://{in_network}" if in_network and listens else served_at
@@ -168,12 +165,12 @@ def public_url(request: Request, settings: Settings) -> str:
 
 
 def client_network(request: Request) -> str:
-    """Where a request comes from, by the address that the server has for the client; no header is read here."""
+    """The network of the client's address as the server has it; headers aren't read here."""
     return network_of(request.client.host if request.client else "")
 
 
 def network_of(host: str) -> str:
-    """An IPv4 address, or the /64 network of an IPv6 address, which one customer has.
+    """An IPv4 address, or an IPv6 address's /64 network, which belongs to one customer.
 
     Examples: '192.0.2.7', also for '::ffff:192.0.2.7'; '2001:db8:1:2::/64' for '2001:db8:1:2::9'. A name that is no
     address, such as that of a test, is returned unchanged.
@@ -184,6 +181,6 @@ def network_of(host: str) -> str:
         return host
     if isinstance(address, ipaddress.IPv4Address):
         return host
-    if address.ipv4_mapped:  # how a socket for both kinds names an IPv4 client; as IPv6, all of them are one network
+    if address.ipv4_mapped:  # a dual-stack socket's form of an IPv4 client; as IPv6, all of them would be one network
         return str(address.ipv4_mapped)
     return str(ipaddress.ip_network(f"{address}/64", strict=False))

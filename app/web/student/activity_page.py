@@ -1,4 +1,4 @@
-"""/class/N: what there is to do in an activity; and /class/N/closing: how long it can be done, for the pages below."""
+"""/class/N: what there is to do in an activity; and /class/N/closing: the time left, for the pages below."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class OverviewPage:
 @router.get("/class/{activity_id:int}")
 @in_threads("class")
 def show_class_activity(store: StoreDep, access: StudentAccessDep) -> Response:
-    """The overview of an activity in any phase, with its sheets and exit ticket; the student counts as present from
+    """An activity's overview in any phase, with its sheets and exit ticket; the student counts as present from
     now on.
     """
     activity, phase = access.activity, access.phase
@@ -82,5 +82,5 @@ def show_class_activity(store: StoreDep, access: StudentAccessDep) -> Response:
 @router.get("/class/{activity_id:int}/closing")
 @in_threads("class")
 def show_closing(store: StoreDep, access: StudentAccessDep) -> Response:
-    """When the activity closes for this student, or that it has closed; an open page asks for this now and then."""
+    """When the activity closes or has closed for this student; open pages poll this."""
     return render("student/_closing.html", ClosingFragment(closing_notice(store, access, is_update=True)))

@@ -1,4 +1,4 @@
-"""/class/A/N/example: a sheet of an activity with other numbers, where its rules allow that; nothing is stored."""
+"""/class/A/N/example: an activity's sheet with other numbers, if its rules allow that; nothing is stored."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ router = APIRouter(include_in_schema=False)
 def show_class_example(
     services: ServicesDep, access: StudentAccessDep, number: int, kind: str = "worked", seed: str = "1"
 ) -> Response:
-    """A sheet like sheet `number`, from 1, of the activity; see `class_example` and `make_example_page`."""
+    """A sheet like sheet `number`, from 1, of the activity."""
     return render("shared/example.html", make_example_page(_asked(services, access, number, kind, seed)))
 
 

@@ -31,8 +31,9 @@ from app.web.student.sheet_request import not_open, opened_class_sheet, posted_c
 
 router = APIRouter(include_in_schema=False)
 
-MAX_BUSY_WHEN_DRAWN = 2  # threads for classes, that of the save included; with more at work, nothing is drawn
-_drawing_save = threading.Lock()  # of the one save in this process that is drawn: two at once would take as long
+MAX_BUSY_WHEN_DRAWN = 2  # busy class threads, including the save's own; with more, nothing is drawn
+# held by the one save in this process that is drawn: two at once would take twice as long each
+_drawing_save = threading.Lock()
 
 
 @router.get("/class/{activity_id:int}/{number:int}")
@@ -40,7 +41,7 @@ _drawing_save = threading.Lock()  # of the one save in this process that is draw
 def show_class_sheet(
     services: ServicesDep, access: StudentAccessDep, number: int, scale: str = "root", result: str = "", hint: str = ""
 ) -> Response:
-    """The sheet as last saved, on whatever device; the student counts as present from now on."""
+    """The sheet as last saved on any device; the student counts as present from now on."""
     activity = access.activity
     requested = opened_class_sheet(services, access, number, scale)
     if access.phase == "waiting":
@@ -59,7 +60,7 @@ def show_class_sheet(
 @router.post("/class/{activity_id:int}/{number:int}/save")
 @in_threads("class")
 def save_class_sheet(request: Request, services: ServicesDep, form: FormDep, activity_id: int, number: int) -> Response:
-    """Merge what was typed into the stored draft, and return what is stored and its drawing; nothing is marked."""
+    """Merge what was typed into the stored draft, and return the draft and its drawing; nothing is marked."""
     is_calm = services.threads["class"].working <= MAX_BUSY_WHEN_DRAWN
     may_draw = is_calm and _drawing_save.acquire(blocking=False)
     try:
@@ -82,9 +83,7 @@ def save_class_sheet(request: Request, services: ServicesDep, form: FormDep, act
 def take_class_product(
     request: Request, services: ServicesDep, form: FormDep, activity_id: int, number: int
 ) -> Response:
-    """Save the boxes that a form from an exhibit sends, which are the shape of a result worked out there, and
-    redirect (303) to the sheet.
-    """
+    """Save the boxes of a result worked out in an exhibit, and redirect (303) to the sheet."""
     requested = posted_class_sheet(request, services, form, activity_id, number)
     require_open(requested.access)
     if requested.rules.attempts_left(requested.work.attempts) != 0:
@@ -97,7 +96,7 @@ def take_class_product(
 def check_class_sheet(
     request: Request, services: ServicesDep, form: FormDep, activity_id: int, number: int
 ) -> Response:
-    """Mark the sheet: see sheet_actions.check and `_act`. 409 unless work is accepted and feedback is immediate."""
+    """Mark the sheet: see sheet_actions.check. 409 unless work is accepted and feedback is immediate."""
     return _act(sheet_actions.check, request, services, form, activity_id, number)
 
 
@@ -106,7 +105,7 @@ def check_class_sheet(
 def show_class_sheet_hint(
     request: Request, services: ServicesDep, form: FormDep, activity_id: int, number: int
 ) -> Response:
-    """Show a hint of the level that the form asks for: see sheet_actions.hint and `_act`. 409 where there is none."""
+    """Show a hint of the level that the form asks for: see sheet_actions.hint. 409 without one."""
     return _act(sheet_actions.hint, request, services, form, activity_id, number)
 
 
@@ -115,7 +114,7 @@ def show_class_sheet_hint(
 def hand_in_class_sheet(
     request: Request, services: ServicesDep, form: FormDep, activity_id: int, number: int
 ) -> Response:
-    """Hand the sheet in: see sheet_actions.hand_in and `_act`. 409 unless the activity accepts work."""
+    """Hand the sheet in: see sheet_actions.hand_in. 409 unless the activity accepts work."""
     return _act(sheet_actions.hand_in, request, services, form, activity_id, number)
 
 

@@ -70,7 +70,7 @@ class ClassSheetPage(SheetFormPage):
 
 
 def render_class_sheet(request: Request, page: ClassSheetPage, status: int = 200) -> Response:
-    """The sheet as HTML: for htmx its form alone, else the whole page."""
+    """The sheet as HTML: for htmx only its form, otherwise the whole page."""
     template = "_class_sheet_form" if is_htmx(request) else "class_sheet"
     return render(f"student/{template}.html", page, status)
 
@@ -93,7 +93,7 @@ def make_class_sheet_page(
     steps = activity_steps(access, work.progress.sheets, requested.number)
     notes = sheet_notes(variant, answers, report, hinted)
     hints = rules.gives_hints
-    # Next to a right answer, the reason of a row may tell another one, as hints do.
+    # Next to a right answer, a row's reason may give away another answer, as hints do.
     explains = hints or (rules.gives_help and report is not None and report.complete)
     one_at_a_time = _is_one_at_a_time(requested)
     rows = row_views(
@@ -156,7 +156,7 @@ def make_class_sheet_page(
         another=access.links.sheet_like(requested.number, "another") if has_example and (all_right or truth) else "",
         run_button=run_button(variant) if may_run(work, rules) and not access.is_preview else "",
         next=next_step(access, steps, work.progress.ticket_in, requested.number),
-        # An exhibit says what does not fit and names sizes, as hints do.
+        # An exhibit shows mismatches and names sizes, as hints do.
         sees=hints
         and rules.shows_marks_of_checks
         and not access.is_preview
@@ -168,7 +168,7 @@ def make_class_sheet_page(
 
 
 def as_it_counts(requested: ClassSheetRequest) -> ClassSheetRequest:
-    """Once the activity has closed, the sheet with the answers of the last attempt in place of those last saved."""
+    """Once the activity has closed, the sheet with the last attempt's answers instead of the last saved ones."""
     last = requested.work.last if requested.rules.shows_answers else None
     return requested if last is None or requested.work.has_other_numbers else replace(requested, typed=last.answers)
 
@@ -183,13 +183,13 @@ def _primary(rules: Rules, last: Attempt | None, report: Report | None, *, locke
 
 
 def hint_on_last(services: Services, requested: ClassSheetRequest, level: str) -> Hint | None:
-    """A hint of that level, the first one for text that is no level, on the stored marks of the last attempt."""
+    """A hint of that level on the stored marks of the last attempt."""
     last = requested.work.last if can_hint(requested.variant, requested.work, requested.rules) else None
     return write_hint(*_stored_report(services, requested, last), read_hint_level(level)) if last else None
 
 
 def drawn_sheet(requested: ClassSheetRequest, variant: Variant) -> Drawing | None:
-    """What was typed, drawn as shapes of this version of the sheet."""
+    """A drawing of what was typed, with the shapes of this version of the sheet."""
     rules, last = requested.rules, requested.work.last
     if not rules.gives_help:
         return None
@@ -207,7 +207,7 @@ def drawn_sheet(requested: ClassSheetRequest, variant: Variant) -> Drawing | Non
 
 
 def _is_one_at_a_time(requested: ClassSheetRequest) -> bool:
-    # With few attempts, or marks that come later, nobody could go on from one step to the next.
+    # With few attempts, or marks that come later, nobody could go from one step to the next.
     return requested.rules.policies.checks_freely and not requested.rules.is_locked(requested.work.attempts)
 
 
@@ -228,7 +228,7 @@ def raise_refusal(request: Request, services: Services, requested: ClassSheetReq
 
 
 def page_after(requested: ClassSheetRequest, page: ClassSheetPage, result: str) -> ClassSheetPage:
-    """The page with a sentence about the result of an action: "empty", "new-rules", "handed-in", "nothing-read" or
+    """The page with a sentence about an action's result: "empty", "new-rules", "handed-in", "nothing-read" or
     "no-attempts-left".
     """
     handed_in = page.last is not None and page.last.handed_in
@@ -277,7 +277,7 @@ def _stored_report(services: Services, requested: ClassSheetRequest, attempt: At
 
 
 def _explanation(services: Services, requested: ClassSheetRequest) -> Explanation | None:
-    """It shows answers; the caller must make sure that the sheet is all right, or its answers are shown."""
+    """Shows answers; the caller must make sure that the sheet is all right, or its answers are shown."""
     for attempt in requested.work.newest_attempts[:MAX_ATTEMPTS_EXPLAINED]:
         if not requested.work.answers_other_numbers(attempt):
             marked, report = _stored_report(services, requested, attempt)
@@ -289,12 +289,10 @@ def _explanation(services: Services, requested: ClassSheetRequest) -> Explanatio
 def class_example(
     services: Services, access: StudentAccess, variant: Variant, number: int, kind: str, seed: str
 ) -> ExampleRequest:
-    """The request for an example like a student's sheet `number`, from 1, from the library's models that no sheet of
-    the activity asks about.
-    """
+    """The request for an example like a student's sheet `number`, with models that the activity doesn't ask about."""
     if access.phase == "waiting" or not may_see_example(variant, access.rules):
         raise HTTPException(404)
-    # Another sheet of the activity may ask the same of another model.
+    # Another sheet of the activity may ask the same about another model.
     requested = {key for item in access.activity.content.items for key in models_of(item)}
     models = {key: model for key, model in services.library.models.items() if key not in requested}
     library = replace(services.library, models=models)

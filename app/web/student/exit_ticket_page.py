@@ -34,7 +34,7 @@ def show_exit_ticket(store: StoreDep, access: StudentAccessDep) -> Response:
 @router.post("/class/{activity_id:int}/ticket")
 @in_threads("class")
 def hand_in_exit_ticket(store: StoreDep, access: StudentAccessDep, form: FormDep) -> Response:
-    """Store the answers that are not blank, and redirect to the ticket; a second ticket of a student stores nothing."""
+    """Store the answers that aren't blank, and redirect to the ticket; a student's second ticket stores nothing."""
     activity = access.activity
     if access.phase == "waiting":
         return RedirectResponse(url_for("show_class_activity", activity_id=activity.id), 303)

@@ -52,7 +52,7 @@ class TicketPage:
 
 
 def make_ticket_page(store: Store, access: StudentAccess, ticket_in: bool) -> TicketPage:
-    """The page of the exit ticket with nothing typed; 404 without an exit ticket."""
+    """The page of the exit ticket, empty; 404 for an activity without one."""
     ticket = frozen_ticket(access.activity.content)
     if ticket is None:
         raise HTTPException(404)
@@ -64,7 +64,7 @@ def make_ticket_page(store: Store, access: StudentAccess, ticket_in: bool) -> Ti
 
 
 def read_ticket_form(form: FormReader, ticket: Ticket) -> dict[str, tuple[str, ...]]:
-    """What a form holds for each question, by its key: the choices in the order sent, or one text."""
+    """The form's answer to each question, by its key: the choices in the order sent, or one text."""
     typed = dict[str, tuple[str, ...]]()
     for question in ticket.questions:
         name = f"answer-{question.key}"

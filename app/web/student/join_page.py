@@ -25,7 +25,7 @@ from app.web.shared.visitor import FormSecret, VisitorInClass, new_resume_code, 
 
 router = APIRouter(include_in_schema=False)
 
-MAX_CODE, MAX_NAME = 40, 100  # characters of what is typed
+MAX_CODE, MAX_NAME = 40, 100  # typed characters
 
 
 @dataclass(frozen=True)
@@ -75,9 +75,7 @@ class SuggestedNamesPage:
 
 
 class _NameRefusedError(Exception):
-    """A student cannot join under this name yet; the message is a sentence for them, empty where only a choice is
-    left.
-    """
+    """A student can't join under this name yet; the message explains why, or is empty if only a choice is missing."""
 
     def __init__(
         self, sentence: str, choice: NameChoice | None = None, *, asks_new: bool = False, seconds: int = 0
@@ -89,7 +87,6 @@ class _NameRefusedError(Exception):
 @router.get("/join")
 @in_threads("class")
 def show_join_form() -> Response:
-    """The form with one field for the join code."""
     return render("student/join.html", CodePage())
 
 
@@ -107,7 +104,7 @@ def enter_join_code(request: Request, services: ServicesDep, form: FormDep) -> R
 @router.get("/join/{code}")
 @in_threads("class")
 def show_name_form(request: Request, services: ServicesDep, visitor: VisitorInClass, code: str) -> Response:
-    """A field for the name, for everybody who has the code, and the unclaimed names if the activity lists them."""
+    """A field for the name, with the unclaimed names if the activity lists them."""
     joinable = _find_by_code(request, services.store, services.limits, code)
     if joinable is None:
         return _no_such_code(code)
@@ -117,7 +114,7 @@ def show_name_form(request: Request, services: ServicesDep, visitor: VisitorInCl
 @router.get("/join/{code}/names")
 @in_threads("class")
 def suggest_names(request: Request, services: ServicesDep, code: str, name: str = "") -> Response:
-    """The names on the roster that `suggested_names` finds for what is typed so far, as buttons."""
+    """The roster's names that match what is typed so far, as buttons."""
     joinable = _find_by_code(request, services.store, services.limits, code)
     if joinable is None:
         return _no_such_code(code)
@@ -132,9 +129,7 @@ def suggest_names(request: Request, services: ServicesDep, code: str, name: str 
 def join_activity(
     request: Request, services: ServicesDep, visitor: VisitorInClass, form: FormDep, code: str
 ) -> Response:
-    """Enrol this browser under the picked or typed name, count the student as present, and redirect (303) to the
-    page with the resume code if one was issued, else to the activity.
-    """
+    """Enrol this browser under the chosen name, and redirect (303) to its new resume code or the activity."""
     joinable = _find_by_code(request, services.store, services.limits, code)
     if joinable is None:
         return _no_such_code(code)
@@ -169,7 +164,7 @@ def join_activity(
 @router.get("/join/{code}/joined")
 @in_threads("class")
 def show_joined(request: Request, services: ServicesDep, visitor: VisitorInClass, code: str) -> Response:
-    """The resume code that was issued to this browser's student a moment ago, while a cookie still holds it."""
+    """The resume code just issued to this browser's student, while a cookie still has it."""
     joinable, roster = _find_by_code(request, services.store, services.limits, code), services.store.roster
     if joinable is None:
         return _no_such_code(code)
@@ -186,7 +181,6 @@ def show_joined(request: Request, services: ServicesDep, visitor: VisitorInClass
 @router.get("/resume")
 @in_threads("class")
 def show_resume_form() -> Response:
-    """The form with one field for the resume code."""
     return render("student/resume.html", CodePage())
 
 
@@ -265,7 +259,7 @@ def _enrol(
     form: FormReader,
     secret: FormSecret,
 ) -> tuple[Visitor, str]:
-    """Enrol this browser under the name of the form, and count the student as present, in one transaction."""
+    """Enrol this browser under the form's name, and count the student as present, in one transaction."""
     (activity, course), network = joinable, client_network(request)
     typed = f"{form.single_line('number', MAX_NAME)} {_typed_name(form)}"
     with services.store.transaction():
@@ -332,5 +326,5 @@ def _join_under_name(
         ) from spent
     try:
         return roster.enrol_new_student(course, name, visitor.id, code)
-    except NameTakenError:  # added to the roster a moment ago: look again
+    except NameTakenError:  # just added to the roster: look again
         return _join_under_name(services, course, form, visitor, code, network)

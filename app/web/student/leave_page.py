@@ -1,4 +1,4 @@
-"""/mine/STUDENT/leave: a student signs out on this device, with the resume code in hand."""
+"""/mine/STUDENT/leave: a student signs out on this device, with the resume code at hand."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class LeavePage:
 @router.get("/mine/{student_id:int}/leave")
 @in_threads("class")
 def show_leave_form(request: Request, store: StoreDep, access: BrowserEnrolment) -> Response:
-    """Ask whether to sign out, and whether the student has the resume code that is needed to come back."""
+    """Ask whether to sign out, and whether the student has the resume code for coming back."""
     code = new_resume_code(request, store, access.enrolment.student)
     return render("student/leave.html", LeavePage(access.enrolment, code))
 
@@ -41,8 +41,8 @@ def show_leave_form(request: Request, store: StoreDep, access: BrowserEnrolment)
 @router.post("/mine/{student_id:int}/leave")
 @in_threads("class")
 def leave_course(request: Request, store: StoreDep, access: BrowserEnrolment, form: FormDep) -> Response:
-    """End this browser's enrolment, so that somebody else can join in it, and redirect to its courses; the work
-    stays stored.
+    """End this browser's enrolment, so that somebody else can join in it, and redirect to its courses; the
+    work stays.
     """
     if form.raw("wants") == "code":
         student, mine = access.enrolment.student, url_for("show_my_work")

@@ -27,16 +27,16 @@ _SheetId = tuple[int, str]  # activity id and sheet key
 
 @dataclass(frozen=True)
 class SheetLine:
-    """One sheet of an activity: its title, what became of it, and the last attempt's score where marks may be seen."""
+    """One sheet of an activity: its title, its state, and the last attempt's score if marks may be seen."""
 
     title: str
     state: str  # 'saved, not handed in'
-    score: str  # '8 of 14'; empty without an attempt and where marks are not shown yet
+    score: str  # '8 of 14'; empty without an attempt, or while marks are hidden
 
 
 @dataclass(frozen=True)
 class ActivityLine:
-    """An activity: whether it waits, is open or has closed, and how far the student is with each sheet."""
+    """An activity: whether it waits, is open or has closed, and the student's progress with each sheet."""
 
     activity: Activity
     phase: Phase
@@ -49,9 +49,9 @@ class CourseSection:
     """A course that this browser is enrolled in."""
 
     enrolment: Enrolment
-    done: tuple[ActivityLine, ...]  # those that the student has been to
-    waiting: tuple[ActivityLine, ...]  # those that are open or will be, and the student has not been to
-    code: str = ""  # a new resume code, to be shown for some minutes
+    done: tuple[ActivityLine, ...]  # opened by the student
+    waiting: tuple[ActivityLine, ...]  # open now or later, and not yet opened by the student
+    code: str = ""  # a new resume code, shown for some minutes
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class MyWorkPage:
 @router.get("/mine")
 @in_threads("class")
 def show_my_work(request: Request, store: StoreDep, visitor: VisitorInClass, signed_out: str = "") -> Response:
-    """Every course that this browser is enrolled in, with its activities; an invitation to join if there is none."""
+    """Every course that this browser is enrolled in, with its activities, or an invitation to join."""
     enrolments = store.roster.enrolments(visitor.id) if visitor else ()
     from_here = request.headers.get("sec-fetch-site", "same-origin") == "same-origin"
     sections = tuple(_course_section(request, store, enrolment) for enrolment in enrolments)

@@ -31,7 +31,7 @@ from app.web.shared.sheet_form import read_answers, read_edits, read_scale
 
 
 class ActivityWork(SheetWork, Protocol):
-    """The work of a student, or of a preview, on a sheet of an activity."""
+    """A student's (or a preview's) work on a sheet of an activity."""
 
     @property
     def report(self) -> Report | None: ...
@@ -44,7 +44,7 @@ class ActivityWork(SheetWork, Protocol):
 
 @dataclass(frozen=True)
 class ClassSheetRequest:
-    """One sheet of an activity as a student has it, their work on it, and what a form has sent, if one was."""
+    """One sheet of an activity as a student has it, their work on it, and the sent form, if any."""
 
     access: StudentAccess
     number: int  # of the sheet in the activity, from 1
@@ -70,16 +70,16 @@ class ClassSheetRequest:
 
     @property
     def answers(self) -> Mapping[str, str]:
-        """The texts of the boxes alone, which are graded; `typed` also has the answers to open questions."""
+        """Only the texts of the boxes, for grading; `typed` also has the answers to open questions."""
         return box_texts(self.variant, self.typed)
 
     @property
     def edits(self) -> Mapping[str, Edit] | None:
-        """Which boxes the form says are new in its tab; None without a form, and for one sent without script."""
+        """Which boxes the form says are new in its tab; None without a form or without script."""
         return self.sent.edits if self.sent else None
 
     def done(self, action: Action) -> tuple[Outcome, Self]:
-        """Do an action with what was sent, and store it."""
+        """Do an action with the sent form, and store it."""
         assert self.sent is not None  # noqa: S101 - only a posted form leads here
         outcome, work = perform(action, self.variant, self.work, self.rules, self.sent)
         typed = work.draft.answers if work.draft and outcome.result == "saved" else outcome.answers
@@ -87,7 +87,7 @@ class ClassSheetRequest:
 
 
 def opened_class_sheet(services: Services, access: StudentAccess, number: int, scale: str) -> ClassSheetRequest:
-    """Sheet `number`, from 1, as last saved, with empty boxes if it never was; 404 if the activity has fewer sheets."""
+    """Sheet `number`, from 1, as last saved or empty; 404 if the activity has fewer sheets."""
     work = class_work(services, access, number)
     typed = work.draft.answers if work.draft else {}
     return ClassSheetRequest(access, number, work.sheet, work, typed, read_scale(scale))
@@ -96,7 +96,7 @@ def opened_class_sheet(services: Services, access: StudentAccess, number: int, s
 def posted_class_sheet(
     request: Request, services: Services, form: FormReader, activity_id: int, number: int
 ) -> ClassSheetRequest:
-    """The sheet that a student's form was sent from, with what it has sent."""
+    """The sheet that a student's form was sent from, with the form."""
     access = student_access(request, services, activity_id, form.single_line("sheet"))
     work = class_work(services, access, number)
     return sent_class_sheet(access, form, number, work.sheet, work)
@@ -105,11 +105,7 @@ def posted_class_sheet(
 def sent_class_sheet(
     access: StudentAccess, form: FormReader, number: int, sheet: StudentSheet, work: ActivityWork
 ) -> ClassSheetRequest:
-    """The sheet with what a form has sent: the texts of all its boxes and open questions, its edits (see
-    `read_edits`), its request id (another one if the answers differ), whether the rules it promised differ from
-    the present ones (False if it promised none), whether to ask about empty boxes (only if its `empty` is "ask"),
-    and the scale of the drawing.
-    """
+    """The sheet with a sent form: texts, edits, request id, whether its promised rules have changed, and the scale."""
     answers = read_answers(form, sheet.variant)
     promise = sheet_promise(access.activity, number)
     sent = SentSheet(
@@ -128,7 +124,7 @@ def class_work(services: Services, access: StudentAccess, number: int) -> ClassW
         raise HTTPException(404)
     key = sheet_key_of(access.activity, access.student, number)
     known_key, done = access.work or ("", None)
-    if done is None or known_key != key.sheet_key:  # the form is of another version of the sheet, or names none
+    if done is None or known_key != key.sheet_key:  # the form belongs to another version of the sheet, or names none
         done = services.store.classwork.work(key)
     saved = done.draft.variant if done.draft else None
     sheet = sheet_with_sizes(services.library, services.store, access.activity, access.student, number, saved)
@@ -137,13 +133,12 @@ def class_work(services: Services, access: StudentAccess, number: int) -> ClassW
 
 
 def require_open(access: StudentAccess) -> None:
-    """Raise the 409 of `not_open` if the activity accepts nothing: before it opens, and after closing and grace."""
+    """Raise `not_open`'s 409 if the activity accepts nothing: before opening, and after closing and grace."""
     if not access.rules.accepts:
         raise not_open(access)
 
 
 def not_open(access: StudentAccess) -> HTTPException:
-    """The 409, with a sentence, of an activity that accepts nothing."""
     reason = {"X-Refused": "closed"} if access.phase in ("closing", "closed") else None
     return HTTPException(
         409,
@@ -153,18 +148,18 @@ def not_open(access: StudentAccess) -> HTTPException:
 
 
 def promised_otherwise(form: FormReader, promise: str) -> bool:
-    """Whether the form's page promised something else than `promise`; False for a form without a promise."""
+    """Whether the form's page promised something other than `promise`; False if it promised nothing."""
     return form.optional("promise") not in (None, promise)
 
 
 def read_form_id(form: FormReader) -> str:
-    """The field `form_id`, another one on each page that is loaded; a random id if it is missing or malformed."""
+    """The field `form_id`, different on each loaded page; a random id if it is missing or malformed."""
     text = form.raw("form_id")
     return text if re.fullmatch(r"[\w-]{8,40}", text, re.ASCII) else secrets.token_urlsafe(16)
 
 
 def request_id(form: FormReader, answers: Answers) -> str:
-    """The form's id and a hash of the answers: the same if the same form is sent again with the same answers."""
+    """The form's id and a hash of the answers: the same for a form sent twice with the same answers."""
     text = json.dumps(answers, sort_keys=True)
     return f"{read_form_id(form)}.{hashlib.sha256(text.encode()).hexdigest()[:16]}"
 

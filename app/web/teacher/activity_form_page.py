@@ -49,7 +49,7 @@ MAX_REMARKED = 10**9  # tokens
 
 @dataclass(frozen=True)
 class FormChoice:
-    """A worksheet or an exit ticket to choose; `words` are what a search finds it by."""
+    """A worksheet or an exit ticket to choose; `words` are searched."""
 
     key: str
     title: str
@@ -57,7 +57,7 @@ class FormChoice:
     link: str  # to look at it; empty for a library ticket, and for what only the activity still has
     chosen: bool = False
     is_found: bool = True  # by the search, if there is one
-    is_anonymous: bool | None = None  # what a ticket proposes
+    is_anonymous: bool | None = None  # the ticket's own setting
 
 
 @dataclass(frozen=True)
@@ -70,13 +70,12 @@ class ChoiceGroup:
 
     @property
     def is_found(self) -> bool:
-        """Whether the search finds at least one entry."""
         return any(entry.is_found for entry in self.entries)
 
 
 @dataclass(frozen=True)
 class WorksheetView:
-    """A worksheet of the activity: what its fields hold, the models it can have, and what it has without a choice."""
+    """A worksheet of the activity: its fields, the possible models, and its values without a choice."""
 
     texts: WorksheetTexts
     title: str
@@ -84,11 +83,11 @@ class WorksheetView:
     answers: AnswerChoice | None
     default_model: str
     default_tokens: int
-    link: str  # to look at it as it is now; empty for one that only the activity still has
+    link: str  # to look at it as it is now; empty if only the activity still has it
     remark: str  # on its length
-    gives_line_away: bool  # in an exam, its repair would tell which line is wrong
-    has_newer: bool  # it is defined otherwise now than students have it
-    takes_newer: bool  # and they are to get it as it is now
+    gives_line_away: bool  # in an exam, its repair would reveal which line is wrong
+    has_newer: bool  # its definition has changed since students got it
+    takes_newer: bool  # and students are to get the current one
 
 
 @dataclass(frozen=True)
@@ -119,14 +118,14 @@ class ActivityFormPage:
 
 @dataclass(frozen=True)
 class FormState:
-    """What a form holds besides its fields: none of it is stored with the activity."""
+    """What a form holds besides its fields; none of it is stored with the activity."""
 
-    imported: tuple[str, ...] = ()  # keys of imported models that the menus offer
+    imported: tuple[str, ...] = ()  # keys of imported models in the menus
     search: str = ""
-    corrections: tuple[str, ...] = ()  # keys of worksheets to be used as they are now
+    corrections: tuple[str, ...] = ()  # keys of worksheets to update to their current definition
     new_ticket: bool = False
-    reopens: bool = False  # a closed activity is to be opened again by the times
-    version: str = ""  # of the activity, when the form was opened
+    reopens: bool = False  # the times would reopen a closed activity
+    version: str = ""  # the activity's version when the form was opened
 
 
 NEW_FORM = FormState()
@@ -134,9 +133,7 @@ NEW_FORM = FormState()
 
 @router.get("/courses/{course_id:int}/activities/new")
 def show_new_activity_form(services: ServicesDep, access: EditableCourse, worksheet: str = "") -> Response:
-    """The form of a new activity with the default policies and, if the library has any, its first exit ticket
-    chosen.
-    """
+    """A new activity's form with default policies and the library's first exit ticket."""
     texts = empty_texts(tuple(services.tickets), access.course.time_zone)
     if sheet := _materials(services, access).library.find_worksheet(worksheet):
         fields = {**texts.fields, "title": sheet.title}
@@ -146,9 +143,7 @@ def show_new_activity_form(services: ServicesDep, access: EditableCourse, worksh
 
 @router.post("/courses/{course_id:int}/activities")
 def add_activity(services: ServicesDep, access: EditableCourse, form: FormDep) -> Response:
-    """Add an activity as a draft, which only the staff sees, record it in the audit log, and redirect to its
-    overview.
-    """
+    """Add an activity as a draft, which only the staff sees, with an audit entry, and redirect to its overview."""
     texts = _form_texts(form)
     if _only_arranges(form):
         return _arrange_form(services, access, None, texts, form)
@@ -188,7 +183,7 @@ def change_activity(services: ServicesDep, access: EditableActivity, form: FormD
             newest = store.activities.locked(activity)
             if newest is None:
                 raise HTTPException(404)
-            # The content was made from `activity`, so that a revision of this very moment is a newer version, too.
+            # The content was made from `activity`, so even a revision of this very moment is a newer version.
             may = may_save(form, _version(access, newest), _version_of(texts))
             is_newest = may and newest.revision == activity.revision
             if is_newest:
@@ -244,7 +239,7 @@ def _check_reopening(activity: Activity, plan: Plan, state: FormState, now: date
 
 
 def _with_exact_times(plan: Plan, texts: ActivityTexts, activity: Activity, time_zone: str) -> Plan:
-    # A field has no seconds, which Close sets, and no way to say which of two hours it means when clocks go back.
+    # A field has no seconds, which Close sets, and can't tell apart the two hours when clocks go back.
     stored = texts_of(activity.plan, activity.content, time_zone)
     times = {"opens": activity.plan.opens_at, "closes": activity.plan.closes_at}
     unchanged: dict[str, Any] = {f"{name}_at": time for name, time in times.items()
@@ -454,7 +449,7 @@ def _worksheet_view(
         tokens = whole_number(texts.tokens, MAX_REMARKED) if texts.tokens else None
         remark = length_remark(library.variant(sheet.key, texts.model or None, tokens))
     except (WorksheetError, TokensError, TopicError):
-        remark = ""  # what is wrong is said once the form is saved
+        remark = ""  # problems are reported once the form is saved
     default_model, takes_newer = library.model(sheet.model).name, has_newer and texts.key in state.corrections
     gives_away = gives_line_away(sheet)
     return WorksheetView(

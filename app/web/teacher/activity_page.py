@@ -1,4 +1,4 @@
-"""An activity's overview: how students join it, what is in it, its rules, and opening and closing it."""
+"""An activity's overview: how students join it, its content, its rules, and opening and closing it."""
 
 from __future__ import annotations
 
@@ -52,9 +52,7 @@ class ActivityPage:
 
 @router.get("/activities/{activity_id:int}")
 def show_activity(request: Request, services: ServicesDep, access: StaffActivity, done: str = "") -> Response:
-    """The overview, with a sentence for `done`: 'saved', 'revised', or 'too-late' to undo Close; for anything else
-    there is none.
-    """
+    """The overview, with a sentence for `done`: 'saved', 'revised', or 'too-late' to undo Close."""
     page = _activity_page(request, services, access)
     notices = {
         "saved": _("Saved."),
@@ -70,7 +68,7 @@ def _activity_page(request: Request, services: Services, access: permissions.Act
     students = store.roster.students(access.course) if access.can_edit else ()
     extra = store.activities.extra_times(activity.id) if access.can_edit else {}
     courses = permissions.editable_courses(services, access.teacher) if access.role == "instructor" else ()
-    # Where students can check freely, the marks of a check tell which line is wrong, too.
+    # If students can check freely, the marks of a check also reveal which line is wrong.
     items = () if activity.policies.checks_freely else activity.content.items
     telling = (item for item in items if gives_line_away(worksheet_of(item)))
     return ActivityPage(
@@ -89,9 +87,7 @@ def _activity_page(request: Request, services: Services, access: permissions.Act
 
 @router.post("/activities/{activity_id:int}/open")
 def open_activity(services: ServicesDep, access: EditableActivity) -> Response:
-    """Set the activity to open, whatever its state, and redirect to its overview; students come in from its opening
-    time on.
-    """
+    """Open the activity from any state, and redirect to its overview; students come in from its opening time on."""
     store = services.store
     materials = materials_for_course(services.library, services.tickets, store, access.course, access.teacher)
     with store.audit_log.recording(access.teacher, AuditAction.ACTIVITY_OPENED, access.activity):
@@ -107,9 +103,7 @@ def open_activity(services: ServicesDep, access: EditableActivity) -> Response:
 
 @router.post("/activities/{activity_id:int}/close")
 def close_activity(store: StoreDep, access: EditableActivity, form: FormDep) -> Response:
-    """Set the closing time to `minutes` from now, earlier or later than it was, or a few seconds (UNDO_TIME) if that
-    is 0 or empty.
-    """
+    """Set the closing time to `minutes` from now or, if that is 0 or empty, a few seconds (UNDO_TIME)."""
     typed = form.raw("minutes")
     minutes = whole_number(typed, MAX_MINUTES) if typed else 0
     if minutes is None:
@@ -125,9 +119,7 @@ def close_activity(store: StoreDep, access: EditableActivity, form: FormDep) -> 
 
 @router.post("/activities/{activity_id:int}/undo-close")
 def undo_close(store: StoreDep, access: EditableActivity, form: FormDep) -> Response:
-    """Restore the times from before Close was pressed (several presses in quick succession are undone together), and
-    record it in the audit log.
-    """
+    """Restore the times from before Close was pressed (once or repeatedly), with an audit entry."""
     with store.transaction():
         undone = undo_last_close(store, access.activity)
         if undone:
@@ -145,7 +137,7 @@ def _back_to_where_it_was_pressed(access: permissions.ActivityAccess, form: Form
 
 @router.post("/activities/{activity_id:int}/extra-time")
 def give_extra_time(request: Request, services: ServicesDep, access: EditableActivity, form: FormDep) -> Response:
-    """Set how many minutes longer the activity is open for a student, 0 for none, and record it in the audit log."""
+    """Set how many minutes longer the activity is open for a student, 0 for none, with an audit entry."""
     typed, chosen = form.single_line("minutes"), form.single_line("student")
     minutes = whole_number(typed, MAX_MINUTES)
     students = {str(student.id): student for student in services.store.roster.students(access.course)}
@@ -162,7 +154,7 @@ def give_extra_time(request: Request, services: ServicesDep, access: EditableAct
 
 @router.get("/activities/{activity_id:int}/qr.svg")
 def draw_qr_code(request: Request, services: ServicesDep, access: StaffActivity) -> Response:
-    """The QR code of the activity's join address; 404 for an address that students' phones could not open."""
+    """The QR code of the activity's join address; 404 for an address that students' phones couldn't open."""
     address = public_address(request, services.settings)
     if address.is_local:
         raise HTTPException(404)

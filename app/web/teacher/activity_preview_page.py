@@ -1,6 +1,6 @@
 """/activities/A/preview: an activity as its students see it, to be tried out; nothing of that is stored.
 
-What was tried on a sheet is in its form alone, so that another sheet, or a reload, begins anew.
+What was tried on a sheet is only in its form, so another sheet, or a reload, starts fresh.
 """
 
 from __future__ import annotations
@@ -141,13 +141,13 @@ def press_in_preview(
         if outcome.is_refused:
             return raise_refusal(request, services, requested, outcome)
         carried, result = requested.work, outcome.result
-    elif what in ("closed", "open"):  # so that one can go back to the time before
+    elif what in ("closed", "open"):  # so that one can go back to an earlier phase
         requested, result = _closed(requested) if what == "closed" else requested, "saved"
     else:
         raise HTTPException(404)
     hinted = hint_on_last(services, requested, form.raw("hint")) if result == "hint" else None
     page = replace(page_after(requested, make_class_sheet_page(services, requested, hinted), result), held=held)
-    # The attempts, oldest first, as the form carries them.
+    # The attempts, oldest first, as carried in the form.
     if attempts := [[dict(each.answers), each.handed_in] for each in reversed(carried.newest_attempts)]:
         carried_json = json.dumps(attempts, separators=(",", ":"))
         page = replace(page, hidden_fields={**page.hidden_fields, "carried": carried_json})
@@ -210,7 +210,7 @@ def _posted(services: Services, access: StudentAccess, form: FormReader, number:
 
 
 def _filled_in(requested: ClassSheetRequest, misconception: str) -> ClassSheetRequest:
-    """The sheet as sent by somebody who holds the misconception: its texts in place of those in the same boxes."""
+    """The sheet as sent by a student with the misconception, with that student's texts in its boxes."""
     answers = {**requested.typed, **mistaken_texts(requested.variant).get(misconception, {})}
     sent = replace(requested.sent, answers=answers) if requested.sent else None
     return replace(requested, typed=answers, sent=sent)

@@ -35,14 +35,14 @@ class CourseListPage:
 
 @router.get("/courses")
 def list_courses(store: StoreDep, teacher: SignedIn, done: str = "") -> Response:
-    """Every course that the teacher is on the staff of, archived ones too, and the form that adds one."""
+    """Every course where the teacher is on the staff, archived ones included, and the form that adds one."""
     page = CourseListPage(teacher, store.courses.taught_by(teacher), time_zone_names(), done=done)
     return render("teacher/course_list.html", page)
 
 
 @router.post("/courses")
 def add_course(store: StoreDep, teacher: SignedIn, form: FormDep) -> Response:
-    """Add a course, with the teacher as its instructor, and redirect to its page; nothing goes to the audit log."""
+    """Add a course, with the teacher as its instructor, and redirect to its page, without an audit entry."""
     title, zone = form.single_line("title"), form.single_line("zone", MAX_TIME_ZONE_LENGTH)
     if problem := settings_problem(title, zone):
         page = CourseListPage(

@@ -29,7 +29,7 @@ from app.web.shared.urls import public_url, url_for
 
 router = APIRouter(include_in_schema=False)
 
-NAMES_SHOWN = 12  # of students who could be removed
+NAMES_SHOWN = 12  # students who could be removed
 MAX_ROSTER_COUNT = 9_999  # in an address
 UNDO_OFFERED = timedelta(days=2)  # after an import
 
@@ -37,6 +37,7 @@ UNDO_OFFERED = timedelta(days=2)  # after an import
 @dataclass(frozen=True)
 class IdleNewcomers:
     """Students who joined with the code and have done nothing: how many, the first names, and how many others.
+
     `newest` is the highest of their ids.
     """
 
@@ -75,7 +76,7 @@ class CoursePage:
 
 @router.get("/courses/{course_id:int}")
 def show_course(request: Request, services: ServicesDep, access: StaffCourse, done: str = "") -> Response:
-    """A course's page for its staff, with the sentence for a known `done`, else that of `_roster_notice`."""
+    """A course's page for its staff, with a sentence for `done` or about the roster."""
     notices = {
         "restored": _("The course is restored."),
         "copied": _("This is the copy. Its activities are drafts until you open them."),
@@ -122,7 +123,7 @@ def change_course(store: StoreDep, access: EditableCourse, form: FormDep) -> Res
 
 @router.post("/courses/{course_id:int}/staff")
 def invite_to_staff(request: Request, services: ServicesDep, access: EditableCourse, form: FormDep) -> Response:
-    """Make an invitation to the staff, record it in the audit log, and redirect to the course, which shows its link."""
+    """Make an invitation to the staff, with an audit entry, and redirect to the course, which shows its link."""
     store, typed = services.store, form.single_line("email", MAX_EMAIL_INPUT)
     email = parse_email(typed)
     if email is None:
@@ -138,7 +139,7 @@ def invite_to_staff(request: Request, services: ServicesDep, access: EditableCou
 
 @router.post("/courses/{course_id:int}/staff/{teacher_id:int}/remove")
 def remove_from_staff(store: StoreDep, access: EditableCourse, teacher_id: int) -> Response:
-    """Take a teacher off the staff, record it in the audit log, and redirect to the course."""
+    """Take a teacher off the staff, with an audit entry, and redirect to the course."""
     if teacher_id not in {member.teacher_id for member in store.courses.staff(access.course)}:
         raise HTTPException(404)
     with store.transaction():

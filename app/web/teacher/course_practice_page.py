@@ -1,4 +1,4 @@
-"""/courses/C/practice: what the students of a course practise with, and how far each of them is."""
+"""/courses/C/practice: what the students of a course practise with, and each student's progress."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class PracticeChoice:
 
 @dataclass(frozen=True)
 class StudentPractice:
-    """How far a student is: how many sheets of each lesson's row are done, of how many, and what is to be repeated."""
+    """A student's progress: how many sheets of each lesson's row are done, of how many, and what to repeat."""
 
     name: str
     number: str
@@ -74,7 +74,7 @@ class CoursePracticePage:
 
 @router.get("/courses/{course_id:int}/practice")
 def show_course_practice(services: ServicesDep, access: StaffCourse, done: str = "") -> Response:
-    """What is practised and how far everybody is; `done` 'saved' or 'ended' adds a sentence, other text none."""
+    """What is practised and everybody's progress; `done` 'saved' or 'ended' adds a sentence."""
     notices = {
         "saved": _(
             "Saved. Students who practise in the browser they joined with are told that you see their progress."
@@ -87,7 +87,7 @@ def show_course_practice(services: ServicesDep, access: StaffCourse, done: str =
 
 @router.post("/courses/{course_id:int}/practice")
 def save_course_practice(services: ServicesDep, access: EditableCourse, form: FormDep) -> Response:
-    """Save what is practised, or with `end` delete the practice and the students' progress in it."""
+    """Save what is practised or, with `end`, delete the practice and the students' progress in it."""
     store, course = services.store, access.course
     if form.raw("end"):
         with store.audit_log.recording(access.teacher, AuditAction.PRACTICE_ENDED, course):

@@ -1,4 +1,4 @@
-"""Deleting an activity for good, after saying what goes with it; and duplicating one, into another course too."""
+"""Deleting an activity for good, after saying what goes with it; and duplicating one, also into another course."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ def show_delete_activity(store: StoreDep, access: EditableActivity) -> Response:
 
 @router.post("/activities/{activity_id:int}/delete")
 def delete_activity(store: StoreDep, access: EditableActivity, form: FormDep) -> Response:
-    """Delete the activity for good, with all work in it, record that with its title in the audit log of its course,
-    and redirect to the course.
+    """Delete the activity for good, with all work in it and an audit entry with its title, and redirect to its
+    course.
     """
     title = " ".join(access.activity.plan.title.split())
     typed = form.single_line("title")
@@ -57,9 +57,7 @@ def delete_activity(store: StoreDep, access: EditableActivity, form: FormDep) ->
 
 @router.post("/activities/{activity_id:int}/duplicate")
 def duplicate(services: ServicesDep, access: InstructorActivity, form: FormDep) -> Response:
-    """Add a draft with the same content and rules, without date and times, to a course, record it in the audit log,
-    and redirect to its form.
-    """
+    """Add a draft with the same content and rules, without times, to a course, and redirect to its form."""
     store, typed = services.store, form.raw("course")
     course_id = (whole_number(typed, LARGEST_ID) or 0) if typed else access.course.id
     course = require_editable_course(services, access.teacher, course_id).course

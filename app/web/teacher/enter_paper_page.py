@@ -1,4 +1,4 @@
-"""Entering the paper answers of an activity: each line is shown with its marks, and stored by a second press."""
+"""Entering an activity's paper answers: each line is shown with its marks, and stored by a second press."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from app.web.shared.templating import render
 
 router = APIRouter(include_in_schema=False)
 
-MAX_CODE_LENGTH = 60  # characters of a sheet code as typed
+MAX_CODE_LENGTH = 60  # characters of a typed sheet code
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ def enter_paper_answers(services: ServicesDep, access: EditableActivity, form: F
         log = services.store.audit_log
         with log.recording(access.teacher, AuditAction.PAPER_ANSWERS_ENTERED, access.activity):
             paper_import.store_lines(stored)
-        # Read again: who has handed in has changed.
+        # Read again: the hand-ins have changed.
         page = _enter_paper_page(services, access, paper_import.sheet_number, code)
     left = [line for line in new if line not in stored]
     nothing_ticked = bool(is_storing and left and not stored)

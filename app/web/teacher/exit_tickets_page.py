@@ -36,7 +36,7 @@ TICKET_MARKS: dict[str, TicketMark] = {"starred": "starred", "follow_up": "follo
 
 @dataclass(frozen=True)
 class TicketGroupView:
-    """Answers that say the same, with the students' names where the ticket is not anonymous."""
+    """Equal answers, with the students' names unless the ticket is anonymous."""
 
     group: TicketGroup
     names: tuple[str, ...]
@@ -44,8 +44,9 @@ class TicketGroupView:
 
 @dataclass(frozen=True)
 class TicketQuestionView:
-    """One question of the ticket: its choices, and those of its free texts that are on this page of the list.
-    `names` are those of the students who made each choice, where the ticket is not anonymous.
+    """One question of the ticket: its choices, and its free texts on this page of the list.
+
+    `names` are the students who made each choice, unless the ticket is anonymous.
     """
 
     key: str
@@ -58,18 +59,18 @@ class TicketQuestionView:
 
 @dataclass(frozen=True)
 class TicketFilter:
-    """Which free texts to show: those with all words of `q` and with this mark; without a mark, all not hidden."""
+    """Which free texts to show: those with all words of `q` and with this mark or, without a mark, all not hidden."""
 
     q: str
     mark: TicketMark | None
 
     @property
     def query(self) -> dict[str, str]:
-        """The filter as the query of an address: `q` and `show`, each only if it is set."""
+        """The filter as an address's query: `q` and `show`, if set."""
         return {name: value for name, value in (("q", self.q), ("show", self.mark)) if value}
 
     def matches(self, group: TicketGroup) -> bool:
-        """Whether a group has the mark, or is not hidden if `mark` is None, and its text contains every word of `q`."""
+        """Whether a group has the mark (or, without one, isn't hidden) and contains every word of `q`."""
         is_marked = getattr(group, self.mark) if self.mark else not group.hidden
         text = group.text.casefold()
         return is_marked and all(word in text for word in self.q.casefold().split())
@@ -99,7 +100,7 @@ class ExitTicketFragment:
 
 
 def ticket_filter(q: str = "", show: str = "") -> TicketFilter:
-    """The filter that an address asks for: the first MAX_SEARCH_LENGTH characters of `q`, and the mark in `show`."""
+    """An address's filter: the first MAX_SEARCH_LENGTH characters of `q`, and the mark in `show`."""
     words = "".join(char for char in q[:MAX_SEARCH_LENGTH] if char.isprintable()).strip()
     return TicketFilter(words, TICKET_MARKS.get(show))
 
@@ -111,7 +112,7 @@ TicketFilterDep = Annotated[TicketFilter, Depends(ticket_filter)]
 def show_exit_tickets(
     services: ServicesDep, access: StaffActivity, wanted: TicketFilterDep, page: str = ""
 ) -> Response:
-    """How often each choice was made, whatever the filter, and one page of the free texts that match it."""
+    """How often each choice was made, whatever the filter, and one page of the matching free texts."""
     activity, store = access.activity, services.store
     answers = store.exit_tickets.answers(activity)
     names = names_with_numbers(store.roster.students(access.course))
@@ -147,9 +148,7 @@ def mark_exit_ticket(
     form: FormDep,
     answer_id: str,
 ) -> Response:
-    """Set the form's `mark`, a key of TICKET_MARKS, on an answer and all answers in its group if the form's `on` is
-    "yes".
-    """
+    """Set or remove the form's `mark`, a key of TICKET_MARKS, on an answer and all equal answers."""
     mark, is_set = TICKET_MARKS.get(form.raw("mark")), form.raw("on") == "yes"
     store, activity = services.store, access.activity
     answers = store.exit_tickets.answers(activity)

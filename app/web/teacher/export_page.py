@@ -31,12 +31,12 @@ from app.web.shared.urls import url_for
 
 router = APIRouter(include_in_schema=False)
 
-MAX_LOG_LINES = 2_000  # that are read; a page shows some of them
+MAX_LOG_LINES = 2_000  # lines that are read; a page shows some of them
 MAX_FILE_IN_MEMORY = 8_000_000  # bytes; a larger one is written to disk
 PIECE = 65_536  # bytes sent at a time
-MAX_FILE_NAME = 60  # characters of a course's title in the name of a file
+MAX_FILE_NAME = 60  # characters of a course's title in a file's name
 
-# The text of each file, as pieces; the ZIP of all of them is made apart, since it is written to a file first.
+# The text of each file, in pieces; the ZIP of all of them is separate, since it is written to a file first.
 CSV_FILES: dict[str, Callable[[CourseFiles], Iterable[str]]] = {
     "answers.csv": lambda files: csv_lines(files.answer_rows()),
     "attempts.csv": lambda files: csv_lines(files.attempt_rows()),
@@ -51,7 +51,7 @@ ZIP_FILE = "course.zip"
 
 @dataclass(frozen=True)
 class LogLine:
-    """An entry of the audit log as people read it; `about` is empty where it is about the course itself."""
+    """An entry of the audit log as people read it; `about` is empty for the course itself."""
 
     at: str
     by: str
@@ -102,7 +102,7 @@ def export_file(services: ServicesDep, access: InstructorCourse, file_name: str,
 
 @router.post("/courses/{course_id:int}/archive")
 def archive_course(store: StoreDep, access: InstructorCourse) -> Response:
-    """Archive the course, record it in the audit log, and go to the list of courses."""
+    """Archive the course, with an audit entry, and go to the list of courses."""
     with store.audit_log.recording(access.teacher, AuditAction.COURSE_ARCHIVED, access.course):
         store.courses.archive(access.course)
     return RedirectResponse(url_for("list_courses", done="archived"), 303)
@@ -110,7 +110,7 @@ def archive_course(store: StoreDep, access: InstructorCourse) -> Response:
 
 @router.post("/courses/{course_id:int}/bring-back")
 def restore_course(store: StoreDep, access: InstructorCourse) -> Response:
-    """Make an archived course editable again, record it in the audit log, and go to it."""
+    """Make an archived course editable again, with an audit entry, and go to it."""
     with store.audit_log.recording(access.teacher, AuditAction.COURSE_RESTORED, access.course):
         store.courses.archive(access.course, archived=False)
         store.activities.note_restored(access.course)
@@ -119,9 +119,7 @@ def restore_course(store: StoreDep, access: InstructorCourse) -> Response:
 
 @router.post("/courses/{course_id:int}/copy")
 def copy_this_course(store: StoreDep, access: InstructorCourse, form: FormDep) -> Response:
-    """Copy the course under another title, with its materials and practice, and its activities as drafts, but
-    without students.
-    """
+    """Copy the course under another title, with materials, practice and activities (as drafts), without students."""
     title = form.single_line("title")
     if not title:
         return render("teacher/export.html", _export_page(store, access, copy_problem=_("Enter a title.")), 422)
@@ -132,9 +130,7 @@ def copy_this_course(store: StoreDep, access: InstructorCourse, form: FormDep) -
 
 @router.post("/courses/{course_id:int}/delete")
 def delete_course(store: StoreDep, access: InstructorCourse, form: FormDep) -> Response:
-    """Delete the course for good, archived or not, with everything in it, record that in the audit log, and redirect
-    to the list of courses.
-    """
+    """Delete the course for good with everything in it and an audit entry, and redirect to the list of courses."""
     typed = form.single_line("title")
     if typed != clean_line(access.course.title):
         problem = _("That isn’t the title of this course, so nothing was deleted. Type it exactly as shown above.")

@@ -47,9 +47,7 @@ def show_gradebook(
     q: str = "",
     page: str = "",
 ) -> Response:
-    """The points of every student in every activity that has worksheets and is no draft; drafts with worksheets are
-    listed apart.
-    """
+    """Every student's points in every activity with worksheets; drafts are listed separately."""
     files = course_files(services.library, services.store, access.course)
     columns, students = files.gradebook_columns, tuple(files.students.values())
     if sort not in ("total", *(str(column.activity_id) for column in columns)):

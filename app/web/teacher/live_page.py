@@ -1,4 +1,4 @@
-"""An activity while it goes on, for its teachers: how far the class is, and who, and what it misunderstands."""
+"""A running activity for its teachers: the class's progress, student by student, and its misconceptions."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ router = APIRouter(include_in_schema=False)
 
 @dataclass(frozen=True)
 class StudentProgress:
-    """A student by name: how far they are with the sheet, how many rows are right, and misconceptions by name."""
+    """A student by name: their progress with the sheet, their right rows, and misconceptions by name."""
 
     name: str
     stage: Stage
@@ -38,18 +38,18 @@ class StudentProgress:
 
 @dataclass(frozen=True)
 class LiveView:
-    """What a request wants to see of an activity: which sheet, with or without names, and reloaded by itself or not."""
+    """What a request wants to see of an activity: which sheet, with or without names, reloading or not."""
 
     access: permissions.ActivityAccess
-    number: int  # of the sheet, from 1; 0 where the activity has none
+    number: int  # of the sheet, from 1; 0 if the activity has none
     named: bool
     reloads: bool
-    sort: str = ""  # "rows": who has most rows right comes first; otherwise by name
-    show: str = ""  # students at this stage, or who show this misconception; empty for everybody
+    sort: str = ""  # "rows": most right rows first; otherwise by name
+    show: str = ""  # only students at this stage, or with this misconception; empty for everybody
 
     @property
     def query(self) -> dict[str, str]:
-        """The query's `names`, `sort` and `show`, each only if it is set; empty without names."""
+        """The query's `names`, `sort` and `show`, if set; empty without names."""
         texts = (("names", "yes"), ("sort", self.sort), ("show", self.show)) if self.named else ()
         return {name: value for name, value in texts if value}
 
@@ -86,13 +86,13 @@ LiveViewDep = Annotated[LiveView, Depends(live_view)]
 
 @router.get("/activities/{activity_id:int}/live")
 def show_live(request: Request, services: ServicesDep, view: LiveViewDep) -> Response:
-    """The live page of an activity, with the sheet, names and order that the query asks for; see `live_view`."""
+    """The live page of an activity, with the sheet, names and order in the query."""
     return render("teacher/live.html", _live_page(request, services, view))
 
 
 @router.get("/activities/{activity_id:int}/live/now")
 def show_live_now(request: Request, services: ServicesDep, view: LiveViewDep, seen: str = "") -> Response:
-    """The part of the page that changes, asked for every second; 204 if that is no news to a page of version `seen`."""
+    """The changing part of the page, polled every second; 204 if it is no news for version `seen`."""
     page = _live_page(request, services, view)
     return render("teacher/_live.html", page) if is_news(page, seen) else Response(status_code=204)
 
@@ -101,9 +101,7 @@ def show_live_now(request: Request, services: ServicesDep, view: LiveViewDep, se
 def explain_to_class(
     request: Request, services: ServicesDep, access: EditableActivity, view: LiveViewDep, form: FormDep
 ) -> Response:
-    """Show a misconception's explanation on every live view and projector of the activity, or remove it; 422 as
-    `change_spotlight` raises it.
-    """
+    """Show a misconception's explanation on the activity's live views and projectors, or remove it."""
     change_spotlight(services, access.activity, view.number, form)
     if is_htmx(request):
         return render("teacher/_live.html", _live_page(request, services, view))

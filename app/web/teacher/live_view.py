@@ -1,4 +1,4 @@
-"""What the live page and the presenter view share: the class at one moment, its bars, and what is explained."""
+"""What the live page and the presenter view share: the class at one moment, its bars, and the explanation shown."""
 
 from __future__ import annotations
 
@@ -22,14 +22,13 @@ from app.web.shared.permissions import ActivityAccess
 from app.web.shared.services import Services
 from app.web.shared.urls import PublicAddress, public_address
 
-# A count from before the one that a page has shown comes from another process; this is more than the greatest age of a
-# snapshot that is shown.
+# An older count than the page has shown comes from another process; this exceeds the greatest age of a shown snapshot.
 MAX_BEHIND_S = 15.0
 
 
 @dataclass(frozen=True)
 class MisconceptionBar:
-    """A misconception that the class shows: its short name, how many students show it, and the bar's width."""
+    """A misconception in the class: its short name, how many students show it, and the bar's width."""
 
     key: str
     name: str
@@ -39,13 +38,13 @@ class MisconceptionBar:
 
 @dataclass(frozen=True)
 class SpotlightView:
-    """The misconception that is explained to the class, with its drawing next to the true one where that is shown."""
+    """The misconception explained to the class, with its drawing next to the true one if that is shown."""
 
     key: str
     name: str
     message: str
     can_draw: bool
-    pairs: tuple[tuple[Figure, Figure], ...]  # as the misconception has it, and as it is; empty where not shown
+    pairs: tuple[tuple[Figure, Figure], ...]  # with the misconception, and right; empty if not shown
 
 
 @dataclass(frozen=True)
@@ -65,10 +64,7 @@ class ClassPage:
 
 
 def class_page(request: Request, services: Services, access: ActivityAccess, number: int) -> ClassPage:
-    """The class as it is now, usually about a second old at most, with sheet `number`, from 1: its misconceptions,
-    each with how many students have it and their percentage, with two decimals, of those who have begun the
-    sheet, and what is explained to the class.
-    """
+    """The class, usually at most a second old, with sheet `number`, from 1: its misconceptions and the explanation."""
     activity = access.activity
     snapshot, phase = services.live_snapshots.get(services.library, services.store, activity), access.phase
     sheet = snapshot.sheets[number - 1] if 0 < number <= len(snapshot.sheets) else None
@@ -93,9 +89,7 @@ def class_page(request: Request, services: Services, access: ActivityAccess, num
 
 
 def is_news(page: ClassPage, seen: str) -> bool:
-    """Whether a browser that shows the version `seen` of a page has to be sent this page: it shows something else,
-    and is not a little older.
-    """
+    """Whether a browser with version `seen` of a page needs this page: it differs and isn't slightly older."""
     counted_at, _dash, shown = page.version.partition("-")
     seen_at, _dash, seen_shown = seen.partition("-")
     behind_s = float(seen_at) - float(counted_at) if re.fullmatch(r"\d{1,12}(\.\d{1,6})?", seen_at) else 0
@@ -103,14 +97,12 @@ def is_news(page: ClassPage, seen: str) -> bool:
 
 
 def activity_words(services: Services, activity: Activity) -> MisconceptionWords:
-    """What the activity's misconceptions are called, and how they are explained, by its newest revision."""
+    """The names and explanations of the activity's misconceptions, by its newest revision."""
     return misconception_words(services.library, services.store, activity)
 
 
 def change_spotlight(services: Services, activity: Activity, number: int, form: FormReader) -> None:
-    """Show the class the form's `misconception` for sheet `number`, from 1, in place of any other; an empty one
-    removes it.
-    """
+    """Show the class the form's `misconception` for sheet `number`, from 1; an empty one removes it."""
     misconception, spotlight = form.single_line("misconception", MAX_MISCONCEPTION_KEY), None
     if misconception:
         if not number or not activity_words(services, activity).explanation(misconception):
@@ -130,6 +122,6 @@ def _spotlight_view(services: Services, activity: Activity, spotlight: Spotlight
         return None
     variant = activity_variant(services.library, services.store, activity, spotlight.sheet_number)
     explanation = explain_misconception(variant, key)
-    message = explanation.message or words.explanation(key)  # an author's may be of another sheet
+    message = explanation.message or words.explanation(key)  # an author's may belong to another sheet
     pairs = explanation.figures[:1] if spotlight.shows_drawing else ()
     return SpotlightView(key, words.name(key), message, bool(explanation.figures), pairs)

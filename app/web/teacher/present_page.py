@@ -1,4 +1,4 @@
-"""An activity on the projector: how to join it, or how far the class is and what it misunderstands; never names."""
+"""An activity on the projector: how to join it, or the class's progress and misconceptions; never names."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class PresenterRequest:
     """What a request wants on the projector: the progress of one sheet, or the join code."""
 
     access: permissions.ActivityAccess
-    number: int  # of the sheet, from 1; 0 where the activity has none
+    number: int  # of the sheet, from 1; 0 if the activity has none
     view: PresenterView
 
 
@@ -64,7 +64,7 @@ def show_presenter(request: Request, services: ServicesDep, wanted: PresenterReq
 def show_presenter_now(
     request: Request, services: ServicesDep, wanted: PresenterRequestDep, seen: str = ""
 ) -> Response:
-    """The part of the page that changes, asked for every second; 204 if that is no news to a page of version `seen`."""
+    """The changing part of the page, polled every second; 204 if it is no news for version `seen`."""
     page = _present_page(request, services, wanted)
     return render("teacher/_present.html", page) if is_news(page, seen) else Response(status_code=204)
 
@@ -73,7 +73,7 @@ def show_presenter_now(
 def explain_on_projector(
     request: Request, services: ServicesDep, access: EditableActivity, wanted: PresenterRequestDep, form: FormDep
 ) -> Response:
-    """Show a misconception's explanation on every live view and projector of the activity, or remove it."""
+    """Show a misconception's explanation on the activity's live views and projectors, or remove it."""
     change_spotlight(services, access.activity, wanted.number, form)
     if is_htmx(request):
         return render("teacher/_present.html", _present_page(request, services, wanted))

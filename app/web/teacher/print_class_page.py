@@ -29,7 +29,7 @@ from app.web.shared.urls import url_for
 
 router = APIRouter(include_in_schema=False)
 
-# The options that the form of a class has: its sheets, names and lengths are those of the activity.
+# The options in a class's form: sheets, names and lengths come from the activity.
 CLASS_OPTIONS = ("sheets", "course", "date", "layout", "paper", "back", "key", "large", "figures")
 
 
@@ -48,9 +48,7 @@ class PrintClassPage:
 
 @router.get("/activities/{activity_id:int}/handout")
 def show_class_handout(services: ServicesDep, access: StaffActivity) -> Response:
-    """The form for sheet 1, with the activity's course, cut to a printable length, its day ("" if it has none) and
-    its frozen exit ticket, or none, already filled in.
-    """
+    """The form for sheet 1, filled in with the activity's course, day and exit ticket."""
     ticket, day = access.activity.content.ticket, access.activity.plan.day
     form = HandoutForm(
         course=access.course.title[:MAX_PRINTED_LINE_LENGTH],
@@ -66,7 +64,7 @@ def show_class_handout(services: ServicesDep, access: StaffActivity) -> Response
 def print_for_class(
     request: Request, services: ServicesDep, access: StaffActivity, client: QueueClient, sent: FormDep
 ) -> Response:
-    """Queue a handout that only this teacher may see, record it in the audit log, and redirect to its page."""
+    """Queue a handout that only this teacher may see, with an audit entry, and redirect to its page."""
     number = sent.single_line("sheet", 9) or "1"
     form = HandoutForm.read({name: sent.single_line(name) for name in CLASS_OPTIONS if sent.raw(name)})
     activity, students, log = access.activity, services.store.roster.students(access.course), services.store.audit_log

@@ -29,7 +29,7 @@ router = APIRouter(include_in_schema=False)
 
 @dataclass(frozen=True)
 class ScoreChange:
-    """A student's counted score on one sheet, as it is and as it would be, as it is written."""
+    """A student's counted score on one sheet, now and after the regrade, as written."""
 
     student_id: int
     name: str
@@ -73,9 +73,7 @@ def show_regrade(
 
 @router.post("/activities/{activity_id:int}/regrade")
 def apply_regrade(services: ServicesDep, access: EditableActivity, form: FormDep) -> Response:
-    """Regrade by the form's `by`, as in `show_regrade`, if that makes exactly the changes whose fingerprint is in
-    the form's `changes`, and record it in the audit log.
-    """
+    """Regrade by the form's `by`, if that makes exactly the changes that the form showed, with an audit entry."""
     store, activity, teacher, fingerprint = services.store, access.activity, access.teacher, form.raw("changes")
     basis: Basis = "library" if form.raw("by") == "library" else "frozen"
     library = materials_for_course(services.library, services.tickets, store, access.course, teacher).library

@@ -40,7 +40,7 @@ router = APIRouter(include_in_schema=False)
 
 @dataclass(frozen=True)
 class StudentLine:
-    """One student in the table of marks; without an attempt on the sheet the score is "" and every state is None."""
+    """One student in the table of marks; without an attempt the score is "" and every state is None."""
 
     student: Student
     attempts: int
@@ -48,7 +48,7 @@ class StudentLine:
     handed_in: bool  # any attempt
     auto_submitted: bool  # the last attempt, at closing
     late: bool  # the last attempt
-    states: tuple[RowState | None, ...]  # of the last attempt, row by row
+    states: tuple[RowState | None, ...]  # the last attempt's, row by row
 
 
 @dataclass(frozen=True)
@@ -58,15 +58,16 @@ class RowLine:
     row: Row
     statistics: RowStatistics
     percent_at_first: int
-    discrimination: str  # such as '−0.21', empty where it cannot be computed
+    discrimination: str  # such as '−0.21', empty if it can't be computed
     wrong: WrongAnswer | None  # the most common one
-    symbols: Collection[str]  # of all sizes of the sheet, as its notation writes them
+    symbols: Collection[str]  # of all the sheet's sizes, in its notation
 
 
 @dataclass(frozen=True)
 class ResultsOrder:
-    """How students are sorted, by "name", "score" or "attempts", and which of them are shown. `show` is
-    "not-handed-in", or the key of a misconception that the last attempt shows; empty for everybody.
+    """How students are sorted, by "name", "score" or "attempts", and which are shown.
+
+    `show` is "not-handed-in", or the key of a misconception in the last attempt; empty for everybody.
     """
 
     sort: str = "name"
@@ -74,7 +75,6 @@ class ResultsOrder:
     show: str = ""
 
     def includes(self, sheet: SheetResults | None, student: Student) -> bool:
-        """Whether a student is listed: everybody if `show` is ""."""
         attempts = sheet.attempts.get(student.id, ()) if sheet else ()
         if self.show == "not-handed-in":
             return not any(attempt.handed_in for attempt in attempts)
@@ -135,7 +135,7 @@ class ResultsPage:
 def show_results(
     services: ServicesDep, access: StaffActivity, wanted: ResultsOrderDep, sheet: str = "", page: str = ""
 ) -> Response:
-    """The results of sheet `sheet`, from 1: the nearest number that exists, the first for text that is no number."""
+    """The results of sheet `sheet`, from 1: the nearest number that exists, the first for other text."""
     library, store, activity = services.library, services.store, access.activity
     sheets = activity_sheets(store, activity)
     number = clamped_number(sheet, len(sheets))
@@ -170,9 +170,7 @@ def show_results(
 def show_written_answers(
     services: ServicesDep, access: StaffActivity, sheet: str = "", question: str = "", page: str = ""
 ) -> Response:
-    """A page of the last answers to the open question with key `question` on sheet `sheet`, from 1, by the students'
-    names.
-    """
+    """A page of the last answers to one open question of sheet `sheet`, from 1, by the students' names."""
     store, activity = services.store, access.activity
     sheets = activity_results(services.library, store, activity)
     students = participants(store, activity, access.course)

@@ -31,7 +31,7 @@ from app.web.shared.urls import url_for
 router = APIRouter(include_in_schema=False)
 
 MAX_ROSTER_STUDENTS = 2_000  # of one class list
-MAX_ODD = 200  # rows with a choice; more would be a list that nobody checks
+MAX_ODD = 200  # rows with a choice; nobody would check more
 MAX_COLUMN = 1_000
 
 
@@ -111,9 +111,7 @@ def add_students(store: StoreDep, access: EditableCourse, form: FormDep) -> Resp
 
 @router.post("/courses/{course_id:int}/students/undo-import")
 def undo_import(store: StoreDep, access: EditableCourse, form: FormDep) -> Response:
-    """Remove from the roster the students whom the import with the key in the form's `import` added, except those
-    who have joined, opened an activity or have work.
-    """
+    """Remove an import's students from the roster, except those who have joined, opened an activity or have work."""
     with store.transaction():
         removed, kept = store.roster.undo_import(access.course, form.single_line("import", 32))
         if removed or kept:
@@ -123,9 +121,7 @@ def undo_import(store: StoreDep, access: EditableCourse, form: FormDep) -> Respo
 
 @router.post("/courses/{course_id:int}/students/remove-idle")
 def remove_idle_newcomers(store: StoreDep, access: EditableCourse, form: FormDep) -> Response:
-    """Remove the students who joined with the code under names not on the roster and have done nothing; having
-    opened an activity is nothing.
-    """
+    """Remove the students who joined with the code, aren't on the roster, and have no work."""
     newest = whole_number(form.raw("newest"), LARGEST_ID) or 0
     with store.transaction():
         removed = store.roster.remove_idle_newcomers(access.course, newest)

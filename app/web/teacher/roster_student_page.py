@@ -29,10 +29,10 @@ router = APIRouter(include_in_schema=False)
 
 @dataclass(frozen=True)
 class ChosenMerge:
-    """The student that another one is to be merged into, and what that would do."""
+    """The student to merge another one into, and what that would do."""
 
     into: Student
-    into_name: str  # as shown, with the number where others of the course have the same name
+    into_name: str  # as shown, with the number if others in the course have the same name
     preview: MergePreview
     replaced_grades: tuple[str, ...]  # titles of the activities
 
@@ -93,7 +93,7 @@ def rename_student(store: StoreDep, access: EditableStudent, form: FormDep) -> R
 
 @router.post("/courses/{course_id:int}/students/{student_id:int}/extra-time")
 def set_extra_time(store: StoreDep, access: EditableStudent, form: FormDep) -> Response:
-    """Give a student `minutes` more time in the form's `activity`, in place of what they had there; 0 takes it away."""
+    """Set a student's extra `minutes` in the form's `activity`; 0 removes them."""
     activity_id = whole_number(form.raw("activity"), LARGEST_ID, lowest=1)
     activity = store.activities.find(activity_id) if activity_id else None
     if activity is None or activity.course_id != access.course.id:
@@ -113,9 +113,7 @@ def set_extra_time(store: StoreDep, access: EditableStudent, form: FormDep) -> R
 
 @router.post("/courses/{course_id:int}/students/{student_id:int}/merge")
 def merge_student(store: StoreDep, access: EditableStudent, form: FormDep) -> Response:
-    """Merge the student, with all their work, into another one of the course, and redirect to the roster; the
-    student is then deleted.
-    """
+    """Merge the student, with all their work, into another one of the course, and redirect to the roster."""
     into = _other_student(store, access, form.raw("into"))
     if into is None:
         raise HTTPException(404)

@@ -16,16 +16,14 @@ router = APIRouter(include_in_schema=False)
 
 @router.post("/courses/sample")
 def add_sample(services: ServicesDep, teacher: SignedIn) -> Response:
-    """Add a sample course, record it in the audit log, and go to it; a teacher who has one goes to that one."""
+    """Add a sample course, or find the teacher's existing one, and go to it."""
     course = add_sample_course(services.library, services.tickets, services.store, teacher)
     return RedirectResponse(url_for("show_course", course_id=course.id), 303)
 
 
 @router.post("/courses/{course_id:int}/remove-sample")
 def delete_sample(store: StoreDep, access: InstructorCourse) -> Response:
-    """Delete a sample course, archived or not, with everything in it, record it in the audit log, and redirect to
-    the list of courses.
-    """
+    """Delete a sample course with everything in it and an audit entry, and redirect to the list of courses."""
     if not access.course.sample:
         raise HTTPException(404)
     with store.audit_log.recording(access.teacher, AuditAction.SAMPLE_COURSE_DELETED, access.course):

@@ -42,7 +42,7 @@ class AttemptColumn:
     attempt: Attempt
     score: str
     misconceptions: tuple[str, ...]  # by their short names, the diagnosis first
-    before: tuple[str, ...]  # what it had before each regrade, the oldest first: '12.5 of 14 until 3 April, 09:05'
+    before: tuple[str, ...]  # earlier scores before each regrade, oldest first: '12.5 of 14 until 3 April, 09:05'
     states: Mapping[str, RowState]  # by the row's key
     losses: tuple[str, ...]  # a sentence for each mistake that makes more than one box wrong, and costs one
 
@@ -53,18 +53,18 @@ class SheetHistory:
 
     sheet: SheetResults
     attempts: tuple[AttemptColumn, ...]
-    written: tuple[OpenQuestionResults, ...]  # those that they have answered
+    written: tuple[OpenQuestionResults, ...]  # the answered ones
 
 
 @dataclass(frozen=True)
 class ChangeLine:
-    """A change of a student's points: when and by whom, the points before and after as they are written, and why."""
+    """A change of a student's points: when, by whom and why, with the points before and after as written."""
 
     at: str
     by: str
     before: str
     after: str
-    reason: str  # empty where a change was undone
+    reason: str  # empty if a change was undone
 
 
 @dataclass(frozen=True)
@@ -115,7 +115,7 @@ def _change_points(
     store, student, teacher = services.store, access.student, access.at.teacher
     best = best_scores(services.library, store, access.at.activity.content)
     with store.transaction():
-        activity = store.activities.locked(access.at.activity)  # no attempt comes in, and no other change, meanwhile
+        activity = store.activities.locked(access.at.activity)  # no attempt and no other change comes in meanwhile
         column = _gradebook_column(store, activity, access, best) if activity else None
         if activity is None or column is None or (kind == "undone" and student.id not in column.overrides):
             return
@@ -138,7 +138,7 @@ def _student_results_page(services: Services, access: permissions.StudentResults
     store, activity, student = services.store, access.at.activity, access.student
     time_zone = access.at.course.time_zone
     old_marks = store.regrades.old_marks(activity.id, student.id)
-    words = partial(misconception_words, services.library, store, activity)  # as a sheet's revision has them
+    words = partial(misconception_words, services.library, store, activity)  # in the words of a sheet's revision
     results = activity_results(services.library, store, activity, student)
     questions = open_questions(store, activity, results)
     histories = tuple(

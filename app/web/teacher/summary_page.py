@@ -43,7 +43,7 @@ class ExplainedMisconception:
 
 @dataclass(frozen=True)
 class HardRow:
-    """A row of a sheet in which some students made a mistake of its own at the first attempt."""
+    """A row of a sheet in which some students made a separate mistake at the first attempt."""
 
     sheet: str  # its title
     row: Row
@@ -92,9 +92,7 @@ class SummaryPage:
 
 @router.get("/activities/{activity_id:int}/summary")
 def show_summary(services: ServicesDep, access: StaffActivity, answers: str = "") -> Response:
-    """The misconceptions that last attempts still show, the hardest rows, how often choices were made on the newest
-    exit ticket, starred texts of exit tickets, and open questions.
-    """
+    """Remaining misconceptions, the hardest rows, exit-ticket choices and starred texts, and open questions."""
     store, activity = services.store, access.activity
     words = misconception_words(services.library, store, activity)
     sheets = activity_results(services.library, store, activity)
