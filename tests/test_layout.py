@@ -75,6 +75,7 @@ TORCH_MODULES = {
     "app.checkpoints.safetensors_files",
 }
 NUMPY_MODULES = {
+    "app.forward.notebook",
     "app.bugs.tensors",
     "app.bugs.witnesses",
     "app.checkpoints.gguf_file",

@@ -136,7 +136,7 @@ TABLE: dict[str, Row] = {
     "POST /courses/{course_id:int}/staff/{teacher_id:int}/remove": INSTRUCTOR_DOES,
     "GET /courses/{course_id:int}/gradebook": STAFF_SEES,
     "GET /courses/{course_id:int}/practice": STAFF_SEES,
-    "POST /courses/{course_id:int}/practice": INSTRUCTOR_IS_TOLD,
+    "POST /courses/{course_id:int}/practice": (401, 401, 401, 403, 404, 409),  # without the form's version
     "GET /courses/{course_id:int}/exports": INSTRUCTOR_SEES,
     "GET /courses/{course_id:int}/exports/{file_name}": INSTRUCTOR_SEES,
     "POST /courses/{course_id:int}/copy": INSTRUCTOR_IS_TOLD,

@@ -8,6 +8,7 @@ import socket
 import threading
 import time
 from collections.abc import Awaitable, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
@@ -63,7 +64,8 @@ def run(test: Callable[[Asked], Awaitable[None]], most: int = 1) -> Asked:
         assert (asked._limiter.working, asked._limiter.waiting) == (0, 0)
         return asked
 
-    return asyncio.run(ask())
+    with ThreadPoolExecutor(1) as thread:  # in ours, a browser of another test may have left a loop running
+        return thread.submit(asyncio.run, ask()).result()
 
 
 async def pause() -> None:

@@ -11,6 +11,7 @@ from app.web.teacher.roster_import_page import MAX_ROSTER_STUDENTS
 from tests.helpers.answer_keys import KEY
 from tests.helpers.html_page import Page
 from tests.helpers.school import Browser, Classroom
+from tests.helpers.versioned_form import save
 
 CANVAS = """Student,ID,Section
     Points Possible,,
@@ -192,7 +193,7 @@ def test_students_who_joined_with_the_code_and_did_nothing_are_removed_at_once(a
     roster.keep_practice_record(classroom.store.roster.find_student(id_of("Practised")), "{}")  # type: ignore[arg-type]
     for name in ("Renamed", "Given time", "Freed"):
         enter(name)
-    classroom.instructor.post(f"{path}/{id_of('Renamed')}", data={"name": "Renamed", "number": "7"})
+    save(classroom.instructor, f"{path}/{id_of('Renamed')}", {"name": "Renamed", "number": "7"})
     time = {"activity": str(classroom.activity.id), "minutes": "5"}
     classroom.instructor.post(f"{path}/{id_of('Given time')}/extra-time", data=time)
     classroom.instructor.post(f"{path}/{id_of('Freed')}/free")
