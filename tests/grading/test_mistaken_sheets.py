@@ -20,7 +20,7 @@ from tests.helpers.shipped import LIBRARY
     [("keys-and-values-swapped", "gpt2"), ("keys-tiled", "qwen2.5-0.5b"), ("padding-inverted", "bart-base")],
 )
 def test_a_line_of_code_with_commas_is_repaired_by_its_right_texts(bug: str, model: str) -> None:
-    variant = own_sheet(LIBRARY, "bug-layer", bug=bug, model=model)
+    variant = own_sheet(LIBRARY, "bug-layer", bug=bug, model=model, models=())
     assert grade(variant, right_texts(variant)).complete
 
 

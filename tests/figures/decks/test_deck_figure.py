@@ -20,12 +20,19 @@ from app.shapes.table import Blank
 from app.sheets.reading import Answer
 from app.sheets.variant import Variant
 from app.topics.requirements import TopicError
+from tests.helpers.own_sheets import own_sheet
 from tests.helpers.rectangles import touch
 from tests.helpers.shipped import LIBRARY
 from tests.helpers.tables import with_shapes
 
-GROUPED = LIBRARY.variant("three-dimensions-llama-7b", "qwen2.5-0.5b")  # 14 query heads share 2 key/value heads
-BATCHED = LIBRARY.variant("four-dimensions-gpt2", "qwen3-0.6b")
+ROWS = (
+    *("queries", "split_queries", "queries_by_head", "keys", "split_keys", "keys_by_head", "repeated_keys", "scores"),
+    *("context", "context_by_token", "joined_context", "output"),
+)
+GROUPED = own_sheet(  # 14 query heads share 2 key/value heads
+    LIBRARY, "three-dimensions-llama-7b", model="qwen2.5-0.5b", tokens=50, rows=ROWS
+)
+BATCHED = own_sheet(LIBRARY, "four-dimensions-gpt2", model="qwen3-0.6b", tokens=80, rows=ROWS)
 SHEETS = [GROUPED, BATCHED, LIBRARY.variant("three-dimensions-llama-7b"), LIBRARY.variant("four-dimensions-gpt2")]
 SCALES: tuple[ScaleName, ScaleName] = ("root", "true")
 

@@ -85,7 +85,7 @@ def values(tree: Any, path: str = "") -> Iterator[tuple[str, Any]]:
         yield path, tree
 
 
-@pytest.mark.parametrize("sheet", ["llama-7b", "qwen2.5-0.5b", "layer-mistral-7b"])
+@pytest.mark.parametrize("sheet", ["llama-7b", "qwen2.5-0.5b", "llama-7b~symbols"])
 @pytest.mark.parametrize("model", ["", "llama-3.2-1b"])
 def test_a_worksheet_has_no_answers_in_it(client: TestClient, library: Library, sheet: str, model: str) -> None:
     shown = client.get(f"/api/v1/worksheets/{sheet}", params={"model": model} if model else {}).json()
@@ -131,7 +131,7 @@ def test_a_program_comes_with_what_can_be_chosen_and_filled_in(client: TestClien
 
 
 def test_the_description_states_what_a_sheet_gives_and_no_more(client: TestClient) -> None:
-    shown = client.get("/api/v1/worksheets/layer-mistral-7b?model=qwen2.5-0.5b").json()
+    shown = client.get("/api/v1/worksheets/layer-mistral-7b?model=qwen2.5-0.5b&tokens=50").json()
     numbers = set(re.findall(r"\d+", shown["description"]))
     assert {"896", "14", "64", "2", "50"} <= numbers
     assert "128" not in str(shown)
@@ -485,7 +485,7 @@ def test_a_seed_draws_a_sheet_without_answers(client: TestClient, library: Libra
 
 @pytest.mark.parametrize("model", [None, "bert-base"])
 def test_a_drawn_sheet_is_graded_by_its_seed_and_by_its_code(client: TestClient, model: str | None) -> None:
-    asked = {"worksheet": "softmax-of-a-model", "seed": 7, "model": model}
+    asked = {"worksheet": "llama-7b", "seed": 7, "model": model}
     drawn = client.post("/api/v1/variants", json=asked).json()
     answers = {"input.rows": str(drawn["tokens"]), "scores.columns": str(drawn["tokens"]), "keys.rows": "1000"}
     by_seed = client.post("/api/v1/grade", json={**asked, "answers": answers}).json()
