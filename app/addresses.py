@@ -33,7 +33,7 @@ def url_here(host: str, port: int) -> str:
 
 
 def lan_addresses() -> list[str]:
-    """This computer's IPv4 addresses, one per network; none in a container."""
+    """The IPv4 addresses of this computer, one per network; none in a container."""
     if "container" in os.environ:  # Podman and our image set it: other computers can't open a container's own address
         return []
     import psutil  # most importers of this module don't need it

@@ -60,7 +60,7 @@ def join() -> None:
 
 
 def meters() -> Meters | None:
-    """This process's metrics, or None."""
+    """The metrics of this process, or None."""
     return _meters
 
 

@@ -6,7 +6,8 @@ row or box raises a CatalogueError.
 
 >>> Misconception("no-softmax", 99, {"single-head": (Prediction({"weights.colums": "1"}),)})
 Traceback (most recent call last):
-app.misconceptions.misconception.CatalogueError: The misconception “no-softmax” (on single-head): there is no box “weights.colums”.
+app.misconceptions.misconception.CatalogueError: The misconception “no-softmax” (on single-head): there is no box \
+“weights.colums”.
 """
 
 from __future__ import annotations
