@@ -87,6 +87,6 @@ def N_(message: str) -> str:
 
 
 def alternatives(items: Iterable[str]) -> str:
-    """Items joined as alternatives, "A, B or C"."""
+    """Items joined as alternatives: "A or B"; empty for none."""
     joined = gettext("{first} or {second}")
     return reduce(lambda first, second: joined.format(first=first, second=second) if first else second, items, "")

@@ -50,7 +50,7 @@ class ClassStudent:
         self.client = HttpClient(self.lesson.server.url)
         self.boxes = list(self.lesson.variant.blanks_by_name)
         self.answers = dict.fromkeys(self.boxes, "")
-        self.tab = f"{self.number:016}"  # in place of a page's random id
+        self.tab = f"{self.number:016}"  # instead of a page's random id
         self._edits: dict[str, int] = {}  # the number of each unacknowledged edit
         self._chance = random.Random(self.number)  # noqa: S311 - so that it can be repeated
 

@@ -46,7 +46,7 @@ from simulation.lesson import add_teacher
 FOLDER = PROJECT / ".snapshot"
 MODELS = ("qwen3-0.6b", "gpt2", "bert-base", "t5-small", "mixtral-8x7b", "deepseek-v2-lite")
 NOW = datetime(2026, 9, 1, 10, tzinfo=UTC)
-PAGES_PER_ADDRESS = 3  # of addresses that differ only in numbers and query values
+PAGES_PER_ADDRESS = 3  # counting addresses that differ only in numbers and query values
 MAX_PAGES = 250  # per role
 LINK = re.compile(r'<a [^>]*?href="(/[^"#]*)')
 CHANGING = (re.compile(r"(/static/)[0-9a-f]{12}/"), re.compile(r"(seed=)\d+"))

@@ -27,7 +27,7 @@ from app.translation import gettext as _
 
 T = TypeVar("T")
 MAX_ECHOED = 60  # characters of a text that a message quotes
-FIRST_YEAR, LAST_YEAR = 1900, 9998  # of times: late windows, extra time and other time zones still have valid dates
+FIRST_YEAR, LAST_YEAR = 1900, 9998  # leaves room for late windows, extra time and other time zones
 
 
 class ActivityFormError(ValueError):

@@ -12,7 +12,7 @@ from app.names import name_key
 from app.store import Course, Roster, Student
 
 MIN_LETTERS, MAX_SUGGESTIONS = 4, 5
-MIN_LETTERS_SENT = 3  # of one word, if somebody joins under it: Kim is a name
+MIN_LETTERS_SENT = 3  # in a one-word name that somebody joins under: Kim is a name
 NEAR = 0.85  # share of two names' letters, in order, that are the same
 
 

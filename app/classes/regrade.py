@@ -90,7 +90,7 @@ class RegradePreview:
 class _State(NamedTuple):
     """What a preview depends on. Sheets of earlier revisions never change, and attempts only change in a regrade."""
 
-    worksheets: tuple[Worksheet, ...]  # of the library, including own ones
+    worksheets: tuple[Worksheet, ...]  # the library's, including own ones
     models: tuple[tuple[str, str], ...]  # keys and configs
     wording_id: int
     basis: Basis

@@ -29,7 +29,7 @@ from app.sheets.library import Library
 from app.sheets.variant import Variant
 from app.store import Store, Visitor
 
-MAX_ATTEMPTS_READ = 50  # of one sheet
+MAX_ATTEMPTS_READ = 50  # per sheet
 
 
 @dataclass(frozen=True)

@@ -71,7 +71,7 @@ QKV = ("queries", "keys", "values")
 QKV_ROWS, QKV_COLUMNS = ([f"{row}.{field}" for row in QKV] for field in MATRIX_FIELDS)
 QUERY_SIDE = ("queries.rows", "scores.rows", "weights.rows", "context.rows", "output.rows")
 KEY_SIDE = ("keys.rows", "values.rows", "scores.columns", "weights.columns")
-WHOLE_CACHE = ("cached_numbers.count", "cache_bytes.count")  # of all layers and texts
+WHOLE_CACHE = ("cached_numbers.count", "cache_bytes.count")  # for all layers and texts
 WHOLE = ("total.count", "used.count")  # all parameters of a model, and those used for one token
 # The operations of one layer.
 LAYER_FLOPS = [

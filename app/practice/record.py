@@ -31,7 +31,7 @@ WAITS = (0, 2, 4)  # finished sheets until a card is due again: after a mistake,
 MAX_CARDS, MAX_DONE = 12, 80  # in one record, which must fit into a cookie
 MAX_COUNT = 10**9
 MAX_KEY_CHARACTERS = 80
-MAX_RECORD_CHARACTERS = 12_000  # of its JSON
+MAX_RECORD_CHARACTERS = 12_000  # as JSON
 
 _KNOWN = frozenset(misconception.key for misconception in MISCONCEPTIONS)
 
@@ -47,7 +47,7 @@ class Card:
     misconception: str
     code: str
     times_right: int = 0
-    due: int = 0  # the number of finished sheets from which it is shown
+    due: int = 0  # shown after this many finished sheets
 
 
 @dataclass(frozen=True)

@@ -115,7 +115,7 @@ class Ticket(BaseModel):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The settings of the file that it would be read from, without those that have their default."""
+        """Its settings as in a ticket file, without defaults."""
         return self.model_dump(mode="json", exclude={"key"}, exclude_defaults=True)
 
     @field_validator("questions")

@@ -25,7 +25,7 @@ R = TypeVar("R")
 LibraryMethod = Callable[Concatenate["Library", P], R]
 VARIANTS_REMEMBERED, CONFUSIONS_REMEMBERED, DERIVED_REMEMBERED = 4096, 256, 256
 CHOICES_REMEMBERED = 16
-MAX_ROWS_DIGITS = 9  # of the number in the key of a cut worksheet
+MAX_ROWS_DIGITS = 9  # digits of the number in a cut worksheet's key
 
 
 def _cached(size: int) -> Callable[[LibraryMethod[P, R]], LibraryMethod[P, R]]:

@@ -23,7 +23,7 @@ from app.sheets.variant import Variant
 from app.sheets.worksheet import Answers, Model, library_key
 from app.topics.requirements import TopicError
 
-DRAWS = 3  # of lengths for each model
+DRAWS = 3  # lengths tried per model
 BUG_DRAWS = 20  # in search of a bug other than the sheet's
 
 

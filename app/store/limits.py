@@ -149,7 +149,7 @@ class Failure(Enum):
     SILENT = "the database does not answer"
 
 
-# Prefixes of codes by which PostgreSQL (SQLSTATE) and SQLite say that they can't work: connections, locks, resources,
+# Prefixes of the codes with which PostgreSQL (SQLSTATE) and SQLite say that they can't work: connections, locks, resources,
 # an operator stopping the server, a slow statement, and files.
 _FAILURES: tuple[tuple[Failure, tuple[str, ...]], ...] = (
     (Failure.FULL, ("53100", "SQLITE_FULL")),

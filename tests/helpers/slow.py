@@ -1,4 +1,4 @@
-"""Parameters of a test of which a few run in `make test`, and all in `make test-all`."""
+"""Test parameters: a few run in `make test`, all in `make test-all`."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ LINE_FIELDS = (
 MARKDOWN_FIELDS = ("introduction", "footnote")
 SIMPLIFIED = "kv_head_per_query_head"  # a check box: "yes" or ""
 _NUMBERS = {"tokens": 100, "tokens_from": 12, "tokens_to": 200, "decoder_tokens": 60}  # each with an example
-_PLACES = ("layer", "head")  # of a real head: numbers from 0
+_PLACES = ("layer", "head")  # a real head's, counted from 0
 _FIRST_TEXTS = {"questions": "text", "misconceptions": "name"}  # the first field of each entry of a list
 _MAX_DIGITS, _MAX_ECHOED = 9, 40
 

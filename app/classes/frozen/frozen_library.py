@@ -56,7 +56,7 @@ def _library_of(source: _Source) -> Library:
 
 
 def make_library(library: Library, store: Store, content: Content) -> Library:
-    """Like `library_of`, but made anew each time.
+    """Like `library_of`, but without a cache.
 
     Raises ConfigError for a frozen config that can no longer be read.
     """
