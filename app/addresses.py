@@ -33,10 +33,10 @@ def url_here(host: str, port: int) -> str:
 
 
 def lan_addresses() -> list[str]:
-    """IPv4 addresses of this computer, one for each network that it is connected to; none in a container."""
+    """The IPv4 addresses of this computer, one per network; none in a container."""
     if "container" in os.environ:  # Podman and our image set it: other computers can't open a container's own address
         return []
-    import psutil  # not needed by most of what imports this module
+    import psutil  # most importers of this module don't need it
 
     is_up = {name: state.isup for name, state in psutil.net_if_stats().items()}
     return [

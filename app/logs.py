@@ -1,4 +1,4 @@
-"""Log lines: a time, the id of the request, and tracebacks that quote nothing of what people typed."""
+"""Log lines: a time, the request's id, and tracebacks that quote nothing of what people typed."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from collections.abc import Callable
 from contextvars import ContextVar, copy_context
 from typing import Any
 
-# The id of the request that is being answered; "-" outside of one. Threads of the pool have that of their request.
+# The id of the current request, or "-". Threads of the pool have their request's.
 REQUEST_ID: ContextVar[str] = ContextVar("request_id", default="-")
 
 
 def request_thread(work: Callable[..., object], *arguments: object, name: str | None = None) -> threading.Thread:
-    """A daemon thread, not started yet, that calls `work(*arguments)` and may outlive the request that began it."""
+    """A daemon thread, not started yet, that calls `work(*arguments)` and may outlive its request."""
     return threading.Thread(target=copy_context().run, args=(work, *arguments), name=name, daemon=True)
 
 
@@ -32,18 +32,18 @@ class LogFormatter(logging.Formatter):
         super().__init__("%(asctime)s %(levelname)s %(request_id)s %(message)s", "%Y-%m-%dT%H:%M:%SZ")
 
     def format(self, record: logging.LogRecord) -> str:
-        """The line of a record, with the id of the request that this thread or task works for, or "-"."""
+        """A record's line, with the id of this thread's or task's request, or "-"."""
         record.request_id, record.exc_text = REQUEST_ID.get(), None
         record.msg = record.msg.rstrip() if isinstance(record.msg, str) else record.msg
         return super().format(record)
 
     def formatException(self, ei: Any) -> str:
-        """The traceback without the messages of the exceptions, which may quote answers and names."""
+        """The traceback without the exceptions' messages, which may quote answers and names."""
         return trace_of(ei[1])
 
 
 def trace_of(error: BaseException) -> str:
-    """The traceback of an exception, ending in its class and the `_facts` about it in place of its message."""
+    """The traceback of an exception, ending in its class and `_facts` instead of its message."""
     cause = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
     before = f"{trace_of(cause)}\n\nwhich led to\n\n" if cause else ""
     if isinstance(error, BaseExceptionGroup):
@@ -58,14 +58,14 @@ def _facts(error: BaseException) -> str:
     facts = (
         getattr(error, "sqlite_errorname", None) or getattr(error, "sqlstate", None),
         getattr(diagnosis, "constraint_name", None),
-        getattr(error, "statement", None),  # with :names or placeholders where the values belong
+        getattr(error, "statement", None),  # with :names or placeholders in place of the values
         getattr(error, "strerror", None),
     )
     known = [str(fact) for fact in facts if fact]
     return f": {'; '.join(known)}" if known else ""
 
 
-# What the app and its child processes log, and how; a warning by a library is logged too.
+# What the app and its child processes log, and how; library warnings are also logged.
 LOGGING: dict[str, Any] = {
     "version": 1,
     "disable_existing_loggers": False,
@@ -77,5 +77,5 @@ LOGGING: dict[str, Any] = {
 
 
 def configure_logging() -> None:
-    """Log to standard error in the form above, in a process that uvicorn does not configure."""
+    """Log to standard error in this format, in a process that uvicorn doesn't configure."""
     logging.config.dictConfig(LOGGING)

@@ -57,7 +57,7 @@ def create_app(
     clock: Clock = utc_now,
     closing_interval_s: float = INTERVAL_S,
 ) -> FastAPI:
-    """The whole app, its services made and every page registered; settings from the environment if none are given."""
+    """The whole app, with its services and every page; settings come by default from the environment."""
     settings = settings or Settings()
     metrics.join()
     libraries = {ENGLISH: library} if library else load_libraries()
@@ -66,11 +66,11 @@ def create_app(
     limits = RateLimits(settings.processes)
     runner = runner or HeadRunner(
         idle_limit_s=RUNNER_IDLE_LIMIT_S / settings.workers,
-        turn=MachineTurn(settings.data_dir / "turns" / "runs"),  # which the workers of this machine take
+        turn=MachineTurn(settings.data_dir / "turns" / "runs"),  # shared by this machine's workers
         memory_share=SHARE_OF_VISITORS,
         checkpoint_folders=settings.weight_folders,
     )
-    # No mail without a public address, since a link may not go where a request says it came from.
+    # No mail without a public address, since a link must not go where a request says it came from.
     sends_mail = settings.smtp and settings.address
     services = Services(
         settings,
@@ -115,12 +115,12 @@ def create_app(
         version=__version__,
         description="Worksheets on the shapes inside attention, graded, with the true shapes from torch beside them.",
         lifespan=lifespan,
-        docs_url=None,  # the page it would serve loads its script from another site
+        docs_url=None,  # the page would load its script from another site
         redoc_url=None,
     )
     app.state.services = services
     for router in find_routers():
-        app.router.routes.extend(router.routes)  # as they are: include_router would work out each of them anew
+        app.router.routes.extend(router.routes)  # as they are: include_router would rebuild each of them
     register_routes(app.routes)
     app.mount("/static", VersionedStaticFiles(), name="static")
     errors.register_exception_handlers(app)
@@ -133,8 +133,9 @@ def create_app(
 
 
 def job_services(settings: Settings, store: Store, heads: HeadRunner, runner: Runner) -> Services:
-    """The services that jobs need, for a process that is the `runner`, whatever `settings.runners` says. Raises
-    WorksheetError for a worksheet that cannot be read.
+    """The services that jobs need, for a process that is the `runner`, whatever `settings.runners` says.
+
+    Raises WorksheetError for an unreadable worksheet.
     """
     tickets = load_tickets(PROJECT / "worksheets")
     printer = HandoutPrinter(settings.data_dir, tickets)
@@ -143,14 +144,12 @@ def job_services(settings: Settings, store: Store, heads: HeadRunner, runner: Ru
 
 
 def load_libraries() -> dict[str, Library]:
-    """The shipped worksheets in every language that pages have; raises WorksheetError."""
+    """The shipped worksheets in every language of the pages; raises WorksheetError."""
     return {language: load_library(PROJECT / "worksheets", language) for language in languages()}
 
 
 def job_kinds(services: Services) -> Mapping[JobKind, tuple[Work, JobLimits]]:
-    """By kind ("handout", "run", "head"), the work that does a job with these services, and the limits of how many
-    there may be.
-    """
+    """By kind ("handout", "run", "head"), the work that does a job with these services, and its limits."""
     return {
         "handout": (partial(make_handout, services), HANDOUT_LIMITS),
         "run": (partial(run_queued_head, services), RUN_LIMITS),
@@ -159,9 +158,7 @@ def job_kinds(services: Services) -> Mapping[JobKind, tuple[Work, JobLimits]]:
 
 
 def find_routers() -> list[APIRouter]:
-    """The `router` of every module of app/web, at any depth, that has one, so that a page is registered by being
-    there.
-    """
+    """The `router` of every module of app/web that has one, so that a new page registers itself."""
     names = sorted(
         (module.name for module in pkgutil.walk_packages(web.__path__, "app.web.")),
         key=lambda name: (not name.startswith("app.web.student."), name),

@@ -1,6 +1,6 @@
-"""What Prometheus reads: counts and times by route and kind, without names and answers; nothing unless switched on.
+"""What Prometheus reads: counts and times by route and kind, without names and answers; off by default.
 
-With several workers each writes its numbers to files of a folder, and the process that started them adds them up.
+With several workers, each writes its numbers to files in a folder, and their parent process adds them up.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from time import perf_counter
 from typing import Any
 
 SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
-FOLDER_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"  # read by prometheus_client when it is imported
+FOLDER_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"  # read by prometheus_client on import
 
 
 class Meters:
-    """Every number that is kept."""
+    """All metrics."""
 
     def __init__(self) -> None:
         from prometheus_client import Counter, Gauge, Histogram  # not at the top: most servers run without it
@@ -42,24 +42,25 @@ _meters: Meters | None = None
 
 
 def switch_on(folder: Path) -> None:
-    """Keep numbers in this process and, by an environment variable, in those that it starts from now on. Raises
-    OSError if the folder cannot be made.
+    """Collect metrics in this process and, by an environment variable, in those that it starts from now on.
+
+    Raises OSError if the folder can't be created.
     """
     shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True, mode=0o700, exist_ok=True)  # a file system of its own can be emptied, but not removed
+    folder.mkdir(parents=True, mode=0o700, exist_ok=True)  # a mounted file system can be emptied, but not removed
     os.environ[FOLDER_VARIABLE] = str(folder)
     join()
 
 
 def join() -> None:
-    """Keep numbers in this process too, if it or a process above it has called `switch_on`; once is enough."""
+    """Collect metrics in this process as well, if it or a parent process has called `switch_on`."""
     global _meters
     if FOLDER_VARIABLE in os.environ and _meters is None:
         _meters = Meters()
 
 
 def meters() -> Meters | None:
-    """The numbers of this process; None where none are kept."""
+    """The metrics of this process, or None."""
     return _meters
 
 
@@ -71,7 +72,7 @@ def count_failure(kind: str) -> None:
 
 @contextmanager
 def timed_job(kind: str) -> Iterator[None]:
-    """Measure the time of the `with` as a job of that kind, if numbers are kept; otherwise do nothing."""
+    """Measure the time of the `with` as a job of that kind, if metrics are on."""
     began, outcome = perf_counter(), "failed"
     try:
         yield
@@ -82,7 +83,8 @@ def timed_job(kind: str) -> Iterator[None]:
 
 
 def serve_metrics(address: str) -> None:
-    """Serve the numbers of all processes at an address such as "127.0.0.1:9100" or "[::1]:9100", from a thread.
+    """Serve the metrics of all processes at an address such as "127.0.0.1:9100" or "[::1]:9100", from a thread.
+
     Raises OSError if the port is taken, ValueError for an address without a port number.
     """
     import psutil
@@ -92,7 +94,7 @@ def serve_metrics(address: str) -> None:
     folder, registry = Path(os.environ[FOLDER_VARIABLE]), CollectorRegistry()
 
     class Living(MultiProcessCollector):
-        """The numbers of all processes, without the queues of workers that have ended."""
+        """The metrics of all processes, without the queues of ended workers."""
 
         def collect(self) -> Any:
             for path in folder.glob("gauge_live*_*.db"):

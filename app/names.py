@@ -1,8 +1,8 @@
-"""One rule for the names of people: how a line of text is cleaned before it is kept, and when two names are the same.
+r"""One rule for people's names: how a line of text is cleaned before it is kept, and when two names are equal.
 
->>> clean_line("  Jose\\u0301\\tMüller\\x07 ")
+>>> clean_line("  Jose\u0301\tMüller\x07 ")
 'José Müller'
->>> name_key("O’BRIEN,  Zoë") == name_key("o'brien, Zoe\\u0308")
+>>> name_key("O’BRIEN,  Zoë") == name_key("o'brien, Zoe\u0308")
 True
 """
 
@@ -16,9 +16,9 @@ from functools import lru_cache
 from typing import Literal, NamedTuple
 
 MAX_MARKS = 30  # combining marks in a row
-LOOKED_AT = 4  # times as many characters as a line may have, since some that are typed are left out
+LOOKED_AT = 4  # times a line's limit, since some typed characters are left out
 JOINERS = "\u200c\u200d"  # they shape the letters of some scripts, as in علی‌رضا
-# Printable, and yet nothing can be seen of them: what Unicode calls default ignorable, and two symbols that are blank.
+# Printable but invisible: what Unicode calls default ignorable, and two blank symbols.
 _UNSEEN = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef\u2800\U0001d159]"
 )
@@ -26,8 +26,10 @@ _SAME_MARKS = str.maketrans({"’": "'", "‘": "'", "ʼ": "'", "‐": "-", **di
 
 
 class RosterEntry(NamedTuple):
-    """A student as a class list gives them. By `number_title`, the title of the number's column, and `canvas_id`,
-    Canvas's own ID, another gradebook finds the student again.
+    """A student as a class list gives them.
+
+    Other gradebooks find the student again by `number_title`, the number column's title, and `canvas_id`, Canvas's own
+    ID.
     """
 
     name: str
@@ -38,7 +40,7 @@ class RosterEntry(NamedTuple):
 
 
 def normal_form(form: Literal["NFC", "NFD", "NFKC", "NFKD"], text: str) -> str:
-    """Return a text in one of Unicode's normal forms, with at most MAX_MARKS combining marks in a row."""
+    """A text in one of Unicode's normal forms, with at most MAX_MARKS combining marks in a row."""
     if len(text) > MAX_MARKS and not text.isascii():
         text = "".join(_limit_marks(text))
     return unicodedata.normalize(form, text)
@@ -58,14 +60,14 @@ def _is_mark(char: str) -> bool:
 
 
 def without_unseen(text: str) -> str:
-    """Return a text without the characters that can't be seen, such as a zero-width space; white space stays."""
+    """A text without invisible characters, such as a zero-width space; white space stays."""
     if text.isascii() and text.isprintable():
         return text
     return "".join(c for c in _UNSEEN.sub("", text) if c.isspace() or unicodedata.category(c) not in ("Cc", "Cf"))
 
 
 def clean_line(text: str, longest: int | None = None) -> str:
-    """Return a text as it is kept: on one line, composed (NFC), and with nothing in it that cannot be seen."""
+    """A text as it is kept: on one line, composed (NFC), and without invisible characters."""
     if longest is not None:
         text = text[: LOOKED_AT * longest]
     if not text.isascii():
@@ -77,16 +79,15 @@ def clean_line(text: str, longest: int | None = None) -> str:
     return line[:longest].strip(f" {JOINERS}")
 
 
-@lru_cache(20_000)  # who joins is compared with everybody on the roster
+@lru_cache(20_000)  # a joining student is compared with everybody on the roster
 def name_key(name: str) -> str:
-    """Return what names are compared by: two with the same key are the same name, however they were typed."""
+    """The key for comparing names: names with the same key are equal, however they were typed."""
     folded = normal_form("NFKC", clean_line(name)).casefold()
     return " ".join(normal_form("NFKC", folded).translate(_SAME_MARKS).split())
 
 
 def distinct_names(people: Sequence[tuple[str, str | None]]) -> list[str]:
-    """Return the names of people given by name and number, in order: with the number where several have the same
-    name.
+    """The names of people given by name and number, in order: with the number if several have the same name.
 
     Example:
         distinct_names([("Alex Smith", "1020"), ("Alex Smith", "1044"), ("Kim Lee", "17")])

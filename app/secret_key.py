@@ -1,7 +1,7 @@
-"""The secret key: 32 random bytes in a file beside the database, so that the database alone gives nothing away.
+"""The secret key: 32 random bytes in a file beside the database, so that the database gives nothing away by itself.
 
 Resume codes are stored as a hash that needs the key. Nothing in the database contains the key; a backup has a copy of
-it in a file of its own.
+it in a separate file.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ SECRET_FILE, SECRET_BYTES = "secret.key", 32
 
 
 class SecretFileError(ValueError):
-    """The file of the secret key does not hold SECRET_BYTES bytes. The message is its path."""
+    """The secret key's file doesn't contain SECRET_BYTES bytes; the message is its path."""
 
 
 def secret_path(folder: Path, named_file: str = "") -> Path:
@@ -27,8 +27,9 @@ def secret_path(folder: Path, named_file: str = "") -> Path:
 
 
 def read_or_make_secret(folder: Path, named_file: str = "") -> bytes:
-    """The secret in the file of `secret_path`. Raises SecretFileError, with the path, for a file that has not
-    SECRET_BYTES bytes.
+    """The secret in the file of `secret_path`.
+
+    Raises SecretFileError if the file doesn't contain SECRET_BYTES bytes.
     """
     path = secret_path(folder, named_file)
     if not named_file and not path.exists():
@@ -44,7 +45,7 @@ def _make_secret(path: Path) -> None:
     try:
         handle, unfinished = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     except OSError as error:
-        error.filename = str(path.parent)  # a name that means something, rather than the random one
+        error.filename = str(path.parent)  # a meaningful name instead of the random one
         raise
     try:
         with os.fdopen(handle, "wb") as file:
@@ -52,7 +53,7 @@ def _make_secret(path: Path) -> None:
             file.flush()
             os.fsync(file.fileno())
         try:
-            os.link(unfinished, path)  # like O_EXCL: fails where the name is taken, so that nobody's secret is replaced
+            os.link(unfinished, path)  # like O_EXCL: fails if the name is taken, so that no secret is replaced
         except FileExistsError:
             return
         folder = os.open(path.parent, os.O_RDONLY)
@@ -70,12 +71,12 @@ class SecretKey:
         self.mark = self._derive("mark").hex()[:8]
 
     def code_hash(self, code: str) -> str:
-        """What is stored of a resume code, 52 characters: nobody can find the code by trying all without the key."""
+        """The stored hash of a resume code, 52 characters: without the key, the code can't be found by trying."""
         digest = hmac.digest(self._secret, f"resume code {code}".encode(), "sha256")
         return f"{self.mark}.{base64.urlsafe_b64encode(digest).decode().rstrip('=')}"
 
     def signature(self, text: str) -> str:
-        """43 characters that nobody can find without the key, always the same for one text."""
+        """43 characters that can't be found without the key, always the same for one text."""
         return base64.urlsafe_b64encode(hmac.digest(self._derive("sign"), text.encode(), "sha256")).decode().rstrip("=")
 
     def _derive(self, purpose: str) -> bytes:

@@ -1,4 +1,4 @@
-"""The settings of the app, read from the environment, each with the sentence that `serve --help` prints."""
+"""The app's settings, read from the environment, each with the sentence that `serve --help` prints."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from app.translation import N_
 from app.translation import gettext as _
 
 PROJECT = Path(__file__).resolve().parent.parent
-# The command as somebody in the project's folder types it.
+# The command as typed in the project's folder.
 PROGRAM = "attention-shapes" if shutil.which("attention-shapes") else ".venv/bin/attention-shapes"
 
 
@@ -228,7 +228,7 @@ class Settings(BaseSettings):
             raise ValueError(
                 _("must begin with postgresql:// or sqlite:///; leave it empty for SQLite in the data folder")
             )
-        from sqlalchemy.engine import make_url  # not for commands without a database, which it would make slow
+        from sqlalchemy.engine import make_url  # slow to import, and not needed by commands without a database
         from sqlalchemy.exc import ArgumentError
 
         try:
@@ -252,14 +252,12 @@ class Settings(BaseSettings):
 
     @property
     def database(self) -> str:
-        """The URL of the database as SQLAlchemy takes it: `database_url`, with postgres:// and postgresql://
-        replaced by postgresql+psycopg://.
-        """
+        """The database's URL for SQLAlchemy: postgres:// and postgresql:// become postgresql+psycopg://."""
         if not self.database_url:
             return f"sqlite:///{self.data_dir / 'attention-shapes.sqlite3'}"
         scheme, _separator, rest = self.database_url.partition("://")
         return f"postgresql+psycopg://{rest}" if scheme in ("postgres", "postgresql") else self.database_url
 
     def public_url(self, otherwise: str) -> str:
-        """Where people reach the app, without a slash at the end: the address that was set, else the one given here."""
+        """The app's URL for people, without a trailing slash: the configured one, or the one given here."""
         return (self.address or otherwise).rstrip("/")

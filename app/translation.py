@@ -1,7 +1,8 @@
-"""Translation of everything but sheets: `gettext` and `ngettext` give a sentence in the language that is spoken now.
-A request is answered in the language that its browser asks for (app/web/shared/request_guard.py), and so is the
-work that it starts in other threads and processes. Whatever no request has started speaks English. Every package
-may import this module; it imports only the standard library.
+"""Translation of everything but sheets: `gettext` and `ngettext` give a sentence in the current language.
+
+A request is answered in its browser's language (app/web/shared/request_guard.py), and so is the work that it starts in
+other threads and processes. Everything else is in English. Every package may import this module; it imports only the
+standard library.
 """
 
 from __future__ import annotations
@@ -32,24 +33,22 @@ def catalogues_by_language() -> Mapping[str, catalogues.NullTranslations]:
 
 
 def languages() -> tuple[str, ...]:
-    """The languages there are, such as "en" and "de"; English comes first."""
+    """The available languages, such as "en" and "de"; English comes first."""
     return tuple(catalogues_by_language())
 
 
 def language() -> str:
-    """The language that is spoken now: that of the request, and English outside of one."""
+    """The current language: the request's, and English outside of one."""
     return _language.get()
 
 
 def speak(language: str) -> None:
-    """Speak a language from now on, in this request, thread or task."""
+    """Switch to a language from now on, in this request, thread or task."""
     _language.set(language)
 
 
 def in_language(language: str, work: Callable[..., T], *arguments: Any, **options: Any) -> T:
-    """Call `work` while a language is spoken, and return its result; afterwards, also if it raises, the one before
-    is spoken again.
-    """
+    """Call `work` in a language, return its result, and restore the earlier language, even if it raises."""
     token = _language.set(language)
     try:
         return work(*arguments, **options)
@@ -58,9 +57,7 @@ def in_language(language: str, work: Callable[..., T], *arguments: Any, **option
 
 
 def preferred_language(accepted: str) -> str:
-    """The language that a header Accept-Language prefers of those there are; English where it names none of them,
-    even if it refuses English.
-    """
+    """The available language that an Accept-Language header prefers; English if it names none of them."""
     if len(languages()) == 1:
         return ENGLISH
     weights = dict[str, float]()
@@ -75,7 +72,7 @@ def _catalogue() -> catalogues.NullTranslations:
 
 
 def gettext(message: str) -> str:
-    """A sentence in the language that is spoken now, or as it is where no translation is known."""
+    """A sentence in the current language, or as it is without a translation."""
     return _catalogue().gettext(message)
 
 
@@ -85,13 +82,11 @@ def ngettext(singular: str, plural: str, number: int) -> str:
 
 
 def N_(message: str) -> str:
-    """A message in a constant of a module, as it is: marked to be extracted, and translated by gettext when it is
-    said.
-    """
+    """A message in a module's constant, unchanged: marked for extraction, and translated by gettext when shown."""
     return message
 
 
 def alternatives(items: Iterable[str]) -> str:
-    """Items one of which is meant, as a phrase; empty for none."""
+    """Items joined as alternatives: "A or B"; empty for none."""
     joined = gettext("{first} or {second}")
     return reduce(lambda first, second: joined.format(first=first, second=second) if first else second, items, "")

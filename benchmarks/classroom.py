@@ -291,7 +291,7 @@ async def _cancel(lesson: Lesson, address: str) -> None:
 
 
 def report_busy(server: Server, class_size: int) -> Iterator[str]:
-    """Saves at one rate while a large handout is made and heads are run, and alone before and after."""
+    """Saves at one rate while a large handout is made and heads are run, and by themselves before and after."""
     lesson, timings, students = _class(server, class_size)
 
     async def save() -> list[float]:

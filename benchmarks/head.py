@@ -39,8 +39,9 @@ LLAMA_7B = {
 GIVEN = ("X", "W_Q", "W_K", "W_V", "W_O")
 ROUNDS = {100: 41, 512: 21, 2048: 21, 4096: 15}
 GPU_TOKENS, GPU_ROUNDS = (4096, 8192, 16384, 32768, 65536), 11
-MAX_RATIO, MAX_PEAK = 1.1, 1.1  # of the time by hand, and of the memory that the tensors need
-MAX_DIFFERENCE = {"float32": 1e-5, "bfloat16": 0.02}  # of the fused kernel's output, relative to the norm of ours
+MAX_RATIO, MAX_PEAK = 1.1, 1.1  # relative to the time by hand, and to the memory that the tensors need
+# between the fused kernel's output and ours, relative to the norm of ours
+MAX_DIFFERENCE = {"float32": 1e-5, "bfloat16": 0.02}
 LEAST_SHARE, SHARE_FROM = 0.6, 16384  # of the bytes-moved limit, from this number of tokens
 COPIED_BYTES = 2**31  # by the copy that shows how fast a GPU's memory is
 
@@ -207,7 +208,7 @@ def _layer_row(tokens: int) -> str:
 
 
 def main() -> None:
-    """Print the report of the CPU, or that of the GPU."""
+    """Print the report for the CPU, or the GPU."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.head", description=__doc__)
     parser.add_argument("--gpu", action="store_true", help="a GPU instead of the CPU, with up to 65,536 tokens")
     parser.add_argument("--layer", action="store_true", help="add the 32-head module of the transformers library")

@@ -41,7 +41,7 @@ from app.web.shared.request_guard import MAX_PAPER
 STUDENT_S, TEACHER_S = 0.1, 1.0
 VERSION_S = 0.14  # a page of a worksheet compares seven
 REFUSALS = (WorksheetError, TomlError, RosterError, AnswersError, ConfigError, MaterialFileError)
-RANDOM_TEXTS = 8  # of each kind, beside those written by hand
+RANDOM_TEXTS = 8  # of each kind, besides those written by hand
 SIGNS = (
     "+", "-", "*", "/", "^", "(", ")", " ", ",", ".", "1", "2", "9", "128", "4096", "e9", "k", "Ki", "N", "d", "d_h",
     "H", "T", "h", "G", "x", "=", "a", "'", "_",

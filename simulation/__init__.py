@@ -1,1 +1,3 @@
-"""Simulated students, classes, servers, and a browser, for tests, benchmarks and pictures; the app imports none."""
+"""Simulated students, classes, servers, and a browser, for tests, benchmarks and pictures; the app doesn't
+import them.
+"""

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 from playwright.sync_api import Browser, Error, Page, Playwright, sync_playwright
 
-# No sandbox, for root in a container; the rest keeps the browser from looking for its maker's servers.
+# No sandbox, for root in a container; the rest keeps the browser from contacting its maker's servers.
 ARGUMENTS = [
     "--no-sandbox",
     "--disable-quic",
@@ -18,22 +18,22 @@ ARGUMENTS = [
     "--disable-component-update",
     "--disable-sync",
 ]
-# The first is Chromium without windows, which needs a fifth of the processor time.
+# The first is headless Chromium, which needs a fifth of the processor time.
 INSTALLED = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 NO_BROWSER = "No Chromium was found, or nothing to drive it: “make browser” installs both."
 
 
 class NoBrowserError(Exception):
-    """No Chromium, or nothing to drive it."""
+    """There is no Chromium, or nothing to drive it."""
 
 
 @contextmanager
 def running_browser(*arguments: str) -> Iterator[Browser]:
-    """Start Chromium without a window, with these arguments besides the usual ones, and close it at the end."""
+    """Start headless Chromium with these extra arguments, and close it at the end."""
     started = sync_playwright()
     try:
         playwright = started.start()
-    except Exception as error:  # nothing narrower is raised
+    except Exception as error:  # it raises nothing more specific
         raise NoBrowserError(NO_BROWSER) from error
     try:
         browser = _launch(playwright, [*ARGUMENTS, *arguments])
@@ -53,7 +53,7 @@ def _launch(playwright: Playwright, arguments: list[str]) -> Browser:
 
 
 def load(page: Page, address: str) -> dict[str, int]:
-    """Open an address and wait until the page asks for nothing more; the bytes of each file it took, as sent."""
+    """Open an address and wait until the page is idle; return each loaded file's bytes as sent."""
     session = page.context.new_cdp_session(page)
     session.send("Network.enable")
     urls, sizes = dict[str, str](), dict[str, int]()

@@ -1,6 +1,6 @@
-"""A campus as plain processes of this machine: PostgreSQL, web servers behind a balancer, and runners.
+"""A campus as processes of this machine: PostgreSQL, web servers behind a balancer, and runners.
 
-`python -m simulation.campus` starts one, prints its address and the link of the first teacher, and runs until Ctrl-C.
+`python -m simulation.campus` starts one, prints its address and the first teacher's link, and runs until Ctrl-C.
 """
 
 from __future__ import annotations
@@ -26,8 +26,9 @@ from simulation.server import LOOK_S, Command, Server
 
 @dataclass(frozen=True)
 class Campus:
-    """Web servers and runners with data folders of their own, and the balancer's URL. Any of the servers may answer
-    any request; any runner may do any job.
+    """Web servers and runners with their own data folders, and the balancer's URL.
+
+    Any server may answer any request; any runner may do any job.
     """
 
     url: str
@@ -36,26 +37,26 @@ class Campus:
 
     @property
     def database(self) -> str:
-        """The URL of the database of all."""
+        """The URL of the shared database."""
         return self.web_servers[0].database
 
     @property
     def folder(self) -> Path:
-        """The data folder of the first web server, with the secret key of all."""
+        """The data folder of the first web server, with the shared secret key."""
         return self.web_servers[0].folder
 
     @property
     def commands(self) -> tuple[Command, ...]:
-        """All that the app runs as."""
+        """All commands of the app that are running."""
         return (*self.web_servers, *self.runners)
 
     def start(self) -> None:
-        """Start all at the same time, and wait until they have begun."""
+        """Start all at the same time, and wait until they are ready."""
         with ThreadPoolExecutor() as threads:
             list(threads.map(lambda command: command.start(), self.commands))
 
     def kill(self) -> None:
-        """Send SIGKILL to all; do nothing to those that are stopped."""
+        """Send SIGKILL to all that are running."""
         for command in self.commands:
             command.kill()
 
@@ -65,15 +66,15 @@ class Campus:
             command.wait_until_idle()
 
     def cpu_seconds(self) -> float:
-        """CPU time used so far by the app's processes, without those of the database and the balancer."""
+        """CPU time used so far by the app's processes, without the database and the balancer."""
         return sum(command.cpu_seconds() for command in self.commands)
 
     def memory_bytes(self) -> int:
-        """Memory in use by the app's processes, without those of the database and the balancer."""
+        """Memory in use by the app's processes, without the database and the balancer."""
         return sum(command.memory_bytes() for command in self.commands)
 
     def first_link(self) -> str:
-        """The one-time link that creates the first teacher's account, as a web server has printed it."""
+        """The one-time link that creates the first teacher's account, as printed by a web server."""
         begin = re.escape(self.url)
         while True:
             if link := re.search(rf"{begin}/links/\S+(?=\s)", self.web_servers[0].printed):
@@ -82,7 +83,7 @@ class Campus:
 
 
 def runner_command(folder: Path, database_url: str, *options: str, before: str = "") -> Command:
-    """`attention-shapes runner` with these options; `before` is Python that changes something first."""
+    """`attention-shapes runner` with these options; `before` is Python code to run first."""
     program = f"{before}\nfrom app.cli import main; main(['runner', *{options!r}])"
     return Command(program, "Runner .* does", folder, database_url)
 
@@ -91,7 +92,7 @@ def runner_command(folder: Path, database_url: str, *options: str, before: str =
 def running_campus(
     database_url: str, web_servers: int = 2, runners: int = 2, before_runners: str = "", options: Sequence[str] = ()
 ) -> Iterator[Campus]:
-    """Start a campus on an empty database of PostgreSQL, yield it once it answers, and kill it at the end."""
+    """Start a campus on an empty PostgreSQL database, yield it once it answers, and kill it at the end."""
     with tempfile.TemporaryDirectory(prefix="campus-", ignore_cleanup_errors=True) as name:
         folder, port = Path(name), _free_port()
         url = f"http://127.0.0.1:{port}"
@@ -146,7 +147,6 @@ def _answers(port: int) -> bool:
 
 
 def main() -> None:
-    """Run a campus until Ctrl-C."""
     with (
         postgres_server(durable=True) as server,
         temporary_database(server, "campus") as database,

@@ -1,4 +1,4 @@
-"""Simulated students of a class: they type as the page's script sends it and remember what was acknowledged."""
+"""Simulated students of a class: they send what the page's script would, and remember what was acknowledged."""
 
 from __future__ import annotations
 
@@ -21,20 +21,19 @@ PRINT_LOOK_S = 0.7  # as in templates/handouts/_print_job.html
 
 @dataclass
 class Timings:
-    """Seconds of every response by kind of request ("save", "hand in" …), and failures counted by kind and cause."""
+    """Seconds of every response by kind of request ("save", "hand in" …), and failures by kind and cause."""
 
     seconds: dict[str, list[float]] = field(default_factory=dict)
     errors: Counter[str] = field(default_factory=Counter)
     undrawn: int = 0  # saves whose drawing comes later
 
     def add(self, kind: str, seconds: float) -> None:
-        """Record one response."""
         self.seconds.setdefault(kind, []).append(seconds)
 
 
 @dataclass
 class ClassStudent:
-    """One student in a browser: what was typed by the page's running number, and which numbers were acknowledged."""
+    """One student in a browser: what was typed, by running number, and which numbers were acknowledged."""
 
     lesson: Lesson
     number: int
@@ -51,8 +50,8 @@ class ClassStudent:
         self.client = HttpClient(self.lesson.server.url)
         self.boxes = list(self.lesson.variant.blanks_by_name)
         self.answers = dict.fromkeys(self.boxes, "")
-        self.tab = f"{self.number:016}"  # stands for the random id of a page
-        self._edits: dict[str, int] = {}  # the number of each edit that was not acknowledged yet
+        self.tab = f"{self.number:016}"  # instead of a page's random id
+        self._edits: dict[str, int] = {}  # the number of each unacknowledged edit
         self._chance = random.Random(self.number)  # noqa: S311 - so that it can be repeated
 
     @property
@@ -61,7 +60,7 @@ class ClassStudent:
         return f"Student {self.number:03}"
 
     async def join(self) -> None:
-        """Enter by the join code under this name, and open the sheet."""
+        """Enter the join code and this name, and open the sheet."""
         path = f"/join/{self.lesson.activity.join_code}"
         name_page = await self._request("join", "GET", path)
         await self._request("join", "POST", path, {**hidden_fields(name_page), "name": self.name})
@@ -69,7 +68,7 @@ class ClassStudent:
         self.form = {**hidden_fields(sheet_page), "scale": "root"}
 
     async def save(self) -> None:
-        """Type into one more box, right two times in three, and save what has changed until it is acknowledged."""
+        """Type into one more box, right two times in three, and save the changes until they are acknowledged."""
         number = self._type()
         changed = {box: self.answers[box] for box in self._edits}
         await self._send_until_taken("save", f"{self.lesson.sheet_path}/save", changed)
@@ -83,13 +82,13 @@ class ClassStudent:
         self.handed_in = self.sent[number]
 
     async def run_head(self) -> list[str]:
-        """Ask for a run of the sheet with the answers so far; what is shown until its end, as `watch_run` has it."""
+        """Ask for a run of the sheet with the current answers; return what is shown until its end (see `watch_run`)."""
         path, form = f"{self.lesson.sheet_path}/run", {**self.form, **self.answers}
         async with self._other_tab() as tab:
             return await watch_run(tab, await self._insist(lambda: tab.post(path, form, script=True)))
 
     async def print_sheets(self, names: Sequence[str]) -> HttpResponse:
-        """Ask for a large handout with a sheet for each name; the PDF, or the page that says why there is none."""
+        """Ask for a large handout with a sheet per name; return the PDF, or the page saying why there is none."""
         form = {"worksheet": WORKSHEET, "names": "\n".join(names)}
         async with self._other_tab() as tab:
             address = (await self._insist(lambda: tab.post("/handout/class", form))).headers["location"]
@@ -154,12 +153,12 @@ class ClassStudent:
 
 
 def hidden_fields(page: HttpResponse) -> dict[str, str]:
-    """Name and value of every hidden field of a page, which its form sends along."""
+    """Name and value of every hidden field in a page's form."""
     return dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)"', page.text))
 
 
 async def watch_run(client: HttpClient, page: HttpResponse) -> list[str]:
-    """What was shown from this page on, which is opened again as often as it says until the run is done."""
+    """What is shown from this page on, reloaded as often as it says until the run is done."""
     states = [_state_of_run(page.text)]
     while states[-1] in ("in the queue, with its place", "running"):
         address, waits = re.search(r'hx-get="([^"]+)"', page.text), re.search(r"every (\d+)ms", page.text)

@@ -1,6 +1,6 @@
-"""A small HTTP client that behaves as a browser does towards a server: one kept connection, cookies, forms.
+"""A small HTTP client that behaves like a browser: one kept connection, cookies, forms.
 
-It is written by hand so that a thousand of them on one core measure the server and not themselves.
+It is written by hand so that a thousand of them on one core measure the server, not themselves.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ class HttpResponse:
 
     @property
     def content(self) -> bytes:
-        """The body, unzipped where the server has zipped it."""
+        """The body, unzipped if necessary."""
         return gzip.decompress(self.body) if self.headers.get("content-encoding") == "gzip" else self.body
 
     @property
     def text(self) -> str:
-        """The content as text."""
         return self.content.decode()
 
 
 class HttpClient:
-    """One connection to one server, opened by the first request, and the cookies that came over it. Every request
-    raises OSError (TimeoutError after RESPONSE_TIMEOUT_S) if no whole response comes.
+    """One connection to one server, opened by the first request, and its cookies.
+
+    Every request raises OSError (TimeoutError after RESPONSE_TIMEOUT_S) if no complete response comes.
     """
 
     def __init__(self, url: str, cookies: Mapping[str, str] | None = None, own_address: str = "") -> None:
@@ -47,7 +47,7 @@ class HttpClient:
         self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
 
     async def get(self, path: str, *, script: bool = False) -> HttpResponse:
-        """Request a path; with `script`, as the page's script does, which gets a fragment in place of a page."""
+        """Request a path; with `script`, as a page's script does, which gets a fragment instead of a page."""
         return await self._request(self._head("GET", path, script) + b"\r\n")
 
     async def post(self, path: str, form: Mapping[str, str], *, script: bool = False) -> HttpResponse:

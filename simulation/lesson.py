@@ -1,4 +1,4 @@
-"""An open activity in the database of a running server or campus: what simulated students join."""
+"""An open activity in the database of a running server or campus, for simulated students to join."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ AFTER_HAND_IN = Policies(feedback="after_hand_in")
 
 @dataclass(frozen=True)
 class Lesson:
-    """An open activity on a server or campus, its only sheet, and a session token of the teacher."""
+    """An open activity on a server or campus, its only sheet, and a session token of its teacher."""
 
     server: Site
     activity: Activity
@@ -27,7 +27,7 @@ class Lesson:
 
     @property
     def sheet_path(self) -> str:
-        """Where students find the sheet, such as /class/1/1."""
+        """The address of the sheet for students, such as /class/1/1."""
         return f"/class/{self.activity.id}/1"
 
 
@@ -54,7 +54,7 @@ def open_lesson(
 
 
 def add_teacher(store: Store, email: str, name: str) -> Teacher:
-    """A teacher with an account whom no password lets in."""
+    """Add a teacher whose account no password opens."""
     link = store.people.find_link(store.people.add_link("invite", email))
     assert link is not None
     teacher = store.people.follow_link(link, email, name, "no hash of any password")

@@ -1,6 +1,6 @@
-"""What students write on a sheet: everything right, what the catalogue says of a misconception, or a slip.
+"""What students write on a sheet: everything right, a misconception's answers, or a slip.
 
-Whether the catalogue is right about them is tested elsewhere: tests/misconceptions/test_students_by_hand.py.
+tests/misconceptions/test_students_by_hand.py tests whether the catalogue is right about them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ def right_sheet(variant: Variant) -> FilledSheet:
 
 
 def typed_boxes(variant: Variant) -> list[str]:
-    """The boxes in which a digit can slip: neither those that are chosen nor a dimension such as −1."""
+    """The boxes in which a digit can slip: not choices, nor dimensions such as −1."""
     boxes = variant.blanks_by_name.items()
     return [box for box, blank in boxes if blank.field != "choice" and variant.key[box] >= 0]
 

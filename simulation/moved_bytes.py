@@ -1,4 +1,4 @@
-"""How many bytes the program of a head moves between memory and processor, counted without running it on numbers."""
+"""How many bytes a head's program moves between memory and processor, counted without running it on numbers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from app.models.architecture import Architecture
 
 
 def bytes_moved(architecture: Architecture, tokens: int, dtype: str) -> int:
-    """The bytes that the timed lines of a head read and write; each operation reads its operands once."""
+    """The bytes that a head's timed lines read and write; each operation reads its operands once."""
     lines = program(architecture, tokens, dtype=dtype, device="meta")
     variables: dict[str, Any] = {}
     for line in lines:

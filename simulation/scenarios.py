@@ -1,4 +1,4 @@
-"""What a class does together: a lesson, joining, handing in at once, a steady stream of saves, a server that dies."""
+"""What a class does together: a lesson, joining, handing in at once, a steady stream of saves, a dying server."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ async def join_all(students: Sequence[ClassStudent]) -> None:
 
 
 async def hand_in_together(students: Sequence[ClassStudent], within_s: float) -> float:
-    """All hand in at random moments of so many seconds; return the seconds until the last is acknowledged."""
+    """All hand in at random moments within so many seconds; return the seconds until the last acknowledgement."""
     chance, begin = random.Random(1), time.perf_counter()  # noqa: S311 - so that it can be repeated
 
     async def hand_in_after(student: ClassStudent, wait_s: float) -> None:
@@ -54,7 +54,7 @@ async def hand_in_together(students: Sequence[ClassStudent], within_s: float) ->
 
 
 async def save_steadily(students: Sequence[ClassStudent], per_second: float, length_s: float) -> None:
-    """Begin so many saves a second for so many seconds, students in turn, whether earlier ones are answered or not."""
+    """Start saves at a steady rate, students in turn, whether earlier ones are answered or not."""
     begin = time.perf_counter()
 
     async def save_in_turn(student: ClassStudent, first_turn: int) -> None:
@@ -68,7 +68,7 @@ async def save_steadily(students: Sequence[ClassStudent], per_second: float, len
 async def work_during(
     students: Sequence[ClassStudent], trouble: Callable[[asyncio.Event], Awaitable[object]], most_pause_s: float = 0.2
 ) -> None:
-    """All save again and again while `trouble` is under way, and hand in once it sets the event that it is given."""
+    """All save repeatedly during `trouble`, and hand in once it sets its event."""
     chance, stop = random.Random(2), asyncio.Event()  # noqa: S311 - so that it can be repeated
 
     async def work(student: ClassStudent) -> None:
@@ -83,7 +83,7 @@ async def work_during(
 async def work_while_server_dies(
     lesson: Lesson, students: Sequence[ClassStudent], kills: int, pause_s: tuple[float, float]
 ) -> None:
-    """Kill and restart the server so many times while all save; the last kill falls among those who hand in."""
+    """Kill and restart the server repeatedly while all save; the last time while they hand in."""
     chance = random.Random(2)  # noqa: S311 - so that it can be repeated
 
     async def kill_and_restart(stop: asyncio.Event) -> None:

@@ -1,4 +1,4 @@
-"""Takes the pictures of the landing page and of the README anew: `make screenshots`.
+"""Takes the pictures of the landing page and the README: `make screenshots`.
 
 Each shows a page of a real server with a sample course, once in light and once in dark.
 """
@@ -31,10 +31,10 @@ Scheme = Literal["light", "dark"]
 Corner = tuple[int, int]  # x and y, in pixels of the page
 SCHEMES: tuple[Scheme, ...] = ("light", "dark")
 SITE, README = PROJECT / "static" / "pictures", PROJECT / "docs" / "pictures"
-ADDRESS = "https://shapes.example.org"  # what the pictures show as the address of the server
+ADDRESS = "https://shapes.example.org"  # the server's address as shown in the pictures
 MAX_BYTES = 60_000
-UNHINTED = "--font-render-hinting=none"  # letters are spaced as they were designed
-QUALITIES = (90, 80, 70, 60, 50)  # of WebP, tried in turn until a picture is small enough
+UNHINTED = "--font-render-hinting=none"  # letters are spaced as designed
+QUALITIES = (90, 80, 70, 60, 50)  # for WebP, tried in turn until a picture is small enough
 
 # What is typed into the sheet of LLaMA 7B with 100 tokens, row by row.
 HALF_FILLED = {
@@ -57,7 +57,7 @@ MISMATCHED = {**HALF_FILLED, "keys": ("100", "4096"), "scores": ("", "")}
 
 @dataclass(frozen=True)
 class Lesson:
-    """What the pictures need to know of the server: the open activity of its sample course, and who teaches it."""
+    """What the pictures need from the server: the open activity of its sample course, and its teacher."""
 
     activity_id: int
     teacher_session: str
@@ -65,8 +65,9 @@ class Lesson:
 
 @dataclass(frozen=True)
 class Picture:
-    """One picture: so many pixels of a page, as high as its window, `density` of the picture for each. What sticks
-    to the edges of a window is therefore in the picture.
+    """One picture: a window's worth of a page, with `density` picture pixels per page pixel.
+
+    What sticks to the edges of the window is therefore in the picture.
     """
 
     folder: Path
@@ -91,7 +92,7 @@ def _show_half_filled(page: Page, _lesson: Lesson) -> Corner:
 def _show_mismatch(page: Page, _lesson: Lesson) -> Corner:
     _fill(page, MISMATCHED)
     page.focus('input[name="scores.rows"]')
-    above_or_below = page.locator("figcaption, #figures figure:not(:last-of-type)")  # of which a part would be seen
+    above_or_below = page.locator("figcaption, #figures figure:not(:last-of-type)")  # otherwise partly visible
     above_or_below.evaluate_all("elements => elements.forEach(element => element.remove())")
     return _corner(page, "#figures figure", margin=(12, 0))
 
@@ -192,7 +193,7 @@ def _taught_lesson(server: Server) -> Iterator[Lesson]:
 
 
 def take(picture: Picture, scheme: Scheme, browser: Browser, server: Server, lesson: Lesson) -> bytes:
-    """One picture in one colour scheme, in a fresh profile, as WebP of at most MAX_BYTES if that can be had."""
+    """One picture in one colour scheme, in a fresh profile, as WebP of at most MAX_BYTES if possible."""
     context = browser.new_context(
         base_url=server.url,
         color_scheme=scheme,
@@ -228,7 +229,6 @@ def _encode(image: Image.Image, *, quality: int, lossless: bool) -> bytes:
 
 
 def main(names: list[str]) -> None:
-    """Take the pictures of these names, or all."""
     os.environ["ATTENTION_SHAPES_ADDRESS"] = ADDRESS
     with running_server() as server, running_browser(UNHINTED) as browser, _taught_lesson(server) as lesson:
         for picture in PICTURES:

@@ -1,4 +1,4 @@
-"""The app in processes of its own, which can be killed, paused, and started again on the same port."""
+"""The app in its own processes, which can be killed, paused, and restarted on the same port."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ import psutil
 from app.settings import PROJECT
 
 SERVE = "from app.cli import main; main(['serve'])"
-LOOK_S = 0.02  # between two looks at what a process has printed
+LOOK_S = 0.02  # between two checks of what a process has printed
 
 
 class Site(Protocol):
@@ -27,31 +27,31 @@ class Site(Protocol):
 
     @property
     def url(self) -> str:
-        """Where it answers, such as http://127.0.0.1:40123."""
+        """The URL where it answers, such as http://127.0.0.1:40123."""
 
     @property
     def database(self) -> str:
-        """The URL of its database, for looking into it from outside."""
+        """The URL of its database, for inspecting it from outside."""
 
     @property
     def folder(self) -> Path:
         """A data folder with its secret key."""
 
     def start(self) -> object:
-        """Start all of its processes, and wait until they answer."""
+        """Start all its processes, and wait until they answer."""
 
     def kill(self) -> None:
-        """Send SIGKILL to all of its processes; do nothing if they are stopped."""
+        """Send SIGKILL to all its running processes."""
 
     def cpu_seconds(self) -> float:
-        """CPU time used so far by all of its processes, user and system together."""
+        """CPU time used so far by all its processes, user and system together."""
 
     def memory_bytes(self) -> int:
-        """Memory in use by all of its processes, children among them; what they share counts in each."""
+        """Memory in use by all its processes, including children; what they share counts in each."""
 
 
 def cpu_seconds(main: psutil.Process) -> float:
-    """CPU time, user and system together, used so far by a process and its children, also those that have ended."""
+    """CPU time, user and system together, used by a process and its children, including ended ones."""
     total = 0.0
     for process in (main, *main.children(recursive=True)):
         with suppress(psutil.NoSuchProcess):
@@ -61,7 +61,8 @@ def cpu_seconds(main: psutil.Process) -> float:
 
 
 class Command:
-    """A command of the app, with its data in one folder, as processes that can be killed, paused and started again.
+    """A command of the app, with its data in one folder, which can be killed, paused and restarted.
+
     Without a `database_url` its database is the SQLite file in the folder.
     """
 
@@ -69,11 +70,11 @@ class Command:
         self.folder, self.database_url = folder, database_url
         self._program, self._begins, self._settings = program, begins, settings
         self._process: subprocess.Popen[bytes] | None = None
-        self._output: IO[bytes] | None = None  # a file, since a pipe that nobody reads would fill
+        self._output: IO[bytes] | None = None  # a file, since a pipe that nobody reads would fill up
 
     @property
     def database(self) -> str:
-        """The URL of its database, for looking into it from outside."""
+        """The URL of its database, for inspecting it from outside."""
         return self.database_url or f"sqlite:///{self.folder / 'attention-shapes.sqlite3'}"
 
     @property
@@ -83,13 +84,13 @@ class Command:
 
     @property
     def printed(self) -> str:
-        """What it has printed since it was started; fails if stopped."""
+        """What it has printed since its start; fails if stopped."""
         assert self._output is not None
         file = self._output.fileno()
         return os.pread(file, os.fstat(file).st_size, 0).decode()
 
     def start(self) -> re.Match[str]:
-        """Start it, and wait until it has begun; the match of what it printed."""
+        """Start it, and wait until it is ready; return the match of what it printed."""
         own = {f"ATTENTION_SHAPES_{name.upper()}": value for name, value in self._settings.items()}
         folder = {"ATTENTION_SHAPES_DATA_DIR": str(self.folder), "DATABASE_URL": self.database_url}
         self._output = tempfile.TemporaryFile()  # noqa: SIM115 - `kill` and `terminate` close it
@@ -108,28 +109,27 @@ class Command:
             time.sleep(LOOK_S)
 
     def kill(self) -> None:
-        """Send SIGKILL to all of its processes, so that nothing is written or closed; do nothing if it is stopped."""
+        """Send SIGKILL to all its running processes, so that nothing is written or closed."""
         if self._process:
             self._signal(signal.SIGKILL)
             self._wait()
 
     def terminate(self) -> int:
-        """Let it end as the system does when it stops, wait until it has, and return its exit status."""
+        """Terminate it as the system does at shutdown, wait, and return its exit status."""
         assert self._process is not None
         self._process.terminate()
         return self._wait()
 
     def suspend(self) -> None:
-        """Let all of its processes stand still until `resume`."""
+        """Freeze all its processes until `resume`."""
         self._signal(signal.SIGSTOP)
 
     def resume(self) -> None:
-        """Let all of its processes go on."""
         self._signal(signal.SIGCONT)
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """Let all of its processes stand still during this `with`."""
+        """Freeze all its processes during this `with`."""
         self.suspend()
         try:
             yield
@@ -137,11 +137,11 @@ class Command:
             self.resume()
 
     def cpu_seconds(self) -> float:
-        """CPU time used so far by all of its processes, user and system together."""
+        """CPU time used so far by all its processes, user and system together."""
         return cpu_seconds(self.main_process())
 
     def memory_bytes(self) -> int:
-        """Memory in use by all of its processes, children among them; what they share counts in each."""
+        """Memory in use by all its processes, including children; what they share counts in each."""
         main, total = self.main_process(), 0
         for process in (main, *main.children(recursive=True)):
             with suppress(psutil.NoSuchProcess):
@@ -149,14 +149,14 @@ class Command:
         return total
 
     def wait_until_idle(self) -> None:
-        """Wait until it uses under a tenth of a core: it goes on loading after it has said that it begins."""
+        """Wait until it uses under a tenth of a core: it keeps loading after it says that it is ready."""
         before, now = -1.0, self.cpu_seconds()
         while now - before > 0.05:
             time.sleep(0.5)
             before, now = now, self.cpu_seconds()
 
     def main_process(self) -> psutil.Process:
-        """The process that was started, which has all others as children; fails if stopped."""
+        """The started process, whose children are all the others; fails if stopped."""
         assert self._process is not None
         return psutil.Process(self._process.pid)
 
@@ -186,7 +186,6 @@ class Server(Command):
 
     @property
     def url(self) -> str:
-        """Where it answers, such as http://127.0.0.1:40123."""
         return f"http://127.0.0.1:{self.port}"
 
     def start(self) -> re.Match[str]:
@@ -197,7 +196,7 @@ class Server(Command):
         return match
 
     def workers(self) -> list[psutil.Process]:
-        """Wait until every worker process has begun, and return them all."""
+        """Wait until every worker process has started, and return them all."""
         main = self.main_process()
         while True:
             workers = [child for child in main.children() if "spawn_main" in " ".join(child.cmdline())]

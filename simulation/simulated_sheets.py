@@ -1,9 +1,8 @@
-"""Sheets filled in by simulated students, with one misconception, two, a slip or guesses, and how the app diagnoses
-them.
+"""Sheets filled in by simulated students, with one misconception, two, a slip or guesses, and the app's diagnoses.
 
-What one misconception writes is the catalogue's own prediction (`misconception_students`); whether it is named beside
-slips, guesses and a second one is counted here, for the tests with a few seeds and for `python -m benchmarks.diagnosis`
-with a thousand.
+One misconception's answers are the catalogue's own prediction (`misconception_students`). Whether it is named beside
+slips, guesses and a second one is counted here, for tests with a few seeds and `python -m benchmarks.diagnosis` with a
+thousand.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ from simulation.misconception_students import (
 MisconceptionSheet = tuple[str, FilledSheet]  # the misconception's key, and the sheet as its holder fills it in
 T = TypeVar("T")
 
-# What is counted, of how many sheets: those of which each sentence is true.
+# The sentences that are counted: for how many sheets each is true.
 TOLD, ALONE, SLIPPED, BOTH, RIGHT, GUESSED = SHARES = (
     "misconceptions that the sheet tells apart",
     "one misconception is named",
@@ -43,8 +42,8 @@ TOLD, ALONE, SLIPPED, BOTH, RIGHT, GUESSED = SHARES = (
     "a right sheet, or one slip, is left alone",
     "guesses are left alone",
 )
-# Misconceptions about how matrices lie: whoever holds one transposes what another misconception predicts, too. By key,
-# how the names of the matrices concerned begin ("" is all of them); on sheets of layer parameters, and on all others.
+# Misconceptions about the orientation of matrices: their holders also transpose what another misconception predicts. By
+# key, the prefixes of the matrices' names ("" means all), on sheets of layer parameters and on all others.
 TRANSPOSES_PARAMETERS: dict[str, tuple[str, ...]] = {"stored-layout": ("",)}
 TRANSPOSES_ACTIVATIONS: dict[str, tuple[str, ...]] = {
     "columns-are-tokens": ("",),
@@ -56,18 +55,17 @@ PAIRS_PER_SEED = GUESSES_PER_SEED = 10
 
 
 class Tally(Counter[tuple[str, bool]]):
-    """For each of SHARES: how many sheets were tried, and of how many the sentence is true."""
+    """For each of SHARES: how many sheets were tried, and for how many the sentence is true."""
 
     def add(self, share: str, holds: bool) -> None:
         """Count one sheet."""
         self[share, holds] += 1
 
     def tried(self, share: str) -> int:
-        """How many sheets were counted for a share."""
         return self[share, True] + self[share, False]
 
     def share(self, share: str) -> float:
-        """The part of the sheets, from 0 to 1, for which the sentence is true; 1 if none was tried."""
+        """The fraction of the sheets, from 0 to 1, for which the sentence is true; 1 if none was tried."""
         return self[share, True] / self.tried(share) if self.tried(share) else 1.0
 
 
@@ -79,14 +77,12 @@ class SimulatedSheet:
 
     @cached_property
     def right(self) -> FilledSheet:
-        """The sheet as somebody without misconceptions fills it in."""
+        """The sheet as a student without misconceptions fills it in."""
         return right_sheet(self.variant)
 
     @cached_property
     def distinguishable(self) -> list[MisconceptionSheet]:
-        """A sheet for each way of holding a misconception that this sheet, as the catalogue says, can tell from
-        others.
-        """
+        """A sheet for each way of holding a misconception that this sheet can tell from others, by the catalogue."""
         pairs = cannot_tell_apart(self.variant.problem)
         hidden = {key for key, other in pairs if other is None}
         sheets = misconception_sheets(self.variant)
@@ -108,13 +104,13 @@ class SimulatedSheet:
 
     @cached_property
     def mentioned_numbers(self) -> list[int]:
-        """The numbers in the words of the sheet, from which a student who guesses picks."""
+        """The numbers in the sheet's words, from which a guessing student picks."""
         words = f"{self.variant.text.description} {self.variant.text.footnote or ''}".replace(",", "")
         return [int(number) for number in re.findall(r"\b[1-9]\d*\b", words)]
 
     @cached_property
     def pairs(self) -> list[tuple[frozenset[str], FilledSheet]]:
-        """Every fair sheet of a student who holds two misconceptions, with the keys of the two."""
+        """Every fair sheet of a student with two misconceptions, with their keys."""
         combined = [
             (frozenset((first[0], second[0])), sheet)
             for first, second in combinations(self.distinguishable, 2)
@@ -167,7 +163,7 @@ class SimulatedSheet:
         return second if left else multiplied
 
     def diagnose(self, sheet: FilledSheet) -> Diagnosis | None:
-        """What the app says of the sheet filled in like this."""
+        """The app's diagnosis of the sheet filled in like this."""
         return diagnose(self.variant.problem, self._values(sheet), self._following(sheet))
 
     def diagnosed_keys(self, sheet: FilledSheet) -> set[str]:
@@ -177,7 +173,7 @@ class SimulatedSheet:
 
     @cached_property
     def certain_tally(self) -> Tally:
-        """Diagnoses in which chance has no part: of the right sheet, and of each misconception held alone."""
+        """Diagnoses without chance: of the right sheet, and of each single misconception."""
         tally = Tally()
         distinguishable = [key for key, _ in self.distinguishable]
         for key, _ in misconception_sheets(self.variant):
@@ -198,7 +194,7 @@ class SimulatedSheet:
             tally.add(BOTH, self.diagnosed_keys(sheet) == keys)
         for blank in typed:
             slipped = with_slip(self.right, blank, chance)
-            if min(slipped[blank], self.right[blank]) > 9:  # one digit for another is no slip
+            if min(slipped[blank], self.right[blank]) > 9:  # one digit for another isn't a slip
                 tally.add(RIGHT, not self.diagnosed_keys(slipped))
         for _ in range(GUESSES_PER_SEED):
             guess = {blank: chance.choice(self.mentioned_numbers) for blank in self.right}
@@ -212,7 +208,7 @@ def sample_up_to(chance: random.Random, items: list[T], most: int) -> list[T]:
 
 
 def transposed(sheet: FilledSheet, prefixes: tuple[str, ...]) -> FilledSheet:
-    """The sheet with rows and columns exchanged for every matrix whose blanks begin with one of the prefixes.
+    """The sheet with rows and columns exchanged in every matrix whose blanks begin with one of the prefixes.
 
     Example: transposed({"keys.rows": 100, "keys.columns": 128}, ("",)) == {"keys.rows": 128, "keys.columns": 100}
     """
@@ -225,7 +221,7 @@ def transposed(sheet: FilledSheet, prefixes: tuple[str, ...]) -> FilledSheet:
 
 
 def simulate_class(library: Library, worksheet: str, seeds: range) -> Tally:
-    """The diagnoses of a whole class on one worksheet: for each seed its variant, filled in by everyone."""
+    """The diagnoses of a whole class on one worksheet: each seed's variant, filled in by everyone."""
     sheets, tally = dict[str, SimulatedSheet](), Tally()
     for seed in seeds:
         variant = library.seeded(worksheet, seed)

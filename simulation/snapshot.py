@@ -1,6 +1,6 @@
-"""Renders everything that people can see, to be compared before and after a change: `make snapshot`.
+"""Renders everything that people can see, for comparison before and after a change: `make snapshot`.
 
-The first run is the one that later runs are compared with; remove .snapshot/before to begin anew.
+Later runs are compared with the first; remove .snapshot/before to start over.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from simulation.lesson import add_teacher
 FOLDER = PROJECT / ".snapshot"
 MODELS = ("qwen3-0.6b", "gpt2", "bert-base", "t5-small", "mixtral-8x7b", "deepseek-v2-lite")
 NOW = datetime(2026, 9, 1, 10, tzinfo=UTC)
-PAGES_PER_ADDRESS = 3  # of addresses that differ only in numbers and in values of their query
+PAGES_PER_ADDRESS = 3  # counting addresses that differ only in numbers and query values
 MAX_PAGES = 250  # per role
 LINK = re.compile(r'<a [^>]*?href="(/[^"#]*)')
 CHANGING = (re.compile(r"(/static/)[0-9a-f]{12}/"), re.compile(r"(seed=)\d+"))
@@ -140,7 +140,7 @@ def _crawl(client: TestClient, folder: Path, *starts: str) -> None:
 
 
 def main() -> None:
-    """Render everything, and show what differs from the first time."""
+    """Render everything, and show what differs from the first run."""
     random._urandom = partial(random.Random(0).randbytes)  # type: ignore[attr-defined]  # noqa: S311 - the same codes each time
     now, before = FOLDER / "now", FOLDER / "before"
     shutil.rmtree(now, ignore_errors=True)

@@ -1,6 +1,6 @@
-"""A day of a server in minutes: visitors, a teacher, handouts and imports, by a clock that is put forward.
+"""A day of a server in minutes: visitors, a teacher, handouts and imports, with a clock that is moved forward.
 
-Every hour has the same requests; after it everything is an hour older, and the app tidies up. What has expired must be
+Every hour has the same requests; then everything is made an hour older, and the app tidies up. What has expired must be
 gone, and neither memory nor the database may grow from one day to the next.
 """
 
@@ -38,7 +38,7 @@ UNTIL_ALL_EXPIRES = timedelta(days=400)
 SHEET = {"worksheet": "llama-7b", "model": "llama-7b"}
 CONFIG = {"model_type": "llama", "hidden_size": 64, "num_attention_heads": 4, "num_hidden_layers": 2,
           "intermediate_size": 128}  # fmt: skip
-ALMOST_AN_HOUR = timedelta(minutes=59)  # so that what is kept for an hour is there when an hour is measured
+ALMOST_AN_HOUR = timedelta(minutes=59)  # so that what is kept for an hour is still there when an hour is measured
 # What must be gone at the end; accounts, courses and the audit log stay.
 EXPIRING_TABLES = (
     "visitors",
@@ -54,8 +54,9 @@ EXPIRING_TABLES = (
 
 @dataclass(frozen=True)
 class Measured:
-    """The server at one moment: main memory, size of the database file, rows of each table. Of drafts and attempts
-    those of practice.
+    """The server at one moment: main memory, size of the database file, rows of each table.
+
+    Drafts and attempts are only those of practice.
     """
 
     memory: int
@@ -65,7 +66,7 @@ class Measured:
 
 @dataclass(frozen=True)
 class SoakResult:
-    """Measured hour by hour of the first day, after everything has expired, and after a second day like the first."""
+    """Measurements after each hour of the first day, after everything has expired, and after a second, equal day."""
 
     hours: tuple[Measured, ...]
     expired: Measured
@@ -73,12 +74,12 @@ class SoakResult:
 
     @property
     def left_over(self) -> dict[str, int]:
-        """What should have gone and has not: rows by table."""
+        """What should be gone and isn't: rows by table."""
         return {table: self.expired.rows[table] for table in EXPIRING_TABLES if self.expired.rows[table]}
 
     @property
     def memory_growth(self) -> int:
-        """Bytes that the second day ended above the first."""
+        """Bytes by which memory at the end of the second day exceeds the first."""
         return self.second_day[-1].memory - self.hours[-1].memory
 
     @property
@@ -116,7 +117,7 @@ class _QuickRunner(HeadRunner):
 
 
 class _Clock:
-    """A clock that is put forward by hand, and runs on."""
+    """A running clock that can be moved forward."""
 
     def __init__(self) -> None:
         self.ahead = timedelta()
@@ -126,7 +127,7 @@ class _Clock:
 
 
 def soak(visits_per_hour: int, hours: int = HOURS) -> Iterator[str | SoakResult]:
-    """Two days of `hours` with all that expires between them: a line after each hour, and the result at the end."""
+    """Two days of `hours` with everything that expires in between: a line per hour, and the result at the end."""
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         clock = _Clock()
         settings = Settings(data_dir=Path(folder), database_url="")
@@ -187,7 +188,7 @@ def _grow_older(services: Services, clock: _Clock, age: timedelta) -> Measured:
         count = sa.select(sa.func.count())
         pages = [connection.exec_driver_sql(f"PRAGMA {name}").scalar_one() for name in ("page_count", "page_size")]
         rows = {name: connection.scalar(count.select_from(table)) or 0 for name, table in metadata.tables.items()}
-        for table in (drafts, attempts):  # those of the sample course stay with it
+        for table in (drafts, attempts):  # the sample course's stay with it
             rows[table.name] = connection.scalar(count.where(table.c.visitor_id.is_not(None))) or 0
     return Measured(psutil.Process().memory_info().rss, math.prod(pages), rows)
 

@@ -34,7 +34,7 @@ from tests.helpers.school import Browser, Classroom, School
 from tests.helpers.shipped import LIBRARY
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # small matrices, and the other cores have tests to run
-# A busy machine is no fault of the code; and with new inputs each time, a change could fail for a fault it didn't make.
+# A busy machine isn't the code's fault, and with new inputs each time, a change could fail because of an old bug.
 settings.register_profile("quick", deadline=None, derandomize=True, max_examples=25)
 settings.register_profile("thorough", settings.get_profile("quick"), max_examples=100)
 
@@ -61,7 +61,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Where processes share the tests, files that need a browser come first, then those that wait for servers."""
+    """If processes share the tests, files that need a browser come first, then those that wait for servers."""
     if is_slow_run(config):  # tests of generated examples are repeated, with more of them
         for item in items:
             if is_hypothesis_test(getattr(item, "obj", None)):

@@ -1,4 +1,4 @@
-"""Names cleaned and compared: by one rule, whoever typed them and on whatever keyboard."""
+"""Names cleaned and compared by one rule, whatever the keyboard."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ MAKE = "import sys, pathlib; from app.secret_key import read_or_make_secret as r
 
 @pytest.fixture
 def umask() -> Iterator[None]:
-    """The umask of most users, put back at the end: commands change that of the process."""
+    """The umask of most users, restored at the end, because commands change the process's."""
     before = os.umask(0o022)
     yield
     os.umask(before)

@@ -84,7 +84,7 @@ def unmarked_phrases(tree: ast.AST) -> Iterator[str]:
 def test_no_phrase_is_put_together_in_english() -> None:
     spoken = {m: tree for m, tree in app_modules().items() if m.split(".")[1:2] and m.split(".")[1] in SPOKEN}
     spoken["app.figures.captions"] = app_modules()["app.figures.captions"]
-    # Rows of misconceptions name topics, which spaces separate; what is said about them is in the wording.
+    # Rows of misconceptions name space-separated topics; their sentences are in the wording.
     spoken = {module: tree for module, tree in spoken.items() if not module.startswith("app.misconceptions.groups.")}
     assert len(spoken) > 50
     assert {module: found for module, tree in spoken.items() if (found := [*unmarked_phrases(tree)])} == {}
@@ -163,7 +163,7 @@ def test_messages_are_sound_formats() -> None:
         for form in forms(message) if message.id else ():
             assert form.strip() == form, message.locations
             if any(Path(file).parts[0] == "templates" for file, _ in message.locations):
-                form % _AnyName()  # raises where a per cent sign is alone or has no name
+                form % _AnyName()  # raises if a per cent sign is isolated or has no name
             else:
                 names = [name for _, name, _, _ in Formatter().parse(form) if name is not None]
                 assert all(name.isidentifier() for name in names), (form, message.locations)

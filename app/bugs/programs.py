@@ -27,7 +27,7 @@ Shape = tuple[Expression, ...]
 
 @dataclass(frozen=True)
 class CodeLine:
-    """A line of code with its key, by which bugs name it, and a condition on the model."""
+    """A line of code with a condition on the model, and the key that bugs use for it."""
 
     key: str
     code: str

@@ -1,6 +1,6 @@
-"""The form of an activity: texts as they were typed, validated into a plan and its content.
+"""The form of an activity: typed texts, validated into a plan and its content.
 
-The texts stay as they are, so that the form can be shown again with everything typed still in it.
+The texts are kept as typed, so that the form can be shown again unchanged.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from app.translation import N_
 from app.translation import gettext as _
 
 T = TypeVar("T")
-MAX_ECHOED = 60  # characters of a text that a sentence repeats
-FIRST_YEAR, LAST_YEAR = 1900, 9998  # of times: late windows, extra time and other time zones still have a date
+MAX_ECHOED = 60  # characters of a text that a message quotes
+FIRST_YEAR, LAST_YEAR = 1900, 9998  # leaves room for late windows, extra time and other time zones
 
 
 class ActivityFormError(ValueError):
-    """A field that cannot be used: its name, and the sentence that says what to write."""
+    """A field that can't be used: its name, and the sentence that says what to write."""
 
     def __init__(self, field: str, sentence: str) -> None:
         super().__init__(sentence)
@@ -40,7 +40,7 @@ class ActivityFormError(ValueError):
 
 @dataclass(frozen=True)
 class WorksheetTexts:
-    """A chosen worksheet as texts: its key, and its model and number of tokens, each "" for the worksheet's default."""
+    """A chosen worksheet as texts: its key, model and number of tokens; "" means the worksheet's default."""
 
     key: str
     model: str = ""
@@ -49,7 +49,7 @@ class WorksheetTexts:
 
 @dataclass(frozen=True)
 class ActivityTexts:
-    """The fields of the form as texts, by name, and the worksheets that were chosen, in order."""
+    """The form's fields as texts, by name, and the chosen worksheets in order."""
 
     fields: Mapping[str, str]
     worksheets: tuple[WorksheetTexts, ...]
@@ -84,14 +84,15 @@ def _context(info: ValidationInfo) -> Mapping[str, Any]:
 
 
 class ActivityForm(BaseModel):
-    """The form of an activity, validated from its texts. The context of the validation holds the course's time zone
-    (`zone`), the `library` and the keys of `tickets`.
+    """The form of an activity, validated from its texts.
+
+    The validation context holds the course's time zone (`zone`), the `library` and the keys of `tickets`.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
     title: Annotated[str, Field(min_length=1)]
-    opens: Annotated[datetime | None, _text_parser(datetime.fromisoformat, "no-time")]  # typed on the course's clocks
+    opens: Annotated[datetime | None, _text_parser(datetime.fromisoformat, "no-time")]  # typed in the course's time
     closes: Annotated[datetime | None, _text_parser(datetime.fromisoformat, "no-time")]
     late_minutes: Annotated[Annotated[int, Field(le=MAX_MINUTES)] | None, _text_parser(_whole_number, "late_minutes")]
     day: Annotated[date | None, _text_parser(date.fromisoformat, "no-day")]
@@ -145,7 +146,7 @@ class ActivityForm(BaseModel):
         return keys
 
     def plan(self) -> Plan:
-        """The title, day, times and policies that the form sets, but not its worksheets and exit ticket."""
+        """The title, day, times and policies in the form, but not its worksheets and exit ticket."""
         policies = Policies(
             variants=self.variants,
             feedback=self.feedback,
@@ -163,7 +164,7 @@ class ActivityForm(BaseModel):
         return Plan(self.title, self.day, policies, self.opens, self.closes)
 
 
-# What is said about a field, by its name, or by the key of the error that its validator raised.
+# The sentences about a field, by its name or by the key of its validator's error.
 SENTENCES = {
     "title": N_("Enter a title."),
     "max_attempts": N_(
@@ -187,9 +188,7 @@ FIELD_NAMES = tuple(name for name in ActivityForm.model_fields if name != "works
 
 
 def read_activity_form(offer: Offer, time_zone: str, texts: ActivityTexts) -> tuple[Plan, Content]:
-    """The plan that the texts of a form describe, and the content that `offer` freezes for its worksheets and exit
-    ticket.
-    """
+    """The plan in a form's texts, and the content that `offer` freezes for its worksheets and exit ticket."""
     context = {"zone": ZoneInfo(time_zone), "tickets": offer.tickets, "library": offer.library}
     try:
         form = ActivityForm.model_validate({**texts.fields, "worksheet": texts.keys}, context=context)
@@ -227,7 +226,7 @@ def _form_error(library: Library, texts: ActivityTexts, error: Mapping[str, Any]
 
 
 def texts_of(plan: Plan, content: Content, time_zone: str) -> ActivityTexts:
-    """The texts that show this plan and content in the form; `read_activity_form` reads them back."""
+    """The form's texts for this plan and content; `read_activity_form` reads them back."""
     policies = plan.policies
     fields = {
         "title": plan.title,
@@ -250,7 +249,7 @@ def texts_of(plan: Plan, content: Content, time_zone: str) -> ActivityTexts:
 
 
 def field_labels() -> dict[str, str]:
-    """The form's label of each field, and of the worksheets, in the visitor's language and the form's order."""
+    """The form's translated label of each field, and of the worksheets, in the form's order."""
     return {
         "title": _("Title"), "day": _("Date"), "worksheets": _("Worksheets"), "ticket": _("Exit ticket"),
         "ticket_anonymous": _("Anonymous"), "variants": _("Numbers"), "feedback": _("Marks are shown"),
@@ -263,7 +262,7 @@ def field_labels() -> dict[str, str]:
 
 
 def texts_in_words(texts: ActivityTexts, titles: Mapping[str, str]) -> dict[str, str]:
-    """What each field of `field_labels` says, in words; `titles` are those of worksheets and tickets, by key."""
+    """What each field of `field_labels` says, in words; `titles` are worksheet and ticket titles by key."""
     words = {
         "yes": _("yes"), "no": _("no"), "same": _("the same for everyone"),
         "per_student": _("different for each student"), "immediate": _("at each check"),

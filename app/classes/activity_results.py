@@ -1,4 +1,4 @@
-"""The results of an activity: each sheet with every student's attempts, and what they say about its rows."""
+"""An activity's results: each sheet with every student's attempts, and what they say about its rows."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from app.translation import alternatives
 
 @dataclass(frozen=True)
 class ActivitySheet:
-    """A sheet that students of an activity have, or had in an earlier revision; `content` is that of its revision."""
+    """A sheet that an activity's students have, or had in an earlier revision; `content` is that revision's."""
 
     number: int  # on the results pages, from 1
     item: FrozenWorksheet
@@ -48,7 +48,7 @@ class ActivitySheet:
 class SheetResults(ActivitySheet):
     """One sheet of an activity with the attempts of every student who made one, in order of time."""
 
-    library: Library  # of the revision that froze it
+    library: Library  # from the revision that froze it
     variant: Variant  # with the activity's sizes
     attempts: Mapping[int, tuple[Attempt, ...]]  # by student; never empty
 
@@ -59,7 +59,7 @@ class SheetResults(ActivitySheet):
 
     @property
     def blanks(self) -> dict[str, list[str]]:
-        """The names of the boxes of each row by the row's key: {'keys': ['keys.rows', 'keys.columns'], …}."""
+        """The box names of each row by the row's key: {'keys': ['keys.rows', 'keys.columns'], …}."""
         return {row.key: list(map(str, row.blanks)) for row in self.rows}
 
     @property
@@ -83,7 +83,7 @@ class SheetResults(ActivitySheet):
 
 @dataclass(frozen=True)
 class WrongAnswer:
-    """A wrong answer that some students gave first: its field in words, what was written, and by how many."""
+    """A wrong answer that some students gave first: its field in words, the text, and how many gave it."""
 
     field: str
     text: str
@@ -101,9 +101,7 @@ class MisconceptionTotal:
 
 
 def activity_sheets(store: Store, activity: Activity) -> tuple[ActivitySheet, ...]:
-    """The sheets of an activity, numbered from 1: the newest revision's in order, then earlier ones that have
-    attempts.
-    """
+    """An activity's sheets, numbered from 1: the newest revision's in order, then earlier ones with attempts."""
     content = activity.content
     sheets = {item.sheet_key: (item, content, True) for item in content.items}
     earlier = [each for each in store.grades.attempted_sheets(activity.id) if each.sheet_key not in sheets]
@@ -116,7 +114,7 @@ def activity_sheets(store: Store, activity: Activity) -> tuple[ActivitySheet, ..
 
 
 def sheet_results(library: Library, store: Store, activity: Activity, sheet: ActivitySheet) -> SheetResults:
-    """The results of one sheet, with every attempt on it, whether it was handed in or not."""
+    """The results of one sheet, with every attempt on it, handed in or not."""
     attempts = store.classwork.attempts_of_activity(activity.id, sheet_key=sheet.item.sheet_key)
     return _sheet_results(library, store, activity, sheet, attempts)
 
@@ -124,9 +122,7 @@ def sheet_results(library: Library, store: Store, activity: Activity, sheet: Act
 def activity_results(
     library: Library, store: Store, activity: Activity, student: Student | None = None
 ) -> tuple[SheetResults, ...]:
-    """Every sheet that `activity_sheets` lists, with all attempts on it by student id, each student's oldest first,
-    handed in or not.
-    """
+    """Every sheet of `activity_sheets` with all attempts by student id, oldest first, handed in or not."""
     attempts = store.classwork.attempts_of_activity(activity.id, student_id=student.id if student else None)
     by_sheet = dict[str, list[Attempt]]()
     for attempt in attempts:
@@ -162,9 +158,7 @@ def participants(store: Store, activity: Activity, course: Course) -> tuple[Stud
 
 
 def misconception_totals(words: MisconceptionWords, results: Sequence[SheetResults]) -> tuple[MisconceptionTotal, ...]:
-    """How many students showed each misconception in their first attempts on these sheets, and how many in their
-    last.
-    """
+    """How many students showed each misconception in their first attempts on these sheets, and in their last."""
     first, last = (dict(misconception_counts(_misconceptions_by_student(results, index))) for index in (0, -1))
     totals = [
         MisconceptionTotal(key, words.name(key), first.get(key, 0), last.get(key, 0)) for key in {**last, **first}
@@ -181,9 +175,7 @@ def _misconceptions_by_student(results: Sequence[SheetResults], attempt_index: i
 
 
 def common_wrong_answers(store: Store, activity: Activity, results: SheetResults) -> dict[str, WrongAnswer]:
-    """The most common wrong answer of each row among students' first attempts, by the row's key, with how many gave
-    it.
-    """
+    """The most common wrong answer to each row among students' first attempts, by the row's key."""
     worksheet = frozen_worksheet(results.item, activity.policies)
     library, all_sizes = results.library, {attempt.variant for attempt in results.first}
     variants = {sizes: variant_of(library, store, worksheet, sizes) for sizes in all_sizes}
@@ -230,8 +222,9 @@ def _meaning(variant: Variant, blank: Blank, number: int) -> str:
 def report_as_stored(
     library: Library, store: Store, activity: Activity, item: FrozenWorksheet, frozen: Variant, attempt: Attempt
 ) -> tuple[Variant, Report]:
-    """The sheet that gave the stored marks of an attempt, and its report with these marks. Raises WorksheetError if
-    the model of a regrade's sheet no longer exists.
+    """The sheet behind an attempt's stored marks, and its report with these marks.
+
+    Raises WorksheetError if the model of a regrade's sheet no longer exists.
     """
     sheet, is_regraded = frozen, attempt.marked_by != item.sheet_key
     definition = store.regrades.definitions(activity.id).get(attempt.marked_by) if is_regraded else None

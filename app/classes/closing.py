@@ -1,7 +1,7 @@
-"""What happens when an activity has ended: everything that is typed on a sheet is auto-submitted as an attempt. A
-draft is auto-submitted if a box of it can be read or an open question is answered, the student has an attempt
-left, and it says something else than their last attempt; one that was typed late, only if they handed in nothing
-on time. It is graded as if it had been handed in.
+"""What happens when an activity has ended: unsubmitted work is auto-submitted as an attempt.
+
+A draft is auto-submitted if something in it is readable, it differs from the last attempt, and the student has an
+attempt left. A draft typed late only counts for students who handed in nothing on time. It is graded like a submission.
 """
 
 from __future__ import annotations
@@ -25,26 +25,26 @@ from app.store.limits import failure_of
 from app.store.queries import batches
 
 STUDENTS_AT_A_TIME = 50  # whose drafts are graded and then stored in one transaction
-INTERVAL_S = 2.0  # between two looks for activities that have ended
-RETRY_AFTER_S = 60.0  # after an activity could not be settled
+INTERVAL_S = 2.0  # between two checks for ended activities
+RETRY_AFTER_S = 60.0  # after an activity couldn't be settled
 STUCK_AFTER_S = 600.0  # longer than a large class takes
 
 log = logging.getLogger("attention_shapes")
 
 
 class Closing:
-    """Auto-submits the drafts of activities that have ended, in a thread of its own; no request waits for it."""
+    """Auto-submits the drafts of ended activities, in its own thread; no request waits for it."""
 
     def __init__(self, library: Library, store: Store, interval_s: float = INTERVAL_S) -> None:
         self._library, self._store, self._interval_s = library, store, interval_s
-        self._turn = threading.Lock()  # grading a class takes seconds: one thread of a process is enough
+        self._turn = threading.Lock()  # grading a class takes seconds: one thread per process is enough
         self._stopped = threading.Event()
         self._thread: threading.Thread | None = None
-        self._looked_at = time.monotonic()  # when the thread last looked at all activities
-        self._retry_at = dict[int, float]()  # by the id of an activity that could not be settled
+        self._looked_at = time.monotonic()  # when the thread last checked all activities
+        self._retry_at = dict[int, float]()  # by the id of an activity that couldn't be settled
 
     def start(self) -> None:
-        """Look for activities that have ended every `interval_s` seconds, until `close`."""
+        """Look for ended activities every `interval_s` seconds, until `close`."""
         self._thread = threading.Thread(target=self._run, name="closing", daemon=True)
         self._thread.start()
 
@@ -56,18 +56,18 @@ class Closing:
 
     @property
     def is_stuck(self) -> bool:
-        """Whether the thread has ended by itself, or has not looked at all activities for STUCK_AFTER_S."""
+        """Whether the thread has died, or hasn't checked all activities for STUCK_AFTER_S."""
         if self._thread is None or self._stopped.is_set():
             return False
         return not self._thread.is_alive() or time.monotonic() - self._looked_at > STUCK_AFTER_S
 
     @property
     def unsettled(self) -> tuple[int, ...]:
-        """The ids of activities whose drafts could not be auto-submitted, which is tried again."""
+        """The ids of activities whose drafts couldn't be auto-submitted; they are retried."""
         return tuple(sorted(self._retry_at))
 
     def settle(self, activity: Activity) -> None:
-        """Auto-submit the drafts of an activity if that is due (`auto_submit_due`), and mark it as done."""
+        """Auto-submit an activity's drafts if that is due (`auto_submit_due`), and mark it as done."""
         if activity.auto_submit_due(self._store.now()) and self._turn.acquire(blocking=False):
             try:
                 self._auto_submit_all(activity)
@@ -75,9 +75,7 @@ class Closing:
                 self._turn.release()
 
     def settle_all(self) -> None:
-        """Settle every ended activity; one that fails is logged, counted, and left out until RETRY_AFTER_S have
-        passed.
-        """
+        """Settle every ended activity; a failing one is logged, counted, and skipped for RETRY_AFTER_S."""
         ended = self._store.activities.ended()
         self._retry_at = {each: at for each, at in self._retry_at.items() if each in ended}
         for activity_id in ended:
@@ -88,7 +86,7 @@ class Closing:
                 if activity:
                     self.settle(activity)
                 self._retry_at.pop(activity_id, None)
-            except Exception:  # whatever is wrong with one activity must not keep the others from their marks
+            except Exception:  # a problem with one activity must not keep the others from their marks
                 self._retry_at[activity_id] = time.monotonic() + RETRY_AFTER_S
                 count_failure("closing")
                 log.exception("the drafts of activity %s could not be auto-submitted; trying again", activity_id)
@@ -107,7 +105,8 @@ class Closing:
         store = self._store
         ids = store.classwork.students_with_drafts(activity.id) if activity.policies.auto_submit else ()
         groups = list(batches(ids, STUDENTS_AT_A_TIME))
-        for students in random.sample(groups, len(groups)):  # other processes begin with others, and share the work
+        # other processes start with other groups, and share the work
+        for students in random.sample(groups, len(groups)):
             while not self._auto_submit(activity, students):
                 if self._stopped.is_set() or not self._is_due(activity):
                     return
@@ -121,7 +120,7 @@ class Closing:
         return current is not None and current.auto_submit_due(self._store.now())
 
     def _auto_submit(self, activity: Activity, students: Sequence[int]) -> bool:
-        """Otherwise False: the unchanged ones are stored all the same, in one transaction."""
+        """False if some had changed; the unchanged ones are stored all the same, in one transaction."""
         store = self._store
         before = store.classwork.unfinished_work(activity.id, students)
         graded = list(_graded(self._library, store, activity, before.values()))
@@ -137,7 +136,7 @@ def _graded(
     library: Library, store: Store, activity: Activity, drafts: Iterable[UnfinishedWork]
 ) -> Iterator[tuple[UnfinishedWork, ClassSheetKey, NewAttempt]]:
     extra = store.activities.extra_times(activity.id)
-    sheets = {  # the newest revision that has the sheet, its number there from 1, and the revision's content
+    sheets = {  # the newest revision with the sheet, its number there from 1, and the revision's content
         item.sheet_key: (revision, number, content)
         for revision, content in store.activities.revisions(activity).items()
         for number, item in enumerate(content.items, start=1)
@@ -152,7 +151,7 @@ def _graded(
             worksheet = frozen_worksheet(content.items[number - 1], activity.policies)
             variant = variant_of(library_of(library, store, content), store, worksheet, draft.variant)
             submitted = auto_submit(variant, work, Rules.of(for_student, draft.saved_at)).attempt
-        except Exception:  # one sheet that cannot be graded must not keep a class from its marks
+        except Exception:  # one sheet that can't be graded must not keep a class from its marks
             log.exception("a draft of activity %s could not be graded", activity.id)
             continue
         if submitted:

@@ -1,4 +1,4 @@
-"""Closing an activity with a button, now or in some minutes, and undoing it: what a teacher can do at the moment."""
+"""Closing an activity with a button, now or in some minutes, and undoing it."""
 
 from __future__ import annotations
 
@@ -18,17 +18,15 @@ class ClosingMenu:
     phase: Phase
     working: int  # students who have typed on a sheet and not handed it in
     auto_submits: bool  # whether what they typed is auto-submitted
-    can_close: bool  # not where it closes within seconds anyway
+    can_close: bool  # False if it closes within seconds anyway
     can_undo: bool
     closes_at: datetime | None
-    seconds: int  # until it has closed; 0 where no closing time lies ahead
-    minutes: tuple[int, ...] = CLOSING_MINUTES  # when it can be closed: so many minutes on
+    seconds: int  # until it closes; 0 without a future closing time
+    minutes: tuple[int, ...] = CLOSING_MINUTES  # the choices for closing later, in minutes
 
 
 def closing_menu(store: Store, activity: Activity, now: datetime, working: int) -> ClosingMenu:
-    """The menu at `now`: the activity's phase, closing time and seconds left (rounded up, 0 without a closing time),
-    whether it auto-submits, whether it can be closed, and whether the last press of Close can be undone.
-    """
+    """The menu at `now`."""
     phase, closes_at = activity.phase(now), activity.plan.closes_at
     return ClosingMenu(
         phase=phase,
@@ -42,7 +40,7 @@ def closing_menu(store: Store, activity: Activity, now: datetime, working: int) 
 
 
 def close_undoably(store: Store, activity: Activity, minutes: int = 0) -> bool:
-    """Close an activity in `minutes`, but at the earliest in UNDO_TIME; one that waits to open is closed at once."""
+    """Close an activity in `minutes`, but not before UNDO_TIME; one that waits to open is closed at once."""
     with store.transaction():
         current = store.activities.locked(activity)
         press = current.close_pressed(store.now(), minutes, _last_press(store, current)) if current else None

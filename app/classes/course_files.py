@@ -51,7 +51,7 @@ OVERRIDES_HEADER = ("activity", "student", "number", "points", "excused", "reaso
 
 @dataclass(frozen=True)
 class CourseFiles:
-    """The files of one course. `points` are those of each sheet, by the id of the activity."""
+    """The files of one course. `points` are each sheet's, by activity id."""
 
     library: Library
     store: Store
@@ -66,12 +66,12 @@ class CourseFiles:
 
     @cached_property
     def students(self) -> dict[int, Student]:
-        """The students by their ids, in the order of their names, as they were when this was first read."""
+        """The students by id, in the order of their names, as first read."""
         return {student.id: student for student in self.store.roster.students(self.course)}
 
     @cached_property
     def gradebook_columns(self) -> tuple[GradebookColumn, ...]:
-        """One column for each activity that has a worksheet and is no draft, in the order of the activities."""
+        """One column for each published activity with a worksheet, in order."""
         graded = [activity for activity in self.activities if activity.content.items and activity.state != "draft"]
         scores = self.store.grades.last_scores([activity.id for activity in graded])
         return gradebook_columns(
@@ -88,31 +88,25 @@ class CourseFiles:
 
     @cached_property
     def overrides(self) -> Sequence[GradeChange]:
-        """The points that teachers gave in place of those of the attempts, sorted by the ids of activity and
-        student.
-        """
+        """The points that teachers gave instead of the attempts', sorted by activity and student id."""
         overrides = self.store.grades.overrides([activity.id for activity in self.activities])
         return sorted(overrides, key=lambda override: (override.activity_id, override.student_id))
 
     def answer_rows(self) -> Iterator[CsvRow]:
-        """Yield ANSWERS_HEADER, then one row for each box with a mark of each attempt: what was typed, "" if
-        nothing, and the mark, such as "wrong".
-        """
+        """Yield ANSWERS_HEADER, then one row per marked box of each attempt: the typed text and the mark."""
         yield ANSWERS_HEADER
         for described, attempt in self._described_attempts():
             for box, mark in attempt.marks.items():
                 yield (*described, box, attempt.answers.get(box, ""), mark)
 
     def attempt_rows(self) -> Iterator[CsvRow]:
-        """Yield ATTEMPTS_HEADER, then one row for each attempt, with its score and the keys of its misconceptions."""
+        """Yield ATTEMPTS_HEADER, then one row per attempt, with its score and misconceptions."""
         yield ATTEMPTS_HEADER
         for described, attempt in self._described_attempts():
             yield (*described, attempt.score, attempt.out_of, ", ".join(attempt.misconceptions))
 
     def written_rows(self) -> Iterator[CsvRow]:
-        """Yield WRITTEN_HEADER, then a row for each open question of each attempt that is answered: the question,
-        the answer.
-        """
+        """Yield WRITTEN_HEADER, then one row per answered open question of each attempt."""
         yield WRITTEN_HEADER
         activities, asked = {each.id: each for each in self.activities}, dict[int, Mapping[tuple[str, str], str]]()
         for described, attempt in self._described_attempts():
@@ -124,13 +118,11 @@ class CourseFiles:
                     yield (*described, question, text)
 
     def ticket_rows(self) -> Iterator[CsvRow]:
-        """Yield TICKETS_HEADER, then one row for each exit-ticket answer, with its question in the latest wording,
-        or the question's key if no revision has it any more.
-        """
+        """Yield TICKETS_HEADER, then one row per exit-ticket answer, with its question in the latest wording."""
         yield TICKETS_HEADER
         for activity in self.activities:
             answers, questions = self._ticket_answers_of(activity), dict[str, str]()
-            for content in self.store.activities.revisions(activity).values():  # the newest last, whose wording wins
+            for content in self.store.activities.revisions(activity).values():  # the newest last, so its wording wins
                 questions |= content.ticket.questions if content.ticket else {}
             for answer in answers:
                 student = self.students.get(answer.student_id or 0)
@@ -141,9 +133,7 @@ class CourseFiles:
                 )  # fmt: skip
 
     def student_rows(self) -> Iterator[CsvRow]:
-        """Yield STUDENTS_HEADER, then one row for each student on the roster, by name: name, number, whether they
-        have joined, and the two cells of `_practised`.
-        """
+        """Yield STUDENTS_HEADER, then one row per student on the roster, by name."""
         yield STUDENTS_HEADER
         records = self.store.roster.practice_records(self.course)
         for student in self.students.values():
@@ -151,9 +141,7 @@ class CourseFiles:
             yield (student.name, student.roster_key, student.joined_at is not None, *practised)
 
     def gradebook_rows(self) -> Iterator[CsvRow]:
-        """Yield a header, then for each student name, number, and the points on each worksheet of each activity,
-        empty without an attempt.
-        """
+        """Yield a header, then per student name, number, and the points on each worksheet of each activity."""
         columns = self.gradebook_columns
         header = [_("student"), _("number")]
         for column in columns:
@@ -171,7 +159,7 @@ class CourseFiles:
             yield [*row, *total_score(student, columns)]
 
     def override_rows(self) -> Iterator[CsvRow]:
-        """Yield OVERRIDES_HEADER, then one row for each of `overrides`, by activity, then student id."""
+        """Yield OVERRIDES_HEADER, then one row for each of `overrides`."""
         yield OVERRIDES_HEADER
         titles, zone = {each.id: each.plan.title for each in self.activities}, ZoneInfo(self.course.time_zone)
         for override in self.overrides:
@@ -181,11 +169,11 @@ class CourseFiles:
                 yield (titles[override.activity_id], student.name, student.roster_key, *points)
 
     def canvas_csv(self) -> str:
-        """Return the gradebook as Canvas imports it."""
+        """The gradebook as Canvas imports it."""
         return canvas_csv(tuple(self.students.values()), self._points_columns)
 
     def moodle_csv(self) -> str:
-        """Return the gradebook as Moodle imports it."""
+        """The gradebook as Moodle imports it."""
         return moodle_csv(tuple(self.students.values()), self._points_columns)
 
     def write_zip(self, file: IO[bytes]) -> None:
@@ -197,7 +185,7 @@ class CourseFiles:
         with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
             archive.writestr("README.txt", _readme(self.course))
             for name, rows in tables.items():
-                entry = zipfile.ZipInfo(f"{name}.csv", time.localtime()[:6])  # without a time it would be of 1980
+                entry = zipfile.ZipInfo(f"{name}.csv", time.localtime()[:6])  # without a time it would date from 1980
                 entry.compress_type = zipfile.ZIP_DEFLATED
                 with archive.open(entry, "w", force_zip64=True) as table:
                     for line in csv_lines(rows):
@@ -231,7 +219,7 @@ class CourseFiles:
         work = self.store.classwork
         attempts = [_fields_without("client_id", attempt) for attempt in self._attempts_of(activity)]
         tickets = [_fields_without("id", answer) for answer in self._ticket_answers_of(activity)]
-        # Without ticket_in: two exports, before and after, would show whose the new anonymous answers are.
+        # Without ticket_in: exports before and after a hand-in would reveal whose the new anonymous answers are.
         arrived = [_fields_without("ticket_in", each) for each in work.attendance(activity.id)]
         revisions = self.store.activities.revisions(activity)
         extra = self.store.activities.extra_times(activity.id)
@@ -259,7 +247,8 @@ class CourseFiles:
         zone = ZoneInfo(self.course.time_zone)
         for activity in self.activities:
             attempts = self._attempts_of(activity)
-            revisions = self.store.activities.revisions(activity)  # read last, so that it has that of every attempt
+            # read last, so that it includes every attempt's revision
+            revisions = self.store.activities.revisions(activity)
             counted = {attempt.id for attempt in counted_attempts(activity, attempts).values()}
             index_of, numbers = sheet_index(activity), Counter[tuple[int, bool, int, str]]()
             places = {attempt.id: (name_order[attempt.student_id], *_place(index_of, attempt)) for attempt in attempts}
@@ -277,7 +266,7 @@ class CourseFiles:
 
 
 def course_files(library: Library, store: Store, course: Course) -> CourseFiles:
-    """The files of a course with all its activities, the oldest first."""
+    """The files of a course with all its activities, oldest first."""
     activities = store.activities.of_course(course)[::-1]
     points = {activity.id: best_scores(library, store, activity.content) for activity in activities}
     return CourseFiles(library, store, course, activities, points)

@@ -1,6 +1,6 @@
-"""The settings of a course: its title, its time zone and what it practises; and copies of a course and an activity.
+"""The settings of a course: its title, its time zone and its practice; and copies of a course and an activity.
 
-The record of a student who practises for a course is stored with the student, and not in the browser's cookie.
+The practice record of a course's student is stored with the student rather than in the browser's cookie.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from app.store import Activity, Course, Enrolment, Material, Store, Teacher, Vis
 from app.translation import gettext as _
 
 MAX_TIME_ZONE_LENGTH, MAX_TITLE_LENGTH = 64, 200  # characters
-MAX_PRACTICE_SHEETS = 20  # own worksheets in the practice of a course
+MAX_PRACTICE_SHEETS = 20  # own worksheets in a course's practice
 _OBSOLETE_AREAS = ("Etc/", "SystemV/", "US/")
 
 
 def settings_problem(title: str, time_zone: str) -> str:
-    """The sentence about an empty title or, else, an unknown IANA time zone; "" if both can be used."""
+    """The sentence about an empty title or an unknown IANA time zone; "" if both can be used."""
     if not title:
         return _("Enter a title.")
     if time_zone in available_timezones():
@@ -31,13 +31,11 @@ def settings_problem(title: str, time_zone: str) -> str:
 
 
 def copy_course(store: Store, course: Course, title: str, teacher: Teacher) -> Course:
-    """Add a course called `title` in the same time zone, with the same activities as drafts, in one transaction;
-    return it.
-    """
+    """Add a course called `title` with the same time zone, and its activities as drafts, in one transaction."""
     with store.transaction():
         copy = store.courses.add(title, course.time_zone, teacher)
         keys = copy_materials(store, course, copy, teacher)
-        for activity in reversed(store.activities.of_course(course)):  # the oldest first, as they were made
+        for activity in reversed(store.activities.of_course(course)):  # oldest first, as they were made
             renamed = replace(activity, content=with_new_keys(activity.content, keys))
             duplicate_activity(store, renamed, copy, activity.plan.title)
         practice = practice_of(store, course)
@@ -53,7 +51,7 @@ def duplicate_activity(store: Store, activity: Activity, course: Course, title: 
 
 
 def time_zone_names() -> tuple[str, ...]:
-    """The time zones to offer: UTC first, then those named as area and place, such as 'Europe/Berlin', by name."""
+    """The time zones to offer: UTC first, then those with area and place, such as 'Europe/Berlin', by name."""
     places = (name for name in available_timezones() if "/" in name and not name.startswith(_OBSOLETE_AREAS))
     return ("UTC", *sorted(places))
 
@@ -69,22 +67,20 @@ class CoursePractice:
 
     @property
     def as_json(self) -> dict[str, Any]:
-        """The values as they are stored."""
         return {"worksheets": list(self.worksheets)}
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> CoursePractice:
-        """What `as_json` turned into values."""
         return cls(tuple(stored["worksheets"]))
 
     def with_new_keys(self, keys: Mapping[str, str]) -> CoursePractice:
-        """The practice with other keys for its worksheets; one that `keys` lacks, since it was removed, is left out."""
+        """The practice with its worksheets' new keys; worksheets missing from `keys` were removed."""
         return CoursePractice(tuple(keys[key] for key in self.worksheets if key in keys))
 
 
 @dataclass(frozen=True)
 class Practising:
-    """A browser's student in a course, what that practises, and the student's record of it, if there is one."""
+    """A browser's student in a course, the course's practice, and the student's record, if any."""
 
     enrolment: Enrolment
     practice: CoursePractice
@@ -92,15 +88,13 @@ class Practising:
 
 
 def practice_of(store: Store, course: Course) -> CoursePractice | None:
-    """What a course practises; None if it has no practice."""
+    """A course's practice, or None."""
     stored = store.courses.practice(course)
     return None if stored is None else CoursePractice.from_json(stored)
 
 
 def practising(store: Store, visitor: Visitor) -> Practising | None:
-    """The enrolment as which this browser practises for a course, what the course practises, and the student's
-    record.
-    """
+    """The enrolment for which this browser practises, with the course's practice and the student's record."""
     stored = store.roster.practising(visitor.id)
     if stored is None:
         return None
@@ -109,7 +103,7 @@ def practising(store: Store, visitor: Visitor) -> Practising | None:
 
 
 def practice_library(library: Library, store: Store, course: Course, practice: CoursePractice) -> Library:
-    """The library that a course practises with: with the course's worksheets that its practice names."""
+    """The library with the course's worksheets that its practice names."""
     if not practice.worksheets:
         return library
     materials = [material for material in course_worksheets(store, course) if material.key in practice.worksheets]
@@ -117,5 +111,5 @@ def practice_library(library: Library, store: Store, course: Course, practice: C
 
 
 def course_worksheets(store: Store, course: Course) -> tuple[Material, ...]:
-    """The worksheets that belong to a course, by title, removed ones left out."""
+    """The worksheets of a course, by title, without removed ones."""
     return tuple(material for material in store.materials.of_course(course) if material.kind == "worksheet")

@@ -1,7 +1,7 @@
-"""The public demonstration: the sample course of the day, in a database of its own into which nothing can be written.
+"""The public demonstration: the sample course of the day, in a separate database that can't be written.
 
-Teachers without an account look at it. Whoever tries to change something gets an error of the database, and nothing
-of the app's own database can be reached from it.
+Teachers without an account look at it. Attempts to change something fail in that database, and nothing in the app's own
+database can be reached from it.
 """
 
 from __future__ import annotations
@@ -27,8 +27,9 @@ TEACHER = ("teacher@example.org", "Ada Example")
 
 
 class Demonstration:
-    """The databases of the demonstration, one for each day, in folders of `folder`; all processes share them. A day
-    begins at midnight UTC.
+    """The databases of the demonstration, one per day, in folders of `folder`, shared by all processes.
+
+    A day begins at midnight UTC.
     """
 
     def __init__(self, folder: Path, library: Library, tickets: Mapping[str, Ticket], clock: Clock) -> None:
@@ -38,16 +39,14 @@ class Demonstration:
         self._store: Store | None = None
 
     def begin(self) -> Store:
-        """The store of today, opened; its database is made first if no process has made it yet, which takes a second
-        or two.
-        """
+        """Today's store, opened; making its database first takes a second or two."""
         with self._lock, MachineTurn(self._folder / "turn").taken(lambda: None):
             if not self._path().exists():
                 self._make()
             return self._open()
 
     def current(self) -> Store | None:
-        """The store of today if its database exists and no other thread is opening or making it."""
+        """Today's store if its database exists and no other thread is opening or making it."""
         if self._path().exists() and self._lock.acquire(blocking=False):
             try:
                 return self._open()

@@ -1,6 +1,6 @@
 """The gradebook of a course: the points of record, students by activities, sorted and filtered.
 
-Of each student, the last attempt on each sheet of an activity counts. Points that a teacher gave count instead.
+A student's last attempt on each sheet counts, unless a teacher gave points instead.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ GradebookFilter = Literal["missing", "changed", "excused", ""]
 
 @dataclass(frozen=True)
 class SheetScores:
-    """One worksheet of an activity: its title and points, and the score of each student who tried it, by their id."""
+    """One worksheet of an activity: its title and points, and each student's score by id."""
 
     title: str
     points: int
@@ -31,7 +31,7 @@ class SheetScores:
 
 @dataclass(frozen=True)
 class GradebookColumn:
-    """An activity in a gradebook: its points, and what each student has of them, by the student's id."""
+    """An activity in a gradebook: its points, and each student's points by id."""
 
     title: str
     points: int
@@ -40,8 +40,8 @@ class GradebookColumn:
     sheets: tuple[SheetScores, ...]
     earned: Mapping[int, float]
     overrides: Mapping[int, GradeChange]
-    auto_submitted: frozenset[int]  # students with an attempt that counts and was auto-submitted
-    late: frozenset[int]  # students with an attempt that counts and was late
+    auto_submitted: frozenset[int]  # students with an auto-submitted attempt that counts
+    late: frozenset[int]  # students with a late attempt that counts
     phase: Phase
 
     @cached_property
@@ -53,12 +53,12 @@ class GradebookColumn:
         return student_id not in self.excused and (self.phase == "closed" or student_id in self.scores)
 
     def is_missing(self, student_id: int) -> bool:
-        """Whether the student has no points in an activity that has closed, and is not excused."""
+        """Whether the student has no points in a closed activity, and isn't excused."""
         return self.counts_for(student_id) and student_id not in self.scores
 
     @property
     def mean(self) -> float | None:
-        """The mean of the scores that count, rounded to 2 decimals; None if there are none."""
+        """The mean of the scores that count, rounded to 2 decimals."""
         return round(sum(self.scores.values()) / len(self.scores), 2) if self.scores else None
 
 
@@ -69,7 +69,7 @@ def gradebook_columns(
     attempts: Iterable[AttemptScore],
     overrides: Iterable[GradeChange] = (),
 ) -> tuple[GradebookColumn, ...]:
-    """The columns of activities, in their order: each student's last attempt on each sheet counts."""
+    """The columns of activities, in order, by each student's last attempt on each sheet."""
     of_activity = defaultdict[int, list[AttemptScore]](list)
     for attempt in attempts:
         of_activity[attempt.activity_id].append(attempt)
@@ -124,7 +124,7 @@ def counted_attempts(activity: Activity, attempts: Iterable[A]) -> dict[tuple[in
 
 
 def sheet_index(activity: Activity) -> Callable[[str], int | None]:
-    """A function from a sheet key to the index, from 0, of the sheet that attempts under that key count for."""
+    """A function from a sheet key to the index, from 0, of the sheet that its attempts count for."""
     sheets = [item.sheet_key for item in activity.content.items]
     worksheets = [sheet.rpartition("@")[0] for sheet in sheets]
 
@@ -156,8 +156,9 @@ class GradebookLine:
 
 @dataclass(frozen=True)
 class GradebookOrder:
-    """How a gradebook is sorted and filtered. `sort` is "name", the id of an activity as text, or "total", as which
-    any other text counts.
+    """How a gradebook is sorted and filtered.
+
+    `sort` is "name" or the id of an activity as text; anything else means "total".
     """
 
     sort: str = "name"
@@ -173,7 +174,7 @@ class GradebookOrder:
 def gradebook_lines(
     students: Sequence[Student], columns: Sequence[GradebookColumn], order: GradebookOrder
 ) -> tuple[GradebookLine, ...]:
-    """The students who pass the filter and whose name or number contains each word of `words`, sorted by `order`."""
+    """The students who pass the filter and whose name or number contains each of `words`, sorted by `order`."""
     words = name_key(order.words).split()
     included = [
         student

@@ -1,4 +1,4 @@
-"""Under which name on the roster somebody joins, by the name they type, without listing the roster."""
+"""Finds the roster name that somebody joins under, from the name they type, without listing the roster."""
 
 from __future__ import annotations
 
@@ -12,25 +12,23 @@ from app.names import name_key
 from app.store import Course, Roster, Student
 
 MIN_LETTERS, MAX_SUGGESTIONS = 4, 5
-MIN_LETTERS_SENT = 3  # of one word, where somebody joins under it: Kim is a name
-NEAR = 0.85  # of the letters of two names, in order, that are the same
+MIN_LETTERS_SENT = 3  # in a one-word name that somebody joins under: Kim is a name
+NEAR = 0.85  # share of two names' letters, in order, that are the same
 
 
 @dataclass(frozen=True)
 class NameChoice:
-    """What a typed name means: a student who may join under it, or what else has to be asked or said. All of it is
-    empty for a name that nobody on the roster has.
-    """
+    """What a typed name means: a student to join as, or a question or message; empty for an unknown name."""
 
     student: Student | None = None
     is_taken: bool = False  # somebody has joined under the name
-    asks_number: bool = False  # several students have it, and the number that was typed is none of theirs
+    asks_number: bool = False  # several students have it, and the typed number isn't any of theirs
     suggestions: tuple[str, ...] = ()
-    is_near: bool = False  # to more names than may be suggested, or to one under which somebody has joined
+    is_near: bool = False  # to more names than may be suggested, or to one that somebody has joined under
 
 
 def suggested_names(roster: Roster, course: Course, typed: str) -> tuple[str, ...]:
-    """The names of students who have not joined in which a word begins with each word that was typed, sorted.
+    """The names of students who haven't joined and whose words begin with all typed words, sorted.
 
     Example: on a roster with Kim Lee and Kim Fox, "kim l" and "lee k" suggest Kim Lee, and "kim" nobody.
     """
@@ -42,7 +40,7 @@ def suggested_names(roster: Roster, course: Course, typed: str) -> tuple[str, ..
 
 
 def choose_name(roster: Roster, course: Course, name: str, number: str = "") -> NameChoice:
-    """Decide under which student of the course somebody joins who types this name, and perhaps a roster number."""
+    """Decide which student of the course somebody is who types this name, and perhaps a roster number."""
     namesakes = roster.namesakes(course, name)
     if not namesakes:
         near = _near(roster.students(course), name)
@@ -69,7 +67,7 @@ def _near(students: Sequence[Student], typed: str) -> list[Student]:
             return False
         if all(name.startswith(word) or f" {word}" in name for word in words):
             return True
-        if 2 * min(len(name), len(text)) < NEAR * (len(name) + len(text)):  # quicker than the matcher finds out
+        if 2 * min(len(name), len(text)) < NEAR * (len(name) + len(text)):  # quicker than the matcher
             return False
         matcher.set_seq1(name)
         return matcher.quick_ratio() >= NEAR and matcher.ratio() >= NEAR

@@ -1,8 +1,7 @@
-"""How far a class is with an activity at this moment, counted at most once a second however many people watch.
+"""How far a class is with an activity right now, counted at most once a second for any number of viewers.
 
-A student's last attempt counts. Where there is none yet, their draft is graded as it stands, whatever the activity says
-about when marks are shown: the snapshot tells the instructor about the class, and a class that has checked nothing yet
-is when the instructor needs it most.
+A student's last attempt counts. Without one, their draft is graded as it is, whatever the policies say about showing
+marks: the snapshot informs the instructor, most usefully while nobody has checked anything yet.
 """
 
 from __future__ import annotations
@@ -33,8 +32,8 @@ from app.store.live import StudentSheetKey
 
 SNAPSHOT_TTL_S = 1.0
 MIN_IDLE_FACTOR = 3  # wait at least 3 times the last computation before the next one, so that saves keep priority
-# How long after it has expired a snapshot is still shown while the next one is taken. A page asks every second; one of
-# two servers behind a balancer is then asked again within this time, but for one time in two thousand.
+# How long an expired snapshot is still shown while the next one is taken. A page asks every second; of two servers
+# behind a balancer, each is asked again within this time except once in two thousand.
 MAX_STALE_S = 10.0
 MAX_CACHED_ACTIVITIES = 100
 
@@ -45,8 +44,9 @@ Stage = Literal["nothing", "typing", "checked", "auto-submitted", "handed-in"]
 
 @dataclass(frozen=True)
 class LiveProgress:
-    """How far one student is with one sheet: the stage, each row's state, and misconceptions, the diagnosis first.
-    `choices` are the options chosen, as they are stored, by the row's key.
+    """One student's progress with one sheet: the stage, each row's state, and misconceptions, the diagnosis first.
+
+    `choices` are the chosen options, as stored, by the row's key.
     """
 
     stage: Stage = "nothing"
@@ -72,7 +72,7 @@ class BarSegment(NamedTuple):
 
 @dataclass(frozen=True)
 class RowBar:
-    """One row of a sheet, and on how many of the sheets that were begun it is in each state."""
+    """One row of a sheet, and on how many started sheets it is in each state."""
 
     row: Row
     right: int
@@ -83,9 +83,7 @@ class RowBar:
 
     @property
     def segments(self) -> tuple[BarSegment, ...]:
-        """The pieces of the bar from left to right: right, follow-through, wrong; those that nobody has are left
-        out.
-        """
+        """The bar's non-empty pieces from left to right: right, follow-through, wrong."""
         total, start, segments = max(self.right + self.follows + self.wrong + self.open, 1), 0.0, list[BarSegment]()
         heights: tuple[tuple[RowState, int, float], ...] = (
             ("right", self.right, 1.0),
@@ -104,7 +102,7 @@ class RowBar:
 class SheetSnapshot:
     """One sheet of an activity: everybody's progress, its rows, and the misconceptions shown, the commonest first."""
 
-    progress: Mapping[int, LiveProgress]  # by student: everybody who came, also those who did nothing yet
+    progress: Mapping[int, LiveProgress]  # by student: everybody who came, including those who did nothing yet
     rows: tuple[RowBar, ...]
     misconceptions: tuple[tuple[str, int], ...]  # key, and how many students
 
@@ -119,24 +117,25 @@ class SheetSnapshot:
 
     @property
     def working(self) -> int:
-        """How many students have begun, and have neither handed in nor been auto-submitted at closing."""
+        """How many students have started but not handed in, nor been auto-submitted."""
         return self.begun - self.handed_in - self.auto_submitted
 
     @property
     def auto_submitted(self) -> int:
-        """How many students' drafts were auto-submitted at closing, of those who handed nothing in."""
+        """How many students' drafts were auto-submitted at closing because they handed nothing in."""
         return sum(progress.stage == "auto-submitted" for progress in self.progress.values())
 
 
 @dataclass(frozen=True)
 class LiveSnapshot:
-    """An activity at one moment: who came, how many exit tickets are in, and each of its sheets in order. Two
-    snapshots of an activity with the same `version` show the same, whichever process made them.
+    """An activity at one moment: who came, how many exit tickets are in, and each of its sheets in order.
+
+    Snapshots with the same `version` show the same, whichever process made them.
     """
 
     version: str
     taken_at: datetime
-    student_ids: tuple[int, ...]  # those who came, in that order, then those who only have work in it
+    student_ids: tuple[int, ...]  # those who came, in order of arrival, then those who only have work in it
     tickets: int
     sheets: tuple[SheetSnapshot, ...]
 
@@ -159,7 +158,7 @@ def _in_thread(work: Callable[[], None]) -> None:
 
 
 class LiveSnapshots:
-    """The snapshots of the activities that somebody watches, taken beside the requests where that is possible."""
+    """The snapshots of the activities being watched, taken outside of the requests if possible."""
 
     def __init__(
         self,
@@ -197,7 +196,7 @@ class LiveSnapshots:
             return entry.snapshot
 
     def expire(self, activity_id: int) -> None:
-        """Let the next `get` take a new snapshot and wait for it, however recent the cached one is."""
+        """Make the next `get` take a new snapshot and wait for it, however recent the cached one is."""
         self._cache_entry(activity_id).expires_at = float("-inf")
 
     def _cache_entry(self, activity_id: int) -> _CacheEntry:
@@ -216,7 +215,7 @@ def _take_snapshot(library: Library, store: Store, activity: Activity, entry: _C
         entry.regrade, entry.attempts = regrade, {}
     last, drafts = store.live.last_attempts(activity.id), store.live.draft_versions(activity.id)
     sheets = {item.sheet_key for item in activity.content.items}
-    # An attempt goes before the draft it was made from; work on sheets of earlier revisions is left out.
+    # An attempt takes precedence over the draft it was made from; work on earlier revisions' sheets is left out.
     graded_drafts = {whose: version for whose, version in drafts.items() if whose not in last and whose[1] in sheets}
     _read_attempts(store, entry, [attempt.id for (_, sheet), attempt in last.items() if sheet in sheets])
     _grade_drafts(library, store, activity, entry, graded_drafts)

@@ -1,4 +1,4 @@
-"""Worksheets and exit tickets that teachers wrote, as the library has its own: read from the database, with models."""
+"""Worksheets and exit tickets that teachers wrote, read from the database like the library's own, with models."""
 
 from __future__ import annotations
 
@@ -43,8 +43,9 @@ READ_WORKSHEETS_REMEMBERED = 1000
 
 @dataclass(frozen=True)
 class OwnMaterials:
-    """The library and the exit tickets, with what teachers wrote. `by_key` are the materials that can be used, by
-    their keys in the library or the tickets.
+    """The library and the exit tickets, with what teachers wrote.
+
+    `by_key` has the usable materials, by their keys in the library or the tickets.
     """
 
     library: Library
@@ -56,7 +57,7 @@ class OwnMaterials:
 def materials_for_course(
     library: Library, tickets: Mapping[str, Ticket], store: Store, course: Course, teacher: Teacher
 ) -> OwnMaterials:
-    """The library and tickets with the usable materials of the course and of the teacher, and why others are not."""
+    """The library and tickets with the usable materials of the course and the teacher, and why others aren't usable."""
     return with_materials(library, tickets, store, store.materials.usable_in(course, teacher))
 
 
@@ -87,21 +88,19 @@ def with_materials(
 
 
 def worksheet_of_material(library: Library, material: Material) -> Worksheet:
-    """The worksheet in a material, under the material's key; raises WorksheetError if its settings are not valid
-    here.
-    """
+    """The worksheet in a material, under the material's key; raises WorksheetError for invalid settings."""
     models = tuple(library.models[key].config for key in models_named(material.content) if key in library.models)
     try:
         return _read(_Reading(material.key, json.dumps(material.content), models, id(library.wording), library))
     except SettingError as error:
-        if error.setting == "model":  # its sentence lists every model there is
+        if error.setting == "model":  # its sentence lists every model
             raise WorksheetError(_("Its model is no longer here. Edit it to choose another one.")) from None
         raise
 
 
 @dataclass(frozen=True)
 class _Reading:
-    """A worksheet's key, its settings as JSON, and the configs of its models; from equal ones the same is read."""
+    """A worksheet's key, its settings as JSON, and its models' configs; equal ones are read once."""
 
     key: str
     content: str
@@ -117,14 +116,14 @@ def _read(reading: _Reading) -> Worksheet:
 
 
 def library_with_models_of(library: Library, store: Store, content: Mapping[str, Any]) -> Library:
-    """The library with the imported models that a worksheet's settings name, the first MAX_NAMES names at most."""
+    """The library with the imported models in a worksheet's settings, at most MAX_NAMES."""
     for key in models_named(content)[:MAX_NAMES]:
         library = library_with_model(library, store, key)
     return library
 
 
 def ticket_of_material(material: Material) -> Ticket:
-    """The exit ticket in a material, under the material's key; raises SettingError if its settings are not valid."""
+    """The exit ticket in a material, under the material's key; raises SettingError for invalid settings."""
     return ticket_of_settings(material.key, material.content)
 
 
@@ -154,8 +153,9 @@ def save_material(
 def settings_to_copy(
     library: Library, worksheet: str, model: str = "", tokens: int | None = None, decoder_tokens: int | None = None
 ) -> dict[str, Any]:
-    """The settings of a worksheet of the library as shown with this model and these lengths, its defaults if not
-    given. Raises WorksheetError, TokensError and TopicError as `Library.variant` does.
+    """The settings of a library worksheet with this model and these lengths.
+
+    Raises WorksheetError, TokensError and TopicError as `Library.variant` does.
     """
     variant = library.variant(worksheet, model or None, tokens, decoder_tokens)
     sheet = variant.worksheet
@@ -167,7 +167,7 @@ def settings_to_copy(
 
 
 def title_of_copy(title: str, taken: Collection[str]) -> str:
-    """A title for a copy: `title`, or if that is in `taken`, with the first free number from 2.
+    """A title for a copy: `title`, numbered from 2 if it is in `taken`.
 
     Example: title_of_copy("One head", {"One head", "One head 2"}) == "One head 3"
     """
@@ -176,8 +176,8 @@ def title_of_copy(title: str, taken: Collection[str]) -> str:
 
 
 def copy_materials(store: Store, course: Course, copy: Course, teacher: Teacher) -> dict[str, str]:
-    """Copy the newest version of every worksheet and exit ticket of a course, removed ones left out, into another
-    course.
+    """Copy the newest version of every worksheet and exit ticket of a course, except removed ones, into
+    another course.
     """
     return {
         material.key: store.materials.add(material.kind, copy, teacher, material.content).key
@@ -186,7 +186,7 @@ def copy_materials(store: Store, course: Course, copy: Course, teacher: Teacher)
 
 
 def with_new_keys(content: Content, keys: Mapping[str, str]) -> Content:
-    """The content of an activity, each worksheet and the ticket with its key from `keys`, if that has one."""
+    """An activity's content with new keys, from `keys`, for its worksheets and ticket."""
     items = tuple(
         FrozenWorksheet({**item.worksheet, "key": keys[item.key]}) if item.key in keys else item
         for item in content.items

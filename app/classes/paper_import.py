@@ -1,7 +1,7 @@
 """Answers on paper, entered for an activity: each line becomes an attempt that its student handed in.
 
-Entering the same line again stores nothing new. A line begins with the student's number or name, which a sheet code may
-follow: `1017: 100 4096 …` or `Kim Lee BHR-KQ-RM: 100 …`.
+Entering the same line again stores nothing new. A line begins with the student's number or name, perhaps followed by a
+sheet code: `1017: 100 4096 …` or `Kim Lee BHR-KQ-RM: 100 …`.
 """
 
 from __future__ import annotations
@@ -36,15 +36,17 @@ from app.store import Activity, Store, Student, VariantSizes
 from app.translation import alternatives
 from app.translation import gettext as _
 
-PAPER = "paper."  # how the client id of an attempt on paper begins
-MAX_NAME_WORDS = 8  # of a name that no colon follows
-MAX_LABEL_LENGTH = 60  # characters of what stands before the answers, in a sentence about it
-MAX_STUDENTS_NAMED = 5  # in such a sentence
-MAX_CHOICES = 10_000  # of students, in all lists of one page together
+PAPER = "paper."  # prefix for the client id of an attempt on paper
+MAX_NAME_WORDS = 8  # in a name without a colon after it
+MAX_LABEL_LENGTH = 60  # characters before the answers that a message quotes
+MAX_STUDENTS_NAMED = 5  # in such a message
+MAX_CHOICES = 10_000  # students in all lists of one page together
 
 
 class PaperLineError(ValueError):
-    """A line that cannot be stored as it is: a sentence, the words before the answers, and who may be meant by them."""
+    """A line that can't be stored as it is: a sentence, the words before the answers, and the students who may be
+    meant.
+    """
 
     def __init__(self, sentence: str, label: str = "", students: tuple[Student, ...] = ()) -> None:
         super().__init__(sentence)
@@ -52,13 +54,14 @@ class PaperLineError(ValueError):
 
 
 class WrongSheetError(ValueError):
-    """A sheet code that names no sheet of this activity, or an earlier version of one; a sentence that says which."""
+    """A sheet code that isn't a current sheet of this activity; the message says which sheet it is."""
 
 
 @dataclass(frozen=True)
 class ParsedLine:
-    """A line taken apart: whose it is, the sheet code in it ('' for none), and the answers as typed. `picked_label`
-    is what it begins with where the student was picked from a list, else empty.
+    """A line taken apart: its student, its sheet code ('' for none), and the answers as typed.
+
+    `picked_label` is how it begins if the student was picked from a list.
     """
 
     student: Student
@@ -69,9 +72,9 @@ class ParsedLine:
 
 @dataclass(frozen=True)
 class ReplacedAttempt:
-    """The attempt that counts until a line is stored: its score, how many boxes it fills in, and where it came from."""
+    """The attempt that counts until a line is stored: its score, its number of filled boxes, and its origin."""
 
-    id: int  # 0 for a line above, which isn't stored either
+    id: int  # 0 for an earlier line, which isn't stored either
     score: float
     out_of: int
     answered: int
@@ -80,15 +83,15 @@ class ReplacedAttempt:
 
 @dataclass(frozen=True)
 class ReadLine:
-    """A line that is clear: whose it is, its marks, and what it takes the place of."""
+    """A clear line: its student, its marks, and what it replaces."""
 
     line: str
     student: Student
     sheet: StudentSheet
     paper: MarkedPaper
-    picked_label: str  # what it begins with, where the student was picked from a list; else empty
+    picked_label: str  # how it begins if the student was picked from a list
     replaces: ReplacedAttempt | None
-    already_stored: bool  # whether the same line was entered before, or is above
+    already_stored: bool  # whether the same line was entered before, or appears earlier
 
     @cached_property
     def attempt(self) -> NewAttempt:
@@ -114,12 +117,12 @@ class ReadLine:
 
     @property
     def lowers_score(self) -> bool:
-        """Whether it takes the place of a better attempt."""
+        """Whether it replaces a better attempt."""
         return self.replaces is not None and self.paper.report.score < self.replaces.score
 
     @property
     def has_fewer_answers(self) -> bool:
-        """Whether it takes the place of an attempt in which more boxes are filled in."""
+        """Whether it replaces an attempt with more filled boxes."""
         return self.replaces is not None and self.answered < self.replaces.answered
 
     @property
@@ -131,7 +134,7 @@ class ReadLine:
 
 @dataclass(frozen=True)
 class RejectedLine:
-    """A line that was not stored: the line, a sentence that says why, its label, and the students to choose from."""
+    """A line that wasn't stored: the line, a sentence that says why, its label, and the students to choose from."""
 
     line: str
     problem: str
@@ -141,20 +144,20 @@ class RejectedLine:
 
 @dataclass
 class PaperImport:
-    """The lines of one form, and what they belong to: an activity, its roster, and a sheet where no code names one."""
+    """One form's lines and their context: an activity, its roster, and the sheet for lines without a code."""
 
     library: Library
     store: Store
     activity: Activity
     roster: RosterLookup
     sheet_number: int = 1
-    code: str = ""  # of every line that has no code of its own
+    code: str = ""  # for lines without a code of their own
     chosen: dict[str, list[str]] = field(default_factory=dict)
     _coded: dict[str, tuple[int, VariantSizes]] = field(default_factory=dict)
 
     @cached_property
     def variant(self) -> Variant:
-        """The sheet of number `sheet_number` as it is for everybody, by which answers without a colon are counted."""
+        """The sheet `sheet_number` with the activity's own sizes; answers without a colon are counted by it."""
         return activity_variant(self.library, self.store, self.activity, self.sheet_number)
 
     @cached_property
@@ -169,7 +172,7 @@ class PaperImport:
         return self.store.classwork.attempts_of_activity(self.activity.id)
 
     def read_lines(self, lines: Iterable[str]) -> tuple[tuple[ReadLine, ...], tuple[RejectedLine, ...]]:
-        """Every line that is clear, with its marks, and the rejected ones, each in their order; nothing is stored."""
+        """Every clear line with its marks, and the rejected ones, each in order; nothing is stored."""
         read, rejected = list[ReadLine](), list[RejectedLine]()
         stored = {(attempt.student_id, attempt.client_id) for attempt in self.attempts}
         last = {(attempt.student_id, attempt.sheet_key): attempt for attempt in self.attempts}
@@ -195,9 +198,7 @@ class PaperImport:
         return tuple(read), tuple(rejected)
 
     def store_lines(self, lines: Sequence[ReadLine]) -> None:
-        """Store lines as handed-in attempts, all in one transaction; a line that was stored before is not added
-        again.
-        """
+        """Store lines as handed-in attempts, all in one transaction; a line stored before isn't added again."""
         self.store.classwork.hand_in_papers([(line.sheet.key, line.attempt) for line in lines])
 
     def _mark(self, line: str, line_number: int) -> tuple[ParsedLine, StudentSheet, MarkedPaper]:
@@ -210,9 +211,7 @@ class PaperImport:
         return parsed, sheet, paper
 
     def sheet_by_code(self, code: str) -> tuple[int, VariantSizes]:
-        """The number, from 1, of the activity's sheet with this code, and the sizes that the code stands for;
-        remembered.
-        """
+        """The number, from 1, of the activity's sheet with this code, and the code's sizes; cached."""
         if code in self._coded:
             return self._coded[code]
         sheets = [frozen_worksheet(item, self.activity.policies) for item in self.activity.content.items]
@@ -222,7 +221,7 @@ class PaperImport:
         try:
             variant = variant_from_code(frozen, self.store, code)
         except WorksheetError:
-            other = variant_from_code(self.library, self.store, code)  # raises the sentence about no code at all
+            other = variant_from_code(self.library, self.store, code)  # raises the sentence about an unknown code
             problem = _("{code} is a code of “{title}”, which isn’t in this activity.")
             if {other.worksheet.key, library_key(other.worksheet.key)} & numbers.keys():
                 problem = _("Your marks are for another version of this sheet; they are the ones that count.")

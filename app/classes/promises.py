@@ -1,8 +1,8 @@
-"""What a student's form was promised when its page was made: the form sends it back, so that no promise is broken.
+"""What a page promised a student: the form sends it back, so that no promise is broken.
 
-A page tells rules: when marks are shown, how many attempts there are, whether a ticket has a name on it. If the
-instructor changes one of them while the page is open, the form still carries the promise of the old rule, and comes
-back with the new one instead of being stored.
+A page tells rules: when marks are shown, how many attempts there are, whether a ticket is anonymous. If the instructor
+changes a rule while the page is open, the form still has the old promise, and is shown again with the new rule instead
+of being stored.
 """
 
 from __future__ import annotations
@@ -24,24 +24,22 @@ _MARKS: dict[Feedback, str] = {
 
 
 def sheet_promise(activity: Activity, number: int) -> str:
-    """Twelve characters that change with sheet `number`, from 1, as it is frozen, and with three of the activity's
-    rules: when marks are shown, how many attempts there are, and exam conditions.
+    """Twelve characters that change with sheet `number`, from 1, and with the rules on marks, attempts and exam
+    conditions.
     """
     policies, item = activity.policies, activity.content.items[number - 1]
     return _short_hash([item.sheet_key, policies.feedback, policies.max_attempts, policies.exam])
 
 
 def ticket_promise(activity: Activity) -> str:
-    """Twelve characters that change with what the exit ticket asks, and with what is promised of its answers."""
+    """Twelve characters that change with the exit ticket's questions and with what is promised about its answers."""
     ticket = activity.content.ticket
     asked = ticket and [ticket.ticket["questions"], ticket.ticket.get("pick_at_least", 0)]
     return _short_hash([asked, activity.policies.ticket_anonymous])
 
 
 def rules_in_words(activity: Activity) -> tuple[str, ...]:
-    """The rules for handing in a sheet, as students read them: when marks are shown, then the number of attempts if
-    it is limited, auto-submission at closing and exam conditions if they apply.
-    """
+    """The rules for handing in a sheet, as students read them."""
     policies, rules = activity.policies, [_(_MARKS[activity.policies.feedback])]
     if most := policies.max_attempts:
         attempts = ngettext("You have one attempt on each sheet.", "You have {count} attempts on each sheet.", most)

@@ -1,8 +1,8 @@
-"""Marking the attempts of an activity again, after a worksheet or the credit for follow-through was corrected.
+"""Regrades an activity's attempts after a worksheet or the credit for follow-through was corrected.
 
-It is marked by the worksheets as students had them, or, where the teacher asks for that, as the library has them now.
-First `Regrading.preview` says what would change, and changes nothing. Then `Regrading.apply` makes exactly these
-changes, or none if they are no longer what would change.
+Attempts are marked by the worksheets as students had them or, if the teacher asks, as the library has them now. First
+`Regrading.preview` shows what would change. Then `Regrading.apply` makes exactly these changes, or none if they are out
+of date.
 """
 
 from __future__ import annotations
@@ -54,26 +54,26 @@ class MarkChange:
 
     @property
     def difference(self) -> float:
-        """By how much the score would change: -0.5 where half a point is lost."""
+        """By how much the score would change: -0.5 if half a point is lost."""
         return round(self.new.graded.score - self.attempt.score, 6)
 
     @property
     def changes_score(self) -> bool:
-        """Whether the score that counts for the student would change, or the number of points it is out of."""
+        """Whether the student's counted score, or the points it is out of, would change."""
         return self.counts and bool(self.difference or self.attempt.out_of != self.new.graded.out_of)
 
 
 @dataclass(frozen=True)
 class RegradePreview:
-    """What a regrade would change now: how many attempts there are, and those that would get other marks, by id."""
+    """What a regrade would change now: the number of attempts, and those that would get other marks, by id."""
 
     attempts: int
     changes: tuple[MarkChange, ...] = ()
-    definitions: Mapping[str, Content] = field(default_factory=dict)  # what marks them, by sheet key, where corrected
+    definitions: Mapping[str, Content] = field(default_factory=dict)  # the corrected definitions, by sheet key
 
     @cached_property
     def fingerprint(self) -> str:
-        """32 characters that tell these changes from any others; the form sends them back to `Regrading.apply`."""
+        """32 characters that identify these changes; the form sends them back to `Regrading.apply`."""
         text = repr([
             (change.attempt.id, change.attempt.score, sorted(change.new.graded.marks.items()), change.new.graded.score,
              change.new.graded.out_of, change.new.graded.misconceptions)
@@ -83,14 +83,14 @@ class RegradePreview:
 
     @property
     def score_changes(self) -> tuple[MarkChange, ...]:
-        """The changes of an attempt that counts for which the score, or what it is out of, would change."""
+        """The changes of counted attempts whose score, or what it is out of, would change."""
         return tuple(change for change in self.changes if change.changes_score)
 
 
 class _State(NamedTuple):
-    """What a preview depends on. Sheets of earlier revisions never change, and attempts do so in a regrade only."""
+    """What a preview depends on. Sheets of earlier revisions never change, and attempts only change in a regrade."""
 
-    worksheets: tuple[Worksheet, ...]  # of the library, own ones too
+    worksheets: tuple[Worksheet, ...]  # the library's, including own ones
     models: tuple[tuple[str, str], ...]  # keys and configs
     wording_id: int
     basis: Basis
@@ -102,14 +102,15 @@ class _State(NamedTuple):
 
 
 class Regrading:
-    """Previews of regrades, each computed once and kept for a minute, unless what it depends on changes before."""
+    """Previews of regrades, each cached for a minute, unless what it depends on changes before."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock, self._lock = clock, threading.Lock()
-        self._previews: OrderedDict[_State, tuple[float, RegradePreview]] = OrderedDict()  # with when each expires
+        # with the time when each expires
+        self._previews: OrderedDict[_State, tuple[float, RegradePreview]] = OrderedDict()
 
     def preview(self, library: Library, store: Store, activity: Activity, basis: Basis = "frozen") -> RegradePreview:
-        """What marking every attempt again, with the present credit for follow-through, would change; cached."""
+        """What marking every attempt again, with the current credit for follow-through, would change; cached."""
         return self._cached_preview(_state(library, store, activity, basis), library, store, activity)
 
     def apply(
@@ -121,8 +122,9 @@ class Regrading:
         fingerprint: str,
         basis: Basis = "frozen",
     ) -> RegradePreview | None:
-        """Make the changes of the preview with this fingerprint, and return it; the old marks are kept. The last
-        check and the changes are one transaction with the activity locked and an entry in the audit log.
+        """Make the changes of the preview with this fingerprint, and return it; the old marks are kept.
+
+        The last check and the changes are one transaction with the activity locked and an entry in the audit log.
         """
         state = _state(library, store, activity, basis)
         preview = self._cached_preview(state, library, store, activity)

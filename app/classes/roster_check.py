@@ -18,7 +18,7 @@ _NOT_IN_NAMES = frozenset(":;=@#_|<>{}[]")
 
 @dataclass(frozen=True)
 class CheckedEntry:
-    """A row of a class list: new to the roster, known there, or odd, which a person has to look at."""
+    """A row of a class list: new to the roster, known there, or odd, so that a person must check it."""
 
     entry: RosterEntry
     kind: Literal["new", "known", "odd"]
@@ -29,9 +29,9 @@ class CheckedEntry:
 def check_entries(
     entries: Iterable[RosterEntry | tuple[str, str | None]], students: Sequence[Student]
 ) -> tuple[CheckedEntry, ...]:
-    """Say of each row, in order, what adding it would do; rows further up in the list count as on the roster."""
+    """What adding each row would do, in order; earlier rows count as on the roster."""
     by_number = {student.roster_key: student for student in students if student.roster_key}
-    names = {number: student.name for number, student in by_number.items()}  # and those of rows further up
+    names = {number: student.name for number, student in by_number.items()}  # and those of earlier rows
     unnumbered = {name_key(student.name): student for student in students if not student.roster_key}
     taken = set(unnumbered)
     by_name = dict[str, list[Student]]()
@@ -59,7 +59,7 @@ def check_entries(
 
 
 def rename_and_record(store: Store, teacher: Teacher, student: Student, entry: RosterEntry) -> bool:
-    """Inside a transaction, rename a student as `store.roster.rename` does, with what changed in the audit log."""
+    """Inside a transaction, rename a student as `store.roster.rename` does, with an entry in the audit log."""
     if not store.roster.rename(student, entry):
         return False
     if entry.name != student.name:

@@ -1,4 +1,4 @@
-"""Finding the students of a course by what is written at the top of a sheet of paper."""
+"""Finds the students of a course by what is written at the top of a paper sheet."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class RosterLookup:
         self._by_id = {str(student.id): student for student in students}
         numbered = names_with_numbers(self.students)
         for student in students:
-            if numbered[student.id] != student.name:  # as it stands on a handout
+            if numbered[student.id] != student.name:  # as printed on a handout
                 self._by_name.setdefault(name_key(numbered[student.id]), []).append(student)
             self._by_name.setdefault(name_key(student.name), []).append(student)
             for word in name_key(student.name).split():
@@ -29,7 +29,7 @@ class RosterLookup:
                 self._by_number.setdefault(name_key(student.roster_key), []).append(student)
 
     def find(self, written: str) -> tuple[Student, ...]:
-        """Every student who may be meant, in the order of the roster: none, exactly one, or several to choose from.
+        """Every student who may be meant, in the order of the roster.
 
         Example: on a roster with Kim Lee and Kim Fox, '1017' and 'lee, kim' find Kim Lee, and 'Kim' finds both.
         """
@@ -44,24 +44,24 @@ class RosterLookup:
         return tuple(student for student in self.students if student in named) if named else ()
 
     def by_id(self, student_id: str) -> Student | None:
-        """The student with that id, as a form sends it; None for one of another course and for any other text."""
+        """The student with that id, as a form sends it; None if it isn't in the course."""
         return self._by_id.get(student_id)
 
 
 def names_with_numbers(students: Sequence[Student]) -> dict[int, str]:
-    """The name of each student by id, for the staff: with the number where several have the same name."""
+    """The name of each student by id, for the staff: with the number if several have the same name."""
     names = distinct_names([(student.name, student.roster_key) for student in students])
     return {student.id: name for student, name in zip(students, names, strict=True)}
 
 
 def named_apart(students: Sequence[Student]) -> tuple[Student, ...]:
-    """The students as the staff see them: with the names of `names_with_numbers`."""
+    """The students with the names of `names_with_numbers`."""
     names = names_with_numbers(students)
     return tuple(replace(student, name=names[student.id]) for student in students)
 
 
 def sorted_by_likeness(student: Student, everybody: Sequence[Student]) -> list[Student]:
-    """All other students, those whose names share the most words with this one's first; equal ones keep their order."""
+    """All other students, those whose names share the most words with this one's first."""
     words = set(bare_name(student.name).split())
     others = [other for other in everybody if other.id != student.id]
     return sorted(others, key=lambda other: -len(words.intersection(bare_name(other.name).split())))

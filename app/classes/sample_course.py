@@ -1,7 +1,7 @@
 """The sample course: simulated students who hold misconceptions, attempt, hand in and write exit tickets.
 
-It comes out the same each time: a student's place in the list of names decides which misconception they hold, whether
-they put it right and how far they are.
+It is always the same: a student's place in the list of names decides their misconception, whether they correct it, and
+their progress.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from app.store.sample_data import SimulatedAttempt, SimulatedStudent
 
 SHEETS_YESTERDAY, SHEETS_TODAY = ("llama-7b", "qwen2.5-0.5b"), ("layer-mistral-7b",)
 STUDENTS = 30
-# How many students hold the first misconception that shows on a sheet, the second, and so on; the others are right.
+# How many students hold the sheet's first misconception, the second, and so on; the others are right.
 HOLDERS = (7, 5, 3, 2, 1, 1, 1)
 CAME_TODAY, ATTEMPTED_TODAY, TICKETS_YESTERDAY = 26, 18, 24  # students
 
@@ -31,7 +31,7 @@ CAME_TODAY, ATTEMPTED_TODAY, TICKETS_YESTERDAY = 26, 18, 24  # students
 def add_sample_course(library: Library, tickets: Mapping[str, Ticket], store: Store, teacher: Teacher) -> Course:
     """The teacher's course of simulated students, with a closed lesson of yesterday and an open one of today."""
     with store.transaction():
-        store.people.lock(teacher)  # who presses the button twice gets one course
+        store.people.lock(teacher)  # pressing the button twice gives one course
         courses = [taught.course for taught in store.courses.taught_by(teacher)]
         if existing := next((course for course in courses if course.sample), None):
             return existing
@@ -45,7 +45,7 @@ def add_sample_course(library: Library, tickets: Mapping[str, Ticket], store: St
         store.audit_log.record(teacher, AuditAction.SAMPLE_COURSE_CREATED, course)
         closed = store.activities.add(course, closed_plan, freeze(library, SHEETS_YESTERDAY, ticket))
         store.activities.set_state(closed, "open")
-        store.activities.note_auto_submitted(closed)  # there are none but those that were handed in
+        store.activities.note_auto_submitted(closed)  # all of them were handed in
         going_on = store.activities.add(course, open_plan, freeze(library, SHEETS_TODAY, ticket))
         store.activities.set_state(going_on, "open")
         students = (

@@ -1,8 +1,8 @@
 """What can be done with a sheet: save, check, get a hint, see the answers, hand in, and auto-submit at closing.
 
-An action is a pure function of the sheet, what was done on it so far, the rules of this moment and what a form has
-sent. Its outcome says what to store and what to show. `perform` stores it in a SheetWork: that of a student in a class,
-of somebody who practises, or of the preview, which keeps it in its form.
+An action is a pure function of the sheet, the work on it so far, the current rules and the sent form. Its outcome says
+what to store and what to show. `perform` stores it in a SheetWork: a student's, a practising visitor's, or a preview's,
+which is kept in its form.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ ActionResult = Literal[
     "new-rules",
     "hint",
     "answers",
-    "try-first",  # no answers are shown before an attempt
+    "try-first",  # answers are hidden before an attempt
     "auto-submitted",
     # Refused, with nothing stored:
     "not-open",
@@ -51,8 +51,9 @@ ActionResult = Literal[
 
 @dataclass(frozen=True)
 class SentSheet:
-    """What a form with a sheet has sent: the text of every box and open question, and which of them are new there.
-    `edits` is None for a form that was sent without script: then every text counts.
+    """A sent sheet form: the text of every box and open question, and which of them are new there.
+
+    `edits` is None for a form sent without script: then every text counts.
     """
 
     answers: Answers
@@ -63,8 +64,9 @@ class SentSheet:
 
 
 class WorkSoFar(Protocol):
-    """What was done on a sheet so far: what is typed, how many attempts there are, and the last one. `sizes` are
-    those of the sheet.
+    """The work on a sheet so far: what is typed, the number of attempts, and the last one.
+
+    `sizes` are the sheet's.
     """
 
     @property
@@ -81,8 +83,9 @@ class WorkSoFar(Protocol):
 
 @dataclass(frozen=True)
 class Outcome:
-    """What an action comes to: its result, the texts in the boxes then, and what is to be stored. `draft` takes the
-    place of the draft that the work had, if what was sent changes it.
+    """An action's outcome: its result, the texts then in the boxes, and what is to be stored.
+
+    `draft` replaces the work's draft, if it is given.
     """
 
     result: ActionResult
@@ -114,9 +117,7 @@ Action = Callable[[Variant, WorkSoFar, Rules, SentSheet], Outcome]
 
 
 def perform(action: Action, variant: Variant, work: Work, rules: Rules, sent: SentSheet) -> tuple[Outcome, Work]:
-    """Do an action and store its outcome; while another request has changed the work meanwhile, read it and do it
-    again, however often.
-    """
+    """Do an action and store its outcome; redo it as long as other requests change the work meanwhile."""
     while True:
         outcome = action(variant, work, rules, sent)
         try:
@@ -126,17 +127,17 @@ def perform(action: Action, variant: Variant, work: Work, rules: Rules, sent: Se
 
 
 def save(variant: Variant, work: WorkSoFar, rules: Rules, sent: SentSheet) -> Outcome:
-    """Save what was typed; once no attempt is left, answers to open questions also go to the last attempt."""
+    """Save what was typed; without attempts left, answers to open questions also go to the last attempt."""
     if not rules.accepts:
         return _refused("not-open", work, sent)
     answers, draft = _merged(work, sent)
-    # Once no attempt is left, answers to open questions still count for the last one.
+    # Without attempts left, answers to open questions still count for the last one.
     written = _written(variant, answers) if rules.attempts_left(work.attempts) == 0 else {}
     return Outcome("saved", answers, draft, written=written)
 
 
 def check(variant: Variant, work: WorkSoFar, rules: Rules, sent: SentSheet) -> Outcome:
-    """Mark the sheet as one more attempt; if no answer can be read, it is only saved, and costs no attempt."""
+    """Mark the sheet as a new attempt; if nothing is readable, it is only saved, and costs no attempt."""
     if turned_back := _turned_back(work, rules, sent):
         return turned_back
     if not rules.can_check:
@@ -154,9 +155,7 @@ def check(variant: Variant, work: WorkSoFar, rules: Rules, sent: SentSheet) -> O
 
 
 def check_if_new(variant: Variant, work: WorkSoFar, rules: Rules, sent: SentSheet) -> Outcome:
-    """In practice: check, but add no attempt if the answers, those to open questions included, are those of the last
-    one.
-    """
+    """In practice: check, but add no attempt if no answer has changed since the last one."""
     outcome = check(variant, work, rules, sent)
     if outcome.attempt and work.last and dict(work.last.answers) == dict(outcome.attempt.answers):
         return replace(outcome, attempt=None)
@@ -180,7 +179,7 @@ def can_hint(variant: Variant, work: WorkSoFar, rules: Rules) -> bool:
 
 
 def may_see_example(variant: Variant, rules: Rules) -> bool:
-    """Whether a sheet like this one may be seen worked out; never of a sheet about a program with a bug."""
+    """Whether a similar sheet may be seen worked out; never for a sheet about a program with a bug."""
     return (rules.shows_answers or rules.gives_examples) and not variant.problem.case
 
 
@@ -198,7 +197,7 @@ def may_run(work: WorkSoFar, rules: Rules) -> bool:
 
 
 def show_answers(_variant: Variant, work: WorkSoFar, _rules: Rules, sent: SentSheet) -> Outcome:
-    """In practice: save what was typed, and show the answers if there is an attempt, else the advice to make one."""
+    """In practice: save what was typed, and show the answers, or advice to make an attempt first."""
     return Outcome("answers" if work.last else "try-first", *_merged(work, sent))
 
 
@@ -225,7 +224,7 @@ def hand_in(variant: Variant, work: WorkSoFar, rules: Rules, sent: SentSheet) ->
 
 
 def auto_submit(variant: Variant, work: UnfinishedWork, rules: Rules) -> Outcome:
-    """What is typed when the activity ends, as a submission; `rules` are those of the moment it was saved."""
+    """Submit what is typed when the activity ends; `rules` are those when it was saved."""
     answers, questions = work.draft.answers, [question_name(each.key) for each in variant.worksheet.questions]
     nothing = Outcome("nothing-to-submit", answers)
     if not rules.policies.auto_submit or not work.has_news or rules.attempts_left(work.attempts) == 0:
@@ -243,7 +242,7 @@ def auto_submit(variant: Variant, work: UnfinishedWork, rules: Rules) -> Outcome
 def graded_attempt(
     variant: Variant, answers: Answers, rules: Rules, report: Report, sizes: VariantSizes, request_id: str = ""
 ) -> NewAttempt:
-    """A new attempt with these answers and their marks; in practice, of the marks only the score."""
+    """A new attempt with these answers and their marks; in practice, only with the score."""
     if rules.in_practice:
         return NewAttempt(box_texts(variant, answers), sizes, Graded({}, (), report.score, report.out_of))
     return NewAttempt(answers, sizes, stored_marks(variant, report), request_id, late=rules.is_late)

@@ -29,12 +29,12 @@ from app.sheets.library import Library
 from app.sheets.variant import Variant
 from app.store import Store, Visitor
 
-MAX_ATTEMPTS_READ = 50  # of one sheet
+MAX_ATTEMPTS_READ = 50  # per sheet
 
 
 @dataclass(frozen=True)
 class StoredWork:
-    """The work on a sheet in the database, under `key`; `done` is what was read of it, or stored by this request."""
+    """The work on a sheet in the database, under `key`; `done` is what this request has read or stored."""
 
     store: Store
     key: SheetKey
@@ -59,15 +59,16 @@ class StoredWork:
 
     @cached_property
     def newest_attempts(self) -> Sequence[Attempt]:
-        """The newest attempts on the sheet, newest first, MAX_ATTEMPTS_READ at most."""
+        """The newest attempts on the sheet, newest first, at most MAX_ATTEMPTS_READ."""
         return self.store.classwork.latest_attempts(self.key, MAX_ATTEMPTS_READ) if self.last else ()
 
     def read_again(self) -> Self:
         return self._with(self.store.classwork.work(self.key))
 
     def kept(self, outcome: Outcome) -> Self:
-        """The work after storing an outcome in one transaction, unchanged if it has nothing to store. Raises
-        WorkChangedError, and stores nothing, if another request has changed the work meanwhile.
+        """The work after storing an outcome in one transaction.
+
+        Raises WorkChangedError, storing nothing, if another request has changed the work meanwhile.
         """
         classwork, draft, last = self.store.classwork, outcome.draft, self.last
         if outcome.attempt:
@@ -92,9 +93,10 @@ class StoredWork:
 
 @dataclass(frozen=True)
 class ClassWork(StoredWork):
-    """A student's work on a sheet of an activity. `charge` counts this request's attempt in what the student may
-    store, or raises; it is called again, and counts nothing, where another request came first and this one is
-    done again.
+    """A student's work on a sheet of an activity.
+
+    `charge` counts this request's attempt towards the student's storage limit, or raises. When the request is redone
+    because another came first, it is called again and counts nothing.
     """
 
     library: Library
@@ -109,9 +111,7 @@ class ClassWork(StoredWork):
         return self.last is not None and self.answers_other_numbers(self.last)
 
     def answers_other_numbers(self, attempt: Attempt) -> bool:
-        """Whether an attempt answers a sheet with another code than the present one, because its model or lengths
-        differ.
-        """
+        """Whether an attempt answers a sheet with another code, because its model or lengths differ."""
         if attempt.variant == self.sizes:
             return False
         library = library_of(self.library, self.store, self.activity.content)
@@ -120,7 +120,7 @@ class ClassWork(StoredWork):
 
     @cached_property
     def progress(self) -> ActivityProgress:
-        """How far the student is with all sheets of the activity."""
+        """The student's progress with all sheets of the activity."""
         return self.known_progress or self.store.classwork.progress(self.activity.id, self.sheet.key.student_id)
 
     def _with_attempt(self, outcome: Outcome, attempt: NewAttempt) -> Self:
@@ -133,7 +133,7 @@ class ClassWork(StoredWork):
                     classwork.save(self.key, outcome.draft)  # which is auto-submitted at closing
                 raise
         recorded = classwork.record(self.key, attempt, outcome.draft, allowed)
-        if not recorded.is_new:  # a check of this very form has made it, which was still under way when this began
+        if not recorded.is_new:  # a check of the same form, still running when this one started, has made it
             if attempt.handed_in:
                 classwork.hand_in(recorded.attempt)
             return self.read_again()
@@ -147,13 +147,13 @@ class ClassWork(StoredWork):
 
 @dataclass(frozen=True)
 class PracticeWork(StoredWork):
-    """A visitor's work on a sheet of practice; any number of attempts is allowed."""
+    """A visitor's work on a practice sheet; any number of attempts is allowed."""
 
     owner: Visitor
 
     @classmethod
     def find(cls, store: Store, token: str, variant: Variant) -> Self | None:
-        """The work of the visitor with this token on a sheet, in one query; None if there is no such visitor."""
+        """The work on a sheet of the visitor with this token, in one query, or None."""
         found = store.classwork.of_visitor(token, practice_sheet_key(variant))
         if found is None:
             return None
@@ -165,10 +165,10 @@ class PracticeWork(StoredWork):
 
 @dataclass(frozen=True)
 class PreviewWork:
-    """What was tried on a sheet of a preview: the attempts that its form carries; no draft is stored."""
+    """What was tried on a previewed sheet: the attempts in its form; no draft is stored."""
 
     sheet: StudentSheet
-    made: tuple[Attempt, ...]  # the oldest first
+    made: tuple[Attempt, ...]  # oldest first
     now: datetime
     report: Report | None = None
 
@@ -193,12 +193,11 @@ class PreviewWork:
         return False
 
     def answers_other_numbers(self, _attempt: Attempt) -> bool:
-        """No attempt does."""
         return False
 
     @property
     def progress(self) -> ActivityProgress:
-        """The example student's progress: this sheet, once there is an attempt on it; never other sheets."""
+        """The example student's progress: only this sheet, once there is an attempt on it."""
         if not self.made:
             return ActivityProgress()
         handed_in = any(attempt.handed_in for attempt in self.made)
@@ -206,7 +205,6 @@ class PreviewWork:
 
     @property
     def newest_attempts(self) -> Sequence[Attempt]:
-        """The attempts on the sheet, newest first."""
         return self.made[::-1]
 
     def read_again(self) -> Self:
@@ -225,7 +223,7 @@ class PreviewWork:
 
 
 def practice_sheet_key(variant: Variant) -> str:
-    """What drafts and attempts of a practice sheet are stored under: worksheet/model/tokens, or with /decoder tokens.
+    """The key of a practice sheet's drafts and attempts: worksheet/model/tokens, perhaps with /decoder tokens.
 
     Example: 'llama-7b/llama-7b/100'
     """

@@ -1,4 +1,4 @@
-"""The worksheets of an activity: frozen from the library, and made again for one student."""
+"""The worksheets of an activity: frozen from the library, and made for one student."""
 
 from __future__ import annotations
 
@@ -40,15 +40,16 @@ from app.store import (
 class StudentSheet:
     """One worksheet of an activity as one student has it."""
 
-    key: ClassSheetKey  # what their draft and attempts are stored under
+    key: ClassSheetKey  # for their draft and attempts
     sizes: VariantSizes
     variant: Variant
 
 
 @dataclass(frozen=True)
 class ChosenWorksheet:
-    """A worksheet for an activity, by key, with the model and the number of tokens that students get. Without them,
-    '' and None, they are the worksheet's own; of another model, the number of tokens that it can take.
+    """A worksheet for an activity, by key, with the model and the number of tokens that students get.
+
+    '' and None mean the worksheet's own; for another model, the number of tokens that it can take.
     """
 
     key: str
@@ -88,7 +89,7 @@ def _freeze_choice(library: Library, choice: ChosenWorksheet) -> FrozenWorksheet
 
 
 def models_of(item: FrozenWorksheet) -> tuple[str, ...]:
-    """The keys of the models that a student may get: the chosen one, else the default and those to draw from."""
+    """The keys of the models that a student may get: the chosen one, or the default and those to draw from."""
     if chosen := item.chosen.get("model"):
         return (str(chosen),)
     sheet = worksheet_of(item)
@@ -104,7 +105,7 @@ def student_sheet(
 
 
 def sheet_key_of(activity: Activity, student: Student, sheet_number: int) -> ClassSheetKey:
-    """The key under which a student's work on sheet `sheet_number`, from 1, in the newest revision is stored."""
+    """The key for a student's work on sheet `sheet_number`, from 1, in the newest revision."""
     sheet_key = activity.content.items[sheet_number - 1].sheet_key
     return ClassSheetKey(student.id, activity.id, activity.revision, sheet_number, sheet_key)
 
@@ -112,8 +113,8 @@ def sheet_key_of(activity: Activity, student: Student, sheet_number: int) -> Cla
 def sheet_with_sizes(
     library: Library, store: Store, activity: Activity, student: Student, sheet_number: int, saved: VariantSizes | None
 ) -> StudentSheet:
-    """Sheet `sheet_number`, from 1, in the newest revision, as this student has it, with the sizes `saved` of their
-    draft.
+    """Sheet `sheet_number`, from 1, in the newest revision, as this student has it, with their draft's sizes
+    `saved`.
     """
     library = library_of(library, store, activity.content)
     item = activity.content.items[sheet_number - 1]
@@ -124,8 +125,9 @@ def sheet_with_sizes(
 
 
 def variant_of(library: Library, store: Store, worksheet: Worksheet, sizes: VariantSizes) -> Variant:
-    """A frozen worksheet with stored sizes, in the library of its activity (see `library_of`). Raises WorksheetError
-    if the model no longer exists.
+    """A frozen worksheet with stored sizes, in its activity's library (see `library_of`).
+
+    Raises WorksheetError if the model no longer exists.
     """
     is_default = sizes.decoder_tokens == worksheet.decoder_tokens
     worksheet = worksheet_with_bug(worksheet, sizes.bug) if sizes.bug else worksheet
@@ -134,14 +136,14 @@ def variant_of(library: Library, store: Store, worksheet: Worksheet, sizes: Vari
 
 
 def activity_variant(library: Library, store: Store, activity: Activity, sheet_number: int) -> Variant:
-    """Worksheet `sheet_number`, from 1, with the model and lengths of the activity, not those drawn for a student."""
+    """Worksheet `sheet_number`, from 1, with the activity's model and lengths, not a student's."""
     item = activity.content.items[sheet_number - 1]
     worksheet = frozen_worksheet(item, activity.policies)
     return variant_of(library_of(library, store, activity.content), store, worksheet, item_sizes(item))
 
 
 def item_sizes(item: FrozenWorksheet) -> VariantSizes:
-    """The model and lengths of a worksheet in an activity: those chosen for it, else the worksheet's defaults."""
+    """The model and lengths of a worksheet in an activity: the chosen ones, or the worksheet's defaults."""
     default, chosen = worksheet_sizes(worksheet_of(item)), item.chosen
     return replace(default, model=chosen.get("model", default.model), tokens=chosen.get("tokens", default.tokens))
 
@@ -159,7 +161,7 @@ def worksheet_sizes(worksheet: Worksheet) -> VariantSizes:
 
 
 def stored_marks(variant: Variant, report: Report) -> Graded:
-    """What of a report is stored with an attempt: mark kinds by box, misconceptions, the score and its maximum.
+    """What is stored of a report with an attempt: mark kinds by box, misconceptions, the score and its maximum.
 
     Example: Graded({'keys.rows': 'right'}, ('head-as-wide-as-model',), 1, 1)
     """
@@ -177,7 +179,6 @@ def best_scores(library: Library, store: Store, content: Content) -> tuple[int, 
 
 
 def worksheet_titles(content: Content) -> tuple[str, ...]:
-    """The titles of an activity's worksheets, in order, as they were frozen."""
     return tuple(item.title for item in content.items)
 
 

@@ -1,7 +1,7 @@
-"""What a student answers on an exit ticket: checked against its questions, and kept as one text for each answer.
+"""A student's answers on an exit ticket: checked against its questions, and kept as one text per answer.
 
-The text of a chosen option is the option itself, of a scale its point, of several options one a line in the ticket's
-order. No option has a line break in it, so that the text says exactly what was chosen.
+The text of a chosen option is the option itself, and of several options one per line in the ticket's order; the text of
+a scale is its point. Options have no line breaks, so the text says exactly what was chosen.
 """
 
 from __future__ import annotations
@@ -11,13 +11,11 @@ from collections.abc import Mapping, Sequence
 from app.sheets.exit_tickets import Ticket, TicketQuestion, picking_rule
 from app.translation import gettext as _
 
-Typed = Mapping[str, Sequence[str]]  # by the key of a question: what was written or chosen, nothing empty among it
+Typed = Mapping[str, Sequence[str]]  # by a question's key: what was written or chosen, without empty ones
 
 
 def answer_texts(ticket: Ticket, typed: Typed) -> dict[str, str]:
-    """The text of each answer by the key of its question: the choices in the ticket's order, one a line, or what was
-    written.
-    """
+    """The text of each answer by its question's key: the choices in the ticket's order, one per line, or free text."""
     texts = dict[str, str]()
     for question in ticket.questions:
         if values := typed[question.key]:
@@ -27,16 +25,18 @@ def answer_texts(ticket: Ticket, typed: Typed) -> dict[str, str]:
 
 
 def chosen_in(question: TicketQuestion, text: str) -> tuple[str, ...]:
-    """The choices that the text of an answer names, one a line; none if any line is no choice of the question.
+    r"""The choices in an answer's text, one per line; none if any line isn't a choice of the question.
 
-    Example: with the options A, B and C, "A\\nC" chooses A and C, and "A\\nD" nothing.
+    Example: with the options A, B and C, "A\nC" chooses A and C, and "A\nD" nothing.
     """
     values = tuple(text.split("\n"))
     return values if set(values) <= set(question.choices) else ()
 
 
 def ticket_problems(ticket: Ticket, typed: Typed) -> dict[str, str]:
-    """What keeps the answers from being handed in: a sentence by the question's key, and by "" one about the ticket."""
+    """What keeps the answers from being handed in: a sentence by the question's key, or by "" about the whole
+    ticket.
+    """
     sentences = {question.key: _question_problem(question, typed[question.key]) for question in ticket.questions}
     problems = {key: sentence for key, sentence in sentences.items() if sentence}
     picked = sum(bool(typed[question.key]) for question in ticket.questions if not question.required)

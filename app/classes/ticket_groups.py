@@ -1,4 +1,4 @@
-"""Exit-ticket answers put together: how often each choice was made, and free texts that say the same.
+"""Groups exit-ticket answers: how often each choice was made, and free texts that say the same.
 
 'The KV cache.' and 'the kv-cache' are one idea, told twice.
 """
@@ -19,13 +19,13 @@ _UNSAID = re.compile(r"[\s.,;:!?…'\"’‘“”„«»()]+|(?<=[^\W\d_])[-‐
 
 @dataclass(frozen=True)
 class TicketGroup:
-    """Answers to one question that differ at most in case, spaces and punctuation; all of them are hidden, or none."""
+    """Answers to one question that differ at most in case, spaces and punctuation; all or none are hidden."""
 
     answers: tuple[TicketAnswer, ...]
 
     @property
     def id(self) -> str:
-        """The id of the first answer, by which pages name the group."""
+        """The first answer's id, which names the group on pages."""
         return self.answers[0].id
 
     @property
@@ -34,7 +34,7 @@ class TicketGroup:
 
     @property
     def text(self) -> str:
-        """The answer in the spelling that most students used; of equally frequent ones, the first."""
+        """The answer in its most frequent spelling."""
         return Counter(answer.text for answer in self.answers).most_common(1)[0][0]
 
     @property
@@ -52,8 +52,9 @@ class TicketGroup:
 
 @dataclass(frozen=True)
 class ChoiceCount:
-    """An option or a point of a scale, with the answers that chose it, of so many to its question. `label` is that
-    of a point at the end of a scale, else empty.
+    """An option or a point of a scale, with the answers that chose it, and the number of answers to its question.
+
+    `label` belongs to a point at the end of a scale.
     """
 
     text: str
@@ -91,7 +92,7 @@ def written_answers(
 
 
 def group_answers(answers: Iterable[TicketAnswer]) -> tuple[TicketGroup, ...]:
-    """The answers to each question in groups that say the same, without regard to case, spaces and punctuation."""
+    """The answers to each question, grouped without regard to case, spaces and punctuation."""
     groups = dict[tuple[str, str, bool], list[TicketAnswer]]()
     for answer in answers:
         groups.setdefault((answer.question, _folded(answer.text), answer.hidden), []).append(answer)

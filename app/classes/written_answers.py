@@ -11,7 +11,7 @@ from app.store import Activity, Attempt, Store, Student, questions_asked
 
 @dataclass(frozen=True)
 class WrittenText:
-    """An answer to an open question, and the attempt that brought it."""
+    """An answer to an open question, and its attempt."""
 
     text: str
     attempt: Attempt
@@ -19,9 +19,9 @@ class WrittenText:
 
 @dataclass(frozen=True)
 class OpenQuestionResults:
-    """An open question of a sheet with each student's answers in order of time; who wrote nothing has none."""
+    """An open question of a sheet with each student's answers in order of time."""
 
-    sheet_number: int  # in the results of the activity, from 1
+    sheet_number: int  # in the activity's results, from 1
     name: str
     text: str
     texts: dict[int, tuple[WrittenText, ...]]  # by student
@@ -32,11 +32,11 @@ class OpenQuestionResults:
         return self.name.partition(".")[2]
 
     def of(self, student: Student) -> tuple[WrittenText, ...]:
-        """A student's answers, each attempt's that says something else than the one before."""
+        """A student's answers, without repetitions from one attempt to the next."""
         return self.texts.get(student.id, ())
 
     def last_of(self, student: Student) -> WrittenText | None:
-        """A student's last answer; None where there is none, or it was taken away again."""
+        """A student's last answer; None without one, or if it was removed again."""
         last = self.of(student)[-1:]
         return last[0] if last and last[0].text else None
 
@@ -44,9 +44,7 @@ class OpenQuestionResults:
 def open_questions(
     store: Store, activity: Activity, results: Sequence[SheetResults]
 ) -> tuple[OpenQuestionResults, ...]:
-    """Every open question that these sheets ask, and every one of earlier revisions that somebody answered, sheet by
-    sheet.
-    """
+    """Every open question of these sheets, and every answered one of earlier revisions, sheet by sheet."""
     asked = questions_asked(store.activities.revisions(activity))
     questions = list[OpenQuestionResults]()
     for sheet in results:

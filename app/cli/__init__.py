@@ -1,7 +1,6 @@
-"""The program `attention-shapes`: its commands, each in the module that has its name, or that of the group.
+"""The program `attention-shapes`: its commands, each in the module with its (or its group's) name.
 
-Exit status 0: done; 1: check-worksheets found something to fix; 2: input that cannot be used, with one line that says
-why.
+Exit status 0: done; 1: check-worksheets found something to fix; 2: unusable input, explained in one line.
 """
 
 from __future__ import annotations
@@ -28,8 +27,8 @@ from app.translation import preferred_language, speak
 
 from .terminal import Commands, InputError, Parser, refuse
 
-# The commands of each module. Only the module of the command that was typed is imported, so that `shapes` starts
-# without database and web.
+# The commands of each module. Only the typed command's module is imported, so that `shapes` starts without database and
+# web.
 COMMANDS_BY_MODULE = {
     "models": ("models", "shapes", "parameters"),
     "run": ("run",),
@@ -55,7 +54,7 @@ INPUT_ERRORS = (
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command of `arguments`, by default those of the process."""
+    """Run the command in `arguments`, by default the process's."""
     terminal = next(filter(None, map(os.environ.get, ("LC_ALL", "LC_MESSAGES", "LANG"))), "")
     speak(preferred_language(terminal))  # "de_DE.UTF-8"
     for stream in (sys.stdout, sys.stderr):
@@ -67,7 +66,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.stdout.flush()  # so that a closed pipe raises here and not while Python exits
     except (InputError, *INPUT_ERRORS) as error:
         refuse(str(error))
-    except BrokenPipeError:  # such as `attention-shapes models | head -1`: no error
+    except BrokenPipeError:  # such as `attention-shapes models | head -1`: not an error
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except KeyboardInterrupt:
         sys.exit(130)

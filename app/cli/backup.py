@@ -1,4 +1,4 @@
-"""The command `backup`: the SQLite database as it is at one moment, with the secret key, in a new folder."""
+"""The command `backup`: a consistent copy of the SQLite database, with the secret key, in a new folder."""
 
 from __future__ import annotations
 
@@ -51,13 +51,13 @@ def _backup(parsed: argparse.Namespace) -> None:
         raise InputError(_("{folder} cannot be written: {reason}.").format(folder=folder, reason=reason)) from None
     print(_("Backed up to {folder}. Keep it safe: it holds names, answers and the secret key.").format(folder=folder))
     print(_("To restore it, stop the server and run:"))
-    print(f"  {shlex.join(('rm', '-f', f'{database}-wal', f'{database}-shm'))}")  # they belong to the present database
+    print(f"  {shlex.join(('rm', '-f', f'{database}-wal', f'{database}-shm'))}")  # they belong to the current database
     for name, place in ((database.name, database), (SECRET_FILE, key)):
         print(f"  {shlex.join(('cp', str(folder / name), str(place)))}")
 
 
 def _write_backup(database: Path, secret: bytes, folder: Path) -> None:
-    # Under another name until it is whole, in a folder that only its owner may enter.
+    # Under another name until it is complete, in a folder that only its owner may enter.
     unfinished = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
     try:
         with closing(sqlite3.connect(database)) as connection:
@@ -67,6 +67,6 @@ def _write_backup(database: Path, secret: bytes, folder: Path) -> None:
             path.chmod(0o600)
             with path.open("rb") as file:
                 os.fsync(file.fileno())
-        unfinished.rename(folder)  # fails where another backup has just got that name
+        unfinished.rename(folder)  # fails if another backup has just taken that name
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)

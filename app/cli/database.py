@@ -23,8 +23,9 @@ from .terminal import InputError
 
 @contextmanager
 def open_store(settings: Settings) -> Iterator[Store]:
-    """Open the store for a `with` block, its tables created or migrated to the newest version; then close it. Raises
-    InputError if it cannot be opened; errors inside the block are let through.
+    """Open the store, with its tables migrated, for a `with` block; then close it.
+
+    Raises InputError if it can't be opened; errors inside the block pass through.
     """
     with report_database_errors(settings):
         keep_private(settings)
@@ -36,14 +37,14 @@ def open_store(settings: Settings) -> Iterator[Store]:
 
 
 def keep_private(settings: Settings) -> None:
-    """Let nobody but this user read the data folder and what this process writes from now on; raises OSError."""
+    """Let only this user read the data folder and what this process writes from now on; raises OSError."""
     os.umask(0o077)
     make_private(settings.data_dir)
 
 
 @contextmanager
 def report_database_errors(settings: Settings) -> Iterator[None]:
-    """In its `with` block, turn database and file errors into an InputError of one line."""
+    """Turn database and file errors in its `with` block into a one-line InputError."""
     try:
         yield
     except CommandError:
@@ -73,7 +74,7 @@ def report_database_errors(settings: Settings) -> Iterator[None]:
 
 
 def link_to(settings: Settings, token: str, here: str = "") -> str:
-    """Return the URL of an account link: under the public URL of the settings, else at `here` or their own address.
+    """The URL of an account link: under the settings' public URL, or at `here` or their own address.
 
     Example:
         link_to(settings, "abc")  # "http://127.0.0.1:8000/links/abc"

@@ -109,19 +109,20 @@ def _show_parameters(parsed: argparse.Namespace) -> None:
 
 
 def shape_row(key: str, shape: list[int]) -> tuple[str, str]:
-    """Return a tensor's key and its shape as text, rows × columns: (" queries", "100 × 128")."""
+    """A tensor's key and its shape as text, rows × columns: (" queries", "100 × 128")."""
     return f"  {key}", " × ".join(map(str, shape))
 
 
 def architecture_named(name: str) -> Architecture:
-    """Return the library's model with this key, else that of the config.json at this path, else of this Hub name.
-    Raises InputError for any other name without a file and for bad settings, ConfigError and HubError.
+    """The model with this key in the library, at this path, or with this Hub name.
+
+    Raises InputError for any other name and for bad settings, ConfigError and HubError.
     """
     models = open_models()
     if name in models:
         return models[name].architecture
     path = Path(name)
-    if not os.path.isfile(path):  # False also for a text that cannot be a path, such as a very long one
+    if not os.path.isfile(path):  # also False for text that can't be a path, such as a very long one
         if repository_name(name) and not name.endswith(".json"):
             settings = read_settings()
             return build_architecture(fetch_config(name, settings.data_dir / "hub", allowed=settings.hub), name)

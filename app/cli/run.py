@@ -24,10 +24,10 @@ from app.translation import gettext as _
 from .models import MODEL_HELP, architecture_named, shape_row
 from .terminal import Commands, InputError, optional_whole_number, print_json, print_table, read_settings, whole_number
 
-ROWS_PRINTED = 12  # queries whose strongest keys are printed, the last ones of the text
+ROWS_PRINTED = 12  # the last queries of the text, whose strongest keys are printed
 KEYS_PRINTED = 3
 _NUMBERS = ("layer", "head", "kv_head")
-# What a stored part's note says of it.
+# What a stored part's note says about it.
 PART_NOTES = {
     "permuted": N_("rows put back into order"),
     "fused": N_("of queries, keys and values"),
@@ -37,7 +37,7 @@ PART_NOTES = {
 
 
 def add_to(commands: Commands) -> None:
-    """Add the command `run`: of a model with random numbers, or with --weights of a checkpoint over --text."""
+    """Add the command `run`: a model with random numbers, or a checkpoint's --weights over --text."""
     run = commands.add("run", _run, _("Run a head or a layer in PyTorch and print the shapes of its tensors."))
     run.add_argument("model", metavar="MODEL_OR_CONFIG.json", nargs="?", help=_(MODEL_HELP))
     run.add_argument("--tokens", help=_("number of input tokens (default 100, or as many as the model can take)"))
@@ -129,7 +129,7 @@ def _run_real_head(parsed: argparse.Namespace) -> None:
 
 def _open(source: str, layer: int | None) -> Checkpoint:
     path, hub_name, settings = Path(source), repository_name(source), read_settings()
-    if source == SMOLLM2 or os.path.exists(path):  # False for a text that cannot be a path
+    if source == SMOLLM2 or os.path.exists(path):  # False for text that can't be a path
         return open_checkpoint(source, [Path(path.absolute().anchor)])
     if hub_name is None or not settings.hub:
         raise InputError(_("There is no file or folder “{name}”.").format(name=source[-60:]))

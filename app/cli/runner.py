@@ -43,9 +43,9 @@ MAX_CONCURRENCY, MAX_RUNNER_NAME = 64, 100
 SHARES = 20  # processes among which the connections are divided: a runner needs few
 SIGN_EVERY_S, RETRY_S = 2.0, 0.5
 WAITS_FOR_SIGN_S = 3 * SIGN_EVERY_S  # for another runner of this name to show that it lives
-CHILD_KEPT_S = 24 * 3600.0  # a runner has nothing else to do with its memory
-EXIT_LIMIT_S = 10.0  # after the first signal: a database that hangs would hold the process up
-SIGNAL_LAG_S = 0.3  # between the end of a child and our own signal, where both get one
+CHILD_KEPT_S = 24 * 3600.0  # a runner has no other use for its memory
+EXIT_LIMIT_S = 10.0  # after the first signal: a hanging database would hold up the process
+SIGNAL_LAG_S = 0.3  # between a child's end and our own signal, if both get one
 
 
 def add_to(commands: Commands) -> None:
@@ -86,7 +86,7 @@ def _run(parsed: argparse.Namespace) -> None:
             device=device.partition(":")[0] or None,
         )
         opened.callback(heads.close)
-        # The weights of this machine, as the pages of servers list them: without the paths of their files.
+        # This machine's weights as servers' pages list them, without their files' paths.
         listed = map(asdict, listed_checkpoints(settings.weight_folders)) if "head" in kinds else ()
         offer = [{name: value for name, value in each.items() if name != "source"} for each in listed]
         runner = Runner(name, kinds, device=device, concurrency=concurrency, checkpoints=offer)
@@ -184,7 +184,7 @@ def _open_store(settings: Settings, folder: Path, stopped: threading.Event) -> S
 
 def _check_name(store: Store, name: str, stopped: threading.Event) -> None:
     def heard_at() -> object:
-        with suppress(SQLAlchemyError):  # the database has gone away again: nobody is heard of, and its return awaited
+        with suppress(SQLAlchemyError):  # the database is gone again: forget other runners, and wait for its return
             return next((each.heard_at for each in store.jobs.runners() if each.name == name and each.is_alive), None)
         return None
 
@@ -242,8 +242,8 @@ def _notes_on_versions(store: Store) -> set[str]:
 
 
 def _announced(kind: JobKind, work: Work, stopped: threading.Event) -> Work:
-    """After an error it waits up to SIGNAL_LAG_S: if this process has got a signal to stop by then, the job is put
-    back (JobStoppedError), since the child that does it got the same signal and may have failed for that.
+    """After an error, waits up to SIGNAL_LAG_S for a signal to stop. If one comes, the job is requeued
+    (JobStoppedError), since the child got the same signal and may have failed because of it.
     """
     taken, ended = _("Job {id} ({kind}) taken."), _("Job {id} ({kind}) {ending} after {seconds:.1f} s.")
     endings = {"done": _("done"), "refused": _("refused"), "failed": _("failed"), "stopped": _("put back or cancelled")}

@@ -1,4 +1,4 @@
-"""The command `serve`: bind the address, open the database, then serve from one process or several."""
+"""The command `serve`: bind the address, open the database, then serve from one or several processes."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def _serve(_parsed: argparse.Namespace) -> None:
         raise
     host, port = listening.getsockname()[:2]
     _greet(settings, app.state.services.store, host, port)
-    with suppress(KeyboardInterrupt):  # the greeting says to press Ctrl-C, so it is no error
+    with suppress(KeyboardInterrupt):  # the greeting says to press Ctrl-C, so it isn't an error
         _serve_at(listening, app, settings)
 
 
@@ -112,7 +112,7 @@ def _check_campus(settings: Settings, store: Store) -> None:
 
 
 def _raise_file_limit() -> None:
-    with suppress(ImportError, OSError, ValueError):  # there is no such limit on Windows
+    with suppress(ImportError, OSError, ValueError):  # Windows has no such limit
         import resource
 
         _soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -134,9 +134,7 @@ def _listen(host: str, port: int) -> socket.socket:
 
 
 def start_metrics(settings: Settings, folder: Path) -> None:
-    """Collect metrics of this process and of those it starts, in `folder`, which is created or emptied, and serve
-    them.
-    """
+    """Collect metrics of this process and its children in `folder`, which is created or emptied, and serve them."""
     metrics.switch_on(folder)
     try:
         metrics.serve_metrics(settings.metrics)
@@ -194,7 +192,8 @@ def _serve_at(listening: socket.socket, app: FastAPI, settings: Settings) -> Non
 
     from .workers import Workers
 
-    logging.getLogger("python_multipart").setLevel(logging.ERROR)  # a malformed form is answered, and no fault of ours
+    # a malformed form gets an answer, and isn't our fault
+    logging.getLogger("python_multipart").setLevel(logging.ERROR)
     several = settings.workers > 1
     config = uvicorn.Config(
         "app.cli.serve:create_worker_app" if several else app,
@@ -220,7 +219,7 @@ def _serve_at(listening: socket.socket, app: FastAPI, settings: Settings) -> Non
 
 
 def create_worker_app() -> FastAPI:
-    """Create the app of one of several worker processes, with the settings of the environment."""
+    """Create the app of one of several worker processes, with the environment's settings."""
 
     def end_with(parent: BaseProcess) -> None:
         parent.join()

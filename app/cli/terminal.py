@@ -1,4 +1,4 @@
-"""What the commands share: adding them to the parser, reading input, refusing it in one line, printing."""
+"""What commands share: adding them to the parser, reading input, refusing it in one line, printing."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from app.translation import language
 
 
 class InputError(ValueError):
-    """Something typed in the terminal that cannot be used; one line that says what to change."""
+    """Typed input that can't be used; the message is one line that says what to change."""
 
 
 def refuse(sentence: str) -> NoReturn:
@@ -33,10 +33,10 @@ def refuse(sentence: str) -> NoReturn:
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser that refuses arguments in one line, without the usage that argparse prints."""
+    """A parser that refuses arguments in one line, without argparse's usage text."""
 
     def error(self, message: str) -> NoReturn:
-        """End the process with status 2 and one line that says what is wrong with the arguments."""
+        """End the process with status 2 and one line about the wrong arguments."""
         refuse(_("{problem} (see {program} --help)").format(problem=message, program=self.prog))
 
 
@@ -58,7 +58,7 @@ class Commands:
 
 
 def variable(name: str) -> str:
-    """Return the environment variable of a setting: "port" is ATTENTION_SHAPES_PORT."""
+    """A setting's environment variable: "port" is ATTENTION_SHAPES_PORT."""
     return "DATABASE_URL" if name.lower() == "database_url" else f"ATTENTION_SHAPES_{name.upper()}"
 
 
@@ -73,7 +73,7 @@ def open_models() -> dict[str, Model]:
 
 
 def whole_number(text: str, option: str) -> int:
-    """Return the number that a text of 1 to 18 ASCII digits means ("007" is 7); any other text raises InputError."""
+    """The number in a text of 1 to 18 ASCII digits ("007" is 7); any other text raises InputError."""
     if not (text.isascii() and text.isdigit() and len(text) <= 18):
         problem = _("{option} must be a whole number in digits, not “{text}”.")
         raise InputError(problem.format(option=option, text=text[:30]))
@@ -81,12 +81,12 @@ def whole_number(text: str, option: str) -> int:
 
 
 def optional_whole_number(text: str | None, option: str) -> int | None:
-    """Return the number of an option, None if the option was not typed; raises InputError as `whole_number` does."""
+    """The number of an option, None if it wasn't typed; raises InputError as `whole_number` does."""
     return None if text is None else whole_number(text, option)
 
 
 def read_file(path: Path) -> bytes:
-    """Return the first MAX_CONFIG_BYTES + 1 bytes of a file; raises InputError for one that cannot be read."""
+    """The first MAX_CONFIG_BYTES + 1 bytes of a file; raises InputError for an unreadable one."""
     try:
         with path.open("rb") as file:
             return file.read(MAX_CONFIG_BYTES + 1)
@@ -96,14 +96,12 @@ def read_file(path: Path) -> bytes:
 
 
 def print_json(value: object) -> None:
-    """Print a value as one line of JSON, with letters of every script unescaped."""
+    """Print a value as one line of JSON, with non-ASCII text as it is."""
     print(json.dumps(value, ensure_ascii=False))
 
 
 def print_table(rows: Sequence[Sequence[object]]) -> None:
-    """Print rows as left-aligned columns two spaces apart, each as wide as its widest cell; lines end without
-    spaces.
-    """
+    """Print rows as left-aligned columns, two spaces apart."""
     texts = [[str(cell) for cell in row] for row in rows]
     widths = [max(len(row[column]) for row in texts) for column in range(len(texts[0]))]
     for row in texts:
@@ -111,7 +109,7 @@ def print_table(rows: Sequence[Sequence[object]]) -> None:
 
 
 def read_settings() -> Settings:
-    """Return the settings of the environment; raises InputError that names the first variable that can't be used."""
+    """The environment's settings; raises InputError naming the first unusable variable."""
     known = [variable(name) for name in Settings.model_fields]
     for name in os.environ:
         if name.upper().startswith(variable("")) and name.upper() not in known:

@@ -1,4 +1,4 @@
-"""The worker processes of a server with several: one that ends is replaced, unless they all end as they start."""
+"""A server's worker processes: one that ends is replaced, unless they all end as they start."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import Any
 from uvicorn.config import STARTUP_FAILURE, Config
 from uvicorn.supervisors import Multiprocess
 
-EARLY_S = 10  # after its start: a worker that ends within this time has not done any work
-MAX_EARLY_ENDS = 3  # in a row, of whichever workers
+EARLY_S = 10  # a worker that ends within this time of its start hasn't done any work
+MAX_EARLY_ENDS = 3  # in a row, of any workers
 
 log = logging.getLogger("attention_shapes")
 
 
 class Workers(Multiprocess):
-    """uvicorn's supervisor, limited: uvicorn alone replaces a worker that cannot start twice a second for ever."""
+    """uvicorn's supervisor with a limit: uvicorn would replace a worker that can't start twice a second for ever."""
 
     def __init__(self, config: Config, sockets: list[socket]) -> None:
         super().__init__(config, sockets)
@@ -25,9 +25,7 @@ class Workers(Multiprocess):
         self._early_ends, self._seen = 0, dict[Any, float]()  # each process, and when it was first seen
 
     def keep_subprocess_alive(self) -> None:
-        """Replace the workers that have ended or do not answer, which are killed: one pass, which uvicorn calls
-        again and again.
-        """
+        """Replace the workers that have ended or hang (these are killed); uvicorn calls this again and again."""
         now, before = time.monotonic(), list(self.processes)
         for process in before:
             self._seen.setdefault(process, now)

@@ -36,7 +36,7 @@ def _check_worksheets(parsed: argparse.Namespace) -> None:
         library = _library_of_file(path, as_json=parsed.json)
     else:
         library = open_library(path) if path else open_library()
-    if path and path.is_file() and not library.worksheets:  # an exit ticket, which has nothing else to be found
+    if path and path.is_file() and not library.worksheets:  # an exit ticket, in which nothing else can be found
         print_json([]) if parsed.json else print(_("{file}: nothing to fix.").format(file=path.name))
         return
     if not library.worksheets:

@@ -32,7 +32,7 @@ MOST_SMALL_CELLS = 24  # in a small multiple
 HEAT_LEVELS, SMALL_LEVELS = 24, 8
 LARGEST_CELL_PX, PLOT_PX = 34.0, 528.0
 GUTTER_PX = 104.0  # the most room for the tokens at the sides
-NARROWEST_PX = 300.0  # of a whole drawing, with room for the colour key
+NARROWEST_PX = 300.0  # a whole drawing, with room for the colour key
 PHONE_PX, PHONE_LABEL_PX = 320.0, 10.5  # how wide a drawing is on a phone, and how large its labels are there
 RAMP_STEPS, RAMP_PX = 6, 11.0
 # The colours of a file, and of a page in light colours; css/picture.css repeats them, and has the dark pages' colours.

@@ -29,7 +29,7 @@ from app.topics.topic import FigurePlan
 _WIDTH_PX, _HEIGHT_PX, _ROWS_PX = 440.0, 150.0, 60.0  # at most: everything in the lane, the layer's matrices, rows
 _HEAD_PX = 40.0  # at most: a side of the enlarged head
 _UNKNOWN_PX = 34.0  # a length not typed yet
-THINNEST_PX, _LEAST_HEAD_PX = 1.0, 4.0  # of a matrix, and of an enlarged head, that would otherwise be too thin to see
+THINNEST_PX, _LEAST_HEAD_PX = 1.0, 4.0  # a matrix, and an enlarged head, that would otherwise be too thin to see
 _NEXT_PX, _ABOVE_PX, _LANE_PX = 26.0, 8.0, 4.0  # between two matrices, between matrix and lane, of the lane around rows
 _DROP_PX = 22.0  # from the lane to the enlarged head
 _MOST_TIMES = 20

@@ -28,7 +28,7 @@ from app.models.architecture import Architecture
 from app.translation import in_language, language
 
 RUNNER_IDLE_LIMIT_S = 300
-SHARE_OF_VISITORS = 0.5  # of the free memory: runs that anybody may start leave the other half to the app
+SHARE_OF_VISITORS = 0.5  # visitors' runs leave the other half of the free memory to the app
 
 JobKind = Literal["head", "real head", "device"]
 

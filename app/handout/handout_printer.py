@@ -35,12 +35,12 @@ PREVIEW_SHEETS = 4
 CACHED_PREVIEWS = 12
 MAX_DOWNLOAD_SHEETS = 100  # sheets that a visitor may have, typeset while the browser waits
 MAX_WAITING_REQUESTS = 12  # waiting for the child; the rest of the thread pool stays free for other pages
-MAX_VISITOR_REQUESTS = 3  # of these, from one network
-FOR_MEMBERS = 4  # of these, kept free for teachers and enrolled students
+MAX_VISITOR_REQUESTS = 3  # from one network
+FOR_MEMBERS = 4  # kept free for teachers and enrolled students
 MAX_REQUEST_WAIT_S, REQUEST_LIMIT_S = 20, 60
 JOB_LIMIT_S = 900
 MAX_PRINT_MEMORY = 3_000_000_000  # bytes, for a child at work; 2,000 sheets with names take 800 MB
-SHARE_OF_FREE_MEMORY = 0.7  # of the free memory that a child may take if less is free
+SHARE_OF_FREE_MEMORY = 0.7  # a child may take this much of the free memory if less is free
 KEPT_MEMORY = 300_000_000  # bytes, for a child waiting for more work
 PRINTER_IDLE_LIMIT_S = 120
 

@@ -1,9 +1,8 @@
 """The catalogue of misconceptions: what each makes a student write, in symbols.
 
-A misconception is one row of the module of its group in `app.misconceptions.groups`, as its sentences are one table of
-the group's wording file. `app.misconceptions.misconception` says what a row can hold, and checks it on import. A
-comment names where a misconception was seen; from number 32 on, a row without one is reasoned from what its sheet makes
-easy to mix up.
+A misconception is one row in its group's module in `app.misconceptions.groups`, with its sentences in the group's
+wording file. `app.misconceptions.misconception` defines a row and checks it on import. A comment names where a
+misconception was seen. From number 32 on, a row without one is deduced from what its sheet makes easy to mix up.
 
 >>> MISCONCEPTIONS[0].key
 'head-as-wide-as-model'
@@ -33,7 +32,7 @@ from app.misconceptions.groups import (
 from app.misconceptions.groups import input as input_
 from app.misconceptions.misconception import CatalogueError, Misconception
 
-# The groups that students see by name, in the order in which they are met.
+# The groups that students see by name, in the order in which they meet them.
 _GROUPS: Mapping[str, tuple[Misconception, ...]] = {
     "input": input_.GROUP,
     "width": width.GROUP,
@@ -53,7 +52,7 @@ _GROUPS: Mapping[str, tuple[Misconception, ...]] = {
 
 
 def by_number(misconceptions: Iterable[Misconception]) -> tuple[Misconception, ...]:
-    """The misconceptions, the lowest number first."""
+    """The misconceptions in ascending order of their numbers."""
     rows = sorted(misconceptions, key=lambda row: row.number)
     for name in ("number", "key"):
         rows_by_name = dict[object, Misconception]()
@@ -68,11 +67,11 @@ def by_number(misconceptions: Iterable[Misconception]) -> tuple[Misconception, .
 
 # The keys are used in the wording, in students' records and in the API.
 MISCONCEPTIONS = by_number(row for rows in _GROUPS.values() for row in rows)
-# Each group with the keys of its misconceptions.
+# Each group with its misconceptions' keys.
 MISCONCEPTION_GROUPS = {group: tuple(row.key for row in rows) for group, rows in _GROUPS.items()}
 _GROUP_OF = {key: group for group, keys in MISCONCEPTION_GROUPS.items() for key in keys}
 
 
 def group_of(misconception: str) -> str:
-    """The group of a misconception, by its key; raises KeyError if there is no such misconception."""
+    """A misconception's group, by key; raises KeyError for an unknown one."""
     return _GROUP_OF[misconception]

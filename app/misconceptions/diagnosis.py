@@ -1,4 +1,4 @@
-"""Which misconception, or which two, explain a whole sheet."""
+"""Which one or two misconceptions explain a whole sheet."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from app.shapes.consistency import Values
 from app.shapes.table import Blank
 from app.topics.problem import Problem
 
-# What a fit costs for each. Two misconceptions that leave nothing open are likelier than one that predicts a wrong
-# number where the right one is. A blank that follows from a slip is cheap, but not free: a misconception that
+# The cost of each in a fit. Two misconceptions that leave nothing open are likelier than one that predicts a wrong
+# number where the right one is. A blank that follows from a slip is cheap but not free, because a misconception that
 # explains both is likelier.
 FOLLOWING_COST = 0.6
 SLIP_COST, SECOND_MISCONCEPTION_COST, CONTRADICTED_COST, UNEXPLAINED_COST = 1.0, 1.5, 1.6, 2.0
@@ -21,8 +21,8 @@ SLIP_COST, SECOND_MISCONCEPTION_COST, CONTRADICTED_COST, UNEXPLAINED_COST = 1.0,
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """The misconception that explains a sheet, the wrong blanks that it explains, and `also` a second one held with
-    it.
+    """The misconception that explains a sheet, the wrong blanks that it explains, and in `also` a second one,
+    if any.
     """
 
     key: str
@@ -43,7 +43,7 @@ class _Answers:
 
     @property
     def candidates(self) -> list[tuple[Expectation, frozenset[Blank]]]:
-        """The expectations that explain a wrong blank that does not follow from others, with the blanks explained."""
+        """The expectations that explain a wrong blank not following from others, with the blanks explained."""
         confirmed = confirmed_expectations(self.problem, self.wrong)
         return [
             (e, explained)
@@ -54,8 +54,9 @@ class _Answers:
 
 @dataclass(frozen=True)
 class _Fit:
-    """How well misconceptions held at once explain a sheet: what they explain, at what cost. `unseen` is the number
-    of predicted wrong numbers that the answers do not show.
+    """How well misconceptions held together explain a sheet: what they explain, and at what cost.
+
+    `unseen` counts predicted wrong numbers that the answers don't show.
     """
 
     held: tuple[Expectation, ...]
@@ -75,7 +76,7 @@ class _Fit:
 
 
 def diagnose(problem: Problem, values: Values, following: Collection[Blank] = ()) -> Diagnosis | None:
-    """The misconception, or the two held at once, that explain the typed `values` best; None if none explains them."""
+    """The one or two misconceptions that best explain the typed `values`, or None."""
     wrong = {blank: number for blank, number in values.items() if number != problem.answers[blank]}
     if not wrong or is_single_slip(problem.answers, wrong):
         return None
@@ -88,7 +89,8 @@ def diagnose(problem: Problem, values: Values, following: Collection[Blank] = ()
     if best is None:
         return None
     alike = (fit for fit in fits if fit.rank == best.rank and fit.explained == best.explained)
-    # As a rival: each head's four matrices as d_h × d_h, and a single head counted for the layer, where d is H·d_h.
+    # A rival explanation: each head's four matrices as d_h × d_h, and a single head counted for the layer, where d is
+    # H·d_h.
     has_rival = any(fit.misconceptions != best.misconceptions for fit in alike)
     if has_rival and best.misconceptions.isdisjoint(problem.author_misconceptions):
         return None
@@ -142,10 +144,10 @@ def _fits_transposed(answers: _Answers) -> Iterator[_Fit]:
         meant = {b: b.transposed if b.tensor in tensors or "*" in tensors else b for b in values}
         moved = {blank for blank in values if values.get(meant[blank]) != values[blank]}
         if not any(values[blank] == problem.answers[meant[blank]] for blank in moved):
-            continue  # nothing says that it is transposed
+            continue  # nothing shows that it is transposed
         back = {meant[blank]: number for blank, number in values.items()}
         wrong = {blank: number for blank, number in back.items() if number != problem.answers[blank]}
-        # Blanks that are right as they were typed, before anything is transposed back.
+        # Blanks that are right as typed, before anything is transposed back.
         contradicted = sum(values.get(blank) == problem.answers[blank] for blank in transposing.wrong_answers)
         for fit in _fits_alone(_Answers(problem, back, wrong)):
             (other,) = fit.held
@@ -159,9 +161,7 @@ def _fits_transposed(answers: _Answers) -> Iterator[_Fit]:
 
 
 def worked_out_with_both(problem: Problem, wrong: Values, first: Expectation, second: Expectation) -> Iterator[Blank]:
-    """Yield the wrong counts whose number follows from both misconceptions at once: errors added or factors
-    multiplied.
-    """
+    """Yield the wrong counts that follow from both misconceptions together: errors added or factors multiplied."""
     for blank in first.wrong_answers.keys() & second.wrong_answers.keys() & wrong.keys():
         right, by_first, by_second = problem.answers[blank], first.wrong_answers[blank], second.wrong_answers[blank]
         added, multiplied = by_first + by_second - right, by_first * by_second
@@ -180,7 +180,7 @@ def _fit(answers: _Answers, held: tuple[Expectation, ...], explained: frozenset[
     left = unexplained_blanks - following
     if len(left) - 1 > len(explained) // 3 or contradicted > len(explained) // 2:
         return
-    # What a slipped blank may have been meant to hold: the numbers predicted for it, else the right one.
+    # What a slipped blank may have been meant to hold: its predicted numbers, or the right one.
     meant = {b: [e.wrong_answers[b] for e in held if b in e.wrong_answers] or [problem.answers[b]] for b in left}
     slips = [(wrong[b], number) for b in left for number in meant[b] if is_slip_in(b, wrong[b], number)]
     slipped = bool(slips)

@@ -1,8 +1,8 @@
-"""A misconception: what it makes a student write on the sheets of each topic, in symbols.
+"""A misconception: what it makes a student write on each topic's sheets, in symbols.
 
-A blank that a misconception doesn't mention keeps its right number, so a sheet filled in by a misconception is the
-right sheet with a few blanks changed. What a misconception says is checked when it is made, which for the catalogue is
-when it is imported: a topic, symbol, row or box that no sheet has raises a CatalogueError which names it.
+A blank that a misconception doesn't mention keeps its right number, so a misconception's sheet is the right one with a
+few blanks changed. A row is checked when it is made, which for the catalogue is on import: an unknown topic, symbol,
+row or box raises a CatalogueError.
 
 >>> Misconception("no-softmax", 99, {"single-head": (Prediction({"weights.colums": "1"}),)})
 Traceback (most recent call last):
@@ -25,15 +25,14 @@ from app.topics.problem import Problem
 from app.topics.registry import TOPICS
 from app.topics.rotary_pairs import other_partner
 
-# What any formula may use besides sizes: the right size of the blank that is written into, and that of the other side
-# of the same matrix.
+# What any formula may use besides sizes: the blank's right size, and the size of the other side of the same matrix.
 BOX_SYMBOLS: Mapping[str, Callable[[Problem, Blank], Expression]] = {
     "right": Problem.expression,
     "other_side": lambda problem, blank: problem.expression(blank.transposed),
 }
-# What the catalogue may use as well: how many key/value heads the real model has, even if a sheet gives each query
-# head one; the key/value head that head j would read if heads took turns; how many output projections have a bias, 0
-# or 1; the parameters of the LM head, of the norms in all layers and of the norm after them; the partner of a
+# What the catalogue's formulas may also use: how many key/value heads the real model has, even if a sheet gives each
+# query head one; the key/value head that head j would read if heads took turns; how many output projections have a
+# bias, 0 or 1; the parameters of the LM head, of the norms in all layers and of the norm after them; the partner of a
 # dimension in the other convention of rotary pairs; the parameters of a model with one expert in each layer, without a
 # router, and the whole billions of them; and the operations of attention for N + 1 tokens at once, on a sheet on
 # growth.
@@ -65,7 +64,7 @@ def _norms_in_layers(architecture: Architecture) -> Expression:
     return sum((number_of_parameters(kind.rows.get("norms", ())) * kind.layers for kind in kinds), ZERO)
 
 
-_NOT_WHOLE = Expression.number(Fraction(1, 2))  # a formula with it does not apply to the sheet
+_NOT_WHOLE = Expression.number(Fraction(1, 2))  # a formula with it doesn't apply to the sheet
 
 
 def _model_of_one_expert(problem: Problem) -> Expression:
@@ -80,12 +79,13 @@ def _whole_billions(parameters: Expression, sizes: Mapping[str, int]) -> Express
 
 
 class CatalogueError(ValueError):
-    """A misconception that names something no sheet of its topics has, or has another one's number or key."""
+    """A misconception that names something its topics' sheets lack, or reuses a number or key."""
 
 
 @dataclass(frozen=True)
 class Prediction:
-    """One way in which a misconception fills in a sheet; either `transposed`, or `overrides` and `substitutions`.
+    """One way in which a misconception fills in a sheet: either `transposed`, or `overrides` and `substitutions`.
+
     `overrides` give blanks, by name, another size: {"scores.columns": "d_h"}.
     """
 
@@ -96,7 +96,7 @@ class Prediction:
 
     @cached_property
     def written(self) -> Mapping[str, Formula]:
-        """What `overrides` write, by the name of the blank; raises ExpressionError."""
+        """What `overrides` write, by blank name; raises ExpressionError."""
         return {blank: Formula.parse(size) if isinstance(size, str) else size for blank, size in self.overrides.items()}
 
     @cached_property
@@ -107,7 +107,7 @@ class Prediction:
 
 @dataclass(frozen=True)
 class Misconception:
-    """One row of the catalogue: its key, its number, what it predicts on sheets of each topic, and for which models."""
+    """One row of the catalogue: its key, its number, and its predictions for each topic and for which models."""
 
     key: str
     number: int
@@ -130,7 +130,7 @@ class Misconception:
 
     @property
     def topics(self) -> tuple[str, ...]:
-        """The keys of the topics on whose sheets it can show."""
+        """The keys of the topics where it can show."""
         return tuple(self.predictions)
 
 

@@ -1,4 +1,4 @@
-"""What the misconceptions predict for one problem, and which of them its sheet cannot distinguish."""
+"""What the misconceptions predict for one problem, and which of them its sheet can't distinguish."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ log = logging.getLogger("attention_shapes")
 
 @dataclass(frozen=True)
 class Expectation:
-    """What one prediction of a misconception comes to on one sheet: the blanks it gets wrong, with their numbers."""
+    """One prediction applied to one sheet: the blanks it gets wrong, with their numbers."""
 
     misconception: str
     wrong_answers: Mapping[Blank, int]
@@ -34,13 +34,13 @@ class Expectation:
 
     @property
     def transposed(self) -> tuple[str, ...]:
-        """The tensors whose rows and columns it swaps, "*" for all of them."""
+        """The tensors whose rows and columns it swaps; "*" means all."""
         return self.prediction.transposed
 
 
 @lru_cache(maxsize=PROBLEMS_REMEMBERED)
 def expectations(problem: Problem) -> tuple[Expectation, ...]:
-    """Every misconception that shows on this sheet, once for each different way in which it fills the sheet in."""
+    """Every misconception that shows on this sheet, once for each different way in which it fills it in."""
     expected = list[Expectation]()
     for key, predictions in _predictions_on(problem).items():
         ways = list[Mapping[Blank, int]]()
@@ -84,7 +84,7 @@ def _expectations_by_answer(problem: Problem) -> Mapping[tuple[Blank, int], list
 
 
 def confirmed_expectations(problem: Problem, values: Values) -> list[tuple[Expectation, frozenset[Blank]]]:
-    """The expectations whose wrong number is in `values` for at least one blank, each with the blanks where it is."""
+    """The expectations whose wrong number is in `values` for at least one blank, each with these blanks."""
     by_answer, expected = _expectations_by_answer(problem), expectations(problem)
     blanks: dict[int, list[Blank]] = {}
     for answer in values.items():
@@ -94,8 +94,9 @@ def confirmed_expectations(problem: Problem, values: Values) -> list[tuple[Expec
 
 
 def number_written(problem: Problem, blank: Blank, formula: Formula) -> int | None:
-    """The number that a formula writes into a blank of the sheet, which may be the right one. Raises ExpressionError
-    for a symbol that has no size on this sheet.
+    """The number that a formula gives for a blank, perhaps the right one.
+
+    Raises ExpressionError for a symbol without a size on this sheet.
     """
     meanings = _meanings(formula.expression, problem, blank)
     number = formula.number({**problem.sizes, **{name: size.value(problem.sizes) for name, size in meanings.items()}})
@@ -139,7 +140,8 @@ def _wrong_answers(prediction: Prediction, problem: Problem) -> dict[Blank, int]
 
 
 def wrong_expression(problem: Problem, expected: Expectation, blank: Blank) -> Expression | None:
-    """What a misconception writes into a blank that it gets wrong, in the symbols of the sheet: 4·d, or G·d_v.
+    """What a misconception writes into a blank that it gets wrong, in the sheet's symbols: 4·d, or G·d_v.
+
     Raises KeyError for a blank that it gets right.
     """
     prediction = expected.prediction
@@ -157,7 +159,7 @@ def wrong_expression(problem: Problem, expected: Expectation, blank: Blank) -> E
 
 
 class Confusion(NamedTuple):
-    """A misconception that fills in a sheet as `other` does, by keys; None if it does not show on the sheet."""
+    """A misconception and the `other` one that fills in a sheet the same way, by keys; None if it doesn't show."""
 
     misconception: str
     other: str | None
@@ -165,7 +167,7 @@ class Confusion(NamedTuple):
 
 @lru_cache(maxsize=PROBLEMS_REMEMBERED)
 def cannot_tell_apart(problem: Problem) -> tuple[Confusion, ...]:
-    """The misconceptions, by key, that do not show on this sheet, then the pairs that it cannot distinguish."""
+    """The misconceptions that don't show on this sheet, then the pairs that it can't distinguish."""
     expected = expectations(problem)
     shown = {e.misconception for e in expected if not is_single_slip(problem.answers, e.wrong_answers)}
     hidden = [Confusion(key, None) for key in _predictions_on(problem) if key not in shown]
@@ -178,7 +180,7 @@ def cannot_tell_apart(problem: Problem) -> tuple[Confusion, ...]:
 
 
 def nearest_expectation(problem: Problem, misconception: str, answers: Values) -> Expectation | None:
-    """How a misconception, given by key, fills in the sheet; of several ways, the one most like these answers."""
+    """How a misconception fills in the sheet; of several ways, the one closest to these answers."""
 
     def agreeing(expected: Expectation) -> int:
         return sum(answers.get(blank) == number for blank, number in expected.wrong_answers.items())
@@ -187,8 +189,6 @@ def nearest_expectation(problem: Problem, misconception: str, answers: Values) -
 
 
 def predicted_sheet(problem: Problem, misconception: str, answers: Values) -> Mapping[Blank, int]:
-    """A number for every blank, as a misconception fills in the whole sheet in the way that is nearest to the
-    answers.
-    """
+    """A number for every blank, as a misconception fills in the whole sheet in the way closest to the answers."""
     nearest = nearest_expectation(problem, misconception, answers)
     return {**problem.answers, **(nearest.wrong_answers if nearest else {})}

@@ -1,4 +1,4 @@
-"""What rows of several groups are written with: topics, blanks and predictions that they share."""
+"""What rows of several groups share: topics, blanks and predictions."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ def each(size: str, *blanks: str) -> dict[str, str]:
 
 
 def on(topics: str, *ways: Prediction | Mapping[str, str]) -> dict[str, tuple[Prediction, ...]]:
-    """The same predictions for each of these topics, which spaces separate; a mapping is a prediction's overrides."""
+    """The same predictions for each of these space-separated topics; a mapping is a prediction's overrides."""
     predictions = tuple(way if isinstance(way, Prediction) else Prediction(way) for way in ways)
     return dict.fromkeys(topics.split(), predictions)
 
 
 def in_first_steps(size: str, *blanks: str) -> dict[str, tuple[Prediction, ...]]:
-    """Predictions for first steps: one size in all of these blanks, or, as they come one at a time, in one of them."""
+    """Predictions for first steps: one size in all of these blanks or, as they come one at a time, in one of them."""
     return on("first-steps", each(size, *blanks), *({blank: size} for blank in blanks))
 
 
@@ -53,7 +53,7 @@ def all_sides(before: int = 0, /, **shapes: str) -> dict[str, str]:
 
 
 def with_or_without_context(overrides: dict[str, str]) -> tuple[dict[str, str], dict[str, str]]:
-    """Two ways of giving values another width: the context keeps its right width, or has that of the values."""
+    """Two ways of giving values another width: the context keeps its right width, or takes the values'."""
     return (overrides, {**overrides, "context.columns": overrides["values.columns"]})
 
 
@@ -71,7 +71,7 @@ QKV = ("queries", "keys", "values")
 QKV_ROWS, QKV_COLUMNS = ([f"{row}.{field}" for row in QKV] for field in MATRIX_FIELDS)
 QUERY_SIDE = ("queries.rows", "scores.rows", "weights.rows", "context.rows", "output.rows")
 KEY_SIDE = ("keys.rows", "values.rows", "scores.columns", "weights.columns")
-WHOLE_CACHE = ("cached_numbers.count", "cache_bytes.count")  # of all layers and texts
+WHOLE_CACHE = ("cached_numbers.count", "cache_bytes.count")  # for all layers and texts
 WHOLE = ("total.count", "used.count")  # all parameters of a model, and those used for one token
 # The operations of one layer.
 LAYER_FLOPS = [

@@ -1,4 +1,4 @@
-"""Slips: a number that differs from the one that was meant by one mistyped digit.
+"""Slips: a number that differs from the intended one by one mistyped digit.
 
 >>> is_slip(4069, 4096), is_slip(409, 4096), is_slip(96, 4096), is_slip(128, 4096), is_slip(4096, -409)
 (True, True, True, False, False)
@@ -11,14 +11,14 @@ from app.shapes.table import Blank
 
 
 def is_single_slip(key: Values, wrong: Values) -> bool:
-    """Whether a single blank is wrong, and its number is a slip of the right one; one that is chosen never is."""
+    """Whether a single blank is wrong by a slip; a choice never is."""
     return len(wrong) == 1 and all(
         min(number, key[blank]) > 9 and is_slip_in(blank, number, key[blank]) for blank, number in wrong.items()
     )
 
 
 def is_slip_in(blank: Blank, typed: int, meant: int) -> bool:
-    """Whether the number typed into a blank is a slip of another one; never in a blank that is chosen, not typed."""
+    """Whether the number typed into a blank is a slip of another one; never for a choice."""
     return blank.field != "choice" and is_slip(typed, meant)
 
 

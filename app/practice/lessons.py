@@ -1,4 +1,4 @@
-"""The four lessons: which worksheets each has, in the order in which they are best done.
+"""The four lessons: which worksheets each has, in the recommended order.
 
 All are open. A lesson takes about 20 minutes: three or four sheets in a row, then a bug hunt; somebody who knows it
 already tries its harder sheet. The order has a reason: a layer is many heads, generating is a layer with a cache, and
@@ -30,7 +30,6 @@ class Lesson:
 
     @property
     def worksheets(self) -> tuple[str, ...]:
-        """The keys of all its worksheets."""
         return (*self.sheets, *filter(None, (self.hunt, self.harder)), *self.more)
 
 
@@ -81,7 +80,7 @@ LESSONS = (
 
 
 def lessons_of(library: Library) -> tuple[Lesson, ...]:
-    """The lessons; with own worksheets in the library, one more that has them."""
+    """The lessons; own worksheets in the library form one more."""
     own = tuple(key for key, sheet in library.worksheets.items() if sheet.is_own)
     return (
         (*LESSONS, Lesson("own", N_("From your course"), N_("Sheets that your teachers chose."), own))
@@ -91,14 +90,12 @@ def lessons_of(library: Library) -> tuple[Lesson, ...]:
 
 
 def lesson_with(library: Library, worksheet: str) -> Lesson | None:
-    """The lesson that has a worksheet; None if none has."""
+    """The lesson that has a worksheet, or None."""
     return next((lesson for lesson in lessons_of(library) if worksheet in lesson.worksheets), None)
 
 
 def worksheet_after(library: Library, worksheet: str) -> str:
-    """The worksheet that follows in the row of its lesson, or begins the next one; "" after the last, and for a sheet
-    outside of the rows.
-    """
+    """The next worksheet in its lesson's row, or the first of the next lesson; "" after the last."""
     row = [key for lesson in lessons_of(library) for key in lesson.sheets]
     following = row.index(worksheet) + 1 if worksheet in row else len(row)
     return row[following] if following < len(row) else ""

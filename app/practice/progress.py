@@ -1,4 +1,4 @@
-"""How far a record is in the lessons, and what is to be repeated, as pages show it."""
+"""A record's progress in the lessons, and what to repeat, as pages show it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _TOPICS_OF = {misconception.key: misconception.topics for misconception in MISCO
 
 @dataclass(frozen=True)
 class SheetView:
-    """A sheet in the list of a lesson; `again` are the names of what was mixed up on it and waits."""
+    """A sheet in a lesson's list; `again` are the names of misconceptions on it that wait for repetition."""
 
     variant: Variant
     state: SheetState
@@ -35,7 +35,7 @@ class SheetView:
 
 @dataclass(frozen=True)
 class LessonView:
-    """A lesson with its sheets, and how many of those in a row are done."""
+    """A lesson with its sheets, and how many of its row are done."""
 
     number: int
     lesson: Lesson
@@ -51,8 +51,9 @@ class LessonView:
 
 @dataclass(frozen=True)
 class Repetition:
-    """What was mixed up, and a sheet with other numbers that asks for it again. `place` is the row and side, such as
-    "queries, columns"; it is empty where what was typed is no number.
+    """A misconception, and a sheet with other numbers that asks for it again.
+
+    `place` is the row and side, such as "queries, columns"; it is empty if what was typed isn't a number.
     """
 
     idea: str
@@ -89,16 +90,14 @@ def lesson_views(library: Library, record: PracticeRecord) -> tuple[LessonView, 
 
 
 def next_worksheet(library: Library, record: PracticeRecord) -> str:
-    """The first sheet of the lessons' rows that is not done after the one done last, or the first at all; "" after
-    all of them.
-    """
+    """The first undone sheet after the last one done, in the order of the lessons; "" after all of them."""
     row = [key for lesson in lessons_of(library) for key in lesson.sheets if key in library.worksheets]
     last = next((row.index(key) + 1 for key in reversed(record.done) if key in row), 0)
     return next((key for key in (*row[last:], *row[:last]) if key not in record.done), "")
 
 
 def to_repeat(library: Library, record: PracticeRecord) -> tuple[Repetition, ...]:
-    """What is due to be repeated, MAX_REPETITIONS at most; a card that no sheet shows any more is left out."""
+    """What is due to be repeated, at most MAX_REPETITIONS; a card that no sheet shows any more is left out."""
     repeats = (_repeat(library, record, card) for card in record.due)
     return tuple(filter(None, repeats))[:MAX_REPETITIONS]
 

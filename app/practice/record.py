@@ -1,10 +1,9 @@
-"""What one person has practised: a small frozen value that travels as one line of JSON.
+"""What one person has practised: a small frozen value, stored as one line of JSON.
 
-What somebody mixes up waits on a card, and comes back after as many finished sheets as WAITS says: at once, and later
-each time that a sheet which could have shown it was filled in without it. After the last of these, the card goes.
+A misconception waits on a card, and comes back after as many finished sheets as WAITS says, each time that a sheet
+which could have shown it was filled in without it. After the last repetition, the card is dropped.
 
-The line comes back from a browser, so nothing in it is trusted: a wrong form is refused, and a key that is not known
-(any more) is left out.
+The line comes back from a browser, so nothing in it is trusted: a wrong form is refused, and unknown keys are left out.
 """
 
 from __future__ import annotations
@@ -29,26 +28,26 @@ from app.topics.registry import TOPICS
 from app.translation import gettext as _
 
 WAITS = (0, 2, 4)  # finished sheets until a card is due again: after a mistake, and after it was right once and twice
-MAX_CARDS, MAX_DONE = 12, 80  # in one record, which a cookie must hold
+MAX_CARDS, MAX_DONE = 12, 80  # in one record, which must fit into a cookie
 MAX_COUNT = 10**9
 MAX_KEY_CHARACTERS = 80
-MAX_RECORD_CHARACTERS = 12_000  # of its JSON
+MAX_RECORD_CHARACTERS = 12_000  # as JSON
 
 _KNOWN = frozenset(misconception.key for misconception in MISCONCEPTIONS)
 
 
 class RecordError(ValueError):
-    """A practice record that cannot be used; one sentence that says so."""
+    """A practice record that can't be used."""
 
 
 @dataclass(frozen=True)
 class Card:
-    """A misconception that waits to be repeated, and the code of the sheet on which it showed last."""
+    """A misconception waiting to be repeated, and the code of the sheet on which it last showed."""
 
     misconception: str
     code: str
     times_right: int = 0
-    due: int = 0  # the number of finished sheets from which on it is shown
+    due: int = 0  # shown after this many finished sheets
 
 
 @dataclass(frozen=True)
@@ -61,11 +60,13 @@ class PracticeRecord:
 
     @property
     def due(self) -> tuple[Card, ...]:
-        """The cards to repeat now, those that have waited longest first."""
+        """The cards to repeat now, the longest waiting first."""
         return tuple(sorted((card for card in self.cards if card.due <= self.finished), key=lambda card: card.due))
 
     def after_check(self, variant: Variant, report: Report, *, first_time_right: bool) -> PracticeRecord:
-        """The record after a sheet was checked; `first_time_right` if all is right and was not at an earlier check."""
+        """The record after a sheet was checked; `first_time_right` if it is all right and wasn't at an earlier
+        check.
+        """
         cards = {card.misconception: card for card in self.cards}
         if not TOPICS[variant.worksheet.topic].in_steps:  # which teach, and expect mistakes
             for misconception in _mixed_up(report):
@@ -97,7 +98,7 @@ def _with_done(done: tuple[str, ...], worksheet: str) -> tuple[str, ...]:
 
 
 def distinguishable_misconceptions(variant: Variant) -> frozenset[str]:
-    """The misconceptions that show on this sheet and that no other one, nor the right answer, looks like."""
+    """The misconceptions that show on this sheet and differ there from all others and from the right answer."""
     return _distinguishable(variant.problem)
 
 
@@ -129,15 +130,16 @@ _RECORD: TypeAdapter[tuple[list[str], list[tuple[str, str, int, int]], int]] = T
         _Number,
     ]
 )
-# As it was when practice had levels: four values that are no longer needed, results, and the levels passed. A result is
-# the code of a sheet that was right at first, or that with the misconceptions and groups that showed on it.
+# The form from when practice had levels: four values that are no longer needed, results, and the levels passed. A
+# result is the code of a sheet that was right at first, or the code with the misconceptions and groups that showed on
+# it.
 _RECORD_OF_LEVELS: TypeAdapter[
     tuple[int, int, str, bool, bool, list[str | tuple[str, list[str], list[str]]], list[str]]
 ] = TypeAdapter(tuple[_Number, _Number, _Key, bool, bool, list[_Key | tuple[_Key, list[_Key], list[_Key]]], list[_Key]])
 
 
 def read_record(library: Library, text: str) -> PracticeRecord:
-    """The record that `write_record` wrote, or one from when practice had levels; raises RecordError for another."""
+    """The record that `write_record` wrote, or one from when practice had levels; otherwise raises RecordError."""
     if len(text) > MAX_RECORD_CHARACTERS:
         raise RecordError(_("This record of practice is too long."))
     try:

@@ -1,4 +1,4 @@
-"""Cuts a typed answer into numbers, names of symbols and signs, the same on sheets in numbers and in letters.
+"""Cuts a typed answer into numbers, names of symbols and signs, the same way on sheets in numbers and in letters.
 
 >>> answer_tokens("4,096/hd_h", {"h", "d_h"})
 ['4,096', '/', 'h', 'd_h']
@@ -21,7 +21,7 @@ PREFIXES = {"k": 10**3, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12,
             "Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40}  # fmt: skip
 
 _SEPARATORS = ",'’_ "
-# Digits in groups of three, set apart by one and the same separator, or else digits alone.
+# Digits in groups of three with the same separator, or digits only.
 _WHOLE = rf"(?:\d{{1,3}}(?:(?P<by>[{_SEPARATORS}])\d{{3}})(?:(?P=by)\d{{3}})*(?!\d)|\d+)"
 _DECIMAL = rf"({_WHOLE}(?:\.\d+)?)(?:[eE]([+-]?\d+))?"
 _NUMBER = re.compile(rf"{_DECIMAL}((?:[KMGT]i|[kKMGT])(?![A-Za-z_]))?")
@@ -31,9 +31,9 @@ _SIGNS = frozenset("+-*/^()=")
 
 
 def tidy_answer(text: str, max_characters: int = MAX_ANSWER_CHARACTERS) -> str:
-    """A typed text in one spelling of digits, signs and spaces, without a leading = and the braces of d_{h}. Raises
-    CannotReadError("too-long") for more than `max_characters` as typed, and "special-digit" for a digit such as
-    ½.
+    """A typed text with one spelling for digits, signs and spaces, without a leading = and the braces of d_{h}.
+
+    Raises CannotReadError("too-long") for more than `max_characters`, and "special-digit" for a digit such as ½.
     """
     if len(text) > max_characters:
         raise CannotReadError("too-long")
@@ -44,7 +44,7 @@ def tidy_answer(text: str, max_characters: int = MAX_ANSWER_CHARACTERS) -> str:
 
 
 def answer_tokens(text: str, names: Collection[str], *, prefixes: bool = True) -> list[str]:
-    """The numbers, names and signs of a tidy text in order, spaces left out: "4k/d_h" -> ['4k', '/', 'd_h']."""
+    """The numbers, names and signs of a tidy text in order, without spaces: "4k/d_h" -> ['4k', '/', 'd_h']."""
     tokens, at, number_at = list[str](), 0, (_NUMBER if prefixes else _WITHOUT_PREFIX).match
     while at < len(text):
         if number := number_at(text, at):
@@ -64,9 +64,7 @@ def answer_tokens(text: str, names: Collection[str], *, prefixes: bool = True) -
 
 
 def number_value(token: str) -> Fraction | None:
-    """The exact value of a number token, such as "1,024", "1.5e3", "4k" (4000) or "4Ki" (4096); None for another
-    token.
-    """
+    """The exact value of a number token, such as "1,024", "1.5e3", "4k" (4000) or "4Ki" (4096), or None."""
     if token.isdigit():
         return Fraction(int(token))
     number = _NUMBER.fullmatch(token)
@@ -96,7 +94,7 @@ def _names_in(word: str, names: Collection[str]) -> list[str]:
     if len(word) > MAX_WORD:
         raise CannotReadError("too-long")
     longest, length = max(map(len, names), default=0), len(word)
-    ends = {length: length}  # where the name ends that begins at a position from which only names follow
+    ends = {length: length}  # for a position from which only names follow: where its first name ends
     for start in reversed(range(length)):
         possible = range(min(start + longest, length), start, -1)
         if end := next((end for end in possible if end in ends and word[start:end] in names), 0):

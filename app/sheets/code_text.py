@@ -1,6 +1,6 @@
 """The sentences of questions about code: their options, why a row is right, and hints.
 
-They are in the wording of the topic, under "code", and those about bugs in that of the bugs.
+They are in the topic's wording, under "code"; those about bugs are in the bugs' wording.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ MEASURED = frozenset({"row-sums", "spread"})  # probes whose cells are numbers
 @dataclass(frozen=True)
 class WitnessShown:
     """What a program that runs to its end shows: a caption, the words for an empty and a filled cell, and the cells.
-    A cell is a number as text, or, where `kinds` has words, whether it is filled.
+
+    A cell is a number as text or, if `kinds` has words, whether it is filled.
     """
 
     caption: str
@@ -42,9 +43,7 @@ class CodeShown:
 
 
 def code_shown(variant: Variant) -> CodeShown | None:
-    """The program of a sheet, with its inputs' shapes, and the line and the text of its error; None without a
-    program.
-    """
+    """A sheet's program, with its inputs' shapes, and its error's line and text; None without a program."""
     case = variant.problem.case
     if case is None:
         return None
@@ -72,7 +71,7 @@ def _witness_shown(variant: Variant, witness: Witness | None) -> WitnessShown | 
 
 
 def asks_in_vain_for_repair(variant: Variant) -> bool:
-    """Whether the worksheet asks for a repair, but the sheet's program has none to ask for."""
+    """Whether the worksheet asks for a repair, but the sheet's program has none."""
     return (
         variant.problem.case is not None
         and "repair" in variant.worksheet.rows
@@ -81,12 +80,12 @@ def asks_in_vain_for_repair(variant: Variant) -> bool:
 
 
 def gives_line_away(worksheet: Worksheet) -> bool:
-    """Whether the worksheet asks for the wrong line, and for a repair, whose blanks show which line that is."""
+    """Whether the worksheet asks for the wrong line, and also for a repair, whose blanks show which line that is."""
     return "where" in worksheet.rows and not CHECKED_FIRST.isdisjoint(worksheet.rows)
 
 
 def option_text(variant: Variant, row: str, option: int) -> str:
-    """What an option of a choice, from 1, says."""
+    """The text of a choice's option, counted from 1."""
     words, asked = variant.topic_wording.code, variant.table.askable[row]
     if isinstance(asked, WrittenPattern) and option == OTHER_PATTERN:
         return words["other-pattern"]
@@ -100,13 +99,14 @@ def option_text(variant: Variant, row: str, option: int) -> str:
 
 
 def option_label(variant: Variant, row: str, option: int) -> str:
-    """What an option says, in the row "where" with the number of its line before it: "4: S = Q @ K"."""
+    """The text of an option; in the row "where" after its line's number: "4: S = Q @ K"."""
     text = option_text(variant, row, option)
     return f"{option}: {text}" if row == "where" and option != NO_LINE else text
 
 
 def answer_in_words(variant: Variant, row: str) -> str:
-    """The right answer of a question about code: its option's label, the repaired line, or its boxes, "4096, 128".
+    """The right answer to a question about code: its option's label, the repaired line, or its boxes, "4096, 128".
+
     Raises KeyError for a row that the topic doesn't have.
     """
     asked = variant.table.askable[row]
@@ -118,7 +118,7 @@ def answer_in_words(variant: Variant, row: str) -> str:
 
 
 def code_reason(variant: Variant, row: str) -> str:
-    """Why the answer of a row on a sheet about a program is right, by its key."""
+    """Why the answer to a row on a sheet about a program is right, by the row's key."""
     case, words = _case(variant), variant.topic_wording.code
     if line := _table(variant).line_of(row):
         return words["traced"].format(code=case.lines[line - 1])
@@ -132,7 +132,7 @@ def code_reason(variant: Variant, row: str) -> str:
 
 
 def repaired_line(variant: Variant) -> str:
-    """The repaired line as code, with a right answer in each blank, sizes in symbols; "" if there is no repair."""
+    """The repaired line as code, with a right answer in each blank, sizes in symbols; "" without a repair."""
     joint = variant.table.askable.get("repair")
     if not isinstance(joint, Joint):
         return ""
@@ -142,8 +142,9 @@ def repaired_line(variant: Variant) -> str:
 
 
 def code_hint(variant: Variant, blank: Blank, level: int) -> str:
-    """What to do next about a box: a step of the procedure at level 2, and at level 3 how to go about it. Raises
-    KeyError for another level.
+    """What to do next about a box: a step of the procedure at level 2, and how to do it at level 3.
+
+    Raises KeyError for another level.
     """
     words, asked = variant.topic_wording.code, variant.table.askable[blank.tensor]
     if isinstance(asked, OneOf) and asked.call:

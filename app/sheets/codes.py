@@ -1,7 +1,8 @@
-"""The letters that name one sheet on paper: KTR-FB-CD opens exactly the sheet they were printed on. The letters
-cannot be mistaken for each other and spell no words. Three are for the worksheet and some for the tokens; more
-follow a Y if the decoder's tokens are not the worksheet's, two Y if only some of its rows are asked, three Y if
-another bug was dealt, and an X if the model is not the worksheet's.
+"""The letters that name one sheet on paper: KTR-FB-CD opens exactly the sheet they were printed on.
+
+The letters can't be mistaken for each other and spell no words. Three are for the worksheet and some for the tokens.
+More follow a Y for other decoder tokens than the worksheet's, two Y for some of its rows only, three Y for another bug,
+and an X for another model.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ _IMPORTED_KEY = re.compile("cfg-([0-9a-f]{5})[0-9a-f]+")
 @dataclass(frozen=True)
 class Code:
     """A code taken apart: short hashes of worksheet, bug and model, tokens, decoder tokens, and the check letters.
+
     `decoder_tokens`, `bug` and `model` are None if they are the worksheet's.
     """
 
@@ -38,8 +40,7 @@ class Code:
 
 
 def read_code(text: str) -> Code | None:
-    """A typed code taken apart, in any case, with or without hyphens and spaces; None if the text has no code's
-    form.
+    """A typed code taken apart, ignoring case, hyphens and spaces; None if it doesn't have a code's form.
 
     >>> read_code("vtm zn bw") == read_code("VTM-ZN-BW") != None
     True
@@ -64,9 +65,7 @@ def write_code(
     is_default: bool,
     dealt_bug: str = "",
 ) -> str:
-    """The code of a sheet, such as KTR-FB-CD, from the keys of its worksheet and model, its tokens and its answer
-    key.
-    """
+    """The code of a sheet, such as KTR-FB-CD, from its worksheet's and model's keys, its tokens and its answer key."""
     parts = [short_hash(worksheet, 3), _letters_of(tokens, 2)]
     if decoder_tokens is not None:
         parts.append(f"Y{_letters_of(decoder_tokens, 2)}")
@@ -86,13 +85,13 @@ def check_letters(worksheet: str, model: str, tokens: int, decoder_tokens: int |
 
 
 def short_hash(text: str, length: int) -> str:
-    """`length` letters, always the same for the same text; two texts may share them."""
+    """`length` letters, always the same for the same text; different texts may share them."""
     number = int.from_bytes(sha256(text.encode()).digest()[:8])
     return _letters_of(number % len(CODE_LETTERS) ** length, length)
 
 
 def model_letters(key: str) -> str:
-    """Five letters for a model's key; those of an imported model can be turned back into the key's beginning."""
+    """Five letters for a model's key; an imported model's can be turned back into the key's beginning."""
     imported = _IMPORTED_KEY.fullmatch(key)
     return _letters_of(int(imported[1], 16), 5) if imported else short_hash(key, 5)
 

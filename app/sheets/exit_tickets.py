@@ -58,8 +58,9 @@ _SETTINGS = ConfigDict(frozen=True, coerce_numbers_to_str=True, extra="forbid")
 
 
 class TicketQuestion(BaseModel):
-    """One question of an exit ticket: free text, options of which to choose, or a scale of SCALE_POINTS. `labels`
-    are those of the first and the last point of a scale.
+    """One question of an exit ticket: free text, options to choose from, or a scale of SCALE_POINTS.
+
+    `labels` belong to a scale's first and last point.
     """
 
     model_config = _SETTINGS
@@ -98,8 +99,9 @@ class TicketQuestion(BaseModel):
 
 
 class Ticket(BaseModel):
-    """An exit ticket: its title, what to do, and its questions in order. Students answer every required question and
-    at least `pick_at_least` of the others, and always one.
+    """An exit ticket: its title, what to do, and its questions in order.
+
+    Students answer every required question, at least `pick_at_least` of the others, and at least one in all.
     """
 
     model_config = _SETTINGS
@@ -113,7 +115,7 @@ class Ticket(BaseModel):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The settings of the file that it would be read from, without those that have their default."""
+        """Its settings as in a ticket file, without defaults."""
         return self.model_dump(mode="json", exclude={"key"}, exclude_defaults=True)
 
     @field_validator("questions")
@@ -136,7 +138,7 @@ class Ticket(BaseModel):
 
 
 def ticket_of_settings(key: str, settings: Mapping[str, Any]) -> Ticket:
-    """The Ticket of that key with the settings of a ticket file; raises the first SettingError of `check_ticket`."""
+    """The Ticket with a ticket file's settings; raises the first SettingError of `check_ticket`."""
     ticket, errors = check_ticket(key, settings)
     if ticket is None:
         raise errors[0]
@@ -144,8 +146,8 @@ def ticket_of_settings(key: str, settings: Mapping[str, Any]) -> Ticket:
 
 
 def check_ticket(key: str, settings: Mapping[str, Any]) -> tuple[Ticket | None, tuple[SettingError, ...]]:
-    """The Ticket with these settings, or None and a SettingError for every setting that has to change."""
-    if "key" in settings:  # which is the name of the file
+    """The Ticket with these settings, or None and a SettingError for every setting that must change."""
+    if "key" in settings:  # which is the file's name
         return None, (_no_setting(("key",)),)
     try:
         return Ticket.model_validate({**settings, "key": key}), ()
@@ -189,7 +191,7 @@ _SENTENCES = {
 
 
 def picking_rule(ticket: Ticket) -> str:
-    """The sentence that tells students at least how many questions to answer."""
+    """The sentence that tells students how many questions they must answer at least."""
     if not ticket.pick_at_least:
         return ""
     if any(question.required for question in ticket.questions):
@@ -206,7 +208,7 @@ def picking_rule(ticket: Ticket) -> str:
 
 
 def load_tickets(folder: Path) -> Mapping[str, Ticket]:
-    """Every exit ticket of a folder of worksheets, by key; raises WorksheetError that names an unusable file."""
+    """Every exit ticket of a folder of worksheets, by key; raises WorksheetError naming an unusable file."""
     return {path.stem: _read_ticket(path) for path in sorted(folder.glob("exit-tickets/*.toml"))}
 
 

@@ -25,8 +25,9 @@ class FormulaPiece(NamedTuple):
 
 
 def formula_pieces(variant: Variant, key: str) -> tuple[FormulaPiece, ...]:
-    """The formula of a tensor or count in the sheet's notation, cut into symbols and text. Raises KeyError for an
-    unknown key.
+    """The formula of a tensor or count in the sheet's notation, cut into symbols and text.
+
+    Raises KeyError for an unknown key.
 
     Example: the scores of a head in the classic notation are "Q", " · ", "K", "ᵀ".
     """

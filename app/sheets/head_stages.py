@@ -24,7 +24,7 @@ from app.translation import gettext as _
 
 StageKey = Literal["input", "file", "projections", "heads", "rope", "scores", "softmax", "context", "decode"]
 
-# What each stage asks for: a topic's key, and its rows; those that the model's table lacks are left out.
+# What each stage asks for: a topic's key, and its rows, except those that the model's table lacks.
 _ASKED: dict[StageKey, tuple[str, tuple[str, ...]]] = {
     "input": (single_head.TOPIC.key, ("input",)),
     "file": (
@@ -38,7 +38,7 @@ _ASKED: dict[StageKey, tuple[str, tuple[str, ...]]] = {
     "context": (single_head.TOPIC.key, ("context", "output")),
     "decode": (decode_step.TOPIC.key, ("queries", "keys", "scores", "context")),
 }
-_OF_SHARED_HEAD = ("kv_head", "k_start")  # j·G/H is a whole number only for the first of the heads that share
+_OF_SHARED_HEAD = ("kv_head", "k_start")  # j·G/H is only a whole number for the first of the heads that share
 _WHOLE_HEAD = ("input", "queries", "keys", "values", "scores", "weights", "context", "output")
 
 
@@ -52,7 +52,7 @@ class HeadStage:
 
 
 def head_stages(model: Model, wording: Wording, tokens: int, head: int) -> tuple[HeadStage, ...]:
-    """The stages of query head `head`, counted from 0, with this many tokens, from "input" and "file" to "decode"."""
+    """The stages of query head `head`, from 0, with this many tokens, from "input" and "file" to "decode"."""
     titles: dict[StageKey, str] = {
         "input": _("From text to the input"),
         "file": _("What the file holds"),
@@ -99,7 +99,7 @@ def sizes_like(variant: Variant) -> tuple[str, ...]:
 
 
 def hidden_by_tokens(model: Model, wording: Wording, tokens: int) -> tuple[str, ...]:
-    """The keys of the misconceptions that a whole head with this many tokens can't show, or can't tell from another.
+    """The misconceptions that a whole head with this many tokens can't show, or can't tell from another.
 
     Example: with 9 tokens in a layer of 9 heads, whoever writes H for N is right.
     """

@@ -25,7 +25,7 @@ R = TypeVar("R")
 LibraryMethod = Callable[Concatenate["Library", P], R]
 VARIANTS_REMEMBERED, CONFUSIONS_REMEMBERED, DERIVED_REMEMBERED = 4096, 256, 256
 CHOICES_REMEMBERED = 16
-MAX_ROWS_DIGITS = 9  # of the number in the key of a cut worksheet
+MAX_ROWS_DIGITS = 9  # digits of the number in a cut worksheet's key
 
 
 def _cached(size: int) -> Callable[[LibraryMethod[P, R]], LibraryMethod[P, R]]:
@@ -34,7 +34,7 @@ def _cached(size: int) -> Callable[[LibraryMethod[P, R]], LibraryMethod[P, R]]:
 
         @wraps(method)
         def cached(self: Library, /, *args: P.args, **kwargs: P.kwargs) -> R:
-            results = vars(self)  # past the frozen dataclass
+            results = vars(self)  # bypasses the frozen dataclass
             if name not in results:
                 results.setdefault(name, lru_cache(size)(partial(method, self)))
             result: R = results[name](*args, **kwargs)
@@ -54,22 +54,23 @@ class Library:
     wording: Wording
 
     def __reduce__(self) -> tuple[type[Library], tuple[object, ...]]:
-        """Leave the caches out when the library is sent to another process."""
+        """The caches are left out when the library is sent to another process."""
         return Library, (dict(self.worksheets), dict(self.models), self.wording)
 
     @property
     def topics(self) -> tuple[str, ...]:
-        """The topics that have worksheets, in the order in which they are taught."""
+        """The topics with worksheets, in teaching order."""
         return tuple(dict.fromkeys(sheet.topic for sheet in self.worksheets.values()))
 
     def worksheet(self, key: str) -> Worksheet:
-        """The worksheet with that key, which may be one of the library in symbols, about another bug, or cut to some
-        rows. Raises WorksheetError, which lists the keys of the library, for any other key.
+        """The worksheet with that key, which may also name one in symbols, about another bug, or cut to some rows.
+
+        Raises WorksheetError, which lists the known keys, for any other key.
         """
         return self.worksheets[key] if key in self.worksheets else self._derived(key)
 
     def find_worksheet(self, key: str) -> Worksheet | None:
-        """The worksheet with that key as `worksheet` makes it; None if there is none."""
+        """The worksheet that `worksheet` makes for that key, or None."""
         with suppress(WorksheetError):
             return self.worksheet(key)
         return None
@@ -93,7 +94,7 @@ class Library:
         raise sheet.no_such_part(CHOICE.join(choices))
 
     def with_added(self, worksheets: Iterable[Worksheet] = (), models: Iterable[Model] = ()) -> Library:
-        """The library with these worksheets and models as well; this library itself if they add nothing."""
+        """The library with these worksheets and models added; the same library if there are none."""
         sheets, added = tuple(worksheets), tuple(each for each in models if each.key not in self.models)
         if not sheets and not added:
             return self
@@ -110,7 +111,7 @@ class Library:
     def variant(
         self, worksheet: str, model: str | None = None, tokens: int | None = None, decoder_tokens: int | None = None
     ) -> Variant:
-        """A sheet to fill in; a model, tokens or decoder tokens of None are the worksheet's."""
+        """A sheet to fill in; model, tokens and decoder tokens are by default the worksheet's."""
         return self._variant(worksheet, model, tokens, decoder_tokens)
 
     @_cached(VARIANTS_REMEMBERED)
@@ -129,8 +130,9 @@ class Library:
 
     @_cached(VARIANTS_REMEMBERED)
     def refusal(self, worksheet: str, model: str) -> str | None:
-        """Why a worksheet is not true of a model, and what to choose instead; None if it is true. Raises
-        WorksheetError for an unknown key.
+        """Why a worksheet doesn't fit a model, and what to choose instead; None if it fits.
+
+        Raises WorksheetError for an unknown key.
         """
         sheet, chosen = self.worksheet(worksheet), self.model(model)
         architecture = sheet.architecture_of(chosen)
@@ -143,11 +145,11 @@ class Library:
 
     @_cached(VARIANTS_REMEMBERED)
     def variant_with_sizes(self, sheet: Worksheet, model: str, tokens: int, decoder_tokens: int | None) -> Variant:
-        """The sheet of a stored worksheet with stored sizes, which are not checked again."""
+        """The sheet of a stored worksheet with stored sizes, which aren't checked again."""
         return Variant(sheet, self.model(model), tokens, self.wording, decoder_tokens)
 
     def seeded(self, worksheet: str, seed: int, model: str | None = None, bug_kind: BugKind = "any") -> Variant:
-        """The sheet that a seed draws, the same on every machine; about a bug of this kind, if one can be dealt."""
+        """The sheet that a seed draws, the same on every machine; about a bug of this kind, if possible."""
         sheet = self.worksheet(worksheet)
         models = (model,) if model else sheet.models or (sheet.model,)
         if dealt := self._bugs_shown(sheet.whole, models):
@@ -177,7 +179,7 @@ class Library:
         return draw_variant(worksheet, models, partial(self.variant, worksheet), unavoidable, seed)
 
     def max_versions(self, worksheet: str, model: str | None = None) -> int:
-        """At most how many different sheets seeds can draw; raises WorksheetError and TopicError as `seeded` does."""
+        """The most different sheets that seeds can draw; raises WorksheetError and TopicError as `seeded` does."""
         sheet = self.worksheet(worksheet)
         models = (model,) if model else sheet.models or (sheet.model,)
         about = {sheet.with_bug(bug).key: showing for bug, showing in self._bugs_shown(sheet.key, models).items()}
@@ -186,11 +188,11 @@ class Library:
 
     @_cached(CONFUSIONS_REMEMBERED)
     def unavoidable_confusions(self, worksheet: str, model: str) -> ConfusedPairs:
-        """The misconceptions, in pairs, that a worksheet cannot distinguish with this model at any length."""
+        """The pairs of misconceptions that a worksheet can't distinguish with this model at any length."""
         return unavoidable_confusions(model, partial(self.variant, worksheet))
 
     def variant_from_code(self, text: str) -> Variant:
-        """The sheet of today's library that has this code, typed in any case and with or without hyphens."""
+        """The current library's sheet with this code, ignoring case and hyphens."""
         code = read_code(text)
         if code is None:
             problem = _("“{text}” is not the code of a sheet: a code is letters such as {example}.")
@@ -242,7 +244,7 @@ class Library:
 
 @dataclass(frozen=True)
 class _Added:
-    """What is added to a library. A cache that holds the objects keeps their ids theirs."""
+    """What is added to a library. A cache that holds the objects keeps their ids from being reused."""
 
     library_id: int
     worksheet_ids: tuple[int, ...]

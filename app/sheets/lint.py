@@ -1,6 +1,6 @@
 """What an author should know about the worksheets before a class sees them.
 
-Each sheet is checked as it was written: misconceptions that stay hidden on it, and sizes that happen to be equal.
+Each sheet is checked as written: for misconceptions that stay hidden on it, and for sizes that happen to be equal.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Finding:
 
 
 def findings(library: Library) -> Iterator[Finding]:
-    """Yield every finding about every worksheet, worksheet by worksheet, each with its model and length."""
+    """Yield every finding about every worksheet, each with its model and length."""
     for key in library.worksheets:
         yield from findings_on(library.variant(key))
 
@@ -73,7 +73,7 @@ def findings_on(variant: Variant) -> tuple[Finding, ...]:
 
 @dataclass(frozen=True)
 class _Questions:
-    """What the confusions on a sheet depend on; two sheets with other words but the same questions have equal ones."""
+    """What the confusions on a sheet depend on; sheets that differ only in words have equal ones."""
 
     worksheet: Worksheet
     config: str
@@ -96,15 +96,13 @@ class _Questions:
         return cls(bare, variant.model.config, variant.tokens, replace(variant, worksheet=bare, decoder_tokens=None))
 
     def with_tokens(self, _model: str, tokens: int | None, decoder_tokens: int | None) -> Variant:
-        """The sheet with these tokens (None: its number) and decoder tokens (None: the worksheet's); same model."""
+        """The sheet with these tokens and decoder tokens, and the same model."""
         return replace(self.variant, tokens=tokens or self.tokens, decoder_tokens=decoder_tokens)
 
 
 @dataclass(frozen=True)
 class _Confusions:
-    """The misconceptions that a sheet cannot distinguish: `here`, at its length, and those that are unavoidable at
-    any.
-    """
+    """The misconceptions that a sheet can't distinguish: `here` at its length, and `unavoidable` ones at any length."""
 
     here: ConfusedPairs
     unavoidable: ConfusedPairs
@@ -145,7 +143,7 @@ def _proposed_tokens(questions: _Questions, unavoidable: ConfusedPairs) -> int |
 
 
 def _lengths_around(tokens: int) -> Iterator[int]:
-    """Yield the lengths around a length: multiples of ten first, nearer ones first, of two the shorter.
+    """Yield the lengths around a length: multiples of ten first, nearer ones first.
 
     >>> [*_lengths_around(32)][:4]
     [30, 40, 20, 50]
@@ -201,7 +199,7 @@ def _confusion_sentences(variant: Variant, kind: FindingKind, confusions: Confus
 
 
 def _equal_sizes(variant: Variant) -> Iterator[tuple[FindingKind, str]]:
-    if variant.worksheet.answers == "letters":  # which are compared by what they mean
+    if variant.worksheet.answers == "letters":  # which are compared by their values in the model
         return
     asked = sorted(frozenset[str]().union(*(variant.expression(blank).symbols for blank in variant.blanks)))
     is_same = variant.reader.are_identical
@@ -230,7 +228,7 @@ def _rows_with_one_answer(variant: Variant) -> Iterator[tuple[FindingKind, str]]
     for row in variant.rows:
         rows_by_numbers[tuple(map(variant.answer, row.blanks))].append(row)
     for numbers, rows in rows_by_numbers.items():
-        # The right answers of each row in symbols that the model does not make equal.
+        # The right answers of each row in symbols that the model doesn't make equal.
         meanings = [*dict.fromkeys(tuple(map(canonical, map(variant.expression, row.blanks))) for row in rows)]
         if len(meanings) == 1:
             continue

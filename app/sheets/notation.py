@@ -13,13 +13,13 @@ from typing import Literal
 
 from app.algebra.expression import Expression
 
-# Symbols that go by the name of another one where the model makes the two equal: without grouped queries, G is H.
+# Symbols that are written as another one if the model makes the two equal: without grouped queries, G is H.
 ONE_NAME = {"G": "H", "d_v": "d_h", "d_rot": "d_h"}
-_Names = tuple[tuple[str, ...], tuple[str, ...]]  # multiplied, and divided by
+_Names = tuple[tuple[str, ...], tuple[str, ...]]  # factors and divisors
 
 
 def without_own_name(sizes: Mapping[str, int]) -> frozenset[str]:
-    """The symbols that are written as another symbol in a model of these sizes: those of ONE_NAME that are equal.
+    """The symbols written as another symbol in a model of these sizes: those in ONE_NAME that are equal.
 
     >>> sorted(without_own_name({"H": 32, "G": 8, "d_h": 128, "d_v": 128}))
     ['d_v']
@@ -29,8 +29,9 @@ def without_own_name(sizes: Mapping[str, int]) -> frozenset[str]:
 
 @dataclass(frozen=True)
 class Notation:
-    """How one kind of course writes things: `letters` by tensor key, and `symbols` by the symbol of the tables. `_`
-    starts a subscript.
+    """How one kind of course writes things: `letters` by tensor key, and `symbols` by the tables' symbol.
+
+    `_` starts a subscript.
     """
 
     letters: Mapping[str, str]
@@ -38,23 +39,22 @@ class Notation:
     unequal_widths: Mapping[str, str] = field(default_factory=dict)
 
     def for_sizes(self, sizes: Mapping[str, int]) -> Notation:
-        """The notation for a model of these sizes."""
         symbols = self.symbols if sizes["d_h"] == sizes["d_v"] else {**self.symbols, **self.unequal_widths}
         shared = {symbol: symbols.get(ONE_NAME[symbol], ONE_NAME[symbol]) for symbol in without_own_name(sizes)}
         return Notation(self.letters, {**symbols, **shared})
 
     def symbol(self, in_table: str) -> str:
-        """The name of a symbol of the tables in this notation; the symbol itself if the notation has none."""
+        """A table symbol's name in this notation, by default the symbol itself."""
         return self.symbols.get(in_table, in_table)
 
     def letter(self, key: str, in_table: str) -> str:
-        """The letter of a tensor by its key in this notation; `in_table`, the table's letter, if it has none."""
+        """A tensor's letter in this notation, by default the table's letter `in_table`."""
         return self.letters.get(key, in_table)
 
     def write(self, expression: Expression) -> str:
-        """An expression as text in this notation's names, with a dot for times: 'H·d_head' for H*d_h in the classic."""
+        """An expression as text in this notation's names: 'H·d_head' for H*d_h in the classic one."""
         factors: dict[_Names, int | Fraction] = {}
-        order: dict[_Names, _Names] = {}  # the first order in which these names were multiplied
+        order: dict[_Names, _Names] = {}  # the order in which these names were first multiplied
         for term in expression.terms:
             names = _cancelled(map(self.symbol, term.symbols), map(self.symbol, term.divisors))
             alike = (tuple(sorted(names[0])), tuple(sorted(names[1])))
@@ -75,7 +75,7 @@ def _cancelled(factors: Iterable[str], divisors: Iterable[str]) -> _Names:
 
 
 def add_up(terms: Iterable[tuple[int | Fraction, Sequence[str], Sequence[str]]], dot: str = "·") -> str:
-    """A sum as text, each term a number, the factors it is multiplied by and those it is divided by.
+    """A sum as text; each term is a number with its factors and divisors.
 
     >>> add_up([(Fraction(1, 2), ["N", "N"], []), (Fraction(-1, 2), ["N"], [])])
     'N·N/2 − N/2'
@@ -94,7 +94,7 @@ def add_up(terms: Iterable[tuple[int | Fraction, Sequence[str], Sequence[str]]],
 
 
 _CLASSIC = {"d": "d_model", "d_h": "d_head", "G": "H_kv"}
-_LECTURE = {"N": "T", "H": "h", "G": "h_kv", "T": "n_types", "E": "n_exp"}  # T: the token types of BERT
+_LECTURE = {"N": "T", "H": "h", "G": "h_kv", "T": "n_types", "E": "n_exp"}  # T: BERT's token types
 _PRIMED = {
     "input": "E",
     "all_inputs": "E",
@@ -110,8 +110,8 @@ NOTATIONS: Mapping[NotationKey, Notation] = {
     "classic": Notation({}, _CLASSIC, {"d_h": "d_k", "d_v": "d_v"}),
     "lecture": Notation(_PRIMED, _LECTURE),
 }
-IN_CODE = Notation({}, {})  # of programs with a bug, which name sizes as the tables do
-# Other names for a symbol, each readable on a sheet where it can mean nothing else.
+IN_CODE = Notation({}, {})  # for programs with a bug, which name sizes as the tables do
+# Other names for a symbol, each readable on sheets where it can't mean anything else.
 OTHER_NAMES: Mapping[str, tuple[str, ...]] = {
     "N": ("n", "T", "t", "seq_len"),
     "M": ("m",),

@@ -1,4 +1,4 @@
-"""What a student typed, read as a whole number; or the reason why it could not be read, which is never "wrong".
+"""What a student typed, read as a whole number, or the reason why it couldn't be read, which is never "wrong".
 
 >>> read_answer("4096/32"), read_answer("4 096"), read_answer("４０９６"), read_answer("2^12")
 (128, 4096, 4096, 4096)
@@ -29,7 +29,7 @@ BoxUnit = CountUnit | Literal["side"]
 ROUNDED_DIGITS = 3
 
 _NO_SYMBOLS: Mapping[str, int] = MappingProxyType({})
-# What may follow the number of a box, whole; a prefix comes first where there can be one.
+# What may follow a box's number, in full; a prefix comes first where it is possible.
 _UNITS: Mapping[BoxUnit, re.Pattern[str]] = {
     "side": re.compile("()(?:tokens?|rows?|col(?:umn)?s?|numbers?|dim(?:ension)?s?|features?|entries)"),
     "parameters": re.compile("()(?:param(?:eter)?s?|numbers?|weights?|entries)"),
@@ -49,7 +49,7 @@ _TWO_SIDES = re.compile(r"\W*\d[\d,'’_. ]*[xX×]\s*\d[\d,'’_. ]*\W*")
 def read_answer(
     text: str, symbols: Mapping[str, int] = _NO_SYMBOLS, box: BoxUnit | None = None
 ) -> int | Unreadable | None:
-    """The whole number that a text stands for; None for an empty box, Unreadable with a reason otherwise."""
+    """The whole number that a text means; None for an empty box, Unreadable with a reason otherwise."""
     if text.isascii() and text.isdigit() and len(text) < MAX_ANSWER_CHARACTERS // 4:  # nearly every answer
         number = int(text)
         return number if number >= least_number(box) else Unreadable("below-one", "0")
@@ -59,17 +59,18 @@ def read_answer(
     except CannotReadError as error:
         unreadable = error.unreadable
         if unreadable.reason == "letters" and not any(map(str.isdigit, text)):
-            return replace(unreadable, detail=tidy_answer(text).strip())  # words alone are quoted whole: "a hundred"
+            # words without a number are quoted in full: "a hundred"
+            return replace(unreadable, detail=tidy_answer(text).strip())
         return unreadable
 
 
 def least_number(box: BoxUnit | None) -> int:
-    """The smallest number that a box takes: 0 for a count, such as that of masked entries, else 1."""
+    """The smallest number that a box takes: 0 for a count, such as masked entries, otherwise 1."""
     return 1 if box in (None, "side") else 0
 
 
 def check_least(value: int, box: BoxUnit | None) -> int:
-    """The value itself; raises CannotReadError if it is below `least_number` of the box, with the value in it."""
+    """The value itself; raises CannotReadError if it is below the box's `least_number`."""
     if value < least_number(box):
         raise CannotReadError("below-one" if least_number(box) else "below-zero", f"{value:,}")
     return value
@@ -92,7 +93,7 @@ def rounding_margin(text: str, box: BoxUnit) -> int:
 
 
 def decimal_prefix(text: str) -> str:
-    """The decimal prefix with which a typed number ends, such as the k of 4k; "" without one, and for Ki, Mi, Gi, Ti.
+    """The decimal prefix at the end of a typed number, such as the k of 4k; "" without one, and for Ki, Mi, Gi, Ti.
 
     >>> decimal_prefix("4k"), decimal_prefix("25 mb"), decimal_prefix("25 MiB"), decimal_prefix("4096")
     ('k', 'M', '', '')
@@ -124,7 +125,7 @@ def _read_number(text: str, symbols: Mapping[str, int], box: BoxUnit | None) -> 
         raise CannotReadError("sides-differ")
     value = _bounded(values[0] * factor)
     if factor != 1:
-        value = Fraction(round(value))  # 12.55 GiB are no whole number of bytes
+        value = Fraction(round(value))  # 12.55 GiB isn't a whole number of bytes
     if value.denominator != 1:
         raise CannotReadError("not-whole", _in_decimals(value))
     return check_least(int(value), box)

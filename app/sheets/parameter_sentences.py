@@ -1,4 +1,4 @@
-"""The sentences about what there is to count, on a sheet that counts parameters, from the facts of its model."""
+"""The sentences about what there is to count, on a parameter-count sheet, from its model's facts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Answers as typed, read in the way that one sheet asks for: as numbers, or as symbols."""
+"""Reads typed answers the way that one sheet asks for: as numbers, or as symbols."""
 
 from __future__ import annotations
 
@@ -17,14 +17,15 @@ from app.sheets.numbers import MAX_VALUE, BoxUnit, Unreadable, check_least, read
 from app.sheets.symbols import read_symbols
 from app.topics.problem import Problem
 
-MAX_BOX_TEXT = 200  # characters of one box that are stored, twice as many as can be read
+MAX_BOX_TEXT = 200  # stored characters per box, twice as many as can be read
 FORMULAS_REMEMBERED = 1024
 _WHOLE = re.compile(r"-?[0-9]{1,3}")
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What an answer was read as: its number and, on a sheet in letters, the expression it was computed from.
+    """What an answer was read as: its number and, on a sheet in letters, the expression behind it.
+
     `margin` is by how much the true number may differ from one that was typed rounded, such as 13.5 GB.
     """
 
@@ -35,14 +36,14 @@ class Answer:
 
 @dataclass(frozen=True)
 class AnswerReader:
-    """Reads the answers of one sheet: whole numbers, or `in_letters` expressions in the symbols of the notation."""
+    """Reads one sheet's answers: whole numbers or, `in_letters`, expressions in the notation's symbols."""
 
     problem: Problem
     notation: Notation
     in_letters: bool
 
     def read(self, blank: Blank, text: str) -> Answer | Unreadable | None:
-        """What a text in that box means; None for an empty one, Unreadable with a reason for one that can't be read."""
+        """What a text in that box means; None for an empty one, Unreadable with a reason for an unreadable one."""
         text = without_unseen(text)
         entry = self.problem.table.askable.get(blank.tensor)
         try:
@@ -63,7 +64,7 @@ class AnswerReader:
         return Answer(number, margin=rounding_margin(text, box)) if isinstance(number, int) else number
 
     def unit(self, blank: Blank) -> BoxUnit:
-        """What the number of a box counts: "side" for rows and columns, else the unit of the count, such as "bytes"."""
+        """What a box's number counts: "side" for rows and columns, otherwise the count's unit, such as "bytes"."""
         entry = self.problem.table.askable.get(blank.tensor)
         return "side" if blank.field != "count" else entry.unit if isinstance(entry, Count) else "parameters"
 
@@ -81,9 +82,7 @@ class AnswerReader:
         return Answer(check_least(int(value), self.unit(blank)), meaning)
 
     def read_formula(self, text: str) -> Expression | Unreadable | None:
-        """What an author's formula for a box means, in the symbols of the sheet; None if empty, Unreadable if it
-        can't be read.
-        """
+        """What an author's formula for a box means in the sheet's symbols; None if empty, or Unreadable."""
         meaning = _read_formula(without_unseen(text), self._symbol_in_formulas)
         if isinstance(meaning, Unreadable) and meaning.reason == "unknown-letter":
             return replace(meaning, symbols=", ".join((*self.written_symbols, *BOX_SYMBOLS)))
@@ -96,21 +95,19 @@ class AnswerReader:
         return tuple({**others, **self.symbol_by_name, **{name: name for name in BOX_SYMBOLS}}.items())
 
     def is_equivalent(self, typed: Answer, length: Expression) -> bool:
-        """Whether an answer equals a length: one in numbers by its size, one in letters by its meaning in this
-        model.
-        """
+        """Whether an answer equals a length: by its number, or in letters by its value in this model."""
         if typed.meaning is None:
             return typed.value == length.size(self.problem.sizes)
         sizes = self.problem.sizes
         if typed.meaning.value(sizes) != length.value(sizes):
-            return False  # what follows replaces sizes by what they are, which changes no value
+            return False  # what follows replaces sizes by equal expressions, which changes no value
         if self.canonical(typed.meaning) == self.canonical(length):
             return True
         has_number = any(term.factor != 1 for term in typed.meaning.terms)
         return has_number and self._means_with_numbers(typed.meaning, length)
 
     def canonical(self, expression: Expression) -> Expression:
-        """The expression in symbols that this model does not make equal, so that equal meanings are equal."""
+        """The expression in symbols that this model doesn't make equal, so that equal values are equal expressions."""
         return _substituted(expression, self._model_identities)
 
     def _means_with_numbers(self, meaning: Expression, length: Expression) -> bool:
@@ -136,7 +133,7 @@ class AnswerReader:
 
     @cached_property
     def symbols(self) -> tuple[str, ...]:
-        """The symbols that occur on the sheet, in the order of the sizes: those of its answers, and d, H and d_h."""
+        """The symbols on the sheet, in the order of the sizes: those of its answers, and d, H and d_h."""
         asked = {symbol for blank in self.problem.blanks for symbol in self.problem.expression(blank).symbols}
         always = {"d", "H", "d_h", *(("N", "G", "d_nope", "d_rope") if self.in_letters else ())}
         return tuple(symbol for symbol in self.problem.sizes if symbol in asked | always)

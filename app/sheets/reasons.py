@@ -1,7 +1,7 @@
-"""Why the answers of a row are right, read off the operation that makes its tensor, or off the formula of its count.
+"""Why the answers of a row are right, read off its tensor's operation or its count's formula.
 
-The sentences are in the wording's section "reasons": one for each kind of operation, under the name of its class, and
-one for each count and each tensor that needs its own, under its key; a topic may have others under the same keys.
+The sentences are in the wording's section "reasons": one for each kind of operation, under its class's name, and one
+under its key for each count and each special tensor. A topic may have its own under the same keys.
 """
 
 from __future__ import annotations
@@ -27,9 +27,7 @@ _NUMBER = re.compile(r"\d+(?:,\d{3})*")
 
 
 class Reason(NamedTuple):
-    """Why a row is right: `text` names no numbers but the row's; `working` has those that they are worked out from.
-    The working is "" where there is nothing to work out.
-    """
+    """Why a row is right: `text` names no numbers but the row's; `working` has the numbers behind them, if any."""
 
     text: str
     working: str
@@ -55,9 +53,7 @@ class _Writer:
         return self.variant.worksheet.answers == "letters"
 
     def reason(self, key: str) -> Reason:
-        """The reason of a row, as `row_reason` says: of a program's row, of a question, of a count, else of a
-        tensor.
-        """
+        """The reason of a row: a program's, a question's, a count's or a tensor's."""
         if self.variant.problem.case:
             return self._of_code(key)
         if isinstance(self.variant.table.askable.get(key), OneOf):
@@ -159,7 +155,7 @@ class _Writer:
         lengths = {axis: self._expression(group[0]) for axis, group in tensor.equal_sides.items()}
         left, result = operation.operand_sides[0], operation.sides
         of_one_head = {side: _in_one_head(side, lengths[side]) for side in (*left, *result)}
-        # Of the left operand's last two sides, that which is not in the result is summed over.
+        # The left operand's last two sides: the one that isn't in the result is summed over.
         rows, columns = result[-2:]
         summed = next(side for side in left[-2:] if side not in result)
         first, second, product = (
@@ -255,7 +251,7 @@ class _Writer:
 
 
 def sentence_of(operation: Operation, is_batched: bool) -> str:
-    """The key of an operation's sentence: the name of its class, for products and concatenations with their kind."""
+    """The key of an operation's sentence: its class's name, with the kind for products and concatenations."""
     kind = ""
     if isinstance(operation, Matmul):
         is_of_one_head = operation.is_by_head and not any("(" in side for side in operation.sides)

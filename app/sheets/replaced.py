@@ -1,5 +1,5 @@
-"""Worksheets that are no more, and the worksheet, model and decoder tokens that ask the same: printed codes and old
-addresses lead there.
+"""Worksheets that no longer exist, with the worksheet, model and decoder tokens that ask the same, for printed codes
+and old addresses.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 
 class Replacement(NamedTuple):
-    """The sheet to open in place of an old one; an empty model, or no decoder tokens, are the worksheet's own."""
+    """The sheet to open instead of an old one; an empty model, or no decoder tokens, are the worksheet's own."""
 
     worksheet: str
     model: str = ""

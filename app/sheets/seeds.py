@@ -1,8 +1,8 @@
 """Which sizes a seed gives a worksheet.
 
 A seed draws tokens, and a model if the worksheet lists several, until the sheet hides no more misconceptions than its
-model hides whatever the tokens: sizes are refused by filling in the sheet as each misconception would. The draws come
-from SHA-256 alone, so that a seed gives the same sheet on every machine.
+model always hides: sizes are refused by filling in the sheet as each misconception would. The draws come only from
+SHA-256, so a seed gives the same sheet on every machine.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from app.translation import gettext as _
 TOKENS = range(12, 200)  # two or three digits: short to write, and more than any small count of heads
 MAX_DRAWS = 64
 MAX_SHEET_SEED = 2**63 - 1
-# The lengths that stand for all: about sixteen, evenly spread, from the eighth possible one on. The shortest lengths
-# equal small sizes such as the number of heads by chance, and so hide more than others.
+# A sample of the lengths: about sixteen, evenly spread, from the eighth possible one on. The shortest ones equal small
+# sizes such as the number of heads by chance, and so hide more than others.
 SAMPLE_START, SAMPLE_SIZE = 7, 16
 DECODER_STEP = 7  # decoder lengths are taken in steps of a prime, so that they don't run in parallel with the tokens
 
 ConfusedPairs = frozenset[Confusion]
-# A model's key, tokens and decoder tokens -> the sheet; None for that of the worksheet.
+# A model's key, tokens and decoder tokens -> the sheet; None means the worksheet's.
 MakeVariant = Callable[[str, int | None, int | None], Variant]
 
 
 class SeedError(ValueError):
-    """A seed that is out of range; one sentence that says which are not."""
+    """A seed that is out of range; the message says which are allowed."""
 
 
 def check_seed(seed: int) -> int:
@@ -45,7 +45,7 @@ def check_seed(seed: int) -> int:
 def draw_variant(
     worksheet: str, models: tuple[str, ...], make: MakeVariant, unavoidable: Callable[[str], ConfusedPairs], seed: int
 ) -> Variant:
-    """The sheet of a seed: of up to 64 draws the first that hides no more than is `unavoidable` for its model."""
+    """The sheet of a seed: of up to 64 draws the first that hides only what is `unavoidable` for its model."""
     best: tuple[int, Variant] | None = None
     refused = TopicError("")
     for draw in range(MAX_DRAWS):
@@ -66,18 +66,18 @@ def draw_variant(
 
 
 def draw_bug(worksheet: str, bugs: Iterable[str], seed: int) -> str:
-    """The bug of a seed: each has its number, and the lowest is drawn, so that a new bug changes few draws."""
+    """The bug of a seed: each bug has its number, and the lowest is drawn, so that a new bug changes few draws."""
     return min(bugs, key=lambda bug: next(random_numbers(f"{worksheet}/{seed}/{bug}")))
 
 
 def max_versions(models: tuple[str, ...], make: MakeVariant) -> int:
-    """How many sheets seeds can draw at most: numbers of tokens times those of decoder tokens, over all models."""
+    """The most sheets that seeds can draw: numbers of tokens times those of decoder tokens, over all models."""
     sheets = [make(model, None, None) for model in models]
     return sum(len(possible_lengths(sheet)) * max(1, len(_possible_decoder_lengths(sheet))) for sheet in sheets)
 
 
 def unavoidable_confusions(model: str, make: MakeVariant) -> ConfusedPairs:
-    """The pairs of misconceptions that sheets with this model cannot distinguish, whatever the tokens."""
+    """The pairs of misconceptions that sheets with this model can't distinguish at any length."""
     any_sheet = make(model, None, None)
     lengths, decoder_lengths = possible_lengths(any_sheet), _possible_decoder_lengths(any_sheet)
     start = SAMPLE_START if any_sheet.worksheet.tokens_from is None else 0  # an author's range may be short
@@ -91,14 +91,12 @@ def unavoidable_confusions(model: str, make: MakeVariant) -> ConfusedPairs:
 
 
 def confusable_misconceptions(variant: Variant) -> ConfusedPairs:
-    """The pairs of misconceptions that this sheet cannot distinguish, those that do not show on it included."""
+    """The pairs of misconceptions that this sheet can't distinguish, including those that don't show on it."""
     return frozenset(cannot_tell_apart(variant.problem))
 
 
 def draw_once(models: tuple[str, ...], make: MakeVariant, numbers: Iterator[int]) -> Variant:
-    """The sheet with a model of `models`, tokens and decoder tokens, chosen in this order by the next random
-    numbers.
-    """
+    """The sheet with a model, tokens and decoder tokens, chosen in this order by the next random numbers."""
     model = models[next(numbers) % len(models)]
     any_sheet = make(model, None, None)
     lengths, decoder_lengths = possible_lengths(any_sheet), _possible_decoder_lengths(any_sheet)
@@ -107,8 +105,9 @@ def draw_once(models: tuple[str, ...], make: MakeVariant, numbers: Iterator[int]
 
 
 def possible_lengths(sheet: Variant) -> range:
-    """The numbers of tokens that a seed may choose: those of the worksheet's range that the model can take. Raises
-    TokensError if the range begins above what the model can take.
+    """The numbers of tokens that a seed may choose: those in the worksheet's range that the model can take.
+
+    Raises TokensError if the range begins above what the model can take.
     """
     first, last, topic = sheet.worksheet.tokens_from, sheet.worksheet.tokens_to, sheet.worksheet.topic
     longest = possible_tokens(topic, sheet.architecture, MAX_TOKENS)
@@ -143,6 +142,6 @@ def _asks_for(symbol: str, sheet: Variant) -> bool:
 
 
 def random_numbers(text: str) -> Iterator[int]:
-    """Four numbers that depend on the text alone."""
+    """Four numbers that depend only on the text."""
     digest = sha256(text.encode()).digest()
     return (int.from_bytes(digest[at : at + 8]) for at in range(0, 32, 8))

@@ -12,7 +12,7 @@ from app.topics.registry import TOPICS
 
 
 def variant_json(variant: Variant) -> dict[str, Any]:
-    """A sheet without its answers: code, keys, tokens, prose, rows, and misconceptions that it cannot distinguish."""
+    """A sheet without its answers: code, keys, tokens, prose, rows, and misconceptions that it can't distinguish."""
     sheet = variant.worksheet
     return {
         "code": variant.code,
@@ -36,7 +36,7 @@ def variant_json(variant: Variant) -> dict[str, Any]:
 
 
 def opened_rows(variant: Variant) -> list[dict[str, Any]]:
-    """The rows that `variant_json` leaves out: whoever has checked a sheet gets them with the report."""
+    """The rows that `variant_json` leaves out, which come with the report of a checked sheet."""
     return [_row_json(variant, row) for row in variant.rows if row.key in CHECKED_FIRST]
 
 

@@ -21,8 +21,8 @@ from app.topics.problem import Problem
 from app.topics.registry import TOPICS
 from app.topics.stored_weights import fused_order
 
-# What a part of the description states without a {number} for it in its sentence: "a single token", or an image that is
-# cut into patches.
+# What a part of the description states without a {number} in its sentence: "a single token", or an image that is cut
+# into patches.
 _STATED_IN_WORDS: Mapping[str, frozenset[str]] = {
     "heads": frozenset({"H", "G"}),
     "tokens": frozenset({"N"}),
@@ -31,15 +31,14 @@ _STATED_IN_WORDS: Mapping[str, frozenset[str]] = {
 }
 # A whole number as sheets write it, 131,072 or 131072.
 _NUMBER = r"[0-9]+(?:,[0-9]{3})*(?![0-9]|[.,][0-9])"
-# Such a number that stands alone: not the 7 of 7B or of 2.7.
+# Such a number by itself: not the 7 of 7B or of 2.7.
 _NUMBER_ALONE = re.compile(rf"(?<![\w.,]){_NUMBER}(?!\w)")
-# The rows that compare a gated feed-forward block with one that is not, of which a sheet has both or none.
+# The rows that compare a gated feed-forward block with an ungated one; a sheet has both or none.
 _COMPARED_BLOCKS = (
     frozenset({"gated_parameters", "ungated_parameters"}),
     frozenset({"block_parameters", "gated_width"}),
 )
-# Parts of a description or of the assumptions that are about these rows alone, and left out of a sheet that asks for
-# none of them.
+# Parts of a description or of the assumptions that are only about these rows, and left out of sheets without them.
 _ABOUT_ROWS = {
     part: frozenset(rows.split())
     for part, rows in {
@@ -71,8 +70,10 @@ class StatedFact:
 
 @dataclass(frozen=True)
 class SheetText:
-    """Puts the sentences of one sheet together from the wording, its worksheet, model and problem. The wording lists
-    the parts of a topic's description and assumptions; `sentence_forms` says which sentence a part is here.
+    """Puts the sentences of one sheet together from the wording, its worksheet, model and problem.
+
+    The wording lists the parts of a topic's description and assumptions; `sentence_forms` says which sentence a part is
+    here.
     """
 
     worksheet: Worksheet
@@ -94,13 +95,13 @@ class SheetText:
 
     @property
     def description(self) -> str:
-        """What the sheet says about the model: the sentences of its topic that fit the model, without asides."""
+        """The description of the model: the sentences of the sheet's topic that fit it, without asides."""
         stated = [fact.sentence for fact in self.facts if not fact.aside]
         return " ".join([*stated, *inventory_sentences(self.wording, self._inventory)])
 
     @property
     def asides(self) -> str:
-        """The sentences of the description that no row needs; "" if there are none."""
+        """The sentences of the description that no row needs."""
         return " ".join(fact.sentence for fact in self.facts if fact.aside)
 
     @property
@@ -110,7 +111,7 @@ class SheetText:
 
     @cached_property
     def facts(self) -> tuple[StatedFact, ...]:
-        """The parts of the description that concern the model, in the wording's order, each with its sentence."""
+        """The parts of the description that apply to the model, in order, each with its sentence."""
         templates = self.wording.topic_section(self.worksheet.topic, "description")
         asides = _asides(self.problem)
         return tuple(
@@ -134,13 +135,13 @@ class SheetText:
 
     @property
     def task(self) -> str:
-        """The sentences on what to write: the topic's, then how."""
+        """The sentences on what to write, and how."""
         sheet, say = self.worksheet, self.wording.say
         compares = any(rows <= self.problem.asked for rows in _COMPARED_BLOCKS)
         sentences = [self._topic.task_compared if compares else self._topic.task]
         if self.problem.case and self.problem.case.error:
             sentences.append(self._topic.task_stopped)
-        # Parameters and counts have no tokens, and for tensors of more dimensions the task itself says it.
+        # Parameters and counts have no tokens, and for tensors with more dimensions the task already says it.
         if self.problem.table.activations and not self.problem.table.has_more_sides:
             sentences.append(say("answers", "tokens"))
         if sheet.answers == "letters":
@@ -160,12 +161,12 @@ class SheetText:
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """What the sheet asks to assume, a sentence each: those of its topic that fit the model."""
+        """What the sheet asks to assume, one sentence each: those of its topic that fit the model."""
         return tuple(sentence for _part, _key, sentence in self._sentences("assumptions"))
 
     @property
     def footnote(self) -> str | None:
-        """A sentence that the sheet gives every query head its key/value head, though the model shares them."""
+        """A sentence that the sheet gives every query head its own key/value head, though the model shares them."""
         real = self.model.architecture
         if not self._simplifies_heads:
             return None
@@ -176,7 +177,7 @@ class SheetText:
 
     @property
     def report(self) -> str:
-        """The address of a report on the model, for whoever reads the footnote; "" without a footnote or a report."""
+        """The address of a report on the model, for the footnote; "" without one."""
         return self.model.report if self._simplifies_heads else ""
 
     @property
@@ -185,13 +186,13 @@ class SheetText:
 
     @property
     def cached(self) -> str:
-        """Which tokens the KV cache holds in which layers, if the text is longer than a sliding window; else ""."""
+        """Which layers' KV caches hold which tokens, if the text is longer than a sliding window."""
         form = next((key for key, fits in sentence_forms(self.problem)["cached"].items() if fits), "")
         return self.wording.say("description", form, **_words(self.problem)) if form else ""
 
     @property
     def exceeds_context(self) -> bool:
-        """Whether the description says that the sequence is longer than the context length of the model's config."""
+        """Whether the description says that the sequence exceeds the context length in the model's config."""
         return (
             "long-input" in self._topic.description_parts and sentence_forms(self.problem)["long-input"]["long-input"]
         )
@@ -201,7 +202,7 @@ class SheetText:
         return self._topic.nudge(blank)
 
     def size_in_words(self, symbol: str) -> str:
-        """A size as the description of this model names it, "the embedding dimension"; "" for any other symbol."""
+        """A size as this model's description names it, "the embedding dimension"; "" for any other symbol."""
         try:
             return self.wording.topic_section(self.worksheet.topic, "stated-sizes")[_size_key(self.problem, symbol)]
         except KeyError:
@@ -266,7 +267,7 @@ def _size_key(problem: Problem, symbol: str) -> str:
 
 @dataclass(frozen=True)
 class _LocalLayers:
-    """The layers of a model, or of its encoder, in which a token doesn't see all others: `count` of `layers`."""
+    """The layers of a model (or its encoder) in which a token doesn't see all others: `count` of `layers`."""
 
     count: int
     layers: int
@@ -275,9 +276,7 @@ class _LocalLayers:
 
     @classmethod
     def of(cls, architecture: Architecture) -> _LocalLayers:
-        """Count the first stack's layers, and those of them with a window or chunks as one number; find their
-        shortest of each.
-        """
+        """Count the first stack's layers with a window or chunks, and find the shortest of each."""
         runs = [run for stack in architecture.stacks[:1] for run in stack.runs]
         return cls(
             count=sum(run.count for run in runs if run.window or run.chunk),
@@ -324,11 +323,11 @@ def _asides(problem: Problem) -> frozenset[str]:
 
 
 def sentence_forms(problem: Problem) -> Mapping[str, Mapping[str, bool]]:
-    """The keys of the sentences of each part that depends on the model, the rows or the program, and which fit."""
+    """For each part that depends on the model, the rows or the program: its sentences' keys, and which fit."""
     a, sizes, tokens = problem.architecture, problem.sizes, problem.sizes["N"]
     heads, kv_heads, width, is_latent = sizes["H"], sizes["G"], sizes["d_h"], a.has_latent_attention
-    reach = tokens + bool(TOPICS[problem.topic].adds_tokens)  # of the first that comes after N
-    # Whether a window or chunk hides tokens that would be seen without it.
+    reach = tokens + bool(TOPICS[problem.topic].adds_tokens)  # for the first token after N
+    # Whether a window or chunk hides tokens that would otherwise be seen.
     local = _LocalLayers.of(a)
     has_window = 0 < a.reach_of(local.window) < reach
     has_chunks = 0 < local.chunk < reach

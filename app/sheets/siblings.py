@@ -1,8 +1,8 @@
 """Sheets like another one: the same rows about another model or another length, so that no answer is the same.
 
-An answer depends on numbers if it has a symbol. A row may be told on a sibling only if each of its answers that depends
-on numbers is another one than in the same box of the sheet; the others, such as the single query of a decoding step,
-are the same on every sheet.
+An answer depends on numbers if it has a symbol. A row of a sibling may be revealed only if each such answer differs
+from the one in the same box of the sheet. Other answers, such as the single query of a decoding step, are the same on
+every sheet.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from app.sheets.variant import Variant
 from app.sheets.worksheet import Answers, Model, library_key
 from app.topics.requirements import TopicError
 
-DRAWS = 3  # of lengths for each model
-BUG_DRAWS = 20  # in search of another bug than the sheet's
+DRAWS = 3  # lengths tried per model
+BUG_DRAWS = 20  # in search of a bug other than the sheet's
 
 
 def sibling(variant: Variant, models: Mapping[str, Model], seed: int, answers: Answers) -> Variant | None:
-    """A sheet with the same rows about one of the models, in numbers or letters; None if there is none."""
+    """A sheet with the same rows about one of the models, in numbers or letters, or None."""
     if variant.problem.case:
         return None
     sheet = replace(
@@ -56,7 +56,7 @@ def sibling(variant: Variant, models: Mapping[str, Model], seed: int, answers: A
 
 
 def another_bug(library: Library, variant: Variant, seed: int, kind: BugKind) -> Variant | None:
-    """A sheet about another bug, of this kind if one can be dealt; None if the worksheet has no other bug."""
+    """A sheet about another bug, of this kind if possible; None if the worksheet has no other bug."""
     sheet = library.worksheets.get(library_key(variant.worksheet.key))
     if sheet is None or sheet.bugs == "one":
         return None
@@ -83,9 +83,7 @@ def _facts(variant: Variant) -> frozenset[object]:
 
 
 def rows_to_tell(variant: Variant, other: Variant) -> tuple[str, ...]:
-    """The keys of the rows of the sibling `other` that may be told: none of their boxes repeats an answer of the
-    sheet.
-    """
+    """The rows of the sibling `other` that may be revealed: none of their boxes repeats an answer of the sheet."""
     right = variant.problem.answers
 
     def repeats(blank: Blank) -> bool:

@@ -1,4 +1,4 @@
-"""The sentences of a sheet in steps: the question that asks for a row, and once it is right why."""
+"""The sentences of a sheet in steps: the question that asks for a row and, once it is right, the reason."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from app.shapes.table import Blank
 from app.sheets.formulas import write_formula
 from app.sheets.variant import Variant
 
-_NO_BREAK = "\u00a0"  # a space at which no line ends
+_NO_BREAK = "\u00a0"  # a non-breaking space
 
 
 @dataclass(frozen=True)
 class StepSentences:
-    """What a step asks, and once it is answered, a question about the answer with the reason; both give it away."""
+    """A step's question and, once it is answered, a follow-up question with the reason; both give the answer away."""
 
     question: str
     why: str
@@ -25,7 +25,7 @@ class StepSentences:
 
 @dataclass(frozen=True)
 class _Matrix:
-    """A matrix in a sentence: {queries} is its letter, {queries.shape} and {queries.formula} what they say."""
+    """A matrix in a sentence: {queries} is its letter; {queries.shape} and {queries.formula} work as well."""
 
     letter: str
     shape: str
@@ -36,7 +36,7 @@ class _Matrix:
 
 
 def step_of(variant: Variant, row: str) -> StepSentences | None:
-    """The step that asks for a row, in the sheet's letters and with the model's numbers; None if there is none."""
+    """The step that asks for a row, in the sheet's letters and with the model's numbers, or None."""
     wording = variant.topic_wording.steps.get(row)
     if wording is None:
         return None
@@ -53,7 +53,7 @@ def step_of(variant: Variant, row: str) -> StepSentences | None:
 
 
 def rows_so_far(variant: Variant, filled_in: Collection[Blank], step: str = "") -> tuple[str, ...]:
-    """The rows of a sheet in steps up to the one that is asked for: `step`, or the first one with an empty box."""
+    """The rows of a sheet in steps up to the one being asked: `step`, or the first with an empty box."""
     rows = list[str]()
     for row in variant.rows:
         rows.append(row.key)
@@ -63,7 +63,7 @@ def rows_so_far(variant: Variant, filled_in: Collection[Blank], step: str = "") 
 
 
 def given_matrices(variant: Variant, rows: Collection[str]) -> Iterator[str]:
-    """Yield the inputs and parameters that the questions about these rows name and the sheet doesn't ask for."""
+    """Yield the inputs and parameters in these rows' questions that the sheet doesn't ask for."""
     for row in rows:
         if wording := variant.topic_wording.steps.get(row):
             question, _why, _reason = wording.for_model(variant.architecture)

@@ -1,4 +1,4 @@
-"""Answers in symbols, such as T × d/h: read from typed text into expressions, which are compared by meaning.
+"""Answers in symbols, such as T × d/h: typed text read into expressions, which are compared by value.
 
 >>> names = {"d": "d", "h": "H", "T": "N"}
 >>> read_symbols("d/h", names) == read_symbols("2*d / (2*h)", names)
@@ -15,13 +15,13 @@ from app.algebra.expression import ONE, ZERO, Expression, ExpressionError
 from app.algebra.parser import MAX_VALUE, CannotReadError, ExpressionParser, Unreadable
 from app.sheets.answer_tokens import answer_tokens, number_value, tidy_answer
 
-MAX_CHARACTERS = 2000  # the parameters of a mixture of experts, as a sum of products, are up to 1,100
+MAX_CHARACTERS = 2000  # a mixture of experts' parameters, as a sum of products, take up to 1,100
 MAX_TERMS, MAX_DEGREE = 50, 50
-MAX_STEPS = 1000  # terms of all sums and products on the way; a right answer takes a tenth of it
+MAX_STEPS = 1000  # terms of all intermediate sums and products; a right answer takes a tenth of it
 
 
 def read_symbols(text: str, names: Mapping[str, str], *, of_author: bool = False) -> Expression | Unreadable | None:
-    """The expression that a typed text means; None for an empty box, Unreadable if it is no length in symbols."""
+    """The expression that a typed text means; None for an empty box, Unreadable if it isn't a length in symbols."""
     if not text.strip():
         return None
 
@@ -31,7 +31,7 @@ def read_symbols(text: str, names: Mapping[str, str], *, of_author: bool = False
         number = number_value(token)
         return None if number is None else Expression.number(number)
 
-    steps = 0  # a step is a product of any sum on the way
+    steps = 0  # a step is a product of any intermediate sum
 
     def check(meaning: Expression) -> Expression:
         nonlocal steps
@@ -48,7 +48,7 @@ def read_symbols(text: str, names: Mapping[str, str], *, of_author: bool = False
     try:
         tokens = answer_tokens(tidy_answer(text, MAX_CHARACTERS), names, prefixes=False)
         meaning = ExpressionParser(tokens, atom, check).value()
-    except ExpressionError:  # what is divided by a sum is no length of a matrix
+    except ExpressionError:  # a quotient by a sum isn't a matrix's length
         return Unreadable("incomplete")
     except CannotReadError as error:
         reason = error.unreadable

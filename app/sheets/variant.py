@@ -33,7 +33,7 @@ from app.topics.find_the_bug import BugTable
 from app.topics.problem import Problem, problem_for
 from app.translation import ngettext
 
-# Lengths that no other size equals. N and M are twice a prime, so that half of them is a whole number, too.
+# Lengths that no other size equals. N and M are twice a prime, so that half of them is also a whole number.
 SENTINEL_LENGTHS = {"N": 2 * 500_009, "M": 2 * 500_029, "W": 700_001, "i": 300_007, "B": 800_011}
 
 
@@ -63,7 +63,8 @@ class Row:
 
 @dataclass(frozen=True)
 class Variant:
-    """A worksheet whose sizes are fixed: what a page shows, what a key holds, what answers are graded by.
+    """A worksheet whose sizes are fixed: the basis for pages, answer keys and grading.
+
     `decoder_tokens` are None if they are the worksheet's.
     """
 
@@ -101,7 +102,8 @@ class Variant:
 
     @cached_property
     def problem(self) -> Problem:
-        """Table, sizes, blanks and answers of this sheet, and the author's misconceptions.
+        """The table, sizes, blanks and answers of this sheet, and the author's misconceptions.
+
         Raises TopicError if the model has no such topic.
         """
         decoder_tokens = self.decoder_tokens or self.worksheet.decoder_tokens
@@ -119,23 +121,23 @@ class Variant:
 
     @property
     def table(self) -> TensorTable:
-        """The table that the worksheet's topic means for this model; raises TopicError."""
+        """The topic's table for this model; raises TopicError."""
         return self.problem.table
 
     @property
     def sizes(self) -> Mapping[str, int]:
-        """Every symbol that has a size on this sheet, N among them."""
+        """Every symbol that has a size on this sheet, including N."""
         return self.problem.sizes
 
     @cached_property
     def notation(self) -> Notation:
-        """The notation that the worksheet names, with the names that symbols have for this model."""
+        """The worksheet's notation, with the names that symbols have for this model."""
         notation = IN_CODE if self.problem.case else NOTATIONS[self.worksheet.notation]
         return notation.for_sizes(self.sizes)
 
     @cached_property
     def written_formulas(self) -> dict[str, str]:
-        """What `write_formula` has written for this sheet, by the key of the tensor or count; it adds to this."""
+        """A cache for `write_formula`, by the key of the tensor or count."""
         return {}
 
     @cached_property
@@ -150,7 +152,7 @@ class Variant:
         together = isinstance(asked, Joint)
         blanks = tuple(Blank(key, field) for field in asked.fields)
         of_row = sum(self.points.get(blank, 1) for blank in (blanks if together else blanks[:1]))
-        # Every sheet about a program says them: without a bug it has no repair, and all of its boxes count the same.
+        # Every sheet about a program says so: without a bug it has no repair, and all its boxes count the same.
         points = of_row if self.points or self.problem.case else None
         letter = self.notation.letter(key, asked.letter)
         call = ""
@@ -170,7 +172,7 @@ class Variant:
 
     @cached_property
     def points(self) -> Mapping[Blank, int]:
-        """The points of each box that does not have 1 point; empty if all have 1."""
+        """The points of each box that isn't worth 1 point."""
         points = dict[Blank, int]()
         for blank in self.blanks:
             asked = self.table.askable[blank.tensor]
@@ -183,13 +185,13 @@ class Variant:
 
     @property
     def best_score(self) -> int:
-        """The points of a sheet on which everything is right; a box that is not in `points` has one."""
+        """The points of a sheet on which everything is right; boxes missing from `points` count 1."""
         return sum(self.points.get(blank, 1) for blank in self.blanks)
 
     @cached_property
     def fields(self) -> tuple[BlankField, ...]:
-        """The columns of boxes on the sheet, from left to right: rows and columns, or dim0, dim1 and so on, and
-        count.
+        """The columns of boxes on the sheet, from left to right: rows and columns, or dim0, dim1 and so on,
+        and count.
         """
         in_columns = [row for row in self.rows if not self.is_question(row)]
         rows = [row for row in in_columns if row.fields != ("count",)] or in_columns
@@ -197,21 +199,21 @@ class Variant:
         return tuple(field for field in get_args(BlankField) if field in columns)
 
     def is_question(self, row: Row) -> bool:
-        """Whether a row is no tensor or count: it has a choice, or boxes that are marked together."""
+        """Whether a row isn't a tensor or count, but a choice or boxes that are marked together."""
         return isinstance(self.table.askable[row.key], OneOf | Joint)
 
     def is_count_among_shapes(self, row: Row) -> bool:
-        """Whether the row asks only for a count on a sheet with several columns of boxes, among which it has none."""
+        """Whether the row asks only for a count on a sheet whose columns are for shapes."""
         return row.fields == ("count",) and len(self.fields) > 1
 
     def column_of(self, blank: Blank) -> BlankField:
-        """The column of the sheet that the box of a blank is in."""
+        """The column of the sheet that contains a blank's box."""
         field = blank.field
         return DIMENSIONS[MATRIX_FIELDS.index(field)] if self.has_dimensions and field in MATRIX_FIELDS else field
 
     @cached_property
     def has_dimensions(self) -> bool:
-        """Whether the sheet asks for a tensor with three sides or four."""
+        """Whether the sheet asks for a tensor with more than two sides."""
         return any(blank.field in DIMENSIONS for blank in self.blanks)
 
     def signs(self, row: Row) -> tuple[str, ...]:
@@ -233,7 +235,7 @@ class Variant:
         return tuple(signs)
 
     def axis(self, blank: Blank) -> str:
-        """The sheet's word for what is typed: "rows", or "dim 0" on a sheet with tensors of three sides or four."""
+        """The sheet's word for what is typed: "rows", or "dim 0" on a sheet with more than two sides."""
         row = self.topic_wording.rows.get(blank.tensor) if blank.field == "count" else None
         name = (row and row.box) or self.wording.axes[self.column_of(blank)].name
         return self.topic_wording.code.get(f"{blank.tensor}-chosen", name)
@@ -260,7 +262,7 @@ class Variant:
 
     @property
     def blanks_by_name(self) -> Mapping[str, Blank]:
-        """The blank of every box by the name that files, forms and API give the box, such as 'queries.rows'."""
+        """The blank of every box by the box's name in files, forms and API, such as 'queries.rows'."""
         return self.problem.blanks_by_name
 
     @cached_property
@@ -278,7 +280,7 @@ class Variant:
         return answers[blank] if blank in answers else self.table.askable[blank.tensor].size(blank.field, self.sizes)
 
     def written_answer(self, blank: Blank, *, in_symbols: bool | None = None) -> str:
-        """The right answer of a box as it is typed: a number such as 4,096, symbols, a word, or a pattern."""
+        """A box's right answer as it is typed: a number such as 4,096, symbols, a word, or a pattern."""
         asked = self.table.askable[blank.tensor]
         part = asked.part(blank.field) if isinstance(asked, Joint) else None
         if part and part.kind == "word":
@@ -291,7 +293,7 @@ class Variant:
         return format_number(self.answer(blank))
 
     def typed(self, blank: Blank, number: int) -> str:
-        """How a number is typed into a box: as the pattern that it stands for, else in digits without separators."""
+        """How a number is typed into a box: as the pattern that it stands for, or in digits without separators."""
         asked = self.table.askable[blank.tensor]
         return asked.texts[number - 1] if isinstance(asked, WrittenPattern) else str(number)
 
@@ -301,11 +303,11 @@ class Variant:
         return AnswerReader(self.problem, self.notation, in_letters=self.worksheet.answers == "letters")
 
     def read(self, blank: Blank, text: str) -> Answer | Unreadable | None:
-        """What a text in that box means; None for an empty box, Unreadable for a text that cannot be read."""
+        """What a text in that box means; None for an empty box, Unreadable if it can't be read."""
         return self.reader.read(blank, text)
 
     def within_rounding(self, blank: Blank, answer: Answer, number: int) -> bool:
-        """Whether a count of parameters, operations, bytes or entries, which may be rounded, can mean `number`."""
+        """Whether an answer that may be rounded (parameters, operations, bytes, entries) can mean `number`."""
         return self.may_be_rounded(blank, answer) and abs(answer.value - number) <= answer.margin
 
     def may_be_rounded(self, blank: Blank, answer: Answer) -> bool:
@@ -314,7 +316,7 @@ class Variant:
 
     @cached_property
     def problem_for_marking(self) -> Problem:
-        """The problem whose numbers answers are compared by: on a sheet in letters, with lengths no other size has."""
+        """The problem that answers are compared with: in letters, its lengths equal no other size."""
         if self.worksheet.answers != "letters":
             return self.problem
         lengths = {symbol: length for symbol, length in SENTINEL_LENGTHS.items() if symbol in self.sizes}
@@ -328,7 +330,6 @@ class Variant:
 
     @property
     def title(self) -> str:
-        """The sheet's title; see `SheetText.title`."""
         return self.text.title
 
 
@@ -346,5 +347,5 @@ def _predicted_sizes(
 
 
 def box_texts(variant: Variant, answers: Mapping[str, str]) -> dict[str, str]:
-    """The stored texts that belong to boxes of the sheet, which are graded; not answers to open questions."""
+    """The stored texts that belong to the sheet's boxes, for grading, without answers to open questions."""
     return {name: text for name, text in answers.items() if name in variant.blanks_by_name}

@@ -1,7 +1,7 @@
-"""The sentences of one language, as the files of a folder such as worksheets/wording/en/ have them.
+"""The sentences of one language, from the files of a folder such as worksheets/wording/en/.
 
-A topic has a file (`TopicWording`), and so has a group of misconceptions (`MisconceptionWording`); what several topics
-share is in sheets.toml. Every field is checked when the files are read, see `wording_files.py`.
+Each topic has a file (`TopicWording`), and so has each group of misconceptions (`MisconceptionWording`); what several
+topics share is in sheets.toml. Every field is checked when the files are read, see `wording_files.py`.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class WordingPart(BaseModel):
 
 
 class RowWording(WordingPart):
-    """What a row is called, and the note below its name, which some rows have in another form for some models."""
+    """A row's name, and the note below it, which some rows have in another form for some models."""
 
     name: str
     box: str = ""
@@ -48,9 +48,7 @@ class RowWording(WordingPart):
     note_if_projected: str = ""
 
     def note_for(self, architecture: Architecture, sizes: Mapping[str, int]) -> str:
-        """The note for a model: the first that fits and is not "" of grouped, sink, patches and projected, else
-        `note`.
-        """
+        """The note for a model: the first fitting, non-empty one of grouped, sink, patches and projected, or `note`."""
         forms = (
             (self.note_if_grouped, architecture.G < architecture.H),
             (self.note_if_sink, architecture.has_sinks),
@@ -61,8 +59,9 @@ class RowWording(WordingPart):
 
 
 class StepWording(WordingPart):
-    """The question that asks for a row of a sheet in steps; once it is right, the reason, which answers the `why`.
-    Other sentences are for a model with attention sinks, and for one whose heads split its embedding dimension.
+    """The question that asks for a row of a sheet in steps and, once it is right, the `why` with its reason.
+
+    Models with attention sinks, or whose heads split the embedding dimension, have other sentences.
     """
 
     question: str
@@ -90,7 +89,7 @@ class FigureWording(WordingPart):
 
 
 class TopicWording(WordingPart):
-    """What only sheets on one topic say. `description_parts` and `assumption_parts` are written in this order."""
+    """What only one topic's sheets say. `description_parts` and `assumption_parts` are written in this order."""
 
     name: str
     title: str
@@ -123,13 +122,14 @@ class TopicWording(WordingPart):
         return title.format(model=name)
 
     def nudge(self, blank: Blank) -> str:
-        """The question next to a wrong blank of the table: its nudge, or else the topic's for its field."""
+        """The question next to a wrong blank: its own nudge, or the topic's for its field."""
         return self.nudges.get(str(blank)) or self.nudges[f"each.{blank.field}"]
 
 
 class MisconceptionWording(WordingPart):
-    """A misconception in a few words, such as 'Head as wide as the model', and the sentences about it: a question that
-    points to the mistake, a hint that says what to compare, and the explanation afterwards.
+    """A misconception in a few words, such as 'Head as wide as the model', and its sentences.
+
+    They are a question that points to the mistake, a hint that says what to compare, and the explanation afterwards.
     """
 
     name: str
@@ -147,7 +147,8 @@ class MisconceptionGroupWording(WordingPart):
 
 class AxisWording(WordingPart):
     """A field as sheets name it ("rows"), one of these ("row"), its size ("number of rows"), and a length in words.
-    Of dimensions and counts there is no "one".
+
+    Dimensions and counts have no "one".
     """
 
     name: str
@@ -158,8 +159,9 @@ class AxisWording(WordingPart):
 
 
 class GlossaryEntry(WordingPart):
-    """A term; `words` are what sentences call it, `elsewhere` what code and papers do. `letter` is that of a matrix,
-    and `size` a key of the section "symbol-names".
+    """A term: `words` are its names in sentences, `elsewhere` those in code and papers.
+
+    `letter` is a matrix's, and `size` a key of the section "symbol-names".
     """
 
     term: str
@@ -171,7 +173,7 @@ class GlossaryEntry(WordingPart):
 
 
 class SampleCourseWording(WordingPart):
-    """The sample course: its title, those of its lessons, its students, and what they write on exit tickets, by key."""
+    """The sample course: its title, its lessons' titles, its students, and their exit-ticket answers, by key."""
 
     course: str
     yesterday: str
@@ -189,14 +191,14 @@ class BugWording(WordingPart):
 
 
 class ProbeWording(WordingPart):
-    """What a probe of code shows, and what it would show of right code."""
+    """What a probe of code shows, and what it would show for right code."""
 
     shows: str
     right: str
 
 
 class BankWording(WordingPart):
-    """What is said about code with a bug: `programs` are names, `beliefs` wrong reasons, all by key."""
+    """The sentences about code with a bug: `programs` are names, `beliefs` wrong reasons, all by key."""
 
     programs: Sentences
     beliefs: Sentences
@@ -204,13 +206,14 @@ class BankWording(WordingPart):
     bugs: Mapping[str, BugWording]
 
     def reason(self, key: str) -> str:
-        """The reason that is a bug's, or a belief; raises KeyError if it is neither."""
+        """A bug's reason, or a belief; raises KeyError for an unknown key."""
         return self.bugs[key].reason if key in self.bugs else self.beliefs[key]
 
 
 class Wording(WordingPart):
-    """The sentences of one language; each object equals only itself, so that it can be a key of a cache. `sheets`
-    are sections of sentences by key, their {words} not filled in.
+    """The sentences of one language; compared by identity, so that it can be the key of a cache.
+
+    `sheets` are sections of sentences by key, with their {words} not filled in.
     """
 
     topics: Mapping[str, TopicWording] = Field(repr=False)
@@ -235,7 +238,7 @@ class Wording(WordingPart):
 
     @cached_property
     def text(self) -> str:
-        """What sheets say, as JSON, from which `frozen` makes the wording again."""
+        """What sheets say, as JSON, from which `frozen` restores the wording."""
         return self.model_dump_json(by_alias=True, exclude={"glossary", "sample_course"})
 
     def say(self, section: SheetSection, key: str, **words: object) -> str:
@@ -243,8 +246,9 @@ class Wording(WordingPart):
         return self.sheets[section][key].format(**words)
 
     def topic_section(self, topic: str, section: TopicSection) -> Sentences:
-        """The sentences of a section by key: the general ones, each replaced by the topic's with the same key, and
-        its others. Raises KeyError for an unknown topic.
+        """A section's sentences by key: the general ones, replaced and extended by the topic's.
+
+        Raises KeyError for an unknown topic.
         """
         words = self.topics[topic]
         of_topic: Mapping[TopicSection, Sentences] = {
@@ -259,16 +263,16 @@ class Wording(WordingPart):
         return {**self.sheets[section], **of_topic[section]}
 
     def axis_name(self, topic: str, size: str) -> str:
-        """What a side's length counts on sheets of a topic, by its size; "" if neither topic nor sheets say."""
+        """What a side's length counts on a topic's sheets, by its size, or ""."""
         return self.topic_section(topic, "axis-names").get(size, "")
 
     def figure(self, topic: str, key: str) -> FigureWording:
-        """The title and caption of a figure: the topic's if it has them, else the general ones."""
+        """The title and caption of a figure: the topic's or the general ones."""
         return self.topics[topic].figures.get(key) or self.figures[key]
 
     @cached_property
     def misconceptions(self) -> dict[str, MisconceptionWording]:
-        """What is said about each misconception, by key."""
+        """The sentences about each misconception, by key."""
         groups = self.misconception_groups.values()
         return {key: words for group in groups for key, words in group.misconceptions.items()}
 
@@ -281,12 +285,12 @@ class Wording(WordingPart):
         return self.misconceptions[key].name
 
     def unreadable(self, answer: Unreadable) -> str:
-        """Why an answer could not be read, and what to write instead."""
+        """Why an answer couldn't be read, and what to write instead."""
         return self.say("unreadable", answer.reason, detail=answer.detail, symbols=answer.symbols)
 
 
 def laid_over(below: Any, above: Any) -> Any:
-    """Nested sentences of `above` over those of `below`, which are used where `above` has none; keys of both stay.
+    """Nested sentences of `above` merged over those of `below`.
 
     >>> laid_over({"a": "{d} rows", "b": {"c": "no", "d": "yes"}}, {"a": "{N} Zeilen", "b": {"c": "nein"}})
     {'a': '{d} rows', 'b': {'c': 'nein', 'd': 'yes'}}

@@ -34,9 +34,7 @@ Place = tuple[str | int, ...]  # where something is in a Wording: field, key, an
 
 
 def read_wording(folder: Path, language: str) -> Wording:
-    """The wording of a language, whose folder is in `folder`; sentences, files or a folder that it lacks are in
-    English.
-    """
+    """The wording of a language; sentences, files or a folder that it lacks are in English."""
     words = _read_folder(folder / ENGLISH, read_toml)
     if language != ENGLISH:
         translated = _read_folder(folder / language, lambda path: read_toml(path) if path.exists() else {})
@@ -70,7 +68,7 @@ def _read_folder(folder: Path, read: Callable[[Path], dict[str, Any]]) -> dict[s
 
 
 def _whole_row(row: Mapping[str, str], shared: Mapping[str, str]) -> Mapping[str, str]:
-    """A topic's row completed by the shared row with its key: all of that if the topic's is empty, else only its name.
+    """A topic's row completed by the shared row with its key: in full if it is empty, otherwise only the name.
 
     >>> keys = {"name": "Keys", "note": "before transposing"}
     >>> _whole_row({}, keys), _whole_row({"note": "all heads"}, keys)
@@ -122,7 +120,7 @@ def _refuse(problems: Iterator[tuple[Place, str]], language: str) -> None:
 
 
 def read_toml(path: Path) -> dict[str, Any]:
-    """The contents of a TOML file; raises WorksheetError if it cannot be opened, is not UTF-8 or not TOML."""
+    """The contents of a TOML file; raises WorksheetError if it can't be opened, isn't UTF-8 or isn't TOML."""
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:

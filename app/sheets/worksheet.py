@@ -1,7 +1,7 @@
 """A Worksheet as an instructor wrote it, and a Model of the library.
 
-`Worksheet` is at once what a file says, what the editor's form means, what the database stores and what the library
-holds. A value that it cannot have raises pydantic's ValidationError when it is made.
+A `Worksheet` is what a file says, what the editor's form means, what the database stores and what the library holds. A
+forbidden value raises pydantic's ValidationError when it is made.
 
 >>> Worksheet("mine", "One head", "llama-7b", "single-head", 5, rows=("input",)).settings
 {'title': 'One head', 'model': 'llama-7b', 'topic': 'single-head', 'tokens': 5, 'rows': ['input']}
@@ -45,34 +45,35 @@ from app.translation import gettext as _
 MAX_SHORT_TEXT, MAX_MARKDOWN, MAX_FORMULA = 200, 4000, 200  # characters; a short text is on one line
 MAX_QUESTIONS, MAX_AUTHOR_MISCONCEPTIONS, MAX_MISCONCEPTION_BOXES = 10, 10, 40
 MAX_POINTS = 10  # for each box of a row
-MAX_SENTENCE = 600  # characters of a sentence that a head of real weights reads
-NOT_SET = {"key", "frozen_bug", "follow_share"}  # fields that are no setting of a file: an activity has the last one
-MAX_NAMES = 500  # of rows or models, more than there are
+MAX_SENTENCE = 600  # characters of a sentence for a real head
+NOT_SET = {"key", "frozen_bug", "follow_share"}  # fields that aren't settings of a file: an activity has the last one
+MAX_NAMES = 500  # rows or models, more than there are
 MAX_MISCONCEPTION_KEY, MAX_MISCONCEPTION_NAME = 80, 80  # characters; a name is shown in columns of tables
-MAX_REPEATED = 60  # characters of an unknown name or formula, in the sentence that refuses it
+MAX_REPEATED = 60  # characters of an unknown name or formula that a message quotes
 # Before each choice in the key of a sheet made from a worksheet of the library: llama-7b~symbols~5 is llama-7b in
 # symbols, cut to its first and its third row; bug-layer~keys-tiled is about that bug. The character needs no escape in
 # an address.
 CHOICE = "~"
 SYMBOLS = "symbols"
-OWN_WORKSHEET_PREFIX = "own-"  # of the keys of worksheets that a teacher wrote in the browser
-AUTHOR_MISCONCEPTION_PREFIX = "own-"  # of the keys of misconceptions that are not in the catalogue
+OWN_WORKSHEET_PREFIX = "own-"  # for the keys of worksheets that a teacher wrote in the browser
+AUTHOR_MISCONCEPTION_PREFIX = "own-"  # for the keys of misconceptions that aren't in the catalogue
 _MAX_SLUG = 40
 # They change the order of the letters around them, and so what a reader sees.
 _BIDI_CONTROLS = frozenset(map(chr, (*range(0x202A, 0x202F), *range(0x2066, 0x206A))))
-_UNSEEN = frozenset({"Cc", "Cs", "Zl", "Zp"})  # control characters, halves of surrogate pairs, separators of lines
+_UNSEEN = frozenset({"Cc", "Cs", "Zl", "Zp"})  # control characters, halves of surrogate pairs, line separators
 _KEY = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 
 Answers = Literal["numbers", "letters"]
 
 
 class WorksheetError(ValueError):
-    """An unknown worksheet or model, or a file that cannot be used; one sentence that says what to change."""
+    """An unknown worksheet or model, or an unusable file; the message says what to change."""
 
 
 @dataclass(frozen=True)
 class Model:
     """A model: its key, its name, a sentence about it, the link to its card, its architecture, and its config.json.
+
     The config is the text that the architecture was read from.
     """
 
@@ -90,7 +91,7 @@ class Model:
 
 
 def derived_key(text: str, prefix: str = "") -> str:
-    """A key made from the text of a question or the name of a misconception; the same text always has the same key.
+    """A key made from a question's text or a misconception's name, always the same for the same text.
 
     >>> derived_key("Heads are as wide as d", "own-")
     'own-heads-are-as-wide-as-d'
@@ -107,12 +108,12 @@ def derived_key(text: str, prefix: str = "") -> str:
 
 
 def refused(sentence: str, setting: str = "") -> PydanticCustomError:
-    """The error that a validator raises with a sentence for people, in which {setting} is still to be filled in."""
+    """The error that a validator raises, with a sentence for people whose {setting} is filled in later."""
     return PydanticCustomError("sentence", "{sentence}", {"sentence": sentence, "setting": setting})
 
 
 def unknown_name(setting: str, known: Iterable[str], name: str) -> str:
-    """The sentence about a name that is none of those that are known."""
+    """The sentence about an unknown name."""
     problem = _("{setting} cannot be “{name}”: use one of {names}.")
     return problem.format(setting=setting, name=clean_line(name, MAX_REPEATED), names=", ".join(known))
 
@@ -184,7 +185,8 @@ _SETTINGS = ConfigDict(extra="forbid")
 
 @checked_dataclass(frozen=True, config=_SETTINGS)
 class OpenQuestion:
-    """A question with a free-text answer, stored but not graded; without a key it gets one derived from its text.
+    """A question with a free-text answer, stored but not graded; its key is by default derived from its text.
+
     model_answer: Markdown for teachers, on printed keys and their own pages; no student sees it.
     """
 
@@ -198,7 +200,7 @@ class OpenQuestion:
 
     def __post_init__(self) -> None:
         if not self.key:
-            object.__setattr__(self, "key", derived_key(self.text))  # past the frozen dataclass, once
+            object.__setattr__(self, "key", derived_key(self.text))  # bypasses the frozen dataclass, once
 
 
 @checked_dataclass(frozen=True, config=_SETTINGS)
@@ -237,7 +239,7 @@ class AuthorMisconception:
 
 @checked_dataclass(frozen=True, config=_SETTINGS)
 class Worksheet:
-    """What an instructor wrote: which model, topic and number of tokens, and which rows are asked."""
+    """What an instructor wrote: the model, topic and number of tokens, and which rows are asked."""
 
     key: str
     title: _Line
@@ -323,20 +325,18 @@ class Worksheet:
         return bugs_to_deal(self.bug_row, self.bugs) if self.bug_row else ()
 
     def with_bug(self, bug: str, frozen: str = "") -> Worksheet:
-        """The worksheet about one of its `dealt_bugs`, and no longer about any other."""
+        """The worksheet about one of its `dealt_bugs`, and no other."""
         key = f"{self.key}{CHOICE}{bug}"
         return replace(self, key=key, bug=bug, bugs="one", frozen_bug=frozen)
 
     @property
     def dealt_bug(self) -> str:
-        """The bug that the key names, if it was dealt in place of the worksheet's own; otherwise empty."""
+        """The bug in the key, if one was dealt instead of the worksheet's own; otherwise empty."""
         return self.bug if self.bug and self.whole == f"{library_key(self.key)}{CHOICE}{self.bug}" else ""
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The settings as a worksheet file has them: those every worksheet needs, and those that are not the
-        default.
-        """
+        """The settings as in a worksheet file: the required ones, and those that differ from the default."""
         settings: dict[str, Any]
         settings = WORKSHEETS.dump_python(self, mode="json", exclude=NOT_SET, exclude_defaults=True)
         return settings
@@ -346,12 +346,12 @@ class Worksheet:
         return model.architecture_taught(self.kv_head_per_query_head)
 
     def rows_asked(self, table: TensorTable) -> tuple[str, ...]:
-        """The rows that a model's table has; if the sheet was made in symbols, only those that symbols can answer."""
+        """The rows that a model's table has; on a sheet made in symbols, only those that symbols can answer."""
         rows = tuple(row for row in self.rows if row in table.askable)
         return tuple(row for row in rows if _has_symbols(table, row)) if is_in_symbols(self.key) else rows
 
     def check_rows(self, model: Model, table: TensorTable) -> None:
-        """Raise TopicError if the model's table of the topic has too few of the rows that the worksheet asks for."""
+        """Raise TopicError if the model's table has too few of the rows that the worksheet asks for."""
         in_table = [row for row in self.rows if row in table.askable]
         if not in_table:
             message = _("{model} has none of the parts that “{worksheet}” asks for: choose another worksheet.")
@@ -373,7 +373,7 @@ class Worksheet:
 
     @property
     def whole(self) -> str:
-        """The key of the worksheet that this one was cut from; its key if it is whole."""
+        """The key of the worksheet that this one was cut from; its own key if it is whole."""
         return whole_key(self.key)
 
     @property
@@ -411,8 +411,9 @@ class Worksheet:
         return replace(self, key=key, rows=tuple(self.rows[place] for place in left), questions=())
 
     def cut_by_number(self, number: int) -> Worksheet:
-        """The worksheet cut to the rows that this number means in its key, without open questions. Raises
-        WorksheetError for a number that means no rows, all rows, or rows that it does not have.
+        """The worksheet cut to the rows that this number means in its key, without open questions.
+
+        Raises WorksheetError for a number that means no rows, all rows, or unknown rows.
         """
         cut = self.cut_to([row for place, row in enumerate(self.rows) if number >> place & 1])
         if cut.rows_number != number:
@@ -438,7 +439,7 @@ def library_key(key: str) -> str:
 
 
 def stored_fields(values: Mapping[str, Any]) -> dict[str, Any]:
-    """What was stored of a worksheet, without settings and notations that no longer exist."""
+    """A worksheet's stored fields, without settings and notations that no longer exist."""
     known = {each.name for each in fields(Worksheet)}
     return {
         name: value for name, value in values.items() if name in known and (name != "notation" or value in NOTATIONS)
@@ -446,7 +447,7 @@ def stored_fields(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def whole_key(key: str) -> str:
-    """The key of the worksheet that one with this key was cut from; the key itself if that is whole.
+    """The key of the worksheet that one with this key was cut from, or the key itself.
 
     >>> whole_key("llama-7b~symbols~5"), whole_key("bug-layer~keys-tiled"), whole_key("llama-7b")
     ('llama-7b~symbols', 'bug-layer~keys-tiled', 'llama-7b')
@@ -472,7 +473,7 @@ def key_in(key: str, answers: Literal["numbers", "symbols"]) -> str:
 
 
 def title_in_symbols(title: str) -> str:
-    """The title of a sheet that was made in symbols."""
+    """The title of a sheet made in symbols."""
     return _("{title} (in symbols)").format(title=title)
 
 

@@ -1,7 +1,7 @@
 """A folder of worksheets, models and wording, read into one Library.
 
-`*.toml` are worksheets, `models/*.json` hold a published config.json each with a name, a sentence and a link,
-`wording/en/` holds every sentence of a sheet, in English, and a folder next to it those of another language.
+`*.toml` are worksheets; each of `models/*.json` contains a published config.json with a name, a sentence and a link.
+`wording/en/` has every sentence of a sheet in English; other languages have folders beside it.
 """
 
 from __future__ import annotations
@@ -27,8 +27,9 @@ from app.translation import gettext as _
 
 
 class ModelFile(BaseModel):
-    """What a model file holds: the model's name, a sentence about it, the link to its card, its config.json.
-    `report` is the link to the report that a footnote of a sheet refers to.
+    """A model file: the model's name, a sentence about it, the link to its card, its config.json.
+
+    `report` is the link to the report in a sheet's footnote.
     """
 
     model_config = ConfigDict(strict=True)
@@ -42,14 +43,15 @@ class ModelFile(BaseModel):
 
 
 def load_library(folder: Path, language: str = ENGLISH) -> Library:
-    """Read the worksheets of a folder (*.toml), its models (models/*.json) and its wording in a language. Raises
-    WorksheetError that names a file that cannot be used and what to change.
+    """Read a folder's worksheets (*.toml), models (models/*.json) and wording in a language.
+
+    Raises WorksheetError, naming an unusable file and what to change.
     """
     return in_language(language, _read_library, folder, language)
 
 
 def load_models(folder: Path, language: str = ENGLISH) -> dict[str, Model]:
-    """Read the models of a folder alone, by key, ordered as in its library; raises WorksheetError in a language."""
+    """Read only the models of a folder, by key, in the library's order; raises WorksheetError in a language."""
     return in_language(language, _read_models, folder)
 
 

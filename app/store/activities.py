@@ -38,7 +38,7 @@ InsertInto = Callable[[sa.Table], sqlite.Insert | postgresql.Insert]
 
 JOIN_CODE_LENGTH = 6
 CONTENTS_REMEMBERED = 256  # revisions that a process caches
-MAX_CODES_TRIED = 5  # of more than a hundred million
+MAX_CODES_TRIED = 5  # there are more than a hundred million codes
 
 
 @dataclass(frozen=True)

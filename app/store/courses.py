@@ -134,7 +134,7 @@ class Courses(QueryBase):
         return tuple(from_row(StaffMember, row) for row in self._fetch_all(query))
 
     def remove_from_staff(self, course: Course, teacher_id: int) -> bool:
-        """Take a teacher off a course's staff; return whether that was allowed."""
+        """Take a teacher off a course's staff, unless no instructor would be left; return whether that was done."""
         other_instructors = sa.select(staff.c.teacher_id).where(
             staff.c.course_id == course.id, staff.c.teacher_id != teacher_id, staff.c.role == "instructor"
         )

@@ -26,7 +26,7 @@ WEB_SILENT_AFTER = timedelta(minutes=25)  # web processes send one every ten min
 OVERDUE_AFTER = timedelta(seconds=60)  # since the job was queued
 GIVES_WAY_AFTER = timedelta(seconds=5)  # how long a member has waited for a visitor's job
 MAX_ATTEMPTS = 3  # starts of a job whose process ended during it
-PIECE_BYTES = 1_000_000  # of a result per transaction, so that saves need not wait for all of it
+PIECE_BYTES = 1_000_000  # per transaction, so that saves need not wait for a whole result
 CHANNEL = "attention_shapes_jobs"  # the channel on which PostgreSQL tells runners that a job waits
 LISTEN_AGAIN_AFTER_S = 60.0  # repeats a statement, which fails on a connection whose other end vanished
 _PG_LOCK = 7303  # for a kind's queue; SQLite lets one thread write at a time

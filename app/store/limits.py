@@ -149,8 +149,8 @@ class Failure(Enum):
     SILENT = "the database does not answer"
 
 
-# Prefixes of codes by which PostgreSQL (SQLSTATE) and SQLite say that they can't work: connections, locks, resources,
-# an operator stopping the server, a slow statement, and files.
+# Prefixes of the codes with which PostgreSQL (SQLSTATE) and SQLite say that they can't work: connections, locks,
+# resources, an operator stopping the server, a slow statement, and files.
 _FAILURES: tuple[tuple[Failure, tuple[str, ...]], ...] = (
     (Failure.FULL, ("53100", "SQLITE_FULL")),
     (Failure.READ_ONLY, ("25006", "SQLITE_READONLY")),

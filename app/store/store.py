@@ -117,7 +117,7 @@ class Store(QueryBase):
         self.sample_data = SampleData(database)
 
     def close(self) -> None:
-        """Close every connection and, on SQLite, the file by which processes take turns."""
+        """Close every connection and, on SQLite, the lock file."""
         self.jobs.stop_listening()
         self.engine.dispose()
         if self._commits:

@@ -127,7 +127,7 @@ jobs = Table(  # work that takes seconds; see app/machine/jobs.py
     Column("about", JSON, nullable=False),  # what its page shows
     Column("arguments", JSON, nullable=False),  # what its work needs
     Column("request_id", String(20), nullable=False),  # for log lines
-    Column("language", String(20), nullable=False),  # of the result and its sentences
+    Column("language", String(20), nullable=False),  # the language of the result and its sentences
     Column("created_at", UtcDateTime, nullable=False),
     Column("started_at", UtcDateTime),  # the latest start; null before the first, and once it is requeued
     Column("heard_at", UtcDateTime, nullable=False),  # the last heartbeat, or the end

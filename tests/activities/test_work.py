@@ -21,7 +21,7 @@ class OpenTab:
     number: int = 0
     texts: dict[str, str] = field(default_factory=dict)
     edits: dict[str, Edit] = field(default_factory=dict)
-    last_texts: dict[str, str] = field(default_factory=dict)  # of the boxes that were ever typed into here
+    last_texts: dict[str, str] = field(default_factory=dict)  # boxes that were ever typed into here
 
     def type_into(self, box: str) -> None:
         self.number += 1

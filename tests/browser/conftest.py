@@ -1,4 +1,4 @@
-"""A real Chromium and a really served app: what the browser tests stand on."""
+"""A real Chromium and a real server: the basis of the browser tests."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ SHEETS = ("llama-7b", "qwen2.5-0.5b", "decode-gpt2")
 
 
 def expect_order(page: Page, *keys: str) -> None:
-    """Wait until the worksheets stand in this order."""
+    """Wait until the worksheets are in this order."""
     for place, key in enumerate(keys):
         expect(page.locator(".chosen-sheets > li").nth(place)).to_have_id(f"sheet-{key}")
 

@@ -1,4 +1,4 @@
-"""Sheets about a program with a bug in a real browser: by touch, by keyboard alone, without script, in two tabs."""
+"""Sheets about a program with a bug in a real browser: by touch, by keyboard only, without script, in two tabs."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def chosen(page: Page, radios: str) -> str:
 
 
 def fill_boxes(page: Page, right: dict[str, str], *, repair: bool) -> None:
-    """Type what is right into the boxes that are not chosen: those of the repair, or all others."""
+    """Fill in the right answers in the boxes without choices: the repair's, or all others."""
     for box, text in right.items():
         if not box.endswith(".choice") and box.startswith("repair.") is repair:
             page.fill(f"input[name='{box}']", text)

@@ -1,4 +1,4 @@
-"""First steps in a real browser: from the start page to the whole sheet, by keyboard alone and on a phone."""
+"""First steps in a real browser: from the start page to the whole sheet, by keyboard only and on a phone."""
 
 from __future__ import annotations
 

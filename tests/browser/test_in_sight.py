@@ -30,7 +30,7 @@ IN_SIGHT = """element => {
     return hit !== null && (element.contains(hit) || hit.contains(element));
   });
 }"""
-# Notes each text that a live region gets from now on, except for one that is told to keep quiet.
+# Notes each text that a live region gets from now on, except for one that must keep quiet.
 NOTE_ANNOUNCEMENTS = """
 window.announced = [];
 addEventListener("DOMContentLoaded", () => {
@@ -80,7 +80,7 @@ def fill_in(page: Page, answers: dict[str, str]) -> None:
 
 
 def wide_heads(worksheet: str, tokens: int) -> dict[str, str]:
-    """The sheet as filled in by somebody for whom queries, keys and values of a head are as wide as the embedding."""
+    """The sheet of a student who thinks that a head's queries, keys and values are as wide as the embedding."""
     sheet = LIBRARY.variant(worksheet, tokens=tokens)
     write = sheet.notation.write if sheet.worksheet.answers == "letters" else str
     answers = {

@@ -1,4 +1,4 @@
-"""A sheet of patterns in a real browser: by keyboard alone, on a phone, and accessible."""
+"""A sheet of patterns in a real browser: by keyboard only, on a phone, and accessible."""
 
 from __future__ import annotations
 

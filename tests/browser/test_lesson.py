@@ -238,7 +238,7 @@ def close_while_somebody_types(lesson: Lesson, phone: BrowserContext, page: Page
 
 
 def find_work_after_closing(lesson: Lesson, phone: BrowserContext, page: Page) -> None:
-    """Whoever never handed in is told on the open page; their work was auto-submitted, and counts."""
+    """Students who never handed in learn on the open page that their work was auto-submitted, and counts."""
     page.fill(box("input.rows"), "100 ")
     expect(page.locator("#closing .banner")).to_contain_text("Auto-submitted at closing")
     page.locator("#closing a").click()
@@ -253,7 +253,7 @@ def find_work_after_closing(lesson: Lesson, phone: BrowserContext, page: Page) -
 
 
 def join_too_late(lesson: Lesson) -> None:
-    """Somebody who comes after the end is told before they give a name, and afterwards."""
+    """Latecomers learn that it is over before they give a name, and afterwards."""
     page = lesson.device().new_page()
     page.goto(f"/join/{lesson.activity.join_code}")
     expect(page.locator(".banner")).to_contain_text("has closed")

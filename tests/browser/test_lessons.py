@@ -1,4 +1,4 @@
-"""The lessons in a real browser: without script, with the keyboard alone, axe, and a phone."""
+"""The lessons in a real browser: without script, by keyboard only, axe, and a phone."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ from tests.helpers.clock import age_jobs
 pytestmark = pytest.mark.slow
 
 LIMITS = JobLimits(total=99, visitors=99, visitor=99, member=99)
-OTHER_FORM = 99  # of jobs that the server leaves alone
+OTHER_FORM = 99  # jobs that the server doesn't touch
 GPU = Runner("gpu-1", device="cuda:0", device_name="NVIDIA L4", concurrency=2, form=OTHER_FORM)
 TELLS_HIDDEN = "Object.defineProperty(document, 'hidden', {get: () => window.isHidden === true})"
 

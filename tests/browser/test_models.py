@@ -120,7 +120,7 @@ def test_the_pages_fit_a_screen_of_320_pixels(browser: Browser, shared_app: Serv
 
 
 def test_importing_works_without_script(browser: Browser, shared_app: Server) -> None:
-    """Plain forms and links alone."""
+    """Only plain forms and links."""
     context = browser.new_context(base_url=shared_app.url, java_script_enabled=False)
     page = context.new_page()
     page.goto("/models")

@@ -1,4 +1,4 @@
-"""A teacher's own exit ticket in a real browser, by keyboard alone: written, chosen, answered on a phone, counted."""
+"""A teacher's own exit ticket in a real browser, by keyboard only: written, chosen, answered on a phone, counted."""
 
 from __future__ import annotations
 

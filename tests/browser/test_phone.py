@@ -1,4 +1,4 @@
-"""A sheet on a phone, by touch and with nothing scrolled by hand; and on a desk, by keyboard alone."""
+"""A sheet on a phone, by touch and without scrolling by hand; and on a desktop, by keyboard only."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def assert_reachable(target: Locator) -> None:
 
 
 def tap(target: Locator) -> None:
-    """Tap what is in sight, else fail: playwright itself would scroll to it."""
+    """Tap what is in sight, and fail otherwise: playwright itself would scroll to it."""
     expect(target).to_have_count(1)
     assert_reachable(target)
     x, y, width, height = bounds(target)
@@ -104,7 +104,7 @@ def test_a_sheet_on_a_phone_is_filled_in_mended_and_left_by_touch_alone(phone: P
     expect(phone.locator("#check")).to_be_focused()
     tap(phone.locator("#check"))
     expect(phone.get_by_role("status").first).to_contain_text("11 of 14")
-    expect(phone.locator(".keys")).to_be_hidden()  # until a box is touched, what is said has the room
+    expect(phone.locator(".keys")).to_be_hidden()  # until a box is touched, the sentences have the room
     first = phone.locator("input[name='queries.columns']")
     assert_reachable(first)
     assert_reachable(phone.locator(f"[id='{first.get_attribute('aria-describedby')}']"))
@@ -232,7 +232,7 @@ def test_the_first_box_is_near_and_the_focus_is_never_lost(page: Page) -> None:
         page.keyboard.press("Tab")
         while page.evaluate("document.activeElement.matches('.rows a')"):
             page.keyboard.press("Tab")
-    expect(page.locator("#check")).to_be_focused()  # nothing stands between the last box and Check
+    expect(page.locator("#check")).to_be_focused()  # nothing comes between the last box and Check
     page.keyboard.press("Enter")
     expect(page.locator("input[name='queries.columns']")).to_be_focused()
     while page.locator("#hint").count():

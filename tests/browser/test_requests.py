@@ -11,7 +11,7 @@ pytestmark = pytest.mark.slow
 
 
 def sent_while_opening(page: Page, path: str) -> list[str]:
-    """The addresses that went over the network, without those that came out of the browser's cache."""
+    """The addresses that went over the network, not through the browser's cache."""
     session, asked, cached = page.context.new_cdp_session(page), dict[str, str](), set[str]()
 
     def answered(event: dict[str, Any]) -> None:

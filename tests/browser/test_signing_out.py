@@ -1,4 +1,4 @@
-"""What a shared computer shows of somebody who has signed out: nothing, also not after Back."""
+"""What a shared computer shows of somebody who has signed out: nothing, even after Back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The worksheet editor in a browser: the preview follows what is typed, by keyboard alone, wide and on a phone."""
+"""The worksheet editor in a browser: the preview follows what is typed, by keyboard only, wide and on a phone."""
 
 from __future__ import annotations
 

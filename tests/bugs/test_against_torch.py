@@ -37,7 +37,7 @@ def cases(model: str, numbers: Sequence[tuple[int, int]]) -> list[BugCase]:
             found.append(bug_case(BUGS[bug], MODELS[model], tokens, batch))
         except BugError as error:
             if error.tokens or error.batch:
-                with suppress(BugError):  # of the model
+                with suppress(BugError):  # the model's
                     found.append(bug_case(BUGS[bug], MODELS[model], error.tokens or tokens, error.batch or batch))
     return found
 

@@ -33,7 +33,7 @@ pytestmark = pytest.mark.slow
 
 READERS = 4  # who ask for one page after the other
 STUDENTS, PRINTING = 20, 4  # all run a head, and the first four print as well
-MOST_PAUSE_S = 3.0  # of a student between two saves
+MOST_PAUSE_S = 3.0  # between two saves of a student
 WAIT_S = 300.0  # for what takes a second, on a machine that does much else at the same time
 MOST_UNTIL_NEXT_JOB = timedelta(seconds=5)  # after the database's return; a second on a machine that does nothing else
 A_WHILE = timedelta(minutes=10)
@@ -170,7 +170,7 @@ def standing_still(*commands: Command) -> Iterator[None]:
 
 @contextmanager
 def runner_with(campus: Campus, folder: Path, name: str, before: str = "") -> Iterator[Command]:
-    """A runner whose heads are made up, and have its name as that of their device; `before` changes more of it."""
+    """A runner with made-up heads whose device has its name; `before` is further Python to run first."""
     command = runner_command(
         folder, campus.database, "--name", name, before="\n".join((PATIENT, MADE_UP, f"NAME = {name!r}", before))
     )
@@ -181,7 +181,7 @@ def runner_with(campus: Campus, folder: Path, name: str, before: str = "") -> It
         command.kill()
 
 
-# On a machine that does much else, too, handouts are not left for idle time.
+# Even on a busy machine, handouts don't wait for idle time.
 PATIENT = """
 from functools import partial
 from app import main

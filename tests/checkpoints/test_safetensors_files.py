@@ -1,4 +1,4 @@
-"""Safetensors that transformers saved, of every family that can be run: weights equal those of its modules."""
+"""Safetensors saved by transformers, for every family that can be run: the weights equal its modules'."""
 
 from __future__ import annotations
 

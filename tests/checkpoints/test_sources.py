@@ -1,4 +1,4 @@
-"""Only folders that were listed are opened, by whatever path; what can't be run is refused by name."""
+"""Only listed folders are opened, by any path; what can't be run is refused by name."""
 
 from __future__ import annotations
 

@@ -86,7 +86,7 @@ def sentence_pieces() -> Tokenizer:
     ("tokenizer", "config"),
     [
         (trained, {"eos_token": "<|endoftext|>"}),
-        (trained, {"bos_token": "<|endoftext|>", "add_bos_token": True}),  # tokenizer.json alone decides
+        (trained, {"bos_token": "<|endoftext|>", "add_bos_token": True}),  # only tokenizer.json counts
         (sentence_pieces, {"bos_token": "<s>", "add_bos_token": False}),
     ],
 )

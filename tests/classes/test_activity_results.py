@@ -1,4 +1,4 @@
-"""Which definition of a worksheet an attempt's report stands on: the one that `marked_by` names."""
+"""Which definition of a worksheet an attempt's report is based on: the one that `marked_by` names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The public demonstration's databases: one a day, the same for all processes, and none of them takes a change."""
+"""The public demonstration's databases: one per day, shared by all processes, and all read-only."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ KIM, ZOE, MAX = ("Kim Lee", "17"), ("Zoë O’Brien", None), ("Max Lee-Fox", "19
 
 
 class Listed:
-    """A course with these names and numbers on its roster; Max, and whoever else is named so, has joined."""
+    """A course with these names and numbers on its roster; everybody called Max has joined."""
 
     def __init__(
         self, store: Store, *entries: tuple[str, str | None], joined: tuple[str, ...] = ("Max Lee-Fox",)

@@ -38,7 +38,7 @@ class PaperActivity(RunningActivity):
         return next(student for student in self.store.roster.students(self.course) if student.name == name)
 
     def enter(self, *lines: str, **options: Any) -> tuple[tuple[ReadLine, ...], tuple[RejectedLine, ...]]:
-        """Read these lines, and store those that are clear."""
+        """Read these lines, and store the clear ones."""
         entered = self.paper_import(**options)
         read, rejected = entered.read_lines(lines)
         entered.store_lines(read)

@@ -1,4 +1,4 @@
-"""Students found by what is written at the top of a sheet of paper."""
+"""Students found by what is written at the top of a paper sheet."""
 
 from __future__ import annotations
 

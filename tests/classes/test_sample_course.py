@@ -1,4 +1,4 @@
-"""The sample course: simulated students of whom the results show the misconceptions they were given."""
+"""The sample course: simulated students whose results show the misconceptions they were given."""
 
 from __future__ import annotations
 

@@ -160,7 +160,7 @@ class Case:
 
     @property
     def shows_marks(self) -> bool:
-        """Of the last attempt, if there is one."""
+        """Whether the last attempt's marks are shown, if there is one."""
         shown = {"immediate": True, "after_hand_in": self.done.handed_in, "after_close": False}
         return self.done.attempts > 0 and (shown[self.feedback] or self.moment.phase == "closed")
 

@@ -90,7 +90,7 @@ def test_a_backup_taken_while_another_process_writes_is_whole_and_comes_back(
     assert at_backup > before + 20
     assert teachers == at_backup - before + 1
 
-    assert (data / f"{DATABASE}-wal").exists()  # of a process that was killed
+    assert (data / f"{DATABASE}-wal").exists()  # a killed process left it
     for line in re.findall(r"(?m)^  (.*)", capsys.readouterr().out):
         subprocess.run(["sh", "-c", line], check=True)
     assert counts(data / DATABASE) == (at_backup, teachers)

@@ -1,4 +1,4 @@
-"""Worksheets and exit tickets as files: there and back again, and what is said of files that cannot be used."""
+"""Worksheets and exit tickets as files: the round trip, and the messages about unusable files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Settings in a TOML file: the lines they stand in, and what is said of texts that are none."""
+"""Settings in a TOML file: the lines they are in, and the messages about other texts."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ def typed(variant: Variant) -> st.SearchStrategy[dict[Blank, int]]:
 
 
 def lengths(figures: tuple[Figure, ...]) -> dict[str, set[float]]:
-    """The lengths of all edges, by what is written beside them."""
+    """The lengths of all edges, by their labels."""
     lengths_by_label: dict[str, set[float]] = {}
     for figure in figures:
         for edge in figure.edges:

@@ -1,4 +1,4 @@
-"""Labels of figures stand free whatever is typed: for every table, at both scales, with tokens as rows or columns."""
+"""Labels of figures stay free whatever is typed: for every table, at both scales, with tokens as rows or columns."""
 
 from __future__ import annotations
 

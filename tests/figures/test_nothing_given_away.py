@@ -56,13 +56,13 @@ def with_other_sizes(variant: Variant) -> Variant:
 
 
 def check(variant: Variant) -> None:
-    """No answer is written in the empty drawing, and that of a model in which every size differs looks the same."""
+    """The empty drawing shows no answer, and looks the same for a model whose sizes all differ."""
     figures, others = drawn_empty(variant), drawn_empty(with_other_sizes(variant))
     numbers = {int(n.replace(",", "")) for f in figures for text in written(f) for n in re.findall(r"\d[\d,]*", text)}
     labels = {edge.label for figure in figures for edge in figure.edges if edge.blank in variant.problem.answers}
     assert labels <= {"?", ""}, variant.code
     answers = {n for blank, n in variant.problem.answers.items() if variant.reader.unit(blank) != "index"}
-    assert not numbers & answers, variant.code  # an index may be any small number, such as that of the tokens drawn
+    assert not numbers & answers, variant.code  # an index may be any small number, such as the number of drawn tokens
     assert [figure.alt_text for figure in figures] == [figure.alt_text for figure in others], variant.code
     assert all(len({box.rect.width for box in each.boxes}) <= 1 for each in figures if not each.has_scale)
     assert [figure.boxes for figure in figures] == [figure.boxes for figure in others], variant.code

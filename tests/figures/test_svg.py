@@ -22,6 +22,6 @@ def test_texts_stand_in_svg_as_they_are_written() -> None:
     written = ["".join(text.itertext()) for text in svg.findall("g/text")]
     letters = [text for text in written if text.removesuffix("T") == HOSTILE]
     assert svg.get("aria-label") == HOSTILE
-    assert len(letters) >= len(boxes) + len(edges)  # of each edge the name; a label may follow a letter
+    assert len(letters) >= len(boxes) + len(edges)  # each edge's name; a label may follow a letter
     assert {group.get("data-size") for group in svg.findall("g[@data-blank]")} == {HOSTILE}
     assert not svg.findall(".//script")

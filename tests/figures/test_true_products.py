@@ -91,7 +91,7 @@ def meta(rows: float, columns: float) -> torch.Tensor:
 
 
 def products(figure: Figure) -> Iterator[tuple[Box, Box, Box]]:
-    """The products in a figure as drawn: what stands left of a result, what stands right above it, and the result."""
+    """The products in a figure as drawn: what is left of a result, what is above it on the right, and the result."""
     if figure.flow:
         yield from lane_products(figure) if figure.flow.lanes else card_products(figure)
     for result in () if figure.flow else figure.boxes:
@@ -126,7 +126,7 @@ def lane_products(figure: Figure) -> Iterator[tuple[Box, Box, Box]]:
 
 
 def card_products(figure: Figure) -> Iterator[tuple[Box, Box, Box]]:
-    """The products of decks by their front cards: one stands above the result, the other one left of it."""
+    """The products of decks by their front cards: one is above the result, the other left of it."""
     for result in figure.boxes:
         above = [box for box in figure.boxes if box.rect.x == result.rect.x and box.rect.bottom < result.rect.y]
         if above:
@@ -173,8 +173,8 @@ def test_each_figure_of_products_has_as_many_as_its_plan(name: str) -> None:
             assert any("_" in letter for letter in letters), letters
 
 
-# Of tokens of several kinds on a sheet with tensors: read before, new, both, to be predicted, read by an encoder, the
-# class token alone, and what tokens are made from.
+# Tokens of several kinds on a sheet with tensors: read before, new, both, to be predicted, read by an encoder, only the
+# class token, and what tokens are made from.
 TOKEN_NAMES = {"tokens", "cached", "new tokens", "cached + new", "predicted", "encoder", "token", "frames", "patches"}
 
 
@@ -184,11 +184,11 @@ def test_a_right_sheet_has_no_mismatch_and_every_asked_side_is_named(name: str) 
     for figure in right_figures(name):
         assert not figure.mismatches, figure.mismatches
         assert not any(arc.mismatch for arc in figure.arcs)
-        if figure.flow and not figure.flow.lanes:  # a step of decks, where a name stands once
+        if figure.flow and not figure.flow.lanes:  # a step of decks, where a name appears once
             assert max(Counter(edge.name for edge in figure.edges if edge.name).values()) == 1
             assert all((edge.kind == "tokens") == (edge.name in TOKEN_NAMES) for edge in figure.edges if edge.name)
             continue
-        if figure.flow:  # where a name stands once in each lane, and later sides have the same colour
+        if figure.flow:  # where a name appears once in each lane, and later sides have the same colour
             names = Counter(edge.name for edge in figure.edges if edge.name)
             asked = {edge.kind for edge in figure.edges if edge.blank and edge.blank.tensor in variant.worksheet.rows}
             assert len(names) >= min(3, len(asked))

@@ -214,7 +214,7 @@ def random_model(kind: str, config: Any, spread: float) -> Any:
 
 
 def linear(attention: dict[str, Any], role: str) -> Any:
-    """The module of layer 0's attention that makes q, k, v, all three, or the output; None if it has no such module."""
+    """The module of layer 0's attention that makes q, k, v, all three, or the output, or None."""
     return next((attention[name] for name in NAMES[role] if name in attention), None)
 
 
@@ -412,7 +412,7 @@ def test_a_published_config_is_read_as_transformers_reads_it(key: str) -> None:
 
 
 def tensors_of_head(tensors: dict[str, torch.Tensor], a: Architecture, head: int) -> dict[str, torch.Tensor]:
-    """What one query head has of a layer's tensors: its own columns of W_Q, those of its group of W_K, and so on."""
+    """One query head's part of a layer's tensors: its own columns of W_Q, its group's of W_K, and so on."""
     group = head // a.query_heads_per_kv_head
     places = {"Q": (head, a.d_h), "K": (group, a.d_h), "V": (group, a.d_v)}
     found = {"X": tensors["X"], "W_O": tensors["W_O"][head * a.d_v : (head + 1) * a.d_v]}

@@ -53,7 +53,7 @@ def code_cells(notebook: bytes) -> list[str]:
 
 
 def completed(code: str, shapes: Shapes, wrong: str = "") -> str:
-    """The code with the shape of each variable in its assertion; that of `wrong` has one column too many."""
+    """The code with each variable's shape in its assertion; the shape of `wrong` has one column too many."""
 
     def fill(match: re.Match[str]) -> str:
         variable, attribute, opening, closing = match.groups()
@@ -150,7 +150,7 @@ def completed_head(head: RealHead, code: str, wrong: str = "") -> str:
 
 
 def assert_same_numbers(made: Mapping[str, Any], head: RealHead) -> None:
-    """Queries, keys and so on are those of the run within 1e-5."""
+    """Queries, keys and so on equal the run's within 1e-5."""
     variables = {"Q": "queries", "K": "keys", "V": "values", "A": "weights", "C": "context", "O": "output"}
     for variable, key in variables.items():
         torch.testing.assert_close(made[variable], torch.from_numpy(head.arrays[key]), atol=1e-5, rtol=1e-5)

@@ -282,7 +282,7 @@ def test_a_text_too_long_for_the_positions_is_told_both_numbers(tmp_path: Path) 
 def test_numbers_that_are_none_are_a_refusal(number: float, tmp_path: Path) -> None:
     model = small_model("llama")
     with torch.no_grad():
-        model.model.layers[1].self_attn.q_proj.weight[0, 0] = number  # of head 0
+        model.model.layers[1].self_attn.q_proj.weight[0, 0] = number  # head 0's
     checkpoint = saved_checkpoint(model, tmp_path)
     for head in (0, 3):
         with pytest.raises(ForwardError, match="infinite"):

@@ -163,7 +163,7 @@ def test_all_random_tensors_of_a_run_are_drawn_apart() -> None:
     for seed, head in itertools.product(range(9), range(4)):
         drawn = execute(program(SMALL_GPT2, 32, head=head, seed=seed)).variables
         starts |= {round(float(drawn[name].flatten()[0] / drawn[name].std()), 5) for name in WEIGHTS[head > 0 :]}
-    assert len(starts) == 9 * (4 * 4 + 1)  # the input of a seed is that of all its heads
+    assert len(starts) == 9 * (4 * 4 + 1)  # a seed's input is the same for all its heads
     assert float(variables["X"].std()) == pytest.approx(1, rel=0.01)
     assert float(variables["W_K"].std()) == pytest.approx(0.02, rel=0.02)
 

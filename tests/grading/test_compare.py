@@ -26,7 +26,7 @@ def kinds(report: Report) -> dict[str, str]:
     [
         ("count-llama-7b", "total.count", "6.74e9", "close"),  # 6,738,415,616
         ("count-llama-7b", "total.count", "6,738,000,000", "close"),
-        ("count-llama-7b", "total.count", "7e9", None),  # one digit is no rounding that is close
+        ("count-llama-7b", "total.count", "7e9", None),  # one digit isn't a close enough rounding
         ("count-llama-7b", "total.count", "6.9e9", None),
         ("count-llama-7b", "total.count", "6738415617", None),
         ("costs-llama-7b", "weights_16_bit.count", "13.5e9", "close-or-rounded"),  # 13,476,831,232

@@ -31,7 +31,7 @@ def has_heads(variant: Variant) -> bool:
 
 
 def marked(library: Library, key: str, *typed: object) -> AskedBoxes:
-    """What is said of a deck of Llama 3.2 1B: 32 query heads and 8 key/value heads of 64, over 60 tokens."""
+    """The marks and sentence for a deck of Llama 3.2 1B: 32 query heads and 8 key/value heads of 64, over 60 tokens."""
     variant = library.variant(LAYER_WORKSHEET, "llama-3.2-1b", 60)
     return mark_deck(variant, LayerHeads(variant.sizes), key, [str(text) for text in typed])
 

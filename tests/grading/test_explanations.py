@@ -1,4 +1,4 @@
-"""What is said once a sheet is done: a simulated student's misconception, explained and drawn beside the truth."""
+"""Explanations once a sheet is done: a simulated student's misconception, explained and drawn beside the truth."""
 
 from __future__ import annotations
 

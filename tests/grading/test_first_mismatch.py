@@ -16,7 +16,7 @@ from app.topics.registry import TOPICS
 from tests.helpers.answer_keys import LLAMA
 from tests.helpers.shipped import LIBRARY
 
-# Not ViT and Whisper, which read one number of tokens alone.
+# Not ViT and Whisper, which read only one number of tokens.
 OF_ANY_LENGTH = [
     variant
     for variant in map(LIBRARY.variant, LIBRARY.worksheets)
@@ -162,5 +162,5 @@ def test_the_break_is_computed_from_what_was_typed_alone(data: st.DataObject) ->
     mismatch = first_mismatch(variant, answers)
     assert first_mismatch(LIBRARY.variant(variant.worksheet.key, tokens=64), answers) == mismatch
     if isinstance(mismatch, dict):
-        is_product = " · " in mismatch["message"]  # of the sides that are merged into one
+        is_product = " · " in mismatch["message"]  # for the sides that are merged into one
         assert is_product or answers[mismatch["left"]] != answers[mismatch["right"]]

@@ -24,7 +24,7 @@ SHEETS = [
     v
     for v in map(LIBRARY.variant, LIBRARY.worksheets)
     if v.worksheet.answers == "numbers"
-    and not v.problem.case  # whose questions are no numbers, and are tested with their topic
+    and not v.problem.case  # whose questions aren't numbers, and are tested with their topic
 ]
 
 
@@ -79,7 +79,7 @@ def test_what_a_view_splits_and_a_reshape_merges_follows(library: Library) -> No
     report = marked(sheet, right | merged)
     assert (kinds(report, "wrong"), kinds(report, "follows")) == ({"context.dim2"}, merged.keys() - {"context.dim2"})
     neither = marked(sheet, right | {"split_queries.dim1": 64, "split_queries.dim2": 64})  # 64 heads of 64: no mistake
-    assert kinds(neither, "wrong") == {"split_queries.dim1", "split_queries.dim2"}  # of the features
+    assert kinds(neither, "wrong") == {"split_queries.dim1", "split_queries.dim2"}  # the features' mark
 
 
 def test_a_wrong_input_length_costs_one_box(library: Library) -> None:

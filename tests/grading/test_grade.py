@@ -1,4 +1,4 @@
-"""Texts typed into boxes become marks; the keys stand here, worked out by hand."""
+"""Texts typed into boxes become marks; the keys here are worked out by hand."""
 
 from __future__ import annotations
 

@@ -113,7 +113,7 @@ def test_no_hint_and_no_nudge_tells_a_right_number(sheet: Variant) -> None:
     reports = list(misconception_reports(sheet))
     on_topic = {each.key for each in MISCONCEPTIONS if sheet.worksheet.topic in each.topics}
     assert sheet.problem.case or on_topic >= {key for key, _ in reports}
-    assert reports or sheet.problem.case  # most reasons for a bug are no misconception
+    assert reports or sheet.problem.case  # most reasons for a bug aren't misconceptions
     for key, report in reports:
         hints = [hint.message for hint in hinted(sheet, report)]
         assert not [sentence for sentence in hints if numbers(without_rows(sheet, sentence))], key
@@ -228,7 +228,7 @@ def hint_messages(variant: Variant, answers: Mapping[str, object]) -> list[str]:
 
 
 def test_hints_on_a_misconception(library: Library) -> None:
-    """Without the projection back: can it be added, what stands between, and which two sides must be equal."""
+    """Without the projection back: can it be added, what comes between, and which two sides must be equal."""
     variant = library.variant("llama-7b")
     assert hint_messages(variant, LLAMA | {"output.columns": 128}) == [
         library.wording.misconception("no-output-projection", "nudge"),

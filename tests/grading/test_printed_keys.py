@@ -28,11 +28,11 @@ from tests.helpers.slow import one_in
 FORMS = tuple(product(NOTATIONS, get_args(Answers)))
 PRINTED_PER_FORM = 8  # sheets in each notation and kind of answers
 WORKSHEETS_BY_ROWS = sorted(LIBRARY.worksheets.values(), key=lambda worksheet: len(worksheet.rows))
-LONGEST = {worksheet.topic: worksheet.key for worksheet in WORKSHEETS_BY_ROWS}  # of each topic
+LONGEST = {worksheet.topic: worksheet.key for worksheet in WORKSHEETS_BY_ROWS}  # for each topic
 
 
 def sheets(worksheet: str) -> list[Variant]:
-    """A worksheet with every model that it suits, apart from those that differ from another in their numbers alone."""
+    """A worksheet with every model that it suits, except those that differ from another only in their numbers."""
     return [LIBRARY.variant(worksheet, model) for model in UNLIKE_MODELS if LIBRARY.refusal(worksheet, model) is None]
 
 

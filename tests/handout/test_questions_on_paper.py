@@ -36,7 +36,8 @@ def test_questions_are_printed_with_room_to_write(library: Library, changed: dic
     text = "".join("".join(page.text.split()) for page in pages)
     for question in (WHY, HEADS, MARKUP):
         assert text.count("".join(question.text.split())) == 1, question
-    assert sum(len(page.boxes) for page in pages) >= len(library.variant("llama-7b").blanks)  # those of a drawing too
+    # including those in a drawing
+    assert sum(len(page.boxes) for page in pages) >= len(library.variant("llama-7b").blanks)
     for question in (WHY, HEADS):
         [page] = [page for page in pages if "".join(question.text.split()) in "".join(page.text.split())]
         assert free_below(page, question.text) > ROOM

@@ -79,7 +79,7 @@ def given(variant: Variant) -> str:
 
 
 def asked(variant: Variant, row: Row) -> str:
-    """What asks for a row on paper: the question of a sheet in steps, else the row's name."""
+    """What asks for a row on paper: the question of a sheet in steps, or the row's name."""
     step = step_of(variant, row.key)
     return step.question if step else row.name
 
@@ -101,7 +101,7 @@ def middle_of(length: int) -> range:
 
 
 BY_ROWS = sorted(map(LIBRARY.worksheet, (*LIBRARY.worksheets, *IN_SYMBOLS)), key=lambda worksheet: len(worksheet.rows))
-LONGEST = {(worksheet.topic, worksheet.answers): worksheet.key for worksheet in BY_ROWS}.values()  # of each topic
+LONGEST = {(worksheet.topic, worksheet.answers): worksheet.key for worksheet in BY_ROWS}.values()  # for each topic
 
 
 def is_in_words(variant: Variant, blank: Blank) -> bool:
@@ -394,7 +394,7 @@ def test_a_letter_without_a_font_stops_nobody() -> None:
     missing = TypstRenderer().find_missing_letters(font_check_document(names, "Course ᚠ"))
     assert set(missing) == set("ᚠ👩🎓🎉")
     assert re.search(r"“ᚠ.*U\+16A0.*add a font", missing_letters_note(missing))
-    assert missing_letters_note("ᚠᚢᚦᚨ" * 10).count("…") == 1  # of the code points
+    assert missing_letters_note("ᚠᚢᚦᚨ" * 10).count("…") == 1  # for the code points
     assert missing_letters_note("ᚠᚢᚦᚨ" * 11).count("…") == 2
     assert TypstRenderer().find_missing_letters(font_check_document(SCRIPTS, "Course")) == ""
 
@@ -490,7 +490,7 @@ def test_one_table_marks_a_class(key: str, count: int) -> None:
 @pytest.mark.parametrize("figures", ["aid", "blank"])
 @pytest.mark.parametrize("key", ["llama-7b", "cross-bart-base"])
 def test_drawings_tell_no_answer(key: str, figures: PrintedFigures) -> None:
-    """The matrices are drawn, with their letters or without, and no number stands on them."""
+    """The matrices are drawn, with or without letters, and no number is on them."""
     variant = LIBRARY.variant(key)
     plain = handout_pdf(HandoutOptions(worksheet=key, sheets=1, layout="full"))
     pages = read_pdf(handout_pdf(HandoutOptions(worksheet=key, sheets=1, layout="full", figures=figures)))

@@ -10,6 +10,6 @@ ADA = "ada@example.org"
 
 
 def sign_in(browser: TestClient, password: str = PASSWORD, email: str = ADA, after: str = "") -> tuple[int, str]:
-    """Send the sign-in form, which leads to the address `after` it; the status and where it leads ("": nowhere)."""
+    """Send the sign-in form with the target address `after`; return the status and the redirect ("": none)."""
     answer = browser.post("/sign-in", data={"email": email, "password": password, "next": after})
     return answer.status_code, answer.headers.get("location", "")

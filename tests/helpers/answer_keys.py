@@ -1,11 +1,11 @@
-"""Answer keys worked out by hand, and the typed answers that tests make of them."""
+"""Answer keys worked out by hand, and the typed answers that tests make from them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-# Worked out from the published configs. LLaMA 7B: d = 4096, 4096/32 = 128 a head, N = 100. Qwen2.5 0.5B: d = 896,
-# 896/14 = 64 a head, N = 50; in the honest layer 14·64 = 896 queries and 2·64 = 128 keys and values a token.
+# Worked out from the published configs. LLaMA 7B: d = 4096, 4096/32 = 128 per head, N = 100. Qwen2.5 0.5B: d = 896,
+# 896/14 = 64 per head, N = 50; in the honest layer 14·64 = 896 queries and 2·64 = 128 keys and values per token.
 KEYS: Mapping[str, Mapping[str, tuple[int, int]]] = {
     "llama-7b": {
         "input": (100, 4096),
@@ -29,7 +29,7 @@ KEYS: Mapping[str, Mapping[str, tuple[int, int]]] = {
 
 
 def boxes(sheet: str) -> dict[str, int]:
-    """The hand-made key of a sheet, box by box."""
+    """A sheet's hand-made key, box by box."""
     shapes = KEYS[sheet].items()
     return {
         f"{row}.{axis}": size for row, shape in shapes for axis, size in zip(("rows", "columns"), shape, strict=True)

@@ -1,4 +1,4 @@
-"""Which sentences of the wording the code asks for, read off the code: the keys that an expression can come to."""
+"""Which sentences of the wording the code asks for, found in the code: the keys that an expression can have."""
 
 from __future__ import annotations
 
@@ -12,14 +12,15 @@ from tests.helpers.source_code import app_modules
 
 
 class UnknownKeysError(Exception):
-    """An expression whose keys nobody has said; its text is the module and the expression."""
+    """An expression whose keys aren't declared; the message is the module and the expression."""
 
 
 @dataclass(frozen=True)
 class Keys:
-    """Finds the keys that expressions of one module can come to. `known` are those of expressions that the code
-    alone doesn't tell, by the last name of their module and their source: {"head_page: model.norm":
-    ("RMSNorm",)}.
+    """Finds the keys that one module's expressions can have.
+
+    `known` declares the keys of expressions that the code doesn't reveal, by their module's last name and their source:
+    {"head_page: model.norm": ("RMSNorm",)}.
     """
 
     module: str
@@ -101,7 +102,7 @@ def _assigned(scope: ast.AST, name: str) -> Iterator[ast.AST]:
             ):
                 yield from _matching(target, value, name)
             case ast.AugAssign(target=ast.Name(id=changed)) if changed == name:
-                yield node  # which no key is known of
+                yield node  # for which no key is known
             case (
                 ast.For(target=target, iter=ast.Tuple(elts=values))
                 | ast.comprehension(target=target, iter=ast.Tuple(elts=values))
@@ -143,7 +144,7 @@ def constructed_keys(module: str, known: Mapping[str, Collection[str]], *names: 
 
 
 def calls(tree: ast.Module) -> Iterator[tuple[ast.AST, ast.Call]]:
-    """Every call of a module, with the innermost function that it is in, else the module."""
+    """Every call of a module, with the innermost function around it, or the module."""
 
     def walk(node: ast.AST, scope: ast.AST) -> Iterator[tuple[ast.AST, ast.Call]]:
         inner = node if isinstance(node, ast.FunctionDef) else scope

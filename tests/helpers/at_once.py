@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 
 def all_at_once(count: int, work: Callable[[int], None]) -> list[Exception]:
-    """Run the same in several threads that start together; what they raised."""
+    """Run the same in several threads that start together; return what they raised."""
     barrier, problems = threading.Barrier(count), list[Exception]()
 
     def run(number: int) -> None:

@@ -1,4 +1,4 @@
-"""The programs of app/bugs/programs.py once more: head by head in torch, from the formula, in float64."""
+"""The programs of app/bugs/programs.py again: head by head in torch, from the formula, in float64."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _weighted(q: torch.Tensor, k: torch.Tensor, hidden: torch.Tensor | None) -> 
 def output_by_hand(
     program: str, given: Mapping[str, torch.Tensor], sizes: Mapping[str, int], mask: str
 ) -> torch.Tensor:
-    """What the program with this key gives out; `mask` is "causal", "padded" or ""."""
+    """The output of the program with this key; `mask` is "causal", "padded" or ""."""
     import torch
 
     if program == "one-head":

@@ -1,4 +1,4 @@
-"""What tests ask of a page in a real browser: accessibility, conditions, and the first link."""
+"""What tests check about a page in a real browser: accessibility, conditions, and the first link."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ UNNAMED_CONTROLS = """
   .filter((control) => document.querySelectorAll(`[id="${CSS.escape(control.id)}"]`).length !== 1)
   .map((control) => control.outerHTML.slice(0, 200))
 """
-WAIT_MS = 60_000  # for what a page or the server computes, on a machine that does much else at the same time
-# For a run, a handout, a server that starts, or a save that is tried again: queues, idle time and pauses add up.
+WAIT_MS = 60_000  # for what a page or the server computes, on a busy machine
+# For a run, a handout, a starting server, or a retried save: queues, idle time and pauses add up.
 LONG_WAIT_MS = 180_000
-# `serve` on such a machine: handouts are not left for idle time, and children may take minutes to start.
+# `serve` on such a machine: handouts don't wait for idle time, and children may take minutes to start.
 SERVE_PATIENTLY = f"""
 from functools import partial
 from app import main
@@ -36,12 +36,12 @@ main.HandoutPrinter = partial(main.HandoutPrinter, start_limit_s=600, request_li
 main.HeadRunner = partial(main.HeadRunner, start_limit_s=600, time_limit_s=600)
 {SERVE}
 """
-# Layout depends on the width and colours on the scheme, so that these two see all of both.
+# Layout depends on the width and colours on the scheme, so these two cover both.
 LOOKS: tuple[tuple[int, Literal["light", "dark"]], ...] = ((1280, "light"), (360, "dark"))
 
 
 def violations(page: Page) -> list[Any]:
-    """What axe objects to, once the page stands as loaded: each rule's id and the HTML of its elements."""
+    """What axe objects to once the page is loaded: each rule's id and the HTML of its elements."""
     page.wait_for_load_state()
     page.evaluate("() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
     if not page.evaluate("'axe' in window"):
@@ -51,7 +51,7 @@ def violations(page: Page) -> list[Any]:
 
 
 def assert_accessible(page: Page) -> None:
-    """Fail unless axe objects to nothing on the page as it stands, and nothing is wider than the window."""
+    """Fail if axe objects to the current page, or anything is wider than the window."""
     assert violations(page) == [], page.url
     unnamed = page.evaluate(UNNAMED_CONTROLS)
     assert unnamed == [], (page.url, unnamed)
@@ -59,7 +59,7 @@ def assert_accessible(page: Page) -> None:
 
 
 def assert_accessible_in_all_looks(page: Page) -> None:
-    """The same at the width of a desk in light colours, and of a phone in dark ones."""
+    """The same at a desktop's width in light colours, and at a phone's in dark ones."""
     for width, scheme in LOOKS:
         page.set_viewport_size({"width": width, "height": 800})
         page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
@@ -68,7 +68,7 @@ def assert_accessible_in_all_looks(page: Page) -> None:
 
 @contextmanager
 def unreachable(target: Page | BrowserContext, addresses: str) -> Iterator[None]:
-    """Let every request to these addresses fail within the block."""
+    """Make every request to these addresses fail within the block."""
     failing = True
 
     def answer(route: Route) -> None:
@@ -83,7 +83,7 @@ def unreachable(target: Page | BrowserContext, addresses: str) -> Iterator[None]
 
 
 def set_up_link(server: Server) -> str:
-    """The address, without host, of a new link to make the first account."""
+    """The address, without host, of a new link for creating the first account."""
     store = Store(server.database, server.folder)
     token = store.people.add_link("setup")
     store.close()
@@ -91,8 +91,9 @@ def set_up_link(server: Server) -> str:
 
 
 def wait_until(page: Page, condition: str | Callable[[], object], problem: str = "") -> None:
-    """Wait up to WAIT_MS until a condition holds, in JavaScript or a function; else fail with it, or the problem.
-    JavaScript is evaluated from outside, since the content security policy lets the page evaluate no text.
+    """Wait up to WAIT_MS until a condition (JavaScript or a function) holds; otherwise fail with the problem.
+
+    JavaScript is evaluated from outside, since the content security policy forbids it in the page.
     """
     for _ in range(WAIT_MS // 50):
         if condition() if callable(condition) else page.evaluate(condition):

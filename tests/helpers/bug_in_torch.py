@@ -1,4 +1,4 @@
-"""Programs with a bug in the installed torch, which the app doesn't need for them."""
+"""Programs with a bug in the installed torch, which the app itself doesn't need."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Outcome = tuple[list[list[tuple[str, tuple[int, ...]]]], str, str, int]  # shape
 
 
 def torch_line(line: str, variables: dict[str, Any]) -> list[str]:
-    """Run one line in torch; the names that it assigns."""
+    """Run one line in torch; return the names that it assigns."""
     names = line.partition(" = ")[0].split(", ")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -1,4 +1,4 @@
-"""Libraries as they may be after a restart: everything is gone, or everything is changed."""
+"""Libraries as they may be after a restart: with everything gone, or everything changed."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ Change = Callable[[Library], Library]
 
 
 def without_anything(library: Library) -> Library:
-    """No worksheet and no model is left."""
+    """A library without worksheets and models."""
     return Library({}, {}, library.wording)
 
 
 def with_everything_changed(library: Library) -> Library:
-    """Every worksheet is longer and asks fewer rows, every model is another one, and sheets say more."""
+    """A library whose worksheets are longer with fewer rows, whose models all differ, and whose sheets say more."""
     sheets = {
         key: replace(sheet, title=f"New {sheet.title}", tokens=sheet.tokens + 1, rows=sheet.rows[:2], models=())
         for key, sheet in library.worksheets.items()
@@ -31,7 +31,7 @@ def with_everything_changed(library: Library) -> Library:
 
 
 def longer(sentences: Any) -> Any:
-    """A section with a word more in every sentence; lists stay, since they hold keys."""
+    """A section with one more word in every sentence; lists stay, since they hold keys."""
     if isinstance(sentences, Mapping):
         return {key: longer(value) for key, value in sentences.items()}
     return f"{sentences} New." if isinstance(sentences, str) else sentences

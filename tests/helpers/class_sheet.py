@@ -23,5 +23,5 @@ def press(browser: TestClient, activity: Activity, what: str, answers: dict[str,
 
 
 def attempts_in(classroom: Classroom, activity: Activity) -> list[tuple[bool, float]]:
-    """Whether each attempt on an activity was handed in, and its score, the oldest first."""
+    """Whether each attempt on an activity was handed in, and its score, oldest first."""
     return [(found.handed_in, found.score) for found in classroom.store.classwork.attempts_of_activity(activity.id)]

@@ -1,4 +1,4 @@
-"""The clock that apps and stores of tests are given, which a test may stop; and activities that ended long ago."""
+"""The clock for tests' apps and stores, which a test may stop; and activities that ended long ago."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from app.store.tables import jobs, runners
 
 
 class Clock:
-    """A clock that shows the machine's time, but for a test that stops it and then moves it."""
+    """A clock that shows the machine's time unless a test stops and moves it."""
 
     def __init__(self) -> None:
         self._stopped_at: datetime | None = None
@@ -24,12 +24,11 @@ class Clock:
 
     @property
     def now(self) -> datetime:
-        """What it shows."""
         return self()
 
     @contextmanager
     def stopped(self) -> Iterator[None]:
-        """Let no time pass but by `pass_seconds` and `pass_minutes`."""
+        """Stop the clock except for `pass_seconds` and `pass_minutes`."""
         self._stopped_at = utc_now()
         try:
             yield
@@ -37,19 +36,17 @@ class Clock:
             self._stopped_at = None
 
     def pass_seconds(self, seconds: float) -> None:
-        """Let this many seconds go by."""
         self._stopped_at = self() + timedelta(seconds=seconds)
 
     def pass_minutes(self, minutes: float) -> None:
-        """Let this many minutes go by."""
         self.pass_seconds(60 * minutes)
 
 
-CLOCK = Clock()  # of all apps and stores, since those of a file are made before its tests ask for a clock
+CLOCK = Clock()  # for all apps and stores, since a file's are made before its tests ask for a clock
 
 
 def end_activity(store: Store, activity_id: int) -> Activity:
-    """Close an activity so long ago that nothing is accepted any more; the activity as it is then."""
+    """Close an activity so long ago that nothing is accepted any more; return it."""
     activity = store.activities.find(activity_id)
     assert activity
     store.activities.close(activity, store.now() - timedelta(hours=1))
@@ -59,7 +56,7 @@ def end_activity(store: Store, activity_id: int) -> Activity:
 
 
 def age_jobs(store: Store, time: timedelta) -> None:
-    """Let a second more than this time go by for all jobs and runners, by making their rows older."""
+    """Make all jobs and runners older by this time and a second."""
     time += timedelta(seconds=1)
     for table, names in ((jobs, ("created_at", "started_at", "heard_at")), (runners, ("started_at", "heard_at"))):
         [key] = table.primary_key

@@ -1,4 +1,4 @@
-"""The models of every family, and those of them that a topic is true of."""
+"""The models of every family, and those that a topic fits."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from app.topics.find_the_bug import BugTable
 from app.topics.registry import refusal
 from tests.helpers.families_cases import CASES
 
-TOKENS = 10  # fewer than every position table of the cases has rows
+TOKENS = 10  # fewer than the rows of every position table in the cases
 
 
 @cache
@@ -23,12 +23,12 @@ def architectures() -> tuple[Architecture, ...]:
 
 
 def bug_shown(table: TensorTable) -> str:
-    """The key of the bug that a table is about, which its worksheet must name; "" of any other table."""
+    """The key of the bug that a table is about, which its worksheet must name; "" for any other table."""
     return table.case.bug.key if isinstance(table, BugTable) and table.case else ""
 
 
 def are_possible(table: TensorTable, sizes: Mapping[str, int]) -> bool:
-    """Whether every answer of a table is a whole number from 1 on, or from 0 if it is an index."""
+    """Whether every answer of a table is a whole number of at least 1, or 0 for an index."""
     return all(
         entry.size(field, sizes) >= (0 if isinstance(entry, Count) and entry.unit == "index" else 1)
         for entry in table.askable.values()
@@ -37,7 +37,7 @@ def are_possible(table: TensorTable, sizes: Mapping[str, int]) -> bool:
 
 
 def possible(topic: str) -> Iterator[Architecture]:
-    """The models that a topic is not refused for; the refusal of every other is a sentence that names the model."""
+    """The models that a topic isn't refused for; the refusal of every other must name the model."""
     for a in architectures():
         reason = refusal(topic, a, TOKENS)
         if reason is None:

@@ -1,4 +1,4 @@
-"""Runners of heads without a child process: one that loads no torch, and one that runs heads in this process."""
+"""Runners of heads without a child process: one without torch, and one that runs heads in this process."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.helpers.real_heads import made_up_head
 
 
 class RunnerInThisProcess(HeadRunner):
-    """Runs heads without a child, so that nothing can stop them: `check` is not called."""
+    """Runs heads without a child, so that nothing can stop them: `check` isn't called."""
 
     def run(
         self, architecture: Architecture, tokens: int, *, check: Callable[[], object] = lambda: None, **options: Any
@@ -28,7 +28,7 @@ class RunnerInThisProcess(HeadRunner):
 
 
 class FakeRunner(HeadRunner):
-    """Returns a report written by hand at once, and records every call in `calls`."""
+    """Returns a hand-written report at once, and records every call in `calls`."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -47,7 +47,7 @@ class FakeRunner(HeadRunner):
         check: Callable[[], object] = lambda: None,
         **options: Any,
     ) -> HeadRun:
-        """Record the call; raise `problem` if there is one, else return `fake_report` with `changes`."""
+        """Record the call; raise `problem`, if any, or return `fake_report` with `changes`."""
         self.calls.append((architecture, tokens, options))
         give_up_at = time.monotonic() + 120
         while not self.gate.wait(0.02):
@@ -66,7 +66,7 @@ class FakeRunner(HeadRunner):
         report: Report = lambda _done, _total: None,
         **options: Any,
     ) -> RealHead:
-        """Raise `problem` if there is one, else return a head of SmolLM2 whose numbers are made up."""
+        """Raise `problem`, if any, or return a head of SmolLM2 with made-up numbers."""
         give_up_at, self.is_at_work = time.monotonic() + 120, True
         try:
             while not self.gate.wait(0.02):
@@ -81,7 +81,7 @@ class FakeRunner(HeadRunner):
 
 
 def fake_report(architecture: Architecture, tokens: int) -> dict[str, Any]:
-    """The report of a run of one head on the CPU, with its shapes written out by hand."""
+    """The report of a run of one head on the CPU, with its shapes written by hand."""
     a, n = architecture, tokens
     wide = {"input": [n, a.d], "output": [n, a.d], "W_Q": [a.d, a.d_h], "W_K": [a.d, a.d_h], "W_V": [a.d, a.d_v]}
     head = {"queries": [n, a.d_h], "keys": [n, a.d_h], "values": [n, a.d_v], "context": [n, a.d_v], "W_O": [a.d_v, a.d]}

@@ -18,7 +18,7 @@ BOTH = (False, True)
 
 @dataclass(frozen=True)
 class Case:
-    """One family: its base config, the settings to be tried one after another, and the classes to be counted."""
+    """One family: its base config, the settings to try one after another, and the classes to count."""
 
     model_type: str
     base: Mapping[str, Any]
@@ -26,7 +26,7 @@ class Case:
     settings: Mapping[str, Sequence[Any]] = field(default_factory=dict)
 
     def configs(self) -> Iterator[tuple[Config, str]]:
-        """Each setting changed alone, and all of them together, over all classes in turn."""
+        """Each setting changed by itself, and all of them together, over all classes in turn."""
         first = {name: values[0] for name, values in self.settings.items()}
         last = {name: values[-1] for name, values in self.settings.items()}
         tried = [first, last]
@@ -327,7 +327,7 @@ CASES: tuple[Case, ...] = (
 
 @cache
 def every_architecture() -> tuple[Architecture, ...]:
-    """A model of every family and setting, and with every field of its config left out that can be."""
+    """A model of every family and setting, and one without every optional field of its config."""
     return tuple(_architectures())
 
 

@@ -1,4 +1,4 @@
-"""A head that has been run, its numbers computed in numpy, and stored as its job stores it."""
+"""A head that has been run, its numbers computed in numpy, stored as its job stores it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def finished_head(text: str) -> RealHead:
 
 
 def stored_head(store: Store, real_head: RealHead) -> str:
-    """Store a head as the result of a job that is done, and return its key."""
+    """Store a head as the result of a finished job, and return its key."""
     key = secrets.token_urlsafe(18)
     about = {"checkpoint": real_head.checkpoint, "layer": real_head.layer, "head": real_head.head, "back": ""}
     choice = HeadChoice(LISTED.key, "a sentence", real_head.layer, real_head.head)

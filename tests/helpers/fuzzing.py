@@ -1,4 +1,4 @@
-"""Requests that nobody should send: every route, and every form that a page shows, with values that break programs."""
+"""Requests that nobody should send: every route, and every form of a page, with values that break programs."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ NASTY = (
     "(" * 3000, "N*" * 900 + "N", "9**9**9", "1/0", "llama-7b", "gpt2", "cfg-" + "0" * 20,
     "a@b", "a@b" + "." * 300, "//x.y", "\ufeff",
 )  # fmt: skip
-REQUESTS_PER_COURSES = 400  # then there are new courses, since much is deleted or closed by then
+REQUESTS_PER_COURSES = 400  # then new courses are added, since much is deleted or closed by then
 ALWAYS = ("/", "/sheet", "/practice", "/models", "/sign-in", "/join", "/resume", "/mine", "/courses")
 
 
 @dataclass
 class Form:
-    """A form of a page: where it goes, and its fields with the values they may have."""
+    """A page's form: its target, and its fields with their possible values."""
 
     method: str
     action: str
@@ -48,7 +48,7 @@ class Form:
 
 
 class Forms(HTMLParser):
-    """Every form of a page, with the addresses its buttons go to, and every link."""
+    """Every form of a page, with its buttons' addresses, and every link."""
 
     def __init__(self, page: str, address: str) -> None:
         super().__init__()
@@ -74,7 +74,7 @@ class Forms(HTMLParser):
 
 @dataclass
 class Fuzzer:
-    """Requests in the name of nobody, a student and an instructor, the same for the same seed."""
+    """Requests by nobody, a student and an instructor, the same for the same seed."""
 
     app: FastAPI
     seed: int = 0
@@ -82,7 +82,7 @@ class Fuzzer:
     broken: list[str] = field(default_factory=list)
 
     def run(self, requests: int) -> None:
-        """Send requests until there were so many, statuses counted and what broke in `broken`."""
+        """Send so many requests, counting statuses, with failures in `broken`."""
         self._chance = random.Random(self.seed)  # noqa: S311 - so that it can be repeated
         while (left := requests - sum(self.statuses.values())) > 0:
             self._in_new_courses(min(left, REQUESTS_PER_COURSES))
@@ -91,7 +91,7 @@ class Fuzzer:
         courses = TwoCourses(self.app)
         self.app.state.services = replace(
             self.app.state.services, limits=RateLimits()
-        )  # wrong guesses are what this is about
+        )  # wrong guesses are the point here
         for role, share in (("instructor", 0.5), ("student", 0.35), ("nobody", 1.0)):
             with courses.school.browser(**courses.people[role]) as browser:
                 forms, links = self._harvest(browser, courses)
@@ -161,13 +161,13 @@ class Fuzzer:
 
 
 def fuzzed_app(folder: Path) -> FastAPI:
-    """The app without torch and without a network, on an empty database."""
+    """The app without torch and network, on an empty database."""
     return make_app(Settings(data_dir=folder, database_url="", hub=False), FakeRunner())
 
 
 def fuzz_api(app: FastAPI, examples: int) -> tuple[int, list[str]]:
-    """Send up to `examples` requests to each operation of /openapi.json; how many were sent, and those that got 5xx."""
-    import schemathesis  # half a second, which tests that don't need it shall not wait for
+    """Send up to `examples` requests to each operation of /openapi.json; return how many, and those that got 5xx."""
+    import schemathesis  # takes half a second, which other tests needn't wait for
 
     schema = schemathesis.openapi.from_asgi("/openapi.json", app)
     made, broken = Counter[str](), list[str]()

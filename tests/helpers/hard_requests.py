@@ -1,4 +1,4 @@
-"""Requests that are hard to answer: in each field of each route the longest text that it may have, and the oddest."""
+"""Requests that are hard to answer: the longest and oddest possible texts in each field of each route."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from app.web.student import sheet_request as student_request
 from tests.helpers.fuzzing import Form, Forms
 from tests.helpers.permission_table import ROLES, TABLE, Row, TwoCourses
 
-# Each is repeated to the length that a field may have. What is quadratic, or worse, in any of them takes minutes.
+# Each is repeated to a field's maximum length. Anything quadratic or worse takes minutes for one of them.
 PIECES = (
     "a", "T", "1", " ", "(", "[", "\"", "\\", "\n", "a\n", "é", "\U0001f642", "\t", "\x00", ".", ",", ":", ";", "-",
     "_", "*", "`", "$", "<", "&", "#", "|", "=", "%", "'", "/", "@", "^", "~", "{", "}", "]", ")", "!", "?", "+",
@@ -34,7 +34,7 @@ PIECES = (
     "{\"a\":", "[[", "\"a\",", "a: 1 2\n", "100 4096 ", "Lee, Kim\n", "=1+1", "x y z: ", "- - ", "\\(", "\\u0041",
     "%41", "..", "a/", "queries.rows:aaaaaaaa:1 ",
 )  # fmt: skip
-# A mark is sorted past those of a higher class before it, so the worst run is not a repetition.
+# A mark is sorted past those of a higher class before it, so the worst run isn't a repetition.
 MARKS = ("a", "\u0301", "\u0316")
 FEW = ("a", "T", "1", " ", "(", "\\", '"', "\n", "1,", "a.", "N*", "[a](", '{"a":', "\ufdfa", "a: 1 2\n")
 _NAME_IN_SOURCE = re.compile(
@@ -47,7 +47,7 @@ _HEADERS = ("referer", "origin", "sec-fetch-site", "hx-request", "accept", "if-n
 
 
 def repeated(piece: str, length: int) -> str:
-    """A text of a piece again and again, of at most `length` bytes."""
+    """A piece of text repeated up to `length` bytes."""
     return piece * max(length // len(piece.encode()), 1)
 
 
@@ -66,7 +66,7 @@ def texts(length: int, pieces: Sequence[str]) -> Iterator[str]:
 ROLES_TRIED = ("nobody", "student", "instructor")
 # Seconds of processor time, several times what `make bench-worst` allows: a busy machine makes everything slower.
 MOST_S = {"nobody": 0.6, "student": 0.6, "instructor": 3.0}
-FIELDS_TRIED = 2  # of each form
+FIELDS_TRIED = 2  # per form
 RETRIED_S = 0.1
 SHEETS = ("llama-7b", "experts-mixtral-8x7b~symbols", "costs-llama-7b", "latent-deepseek-v2-lite~symbols")
 
@@ -90,8 +90,10 @@ class Timed:
 
 @dataclass
 class HardRequests:
-    """Sends hard requests in the name of whoever gets furthest, and keeps how long each took. With `every_text`,
-    each field of each form gets each of PIECES; else FIELDS_TRIED of them get one of FEW, by turns.
+    """Sends hard requests as whoever gets furthest, and keeps how long each took.
+
+    With `every_text`, each field of each form gets each of PIECES; otherwise FIELDS_TRIED of them get one of FEW, in
+    turn.
     """
 
     app: FastAPI
@@ -128,7 +130,7 @@ class HardRequests:
 
     @property
     def too_hard(self) -> list[Timed]:
-        """The requests that took longer than they may, or met a bug."""
+        """The requests that took too long or met a bug."""
         return [each for each in self.timed if each.seconds > MOST_S[each.role] or each.status == 500]
 
     def _renew(self) -> None:

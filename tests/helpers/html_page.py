@@ -9,7 +9,7 @@ from typing import Any
 
 
 class Page(HTMLParser):
-    """The elements of a page in document order: each its tag, its attributes and all text inside it, in pieces."""
+    """The elements of a page in document order: each one's tag, attributes and inner text, in pieces."""
 
     VOID = frozenset({"meta", "link", "input", "img", "br", "rect", "path", "line"})
 
@@ -50,11 +50,11 @@ class Page(HTMLParser):
         return self.find(tag, **attributes)[0][1]
 
     def boxes(self) -> dict[str, str]:
-        """What stands in each blank of a sheet, by the blank's name, such as "queries.rows"."""
+        """The text in each box of a sheet, by the blank's name, such as "queries.rows"."""
         return {attrs["name"]: attrs["value"] for attrs, _ in self.find("input") if "data-blank" in attrs}
 
     def marks(self) -> dict[str, str]:
-        """The kind of mark of each blank that has one, by the blank's name."""
+        """The kind of mark of each marked blank, by the blank's name."""
         marks = {
             attrs["id"].removeprefix("says-"): attrs["data-mark"] for attrs, _ in self.find("p") if "data-mark" in attrs
         }
@@ -62,10 +62,10 @@ class Page(HTMLParser):
 
 
 def kept_in(text: str) -> Any:
-    """What a page or the answer to a save tells its script that the server has."""
+    """What a page, or the answer to a save, tells its script about the server's state."""
     return json.loads(Page(text).find("data", class_="kept")[0][0]["value"])
 
 
 def text_of(page: str) -> str:
-    """The words of a page or of a part of it, without its tags and with single spaces; entities stay as written."""
+    """The words of a page or a part of it, without tags and with single spaces; entities stay as written."""
     return " ".join(re.sub(r"<[^>]+>", "", page).split())

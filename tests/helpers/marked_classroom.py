@@ -16,14 +16,14 @@ from tests.helpers.html_page import Page
 from tests.helpers.school import Classroom
 from tests.helpers.stored_class import record
 
-_numbers = itertools.count(1)  # of drafts and forms, so that none is taken for another
+_numbers = itertools.count(1)  # for drafts and forms, so that none is confused with another
 
 
 class MarkedClassroom(Classroom):
-    """A classroom whose students hand in sheets that are stored with their marks, without a page between."""
+    """A classroom whose students' sheets are stored with their marks directly, without a page."""
 
     def freeze_mistaken_sheet(self) -> None:
-        """Make the sheet stand as if it had been frozen in letters by mistake, and with a row too many."""
+        """Make the sheet look as if it had been frozen in letters by mistake, with a row too many."""
         content = freeze(self.school.library, ("llama-7b",), None)
         [item] = content.items
         asked = [*item.worksheet["rows"], "context"]
@@ -39,7 +39,7 @@ class MarkedClassroom(Classroom):
         return record(services.store, sheet.key, answers, graded, sizes=sheet.sizes)
 
     def change_follow_share(self, follow_share: float) -> None:
-        """The instructor changes what a blank is worth that follows from an earlier mistake."""
+        """Change, as the instructor, what a blank is worth that follows from an earlier mistake."""
         plan = self.activity.plan
         changed = replace(plan, policies=replace(plan.policies, follow_share=follow_share))
         self.school.store.activities.change(self.activity, changed)
@@ -51,12 +51,12 @@ class MarkedClassroom(Classroom):
         return sheet, next(text for _, text in mine.find("li") if text.startswith(sheet.text("h1")))
 
     def regrade(self, data: Mapping[str, str]) -> int:
-        """Send the form of the regrade page as the instructor; the status."""
+        """Send the form of the regrade page as the instructor; return the status."""
         return self.instructor.post(f"{self.path}/regrade", data=data).status_code
 
 
 def table_rows(page: Page) -> list[list[str]]:
-    """The texts of the cells of every row of every table, header cells included."""
+    """The cell texts of every row of every table, including headers."""
     rows = list[list[str]]()
     for tag, _, texts in page.elements:
         if tag == "tr":
@@ -73,6 +73,6 @@ def classroom_with_tickets(app: FastAPI, *, anonymous: bool) -> MarkedClassroom:
         answers = {"muddiest": text, "curious": f"{name} is curious"} if name == "Mo" else {"muddiest": text}
         exit_tickets, student = classroom.store.exit_tickets, classroom.student(name)
         exit_tickets.hand_in(classroom.activity.id, student.id, answers, anonymous=anonymous)
-    if anonymous:  # so few are shown once the activity is closed
+    if anonymous:  # this few are only shown once the activity is closed
         classroom.activity = close_activity(classroom.store, classroom.activity)
     return classroom

@@ -1,4 +1,4 @@
-"""A small model's config, and importing a model as a teacher does who pastes its config."""
+"""A small model's config, and importing a model by pasting its config, as a teacher does."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SMALL_LLAMA: dict[str, Any] = {
 
 
 def paste(client: TestClient, config: Any, **more: str) -> Any:
-    """The answer to an import of a config, of any JSON, or of a text as it stands; `more` are other fields."""
+    """The answer to importing a config, any JSON, or a text as it is; `more` are other fields."""
     text = config if isinstance(config, str) else json.dumps(config)
     return client.post("/models", data={"way": "text", "text": text, **more}, files={"file": ("", b"")})
 

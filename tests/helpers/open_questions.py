@@ -1,4 +1,4 @@
-"""A library whose LLaMA sheet asks two open questions, and activities that are made of it."""
+"""A library whose LLaMA sheet asks two open questions, and activities made from it."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ WHY, HEADS = (
     OpenQuestion("Why does K have this shape?", key="why-k"),
     OpenQuestion("What changes with two heads?", key="heads"),
 )
-WHY_K, TWO_HEADS = "question.why-k", "question.heads"  # what their answers are sent as
+WHY_K, TWO_HEADS = "question.why-k", "question.heads"  # the field names of their answers
 
 
 def asking(library: Library, *questions: OpenQuestion) -> Library:
-    """The library with these questions on its LLaMA sheet, both of the above where none are given."""
+    """The library with these questions (by default both above) on its LLaMA sheet."""
     sheet = replace(library.worksheets["llama-7b"], questions=questions or (WHY, HEADS))
     return Library({**library.worksheets, sheet.key: sheet}, library.models, library.wording)
 

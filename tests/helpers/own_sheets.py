@@ -1,4 +1,4 @@
-"""Sheets of worksheets that a test writes, on the models and in the words that are shipped."""
+"""Sheets of worksheets that a test writes, with the shipped models and wording."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from app.sheets.worksheet import Worksheet
 
 
 def own_worksheet(library: Library, base: str = "llama-7b", **changes: Any) -> Worksheet:
-    """A shipped worksheet with these settings in place of its own, under the key "mine"."""
+    """A shipped worksheet with some settings replaced, under the key "mine"."""
     settings = {**library.worksheet(base).settings, **changes}
     return read_settings("mine", settings, library.models, library.wording)
 
 
 def with_own_worksheet(library: Library, base: str = "llama-7b", **changes: Any) -> Library:
-    """The library with one more worksheet, "mine": a shipped one with these settings in place of its own."""
+    """The library with one more worksheet, "mine": a shipped one with some settings replaced."""
     return replace(library, worksheets={**library.worksheets, "mine": own_worksheet(library, base, **changes)})
 
 

@@ -1,4 +1,4 @@
-"""An exit ticket with a question of every kind, and an activity that has it."""
+"""An exit ticket with a question of every kind, and an activity with it."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ ANSWERS = {
 
 
 def open_own_ticket(classroom: Classroom, *, anonymous: bool = False) -> Activity:
-    """Open an activity of OWN_TICKET alone; it becomes the classroom's own."""
+    """Open an activity of only OWN_TICKET; it becomes the classroom's own."""
     content = freeze(classroom.school.library, (), OWN_TICKET)
     activity = classroom.store.activities.add(
         classroom.course, Plan("Week 5", None, Policies(ticket_anonymous=anonymous)), content

@@ -1,4 +1,4 @@
-"""Who may use which route: one row for each route of the app, one column for each kind of user."""
+"""Who may use which route: one row per route of the app, one column per kind of user."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ NUMBERS = itertools.count(1)
 ROLES = ("nobody", "other student", "student", "assistant", "other instructor", "instructor")
 Row = tuple[int, int, int, int, int, int]
 
-# The status that each of ROLES gets, in their order. Somebody who is not signed in gets 303, to the sign-in form, for a
-# page and 401 for an action; somebody who may not know that an object exists gets 404, and 403 otherwise.
+# The status that each of ROLES gets, in order. Somebody who isn't signed in gets 303, to the sign-in form, for a page
+# and 401 for an action. Somebody who may not know that an object exists gets 404, and 403 otherwise.
 ALL_200: Row = (200, 200, 200, 200, 200, 200)
 ALL_303: Row = (303, 303, 303, 303, 303, 303)
 ALL_404: Row = (404, 404, 404, 404, 404, 404)
@@ -32,7 +32,7 @@ TABLE: dict[str, Row] = {
     "GET /": ALL_200,
     "GET /sheet": ALL_200,
     "GET /v": ALL_404,  # without a code
-    "GET /v/{code}": ALL_404,  # the code of an activity is none of a sheet
+    "GET /v/{code}": ALL_404,  # an activity's code isn't a sheet's
     "POST /sheet/save": ALL_200,
     "POST /sheet/check": ALL_303,
     "POST /sheet/answers": ALL_303,
@@ -90,7 +90,7 @@ TABLE: dict[str, Row] = {
     "GET /api/v1/models/{key}/parameters": ALL_200,
     "GET /api/v1/models/{key}/shapes": ALL_200,
     "GET /api/v1/worksheets": ALL_200,
-    "GET /api/v1/worksheets/{key}": ALL_404,  # the key of a model is none of a worksheet
+    "GET /api/v1/worksheets/{key}": ALL_404,  # a model's key isn't a worksheet's
     "POST /api/v1/grade": ALL_422,
     "POST /api/v1/variants": ALL_422,
     "GET /api/v1/misconceptions": ALL_200,
@@ -108,10 +108,10 @@ TABLE: dict[str, Row] = {
     "POST /forgotten-password": ALL_404,  # without a mail server
     "GET /links/{token}": ALL_404,
     "POST /links/{token}": ALL_404,
-    # The public demonstration: a teacher who is signed in goes to their own courses.
+    # The public demonstration: a signed-in teacher goes to their own courses.
     "GET /demonstration": ALL_303,
     "POST /demonstration/leave": ALL_303,
-    # The machines of the installation, for operators; nobody here is one.
+    # The installation's machines, for operators; nobody here is one.
     "GET /machines": (303, 303, 303, 403, 403, 403),
     "POST /machines/jobs/{job_id:int}/cancel": (401, 401, 401, 403, 403, 403),
     "POST /machines/jobs/{job_id:int}/retry": (401, 401, 401, 403, 403, 403),
@@ -121,15 +121,17 @@ TABLE: dict[str, Row] = {
     "GET /courses/{course_id:int}": STAFF_SEES,
     "POST /courses/{course_id:int}": INSTRUCTOR_IS_TOLD,
     "POST /courses/sample": (401, 401, 401, 303, 303, 303),
-    "POST /courses/{course_id:int}/remove-sample": (401, 401, 401, 403, 404, 404),  # this one is no sample
+    "POST /courses/{course_id:int}/remove-sample": (401, 401, 401, 403, 404, 404),  # this one isn't a sample
     "POST /courses/{course_id:int}/students": INSTRUCTOR_IS_TOLD,
     "POST /courses/{course_id:int}/students/preview": INSTRUCTOR_IS_TOLD,
     "POST /courses/{course_id:int}/students/undo-import": INSTRUCTOR_DOES,
     "POST /courses/{course_id:int}/students/remove-idle": INSTRUCTOR_DOES,
     "GET /courses/{course_id:int}/students/{student_id:int}": INSTRUCTOR_SEES,
     "POST /courses/{course_id:int}/students/{student_id:int}": INSTRUCTOR_IS_TOLD,
-    "POST /courses/{course_id:int}/students/{student_id:int}/extra-time": (401, 401, 401, 403, 404, 404),  # in none
-    "POST /courses/{course_id:int}/students/{student_id:int}/merge": (401, 401, 401, 403, 404, 404),  # into nobody
+    # without an activity
+    "POST /courses/{course_id:int}/students/{student_id:int}/extra-time": (401, 401, 401, 403, 404, 404),
+    # without another student
+    "POST /courses/{course_id:int}/students/{student_id:int}/merge": (401, 401, 401, 403, 404, 404),
     "POST /courses/{course_id:int}/students/{student_id:int}/remove": INSTRUCTOR_DOES,
     "POST /courses/{course_id:int}/students/{student_id:int}/free": INSTRUCTOR_DOES,
     "POST /courses/{course_id:int}/staff": INSTRUCTOR_IS_TOLD,
@@ -173,7 +175,7 @@ TABLE: dict[str, Row] = {
     "POST /activities/{activity_id:int}/paper": INSTRUCTOR_IS_TOLD,
     "GET /activities/{activity_id:int}/handout": STAFF_SEES,
     "POST /activities/{activity_id:int}/handout": (401, 401, 401, 303, 404, 303),
-    # While it goes on, and afterwards.
+    # During the activity, and afterwards.
     "GET /activities/{activity_id:int}/live": STAFF_SEES,
     "GET /activities/{activity_id:int}/live/now": STAFF_SEES,
     "POST /activities/{activity_id:int}/live/explain": INSTRUCTOR_DOES,
@@ -188,12 +190,12 @@ TABLE: dict[str, Row] = {
     "GET /activities/{activity_id:int}/tickets": STAFF_SEES,
     "POST /activities/{activity_id:int}/tickets/{answer_id}": (401, 401, 401, 403, 404, 404),  # there is no such answer
     "GET /activities/{activity_id:int}/regrade": STAFF_SEES,
-    "POST /activities/{activity_id:int}/regrade": (401, 401, 401, 403, 404, 409),  # without what was looked at
+    "POST /activities/{activity_id:int}/regrade": (401, 401, 401, 403, 404, 409),  # without the preview's changes
     # Worksheets and exit tickets that teachers write.
     "GET /worksheets": (303, 303, 303, 200, 200, 200),
     "GET /worksheets/import": (303, 303, 303, 200, 200, 200),
-    "POST /worksheets/import": (401, 401, 401, 422, 422, 422),  # nothing
-    "GET /worksheets/copy": (303, 303, 303, 404, 404, 404),  # of nothing
+    "POST /worksheets/import": (401, 401, 401, 422, 422, 422),  # an empty file
+    "GET /worksheets/copy": (303, 303, 303, 404, 404, 404),  # without a worksheet
     "POST /worksheets/copy": (401, 401, 401, 404, 404, 404),
     "GET /worksheets/{material_id:int}": STAFF_SEES,
     "GET /worksheets/{material_id:int}/file.toml": STAFF_SEES,
@@ -212,14 +214,14 @@ TABLE: dict[str, Row] = {
     "GET /worksheets/new": (303, 303, 303, 200, 200, 200),
     "POST /worksheets": (401, 401, 401, 422, 422, 422),
     "POST /worksheets/preview": (401, 401, 401, 200, 200, 200),
-    "GET /worksheets/preview/page.svg": (303, 303, 303, 404, 404, 404),  # of no worksheet
+    "GET /worksheets/preview/page.svg": (303, 303, 303, 404, 404, 404),  # without a worksheet
     "GET /worksheets/{material_id:int}/edit": INSTRUCTOR_SEES,
     "POST /worksheets/{material_id:int}": INSTRUCTOR_IS_TOLD,
     # Students.
     "GET /join": ALL_200,
     "POST /join": ALL_404,
-    "GET /join/{code}": ALL_200,  # whoever has the code
-    "GET /join/{code}/names": ALL_200,  # those who type the beginning of a name
+    "GET /join/{code}": ALL_200,  # everybody with the code
+    "GET /join/{code}/names": ALL_200,  # everybody who types the beginning of a name
     "POST /join/{code}": ALL_422,
     "GET /join/{code}/joined": ALL_303,  # shows a new resume code to the browser that has it in its cookie
     "GET /resume": ALL_200,
@@ -245,9 +247,9 @@ TABLE: dict[str, Row] = {
 
 
 class TwoCourses:
-    """Two courses with somebody for each role of the table, who is tried on the objects of the first course.
-    `people` holds for each role what School.browser takes; `values` holds an example for each parameter of a
-    path.
+    """Two courses with somebody for each role of the table, who is tried on the first course's objects.
+
+    `people` holds for each role what School.browser takes; `values` holds an example for each path parameter.
     """
 
     def __init__(self, app: FastAPI) -> None:
@@ -274,7 +276,7 @@ class TwoCourses:
         }  # fmt: skip
 
     def path(self, route: str) -> str:
-        """The path of a route with an example for each parameter; fails if one has none.
+        """The path of a route with an example for each parameter; fails for a parameter without one.
 
         Example: path("/activities/{activity_id:int}") == "/activities/1"
         """

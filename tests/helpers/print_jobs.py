@@ -8,7 +8,7 @@ from starlette.testclient import TestClient
 
 
 def finished_print_job(client: TestClient, address: str) -> str:
-    """The page of a print job once it is ready, or says what stopped it."""
+    """A print job's page once it is ready or has stopped."""
     for _ in range(12_000):
         page = client.get(address).text
         if "<progress" not in page:

@@ -1,4 +1,4 @@
-"""What stands on a printed page, read back out of the PDF by another program: words, blanks, boxes, QR codes."""
+"""What is on a printed page, read back from the PDF by another program: words, blanks, boxes, QR codes."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Printed:
 
     @cached_property
     def text(self) -> str:
-        """Everything that can be read, in reading order, one space between words."""
+        """All readable text, in reading order, with one space between words."""
         found = self._page.get_textpage().get_text_range()
         return " ".join(unicodedata.normalize("NFKC", found.replace("\ufffe", "-")).split())
 
@@ -56,7 +56,7 @@ class Printed:
 
     @cached_property
     def boxes(self) -> list[tuple[float, float, float, float]]:
-        """Every outline that is large enough to write in: left, top, right, bottom, in points from the upper left."""
+        """Every outline large enough to write in: left, top, right, bottom, in points from the upper left."""
         found = []
         for item in self._page.get_objects(filter=[raw.FPDF_PAGEOBJ_PATH], max_depth=4):
             left, bottom, right, top = item.get_bounds()
@@ -67,16 +67,16 @@ class Printed:
         return found
 
     def picture(self, scale: float = 1.0) -> np.ndarray:
-        """The page as an array of grey values (height, width), `scale` pixels to a point."""
+        """The page as an array of grey values (height, width), with `scale` pixels per point."""
         return np.asarray(self._page.render(scale=scale, grayscale=True).to_numpy()).squeeze()
 
     @property
     def codes(self) -> list[str]:
-        """What a telephone reads from the QR codes."""
+        """What a phone reads from the QR codes."""
         return [code.text for code in zxingcpp.read_barcodes(self.picture(3.0))]
 
     def where(self, words: str) -> tuple[float, float]:
-        """The upper left corner, in points, of where these words first stand; spaces are ignored."""
+        """The upper left corner, in points, of the first place with these words; spaces are ignored."""
         written = "".join(glyph.text for glyph in self.glyphs)
         at = written.index(words.replace(" ", ""))
         return (self.glyphs[at].left, self.glyphs[at].top)
@@ -88,5 +88,5 @@ def read_pdf(pdf: bytes) -> list[Printed]:
 
 
 def numbers(text: str) -> set[str]:
-    """Every whole number in a text, without the commas between its thousands."""
+    """Every whole number in a text, without thousands separators."""
     return {number.replace(",", "") for number in re.findall(r"\d[\d,]*\d|\d", text)}

@@ -1,4 +1,4 @@
-"""How long something computes, whatever else the machine does meanwhile."""
+"""How long something computes, independent of other work on the machine."""
 
 from __future__ import annotations
 

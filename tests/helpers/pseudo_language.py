@@ -1,4 +1,4 @@
-"""A language to test with: each message of the interface in ⟦brackets⟧, and each sentence of a sheet in ‹others›."""
+"""A language for tests: each message of the interface in ⟦brackets⟧, and each sentence of a sheet in ‹others›."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tests.helpers.template_text import READ_ATTRIBUTES, UNTRANSLATED_ELEMENTS, 
 
 PSEUDO = "xx"
 ASKED = {"Accept-Language": PSEUDO}
-SYMBOLIC = UNTRANSLATED_ELEMENTS | {"sub"}  # the subscript of a symbol
+SYMBOLIC = UNTRANSLATED_ELEMENTS | {"sub"}  # a symbol's subscript
 BRACKETS = {"⟦": 1, "⟧": -1, "‹": 1, "›": -1}
 
 
@@ -45,7 +45,7 @@ def extracted_messages() -> Catalog:
 
 @contextmanager
 def pseudo_language(folder: Path) -> Iterator[None]:
-    """The app has the language PSEUDO besides English; its catalogue is written to the folder."""
+    """Give the app the language PSEUDO besides English, with its catalogue in the folder."""
     bracketed = Catalog(PSEUDO, fuzzy=False)
     for message in extracted_messages():
         if message.id:
@@ -64,7 +64,7 @@ def pseudo_language(folder: Path) -> Iterator[None]:
 
 
 def in_brackets(library: Library) -> Library:
-    """A library whose sheets speak PSEUDO: the wording, the titles of worksheets, and what models are called."""
+    """A library with sheets in PSEUDO: the wording, worksheet titles, and model names."""
     wording = Wording.model_validate(_bracketed(library.wording.model_dump(by_alias=True)))
     sheets = {key: replace(sheet, title=_bracketed(sheet.title)) for key, sheet in library.worksheets.items()}
     models = {
@@ -89,7 +89,7 @@ def _bracketed(words: Any) -> Any:
 
 
 def english_words(page: str) -> list[str]:
-    """The words that a reader of a page in PSEUDO sees outside all brackets; codes, in capital letters, are none."""
+    """The words on a page in PSEUDO outside all brackets; codes in capital letters don't count."""
     reader = _Reader()
     reader.feed(page)
     reader.close()
@@ -107,7 +107,7 @@ def _outside(text: str) -> str:
 
 
 class _Reader(HTMLParser):
-    """The text of a page, and each attribute that is read, without code and what is the same in every language."""
+    """The text of a page, and each attribute that people read, without code and what is the same in every language."""
 
     def __init__(self) -> None:
         super().__init__()

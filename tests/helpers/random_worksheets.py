@@ -1,4 +1,4 @@
-"""Worksheets with random settings that can be chosen: what holds for any worksheet is tried with them."""
+"""Worksheets with random valid settings, for testing what holds for any worksheet."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from app.topics.registry import check_topic_tokens, topic_for
 from app.topics.requirements import TopicError
 from tests.helpers.every_family import bug_shown
 
-# Markup of every kind that a page, paper or table could mistake it for, and none of which is an error.
+# Markup of every kind that a page, paper or table could misread; none of it is an error.
 HOSTILE_TEXTS = (
     "<script>alert(1)</script>", "#eval(\"1\") $x$ `raw` @here", "=HYPERLINK(\"a\")", "\\\"\"\"'''",
     "{model} {nope} {{ 7 }}", "Größe 键 ‏مرحبا 🎓", "Why does $K$ have this shape?",
@@ -58,7 +58,7 @@ def random_settings(library: Library, seed: int) -> dict[str, Any]:
     chosen = {name: value for name, value in optional.items() if name not in dropped}
     whole = {**settings, "title": text_of(random), "rows": asked, **chosen}
     _worksheet, errors = check_settings("mine", whole, library.models, library.wording)
-    # Symbols cannot say every answer: a rounded one, or the partner of a dimension.
+    # Symbols can't express every answer: a rounded one, or the partner of a dimension.
     return {**whole, "answers": "numbers"} if any(error.setting in ("answers", "models") for error in errors) else whole
 
 

@@ -1,4 +1,4 @@
-"""Models of transformers opened as checkpoints, and what eager attention of transformers makes of a text in them."""
+"""Models of transformers opened as checkpoints, and what its eager attention makes of a text in them."""
 
 from __future__ import annotations
 
@@ -29,8 +29,10 @@ def saved_checkpoint(model: Any, folder: Path) -> Checkpoint:
 
 @dataclass(frozen=True)
 class Observed:
-    """What transformers made of a text: of each layer its input (N, d), all heads' weights (H, N, N), and the output
-    of its attention (N, d), with the bias; then the mean negative log-likelihood.
+    """What transformers made of a text.
+
+    Per layer: its input (N, d), all heads' weights (H, N, N), and its attention's output (N, d), with the bias; then
+    the mean negative log-likelihood.
     """
 
     inputs: Sequence[torch.Tensor]
@@ -40,7 +42,7 @@ class Observed:
 
 
 def observe(model: Any, ids: Sequence[int]) -> Observed:
-    """Run a model of transformers that has eager attention on token ids."""
+    """Run a model of transformers with eager attention on token ids."""
     outputs: list[torch.Tensor] = []
     hooks = [
         module.register_forward_hook(lambda _module, _inputs, result: outputs.append(result[0][0]))
@@ -57,6 +59,6 @@ def observe(model: Any, ids: Sequence[int]) -> Observed:
 
 
 def relative_error(found: Any, expected: Any) -> float:
-    """The norm of the difference as a share of the norm of what is expected."""
+    """The norm of the difference relative to the norm of the expected values."""
     found, expected = torch.as_tensor(found), torch.as_tensor(expected)
     return float(torch.linalg.norm(found - expected) / torch.linalg.norm(expected))

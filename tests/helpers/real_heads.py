@@ -1,4 +1,4 @@
-"""A real head whose numbers are made up, of weights that are only listed: for tests of pages, without torch."""
+"""A real head with made-up numbers and weights that are only listed, for tests of pages without torch."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LISTED = ListedCheckpoint(
 
 
 def made_up_head(text: str, layer: int, head: int) -> RealHead:
-    """A head of SmolLM2 over a text whose words are its tokens, with numbers that are drawn and not computed."""
+    """A head of SmolLM2 over a text whose words are its tokens, with numbers that are drawn, not computed."""
     architecture = build_architecture(SMOLLM2_CONFIG, LISTED.name)
     words = text.split()
     tokens = (Token(100 + at, f"␣{word}", f" {word}".encode(), is_special=False) for at, word in enumerate(words))

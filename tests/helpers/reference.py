@@ -1,4 +1,4 @@
-"""The outside reference: models as the transformers library builds them on torch's meta device, without memory."""
+"""The external reference: models as the transformers library builds them on torch's meta device, without memory."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ os.environ.setdefault("TRANSFORMERS_VERBOSITY", "critical")
 import torch
 import transformers
 
-# transformers 5 ties the LM head of these to the embedding whatever their config states.
+# transformers 5 ties these models' LM head to the embedding whatever their config states.
 ALWAYS_TIED = frozenset({"t5", "mt5", "umt5"})
 Shapes = dict[str, Counter[tuple[int, ...]]]
 
-# Where a layer's number stands in the name of a parameter, and how often such numbers occur: T5 numbers the parts of a
-# layer, too, and these belong to the name.
+# Where a layer's number is in a parameter's name, and how many such numbers there are: T5 also numbers the parts of a
+# layer, and those numbers belong to the name.
 _LAYER = re.compile(r"(?:^|\.)(?:layers|h|blocks|block|layer|albert_layer_groups)\.(\d+)(?=\.)")
 _COPY = re.compile(r"(?<=\.norms)\.\d+(?=\.)")
 
 
 def built(config: Mapping[str, Any], class_name: str) -> dict[str, tuple[int, ...]]:
-    """Every parameter of the model by name with its shape as stored; tied ones once."""
+    """Every parameter of the model by name with its stored shape; tied ones once."""
     model = on_meta_device(config, class_name)
     if config["model_type"] in ALWAYS_TIED and config.get("tie_word_embeddings") is False and hasattr(model, "lm_head"):
         model.lm_head.weight = torch.nn.Parameter(model.lm_head.weight.clone())
@@ -40,7 +40,7 @@ def on_meta_device(config: Mapping[str, Any], class_name: str) -> Any:
 
 
 def running(config: Mapping[str, Any], class_name: str) -> Any:
-    """The model of transformers with random parameters, attention in plain matrix products."""
+    """The model of transformers with random parameters, and attention in plain matrix products."""
     kind = transformers.CONFIG_MAPPING[config["model_type"]].from_dict(dict(config))
     kind._attn_implementation, kind._experts_implementation = "eager", "batched_mm"
     torch.manual_seed(0)
@@ -58,7 +58,7 @@ def attention_of_a_step(config: Mapping[str, Any], class_name: str, tokens: int)
 
 
 def by_pattern(parameters: Mapping[str, tuple[int, ...]]) -> Shapes:
-    """The same with {i} for the number of the layer, and how often each shape occurs under a name."""
+    """The same with {i} for the layer's number, and how often each shape occurs under a name."""
     found: Shapes = {}
     for name, shape in parameters.items():
         found.setdefault(layer_of(name)[1], Counter())[shape] += 1
@@ -66,7 +66,7 @@ def by_pattern(parameters: Mapping[str, tuple[int, ...]]) -> Shapes:
 
 
 def per_layer(parameters: Mapping[str, tuple[int, ...]]) -> dict[tuple[str, int], int]:
-    """How many numbers each layer holds, by the name of its stack and its place in it."""
+    """How many numbers each layer holds, by its stack's name and its place in it."""
     sums: Counter[tuple[str, int]] = Counter()
     for name, shape in parameters.items():
         number, pattern = layer_of(name)
@@ -76,7 +76,7 @@ def per_layer(parameters: Mapping[str, tuple[int, ...]]) -> dict[tuple[str, int]
 
 
 def layer_of(name: str) -> tuple[int | None, str]:
-    """The layer a parameter belongs to, and its name with {i} instead; None outside the layers."""
+    """The layer a parameter belongs to (None outside the layers), and its name with {i} instead."""
     match = _LAYER.search(name)
     if match is None:
         return None, name

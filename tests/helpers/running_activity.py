@@ -1,4 +1,4 @@
-"""An open activity of a course in a store, whose students attempt its sheets without an app around it."""
+"""An open activity of a course in a store, whose students attempt its sheets without an app."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.helpers.stored_class import enrol_student, record, teacher
 
 
 class RunningActivity:
-    """One open activity; `activity` is always as it is in the database now."""
+    """One open activity; `activity` is always its current state in the database."""
 
     def __init__(
         self,
@@ -61,8 +61,9 @@ class RunningActivity:
 
 @contextmanager
 def counted_statements(store: Store) -> Iterator[list[str]]:
-    """The SQL statements that are sent to a store's database meanwhile, but not by threads in the background. It
-    waits until no job is left first: what a job writes may be sent by the thread of a save, in one transaction.
+    """The SQL statements sent to a store's database meanwhile, without background threads.
+
+    It first waits until no job is left: a save's thread may send a job's writes in one transaction.
     """
     statements = list[str]()
     late = time.monotonic() + 60
@@ -74,7 +75,7 @@ def counted_statements(store: Store) -> Iterator[list[str]]:
         if not any(name in threading.current_thread().name for name in ("jobs", "housekeeping", "closing", "mail")):
             statements.append(statement)
 
-    # What is listened to here is heard in transactions too, whose engine has the same connections.
+    # Transactions are heard as well, because their engine has the same connections.
     sa.event.listen(store.single_engine, "before_cursor_execute", count)
     try:
         yield statements

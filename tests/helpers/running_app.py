@@ -27,11 +27,11 @@ from tests.helpers.clock import CLOCK
 from tests.helpers.shipped import LIBRARY, TICKETS
 
 PATIENCE_S = 600  # how long a preview and a child’s start may take while other tests keep the machine busy
-NEVER_S = 3600.0  # by itself, no app looks for activities that have ended: the browsers of tests make it
+NEVER_S = 3600.0  # apps don't look for ended activities by themselves: tests' browsers make them
 
 
 def make_app(settings: Settings, runner: HeadRunner | None = None) -> FastAPI:
-    """An app with the shipped library, read once for all tests, whose handouts are not left for idle time."""
+    """An app with the shipped library, read once for all tests, whose handouts don't wait for idle time."""
     printer = HandoutPrinter(
         settings.data_dir, TICKETS, request_limit_s=PATIENCE_S, start_limit_s=PATIENCE_S, idle_time_only=False
     )
@@ -47,8 +47,9 @@ def make_app(settings: Settings, runner: HeadRunner | None = None) -> FastAPI:
 
 
 class BalancedApp:
-    """Several apps behind a balancer: each request is answered by one of them, at random, and always in one order.
-    `state` is that of the first, by which tests look into the database.
+    """Several apps behind a balancer: a random one answers each request, always in the same order.
+
+    `state` is the first app's, through which tests look into the database.
     """
 
     def __init__(self, apps: Sequence[FastAPI], seed: int = 1) -> None:
@@ -63,7 +64,7 @@ class BalancedApp:
 
 @contextmanager
 def balanced_app(folder: Path, database_url: str, machines: int = 2) -> Iterator[FastAPI]:
-    """Apps as on several machines that share a database and the secret key, and nothing else, behind a balancer."""
+    """Apps as on several machines behind a balancer, sharing only a database and the secret key."""
     folders = [folder / f"machine-{number}" for number in range(machines)]
     for each in folders:
         each.mkdir()
@@ -86,7 +87,7 @@ def running_app(data_dir: Path, database_url: str = "") -> Iterator[FastAPI]:
 
 @contextmanager
 def served(app: FastAPI, lifespan: Literal["on", "off"] = "off") -> Iterator[uvicorn.Server]:
-    """A server with the protocol that `serve` uses; with `lifespan="on"` for an app that doesn’t run already."""
+    """A server with the protocol that `serve` uses; with `lifespan="on"` for an app that isn’t running yet."""
     server = uvicorn.Server(uvicorn.Config(app, http=LimitedProtocol, lifespan=lifespan, log_config=None))
     with socket.create_server(("127.0.0.1", 0), backlog=500) as listening:
         thread = threading.Thread(target=server.run, kwargs={"sockets": listeners(listening)}, daemon=True)

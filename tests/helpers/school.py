@@ -28,12 +28,13 @@ _numbers = itertools.count(1)
 
 
 class Browser(TestClient):
-    """A browser at an app that runs already: other than a TestClient, `with` neither starts nor stops the app.
-    Before each request, the app looks for activities that have ended, as it does every two seconds in use.
+    """A browser at a running app: unlike a TestClient's, its `with` neither starts nor stops the app.
+
+    Before each request, the app looks for ended activities, as it does every two seconds in use.
     """
 
     def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
-        """Auto-submit the drafts that are due, as far as the database can, then send the request."""
+        """Auto-submit the drafts that are due, if the database can, then send the request."""
         with suppress(SQLAlchemyError):
             self.app.state.services.closing.settle_all()  # type: ignore[attr-defined]
         return super().send(request, **options)
@@ -53,18 +54,15 @@ class School:
 
     @property
     def services(self) -> Services:
-        """What the app is made of."""
         services: Services = self.app.state.services
         return services
 
     @property
     def store(self) -> Store:
-        """The app's database."""
         return self.services.store
 
     @property
     def library(self) -> Library:
-        """The app's worksheets and models."""
         return self.services.library
 
     def teacher(self, email: str = "", course: Course | None = None, role: Role = "instructor") -> Teacher:
@@ -77,7 +75,7 @@ class School:
         return teacher
 
     def course(self, title: str, teacher: Teacher) -> Course:
-        """Add a course in the time zone of Berlin."""
+        """Add a course in Berlin's time zone."""
         return self.store.courses.add(title, "Europe/Berlin", teacher)
 
     def activity(
@@ -88,7 +86,7 @@ class School:
         ticket: str = "classic",
         plan: Plan | None = None,
     ) -> Activity:
-        """Add an activity and open it; a `plan`, which has policies of its own, takes the place of `policies`."""
+        """Add an activity and open it; a `plan`, which includes policies, replaces `policies`."""
         content = freeze(self.library, sheets, self.services.tickets.get(ticket))
         plan = plan or Plan("Week 3", None, policies or Policies())
         activity = self.store.activities.add(course, plan, content)
@@ -106,12 +104,12 @@ class School:
         return current
 
     def student(self, course: Course, name: str) -> tuple[Student, Visitor]:
-        """Enrol a student, with the browser in which they did."""
+        """Enrol a student, and return them with their browser."""
         visitor = self.store.add_visitor()
         return self.store.roster.enrol_new_student(course, name, visitor.id)[0], visitor
 
     def browser(self, *, teacher: Teacher | None = None, visitor: Visitor | None = None) -> Browser:
-        """A browser in which a teacher is signed in, or a student enrolled, or nobody is known; follows no redirect."""
+        """A browser with a teacher signed in, a student enrolled, or nobody known; it doesn't follow redirects."""
         cookies = {}
         if teacher:
             cookies[TEACHER_COOKIE] = self.store.people.open_session(teacher)
@@ -121,8 +119,9 @@ class School:
 
 
 class Classroom:
-    """One course of a school with its teacher, students, and an open activity; `instructor` is the teacher's
-    browser. `sheets=None` leaves the course without an activity, to be opened by `open` or through the pages.
+    """One course of a school with its teacher, students, and an open activity; `instructor` is the teacher's browser.
+
+    `sheets=None` leaves the course without an activity, to be opened by `open` or through the pages.
     """
 
     def __init__(
@@ -138,7 +137,6 @@ class Classroom:
 
     @property
     def store(self) -> Store:
-        """The app's database."""
         return self.school.store
 
     @property
@@ -156,7 +154,7 @@ class Classroom:
         return self.school.activity(self.course, Policies(**policies), ONE_SHEET)
 
     def join(self, name: str = "Kim") -> tuple[Student, Browser]:
-        """Enrol a student, with a browser in which they are."""
+        """Enrol a student, and return them with their browser."""
         student, visitor = self.school.student(self.course, name)
         self.visitors[student.id] = visitor
         return student, self.school.browser(visitor=visitor)
@@ -168,7 +166,7 @@ class Classroom:
         return student
 
     def browser_of(self, student: Student) -> Browser:
-        """A browser in which a student is enrolled who has joined before."""
+        """Another browser for a student who has already joined."""
         return self.school.browser(visitor=self.visitors[student.id])
 
     def get(self, address: str) -> str:

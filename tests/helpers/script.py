@@ -1,4 +1,4 @@
-"""Runs a module of static/js without a browser, in Deno, which `make check` uses as well."""
+"""Runs a module of static/js without a browser, in Deno, which `make check` also uses."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Script:
 
 @contextmanager
 def running_script(name: str) -> Iterator[Script]:
-    """The module static/js/NAME.js, loaded once and then asked as often as a test likes."""
+    """The module static/js/NAME.js, loaded once for any number of calls."""
     code = _EVALUATE_LINES.format(address=json.dumps((PROJECT / "static" / "js" / f"{name}.js").as_uri()))
     command = [find_deno_bin(), "eval", "--no-config", "--no-lock", code]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:

@@ -1,4 +1,4 @@
-"""A form as a browser would send it: every field of a page's form with what stands in it."""
+"""A form as a browser would send it: every field of a page's form with its value."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from html.parser import HTMLParser
 
 
 class SentForm(HTMLParser):
-    """The fields of all forms of a page, by name, each with its values in order; buttons and files are left out."""
+    """The fields of all forms of a page, by name, each with its values in order, without buttons and files."""
 
     def __init__(self, page: str) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""What is shipped in worksheets/, read once for all tests of a process: nothing changes a library."""
+"""What is shipped in worksheets/, read once per process: nothing changes a library."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from app.sheets.worksheet_files import load_library
 LIBRARY = load_library(PROJECT / "worksheets")
 TICKETS = load_tickets(PROJECT / "worksheets")
 FIRST_OF_TOPIC = {sheet.topic: sheet for sheet in reversed([*LIBRARY.worksheets.values()])}
-# The keys of all sheets that the worksheets make in symbols.
+# The keys of all sheets that worksheets can make in symbols.
 IN_SYMBOLS = [
     f"{key}~symbols"
     for key, sheet in LIBRARY.worksheets.items()
     if not sheet.why_not_in_symbols and not LIBRARY.refusal(f"{key}~symbols", sheet.model)
 ]
 MODELS = {key: model.architecture for key, model in LIBRARY.models.items()}
-# The first model of each family with or without shared key/value heads, and with or without tied embeddings.
+# The first model of each family, with or without shared key/value heads and tied embeddings.
 UNLIKE_MODELS = list({(a.family, a.H == a.G, a.tied_embeddings): key for key, a in reversed(MODELS.items())}.values())

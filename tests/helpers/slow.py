@@ -1,4 +1,4 @@
-"""Parameters of a test of which a few run in `make test`, and all in `make test-all`."""
+"""Test parameters: a few run in `make test`, all in `make test-all`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 
 def one_in(step: int, values: Iterable[Any]) -> list[Any]:
-    """The values as parameters, of which the first of each `step` is quick and the others are marked slow."""
+    """The values as parameters; the first of each `step` is quick, the others are marked slow."""
     return [
         pytest.param(
             *(value if isinstance(value, tuple) else (value,)), marks=[pytest.mark.slow] if index % step else []

@@ -1,4 +1,4 @@
-"""Small checkpoints with random weights, written by transformers itself, or as GGUF as llama.cpp's converter does."""
+"""Small checkpoints with random weights, written by transformers itself, or as GGUF as by llama.cpp's converter."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SIZES: dict[str, Any] = {
     "num_key_value_heads": 2,
     "vocab_size": WORDS,
 }
-# What the configs of the families state besides.
+# Further fields of the families' configs.
 FAMILY_CONFIGS: dict[str, dict[str, Any]] = {
     "llama": {"attention_bias": True, "mlp_bias": True},
     "mistral": {"sliding_window": 7},
@@ -71,7 +71,7 @@ def permuted(rows: torch.Tensor, heads: int) -> torch.Tensor:
 
 
 def write_gguf(model: Any, path: Path, split_after: int = 0, **metadata: Any) -> Path:
-    """Write a model as GGUF, as the converter of llama.cpp does; `metadata` is stated besides, or instead."""
+    """Write a model as GGUF, as llama.cpp's converter does; `metadata` is added or replaces its own."""
     from gguf import GGUFWriter
 
     config = model.config

@@ -1,4 +1,4 @@
-"""The source code of the app as tests read it: modules, imports, definitions and their lengths."""
+"""The app's source code as tests read it: modules, imports, definitions and their lengths."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from app.settings import PROJECT
 
 
 def dotted_name(path: Path) -> str:
-    """A module by the name under which it is imported."""
+    """A module's name for imports."""
     return ".".join(path.relative_to(PROJECT).with_suffix("").parts).removesuffix(".__init__")
 
 
 def written_name(node: ast.AST) -> str:
-    """A name as it is written, such as "log.error"; "" of any other expression. `ast.unparse` takes seconds for all."""
+    """A name as written, such as "log.error"; "" for any other expression. `ast.unparse` takes seconds for all."""
     if isinstance(node, ast.Attribute):
         return f"{written_name(node.value)}.{node.attr}"
     return node.id if isinstance(node, ast.Name) else ""
@@ -26,7 +26,7 @@ def written_name(node: ast.AST) -> str:
 
 @cache
 def app_modules() -> dict[str, ast.Module]:
-    """Every module of app/ by its dotted name, parsed; migrations, which stand still, left out."""
+    """Every module of app/ by its dotted name, parsed, without the migrations, which don't change."""
     paths = sorted((PROJECT / "app").rglob("*.py"))
     trees = {dotted_name(path): ast.parse(path.read_text(encoding="utf-8")) for path in paths}
     return {name: tree for name, tree in trees.items() if not name.startswith("app.store.migrations")}
@@ -34,7 +34,9 @@ def app_modules() -> dict[str, ast.Module]:
 
 @cache
 def imported_names(name: str) -> tuple[str, ...]:
-    """Every dotted name that a module imports: in functions and under TYPE_CHECKING, too, relative ones written out."""
+    """Every dotted name that a module imports, including in functions and under TYPE_CHECKING, relative ones
+    resolved.
+    """
     return tuple(_imported_names(name, app_modules()[name]))
 
 
@@ -102,7 +104,7 @@ def page_modules() -> set[str]:
 
 
 def duplicates(names: Iterable[tuple[str, str]]) -> set[str]:
-    """The names that stand in more than one module, of pairs of module and name."""
+    """The names that occur in more than one module, in pairs of module and name."""
     modules = defaultdict[str, set[str]](set)
     for module, name in names:
         modules[name].add(module)
@@ -110,7 +112,7 @@ def duplicates(names: Iterable[tuple[str, str]]) -> set[str]:
 
 
 def public_classes() -> Iterator[tuple[str, str]]:
-    """Module and name of every class at the top level of a module whose name has no leading underscore."""
+    """Module and name of every public class at the top level of a module."""
     for module, tree in app_modules().items():
         for node in tree.body:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):

@@ -1,4 +1,4 @@
-"""Teachers, students and what they hand in, put straight into a store, without the app around it."""
+"""Teachers, students and their work, put straight into a store, without the app."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ HALF = Graded({"queries.rows": "right", "queries.columns": "wrong"}, ("whole-wid
 
 
 def teacher(store: Store, email: str = "ada@example.org") -> Teacher:
-    """Add a teacher named Ada with an account, whom no password lets in."""
+    """Add a teacher named Ada whose account no password opens."""
     link = store.people.find_link(store.people.add_link("invite", email))
     assert link
     ada = store.people.follow_link(link, email, "Ada", "not a hash")
@@ -53,14 +53,14 @@ def course(store: Store) -> Course:
 
 
 def enrol_student(store: Store, course: Course, name: str = "Kim") -> tuple[Student, Visitor, str]:
-    """Enrol a student in a course; the student, the browser in which they did, and their resume code."""
+    """Enrol a student in a course; return the student, their browser, and their resume code."""
     visitor = store.add_visitor()
     student, code = store.roster.enrol_new_student(course, name, visitor.id)
     return student, visitor, code
 
 
 def key(student: Student, activity: Activity) -> ClassSheetKey:
-    """Under what the work of a student on the activity's first sheet is stored."""
+    """The key for a student's work on the activity's first sheet."""
     return ClassSheetKey(student.id, activity.id, activity.revision, 1, activity.content.items[0].sheet_key)
 
 
@@ -72,9 +72,7 @@ def save(
     sizes: VariantSizes = LLAMA,
     seen: Draft | None = None,
 ) -> Draft:
-    """Save what a page sends, as the app does: once more where another save came first; the draft that is stored
-    then.
-    """
+    """Save what a page sends, as the app does, retrying once after another save; return the stored draft."""
     stored = seen or store.classwork.draft(key)
     while draft := merged_draft(stored, answers, edits, sizes):
         try:
@@ -98,7 +96,7 @@ def record(
     allowed: int = 0,
     sizes: VariantSizes = LLAMA,
 ) -> Attempt:
-    """Store an attempt, which is also what is typed then; without a client id it has a random one."""
+    """Store an attempt and its draft; the client id is random by default."""
     new = NewAttempt(answers, sizes, graded, client_id or secrets.token_hex(8), handed_in)
     draft = merged_draft(store.classwork.draft(key), answers, None, sizes)
     return store.classwork.record(key, new, draft, allowed).attempt
@@ -114,7 +112,7 @@ def opened(store: Store) -> tuple[Activity, Student]:
 
 
 def activity(store: Store, plan: Plan) -> tuple[Activity, Student, str]:
-    """An open activity, and a student of its course with the token of their browser."""
+    """An open activity, and a student of its course with their browser's token."""
     course = store.courses.add("Course", "UTC", add_teacher(store, "ada@example.org", "Ada"))
     made = store.activities.add(course, plan, Content((), None, ""))
     store.activities.set_state(made, "open")

@@ -1,4 +1,4 @@
-"""Every table of tensors there is, by its key."""
+"""Every table of tensors, by its key."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ TABLES = {table.key: table for topic in TOPICS.values() for table in topic.table
 
 
 def with_shapes(table: TensorTable, shapes: Mapping[str, str]) -> TensorTable:
-    """The table with other shapes for some tensors, which no real table can have: its operations don't make them."""
+    """The table with other shapes for some tensors, which a real table can't have: its operations don't make them."""
     tensors = tuple(
         replace(each, shape=tuple(map(Expression.parse, shapes[each.key].split(",")))) if each.key in shapes else each
         for each in table.tensors

@@ -1,4 +1,4 @@
-"""Which words of a template a reader sees though no translation call has them: in text, attributes and expressions."""
+"""Finds visible words of a template that aren't in a translation call: in text, attributes and expressions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from app.web.shared.templating import template_environment
 
 TRANSLATION_CALLS = {"_", "N_", "gettext", "ngettext"}
 READ_ATTRIBUTES = {"title", "alt", "placeholder", "label", "aria-label", "aria-description", "hx-confirm"}
-UNTRANSLATED_ELEMENTS = {"script", "style", "code", "kbd", "var"}  # and every one with translate="no"
+UNTRANSLATED_ELEMENTS = {"script", "style", "code", "kbd", "var"}  # and every element with translate="no"
 VOID_ELEMENTS = {"area", "br", "col", "hr", "img", "input", "link", "meta", "source", "wbr"}
 WORD = re.compile(r"[^\W\d_]{2,}")
 SENTENCE = re.compile(r"[A-Z]\w|\w+ \w+")
@@ -20,7 +20,7 @@ ENTITY = re.compile(r"&#?\w+;")
 
 
 def unmarked_texts(source: str) -> list[str]:
-    """What readers of a template see without a translation call, in the order of the template."""
+    """What readers of a template see without a translation call, in order."""
     flat = _Flat()
     flat.add(template_environment().parse(source))
     reader = _Reader(flat.expressions)
@@ -35,10 +35,10 @@ class _Flat:
     def __init__(self) -> None:
         self.html: list[str] = []
         self.expressions: list[nodes.Expr] = []
-        self.named_values: list[nodes.Node] = []  # of {% set %}, {% call %} and {% with %}
+        self.named_values: list[nodes.Node] = []  # from {% set %}, {% call %} and {% with %}
 
     def add(self, node: nodes.Node) -> None:
-        """Add a node with all that it holds."""
+        """Add a node with everything in it."""
         if isinstance(node, nodes.TemplateData):
             self.html.append(node.data)
         elif isinstance(node, nodes.Expr):
@@ -55,7 +55,7 @@ class _Flat:
 
 
 class _Reader(HTMLParser):
-    """Reads the HTML of a _Flat and collects what is visible and not translated."""
+    """Reads the HTML of a _Flat and collects visible, untranslated text."""
 
     def __init__(self, expressions: list[nodes.Expr]) -> None:
         super().__init__(convert_charrefs=False)
@@ -64,7 +64,6 @@ class _Reader(HTMLParser):
         self._open: list[tuple[str, bool]] = []  # elements, and whether their text is left as it is
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Read the attributes that people read, and remember the element."""
         given = {name: value or "" for name, value in attrs}
         kept = tag in UNTRANSLATED_ELEMENTS or given.get("translate") == "no" or self._is_kept()
         for name, value in given.items():
@@ -77,18 +76,15 @@ class _Reader(HTMLParser):
             self._open.append((tag, kept))
 
     def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """An element that closes itself, as in SVG."""
         self.handle_starttag(tag, attrs)
         self.handle_endtag(tag)
 
     def handle_endtag(self, tag: str) -> None:
-        """Forget the element and those left open in it; a stray end changes nothing."""
         tags = [name for name, _ in self._open]
         if tag in tags:
             del self._open[len(tags) - 1 - tags[::-1].index(tag) :]
 
     def handle_data(self, data: str) -> None:
-        """Read text between tags."""
         if not self._is_kept():
             self._read(data)
 
@@ -109,7 +105,7 @@ def _constants(node: nodes.Node | None) -> Iterator[str]:
             yield value
         case nodes.Call(node=nodes.Name(name=name)) if name in TRANSLATION_CALLS:
             return
-        case nodes.Call(node=function, args=args):  # a macro may show its arguments; url_for("show_sheet") shows none
+        case nodes.Call(node=function, args=args):  # a macro may show its arguments; url_for("show_sheet") doesn't
             if isinstance(function, nodes.Getattr):
                 yield from _constants(function.node)
             yield from (text for argument in args for text in _constants(argument) if SENTENCE.search(text))
@@ -124,5 +120,5 @@ def _constants(node: nodes.Node | None) -> Iterator[str]:
             yield from (text for pair in pairs for text in _constants(pair.value))
         case nodes.List(items=items) | nodes.Tuple(items=items) | nodes.Concat(nodes=items):
             yield from (text for item in items for text in _constants(item))
-        case nodes.BinExpr(left=left, right=right):  # a sum, or the one or the other
+        case nodes.BinExpr(left=left, right=right):  # a sum, or a choice
             yield from (text for side in (left, right) for text in _constants(side))

@@ -10,13 +10,13 @@ from tests.helpers.school import Browser
 
 
 def version_in(browser: Browser, page: str) -> str:
-    """The version with which the form at this address is opened."""
+    """The version of the form opened at this address."""
     [(field, _)] = Page(browser.get(page).text).find("input", name="version")
     return str(field["value"])
 
 
 def save(browser: Browser, address: str, form: Mapping[str, Any], *, page: str = "") -> Any:
-    """Send a form to the address, where its page is too unless another one is named; the response."""
+    """Send a form to the address, which is also its page unless another is named; return the response."""
     return browser.post(address, data={**form, "version": version_in(browser, page or address)})
 
 

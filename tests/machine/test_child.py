@@ -19,7 +19,7 @@ from app.machine import child as child_module
 from app.machine.child import ChildLost, ChildTooLarge, ChildTooSlow, WarmChild, enter_child
 from app.settings import PROJECT
 
-PATIENCE_S = 600  # of a test, on a machine that is busy: a child works when nobody else does
+PATIENCE_S = 600  # for a test on a busy machine: a child works when nobody else does
 PARENT = """
 import sys
 from app.machine.child import WarmChild

@@ -1,4 +1,4 @@
-"""Daily work is done once a day on a machine, by whichever process comes first, and again after a failure."""
+"""Daily work is done once a day on a machine, by the process that comes first, and again after a failure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The catalogue, and whole sheets diagnosed that are filled in as it predicts, alone, with slips and two at once."""
+"""The catalogue, and the diagnosis of whole sheets filled in as it predicts, alone, with slips and two at once."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_a_key_stands_for_one_misconception() -> None:
         ("single-head", {"overrides": {"queries.colums": "d"}}, "queries.colums"),
         ("single-head", {"overrides": {"queries.count": "d"}}, "queries.count"),  # no sheet asks for it
         ("single-head", {"overrides": {"W_Q.columns": "d"}}, "W_Q.columns"),
-        ("single-head", {"overrides": {"queries.columns": "params"}}, "params"),  # of another topic
+        ("single-head", {"overrides": {"queries.columns": "params"}}, "params"),  # from another topic
         ("single-head", {"substitutions": {"G_kv": "H"}}, "G_kv"),
         ("single-head", {"substitutions": {"G": "heads"}}, "heads"),
         ("single-head", {"transposed": ("key",)}, "key"),
@@ -214,7 +214,7 @@ def test_a_factor_that_the_cache_forgets_is_named_where_windows_drop_tokens(
     of_keys = 2 * kept_in_all_layers * s["d_h"]
     assert right["cache_16_bit.count"] == 2 * s["G"] * of_keys
     for wrong in (2 * s["H"] * of_keys, s["G"] * of_keys, s["H"] * of_keys, 2 * s["G"] * of_keys // s["L"]):
-        if wrong == right["cache_16_bit.count"]:  # keys alone of twice as many heads
+        if wrong == right["cache_16_bit.count"]:  # only the keys, of twice as many heads
             continue
         found = diagnosed(variant, {**right, "cache_16_bit.count": wrong, "cache_8_bit.count": wrong // 2})
         assert found is not None

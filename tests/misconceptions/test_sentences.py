@@ -1,4 +1,4 @@
-"""What is said about misconceptions, on every sheet on which they can show: true of its topic, model and layout."""
+"""The sentences about misconceptions, on every sheet on which they can show: true of its topic, model and layout."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def sentences(variant: Variant) -> Iterator[tuple[str, str]]:
 
 
 def projects_into_one_head(variant: Variant) -> bool:
-    """Whether the query projection of the sheet's table is that of a single head."""
+    """Whether the query projection of the sheet's table belongs to a single head."""
     return "W_Q" in variant.table.by_key and str(variant.table["W_Q"].shape[1]) == "d_h"
 
 

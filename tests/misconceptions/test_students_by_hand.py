@@ -699,7 +699,7 @@ STUDENTS = [
     Student("stored-of-a-model", "stored-layout", {**shape(2304, 768, "stored_W_QKV"), **counts(q_dim=0, o_dim=1)}),
     # A head of GPT-2 whose W_O is written like its W_Q.
     Student("head-parameters-gpt2", "stored-layout", shape(768, 64, "W_O")),
-    # Only the new key of a head, or those of 7 new tokens.
+    # Only a head's new key, or the keys of 7 new tokens.
     Student("decode-llama-3.2-1b", "keys-left-out", {**shape(1, None, "keys", "values"), **shape(None, 1, *SCORES)}),
     Student("cache-qwen3-0.6b", "keys-left-out", {**dims(None, None, 7, of="keys repeated_keys"), "scores.dim3": 7}),
     # One of ten inputs.

@@ -60,7 +60,7 @@ def small_model(number: int, *, short: bool = False) -> tuple[Any, Config, Archi
 
 
 def every_run(architecture: Architecture) -> list[LayerRun]:
-    """The layers of the encoder, or of a decoder alone, one by one."""
+    """The layers of the encoder, or of a lone decoder, one by one."""
     return [run for run in architecture.stacks[0].runs for _ in range(run.count)]
 
 
@@ -141,7 +141,7 @@ def test_the_scores_are_scaled_as_in_transformers(case: Case) -> None:
 
 
 def flat(config: Config) -> list[object]:
-    """The values of a config, those of the objects in it too."""
+    """The values of a config, including those of nested objects."""
     return [value for each in config.values() for value in (flat(each) if isinstance(each, dict) else [each])]
 
 
@@ -309,7 +309,7 @@ def feed(model: Any, config: Config, architecture: Architecture) -> None:
 
 
 def measured_placement(x: torch.Tensor, y: torch.Tensor, calls: list[tuple[torch.Tensor, torch.Tensor]]) -> str:
-    """The placement by what the norms of a layer from x to y read and give."""
+    """The placement of a layer's norms from x to y, judged by what they read and give."""
     if all(same(given, x) for given, _ in calls):
         return "parallel"
     if same(calls[0][0], x):

@@ -54,7 +54,7 @@ def test_every_parameter_has_the_name_shape_and_number_that_transformers_gives_i
 
 
 def assert_every_layer_holds_as_many(architecture: Architecture, parameters: dict[str, tuple[int, ...]]) -> None:
-    """Layer by layer, so that experts, first layers and cross attention stand where they belong."""
+    """Layer by layer, so that experts, first layers and cross attention are in the right place."""
     computed: dict[tuple[str, int], int] = {}
     for part in architecture.stacks:
         rows = [run.total for run in layer_counts(architecture, part) for _ in range(run.count)]

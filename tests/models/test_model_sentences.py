@@ -23,7 +23,7 @@ def reasons(library: Library, key: str) -> dict[str, str]:
 
 
 def remarks(library: Library, key: str) -> str:
-    """What is said about the number of parameters of a model."""
+    """The sentences about a model's number of parameters."""
     a = library.model(key).architecture
     return " ".join(count_remarks(a, parameter_counts(a), parameter_formula(a)))
 

@@ -16,7 +16,7 @@ from app.shapes.patterns import MAX_PATTERN_CHARACTERS, read_pattern
 
 Numbers = torch.Tensor
 SCORES, SPLIT, REPEATED = "b h q e, b h k e -> b h q k", "b n (h e) -> b h n e", "b g n e -> b (g r) n e"
-# A spelling is read by both libraries, by torch alone ("t") or by einops alone ("e").
+# A spelling is read by both libraries, only by torch ("t") or only by einops ("e").
 SPELLINGS = (
     (SCORES, "te"),
     ("bhqd,bhkd->bhqk", "t"),

@@ -15,7 +15,7 @@ from app.sheets.variant import Variant
 
 
 def written(variant: Variant) -> dict[str, str]:
-    """Every formula of a sheet's table by key, those of rows that it doesn't ask for too."""
+    """Every formula of a sheet's table by key, including rows that it doesn't ask for."""
     return {key: write_formula(variant, key) for key in variant.table.askable}
 
 

@@ -22,7 +22,7 @@ from app.sheets.numbers import (
 TIMES, OVER, MINUS = "*×·⋅∗xX", "/÷⁄∕", "-−–"
 SEPARATORS = [",", " ", "'", "’", "_", "\u00a0", "\u2009", "\u202f"]
 ZEROS = "0０٠۰०๐𝟎"  # ASCII, full-width, Arabic-Indic, Persian, Devanagari, Thai, mathematical bold
-# Signs that stand alone, digits of many scripts, and characters that other readers stumbled over.
+# Isolated signs, digits of many scripts, and characters that other readers stumbled over.
 STRANGE = "0123456789+-*/()=.,'’_ ²³½①Ⅳ一٣３×÷−–xXeE\u2009\u202f\u0000\ud800\ufdfa\u200b\u0301\U0001d7ce"
 
 

@@ -106,7 +106,7 @@ def test_the_numbers_of_every_reason_are_those_of_the_answers(topic: str, models
             if not variant.is_question(row):  # those about a program are tested with its topic
                 check_in_numbers(variant, row)
             seen.add(row.key)
-    if TOPICS[topic].bugs:  # of the first bug alone, which has fewer shapes
+    if TOPICS[topic].bugs:  # only the first bug's, which has fewer shapes
         return
     assert seen == set(LIBRARY.wording.topics[topic].rows) or models == "families" or topic == "parameter-count"
 

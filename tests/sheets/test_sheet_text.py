@@ -394,7 +394,7 @@ def test_every_symbol_of_an_answer_has_a_name(library: Library, every_sheet: tup
 
 
 def names_of_symbols(variant: Variant) -> dict[str, str]:
-    """What the sheet says that each of its symbols stands for, were it answered in symbols."""
+    """What each of the sheet's symbols would mean if it were answered in symbols."""
     asked = replace(variant, worksheet=replace(variant.worksheet, answers="letters", notation="lecture"))
     listed = re.findall(r"(\S+)\u00a0= ([^,.]+)", asked.text.task)
     return {asked.reader.symbol_by_name[written]: name for written, name in listed}

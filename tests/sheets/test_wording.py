@@ -62,9 +62,7 @@ def tables_of(topic: str) -> frozenset[TensorTable]:
 
 
 def phrases_asked(wording: Wording) -> set[str]:
-    """The names in braces in the formulas of all tables, and in phrases themselves, that are no tensor, count or
-    size.
-    """
+    """The names in braces in all tables' formulas and phrases that aren't a tensor, count or size."""
     names, phrases = set[str](), wording.sheets["formulas"].items()
     for table in set[TensorTable]().union(*map(tables_of, TOPICS)):
         made = [tensor.made_by for tensor in table.tensors if tensor.made_by]
@@ -94,7 +92,7 @@ def reasons_of_operations() -> set[str]:
 
 
 def known_keys(wording: Wording) -> Mapping[str, Collection[str]]:
-    """The keys of expressions that the code alone doesn't tell; see `Keys`."""
+    """The keys of expressions that the code doesn't reveal; see `Keys`."""
     known: dict[str, Collection[str]] = {
         "captions: mismatch.kind": ("heads", "undivided", "joined"),
         "grade: made_by.adds": ("mask", "residual", "summand"),
@@ -115,7 +113,7 @@ def known_keys(wording: Wording) -> Mapping[str, Collection[str]]:
         "parameter_inventory: f'{key}-{biases}'": [
             *(f"lm-head-tied-{biases}" for biases in range(2)), *(f"lm-head-untied-{biases}" for biases in range(3)),
         ],
-        "parser: reason": (),  # of a CannotReadError, below
+        "parser: reason": (),  # a CannotReadError's, below
         "sheet_text: sentence_forms(self.problem)['cached'].items()": ("cached-window", "cached-some-windows"),
     }  # fmt: skip
     known["parameter_sentences: fact.key"] = constructed_keys("app.shapes.parameter_inventory", known, "Fact")

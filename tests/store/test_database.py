@@ -74,7 +74,7 @@ def structure(connection: sa.Connection) -> dict[str, list[str]]:
 
 
 def str_values(index: Any) -> dict[str, str]:
-    """What an index is like on this database alone, such as the rows that it has, as text."""
+    """An index's properties on this database only, such as its rows, as text."""
     return {name: str(value) for name, value in index.get("dialect_options", {}).items()}
 
 

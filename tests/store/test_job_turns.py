@@ -43,7 +43,7 @@ def place(store: Store, key: str) -> int:
 CASES = (
     ("A A B C", "A B C A"),
     ("A A A B B C", "A B C A B A"),
-    ("A A A . . B", "A A B A"),  # whoever comes later begins in the turn that is reached, not at the end
+    ("A A A . . B", "A A B A"),  # latecomers start in the current turn, not at the end
     ("A A A . . B B", "A A B A B"),
     ("C C C A B . A . B . A . B . A . B", "C A B C A B C A B A B"),  # who queues one at a time gets no more
     ("A . A . A . B A", "A A A B A"),  # what was done while nobody waited counts for nothing

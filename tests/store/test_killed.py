@@ -26,7 +26,7 @@ from tests.helpers.shipped import LIBRARY
 pytestmark = pytest.mark.slow
 
 STUDENTS, KILLS = 12, 3
-DRAFT_KILLS = int(os.environ.get("DRAFT_KILLS", "2"))  # of the process that auto-submits drafts, on each database
+DRAFT_KILLS = int(os.environ.get("DRAFT_KILLS", "2"))  # kills of the process that auto-submits drafts, on each database
 
 
 @pytest.fixture

@@ -49,7 +49,7 @@ def test_a_queue_has_its_length_and_its_oldest_job(store: Store) -> None:
     }
     oldest = queues["handout"].oldest
     assert oldest
-    assert timedelta() <= at - oldest < timedelta(seconds=30)  # not that of the job at work
+    assert timedelta() <= at - oldest < timedelta(seconds=30)  # not the running job's
     assert queues["head"] == KindQueue("head", 0, 1, None)
 
 

@@ -25,7 +25,7 @@ def test_a_teacher_is_found_by_e_mail_in_any_case(store: Store) -> None:
 
 
 def test_a_link_works_once(store: Store) -> None:
-    """Of two who follow it at once, one gets in; afterwards nobody."""
+    """If two follow it at once, one gets in; afterwards nobody does."""
     token = store.people.add_link("setup")
     link = store.people.find_link(token)
     assert link

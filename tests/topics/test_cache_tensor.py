@@ -1,4 +1,4 @@
-"""The cache of a layer, and of all layers, is that of transformers' own models, and has as many bytes as numpy's."""
+"""The cache of a layer, and of all layers, equals that of transformers' own models, and numpy's number of bytes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a product costs: counted by multiplying matrices number by number, and refused for what is no product."""
+"""What a product costs: counted by multiplying matrices number by number, and refused for anything else."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.helpers.tables import TABLES
 
 # A length for every symbol, all different, so that no product comes out right by chance.
 SYMBOLS = ("N", "G", "W", "d", "H", "M", "d_h", "d_v", "d_ff", "V", "d_rot", "r_q", "r_kv", "d_nope", "d_rope", "B")
-OF_TOPICS = " ".join(topic.extra_symbols for topic in TOPICS.values()).split()  # sizes of one topic alone
+OF_TOPICS = " ".join(topic.extra_symbols for topic in TOPICS.values()).split()  # sizes of only one topic
 SIZES = {
     **dict.fromkeys(OF_TOPICS, 18),
     **dict(zip(SYMBOLS, range(2, 18), strict=True)),

@@ -53,7 +53,7 @@ def steps() -> Mapping[str, tuple[Operands, torch.Tensor]]:
 
 
 def computed(question: WrittenPattern, pattern: str, operands: Operands) -> torch.Tensor | None:
-    """What the call with this pattern makes of the operands; None if it raises."""
+    """The call's result with this pattern and these operands; None if it raises."""
     lengths = {"split": {"h": H}, "merge": {}, "repeat": {"r": H // G}}.get(question.key.partition("_")[0], {})
     try:
         if question.call.startswith("einsum"):

@@ -1,4 +1,4 @@
-"""The shapes and counts of LoRA are those of two linear layers in torch, and of their product with W_Q."""
+"""LoRA has the shapes and counts of two linear layers in torch, and of their product with W_Q."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A Problem: table, sizes, blanks and key of one sheet, in numbers alone."""
+"""A Problem: table, sizes, blanks and key of one sheet, only in numbers."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ CONFIGS = [
     if case.model_type == model_type
     for config, name in [[*case.configs()][at]]
 ]
-Slice = tuple[str, int, int, int]  # of which parameter, then dim, start and length
+Slice = tuple[str, int, int, int]  # the parameter, then dim, start and length
 
 
 def answers(a: Architecture) -> dict[str, int]:

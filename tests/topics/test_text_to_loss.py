@@ -1,4 +1,4 @@
-"""From token ids to the loss: the shapes, and the loss itself, are those of transformers' own models in training."""
+"""From token ids to the loss: shapes and loss equal those of transformers' own models in training."""
 
 from __future__ import annotations
 

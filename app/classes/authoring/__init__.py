@@ -1,1 +1,1 @@
-"""The forms in which teachers write worksheets, and what the checker says of what they wrote."""
+"""The forms in which teachers write worksheets, and the checker's remarks on them."""

@@ -1,4 +1,4 @@
-"""What the checker says of a worksheet while it is written, and what would fix it."""
+"""The checker's remarks on a worksheet while it is written, and what would fix it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from app.translation import gettext as _
 
 @dataclass(frozen=True)
 class Proposal:
-    """What a button would change: what it says, and its action, which `arrange` carries out."""
+    """A change that a button would make: the button's text, and its action for `arrange`."""
 
     text: str
     action: str
@@ -23,7 +23,9 @@ class Proposal:
 
 @dataclass(frozen=True)
 class Remark:
-    """A sentence about a worksheet. It `matters` where the author can do something about it, as by the proposals."""
+    """A sentence about a worksheet. It `matters` if the author can do something about it, such as with the
+    proposals.
+    """
 
     message: str
     proposals: tuple[Proposal, ...] = ()
@@ -31,7 +33,7 @@ class Remark:
 
 
 def remarks_on(library: Library, worksheet: Worksheet) -> tuple[Remark, ...]:
-    """Everything the checker finds on a worksheet with its default model and length."""
+    """The checker's remarks on a worksheet with its default model and length."""
     variant = Variant(worksheet, library.model(worksheet.model), worksheet.tokens, library.wording)
     names = {
         **{key: words.name for key, words in library.wording.misconceptions.items()},
@@ -58,7 +60,7 @@ def _proposed_once(remarks: Sequence[Remark]) -> tuple[Remark, ...]:
 
 def _proposals(variant: Variant, finding: Finding) -> Iterator[Proposal]:
     sheet = variant.worksheet
-    if (tokens := finding.proposed_tokens) and not sheet.sentence:  # whose number of tokens is a given
+    if (tokens := finding.proposed_tokens) and not sheet.sentence:  # their number of tokens is given
         yield Proposal(_("{tokens} tokens would tell them apart").format(tokens=tokens), f"set tokens {tokens}")
     elif finding.kind in ("author", "must-author"):
         held = (each.name for each in sheet.misconceptions if f"“{each.name}”" in finding.message)

@@ -1,7 +1,7 @@
-"""The form of an exit ticket: its settings as texts, which stay as typed while questions are added and moved.
+"""The form of an exit ticket: its settings as texts, kept as typed while questions are added and moved.
 
-ticket_settings(texts)   the settings of a ticket file, which `ticket_of_settings` checks
-draft_ticket(texts)      what students would see of it, however much is missing
+`ticket_settings` gives the settings of a ticket file, which `ticket_of_settings` checks; `draft_ticket` gives what
+students would see, even of an incomplete ticket.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from app.sheets.worksheet import derived_key
 from app.translation import N_
 from app.translation import gettext as _
 
-NEW_QUESTION = "__"  # what the name of a question begins with that has no key yet; no key that is derived does
+NEW_QUESTION = "__"  # prefix for the name of a question without a key; derived keys never have it
 QUESTION_KINDS: Mapping[QuestionKind, str] = {
     "text": N_("free text"),
     "choose-one": N_("choose one"),
@@ -38,7 +38,10 @@ _FIELDS = {"text": "text", "key": "text", "options": "options", "kind": "kind", 
 
 @dataclass(frozen=True)
 class QuestionFields:
-    """One question of the form as texts. `name` is its key, or begins with NEW_QUESTION; options are one a line."""
+    """One question of the form as texts.
+
+    `name` is its key, or begins with NEW_QUESTION; options are one per line.
+    """
 
     name: str
     text: str = ""
@@ -50,7 +53,6 @@ class QuestionFields:
 
     @property
     def option_lines(self) -> list[str]:
-        """The options that are not blank."""
         return [line.strip() for line in self.options.splitlines() if line.strip()]
 
 
@@ -66,7 +68,7 @@ class TicketTexts:
 
 
 def texts_of_ticket(ticket: Ticket) -> TicketTexts:
-    """The texts that show a ticket in the form; `ticket_settings` turns them into the ticket's settings again."""
+    """The form's texts for a ticket; `ticket_settings` turns them into the ticket's settings again."""
     questions = list[QuestionFields]()
     for each in ticket.questions:
         first, last = each.labels or ("", "")
@@ -77,7 +79,7 @@ def texts_of_ticket(ticket: Ticket) -> TicketTexts:
 
 
 def ticket_settings(texts: TicketTexts) -> dict[str, Any]:
-    """The settings of the form as in a ticket file, unchecked; `pick_at_least` stays a text, or is 0 if empty."""
+    """The form's settings as in a ticket file, unchecked; `pick_at_least` stays a text, or is 0 if empty."""
     keys = {question.name for question in texts.questions if not question.name.startswith(NEW_QUESTION)}
     questions = list[dict[str, Any]]()
     for question in texts.questions:
@@ -111,7 +113,7 @@ def field_of_error(texts: TicketTexts, error: SettingError) -> str:
 
 
 def draft_ticket(texts: TicketTexts) -> Ticket:
-    """The ticket of a form for its preview, unchecked and with the key ""; it need not be one that can be saved."""
+    """A form's ticket for its preview, unchecked and with the key ""; it may be incomplete."""
     pick = texts.pick_at_least.strip()
     number = int(pick) if pick.isascii() and pick.isdigit() and len(pick) <= 2 else 0
     questions = tuple(map(_draft_question, texts.questions[:MAX_TICKET_QUESTIONS]))
@@ -140,7 +142,7 @@ def _draft_question(question: QuestionFields) -> TicketQuestion:
 
 
 def arranged_ticket(texts: TicketTexts, action: str) -> tuple[TicketTexts, str]:
-    """The texts after "add", "up NAME", "down NAME" or "remove NAME", and the id of the element that gets the focus."""
+    """The texts after "add", "up NAME", "down NAME" or "remove NAME", and the id of the element to focus."""
     verb, _space, name = action.partition(" ")
     questions, names = list(texts.questions), [question.name for question in texts.questions]
     focus = f"do-{verb}-{name}" if name else f"do-{verb}"
@@ -159,7 +161,7 @@ def arranged_ticket(texts: TicketTexts, action: str) -> tuple[TicketTexts, str]:
 
 
 def ticket_lines(ticket: Ticket) -> list[str]:
-    """A ticket as lines of text, by which two versions are compared."""
+    """A ticket as lines of text, for comparing versions."""
     rule, names = picking_rule(ticket), _("anonymous") if ticket.anonymous else _("with names")
     lines = [ticket.title, ticket.instruction, *([rule] if rule else []), names]
     for number, question in enumerate(ticket.questions, 1):

@@ -1,7 +1,7 @@
-"""The form of a worksheet: texts as they were typed, and the settings of a worksheet file that they mean.
+"""The form of a worksheet: typed texts, and the settings of a worksheet file that they mean.
 
-The texts stay as they are, so that the form can be shown again with everything typed still in it. What stands in no
-field of the form, such as the key of a question, is carried along.
+The texts are kept as typed, so that the form can be shown again unchanged. What has no field in the form, such as a
+question's key, is carried along.
 """
 
 from __future__ import annotations
@@ -44,15 +44,15 @@ LINE_FIELDS = (
     "sentence", "checkpoint", "layer", "head",
 )  # fmt: skip
 MARKDOWN_FIELDS = ("introduction", "footnote")
-SIMPLIFIED = "kv_head_per_query_head"  # a box to tick: "yes" or ""
+SIMPLIFIED = "kv_head_per_query_head"  # a check box: "yes" or ""
 _NUMBERS = {"tokens": 100, "tokens_from": 12, "tokens_to": 200, "decoder_tokens": 60}  # each with an example
-_PLACES = ("layer", "head")  # of a real head: numbers from 0
+_PLACES = ("layer", "head")  # a real head's, counted from 0
 _FIRST_TEXTS = {"questions": "text", "misconceptions": "name"}  # the first field of each entry of a list
 _MAX_DIGITS, _MAX_ECHOED = 9, 40
 
 
 class WorksheetFormError(ValueError):
-    """A field that cannot be used: its name in the form, such as "questions.0.text", and the sentence about it."""
+    """A field that can't be used: its name in the form, such as "questions.0.text", and the sentence about it."""
 
     def __init__(self, field: str, sentence: str) -> None:
         super().__init__(sentence)
@@ -108,7 +108,7 @@ class EditorTexts:
 
 
 def read_worksheet_form(library: Library, key: str, texts: EditorTexts) -> Worksheet:
-    """The worksheet that the texts of a form describe, under this key."""
+    """The worksheet that a form's texts describe, under this key."""
     settings = _settings(library, texts)
     worksheet, errors = check_settings(key, settings, library.models, library.wording)
     if worksheet is None:
@@ -117,9 +117,7 @@ def read_worksheet_form(library: Library, key: str, texts: EditorTexts) -> Works
 
 
 def automatic_title(library: Library, topic: str, model: str) -> str:
-    """The title of a worksheet that was given none, such as "One head of LLaMA 7B", cut to MAX_SHORT_TEXT
-    characters.
-    """
+    """A title for a worksheet without one, such as "One head of LLaMA 7B", cut to MAX_SHORT_TEXT characters."""
     words, known = library.wording.topics.get(topic), library.models.get(model)
     if known is None or words is None:
         return ""
@@ -127,9 +125,7 @@ def automatic_title(library: Library, topic: str, model: str) -> str:
 
 
 def complete_rows(library: Library, texts: EditorTexts) -> EditorTexts:
-    """The texts with all rows that this topic has for this model, after topic or model was changed; `rows_of`
-    becomes the topic.
-    """
+    """The texts with all rows of the topic and model, after either changed; `rows_of` becomes the topic."""
     possible = rows_of_topic(library, texts)
     if not possible:
         return texts
@@ -142,9 +138,7 @@ def complete_rows(library: Library, texts: EditorTexts) -> EditorTexts:
 
 
 def rows_of_topic(library: Library, texts: EditorTexts) -> tuple[str, ...]:
-    """The keys of the rows that a sheet on this topic with this model, and the form's bug if any, can ask for, in
-    the order of the topic's table.
-    """
+    """The keys of the rows that a sheet on this topic, model and bug can ask for, in the table's order."""
     topic, model = texts.fields["topic"], library.models.get(texts.fields["model"])
     if topic not in TOPICS or model is None:
         return ()
@@ -158,13 +152,13 @@ def rows_of_topic(library: Library, texts: EditorTexts) -> tuple[str, ...]:
 
 
 def bug_in(fields: Mapping[str, str]) -> str:
-    """The bug that the form names, the first one if its topic has no such bug; "" on a topic without bugs."""
+    """The bug named in the form, or the topic's first bug; "" for a topic without bugs."""
     bugs = TOPICS[fields["topic"]].bugs if fields["topic"] in TOPICS else ()
     return fields["bug"] if fields["bug"] in bugs else next(iter(bugs), "")
 
 
 def _with_missing(order: Sequence[str], possible: Sequence[str]) -> list[str]:
-    """The keys in order, each missing one of `possible` inserted after the nearest key before it in `possible`.
+    """The keys in order, with each missing key of `possible` inserted after the nearest one before it.
 
     >>> _with_missing(["scores", "input"], ["input", "queries", "scores"])
     ['scores', 'input', 'queries']
@@ -340,7 +334,7 @@ def _form_error(error: SettingError, settings: Mapping[str, Any]) -> WorksheetFo
         kind = error.setting.removeprefix("row_").removesuffix("s")
         name = f"rows.{path[1]}.{'points' if kind == 'point' else kind}" if len(path) > 1 else "rows"
     elif error.setting == "topic" and settings["topic"] in TOPICS:
-        name = "model"  # which cannot have that topic
+        name = "model"  # which can't have that topic
     elif error.setting in _FIRST_TEXTS and len(path) > 1:
         name = ".".join(map(str, (*path, _FIRST_TEXTS[error.setting])[:3]))
     else:
@@ -360,7 +354,7 @@ def _form_error(error: SettingError, settings: Mapping[str, Any]) -> WorksheetFo
 
 
 def texts_of_worksheet(library: Library, worksheet: Worksheet) -> EditorTexts:
-    """The texts that show a worksheet in the form; `read_worksheet_form` reads them back."""
+    """The form's texts for a worksheet; `read_worksheet_form` reads them back."""
     title = automatic_title(library, worksheet.topic, worksheet.model)
     fields = {
         "title": "" if worksheet.title == title else worksheet.title,
@@ -407,7 +401,7 @@ def _number_text(number: int | None) -> str:
 
 
 def arrange(texts: EditorTexts, action: str) -> EditorTexts:
-    """The texts after what a button says, such as "up scores" or "remove-question 2"; unchanged for any other text."""
+    """The texts after a button's action, such as "up scores" or "remove-question 2"; unchanged for other actions."""
     verb, _space, argument = action.partition(" ")
     if verb == "set":
         name, _space, text = argument.partition(" ")

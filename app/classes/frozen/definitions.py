@@ -1,7 +1,7 @@
 """What attempts are marked by: a worksheet as students had it, or as a regrade corrected it.
 
-A definition is a content of one worksheet, with the models and the wording that it needs; its sheet key is what
-`marked_by` of the attempts says. A regrade by corrected definitions stores them.
+A definition is a content of one worksheet, with its models and wording; attempts' `marked_by` is its sheet key.
+Regrades store their corrected definitions.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from app.sheets.variant import Variant
 from app.sheets.worksheet import Worksheet
 from app.store import Content, FrozenWorksheet, Policies, Store, VariantSizes
 
-_MARKED_BY = ("misconceptions", "row_points")  # fields that decide about marks and diagnoses, and about no question
+_MARKED_BY = ("misconceptions", "row_points")  # fields that affect marks and diagnoses, but no question
 
 
 def frozen_definition(content: Content, item: FrozenWorksheet) -> Content:
@@ -29,9 +29,7 @@ def frozen_definition(content: Content, item: FrozenWorksheet) -> Content:
 def corrected_definition(
     library: Library, store: Store, content: Content, item: FrozenWorksheet, models: Iterable[str] = ()
 ) -> Content:
-    """A worksheet of a revision as the library defines it now, without the ticket, and with the snapshots of its
-    models.
-    """
+    """A worksheet of a revision as the library defines it now, without the ticket, and with its models' snapshots."""
     frozen, frozen_library = worksheet_of(item), library_of(library, store, content)
     current = library.find_worksheet(item.key)
     rows = tuple(row for row in frozen.rows if current and row in current.rows)

@@ -1,4 +1,4 @@
-"""The library as an activity has it: its worksheets, models and wording as they were frozen, whatever became of them.
+"""The library as an activity has it: its frozen worksheets, models and wording, whatever happened to them since.
 
 A revision names snapshots of its wording and of every model that its sheets may have.
 """
@@ -19,24 +19,25 @@ from app.sheets.wording import Wording
 from app.sheets.worksheet import WORKSHEETS, Model, Worksheet, stored_fields
 from app.store import Activity, Content, FrozenTicket, FrozenWorksheet, Policies, Snapshot, Store
 
-LIBRARIES_REMEMBERED, WORDINGS_REMEMBERED = 32, 8  # a few of each are in use at a time; each sheet of one is remembered
+# a few of each are in use at a time; a library caches each of its sheets
+LIBRARIES_REMEMBERED, WORDINGS_REMEMBERED = 32, 8
 
 
 @dataclass(frozen=True)
 class _Source:
-    """What a library is made of; two are equal where the same process would make the same of them."""
+    """What a library is made of; equal ones make equal libraries in the same process."""
 
     library_id: int
     store_id: int
     fingerprint: str
-    library: Library = field(compare=False)  # a cache that holds these objects keeps their ids theirs
+    library: Library = field(compare=False)  # a cache that holds these objects keeps their ids from being reused
     store: Store = field(compare=False)
     content: Content = field(compare=False)
 
 
 @dataclass(frozen=True)
 class _WordingSource:
-    """A frozen wording, and the one of now, which has the sentences that it lacks."""
+    """A frozen wording, and the current one for sentences that it lacks."""
 
     today_id: int
     hash: str
@@ -45,7 +46,7 @@ class _WordingSource:
 
 
 def library_of(library: Library, store: Store, content: Content) -> Library:
-    """The library of an activity with this content: its worksheets, and models and wording as they were frozen."""
+    """The library of an activity with this content: its frozen worksheets, models and wording."""
     return _library_of(_Source(id(library), id(store), content.fingerprint, library, store, content))
 
 
@@ -55,8 +56,9 @@ def _library_of(source: _Source) -> Library:
 
 
 def make_library(library: Library, store: Store, content: Content) -> Library:
-    """The library of an activity with this content, as `library_of` describes it, but made anew each time. Raises
-    ConfigError for a frozen config that can no longer be read.
+    """Like `library_of`, but without a cache.
+
+    Raises ConfigError for a frozen config that can no longer be read.
     """
     texts = store.activities.snapshots((content.wording, *content.models.values()))
     models = {key: _frozen_model(library, key, texts[hash_]) for key, hash_ in content.models.items() if hash_ in texts}
@@ -71,7 +73,7 @@ def make_library(library: Library, store: Store, content: Content) -> Library:
 
 
 def worksheet_of(item: FrozenWorksheet, **changed: Any) -> Worksheet:
-    """A worksheet as it was frozen, but for the `changed` fields."""
+    """A worksheet as it was frozen, except for the `changed` fields."""
     values = {**item.worksheet, **changed}
     if values.get("bug") in BUGS and values.get("frozen_bug") == freeze_bug(BUGS[values["bug"]]):
         del values["frozen_bug"]
@@ -79,20 +81,20 @@ def worksheet_of(item: FrozenWorksheet, **changed: Any) -> Worksheet:
 
 
 def frozen_form(worksheet: Worksheet) -> FrozenWorksheet:
-    """A worksheet as it is stored: its fields as JSON can hold them, tuples as lists, and its bug as it is now."""
+    """A worksheet as it is stored: its fields as JSON values, tuples as lists, and its current bug."""
     bug = freeze_bug(worksheet.bug_row) if worksheet.bug_row else ""
     return FrozenWorksheet(WORKSHEETS.dump_python(worksheet, mode="json") | {"frozen_bug": bug})
 
 
 def worksheet_with_bug(worksheet: Worksheet, frozen: str) -> Worksheet:
-    """A worksheet about the bug that was dealt for a student, as it was then."""
+    """A worksheet about the bug that was dealt to a student, as it was then."""
     bug = frozen_bug(frozen).key
     is_as_today = bug in BUGS and frozen == freeze_bug(BUGS[bug])
     return worksheet.with_bug(bug, "" if is_as_today else frozen)
 
 
 def chosen_form(worksheet: Worksheet, chosen: Mapping[str, Any]) -> FrozenWorksheet:
-    """A worksheet as it is stored, with the model and number of tokens chosen in place of its defaults, if any."""
+    """A worksheet as it is stored, with the chosen model and number of tokens, if any."""
     frozen = frozen_form(worksheet)
     return FrozenWorksheet({**frozen.worksheet, "chosen": dict(chosen)}) if chosen else frozen
 
@@ -103,7 +105,7 @@ def frozen_worksheet(item: FrozenWorksheet, policies: Policies) -> Worksheet:
 
 
 def frozen_ticket(content: Content) -> Ticket | None:
-    """The exit ticket of a content, as the files of tickets would give it; None where it has none."""
+    """The exit ticket of a content, as tickets' files would give it, or None."""
     return Ticket.model_validate(content.ticket.ticket, extra="ignore") if content.ticket else None
 
 
@@ -119,7 +121,7 @@ def model_snapshot(model: Model) -> Snapshot:
 
 
 def freeze_model(library: Library, store: Store, activity: Activity, key: str) -> None:
-    """Add one more model to the stored revision that `activity` has, since a sheet code has given it to somebody."""
+    """Add a model to the activity's stored revision, because a sheet code has given it to somebody."""
     if key in activity.content.models or key not in library.models:
         return
     snapshot = model_snapshot(library.models[key])

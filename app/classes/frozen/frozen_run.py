@@ -1,4 +1,4 @@
-"""What a run keeps of the sheet that it was started on, so that it stays the same whatever becomes of the library."""
+"""What a run keeps of its sheet, so that it stays the same whatever happens to the library."""
 
 from __future__ import annotations
 
@@ -33,10 +33,11 @@ def freeze_run(variant: Variant, activity: Activity | None = None, sheet_number:
 
 
 def sheet_of_run(library: Library, store: Store, run: Run) -> Variant:
-    """The sheet that a run was started on, as it was then; in practice its wording is the present one. Raises
-    WorksheetError if its model was an imported one that no longer exists.
+    """A run's sheet as it was then; in practice with the current wording.
+
+    Raises WorksheetError if its imported model no longer exists.
     """
     content, sizes = Content.from_json(run.frozen["content"]), VariantSizes(**run.frozen["sizes"])
-    # Runs in practice are of ever new sheets: remembered, they would displace the libraries of activities.
+    # Practice runs are always about new sheets: cached, they would displace the libraries of activities.
     frozen_library = (make_library if run.activity_id is None else library_of)(library, store, content)
     return variant_of(frozen_library, store, worksheet_of(content.items[0]), sizes)

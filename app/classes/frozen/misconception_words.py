@@ -1,7 +1,6 @@
 """What the misconceptions of an activity are called, and how they are explained.
 
-Those of the catalogue have the words of the activity's wording; a teacher's own have hers, from the worksheets that
-the activity froze.
+The catalogue's use the activity's wording; a teacher's own use the words in the frozen worksheets.
 """
 
 from __future__ import annotations
@@ -19,20 +18,21 @@ from app.store import Activity, Content, Store
 
 @dataclass(frozen=True)
 class MisconceptionWords:
-    """The names and explanations of misconceptions by their keys. `author` finds a misconception that a teacher
-    described; None for a key that is none, or that no sheet has.
+    """The names and explanations of misconceptions by their keys.
+
+    `author` finds a misconception written by a teacher, or None.
     """
 
     wording: Wording
     author: Callable[[str], AuthorMisconception | None]
 
     def name(self, key: str) -> str:
-        """A misconception in a few words, such as 'Head as wide as the model'; its key if it is known no longer."""
+        """A misconception in a few words, such as 'Head as wide as the model'; its key if it is no longer known."""
         words = self.author(key) or self.wording.misconceptions.get(key)
         return words.name if words else key
 
     def explanation(self, key: str) -> str:
-        """The text that explains a misconception; '' for one that is not known, or known no longer."""
+        """The text that explains a misconception, or ''."""
         words = self.author(key) or self.wording.misconceptions.get(key)
         return words.explanation if words else ""
 
@@ -40,7 +40,7 @@ class MisconceptionWords:
 def misconception_words(
     library: Library, store: Store, activity: Activity, wording: Wording | None = None
 ) -> MisconceptionWords:
-    """The names and explanations of an activity's misconceptions, in `wording` or, if None, the newest revision's."""
+    """The names and explanations of an activity's misconceptions, in `wording` or the newest revision's wording."""
 
     @cache
     def author(key: str) -> AuthorMisconception | None:

@@ -1,8 +1,8 @@
-"""What the form of an activity offers: the worksheets and exit tickets of now, and those that the activity has.
+"""What an activity's form offers: the current worksheets and exit tickets, and those that the activity has.
 
-Students of an activity that is open keep what they have, whatever became of the files: its worksheets, with their
-models and the wording, and its exit ticket. Only worksheets that are new to it are frozen as they are now, unless the
-teacher asks for the corrected ones. A draft, which nobody has seen, is frozen as the files are now.
+Students of an open activity keep what they have, whatever happened to the files: worksheets with their models and
+wording, and the exit ticket. Only new worksheets are frozen as they are now, unless the teacher asks for corrected
+ones. A draft, which nobody has seen, is frozen as the files are now.
 """
 
 from __future__ import annotations
@@ -21,7 +21,10 @@ from app.store import Activity, Content, FrozenWorksheet, Store
 
 @dataclass(frozen=True)
 class Offer:
-    """The library and the exit tickets that an activity's content is frozen from. `activity` is None for a new one."""
+    """The library and the exit tickets that an activity's content is frozen from.
+
+    `activity` is None for a new one.
+    """
 
     library: Library
     tickets: Mapping[str, Ticket]
@@ -30,9 +33,7 @@ class Offer:
     ticket_corrected: bool = False
 
     def freeze(self, worksheets: Sequence[ChosenWorksheet | str], ticket: str) -> Content:
-        """The content of the activity with these worksheets, and the exit ticket with key `ticket`, none if it has
-        no such key.
-        """
+        """The activity's content with these worksheets, and the exit ticket with key `ticket`, if it exists."""
         content = freeze(self.library, worksheets, self.tickets.get(ticket))
         if self.activity is None:
             return content
@@ -49,7 +50,7 @@ def offer_of(
     corrections: Collection[str] = (),
     new_ticket: bool = False,
 ) -> Offer:
-    """What can be chosen for an activity, None for a new one; `library` and `tickets` are the present ones."""
+    """What can be chosen for an activity (None: a new one) from the current `library` and `tickets`."""
     if activity is None:
         return Offer(library, tickets)
     frozen, ticket = library_of(library, store, activity.content), frozen_ticket(activity.content)
@@ -60,7 +61,7 @@ def offer_of(
     is_draft = activity.state == "draft"
     taken = {sheet.key for sheet in corrected if is_draft or sheet.key in corrections}
     current = {key: library.worksheet(key) for key in taken}
-    newer = {  # models that a corrected worksheet may have, as it was frozen and as it is now
+    newer = {  # models that a corrected worksheet may have, as frozen and as they are now
         key
         for item in activity.content.items
         if item.key in taken
@@ -80,8 +81,9 @@ def offer_of(
 
 
 def content_to_open(library: Library, tickets: Mapping[str, Ticket], store: Store, activity: Activity) -> Content:
-    """What students get once an activity is opened: a draft's sheets and ticket as they are defined now. Raises what
-    `Offer.freeze` raises.
+    """What students get once an activity is opened: a draft's sheets and ticket as they are defined now.
+
+    Raises what `Offer.freeze` raises.
     """
     content = activity.content
     if activity.state != "draft":
@@ -113,6 +115,6 @@ def _as_stored(item: FrozenWorksheet, content: Content, before: Content) -> Froz
 
 
 def edition_of(models: Mapping[str, str], before: Mapping[str, str]) -> str:
-    """A hash of these models, by key, if any of them has another hash in `before`; else ""."""
+    """A hash of these models, by key, if any of their hashes differs in `before`; otherwise ""."""
     changed = any(before.get(key, model_hash) != model_hash for key, model_hash in models.items())
     return hashlib.sha256(repr(sorted(models.items())).encode()).hexdigest()[:12] if changed else ""

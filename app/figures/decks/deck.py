@@ -1,7 +1,7 @@
 """A tensor as a deck of cards: its last two sides are a card, the one before them says how many cards there are.
 
-Cards are behind one another, to the right and up. On a sheet with a batch, the first side is that of whole decks:
-one behind the other for each text.
+Cards are behind one another, to the right and up. With a batch, the first side counts whole decks, one per text,
+behind one another.
 
               ┌────┐
             ┌────┐ │

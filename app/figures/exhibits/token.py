@@ -24,7 +24,7 @@ from app.sheets.variant import Variant
 from app.translation import gettext as _
 from app.translation import ngettext
 
-_ROW_PX, _GAP_PX = 16.0, 2.0  # a row's height, and what is left free between two
+_ROW_PX, _GAP_PX = 16.0, 2.0  # a row's height, and the gap between two
 _PITCH_PX = _ROW_PX + _GAP_PX
 _CELL_PX = 14.0  # the width of one score
 _MATRIX_PX = 44.0  # the least width of K, V and q

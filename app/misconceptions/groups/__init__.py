@@ -1,1 +1,1 @@
-"""The misconceptions, one module a group."""
+"""The misconceptions, one module per group."""

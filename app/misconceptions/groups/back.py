@@ -8,7 +8,7 @@ from app.models.architecture import Architecture
 
 
 def reads_no_image(architecture: Architecture) -> bool:
-    """Whether it predicts tokens: a model of images has one prediction for each image."""
+    """Whether the model predicts tokens; a model of images makes one prediction per image."""
     return architecture.input != "image"
 
 
@@ -34,7 +34,7 @@ GROUP = (
         | on("text-to-loss", each("d", "logits.dim2", "shifted_logits.dim2", "flat_logits.columns")),
         reads_no_image,
     ),
-    # Prediction and target of one position are the same token: nothing is dropped.
+    # Prediction and target of a position are taken to be the same token: nothing is dropped.
     Misconception(
         "targets-not-shifted",
         161,
@@ -57,7 +57,7 @@ GROUP = (
         ),
         reads_no_image,
     ),
-    # Each text is flattened by itself, .view(B, -1).
+    # Each text is flattened separately, .view(B, -1).
     Misconception(
         "vocabulary-flattened",
         164,

@@ -7,7 +7,7 @@ from app.misconceptions.row_parts import KEY_SIDE, QUERY_SIDE, REPEATED, WHOLE_C
 from app.shapes.table import MATRIX_FIELDS
 
 _PRODUCTS = [f"{row}.{field}" for row in ("scores", "weights") for field in MATRIX_FIELDS]
-# Several new tokens at once: the sides of their queries, and of the keys that these meet.
+# Several new tokens at once: the sides of their queries, and of the keys that they meet.
 _QUERIES_OF_NEW = [
     f"{row}.dim2" for row in ("queries", "scores", "weights", "context", "cross_queries", "cross_scores")
 ]
@@ -45,7 +45,7 @@ GROUP = (
         ),
         lambda architecture: architecture.window is not None,
     ),
-    # "Keep what was computed": queries, or scores, next to keys and values.
+    # "Keep what was computed": queries or scores are cached with keys and values.
     Misconception(
         "more-than-keys-and-values-cached",
         167,

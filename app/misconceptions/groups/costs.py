@@ -28,7 +28,7 @@ GROUP = (
         28,
         on(
             "costs",
-            # Scaled from the right number, in which a sliding window counts no token that it drops.
+            # Scaled from the right number; a sliding window doesn't count the tokens that it drops.
             each("right*H/G", *_CACHE),
             each("right/2", *_CACHE),
             each("right*H/G/2", *_CACHE),
@@ -54,7 +54,7 @@ GROUP = (
         | on("cache-tensor", {"cache_bytes.count": "8*right"})
         | on("model-costs", each("8*right", *_TRAINING_BYTES)),
     ),
-    # "Attention is quadratic" taken to hold for all of it, or none of it.
+    # "Attention is quadratic" is taken to hold for all of it, or for none of it.
     Misconception(
         "everything-grows-alike",
         92,
@@ -69,7 +69,7 @@ GROUP = (
         94,
         on("growth model-costs", {"decode_flops.count": "prefill_of_next"}, {"decode_flops.count": "prefill_flops"}),
     ),
-    # The rule of thumb taken for the exact number: a row that is looked up, a scale and a bias for products.
+    # The rule of thumb is taken for the exact number: a looked-up row, a scale and a bias count as products.
     Misconception(
         "every-parameter-multiplied",
         156,

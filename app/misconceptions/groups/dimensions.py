@@ -60,7 +60,7 @@ GROUP = (
         ),
     ),
     Misconception(
-        # Whether the transpose could be left out is asked in harvardnlp/annotated-transformer#118.
+        # harvardnlp/annotated-transformer#118 asks whether the transpose could be left out.
         "heads-attend-to-heads",
         68,
         in_dimensions({**_TOKENS_FIRST, **_HEADS_TO_HEADS}, _HEADS_TO_HEADS, each("N, H, H", "scores", "weights")),
@@ -99,7 +99,7 @@ GROUP = (
             each("B*N", "scores.dim3", "weights.dim3"),
         ),
     ),
-    # At the left in place of the right; or PyTorch, which puts dimensions of one in front, is trusted to put them
+    # At the left instead of the right; or PyTorch, which puts dimensions of one in front, is trusted to put them
     # everywhere.
     Misconception(
         "misaligned-dimensions",
@@ -146,7 +146,7 @@ GROUP = (
     ),
     # Seen in hyunwoongko/transformer#40: unsqueeze(1).unsqueeze(3).
     Misconception("padding-hides-queries", 154, on("broadcasting", all_sides(padding_mask="B, 1, N, 1"))),
-    # Elementwise taken to keep a shape: that of the first operand, or of the second.
+    # An elementwise operation is taken to keep the first or the second operand's shape.
     Misconception(
         "elementwise-keeps-shape",
         155,

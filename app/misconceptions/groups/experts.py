@@ -21,7 +21,7 @@ def _has_experts(architecture: Architecture) -> bool:
 
 
 GROUP = (
-    # The experts taken for an ensemble, whose members all answer; seen in maxtext#678 and Mono-InternVL#2.
+    # The experts are taken for an ensemble, whose members all answer; seen in maxtext#678 and Mono-InternVL#2.
     Misconception(
         "all-experts-active",
         74,
@@ -35,7 +35,7 @@ GROUP = (
         | on("model-costs", Prediction(substitutions={"active": "params", "k": "E"})),
         _has_experts,
     ),
-    # "8x7B" read as eight models of 7 billion parameters, 56 billion in all; seen in vllm#1991.
+    # "8x7B" is read as eight models of 7 billion parameters, 56 billion in total; seen in vllm#1991.
     Misconception(
         "whole-model-per-expert",
         75,

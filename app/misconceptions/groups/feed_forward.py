@@ -15,7 +15,7 @@ GROUP = (
         | on("costs", {"feed_forward_flops.count": "4*N*d*d_ff"}),
         lambda architecture: architecture.gated and not architecture.has_experts,
     ),
-    # Four times the width, as in the Transformer of 2017, BERT and GPT-2, where this config states another.
+    # Four times the width, as in the Transformer of 2017, BERT and GPT-2, although this config states another.
     Misconception(
         "feed-forward-four-d",
         37,
@@ -23,11 +23,11 @@ GROUP = (
         | on("feed-forward-width", {"width.count": "4*d", "gated_parameters.count": "12*d*d"}),
         lambda architecture: architecture.d_ff != 4 * architecture.d and not architecture.has_experts,
     ),
-    # Two thirds of d, where 8/3 of d are meant: LLaMA's code takes two thirds of a hidden_dim that is 4 · d already.
+    # Two thirds of d, instead of 8/3 of d: LLaMA's code takes two thirds of a hidden_dim that is already 4 · d.
     Misconception(
         "two-thirds-of-d", 97, on("feed-forward-width", each("floor(2*d/3)", "two_thirds.count", "gated_width.count"))
     ),
-    # Both blocks are given the inner dimension of this model.
+    # Both blocks are given this model's inner dimension.
     Misconception(
         "one-width-for-both-blocks",
         99,

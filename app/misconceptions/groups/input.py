@@ -35,7 +35,7 @@ GROUP = (
             f"{HEADS_AND_SOFTMAX} whole-model costs {SPLIT_HEADS} experts rotary-pairs cache-tensor text-to-loss",
             Prediction(substitutions={"N": "C", "M": "C"}),
         )
-        # In a decode step a cache padded to the context length is full with the new token in it.
+        # In a decode step a cache padded to the context length is taken to be full with the new token in it.
         | on("decode-step", each("C", *KEY_SIDE), Prediction(substitutions={"N": "C"})),
         has_context_length,
     ),

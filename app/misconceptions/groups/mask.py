@@ -1,4 +1,4 @@
-"""What a mask hides, and which shape it has."""
+"""What a mask hides, and its shape."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ GROUP = (
         on("scale-mask-softmax", {_SEEN[0]: "1", _SEEN[1]: "i", "all_weights.count": "N*(N + 1)/2"}),
         lambda architecture: not architecture.causal,
     ),
-    # "No token sees what it predicts" taken to hide the token itself.
+    # "No token sees what it predicts" is taken to hide the token itself.
     Misconception(
         "diagonal-masked",
         60,

@@ -26,13 +26,13 @@ def _has_kv_heads_after_all_queries(architecture: Architecture) -> bool:
 
 
 _STARTS = [f"{key}_start.count" for key in "qkvo"]
-_BLOCK = "H*d_h/G - d_h - d_v"  # of a key/value head with its queries
+_BLOCK = "H*d_h/G - d_h - d_v"  # a key/value head with its queries
 
 GROUP = (
     Misconception(
         "heads-change-parameters",
         26,
-        # With its totals, a model's attention is that of heads-multiply-width.
+        # With its totals, a model's attention would be that of heads-multiply-width.
         on("layer-parameters", each("H*right", "W_Q.count", "W_K.count", "W_V.count", "W_O.count"))
         | on("parameter-count", {"attention.count": "H*right"}),
         lambda architecture: architecture.d == architecture.H * architecture.d_h,
@@ -51,15 +51,15 @@ GROUP = (
         on("parameter-count", each("right + V*d", *WHOLE)),
         lambda architecture: architecture.tied_embeddings,
     ),
-    # The LM head taken for tied, as in GPT-2, where it is a separate matrix.
+    # The LM head is taken to be tied, as in GPT-2, although it is a separate matrix.
     Misconception(
         "separate-head-forgotten",
         31,
         on("parameter-count", {"output_head.count": "0"} | each("right - lm_head", *WHOLE)),
         lambda architecture: not architecture.tied_embeddings,
     ),
-    # The shape of the activation (a row for each token) written for the weights that make it; or, seen in
-    # ai.stackexchange.com/q/40592, the heads of all 2048 tokens flattened for W_O, by which LLaMA 7B has 205 billion
+    # The shape of the activation (a row per token) is written for the weights that make it; or, seen in
+    # ai.stackexchange.com/q/40592, the heads of all 2048 tokens are flattened for W_O, which gives LLaMA 7B 205 billion
     # parameters.
     Misconception(
         "tokens-in-weights",
@@ -78,7 +78,7 @@ GROUP = (
         ),
         has_context_length,
     ),
-    # "The head works in d_h" taken to hold on both sides of its projection; seen in the same question as above.
+    # "The head works in d_h" is taken to hold on both sides of its projection; seen in the same question.
     Misconception(
         "square-head-projection",
         34,
@@ -98,7 +98,7 @@ GROUP = (
         | on(
             "parameter-count",
             counted("attention", "(d_h - d)*(H*d_h + G*d_h + G*d_v)"),
-            # The formula of that question: for each head, four matrices of head_dim × head_dim.
+            # That question's formula: for each head, four matrices of head_dim × head_dim.
             {"attention.count": "right + (d_h - d)*(H*d_h + G*d_h + G*d_v) + (d_v - d)*H*d_v"}
             | each("right + L*(d_h - d)*(H*d_h + G*d_h + G*d_v) + L*(d_v - d)*H*d_v", "all_layers.count", *WHOLE),
         ),
@@ -117,11 +117,11 @@ GROUP = (
             each("right - norms_in_layers", "all_layers.count", *WHOLE),
             {"all_layers.count": "right - norms_in_layers"} | each("right - norms_in_layers - norm_at_end", *WHOLE),
             each("right - norm_at_end", *WHOLE),
-            # One norm of two, in each layer.
+            # One norm instead of two in each layer.
             {"norms.count": "right/2"} | each("right - norms_in_layers/2", "all_layers.count", *WHOLE),
         ),
     ),
-    # Sheets on parameters count all layers, sheets on costs the operations of one.
+    # Sheets on parameters count all layers, sheets on costs one layer's operations.
     Misconception(
         "layers-miscounted",
         200,

@@ -80,6 +80,6 @@ GROUP = (
         | on("cache-tensor", each("N", *_CROSS_KEYS), each("N + m", *_CROSS_KEYS)),
     ),
     Misconception("softmax-over-all", 65, on("scale-mask-softmax", {"weights_sum.count": "1"})),
-    # The columns of the weights sum to one in place of the rows; the shape is the same.
+    # The columns of the weights sum to one instead of the rows; the shape is the same.
     Misconception("softmax-over-queries", 142, on("same-shapes", each("right - 1", *_SOFTMAX_DIMS))),
 )

@@ -78,7 +78,7 @@ GROUP = (
             {**_FEWER_SCORES, "context_by_token": "right, G, right", "joined_context": "right, G*d_v"},
             each("G, right, right", *REPEATED),
             each("G, right, right", "scores", "weights"),
-            each("G, right*H/G, right", *REPEATED),  # along the tokens, in place of the heads
+            each("G, right*H/G, right", *REPEATED),  # along the tokens instead of the heads
         )
         | on(
             "cache-tensor",
@@ -88,7 +88,7 @@ GROUP = (
         ),
         _has_grouped_queries,
     ),
-    # Query head j is taken to read key/value head j mod G, as with repeat in place of repeat_interleave; seen in
+    # Query head j is taken to read key/value head j mod G, as with repeat instead of repeat_interleave; seen in
     # onnx/onnx#7274.
     Misconception(
         "kv-heads-in-turn",

@@ -65,7 +65,7 @@ GROUP = (
         | on("experts", Prediction(transposed=("W_router", "W_gate", "W_up", "W_down")))
         | on("stored-weights", _OTHER_SHAPE | _OTHER_DIMENSION, _OTHER_SHAPE, _OTHER_DIMENSION),
     ),
-    # "The model predicts the next token" is heard as: only the last position is computed.
+    # "The model predicts the next token" is taken to mean that only the last position is computed.
     Misconception(
         "only-last-token-asks",
         44,
@@ -73,7 +73,7 @@ GROUP = (
         | in_first_steps("1", *FEW_AND_ALL)
         | on("whole-model", {"logits.rows": "1"}, each("1", "final.rows", "logits.rows")),
     ),
-    # In first steps kᵀ is a row of its own, and most steps have one matrix.
+    # In first steps kᵀ has its own row, and most steps have one matrix.
     Misconception(
         "mixed-orientations",
         45,

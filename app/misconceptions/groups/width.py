@@ -57,7 +57,7 @@ GROUP = (
             each("right, right, d", "split_queries", "queries_by_head", *SPLIT_KV, *KV_BY_HEAD, *REPEATED)
             | each("right, right, d", "context", "context_by_token")
         )
-        # The ranks would follow from the columns; alone they say nothing about the head.
+        # The ranks would follow from the columns; by themselves they say nothing about the head.
         | on(
             "head-parameters",
             Prediction(each("right", "rank_W_QK.count", "rank_W_VO.count"), _AS_WIDE_AS_MODEL),
@@ -91,8 +91,8 @@ GROUP = (
         ),
         _is_no_even_share,
     ),
-    # Code repeats the angles so that cos and sin are as wide as the head; there is one angle for two dimensions.
-    # Seen in nanochat#299.
+    # Code repeats the angles so that cos and sin are as wide as the head; there is one angle per two dimensions. Seen
+    # in nanochat#299.
     Misconception(
         "angle-per-dimension",
         39,

@@ -1,1 +1,1 @@
-"""What an author may write: the settings of a worksheet, checked, and its texts in Markdown."""
+"""What an author may write: a worksheet's settings, checked, and its texts in Markdown."""

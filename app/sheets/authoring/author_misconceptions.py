@@ -1,7 +1,7 @@
-"""What an author should know about her misconceptions: formulas that mean nothing, and sheets that don't show them.
+"""What an author should know about her misconceptions: meaningless formulas, and sheets that don't show them.
 
-A misconception shows on a sheet if the sheet, filled in as it says, is attributed to it. That is tried out here, by the
-diagnosis that students' sheets get.
+A misconception shows on a sheet if the sheet, filled in as it says, is attributed to it. That is tried out here with
+the diagnosis that students get.
 """
 
 from __future__ import annotations
@@ -41,7 +41,8 @@ class AuthorFinding:
 
 
 def read_formula(variant: Variant, formula: str) -> Expression:
-    """What a formula means on a sheet: in the symbols that may be typed there, H*d, or h·d on a sheet with h heads.
+    """What a formula means in the symbols that may be typed on a sheet: H*d, or h·d on a sheet with h heads.
+
     Raises WorksheetError with the reason if it can't be read.
     """
     meaning = variant.reader.read_formula(formula)
@@ -55,7 +56,7 @@ def read_formula(variant: Variant, formula: str) -> Expression:
 
 
 def box_problem(variant: Variant, box: str, formula: str) -> str:
-    """Why a misconception cannot write this formula into this box of the sheet, as a sentence; "" if it can."""
+    """Why a misconception can't write this formula into this box of the sheet, as a sentence; "" if it can."""
     if box not in variant.blanks_by_name:
         problem = _("This sheet has no box “{box}”: use one of {boxes}.")
         return problem.format(box=box[:MAX_REPEATED], boxes=", ".join(variant.blanks_by_name))
@@ -72,7 +73,7 @@ def box_problem(variant: Variant, box: str, formula: str) -> str:
 
 
 def author_findings(variant: Variant) -> tuple[AuthorFinding, ...]:
-    """Everything about the author's misconceptions on this sheet, in their order."""
+    """Everything about the author's misconceptions on this sheet, in order."""
     return tuple(finding for each in variant.worksheet.misconceptions for finding in _findings_about(variant, each))
 
 

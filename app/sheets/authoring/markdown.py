@@ -1,7 +1,11 @@
-"""What an author writes in Markdown: paragraphs, lists, emphasis and code, with formulas between dollar signs. It is
-read once into values, which pages and paper set differently, so that no markup of an author is ever evaluated.
-Headings, links, pictures and HTML are not markup here: they stay the text that was typed. A formula is written as
-sheets write theirs:
+"""What an author writes in Markdown: paragraphs, lists, emphasis and code, with formulas between dollar signs.
+
+It is read once into values, which pages and paper set differently, so that an author's markup is never evaluated.
+Headings, links, pictures and HTML aren't markup here: they stay as typed. A formula is written as on sheets:
+
+    formula = { symbol | number | sign | "(" | ")" | "," | "sqrt(" formula ")" }
+    symbol  = letters and digits, "_" with a subscript, "^" with a superscript: W_Q, d_model, K^T, x^{n+1}
+    sign    = "+" | "-" | "×" | "·" | "*" | "/" | "=" | "≈" | "<" | ">" | "≤" | "≥"
 
 >>> [(span.text, span.strong) for span in read_markdown("A **single** <b>head</b>")[0].spans]
 [('A ', False), ('single', True), (' <b>head</b>', False)]
@@ -46,7 +50,7 @@ class FormulaSymbol:
 
     @property
     def is_letter(self) -> bool:
-        """Whether it is one letter, which is set in italics; words such as softmax are not."""
+        """Whether it is a single letter, set in italics; words such as softmax aren't."""
         return len(self.base.rstrip("′")) == 1 and self.base[0].isalpha()
 
 
@@ -62,7 +66,7 @@ FormulaNode = FormulaSymbol | FormulaRoot
 
 @dataclass(frozen=True)
 class MarkdownSpan:
-    """A run of text in one style, or a formula, whose text is its source; a line break is the text "\\n"."""
+    r"""A run of text in one style, or a formula, whose text is its source; a line break is the text "\n"."""
 
     text: str
     strong: bool = False
@@ -89,12 +93,12 @@ MarkdownBlock = MarkdownParagraph | MarkdownList
 
 @lru_cache(500)
 def read_markdown(text: str) -> tuple[MarkdownBlock, ...]:
-    """The blocks of a text; a formula that cannot be read stays as it was typed, dollar signs included."""
+    """The blocks of a text; an unreadable formula stays as typed, including its dollar signs."""
     return tuple(_blocks(iter(_parser().parse(text))))
 
 
 def check_markdown(text: str) -> None:
-    """Raise WorksheetError for the first formula of a text, between dollar signs, that cannot be read."""
+    """Raise WorksheetError for a text's first unreadable formula between dollar signs."""
     for token in _parser().parse(text):
         for child in token.children or ():
             if child.type == "formula":
@@ -102,9 +106,7 @@ def check_markdown(text: str) -> None:
 
 
 def read_formula_text(text: str) -> tuple[FormulaNode, ...]:
-    """The nodes of a formula given without dollar signs; raises WorksheetError for one that `_read_nodes` cannot
-    read.
-    """
+    """The nodes of a formula without dollar signs; raises WorksheetError for an unreadable one."""
     nodes, end = _read_nodes(text, 0, 0)
     if end < len(text):
         raise _unreadable(text)

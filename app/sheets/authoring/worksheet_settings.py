@@ -43,7 +43,7 @@ _NO_SETTING = N_("there is no setting “{setting}”; there are: {known}.")
 
 
 class SettingError(WorksheetError):
-    """A setting that a worksheet cannot have. `path` leads to it, such as ("questions", 0, "text")."""
+    """A setting that a worksheet can't have. `path` leads to it, such as ("questions", 0, "text")."""
 
     def __init__(self, message: str, *path: str | int) -> None:
         super().__init__(message)
@@ -56,8 +56,9 @@ class SettingError(WorksheetError):
 
 
 def read_settings(key: str, values: Mapping[str, Any], models: Mapping[str, Model], wording: Wording) -> Worksheet:
-    """The Worksheet of that key with these settings, named as in a worksheet file. Raises the first SettingError
-    that `check_settings` finds.
+    """The Worksheet with these settings, named as in a worksheet file.
+
+    Raises the first SettingError that `check_settings` finds.
     """
     sheet, errors = check_settings(key, values, models, wording)
     if sheet is None:
@@ -68,7 +69,7 @@ def read_settings(key: str, values: Mapping[str, Any], models: Mapping[str, Mode
 def check_settings(
     key: str, values: Mapping[str, Any], models: Mapping[str, Model], wording: Wording
 ) -> tuple[Worksheet | None, tuple[SettingError, ...]]:
-    """The Worksheet of these settings, or None and a SettingError for every setting that has to change."""
+    """The Worksheet with these settings, or None and a SettingError for every setting that must change."""
     if name := next((each for each in NOT_SET if each in values), ""):
         return None, (SettingError(_(_NO_SETTING).format(setting=name, known=", ".join(_SETTINGS)), name),)
     try:
@@ -84,7 +85,7 @@ def check_settings(
 
 
 def free_key(key: str, taken: Collection[str]) -> str:
-    """The key if it is not in `taken`, else the first of "KEY-2", "KEY-3" … that is not."""
+    """The key, or the first of "KEY-2", "KEY-3" … that isn't in `taken`."""
     return next(each for each in (key, *(f"{key}-{number}" for number in range(2, 999))) if each not in taken)
 
 
@@ -92,7 +93,7 @@ def _setting_error(problem: ErrorDetails) -> SettingError:
     context = problem.get("ctx", {})
     path = problem["loc"] or (context["setting"],)
     is_within = path[0] in _ENTRIES and len(path) > 1
-    # An entry of a list of names is called by the list.
+    # An error in an entry of a list of names belongs to the list.
     shown = path if is_within or not isinstance(path[-1], int) else path[:1]
     name = ".".join(str(part + 1) if isinstance(part, int) else part for part in shown)
     if problem["type"] == "sentence":

@@ -53,7 +53,7 @@ class HandoutForm(BaseModel):
     def read(values: Mapping[str, object]) -> HandoutForm:
         """The form of a query or a posted form; missing fields, and files, get defaults.
 
-        What `answers` says becomes part of the worksheet's key.
+        The field `answers` becomes part of the worksheet's key.
         """
         form = HandoutForm.model_validate({key: value for key, value in values.items() if isinstance(value, str)})
         if values.get("answers") not in ("numbers", "symbols"):

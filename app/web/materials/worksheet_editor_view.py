@@ -212,7 +212,7 @@ def setting_labels() -> dict[str, str]:
 
 
 def told_token(remarks: Sequence[Remark]) -> str:
-    """A hash of the important remarks, by which a form says which ones it has shown; "" without any."""
+    """A hash of the important remarks, with which a form says that it has shown them; "" without any."""
     messages = [clean_line(remark.message) for remark in remarks if remark.matters]
     return hashlib.sha256("\n".join(messages).encode()).hexdigest()[:16] if messages else ""
 

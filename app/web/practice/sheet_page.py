@@ -113,7 +113,7 @@ class LessonPlace:
 
 @dataclass(frozen=True, kw_only=True)
 class SheetPage(SheetFormPage):
-    """Everything that templates/practice/sheet.html shows."""
+    """Everything that templates/practice/sheet.html and _sheet_form.html show."""
 
     chooser: Annotated[Chooser, Doc("The worksheets above the sheet, and what was chosen and typed.")]
     model_menu: Annotated[ModelMenu, Doc("The models that can be chosen for the worksheet.")]

@@ -52,7 +52,7 @@ MAX_RUNS_BEFORE_BACKGROUND = 10  # with more waiting, runs that nobody asked for
 # not slow down everything else: 200 such pages ask 70 times per second together.
 FIRST_LOOK_MS, LOOK_MS, LOOK_MS_FOR_EACH_AHEAD, MOST_LOOK_MS = 150, 500, 50, 5000
 MAX_HEAD = 10**9 - 1
-SHARE_OF_BACKGROUND = 0.5  # of the storage limit: the other half is left for what people type and ask for
+SHARE_OF_BACKGROUND = 0.5  # the other half of the storage limit is for what people type and ask for
 
 
 @dataclass(frozen=True)

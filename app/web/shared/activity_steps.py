@@ -14,7 +14,7 @@ from app.translation import gettext as _
 from app.web.shared.permissions import StudentAccess
 from app.web.shared.templating import clock_time, local_time
 
-_POLL_S, _POLL_AT_THE_END_S = 60, 10  # of a page that polls whether its activity has closed
+_POLL_S, _POLL_AT_THE_END_S = 60, 10  # how often a page checks whether its activity has closed
 _END = timedelta(minutes=2)  # around the end, when answers are about to be shown
 StepState = Literal["new", "begun", "checked", "handed-in"]
 

@@ -30,7 +30,7 @@ def set_private_cookie(
 
 
 def redirect_with_secret(request: Request, address: str, secret: str, shown_below: str) -> Response:
-    """Redirect (303) to a page that shows a secret of which the server keeps only a hash, such as a resume code."""
+    """Redirect (303) to a page that shows a secret, such as a resume code; the server keeps only its hash."""
     response = RedirectResponse(address, 303)
     set_private_cookie(request, response, SECRET_COOKIE, secret, SHOWN_FOR_S, shown_below)
     return response

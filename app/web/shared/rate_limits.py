@@ -24,7 +24,7 @@ MAX_BUCKETS = 20_000  # beyond that, the least recently used bucket is forgotten
 BYTES_PER_HOUR = 40_000_000
 # Per process, since all requests of a browser, or by bad luck of a class, may reach the same one:
 BYTES_OF_STUDENT_PER_HOUR = 4_000_000  # 400 attempts or 130 runs, with answers of usual length
-NEW_NAMES_PER_HOUR = 1_500  # of one network, not on a roster: three classes of 500
+NEW_NAMES_PER_HOUR = 1_500  # per network, not on a roster: three classes of 500
 BYTES_OF_ROW = 300  # besides what was typed, with its place in the indexes
 BYTES_OF_RUN = 30_000  # with the picture of its weights
 BYTES_OF_MODEL = 16_000

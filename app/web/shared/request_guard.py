@@ -14,8 +14,8 @@ from app.translation import preferred_language, speak
 from app.web.shared.cookies import note_request
 
 # Bytes.
-MAX_TARGET = MAX_HEADERS = 16_000  # of the address with its query, and of all headers
-MAX_LANGUAGES = 500  # of the header with the browser's preferred languages
+MAX_TARGET = MAX_HEADERS = 16_000  # the address with its query, and all headers
+MAX_LANGUAGES = 500  # the header with the browser's preferred languages
 MAX_PATH = 2_000  # Python refuses to read a number of more than 4,300 digits
 MAX_BODY = 2_000_000  # the largest legitimate request is a config.json of a megabyte
 MAX_WORK = 256_000  # a sheet with the longest answers to ten open questions, in any script

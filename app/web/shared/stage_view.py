@@ -24,7 +24,7 @@ from app.web.shared.sheet_view import Note, RowView, first_to_fix, reason_note, 
 # The run's tensors in symbols, by key.
 SHAPES_OF_RUN = {"mask": SINGLE_HEAD["scores"].shape, **{each.key: each.shape for each in SINGLE_HEAD.tensors}}
 ALL_STAGES = "all"  # in an address, instead of the keys of skipped stages
-FIRST_ROWS, FIRST_COLUMNS = 8, 4  # of a matrix whose numbers are shown
+FIRST_ROWS, FIRST_COLUMNS = 8, 4  # the part of a matrix whose numbers are shown
 
 
 @dataclass(frozen=True)

@@ -47,7 +47,7 @@ class ClassSheetRequest:
     """One sheet of an activity as a student has it, their work on it, and the sent form, if any."""
 
     access: StudentAccess
-    number: int  # of the sheet in the activity, from 1
+    number: int  # the sheet's number in the activity, from 1
     sheet: StudentSheet
     work: ActivityWork
     typed: Answers

@@ -41,7 +41,7 @@ class LiveView:
     """What a request wants to see of an activity: which sheet, with or without names, reloading or not."""
 
     access: permissions.ActivityAccess
-    number: int  # of the sheet, from 1; 0 if the activity has none
+    number: int  # the sheet's number, from 1; 0 if the activity has none
     named: bool
     reloads: bool
     sort: str = ""  # "rows": most right rows first; otherwise by name

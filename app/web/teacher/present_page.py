@@ -41,7 +41,7 @@ class PresenterRequest:
     """What a request wants on the projector: the progress of one sheet, or the join code."""
 
     access: permissions.ActivityAccess
-    number: int  # of the sheet, from 1; 0 if the activity has none
+    number: int  # the sheet's number, from 1; 0 if the activity has none
     view: PresenterView
 
 

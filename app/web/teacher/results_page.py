@@ -60,7 +60,7 @@ class RowLine:
     percent_at_first: int
     discrimination: str  # such as '−0.21', empty if it can't be computed
     wrong: WrongAnswer | None  # the most common one
-    symbols: Collection[str]  # of all the sheet's sizes, in its notation
+    symbols: Collection[str]  # all the sheet's sizes, in its notation
 
 
 @dataclass(frozen=True)

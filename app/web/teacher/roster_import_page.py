@@ -30,7 +30,7 @@ from app.web.shared.urls import url_for
 
 router = APIRouter(include_in_schema=False)
 
-MAX_ROSTER_STUDENTS = 2_000  # of one class list
+MAX_ROSTER_STUDENTS = 2_000  # per class list
 MAX_ODD = 200  # rows with a choice; nobody would check more
 MAX_COLUMN = 1_000
 

@@ -1,4 +1,4 @@
-"""What the checker says of a worksheet in the editor, and that each proposal mends what it stands beside."""
+"""The checker's remarks on a worksheet in the editor; each proposal fixes its remark."""
 
 from __future__ import annotations
 

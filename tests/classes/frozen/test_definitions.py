@@ -15,7 +15,7 @@ CONTENT_KEYS = ("llama-7b", "loss-gpt2")
 
 
 def with_sheet(library: Library, **changes: object) -> Library:
-    """The library with a changed worksheet llama-7b; without it where there are no changes."""
+    """The library with a changed worksheet llama-7b, or without it if there are no changes."""
     others = {key: sheet for key, sheet in library.worksheets.items() if key != "llama-7b"}
     changed = {"llama-7b": replace(library.worksheets["llama-7b"], **changes)} if changes else {}  # type: ignore[arg-type]
     return replace(library, worksheets={**others, **changed})

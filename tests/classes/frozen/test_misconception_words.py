@@ -34,7 +34,7 @@ OWN = AuthorMisconception(
     "Every head has **its own** $d_h$ columns, <i>n</i>.",
     key="own-heads-side-by-side",
 )
-EXPLAINED = "Every head has <strong>its own</strong>"  # of its Markdown, whose HTML is none
+EXPLAINED = "Every head has <strong>its own</strong>"  # its Markdown, in which HTML is plain text
 BESIDE = {**KEY, "queries.columns": "131072", "values.columns": "64"}
 
 

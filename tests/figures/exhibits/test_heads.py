@@ -100,7 +100,9 @@ def test_no_label_lies_on_a_line_between_cards(count: int) -> None:
 
 @pytest.mark.parametrize(("count", "groups"), [(128, 7), (8, 8), (1, 1)])
 def test_many_heads_stay_readable(count: int, groups: int) -> None:
-    """Of 128 heads at most 32 stripes are drawn, first and last among them, and the key cards that are asked for."""
+    """Of 128 heads at most 32 stripes are drawn, including the first, the last, and the key cards that are
+    asked for.
+    """
     heads = LayerHeads({**SIZES, "H": 128, "G": count})
     exhibit = drawn(heads)
     assert cards(exhibit.frames[0], "queries") >= {"0", "127"}

@@ -93,7 +93,7 @@ def test_prices_and_code_are_no_formulas(text: str) -> None:
 
 @given(st.integers(0, 10**6))
 def test_no_text_breaks_it(seed: int) -> None:
-    """Of any markup, cut and joined anywhere: it is read, and no letter of it is lost."""
+    """Any markup, cut and joined anywhere, can be read without losing a letter."""
     random = Random(seed)  # noqa: S311 - test data
     text = "".join(random.choices([*HOSTILE_TEXTS, *"*_`$\\ -1.\n()"], k=random.randint(1, 40)))
     letters = [character for character in plain_text(read_markdown(text)) if character.isalpha()]

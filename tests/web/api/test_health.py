@@ -1,4 +1,4 @@
-"""The address by which a load balancer asks whether the app is well, and what still works while the database is not."""
+"""The address by which a load balancer checks the app, and what still works while the database doesn't."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_teachers_read_their_pages_while_nothing_can_be_written(
         }
         refused = [student.post(f"/class/{activity.id}/1/save", data=form) for _ in range(5)]
         assert {answer.status_code for answer in refused} == {503}
-        if told == "full":  # a limit on pages is none on the disk
+        if told == "full":  # a limit on pages isn't a limit on the disk
             monkeypatch.setattr(limits, "ROOM_NEEDED_BYTES", 10**18)
         status, sentence = ask_afresh(browser)
         assert (status, told in sentence) == (503, True)

@@ -388,7 +388,7 @@ def test_a_run_that_ends_without_result_has_its_status(
 
 
 def test_every_status_is_documented(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Those that its modules name, and those of requests that something refuses before or around them."""
+    """Those that its modules name, and those of requests that are refused before or around them."""
     sources = "".join(inspect.getsource(module) for module in (v1, bodies, request_guard))
     named = set(map(int, re.findall(r"(?:HTTPException\(|_refusal_response\(scope, sentence, )(\d+)", sources)))
     named |= {status for status, _sentence in hub.PROBLEMS.values()} | set(v1.STATUS_OF_REASON.values())
@@ -525,7 +525,7 @@ def test_a_sheet_that_cannot_be_found_is_refused(
 
 
 def test_openapi_is_json(client: TestClient) -> None:
-    """The description that the footer links to is there, and is no page of another site."""
+    """The description that the footer links to exists, and doesn't load another site."""
     text = client.get("/openapi.json").text
     assert "https://" not in text
     assert json.loads(text)["info"]["title"] == "Attention Shapes"

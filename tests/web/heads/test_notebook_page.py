@@ -1,4 +1,4 @@
-"""A real head as a notebook: a file with its sentence, for whoever has its address, as long as the head is kept."""
+"""A real head as a notebook: a file with its sentence, for everybody with its address, as long as the head is kept."""
 
 from __future__ import annotations
 

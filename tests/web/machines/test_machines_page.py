@@ -102,7 +102,7 @@ def here(data_dir: Path) -> Installation:
 
 
 def rows(page: Page, button: str = "") -> dict[int, str]:
-    """The text of the row of each job that has one, by its id; with a `button`, only of those that have it."""
+    """The text of each job's row, by id; with a `button`, only rows that have it."""
     buttons = {attributes["id"] for attributes, _ in page.find("button") if "id" in attributes}
     found = {int(attributes["id"].removeprefix("job-")): text for attributes, text in page.find("tr")
              if attributes.get("id", "").startswith("job-")}  # fmt: skip

@@ -1,4 +1,4 @@
-"""Files that are imported: what comes of good ones, and what is said of all others."""
+"""Imported files: the results of good ones, and the messages about all others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The list of worksheets and exit tickets: what is in it for whom, and how it is narrowed down."""
+"""The list of worksheets and exit tickets: what it has for whom, and how it is filtered."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ def test_a_ticket_is_written_opened_and_changed(classroom: Classroom) -> None:
     assert usable.tickets[material.key] == ticket
     form = opened(classroom.instructor, f"/tickets/{material.id}/edit")
     again = classroom.instructor.post(f"/tickets/{material.id}", data=form)
-    assert (again.status_code, store.materials.find(material.id)) == (303, material)  # the same is no new version
+    assert (again.status_code, store.materials.find(material.id)) == (303, material)  # the same isn't a new version
     form["text." + pace.key] = "And the pace?"
     assert classroom.instructor.post(f"/tickets/{material.id}", data=form).status_code == 303
     newest = store.materials.find(material.id)

@@ -178,7 +178,7 @@ def test_what_was_typed_into_a_removed_worksheet_is_not_lost(classroom: Classroo
 
 
 def boxes(text: str) -> dict[str, str]:
-    """What stands in the boxes of a preview."""
+    """The texts in the boxes of a preview."""
     return {attrs["data-blank"]: attrs["value"] for attrs, _ in Page(text).find("input") if "data-blank" in attrs}
 
 

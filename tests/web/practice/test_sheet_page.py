@@ -318,7 +318,7 @@ def test_a_form_for_a_sheet_that_is_not_there_gets_a_sentence(
     assert Page(response.text).find("section", class_="lone")
 
 
-# Hints, and what is said once the sheet is done
+# Hints, and the sentences once the sheet is done
 
 
 TITLES = ("If that were so", "What really happens")
@@ -330,7 +330,7 @@ def hint_of(page: Page) -> str:
 
 
 def next_level(page: Page) -> str | None:
-    """The level that the button for a hint sends; None where there is no button."""
+    """The level that the hint button sends, or None without one."""
     return next((attrs["value"] for attrs, _ in page.find("button") if attrs.get("name") == "hint"), None)
 
 
@@ -432,7 +432,7 @@ def test_an_explanation_of_a_count_is_drawn_as_bars(client: TestClient) -> None:
 
 
 def says(boxes: Iterable[str]) -> set[str]:
-    """The ids of what is said of these boxes."""
+    """The ids of the sentences about these boxes."""
     return {f"says-{box}" for box in boxes}
 
 
@@ -475,7 +475,7 @@ def test_why_a_sheet_is_not_in_symbols_is_said_where_it_is_chosen(
 
 
 def own_page(app: FastAPI, **settings: Any) -> tuple[Page, Page]:
-    """The page of a worksheet with these settings in place of those of LLaMA 7B, as it opens and after a check."""
+    """The page of a worksheet with these settings instead of LLaMA 7B's, as it opens and after a check."""
     services = app.state.services
     app.state.services = replace(services, libraries={ENGLISH: with_own_worksheet(services.library, **settings)})
     browser = TestClient(app)

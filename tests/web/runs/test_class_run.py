@@ -123,7 +123,7 @@ def test_a_run_stays_what_it_was_and_can_be_run_again_whatever_became_of_the_lib
     assert after[0] == before[0]
     assert len(table_rows(Page(after[1]))) == len(
         table_rows(Page(before[1]))
-    )  # in practice, sentences are those of now
+    )  # in practice, sentences are the current ones
     again = [run_and_wait(browser, {}, f"{run}/again") for run in runs]
     assert f'href="/class/{activity.id}/1"' in again[0]
     assert [call[:2] for call in runner.calls[2:]] == [call[:2] for call in runner.calls[:2]]

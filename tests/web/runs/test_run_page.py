@@ -50,7 +50,7 @@ def right_answers(variant: Variant) -> dict[str, str]:
 
 
 def run_of_sheet(client: TestClient, runner: FakeRunner, variant: Variant, answers: dict[str, str]) -> Page:
-    """The page of a run of that sheet, whose shapes are those of the answer key."""
+    """The page of a run of that sheet, with the answer key's shapes."""
     runner.changes = {"shapes": {key: list(shape) for key, shape in variant.table.shapes(variant.sizes).items()}}
     sheet = {"worksheet": variant.worksheet.key, "model": variant.model.key, "tokens": str(variant.tokens)}
     return Page(run_and_wait(client, {**sheet, **answers}))

@@ -96,7 +96,7 @@ def test_several_workers_behind_tls_are_one_app(tmp_path: Path) -> None:
         assert len(workers) == 2
         signed_in = {"Cookie": cookie.partition(";")[0]}
         for worker in (None, *workers):
-            if worker:  # while one stands still, the other answers
+            if worker:  # while one is frozen, the other answers
                 worker.suspend()
             assert ask(port, "/courses", None, signed_in).status == 200
             if worker:

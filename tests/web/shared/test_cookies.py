@@ -1,4 +1,4 @@
-"""The header of every page knows who asks from the cookies alone."""
+"""The header of every page knows who asks from the cookies only."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_a_teacher_can_sign_out_on_every_page(classroom: Classroom) -> None:
         assert "/join" not in links(teacher, address)
     assert links(teacher, "/password")["/courses"] == "true"
     assert f'{TEACHER_COOKIE}=""' in teacher.post("/sign-out").headers["set-cookie"]
-    assert f'{TEACHER_COOKIE}=""' in teacher.post("/sign-out").headers["set-cookie"]  # of a session that has ended
+    assert f'{TEACHER_COOKIE}=""' in teacher.post("/sign-out").headers["set-cookie"]  # an ended session's
 
 
 @pytest.mark.parametrize("address", ["/models", "/glossary", "/", "/nope"])

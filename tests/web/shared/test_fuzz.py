@@ -12,7 +12,7 @@ pytestmark = pytest.mark.slow
 
 
 def test_no_page_breaks_whatever_its_forms_say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.web.shared.passwords.SLOW_VERIFY_S", 0)  # of wrong passwords there are many here
+    monkeypatch.setattr("app.web.shared.passwords.SLOW_VERIFY_S", 0)  # there are many wrong passwords here
     fuzzer = Fuzzer(fuzzed_app(tmp_path), seed=1)
     fuzzer.run(350)
     assert fuzzer.broken == []
@@ -22,7 +22,7 @@ def test_no_page_breaks_whatever_its_forms_say(tmp_path: Path, monkeypatch: pyte
 def test_no_part_of_the_api_breaks(tmp_path: Path) -> None:
     made, broken = fuzz_api(fuzzed_app(tmp_path), 12)
     assert broken == []
-    assert made > 60  # fewer examples than were allowed where there are no more
+    assert made > 60  # fewer examples than allowed if there are no more
 
 
 def test_the_forms_of_a_page_are_found_with_their_fields() -> None:

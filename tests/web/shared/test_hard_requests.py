@@ -1,4 +1,4 @@
-"""No request keeps a worker busy, whatever stands in its fields: each is sent long and odd texts, and timed."""
+"""No request keeps a worker busy, whatever its fields contain: each is sent long and odd texts, and timed."""
 
 from __future__ import annotations
 

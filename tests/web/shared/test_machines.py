@@ -33,7 +33,7 @@ def machines(new_postgres_database: str, tmp_path: Path) -> Iterator[FastAPI]:
 
 
 def sent(browser: Browser, address: str, form: dict[str, Any], status: int = 303) -> str:
-    """Where a form leads, or the page that it gets, if that is no redirect."""
+    """Where a form leads, or the page that it gets, if it isn't a redirect."""
     answer = browser.post(address, data=form)
     assert answer.status_code == status, (address, answer.text)
     return answer.headers["location"] if status == 303 else answer.text

@@ -19,7 +19,7 @@ from app.web.shared.templating import template_environment
 
 @cache
 def page_classes() -> list[type[Any]]:
-    """Every class of app/web that is named a page or a fragment, but for those that others extend."""
+    """Every class of app/web whose name ends in Page or Fragment, except base classes."""
     modules = [importlib.import_module(module.name) for module in pkgutil.walk_packages(app.web.__path__, "app.web.")]
     classes = dict.fromkeys(value for module in modules for value in vars(module).values() if isinstance(value, type))
     return [page for page in classes if page.__name__.endswith(("Page", "Fragment")) and not page.__subclasses__()]
@@ -59,7 +59,7 @@ def parts_of(template: str) -> set[str]:
 
 
 def variables(template: str) -> set[str]:
-    """The names a template reads and does not make itself, with those of its parts."""
+    """The names that a template and its parts read and don't define."""
     parts = [read_template(name) for name in parts_of(template)]
     undeclared = set[str]().union(*(names for _text, _others, names in parts))
     if any("{% set tab = " in text for text, _others, _names in parts):  # a page says which tab of its layout it is

@@ -29,7 +29,7 @@ def test_a_password_is_hashed_as_rfc_9106_recommends(monkeypatch: pytest.MonkeyP
 
 
 def test_password_hashes_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two are worked on at once, eight wait, and the next is told to come back."""
+    """Two are worked on at once, eight wait, and the next must come back later."""
     passwords, gate, working, most = Passwords(), threading.Event(), list[int](), list[int]()
 
     def slow(self: object, password: str) -> str:

@@ -15,7 +15,7 @@ from tests.helpers.school import School
 
 
 def routes(app: FastAPI) -> Iterator[str]:
-    """Method and path of every route, such as "GET /courses", those of included routers too; HEAD is left out."""
+    """Method and path of every route, such as "GET /courses", including included routers, without HEAD."""
     for context in iter_route_contexts(app.routes):
         if isinstance(context.original_route, Mount):
             assert context.path == "/static"

@@ -1,4 +1,4 @@
-"""A drawing is kept for whoever has typed the same into the same sheet, and for nobody else; edits are read fast."""
+"""A drawing is cached for the same texts in the same sheet, and nothing else; edits are read fast."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is said below the rows of a marked sheet, and whether its marks are for what stands in its boxes."""
+"""What is below the rows of a marked sheet, and whether its marks belong to what is in its boxes."""
 
 from __future__ import annotations
 

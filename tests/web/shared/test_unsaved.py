@@ -43,7 +43,7 @@ class Server:
 
 @dataclass
 class Tab:
-    """A sheet open in a tab of a browser, with the texts of its boxes; the edits are those of unsaved.js."""
+    """A sheet open in a browser tab, with the texts of its boxes; the edits are those of unsaved.js."""
 
     script: Script
     name: str
@@ -93,7 +93,7 @@ class Tab:
 @given(data=st.data())
 def test_nothing_typed_is_lost_whatever_happens_on_the_way(script: Script, data: st.DataObject) -> None:
     server, names, counter = Server(), map("tab{:05}".format, itertools.count()), itertools.count(1)
-    storages = list[dict[str, Any]]([{}, {}])  # of two browsers
+    storages = list[dict[str, Any]]([{}, {}])  # two browsers
     tabs = [Tab(script, next(names), storage) for storage in (*storages, storages[0])]
     closed: list[Tab] = []
     requests: list[tuple[Tab, tuple[dict[str, str], str]]] = []

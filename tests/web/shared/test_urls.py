@@ -1,4 +1,4 @@
-"""Addresses are written by url_for alone, from names that no two routes share."""
+"""Addresses are only written by url_for, from names that no two routes share."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ from tests.helpers.school import PASSWORD
 pytestmark = pytest.mark.slow
 
 CLASS = 6
-# A worker that stands still for long, while the others are asked, is not replaced.
+# A worker that is frozen for long, while the others are asked, isn't replaced.
 PATIENT = "import app.cli.serve; from app.cli import main; app.cli.serve.SECONDS_UNTIL_REPLACED = 600; main(['serve'])"
 
 
@@ -47,7 +47,7 @@ def browser(lesson: Lesson) -> httpx.Client:
 
 @contextmanager
 def alone(worker: psutil.Process, workers: Sequence[psutil.Process]) -> Iterator[None]:
-    """Only this one answers: the others stand still."""
+    """Only this one answers: the others are frozen."""
     others = [other for other in workers if other != worker]
     for other in others:
         other.suspend()

@@ -67,7 +67,7 @@ def test_a_request_that_is_sent_again_stores_once(classroom: Classroom, what: st
 
 
 def test_attempts_are_limited(classroom: Classroom) -> None:
-    """Of two attempts the third is refused with a sentence, the boxes are locked, and the last can be handed in."""
+    """After two attempts the third is refused with a sentence, the boxes are locked, and the last can be handed in."""
     activity = classroom.open(max_attempts=2)
     _, browser = classroom.join()
     assert "1 attempt left" in press(browser, activity, "check", HALF).text

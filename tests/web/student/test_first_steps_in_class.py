@@ -1,4 +1,4 @@
-"""First steps in a class: one at a time where checks show marks, else all of them at once."""
+"""First steps in a class: one at a time where checks show marks, otherwise all at once."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_a_student_gets_a_step_for_each_right_one_and_hands_all_of_them_in(class
     assert page.text("p", class_="result") == "1 of 12 steps done."
     to_the_root = {box: size for box, size in KEY.items() if box.startswith(("token_", "transposed_", "under_"))}
     drawn = press(browser, activity, "save", {**EMPTY, **to_the_root}).text
-    assert "s = q · kᵀ" in drawn  # typing alone leads to no other drawing
+    assert "s = q · kᵀ" in drawn  # typing by itself leads to no other drawing
     press(browser, activity, "save", FIRST)
     page = Page(press(browser, activity, "check", {**FIRST, "queries.rows": "4"}).text)
     assert "queries.rows" in boxes(page)

@@ -1,4 +1,4 @@
-"""A student signs out on a device that others use, too."""
+"""A student signs out on a shared device."""
 
 from __future__ import annotations
 

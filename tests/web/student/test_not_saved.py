@@ -1,4 +1,4 @@
-"""A database that cannot be written to for a while: the student is told to try again, and nothing is lost."""
+"""A database that can't be written for a while: the student is asked to try again, and nothing is lost."""
 
 from __future__ import annotations
 

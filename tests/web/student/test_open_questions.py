@@ -16,7 +16,7 @@ from tests.helpers.school import SCRIPT, Browser, Classroom
 
 
 def written(browser: Browser, activity: Activity) -> dict[str, str]:
-    """What stands under each question on the page of the sheet."""
+    """The text under each question on the page of the sheet."""
     page = Page(browser.get(f"/class/{activity.id}/1").text)
     return {attrs["name"]: text for attrs, text in page.find("textarea")}
 

@@ -83,7 +83,7 @@ def ticked(page: Page) -> list[bool]:
 
 
 def boxes(page: Page) -> str:
-    """What stands in the big box."""
+    """The text in the big box."""
     return "".join(page.find("textarea", name="typed")[0][1]).strip()
 
 

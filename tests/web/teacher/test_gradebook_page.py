@@ -56,7 +56,7 @@ class GradedClassroom(MarkedClassroom):
 
 
 def points(row: list[str]) -> str:
-    """What the activity's cell of a row says, after the names for those who cannot see the table."""
+    """The text of the activity's cell of a row, after the names for people who can't see the table."""
     return row[2].rpartition(": ")[2]
 
 

@@ -99,7 +99,7 @@ def written(rows: list[list[str]]) -> str:
 
 
 def import_list(classroom: Classroom, text: str, *, same: bool = False, **columns: str) -> Page:
-    """Preview a class list, and add the students who are new; with `same`, also the numbers of those who are there."""
+    """Preview a class list, and add the new students; with `same`, also the numbers of known ones."""
     path = f"/courses/{classroom.course.id}/students"
     preview = Page(classroom.instructor.post(f"{path}/preview", data={"roster": text, **columns}).text)
     offered = [attrs for attrs, _ in preview.find("input", type="radio") if attrs["value"].partition("\n")[0].isdigit()]
@@ -110,7 +110,7 @@ def import_list(classroom: Classroom, text: str, *, same: bool = False, **column
 
 
 def grade(classroom: Classroom) -> dict[str, str]:
-    """Give every student other points; by name and number, or the name alone."""
+    """Give every student other points; the result is by name and number, or by name only."""
     students, activity = classroom.store.roster.students(classroom.course), classroom.open()
     for points, student in enumerate(students, start=1):
         path = f"/activities/{activity.id}/results/{student.id}/points"

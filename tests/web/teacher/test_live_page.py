@@ -22,7 +22,7 @@ from tests.helpers.school import SCRIPT, TWO_SHEETS, Classroom
 
 
 class WatchedClassroom(Classroom):
-    """A classroom whose live snapshots are taken by a clock that moves only when it is told to."""
+    """A classroom whose live snapshots use a clock that only moves on request."""
 
     def __init__(self, app: FastAPI, policies: Policies | None = None) -> None:
         super().__init__(app, policies, TWO_SHEETS)

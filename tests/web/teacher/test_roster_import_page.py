@@ -133,7 +133,7 @@ def test_whoever_a_preview_shows_is_added(classroom: Classroom) -> None:
 
 
 def test_students_are_added_once(classroom: Classroom) -> None:
-    """A longer list adds those who are new; what cannot be read comes back with a sentence, and adds nobody."""
+    """A longer list adds the new students; an unreadable one comes back with a sentence, and adds nobody."""
     added(classroom, {"roster": "Kim Lee, 1017"})
     assert "Already on the roster: 1." in added(classroom, {"roster": "Kim Lee, 1017\nLou Ray"})
     assert names_of(classroom) == [("Kim Lee", "1017"), ("Lou Ray", None)]

@@ -20,7 +20,7 @@ def sample(school: School) -> Course:
 
 
 def rows(store: Store) -> dict[str, list[Any]]:
-    """What every table holds, but for those that courses do not own."""
+    """The rows of every table, without those that courses don't own."""
     own = {"audit_log", "teachers", "sessions", "visitors", "account_links", "snapshots"}
     with store.engine.connect() as connection:
         found = {t.name: list(connection.execute(sa.select(t)).all()) for t in metadata.sorted_tables}
