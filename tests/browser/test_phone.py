@@ -203,9 +203,9 @@ def test_the_symbols_that_a_sheet_explains_are_keys(phone: Page) -> None:
     phone.goto("/sheet?worksheet=llama-7b~symbols")
     box = phone.locator("input[data-blank]").first
     box.tap()
-    for key in ("2", "*", "d_h"):
+    for key in ("2", "*", "d_head"):
         tap(phone.locator(f".keys [data-key='{key}']"))
-    expect(box).to_have_value("2*d_h")
+    expect(box).to_have_value("2*d_head")
     tap(phone.get_by_role("button", name="System keyboard"))
     assert box.get_attribute("inputmode") != "none"
 

@@ -29,6 +29,7 @@ from app.sheets.reading import Answer
 from app.sheets.variant import Variant
 from app.sheets.worksheet import Worksheet
 from app.topics.registry import DRAWN_WITH, FIGURE_PLANS, TOPICS
+from tests.helpers.own_sheets import own_sheet
 from tests.helpers.rectangles import touch
 from tests.helpers.shipped import IN_SYMBOLS, LIBRARY
 from tests.helpers.slow import one_in
@@ -259,7 +260,8 @@ def test_labels_stand_free(name: str) -> None:
             assert figure.frame.holds(text)
 
 
-HEAD, LAYER = LIBRARY.variant("llama-7b", "llama-3.2-1b"), LIBRARY.variant("layer-mistral-7b")
+HEAD_ROWS = ("input", "queries", "keys", "values", "scores", "weights", "context", "output")
+HEAD, LAYER = own_sheet(LIBRARY, model="llama-3.2-1b", rows=HEAD_ROWS), LIBRARY.variant("layer-mistral-7b")
 
 
 def multiplies(values: dict[str, tuple[int, int]], heads: int, kv_heads: int) -> bool:

@@ -318,7 +318,7 @@ def test_a_topic_with_nothing_to_run_is_refused_in_a_sentence() -> None:
 
 def sheet_of_a_layer(**changes: Any) -> Variant:
     """The grouped sheet on Qwen2.5 0.5B, 14 query heads on 2 key/value heads, 50 tokens."""
-    variant = LIBRARY.variant("layer-mistral-7b", "qwen2.5-0.5b")
+    variant = LIBRARY.variant("layer-mistral-7b", "qwen2.5-0.5b", 50)
     return replace(variant, worksheet=replace(variant.worksheet, **changes))
 
 
@@ -333,6 +333,7 @@ def test_a_sheet_on_a_layer_runs_the_layer() -> None:
         "values": (50, 128),
         "scores": (50, 50),
         "weights": (50, 50),
+        "context": (50, 896),
         "output": (50, 896),
     }
     assert result.agrees

@@ -14,7 +14,8 @@ from app.sheets.library import Library
 from app.sheets.variant import Variant
 from app.topics.registry import TOPICS
 from tests.helpers.answer_keys import LLAMA
-from tests.helpers.shipped import LIBRARY
+from tests.helpers.own_sheets import with_own_worksheet
+from tests.helpers.shipped import IN_SYMBOLS, LIBRARY
 
 # Not ViT and Whisper, which read only one number of tokens.
 OF_ANY_LENGTH = [
@@ -112,12 +113,15 @@ def sums(variant: Variant) -> list[tuple[str, str]]:
 
 
 def of_every_model() -> list[Variant]:
-    """Every shipped worksheet with every model that it can have."""
+    """Every shipped worksheet, in numbers and in symbols, and one that asks for the scores and the mask that is added
+    to them, with every model that it can have.
+    """
+    added = with_own_worksheet(LIBRARY, "softmax-of-a-model", rows=("scores", "mask", "masked"))
     return [
-        LIBRARY.variant(sheet, model)
-        for sheet in LIBRARY.worksheets
+        added.variant(sheet, model)
+        for sheet in (*added.worksheets, *IN_SYMBOLS, "mine~symbols")
         for model in LIBRARY.models
-        if not LIBRARY.refusal(sheet, model)
+        if not added.refusal(sheet, model)
     ]
 
 

@@ -71,8 +71,8 @@ def test_blanks_are_typed_row_by_row(library: Library) -> None:
 
 @pytest.mark.parametrize(
     "variant",
-    [own_sheet(LIBRARY, "bug-layer", bug="keys-and-values-swapped", model="gpt2"),
-     own_sheet(LIBRARY, "bug-layer", bug="keys-tiled"), LIBRARY.variant("index-gpt2", "llama-3.2-1b")],
+    [own_sheet(LIBRARY, "bug-layer", bug="keys-and-values-swapped", model="gpt2", models=()),
+     own_sheet(LIBRARY, "bug-layer", bug="keys-tiled", models=()), LIBRARY.variant("index-gpt2", "llama-3.2-1b")],
 )  # fmt: skip
 def test_an_option_may_be_typed_as_it_is_printed(variant: Variant) -> None:
     right, typed = right_texts(variant), dict[str, str]()

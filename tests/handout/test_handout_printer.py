@@ -15,6 +15,7 @@ from app.handout import handout_printer
 from app.handout.handout_printer import HandoutPrinter, PrinterBusyError
 from app.handout.options import HandoutError, HandoutOptions
 from app.handout.sheet_plan import plan_sheets
+from tests.helpers.own_sheets import with_own_worksheet
 from tests.helpers.shipped import LIBRARY
 
 FEW = HandoutOptions(sheets=2)
@@ -92,6 +93,7 @@ def test_what_typst_took_is_given_back(printer: HandoutPrinter) -> None:
 def test_more_versions_than_there_are_cost_nothing(printer: HandoutPrinter) -> None:
     with pytest.raises(HandoutError, match="at most 188 different versions"):
         printer.preview(LIBRARY, HandoutOptions(worksheet="llama-7b", variants=True, sheets=190), "")
+    one_model = with_own_worksheet(LIBRARY, "count-llama-7b", models=())
     with pytest.raises(HandoutError, match="only 1 version"):
-        printer.render_small(LIBRARY, HandoutOptions(worksheet="count-llama-7b", variants=True, sheets=2), "")
+        printer.render_small(one_model, HandoutOptions(worksheet="mine", variants=True, sheets=2), "")
     assert not printer._quick_child.is_running

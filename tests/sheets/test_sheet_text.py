@@ -24,6 +24,7 @@ from app.topics.registry import TOPICS, topic_for
 from app.topics.requirements import TopicError
 from tests.helpers.every_family import bug_shown
 from tests.helpers.families_cases import CASES, LATENT
+from tests.helpers.own_sheets import own_sheet
 from tests.helpers.reference import running
 from tests.helpers.shipped import FIRST_OF_TOPIC, LIBRARY
 
@@ -270,8 +271,9 @@ SINK_TOPICS = {
 
 
 def test_what_no_row_needs_is_an_aside(every_sheet: tuple[Variant, ...], shipped_sheets: tuple[Variant, ...]) -> None:
+    without_norms = own_sheet(LIBRARY, "walk-llama-3.2-1b", rows=("embedded", "gate"))
     parts = set()
-    for variant in (*every_sheet, *shipped_sheets):
+    for variant in (*every_sheet, *shipped_sheets, without_norms):
         needed = frozenset[str]().union(*(variant.expression(blank).symbols for blank in variant.blanks))
         rows = " ".join(f"{row.name} {row.note}" for row in variant.rows)
         for fact in variant.text.facts:
@@ -427,8 +429,8 @@ def test_blocks_are_to_be_compared_only_where_rows_ask_for_both() -> None:
                     "gated_width",
                 } <= asked
                 assert ("compare" in variant.text.task) == both, (worksheet.key, model)
-    one_row = LIBRARY.variant("width-llama-7b", "smollm2-135m")
-    assert [row.key for row in one_row.rows] == ["width"]
+    one_row = own_sheet(LIBRARY, "width-llama-7b", rows=("width",))
+    assert "compare" not in one_row.text.task
 
 
 def test_no_two_rows_of_a_sheet_have_one_name(every_sheet: tuple[Variant, ...]) -> None:
