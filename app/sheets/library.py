@@ -216,7 +216,10 @@ class Library:
         return None
 
     def _variant_in_place(self, code: Code) -> Variant | None:
-        # The check letters depend on rows that no file has any more.
+        # The check letters depend on rows that no file has any more. Without them, a mistyped code of a worksheet that
+        # shares its letters with an old one would open the wrong sheet.
+        if any(short_hash(key, 3) == code.worksheet for key in self.worksheets):
+            return None
         for old, new in REPLACED.items():
             models = self._models_of(code, new.model) if short_hash(old, 3) == code.worksheet else []
             for model in models:

@@ -40,6 +40,7 @@ REPLACED: Mapping[str, Replacement] = {
     "letters-index-mistral-7b": Replacement("index-gpt2~symbols", "mistral-7b"),
     "decode-llama-3.2-1b": Replacement("decode-gpt2", "llama-3.2-1b"),
     "letters-decode-llama-3.2-1b": Replacement("decode-gpt2~symbols", "llama-3.2-1b"),
+    "decode-mistral-7b": Replacement("decode-phi-3-mini-4k", "mistral-7b"),
     "cross-t5-small": Replacement("cross-bart-base", "t5-small", 12),
     "letters-cross-t5-small": Replacement("cross-bart-base~symbols", "t5-small", 12),
     "letters-cache-llama-3.2-1b": Replacement("cache-qwen3-0.6b~symbols", "llama-3.2-1b"),
