@@ -160,7 +160,8 @@ def settings_to_copy(
     variant = library.variant(worksheet, model or None, tokens, decoder_tokens)
     sheet = variant.worksheet
     shown = replace(sheet, tokens=variant.tokens, decoder_tokens=variant.decoder_tokens or sheet.decoder_tokens)
-    if variant.model.key == sheet.model and not is_in_symbols(worksheet):
+    # The worksheet's other models needn't have symbols, or show a dealt bug.
+    if variant.model.key == sheet.model and not (is_in_symbols(worksheet) or sheet.dealt_bug):
         return shown.settings
     rows = sheet.rows_asked(variant.table)
     return replace(shown, title=variant.title, model=variant.model.key, models=(), rows=rows).settings

@@ -182,6 +182,8 @@ class Library:
         """The most different sheets that seeds can draw; raises WorksheetError and TopicError as `seeded` does."""
         sheet = self.worksheet(worksheet)
         models = (model,) if model else sheet.models or (sheet.model,)
+        if sheet.dealt_bug and not model:  # not every model shows it
+            models = tuple(each for each in models if self.refusal(worksheet, each) is None) or models
         about = {sheet.with_bug(bug).key: showing for bug, showing in self._bugs_shown(sheet.key, models).items()}
         each = (about or {sheet.key: models}).items()
         return sum(max_versions(models, partial(self.variant, key)) for key, models in each)

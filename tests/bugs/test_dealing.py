@@ -56,6 +56,14 @@ def test_a_seed_deals_the_same_bug_on_every_machine() -> None:
     ]
 
 
+@pytest.mark.parametrize("rows", ["", "~3"])
+def test_versions_of_a_dealt_bug_are_those_of_the_models_that_show_it(rows: str) -> None:
+    key = f"bug-layer~keys-tiled{rows}"
+    showing = [model for model in LIBRARY.worksheet(key).models if LIBRARY.refusal(key, model) is None]
+    assert 0 < len(showing) < len(LIBRARY.worksheet(key).models)
+    assert LIBRARY.max_versions(key) == sum(LIBRARY.max_versions(key, model) for model in showing)
+
+
 def test_bugs_have_different_letters_in_codes() -> None:
     sheet = LIBRARY.worksheets["bug-or-none"]
     codes = {LIBRARY.variant(sheet.with_bug(bug).key, "qwen2.5-0.5b").code.split("-")[2] for bug in BUGS

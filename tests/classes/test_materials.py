@@ -14,9 +14,11 @@ from app.classes.materials import (
     library_with_materials,
     materials_for_course,
     save_material,
+    settings_to_copy,
     ticket_of_material,
 )
 from app.sheets.library import Library
+from app.sheets.worksheet import WORKSHEETS
 from app.store import Store
 from tests.helpers.stored_class import teacher
 
@@ -80,3 +82,12 @@ def test_a_save_that_two_requests_send_is_recorded_once(kept: Store) -> None:
     assert [(save.is_stored, save.material.version) for save in saves] == [(True, 2), (True, 2)]
     entries = kept.audit_log.entries({"material": [material.id]}, kept.now() - timedelta(hours=1), 9)
     assert [entry.actor_id for entry in entries] == [ada.id]
+
+
+@pytest.mark.parametrize("key", ["bug-layer", "bug-layer~keys-tiled", "llama-7b~symbols"])
+def test_every_model_of_a_copy_can_show_it(library: Library, key: str) -> None:
+    sheet = WORKSHEETS.validate_python({"key": "own-copy", **settings_to_copy(library, key)})
+    with_copy = library.with_added([sheet])
+    assert [with_copy.refusal("own-copy", model) for model in (sheet.model, *sheet.models)] == [None] * (
+        1 + len(sheet.models)
+    )
