@@ -67,9 +67,6 @@ def write_worksheet(teacher: Page) -> None:
     expect(teacher.get_by_label("Model", exact=True).locator("option:checked")).to_have_text("Our model")
     teacher.get_by_label("Tokens", exact=True).fill(str(TOKENS))
     expect(teacher.locator("#preview")).to_contain_text(f"{TOKENS} tokens")
-    hidden = teacher.get_by_role("checkbox", name=f"{WIDTH}/{HEADS} = {HEAD_WIDTH}")
-    hidden.uncheck()
-    expect(teacher.locator("#preview")).not_to_contain_text(f"= {HEAD_WIDTH}")
     teacher.get_by_role("button", name="Add a question").click()
     teacher.get_by_label("Question 1", exact=True).fill(QUESTION)
     teacher.get_by_role("button", name="Add a misconception").click()
@@ -126,7 +123,6 @@ def join(page: Page, code: str, name: str) -> Page:
 def fill_in(page: Page, wrong: dict[str, int]) -> None:
     """Answer everything on the first sheet, some boxes otherwise, and hand in; then the ticket."""
     expect(page.get_by_label(QUESTION)).to_be_visible()
-    assert f"= {HEAD_WIDTH}" not in page.locator("main").inner_text()
     for row, sides in RIGHT.items():
         for field, size in zip(("rows", "columns"), sides, strict=True):
             page.locator(f"input[name='{row}.{field}']").fill(str(wrong.get(f"{row}.{field}", size)))
@@ -193,4 +189,3 @@ def test_what_a_teacher_wrote_arrives_everywhere(browser: Browser, own_app: Serv
     assert "Our model" in paper
     assert QUESTION in paper
     assert TICKET_QUESTION in paper
-    assert f"= {HEAD_WIDTH}" not in paper

@@ -61,7 +61,8 @@ def test_what_a_footnote_on_shared_heads_invites_is_recognised(model: str) -> No
 
 @ON_EACH_WORKSHEET
 def test_a_misconception_is_named_on_every_drawn_sheet(worksheet: str) -> None:
-    assert figures(worksheet).tried(ALONE) >= len(SEEDS)
+    dealt = LIBRARY.worksheet(worksheet).bugs != "one"  # then a seed draws the bug, and few have a misconception
+    assert figures(worksheet).tried(ALONE) >= (1 if dealt else len(SEEDS))
     assert figures(worksheet).share(ALONE) >= 0.995
 
 
