@@ -46,7 +46,7 @@ def _backup(parsed: argparse.Namespace) -> None:
         secret = read_or_make_secret(settings.data_dir, settings.secret_key_file)
     try:
         _write_backup(database, secret, folder)
-    except (OSError, sqlite3.Error) as error:
+    except (OSError, sqlite3.Error, UnicodeError) as error:  # SQLite takes no path that isn’t UTF-8
         reason = error.strerror if isinstance(error, OSError) else error
         raise InputError(_("{folder} cannot be written: {reason}.").format(folder=folder, reason=reason)) from None
     print(_("Backed up to {folder}. Keep it safe: it holds names, answers and the secret key.").format(folder=folder))

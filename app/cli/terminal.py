@@ -21,6 +21,8 @@ from app.sheets.worksheet_files import load_library, load_models
 from app.translation import gettext as _
 from app.translation import language
 
+MAX_DIGITS = 18  # of a typed number
+
 
 class InputError(ValueError):
     """Typed input that can't be used; the message is one line that says what to change."""
@@ -73,10 +75,10 @@ def open_models() -> dict[str, Model]:
 
 
 def whole_number(text: str, option: str) -> int:
-    """The number in a text of 1 to 18 ASCII digits ("007" is 7); any other text raises InputError."""
-    if not (text.isascii() and text.isdigit() and len(text) <= 18):
-        problem = _("{option} must be a whole number in digits, not “{text}”.")
-        raise InputError(problem.format(option=option, text=text[:30]))
+    """The number in a text of 1 to MAX_DIGITS ASCII digits ("007" is 7); any other text raises InputError."""
+    if not (text.isascii() and text.isdigit() and len(text) <= MAX_DIGITS):
+        problem = _("{option} must be a whole number of at most {most} digits, not “{text}”.")
+        raise InputError(problem.format(option=option, most=MAX_DIGITS, text=text[:30]))
     return int(text)
 
 

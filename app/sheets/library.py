@@ -152,22 +152,24 @@ class Library:
         """The sheet that a seed draws, the same on every machine; about a bug of this kind, if possible."""
         sheet = self.worksheet(worksheet)
         models = (model,) if model else sheet.models or (sheet.model,)
-        if dealt := self._bugs_shown(sheet.whole, models):
+        if dealt := self._bugs_shown(sheet.key, models):
             wanted = dealt if bug_kind == "any" else [bug for bug in dealt if BUGS[bug].is_kind(bug_kind)]
             bug = draw_bug(sheet.whole, wanted or dealt, check_seed(seed))
-            about = self.worksheets[sheet.whole].with_bug(bug)
-            sheet = about if sheet.rows_number is None else about.cut_by_number(sheet.rows_number)
-            models = dealt[bug]
+            sheet, models = self._about(sheet, bug), dealt[bug]
         return self._seeded(sheet.key, models, check_seed(seed))
 
     @_cached(CONFUSIONS_REMEMBERED)
     def _bugs_shown(self, worksheet: str, models: tuple[str, ...]) -> Mapping[str, tuple[str, ...]]:
-        sheet = self.worksheets.get(worksheet)
-        if sheet is None or sheet.bugs == "one":
+        sheet = self.worksheet(worksheet)
+        if sheet.whole not in self.worksheets or sheet.bugs == "one":
             return {}
-        about = {bug: sheet.with_bug(bug).key for bug in sheet.dealt_bugs}
+        about = {bug: self._about(sheet, bug).key for bug in sheet.dealt_bugs}
         showing = {bug: tuple(each for each in models if self.refusal(about[bug], each) is None) for bug in about}
         return {bug: models for bug, models in showing.items() if models}
+
+    def _about(self, sheet: Worksheet, bug: str) -> Worksheet:
+        about = self.worksheets[sheet.whole].with_bug(bug)
+        return about if sheet.rows_number is None else about.cut_by_number(sheet.rows_number)
 
     @_cached(VARIANTS_REMEMBERED)
     def _seeded(self, worksheet: str, models: tuple[str, ...], seed: int) -> Variant:
@@ -184,7 +186,7 @@ class Library:
         models = (model,) if model else sheet.models or (sheet.model,)
         if sheet.dealt_bug and not model:  # not every model shows it
             models = tuple(each for each in models if self.refusal(worksheet, each) is None) or models
-        about = {sheet.with_bug(bug).key: showing for bug, showing in self._bugs_shown(sheet.key, models).items()}
+        about = {self._about(sheet, bug).key: showing for bug, showing in self._bugs_shown(sheet.key, models).items()}
         each = (about or {sheet.key: models}).items()
         return sum(max_versions(models, partial(self.variant, key)) for key, models in each)
 

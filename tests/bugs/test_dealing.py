@@ -64,6 +64,11 @@ def test_versions_of_a_dealt_bug_are_those_of_the_models_that_show_it(rows: str)
     assert LIBRARY.max_versions(key) == sum(LIBRARY.max_versions(key, model) for model in showing)
 
 
+def test_a_cut_sheet_deals_only_bugs_that_have_its_rows() -> None:
+    assert len({LIBRARY.seeded("bug-layer~3", seed).worksheet.bug for seed in range(60)}) > 1
+    assert LIBRARY.max_versions("bug-layer~3") > LIBRARY.max_versions("bug-layer~keys-tiled~3")
+
+
 def test_bugs_have_different_letters_in_codes() -> None:
     sheet = LIBRARY.worksheets["bug-or-none"]
     codes = {LIBRARY.variant(sheet.with_bug(bug).key, "qwen2.5-0.5b").code.split("-")[2] for bug in BUGS

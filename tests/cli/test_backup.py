@@ -149,6 +149,7 @@ def test_nothing_is_overwritten(data: Path, tmp_path: Path, capsys: pytest.Captu
 @pytest.mark.usefixtures("data")
 def test_a_place_without_room_keeps_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "cannot be written" in refusal(capsys, tmp_path / "no folder" / "backup")
+    assert "cannot be written" in refusal(capsys, tmp_path / "in Latin-1: \udce4")
     before = sorted(tmp_path.iterdir())
     done = subprocess.run(
         [sys.executable, "-c", "from app.cli import main; main()", "backup", str(tmp_path / "backup")],

@@ -254,6 +254,10 @@ def test_tokens_that_cannot_be_used(capsys: pytest.CaptureFixture[str], name: st
     assert re.search(r"[Tt]okens must be a whole number", refusal(capsys, name, "llama-7b", "--tokens", tokens))
 
 
+def test_a_number_with_too_many_digits_is_told_how_many_there_may_be(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "at most 18 digits" in refusal(capsys, "shapes", "llama-7b", "--tokens", "9" * 19)
+
+
 def test_tokens_beyond_a_position_table(capsys: pytest.CaptureFixture[str]) -> None:
     assert "table of 1,024 positions" in refusal(capsys, "shapes", "gpt2", "--tokens", "1025")
 
