@@ -44,7 +44,8 @@ def test_pasted_text_becomes_a_sheet_that_is_checked(page: Page) -> None:
     page.get_by_role("link", name="One head", exact=True).click()
     expect(page.get_by_role("heading", level=1)).to_have_text("One head of A tiny model")
     expect(page.locator('select[name="model"] option:checked')).to_have_text("A tiny model")
-    for blank, text in {"input": ("50", "96"), "queries": ("50", "96/6"), "scores": ("50", "50")}.items():
+    tokens = page.locator('input[name="tokens"]').first.input_value()
+    for blank, text in {"input": (tokens, "96"), "queries": (tokens, "96/6"), "scores": (tokens, tokens)}.items():
         page.fill(f'input[name="{blank}.rows"]', text[0])
         page.fill(f'input[name="{blank}.columns"]', text[1])
     page.get_by_role("button", name="Check").click()
