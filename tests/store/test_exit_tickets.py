@@ -91,9 +91,8 @@ def test_an_anonymous_answer_is_stored_without_its_student_and_without_a_time(ti
     assert len({str({**row, "id": "", "text": ""}) for row in answers}) == 1
 
 
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)  # PostgreSQL keeps the order of insertion
 def test_the_rows_of_a_file_are_in_no_order_of_time(tickets: TicketClass) -> None:
-    if tickets.store.engine.dialect.name != "sqlite":
-        pytest.skip("PostgreSQL keeps the order of insertion")
     tickets.hand_in(20)
     with tickets.store.engine.connect() as connection:
         rows = connection.execute(sa.text("SELECT id, text FROM ticket_answers")).all()
