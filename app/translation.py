@@ -38,7 +38,7 @@ def languages() -> tuple[str, ...]:
 
 
 def language() -> str:
-    """The current language: the request's, and English outside of one."""
+    """The language set for this request, thread or task; English if none is set."""
     return _language.get()
 
 

@@ -83,7 +83,7 @@ class ExpressionParser(Generic[Value]):
         self.tokens, self.atom, self.check, self.position, self.depth = tokens, atom, check, 0, 0
 
     def value(self) -> Value:
-        """The value of all tokens; raises CannotReadError if they aren't one sum."""
+        """The value of all tokens; raises CannotReadError if they aren't one complete expression."""
         try:
             value = self.sum()
         except ZeroDivisionError:

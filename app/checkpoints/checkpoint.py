@@ -146,7 +146,7 @@ class TensorFile(Protocol):
 
     @property
     def is_quantized(self) -> bool:
-        """Whether a tensor has fewer than 16 bits per number."""
+        """Whether any tensor has fewer than 16 bits per number."""
 
     def stored(self, name: str) -> StoredTensor:
         """Name, shape and dtype of a tensor."""

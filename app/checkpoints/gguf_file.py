@@ -117,7 +117,7 @@ class GgufIndex:
 
     @property
     def is_quantized(self) -> bool:
-        """Whether a tensor has fewer than 16 bits per number."""
+        """Whether any tensor has fewer than 16 bits per number."""
         return any(tensor.type not in _WHOLE_NUMBERS for tensor in self.tensors.values())
 
 

@@ -31,7 +31,7 @@ MAX_SMALL_BYTES = 60_000_000  # per file
 def fetch_checkpoint(
     name: str, folder: Path, *, revision: str = "main", layer: int | None = None, report: Report | None = None
 ) -> Path:
-    """Fetch what running one layer needs, and return the commit's folder, for `open_checkpoint`."""
+    """Fetch what the layers up to `layer` need, or all of it, and return the folder for `open_checkpoint`."""
     from httpx2 import HTTPError  # the library's HTTP client
     from huggingface_hub import HfApi, errors
 

@@ -37,7 +37,7 @@ class _Axes:
 
 
 def growth_plot(variant: Variant, numbers: Mapping[str, int], *, shows_mismatches: bool) -> Figure:
-    """The lines through the typed counts, the sheet's number of tokens, and the number typed for their crossing."""
+    """A line through each typed count, with the sheet's number of tokens and the typed crossing marked."""
     typed = {key: numbers[key] for key in (*LINES, "crossing") if numbers.get(key, 0) > 0}
     axes, words = _axes(variant.tokens, typed), variant.figure_wording("growth")
     differs = (

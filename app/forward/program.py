@@ -129,7 +129,7 @@ def program_of_tensors(
 ) -> tuple[ProgramLine, ...]:
     """Write a program with given tensors instead of random ones, for one head or all heads of a layer.
 
-    Raises ForwardError as `program` does, and for a layer that the model lacks or that has no self-attention.
+    Raises ForwardError for a model that can't be run, and a layer that is missing or has no self-attention.
     """
     a = at_layer(architecture, layer)
     sizes = run_sizes(topic, a, tokens)

@@ -137,7 +137,7 @@ def property_sentences(a: Architecture) -> Iterator[str]:
         "output": _("{norm} on the output of attention and of the feed-forward block, before the residual addition."),
         "sandwich": _("{norm} before and after attention, and before and after the feed-forward block."),
         "parallel": _(
-            "Attention and feed-forward block run in parallel on the normalized input of the layer ({norm})."
+            "Attention and feed-forward block run in parallel, both on the layer’s normalized input ({norm})."
         ),
     }[a.norm_placement]
     yield norm_sentence.format(norm=a.norm)

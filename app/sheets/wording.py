@@ -72,7 +72,7 @@ class StepWording(WordingPart):
     reason_if_split: str = ""
 
     def for_model(self, architecture: Architecture) -> tuple[str, str, str]:
-        """The question, the why and the reason for a model."""
+        """The question, the why and the reason, in the form that fits the model."""
         question, reason = self.question, self.reason
         if architecture.H > 1 and architecture.H * architecture.d_h == architecture.d:
             reason = self.reason_if_split or reason

@@ -55,7 +55,7 @@ class CardGroups:
                 yield labels(f"gap-{head}", TextMark(self.columns[head] - 9, y, "⋯", "sign", "middle"))
 
     def card(self, key: str, head: int, key_head: int, y: float, state: str = "") -> Iterator[Part]:
-        """One card with its head's number, in the middle of a group."""
+        """The numbered card of `head`, centred over the group of `key_head`."""
         x = self._center(key_head) - self.cards.width(key) / 2
         yield from self.cards.cards(key, [(head, x, y)], state, labelled=True)
 

@@ -51,7 +51,7 @@ class Cards:
         return CARD_HEIGHT if self.heads.table[key].role == "score" else self.card_width
 
     def shown(self, key: str) -> list[int | None]:
-        """The heads that are drawn, in order; with more than MOST_STRIPES, the first and last 15 around two None."""
+        """The heads to draw; over MOST_STRIPES, the first 15, None twice for the gap, then the last 15."""
         count = self.heads.count(key)
         if count <= MOST_STRIPES:
             return list(range(count))

@@ -8,7 +8,7 @@ from app.models.architecture import Architecture
 
 
 def reads_no_image(architecture: Architecture) -> bool:
-    """Whether the model predicts tokens; a model of images makes one prediction per image."""
+    """Whether the input isn't an image: a model of images makes one prediction per image."""
     return architecture.input != "image"
 
 

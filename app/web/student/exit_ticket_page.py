@@ -24,7 +24,7 @@ router = APIRouter(include_in_schema=False)
 @router.get("/class/{activity_id:int}/ticket")
 @in_threads("class")
 def show_exit_ticket(store: StoreDep, access: StudentAccessDep) -> Response:
-    """The exit ticket, or that it has been handed in; the student counts as present from now on."""
+    """The exit ticket, or a note that it was handed in; the student counts as present."""
     if access.phase == "waiting":
         return RedirectResponse(url_for("show_class_activity", activity_id=access.activity.id), 303)
     ticket_in = store.classwork.arrive(access.activity.id, access.student.id)
