@@ -1,4 +1,4 @@
-"""Settings of the environment that cannot be meant are refused before anything is opened."""
+"""Settings are explained, read from the environment, and refused before anything is opened if they can’t be meant."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from app.cli.serve import _check_campus, _greet
 from app.cli.terminal import InputError, read_settings
 from app.machine.jobs import Runner
-from app.settings import Settings
+from app.settings import PROJECT, Settings
 from app.store import Store
 
 
@@ -75,3 +75,28 @@ def test_several_machines_need_a_database_that_they_can_share(store: Store, tmp_
         store.jobs.sign_on(Runner(f"runner {number}"))
     with nullcontext() if is_sqlite else pytest.raises(InputError, match="5 runners need 100 connections"):
         _check_campus(settings, store)
+
+
+@pytest.mark.parametrize("name", Settings.model_fields)
+def test_every_setting_is_described_and_stands_in_the_docs(name: str) -> None:
+    field = Settings.model_fields[name]
+    assert field.description
+    assert field.description.endswith(".")
+    variable = "DATABASE_URL" if name == "database_url" else f"ATTENTION_SHAPES_{name.upper()}"
+    default = "data" if name == "data_dir" else str(field.default)
+    shown = default.lower() if isinstance(field.default, bool) else default
+    page = (PROJECT / "docs" / "installing.md").read_text(encoding="utf-8")
+    assert f"| `{variable}` | {f'`{shown}` ' if shown else ''}|" in page
+
+
+def test_settings_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("ATTENTION_SHAPES_HOST", "ATTENTION_SHAPES_PORT", "ATTENTION_SHAPES_DATA_DIR", "DATABASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+    assert (Settings().host, Settings().port, Settings().data_dir) == ("127.0.0.1", 8000, PROJECT / "data")
+    assert Settings().database == f"sqlite:///{PROJECT / 'data' / 'attention-shapes.sqlite3'}"
+    monkeypatch.setenv("ATTENTION_SHAPES_HOST", "0.0.0.0")  # noqa: S104 - read, not bound
+    monkeypatch.setenv("ATTENTION_SHAPES_PORT", "81")
+    monkeypatch.setenv("ATTENTION_SHAPES_DATA_DIR", "/somewhere")
+    monkeypatch.setenv("DATABASE_URL", "postgresql://h/d")
+    assert (Settings().host, Settings().port, str(Settings().data_dir)) == ("0.0.0.0", 81, "/somewhere")  # noqa: S104
+    assert Settings().database == "postgresql+psycopg://h/d"

@@ -108,22 +108,22 @@ def template_environment() -> Environment:
     return environment
 
 
-def render(template: str, page: Any, status: int = 200) -> HTMLResponse:
-    """The HTML of a template; its variables are the fields of `page`, a dataclass made for that template."""
-    return HTMLResponse(render_text(template, page), status_code=status)
+def render(template: str, page: Any = None, status: int = 200, **names: Any) -> HTMLResponse:
+    """The HTML of a template with these names."""
+    return HTMLResponse(render_text(template, page, **names), status_code=status)
 
 
-def render_text(template: str, page: Any) -> Markup:
+def render_text(template: str, page: Any = None, **names: Any) -> Markup:
     """A template as HTML text, to be put into another one."""
-    variables = {field.name: getattr(page, field.name) for field in fields(page)}
-    return Markup(template_environment().get_template(template).render(variables))  # noqa: S704 - it has escaped all
+    of_page = {field.name: getattr(page, field.name) for field in fields(page)} if page else {}
+    return Markup(template_environment().get_template(template).render(of_page | names))  # noqa: S704 - it has escaped all
 
 
 def render_page_or_fragment(
-    request: Request, page_template: str, fragment_template: str, page: Any, status: int = 200
+    request: Request, page_template: str, fragment_template: str, page: Any = None, status: int = 200, **names: Any
 ) -> HTMLResponse:
     """The fragment for an htmx request, which inserts it into its page; otherwise the whole page."""
-    response = render(fragment_template if is_htmx(request) else page_template, page, status)
+    response = render(fragment_template if is_htmx(request) else page_template, page, status, **names)
     response.headers.add_vary_header("HX-Request")
     return response
 
