@@ -27,7 +27,7 @@ from app.sheets.seeds import SeedError
 from app.sheets.worksheet import Worksheet, WorksheetError, library_key, whole_key
 from app.store import Teacher
 from app.topics.requirements import TopicError
-from app.web.handouts.handout_form import HandoutForm, handout_base_url, pdf_response
+from app.web.shared.handout_form import HandoutForm, handout_base_url, pdf_response
 from app.web.shared.errors import status_of
 from app.web.shared.forms import FormDep
 from app.web.shared.handout_jobs import start_handout

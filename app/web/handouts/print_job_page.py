@@ -13,7 +13,7 @@ from starlette.exceptions import HTTPException
 from app.machine.jobs import Job
 from app.store import Teacher
 from app.translation import gettext as _
-from app.web.handouts.handout_form import pdf_response
+from app.web.shared.handout_form import pdf_response
 from app.web.shared.permissions import MaybeTeacher, require_practice
 from app.web.shared.runners import why_it_waits
 from app.web.shared.services import Services, ServicesDep
