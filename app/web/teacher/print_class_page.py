@@ -17,9 +17,9 @@ from app.handout.options import MAX_PRINTED_LINE_LENGTH, NO_BACK, HandoutError
 from app.sheets.exit_tickets import Ticket
 from app.store import AuditAction, Student
 from app.translation import gettext as _
-from app.web.shared.handout_form import HandoutForm, handout_base_url
 from app.web.shared.errors import status_of
 from app.web.shared.forms import FormDep, whole_number
+from app.web.shared.handout_form import HandoutForm, handout_base_url
 from app.web.shared.handout_jobs import printable_tickets, start_handout
 from app.web.shared.permissions import ActivityAccess, QueueClient, StaffActivity
 from app.web.shared.services import Services, ServicesDep
