@@ -27,11 +27,11 @@ from app.sheets.worksheet_files import load_library
 from app.store import Store
 from app.store.queries import Clock, utc_now
 from app.translation import ENGLISH, languages
-from app.web.heads.head_request import HEAD_LIMITS, run_queued_real_head
 from app.web.shared import errors
 from app.web.shared.bodies import BodyLimits
 from app.web.shared.fair_limiter import Entrance
 from app.web.shared.handout_jobs import HANDOUT_LIMITS, make_handout
+from app.web.shared.head_request import HEAD_LIMITS, run_queued_real_head
 from app.web.shared.queues import watch_queues
 from app.web.shared.rate_limits import RateLimits, StorageBudget
 from app.web.shared.request_guard import Guard

@@ -199,7 +199,7 @@ class Campus:
 def campus(new_postgres_database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Campus]:
     """No runner is there yet."""
     monkeypatch.setattr(runner, "listed_checkpoints", lambda _folders: (LISTED,))
-    monkeypatch.setattr("app.web.heads.head_request.listed_checkpoints", lambda _folders: (LISTED,))
+    monkeypatch.setattr("app.web.shared.head_request.listed_checkpoints", lambda _folders: (LISTED,))
     settings = Settings(data_dir=tmp_path, database_url=new_postgres_database, runners=True)
     made = Campus(make_app(settings, HeadRunner(start_limit_s=0)))
     yield made

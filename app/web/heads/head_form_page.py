@@ -13,9 +13,9 @@ from app.checkpoints.sources import ListedCheckpoint
 from app.forward.head_run import HeadNotRun
 from app.sheets.worksheet import MAX_SENTENCE
 from app.translation import gettext as _
-from app.web.heads.head_request import EXAMPLES, HeadChoice, find_choice, offered_checkpoints, start_head
 from app.web.shared.cookies import VISITOR_COOKIE
 from app.web.shared.forms import FormDep, whole_number
+from app.web.shared.head_request import EXAMPLES, HeadChoice, find_choice, offered_checkpoints, start_head
 from app.web.shared.permissions import QueueClient, require_practice
 from app.web.shared.rate_limits import BYTES_OF_RUN, bytes_of
 from app.web.shared.runners import living_runners

@@ -25,11 +25,11 @@ from app.sheets.variant import Variant
 from app.sheets.worksheet import Model
 from app.store import Visitor
 from app.translation import gettext as _
-from app.web.heads.head_request import find_head, find_head_job
-from app.web.heads.picture_view import PictureView, picture_view
 from app.web.shared.cookies import VISITOR_COOKIE
 from app.web.shared.forms import FormDep
+from app.web.shared.head_request import find_head, find_head_job
 from app.web.shared.permissions import require_practice
+from app.web.shared.picture_view import PictureView, picture_view
 from app.web.shared.runners import why_it_waits
 from app.web.shared.services import Services, ServicesDep
 from app.web.shared.sheet_form import read_answers

@@ -6,7 +6,7 @@ from fastapi import APIRouter, Depends, HTTPException, Response
 
 from app.forward.lines import ForwardError
 from app.forward.notebook import NOTEBOOK_TYPE, head_notebook
-from app.web.heads.head_request import find_choice, find_head, head_deleted
+from app.web.shared.head_request import find_choice, find_head, head_deleted
 from app.web.shared.permissions import require_practice
 from app.web.shared.services import ServicesDep
 

@@ -10,9 +10,9 @@ from annotated_doc import Doc
 from fastapi import APIRouter, Depends, Request, Response
 
 from app.forward.real_head import save_npz
-from app.web.heads.head_request import find_head
-from app.web.heads.picture_view import PictureRow, PictureView, picture_file, picture_row, picture_view
+from app.web.shared.head_request import find_head
 from app.web.shared.permissions import require_practice
+from app.web.shared.picture_view import PictureRow, PictureView, picture_file, picture_row, picture_view
 from app.web.shared.services import ServicesDep
 from app.web.shared.templating import render
 
