@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from app import metrics
 from app.addresses import is_local, lan_addresses, url_here
 from app.logs import LOGGING
-from app.secret_key import SECRET_FILE, secret_path
+from app.secret_key import SECRET_FILE
 from app.settings import Settings
 from app.store import Store
 from app.store.database import (
@@ -105,10 +105,9 @@ def _check_campus(settings: Settings, store: Store) -> None:
     if another_key_signs(store.engine, store.key):
         problem = _(
             "Another machine serves this database with another secret key, so that neither would know the other’s "
-            "resume codes. Copy its {file} to {folder}, or name that file in {variable}."
+            "resume codes. Copy its {file} to {folder}."
         )
-        key_file = variable("secret_key_file")
-        raise InputError(problem.format(file=SECRET_FILE, folder=settings.data_dir, variable=key_file))
+        raise InputError(problem.format(file=SECRET_FILE, folder=settings.data_dir))
 
 
 def _raise_file_limit() -> None:
@@ -156,8 +155,7 @@ def _greet(settings: Settings, store: Store, host: str, port: int) -> None:
             "{count} resume codes were stored with another secret key. They work again once that key is back in "
             "{file}; until then, teachers can free a student’s name."
         )
-        file = secret_path(settings.data_dir, settings.secret_key_file)
-        print(advice.format(count=locked, file=file), flush=True)
+        print(advice.format(count=locked, file=settings.data_dir / SECRET_FILE), flush=True)
     if abs(ahead_s := clock_ahead_s(store.engine)) > MAX_CLOCK_DIFFERENCE_S:
         advice = (
             _("This machine’s clock is {seconds:,.0f} s ahead of the database’s: activities close too early here.")

@@ -77,7 +77,7 @@ class StoredModel:
 class Store(QueryBase):
     """An open database with the newest tables.
 
-    The secret key is in `key_file` or, by default, in the data folder `folder`, created if missing.
+    The secret key is in the data folder `folder`, created if missing.
     """
 
     def __init__(
@@ -86,10 +86,9 @@ class Store(QueryBase):
         folder: Path,
         processes: int = 1,
         clock: Clock = utc_now,
-        key_file: str = "",
         role: ProcessRole = "command",
     ) -> None:
-        key = SecretKey(read_or_make_secret(folder, key_file))
+        key = SecretKey(read_or_make_secret(folder))
         engine = open_engine(url, processes, connection_name(role, key))
         database = OpenDatabase.of(engine, clock)
         super().__init__(database)
