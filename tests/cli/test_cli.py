@@ -415,7 +415,7 @@ def test_serve_ends_with_how_to_sign_in_and_how_a_class_gets_here(
 def test_serve_prints_its_address_and_serves_there_without_torch(tmp_path: Path) -> None:
     with served(tmp_path) as (host, port):
         assert host == "127.0.0.1"
-        assert asked(host, port, "/healthz") == (200, '{"status":"ok"}')
+        assert asked(host, port, "/healthz/ready") == (200, '{"status":"ok"}')
         status, page = asked(host, port, "/sheet")
         assert status == 200
         assert "One head of LLaMA 7B" in page
