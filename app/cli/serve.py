@@ -17,9 +17,9 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from app import metrics
+from app import __version__, metrics
 from app.addresses import is_local, lan_addresses, url_here
-from app.logs import LOGGING
+from app.logs import LOGGING, configure_logging
 from app.secret_key import SECRET_FILE
 from app.settings import Settings
 from app.store import Store
@@ -40,6 +40,8 @@ from .terminal import Commands, InputError, read_settings, variable
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
+
+log = logging.getLogger("attention_shapes")
 
 MAX_CLOCK_DIFFERENCE_S = 2.0
 SECONDS_UNTIL_REPLACED = 20  # a busy machine answers late, and a class would lose a worker
@@ -74,9 +76,19 @@ def _serve(_parsed: argparse.Namespace) -> None:
         listening.close()
         raise
     host, port = listening.getsockname()[:2]
+    configure_logging()
+    log.info("%s", start_line(settings))
     _greet(settings, app.state.services.store, host, port)
     with suppress(KeyboardInterrupt):  # the greeting says to press Ctrl-C, so it isn't an error
         _serve_at(listening, app, settings)
+
+
+def start_line(settings: Settings) -> str:
+    """What an operator asks first of a log: the version, the database, and what was set; no password."""
+    database = "SQLite" if settings.database.startswith("sqlite") else "PostgreSQL"
+    changed = settings.model_dump(exclude_defaults=True, exclude={"database_url", "smtp", "smtp_from"})
+    told = " ".join(f"{name}={value}" for name, value in changed.items())
+    return f"Attention Shapes {__version__} with {database}; {told or 'nothing set'}"
 
 
 def _warn_of_lost_data(settings: Settings) -> None:
