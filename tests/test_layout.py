@@ -271,7 +271,7 @@ def test_a_rule_has_a_test_of_its_name() -> None:
 
 
 def rooms() -> dict[str, str]:
-    """The folder of each address in the table of ARCHITECTURE.md, such as "practice" of "/sheet"."""
+    """The folder or module of each address in the table of ARCHITECTURE.md, such as "practice" of "/sheet"."""
     table = (PROJECT / "ARCHITECTURE.md").read_text().partition("## Where is the page?")[2].partition("## Words")[0]
     rows = re.findall(r"^\| ([^|]+) \| `([a-z_]+)(?:/|\.py)` \|", table, re.MULTILINE)
     folders = {address: folder for row, folder in rows for address in re.findall("`(.+?)`", row)}
@@ -282,8 +282,9 @@ def test_a_page_lies_where_its_address_suggests() -> None:
     by_address, used = rooms(), set[str]()
     for route in (route for router in find_routers() for route in router.routes if isinstance(route, Route)):
         address = re.sub(r"{.*?}", "*", route.path)
-        [first_word] = re.findall("^/[a-z-]*", address)
-        key = address if address in by_address else first_word
+        # The row of the longest beginning, up to a slash or a dot.
+        beginnings = [address[: end.start()] for end in re.finditer("(?<=.)(?:[/.]|$)", address)]
+        key = max(by_address.keys() & beginnings, key=len)
         assert by_address[key] == route.endpoint.__module__.split(".")[2], route.path
         used.add(key)
     assert used == by_address.keys()
