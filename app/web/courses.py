@@ -186,6 +186,7 @@ def _render_course(store: Store, access: CourseAccess, status: int = 200, *, pag
     students, joined = store.roster.count(course)
     numbers, pager = cut_page(range(students), page)
     last_import = store.roster.last_import(course) if access.can_edit else None
+    idle = store.roster.idle_newcomers(course) if access.can_edit else ()
     names: dict[str, Any] = {
         "activities": [(activity, activity.phase(now)) for activity in store.activities.of_course(course)],
         "students": store.roster.students(course, numbers[0], len(numbers)) if numbers else (),
@@ -194,7 +195,8 @@ def _render_course(store: Store, access: CourseAccess, status: int = 200, *, pag
         "staff": store.courses.staff(course),
         "zones": time_zone_names(),
         "last_import": last_import if last_import and now - last_import.at <= UNDO_OFFERED else None,
-        "idle": store.roster.idle_newcomers(course) if access.can_edit else (),
+        "idle": idle,
+        "newest_idle": max((student.id for student in idle), default=0),
         "notice": "",
         "problem": "",
         "problem_form": "",
