@@ -20,7 +20,7 @@ from .activities import Activities, keep_snapshots
 from .audit import AuditLog
 from .classwork import Classwork
 from .courses import Courses
-from .database import ProcessRole, connection_name, migration_transaction, open_engine, prepare_tables
+from .database import ProcessRole, connection_name, migration_transaction, open_engine, upgrade
 from .exit_tickets import ExitTickets
 from .grades import Grades
 from .jobs import JobTable
@@ -96,7 +96,7 @@ class Store(QueryBase):
         self.key = key
         try:
             with migration_transaction(engine) as connection:
-                prepare_tables(connection)
+                upgrade(connection)
         except BaseException:
             engine.dispose()
             raise
