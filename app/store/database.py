@@ -250,10 +250,10 @@ def _make_file(url: str) -> None:
 
 
 def _set_up_sqlite(connection: Any, _record: object) -> None:
-    """Set up a connection: wait 5 s for locks, flush each commit, enforce foreign keys, zero deleted data, use WAL."""
-    # FULL: an acknowledged answer survives a power cut, at the price of one flush per commit. secure_delete: Debian
-    # builds SQLite with it, others without.
-    for pragma in ("busy_timeout=5000", "synchronous=FULL", "foreign_keys=ON", "secure_delete=ON"):
+    """Set up a connection: wait 5 s for locks, enforce foreign keys, zero deleted data, use WAL."""
+    # NORMAL: transactions flush the log themselves, see sqlite_writer.py. secure_delete: Debian builds SQLite with it,
+    # others without.
+    for pragma in ("busy_timeout=5000", "synchronous=NORMAL", "foreign_keys=ON", "secure_delete=ON"):
         connection.execute(f"PRAGMA {pragma}")
     _use_wal(connection)
 

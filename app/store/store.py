@@ -117,11 +117,8 @@ class Store(QueryBase):
         self.sample_data = SampleData(database)
 
     def close(self) -> None:
-        """Close every connection and, on SQLite, the lock file."""
         self.jobs.stop_listening()
         self.engine.dispose()
-        if self._commits:
-            self._commits.lock.close()
 
     def check_writable(self) -> None:
         """Raise SQLAlchemyError if the database can't be written, or an SQLite file's disk is nearly full."""
