@@ -20,7 +20,7 @@ from .activities import Activities, keep_snapshots
 from .audit import AuditLog
 from .classwork import Classwork
 from .courses import Courses
-from .database import ProcessRole, connection_name, migration_transaction, open_engine, prepare_tables
+from .database import ProcessRole, connection_name, migration_transaction, open_engine, upgrade
 from .exit_tickets import ExitTickets
 from .grades import Grades
 from .jobs import JobTable
@@ -95,7 +95,7 @@ class Store(QueryBase):
         self.key = key
         try:
             with migration_transaction(engine) as connection:
-                prepare_tables(connection)
+                upgrade(connection)
         except BaseException:
             engine.dispose()
             raise
@@ -116,11 +116,8 @@ class Store(QueryBase):
         self.sample_data = SampleData(database)
 
     def close(self) -> None:
-        """Close every connection and, on SQLite, the lock file."""
         self.jobs.stop_listening()
         self.engine.dispose()
-        if self._commits:
-            self._commits.lock.close()
 
     def check_writable(self) -> None:
         """Raise SQLAlchemyError if the database can't be written, or an SQLite file's disk is nearly full."""

@@ -277,7 +277,7 @@ def test_jobs_of_other_code_are_told_of(bare_database_url: str, tmp_path: Path) 
     assert len(runner._notes_on_versions(store)) == 1
     assert store.jobs.claim("run", Runner("a")) is None
     with store.transaction() as connection:
-        connection.exec_driver_sql("UPDATE alembic_version SET version_num = '0999_later'")
+        connection.exec_driver_sql("UPDATE alembic_version SET version_num = '1999_later'")
     assert len(runner._notes_on_versions(store)) == 2
     store.close()
 
