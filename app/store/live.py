@@ -9,8 +9,7 @@ import sqlalchemy as sa
 
 from app.activities.work import Draft
 
-from .classwork import DRAFT_COLUMNS, draft_of
-from .queries import QueryBase, batches
+from .queries import QueryBase, batches, columns, from_row
 from .tables import activities, attempts, drafts, regrades
 
 MAX_VALUES = 500  # ids per statement
@@ -63,11 +62,11 @@ class Live(QueryBase):
     def draft_texts(self, activity_id: int, student_ids: Collection[int]) -> dict[StudentSheetKey, Draft]:
         """These students' drafts in an activity, by student id and sheet key."""
         found = dict[StudentSheetKey, Draft]()
-        query = sa.select(drafts.c.student_id, drafts.c.sheet_key, *DRAFT_COLUMNS)
+        query = sa.select(drafts.c.student_id, drafts.c.sheet_key, *columns(drafts, Draft))
         for some in batches(sorted(student_ids), MAX_VALUES):
             theirs = (drafts.c.activity_id == activity_id, drafts.c.student_id.in_(some))
             rows = self._fetch_all(query.where(*theirs))
-            found |= {(row.student_id, row.sheet_key): draft_of(row) for row in rows}
+            found |= {(row.student_id, row.sheet_key): from_row(Draft, row) for row in rows}
         return found
 
     def last_attempts(self, activity_id: int) -> dict[StudentSheetKey, LastAttempt]:
@@ -92,9 +91,8 @@ class Live(QueryBase):
         """By attempt id, the marks by blank, the misconceptions and the answers; unknown ids are left out."""
         stored = dict[int, StoredMarks]()
         for some in batches(sorted(attempt_ids), MAX_VALUES):
-            columns = (attempts.c.id, attempts.c.marks, attempts.c.misconceptions, attempts.c.answers)
-            rows = self._fetch_all(sa.select(*columns).where(attempts.c.id.in_(some)))
-            stored |= {row.id: StoredMarks(row.marks, tuple(row.misconceptions), row.answers) for row in rows}
+            query = sa.select(attempts.c.id, *columns(attempts, StoredMarks)).where(attempts.c.id.in_(some))
+            stored |= {row.id: from_row(StoredMarks, row) for row in self._fetch_all(query)}
         return stored
 
     def last_regrade(self, activity_id: int) -> int:

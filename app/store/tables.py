@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
@@ -31,6 +32,9 @@ from sqlalchemy import (
 )
 from sqlalchemy.types import TypeDecorator
 
+from app.activities.activity import Policies
+from app.activities.content import Content
+from app.activities.work import VariantSizes
 from app.names import name_key
 
 
@@ -46,6 +50,30 @@ class UtcDateTime(TypeDecorator[datetime]):
     def process_result_value(self, value: datetime | None, dialect: Any) -> datetime | None:
         return value if value is None or value.tzinfo else value.replace(tzinfo=UTC)
 
+
+class JsonOf(TypeDecorator[Any]):
+    """A column of JSON read as a value: `load` makes the value from what is stored, `dump` the reverse."""
+
+    impl = JSON
+    cache_ok = True
+
+    def __init__(self, load: Callable[[Any], Any], dump: Callable[[Any], Any]) -> None:
+        super().__init__()
+        self.load, self.dump = load, dump
+
+    def process_bind_param(self, value: Any, dialect: Any) -> Any:
+        return None if value is None else self.dump(value)
+
+    def process_result_value(self, value: Any, dialect: Any) -> Any:
+        return None if value is None else self.load(value)
+
+
+def _stored_sizes(stored: dict[str, Any]) -> VariantSizes:
+    return VariantSizes(**stored)
+
+
+Sizes = JsonOf(_stored_sizes, asdict)
+Misconceptions = JsonOf(tuple, list)
 
 # Sorted as Python sorts text, whatever the server's language. Unlimited: letters can become several.
 NameKey = Text().with_variant(Text(collation="C"), "postgresql")
@@ -64,7 +92,7 @@ _IMPORTED_KEY = re.compile(r"cfg-[0-9a-f]{20}")
 
 
 def _model_of_variant(context: Any) -> str | None:
-    return imported_model(context.get_current_parameters()["variant"].get("model"))
+    return imported_model(context.get_current_parameters()["variant"].model)
 
 
 def _model_of_snapshot(context: Any) -> str | None:
@@ -316,7 +344,7 @@ activities = Table(
     Column("join_code", String(12), nullable=False, unique=True),
     Column("state", String(10), nullable=False),  # the times below narrow "open"
     _one_of("state", "draft", "open"),
-    Column("policies", JSON, nullable=False),  # see activities.Policies
+    Column("policies", JsonOf(Policies.from_json, asdict), nullable=False),
     Column("opens_at", UtcDateTime),
     Column("closes_at", UtcDateTime, index=True),  # the Close button sets it to now; checked every two seconds
     Column("created_at", UtcDateTime, nullable=False),
@@ -343,7 +371,7 @@ revisions = Table(
     Column("id", Integer, primary_key=True),
     Column("activity_id", ForeignKey("activities.id", ondelete="CASCADE"), nullable=False),
     Column("number", Integer, nullable=False),
-    Column("content", JSON, nullable=False),  # see activities.Content; never changed once students have seen it
+    Column("content", JsonOf(Content.from_json, Content.as_json), nullable=False),  # fixed once students have seen it
     Column("created_at", UtcDateTime, nullable=False),
     UniqueConstraint("activity_id", "number"),
     sqlite_autoincrement=True,
@@ -391,7 +419,7 @@ drafts = Table(
     *_owner_columns(),
     Column("answers", JSON, nullable=False),  # texts as typed, by blank
     Column("version", BigInteger, nullable=False),  # counts the saves merged into it
-    Column("variant", JSON, nullable=False),  # model, tokens, decoder_tokens
+    Column("variant", Sizes, nullable=False),
     _model_key(_model_of_variant),
     Column("saved_at", UtcDateTime, nullable=False),
     Column("tab_versions", JSON, nullable=False),  # the highest edit number taken from each browser tab
@@ -411,11 +439,11 @@ attempts = Table(
     Column("revision", Integer),  # number of the answered revision; null in practice
     Column("sheet_number", Integer),  # which worksheet of that revision, from 1; null in practice
     Column("client_id", String(80), nullable=False),  # made by the browser, so that a repeated request is stored once
-    Column("variant", JSON, nullable=False),
+    Column("variant", Sizes, nullable=False),
     _model_key(_model_of_variant),
     Column("answers", JSON, nullable=False),
     Column("marks", JSON, nullable=False),  # kind of mark by blank
-    Column("misconceptions", JSON, nullable=False),  # keys, the diagnosis first
+    Column("misconceptions", Misconceptions, nullable=False),  # keys, the diagnosis first
     Column("score", Float, nullable=False),
     Column("out_of", Integer, nullable=False),
     Column("handed_in", Boolean, nullable=False),  # it is a submission
@@ -521,7 +549,7 @@ old_marks = Table(
     Column("regrade_id", ForeignKey("regrades.id", ondelete="CASCADE"), primary_key=True),
     Column("attempt_id", ForeignKey("attempts.id", ondelete="CASCADE"), primary_key=True, index=True),
     Column("marks", JSON, nullable=False),  # this and the columns below as they were before
-    Column("misconceptions", JSON, nullable=False),
+    Column("misconceptions", Misconceptions, nullable=False),
     Column("score", Float, nullable=False),
     Column("out_of", Integer, nullable=False),
     Column("marked_by", String(120), nullable=False),
