@@ -61,8 +61,7 @@ class Courses(QueryBase):
 
     def find(self, course_id: int) -> Course | None:
         """The course with that id, archived or not, or None."""
-        row = self._fetch_one(sa.select(*columns(courses, Course)).where(courses.c.id == course_id))
-        return from_row(Course, row) if row else None
+        return self._value(Course, sa.select(*columns(courses, Course)).where(courses.c.id == course_id))
 
     def locked(self, course: Course) -> Course | None:
         """The course as it is now, locked until this thread's `transaction()` ends; None if it is gone."""
@@ -131,7 +130,7 @@ class Courses(QueryBase):
             .where(staff.c.course_id == course.id)
             .order_by(staff.c.role.desc(), teachers.c.name)
         )
-        return tuple(from_row(StaffMember, row) for row in self._fetch_all(query))
+        return self._values(StaffMember, query)
 
     def remove_from_staff(self, course: Course, teacher_id: int) -> bool:
         """Take a teacher off a course's staff, unless no instructor would be left; return whether that was done."""

@@ -167,8 +167,7 @@ class Store(QueryBase):
     def find_run(self, run_id: str) -> Run | None:
         if "\0" in run_id:  # no id contains it, and PostgreSQL would refuse the query
             return None
-        row = self._fetch_one(sa.select(*columns(runs, Run)).where(runs.c.id == run_id))
-        return from_row(Run, row) if row else None
+        return self._value(Run, sa.select(*columns(runs, Run)).where(runs.c.id == run_id))
 
     # Imported models
 
