@@ -10,7 +10,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 
-from app.activities.activity import Activity, Plan, State, UndoableClose
+from app.activities.activity import Activity, Plan, Spotlight, State, UndoableClose
 from app.activities.content import Content, Snapshot
 from app.activities.work import WorkDone
 
@@ -183,6 +183,15 @@ class Activities(QueryBase):
         insert = self._insert_into(undoable_closes).values(activity_id=activity.id, **vars(press))
         key = [undoable_closes.c.activity_id]
         self._execute(insert.on_conflict_do_update(index_elements=key, set_=vars(press)))
+
+    def spotlight(self, activity_id: int) -> Spotlight | None:
+        """The misconception explained to the class, or None."""
+        row = self._fetch_one(sa.select(activities.c.spotlight).where(activities.c.id == activity_id))
+        return row.spotlight if row else None
+
+    def set_spotlight(self, activity_id: int, spotlight: Spotlight | None) -> None:
+        """Store the misconception explained to the class; None removes it."""
+        self._execute(sa.update(activities).where(activities.c.id == activity_id).values(spotlight=spotlight))
 
     def extra_times(self, activity_id: int) -> dict[int, int]:
         """Each student's extra minutes in an activity, by student id."""

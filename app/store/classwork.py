@@ -31,8 +31,12 @@ from app.activities.work import (
 )
 
 from .limits import tolerated_failure
-from .queries import QueryBase, columns, from_row, hash_secret
+from .queries import QueryBase, batches, columns, from_row, hash_secret
 from .tables import attempts, attendance, drafts, visitors
+
+MAX_VALUES = 500  # ids per statement
+
+StudentSheetKey = tuple[int, str]  # a student's id and a sheet key
 
 # The columns that identify a sheet's work.
 _OWNER: Mapping[type[SheetKey], tuple[str, ...]] = {
@@ -130,6 +134,27 @@ class Recorded:
     is_new: bool  # False if a repeated request had stored it before
 
 
+@dataclass(frozen=True)
+class LastAttempt:
+    """The id of a student's newest attempt on a sheet, and what was done with any of their attempts on it.
+
+    `handed_in`: the student handed one in.
+    """
+
+    id: int
+    handed_in: bool
+    auto_submitted: bool
+
+
+@dataclass(frozen=True)
+class StoredMarks:
+    """What the live view needs of an attempt: the kind of mark by blank, the misconceptions, the answers."""
+
+    marks: Mapping[str, str]
+    misconceptions: tuple[str, ...]
+    answers: Mapping[str, str]
+
+
 class Classwork(QueryBase):
     """Queries on attendance, drafts and attempts."""
 
@@ -195,6 +220,22 @@ class Classwork(QueryBase):
         """Every student's drafts in an activity, by student and sheet, handed in or not."""
         query = sa.select(*columns(drafts, StudentDraft)).where(drafts.c.activity_id == activity_id)
         return self._values(StudentDraft, query.order_by(drafts.c.student_id, drafts.c.sheet_key))
+
+    def draft_versions(self, activity_id: int) -> dict[StudentSheetKey, int]:
+        """The version of every student's draft on every sheet of an activity."""
+        query = sa.select(drafts.c.student_id, drafts.c.sheet_key, drafts.c.version)
+        rows = self._fetch_all(query.where(drafts.c.activity_id == activity_id))
+        return {(row.student_id, row.sheet_key): row.version for row in rows}
+
+    def draft_texts(self, activity_id: int, student_ids: Collection[int]) -> dict[StudentSheetKey, Draft]:
+        """These students' drafts in an activity, by student id and sheet key."""
+        found = dict[StudentSheetKey, Draft]()
+        query = sa.select(drafts.c.student_id, drafts.c.sheet_key, *columns(drafts, Draft))
+        for some in batches(sorted(student_ids), MAX_VALUES):
+            theirs = (drafts.c.activity_id == activity_id, drafts.c.student_id.in_(some))
+            rows = self._fetch_all(query.where(*theirs))
+            found |= {(row.student_id, row.sheet_key): from_row(Draft, row) for row in rows}
+        return found
 
     # Attempts
 
@@ -285,6 +326,32 @@ class Classwork(QueryBase):
         on_sheets = drafts.c.activity_id == activity_id, drafts.c.sheet_key.in_(sheet_keys)
         count = sa.select(sa.func.count(drafts.c.student_id.distinct()))
         return int(self._fetch_one(count.where(*on_sheets, ~handed_in))[0])
+
+    def last_attempts(self, activity_id: int) -> dict[StudentSheetKey, LastAttempt]:
+        """The newest attempt's id, and what happened on the sheet, by student id and sheet key."""
+        key = (attempts.c.student_id, attempts.c.sheet_key)
+        newest = sa.func.max(attempts.c.id)
+        auto_submitted = sa.func.max(sa.case((attempts.c.auto_submitted, 1), else_=0))
+        by_student = attempts.c.handed_in & ~attempts.c.auto_submitted
+        handed_in = sa.func.max(sa.case((by_student, 1), else_=0))
+        query = (
+            sa.select(*key, newest.label("id"), handed_in.label("handed_in"), auto_submitted.label("auto_submitted"))
+            .where(attempts.c.activity_id == activity_id)
+            .group_by(*key)
+        )
+        rows = self._fetch_all(query)
+        return {
+            (row.student_id, row.sheet_key): LastAttempt(row.id, bool(row.handed_in), bool(row.auto_submitted))
+            for row in rows
+        }
+
+    def stored_marks(self, attempt_ids: Collection[int]) -> dict[int, StoredMarks]:
+        """By attempt id, the marks by blank, the misconceptions and the answers; unknown ids are left out."""
+        stored = dict[int, StoredMarks]()
+        for some in batches(sorted(attempt_ids), MAX_VALUES):
+            query = sa.select(attempts.c.id, *columns(attempts, StoredMarks)).where(attempts.c.id.in_(some))
+            stored |= {row.id: from_row(StoredMarks, row) for row in self._fetch_all(query)}
+        return stored
 
     # Drafts that are auto-submitted after an activity ends
 

@@ -102,6 +102,11 @@ class Regrades(QueryBase):
         )
         return tuple(Regrade(*row) for row in self._fetch_all(query))
 
+    def last(self, activity_id: int) -> int:
+        """The id of an activity's newest regrade, 0 before the first: marks read earlier may be out of date."""
+        row = self._fetch_one(sa.select(sa.func.max(regrades.c.id)).where(regrades.c.activity_id == activity_id))
+        return int(row[0] or 0)
+
     def old_marks(self, activity_id: int, student_id: int) -> dict[int, tuple[OldMarks, ...]]:
         """A student's marks in an activity before each regrade, oldest first, by attempt id."""
         query = (

@@ -25,7 +25,6 @@ from .exit_tickets import ExitTickets
 from .grades import Grades
 from .jobs import JobTable
 from .limits import check_room, tolerated_failure
-from .live import Live
 from .machines import Machines
 from .materials import Materials
 from .people import People
@@ -107,7 +106,6 @@ class Store(QueryBase):
         self.activities = Activities(database)
         self.classwork = Classwork(database)
         self.exit_tickets = ExitTickets(database)
-        self.live = Live(database)
         self.materials = Materials(database)
         self.regrades = Regrades(database)
         self.grades = Grades(database)

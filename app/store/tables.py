@@ -32,7 +32,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.types import TypeDecorator
 
-from app.activities.activity import Policies
+from app.activities.activity import Policies, Spotlight
 from app.activities.content import Content
 from app.activities.work import VariantSizes
 from app.names import name_key
@@ -58,7 +58,7 @@ class JsonOf(TypeDecorator[Any]):
     cache_ok = True
 
     def __init__(self, load: Callable[[Any], Any], dump: Callable[[Any], Any]) -> None:
-        super().__init__()
+        super().__init__(none_as_null=True)
         self.load, self.dump = load, dump
 
     def process_bind_param(self, value: Any, dialect: Any) -> Any:
@@ -70,6 +70,10 @@ class JsonOf(TypeDecorator[Any]):
 
 def _stored_sizes(stored: dict[str, Any]) -> VariantSizes:
     return VariantSizes(**stored)
+
+
+def _spotlight(stored: dict[str, Any]) -> Spotlight:
+    return Spotlight(**stored)
 
 
 Sizes = JsonOf(_stored_sizes, asdict)
@@ -349,7 +353,7 @@ activities = Table(
     Column("closes_at", UtcDateTime, index=True),  # the Close button sets it to now; checked every two seconds
     Column("created_at", UtcDateTime, nullable=False),
     Column("answers_shown_at", UtcDateTime),  # when students could first see the answers: later attempts are late
-    Column("spotlight", JSON(none_as_null=True)),  # the misconception shown to the class; see live.Spotlight
+    Column("spotlight", JsonOf(_spotlight, asdict)),  # the misconception explained to the class
     Column("auto_submitted_at", UtcDateTime),  # when drafts became attempts after closing; null before
     sqlite_autoincrement=True,
 )

@@ -68,7 +68,7 @@ def class_page(request: Request, services: Services, access: ActivityAccess, num
     activity = access.activity
     snapshot, phase = services.live_snapshots.get(services.library, services.store, activity), access.phase
     sheet = snapshot.sheets[number - 1] if 0 < number <= len(snapshot.sheets) else None
-    spotlight, words = services.store.live.spotlight(activity.id), activity_words(services, activity)
+    spotlight, words = services.store.activities.spotlight(activity.id), activity_words(services, activity)
     return ClassPage(
         access=access,
         phase=phase,
@@ -108,7 +108,7 @@ def change_spotlight(services: Services, activity: Activity, number: int, form: 
         if not number or not activity_words(services, activity).explanation(misconception):
             raise HTTPException(422, _("This sheet can’t show that misconception."))
         spotlight = Spotlight(number, misconception, form.raw("drawn") == "yes")
-    services.store.live.show(activity.id, spotlight)
+    services.store.activities.set_spotlight(activity.id, spotlight)
 
 
 def _version(snapshot: LiveSnapshot, phase: Phase, spotlight: Spotlight | None, *shown: object) -> str:
