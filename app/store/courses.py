@@ -25,6 +25,7 @@ class Course:
     title: str
     time_zone: str
     sample: bool  # its students are simulated
+    created_at: datetime
     archived_at: datetime | None
 
 
@@ -53,11 +54,11 @@ class StaffMember:
 class Courses(QueryBase):
     def add(self, title: str, time_zone: str, teacher: Teacher, sample: bool = False) -> Course:
         """Create a course with the teacher as its only instructor; a sample's students are simulated."""
-        row = {"title": title, "time_zone": time_zone, "sample": sample, "created_at": self.now()}
+        row: dict[str, Any] = {"title": title, "time_zone": time_zone, "sample": sample, "created_at": self.now()}
         with self.transaction() as connection:
             course_id = insert_row(connection, courses, row)
             connection.execute(sa.insert(staff).values(course_id=course_id, teacher_id=teacher.id, role="instructor"))
-        return Course(course_id, title, time_zone, sample, None)
+        return Course(course_id, **row, archived_at=None)
 
     def find(self, course_id: int) -> Course | None:
         """The course with that id, archived or not, or None."""
@@ -67,10 +68,6 @@ class Courses(QueryBase):
         """The course as it is now, locked until this thread's `transaction()` ends; None if it is gone."""
         self._fetch_one(sa.select(courses.c.id).where(courses.c.id == course.id).with_for_update(key_share=True))
         return self.find(course.id)  # a separate statement, which sees what was stored while it waited for the lock
-
-    def created_at(self, course: Course) -> datetime:
-        created_at: datetime = self._fetch_one(sa.select(courses.c.created_at).where(courses.c.id == course.id))[0]
-        return created_at
 
     def change(self, course: Course, title: str, time_zone: str) -> None:
         self._execute(sa.update(courses).where(courses.c.id == course.id).values(title=title, time_zone=time_zone))
