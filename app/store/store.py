@@ -25,7 +25,6 @@ from .exit_tickets import ExitTickets
 from .grades import Grades
 from .jobs import JobTable
 from .limits import check_room, tolerated_failure
-from .live import Live
 from .machines import Machines
 from .materials import Materials
 from .people import People
@@ -106,7 +105,6 @@ class Store(QueryBase):
         self.activities = Activities(database)
         self.classwork = Classwork(database)
         self.exit_tickets = ExitTickets(database)
-        self.live = Live(database)
         self.materials = Materials(database)
         self.regrades = Regrades(database)
         self.grades = Grades(database)
@@ -163,8 +161,7 @@ class Store(QueryBase):
     def find_run(self, run_id: str) -> Run | None:
         if "\0" in run_id:  # no id contains it, and PostgreSQL would refuse the query
             return None
-        row = self._fetch_one(sa.select(*columns(runs, Run)).where(runs.c.id == run_id))
-        return from_row(Run, row) if row else None
+        return self._value(Run, sa.select(*columns(runs, Run)).where(runs.c.id == run_id))
 
     # Imported models
 

@@ -23,6 +23,7 @@ from app.store.tables import drafts
 from app.web.shared import errors
 from tests.helpers.running_app import make_app
 from tests.helpers.school import School
+from tests.helpers.stored_class import LLAMA
 
 
 @pytest.fixture
@@ -103,7 +104,7 @@ def newcomer_is_absent(school: School, activity: Activity) -> bool:
 def fill_pages(school: School, activity: Activity, student: Student) -> None:
     """Leave no room for another draft in the pages that the database has."""
     row = {"activity_id": activity.id, "student_id": student.id, "sheet_key": "filler", "answers": {"a": "1" * 3500},
-           "version": 1, "variant": {}, "saved_at": utc_now(), "tab_versions": {}}  # fmt: skip
+           "version": 1, "variant": LLAMA, "saved_at": utc_now(), "tab_versions": {}}  # fmt: skip
     with school.store.engine.begin() as connection:
         connection.execute(sa.insert(drafts).values(row))
     with school.store.engine.connect() as connection:
