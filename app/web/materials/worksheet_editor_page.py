@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from fastapi import APIRouter, HTTPException, Request, Response
 from fastapi.responses import RedirectResponse
@@ -29,7 +29,6 @@ from app.sheets.library import Library
 from app.sheets.worksheet import WORKSHEETS, Worksheet, stored_fields
 from app.store import Course, Material, Teacher
 from app.topics.single_head import SINGLE_HEAD
-from app.translation import gettext as _
 from app.web.materials.worksheet_editor_view import (
     EditorPlace,
     WorksheetDraft,
@@ -41,7 +40,7 @@ from app.web.materials.worksheet_editor_view import (
 )
 from app.web.materials.worksheet_preview import paper_response, unpack_settings
 from app.web.practice.sheet_request import FIRST_WORKSHEET
-from app.web.shared.conflicts import Conflict, differences, version_to_replace
+from app.web.shared.conflicts import Conflict, setting_differences, version_to_replace
 from app.web.shared.forms import MAX_LINE, FormDep, FormReader, clean_lines, whole_number
 from app.web.shared.import_form import IMPORT_WAYS, ImportForm, empty_field, import_model_by, is_filled
 from app.web.shared.permissions import (
@@ -292,16 +291,6 @@ def _conflict(newest: Material, typed: Worksheet) -> Conflict:
     if stored is None:
         raise HTTPException(404)
     labels = setting_labels()
-    theirs, mine = ({name: _told(each.settings.get(name)) for name in labels} for each in (stored, typed))
+    found = setting_differences(labels, stored.settings, typed.settings)
     newest_page = url_for("show_worksheet_editor", material_id=newest.id)
-    return Conflict(str(newest.version), differences(labels, theirs, mine), newest_page, newest.saved_by)
-
-
-def _told(value: Any) -> str:
-    if value in (None, "", [], {}):
-        return ""
-    if isinstance(value, bool):
-        return _("yes") if value else _("no")
-    if isinstance(value, dict):
-        value = [f"{name}: {_told(each)}" for name, each in value.items() if name != "key"]
-    return ", ".join(_told(each) for each in value) if isinstance(value, list) else str(value)
+    return Conflict(str(newest.version), found, newest_page, newest.saved_by)
