@@ -11,7 +11,7 @@ from fastapi import FastAPI
 
 from app.classes.materials import settings_to_copy
 from app.store import Material, MaterialKind
-from app.web.materials.material_page import MAX_CHANGED_LINES, VERSIONS_ON_A_PAGE
+from app.web.worksheets import MAX_CHANGED_LINES, VERSIONS_ON_A_PAGE
 from tests.helpers.html_page import Page
 from tests.helpers.processor_time import processor_time_s
 from tests.helpers.school import Classroom
