@@ -182,7 +182,7 @@ def _class_names(request: Request, services: Services, access: ActivityAccess, n
     activity, phase = access.activity, access.phase
     snapshot = services.live_snapshots.get(services.library, services.store, activity)
     sheet = snapshot.sheets[number - 1] if 0 < number <= len(snapshot.sheets) else None
-    spotlight = services.store.live.spotlight(activity.id)
+    spotlight = services.store.activities.spotlight(activity.id)
     words = misconception_words(services.library, services.store, activity)
     return {
         "access": access,
@@ -221,7 +221,7 @@ def _change_spotlight(services: Services, activity: Activity, number: int, form:
         if not number or not words.explanation(misconception):
             raise HTTPException(422, _("This sheet can’t show that misconception."))
         spotlight = Spotlight(number, misconception, form.raw("drawn") == "yes")
-    services.store.live.show(activity.id, spotlight)
+    services.store.activities.set_spotlight(activity.id, spotlight)
 
 
 def _explained(

@@ -6,14 +6,12 @@ import base64
 import json
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from typing import Annotated, Any, Literal, get_args
+from dataclasses import replace
+from typing import Any, Literal, get_args
 
-from annotated_doc import Doc
 from fastapi import HTTPException, Response
 
-from app.figures.scale import ScaleName
-from app.grading.grade import Report, grade
+from app.grading.grade import grade
 from app.grading.mistaken_sheets import misconception_names, mistaken_texts, right_texts
 from app.handout.options import HandoutOptions
 from app.machine.work_queue import Client
@@ -22,8 +20,8 @@ from app.sheets.library import Library
 from app.sheets.variant import Variant
 from app.sheets.worksheet import Worksheet
 from app.web.shared.services import Services
-from app.web.shared.sheet_form import Drawing, draw_typed
-from app.web.shared.sheet_view import QuestionView, RowView, question_views, row_views, sheet_notes
+from app.web.shared.sheet_form import draw_typed
+from app.web.shared.sheet_view import question_views, row_views, sheet_notes
 from app.web.shared.urls import url_for
 
 PreviewView = Literal["empty", "wrong", "right", "key", "paper"]
@@ -33,51 +31,33 @@ MAX_PACKED = 30_000  # characters of an address
 MAX_UNPACKED = 100_000  # bytes of settings
 
 
-@dataclass(frozen=True)
-class PreviewFragment:
-    """Everything that templates/materials/_worksheet_preview.html shows."""
+def preview_of(library: Library, worksheet: Worksheet, view: PreviewView, held: str = "") -> dict[str, Any]:
+    """What _worksheet_preview.html shows of a worksheet with its default model and length.
 
-    view: Annotated[PreviewView, Doc("What is shown: the sheet empty, wrong or right, the key, or the paper.")]
-    variant: Annotated[Variant, Doc("The sheet.")]
-    rows: Annotated[tuple[RowView, ...], Doc("Its rows.")] = ()
-    drawing: Annotated[Drawing | None, Doc("The shapes in the boxes, drawn.")] = None
-    questions: Annotated[tuple[QuestionView, ...], Doc("The open questions under the rows.")] = ()
-    report: Annotated[Report | None, Doc("The marks; none on an empty sheet.")] = None
-    misconceptions: Annotated[Mapping[str, str], Doc("The names of those that a wrong sheet can show, by key.")] = (
-        field(default_factory=dict)
-    )
-    held: Annotated[
-        str, Doc("The key of the misconception that has filled in a wrong sheet; empty where none shows.")
-    ] = ""
-    paper: Annotated[str, Doc("The address of the picture of the handout, or empty.")] = ""
-    locked: Annotated[bool, Doc("Whether nothing can be typed: always.")] = True
-    focused: Annotated[str, Doc("The box with the focus: none.")] = ""
-    scale: Annotated[ScaleName, Doc("How lengths are drawn.")] = "root"
-
-
-def make_preview(library: Library, worksheet: Worksheet, view: PreviewView, held: str = "") -> PreviewFragment:
-    """One view of a worksheet with its default model and length; the library must contain its models.
-
-    Raises TopicError and TokensError for a worksheet that `check_settings` hasn't passed.
+    `held` is the key of the misconception that fills in a wrong sheet. The library must contain the worksheet's
+    models.
     """
     variant = Variant(worksheet, library.model(worksheet.model), worksheet.tokens, library.wording)
     if view == "paper":
-        return PreviewFragment(view, variant, paper=_paper_address(worksheet))
+        return {"view": view, "variant": variant, "paper": _paper_address(worksheet)}
     mistaken = mistaken_texts(variant) if view == "wrong" else {}
     held = held if held in mistaken else next(iter(mistaken), "")
     answers = mistaken.get(held, {}) if view == "wrong" else right_texts(variant) if view == "right" else {}
     report = grade(variant, answers) if answers else None
     truth, notes = variant if view == "key" else None, sheet_notes(variant, answers, report, mismatch=True)
-    return PreviewFragment(
-        view,
-        variant,
-        rows=row_views(variant, answers, report, truth=truth, notes=notes),
-        drawing=draw_typed(variant, answers, "root", explains=report is not None) if view != "key" else None,
-        questions=question_views(variant, {}, locked=True),
-        report=report,
-        misconceptions=misconception_names(variant) if view == "wrong" else {},
-        held=held,
-    )
+    return {
+        "view": view,
+        "variant": variant,
+        "rows": row_views(variant, answers, report, truth=truth, notes=notes),
+        "drawing": draw_typed(variant, answers, "root", explains=report is not None) if view != "key" else None,
+        "questions": question_views(variant, {}, locked=True),
+        "report": report,
+        "misconceptions": misconception_names(variant) if view == "wrong" else {},
+        "held": held,
+        "locked": True,
+        "focused": "",
+        "scale": "root",
+    }
 
 
 # The page on paper
