@@ -40,7 +40,6 @@ from app.web.materials.worksheet_editor_view import (
     setting_labels,
 )
 from app.web.materials.worksheet_preview import paper_response, unpack_settings
-from app.web.practice.sheet_request import FIRST_WORKSHEET
 from app.web.shared.conflicts import Conflict, differences, version_to_replace
 from app.web.shared.forms import MAX_LINE, FormDep, FormReader, clean_lines, whole_number
 from app.web.shared.import_form import IMPORT_WAYS, ImportForm, empty_field, import_model_by, is_filled
@@ -56,6 +55,7 @@ from app.web.shared.permissions import (
 from app.web.shared.rate_limits import BYTES_OF_MODEL
 from app.web.shared.request_guard import MAX_BODY
 from app.web.shared.services import Services, ServicesDep
+from app.web.shared.sheet_address import FIRST_WORKSHEET
 from app.web.shared.threads import in_threads
 from app.web.shared.urls import client_network, url_for
 

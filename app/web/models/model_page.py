@@ -28,9 +28,9 @@ from app.sheets.library import Library
 from app.sheets.variant import Variant
 from app.sheets.worksheet import Model, WorksheetError
 from app.topics.requirements import TopicError
-from app.web.practice.sheet_request import sheet_link
 from app.web.shared.permissions import require_practice
 from app.web.shared.services import ServicesDep
+from app.web.shared.sheet_address import sheet_link
 from app.web.shared.templating import render
 
 router = APIRouter(include_in_schema=False, dependencies=[Depends(require_practice)])
