@@ -166,10 +166,10 @@ def test_another_network_waits_neither_for_hundreds_of_requests_nor_for_those_gi
     address, threads = server[0].servers[0].sockets[0].getsockname(), server[1].threads[kind]
     render, may_end, made = module.render, threading.Semaphore(0), list[str]()
 
-    def wait_and_render(*arguments: Any) -> Any:
+    def wait_and_render(*arguments: Any, **names: Any) -> Any:
         assert may_end.acquire(timeout=PATIENCE_S)
         made.append(path)
-        return render(*arguments)
+        return render(*arguments, **names)
 
     monkeypatch.setattr(module, "render", wait_and_render)
     most = threads._most
