@@ -184,6 +184,7 @@ class SheetContext(ABC):
             "rows": rows,
             "progress": so_far,
             "questions": question_views(variant, self.typed, locked=not can_hand_in),
+            "can_hand_in": can_hand_in,
             "locked": is_locked,
             "drawing": self.drawn(marked if is_locked else variant),
             "scale": self.scale,

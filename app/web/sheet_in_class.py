@@ -92,7 +92,6 @@ class ClassSheet(SheetContext):
         access, rules, last = self.access, self.rules, self.work.last
         names = self.form_names(result, level)
         report = names["report"]
-        can_hand_in = rules.can_hand_in(self.work.attempts, handed_in=last is not None and last.handed_in)
         steps = activity_steps(access, self.work.progress.sheets, self.number)
         names |= {
             "access": access,
@@ -108,9 +107,8 @@ class ClassSheet(SheetContext):
             },
             "last": last,
             "attempts_left": rules.attempts_left(self.work.attempts),
-            "can_hand_in": can_hand_in,
             "next": next_step(access, steps, self.work.progress.ticket_in, self.number),
-            "primary": self._primary(report, can_hand_in=can_hand_in) if rules.is_writable else "",
+            "primary": self._primary(report, can_hand_in=names["can_hand_in"]) if rules.is_writable else "",
             "notice": self._other_version(names["marked"]),
             "misconceptions": {},  # of a preview
             "held": "",
