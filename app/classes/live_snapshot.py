@@ -111,6 +111,10 @@ class SheetSnapshot:
         """How many students typed, checked or handed in anything."""
         return sum(progress.stage != "nothing" for progress in self.progress.values())
 
+    def percent(self, students: int) -> float:
+        """A number of students as a percentage of those who have begun the sheet."""
+        return round(100 * students / self.begun, 2)
+
     @property
     def handed_in(self) -> int:
         return sum(progress.stage == "handed-in" for progress in self.progress.values())

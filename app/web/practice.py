@@ -23,7 +23,6 @@ from app.sheets.siblings import another_bug
 from app.sheets.worksheet import WorksheetError, key_in, library_key, whole_key
 from app.topics.requirements import TopicError
 from app.translation import gettext as _
-from app.web.shared.errors import status_of
 from app.web.shared.example_view import MAX_EXAMPLE_SEED, ExampleRequest, example_names, find_sibling
 from app.web.shared.forms import FormDep
 from app.web.shared.model_menu import answer_choice, model_menu
@@ -68,7 +67,7 @@ def show_sheet(
         suggestions = tuple(_suggestions(library, worksheet, model, getattr(error, "tokens", None)))
         chooser = _chooser(library, worksheet, tokens, problem=str(error), suggestions=suggestions)
         chooser["length_is_wrong"] = isinstance(error, TokensError)
-        return _render_chooser(library, worksheet, model, chooser, status_of(error))
+        return _render_chooser(library, worksheet, model, chooser, error.status)
     context = opened_practice_sheet(request, services, library, variant, scale)
     result = "answers" if answers else "hint" if hint else "checked" if checked else ""
     place = practice_place(request, services, context.visitor)

@@ -7,7 +7,7 @@ from typing import Literal
 from fastapi import FastAPI
 
 from app.store import AuditAction, Policies
-from app.web.teacher.roster_import_page import MAX_ROSTER_STUDENTS
+from app.web.roster import MAX_ROSTER_STUDENTS
 from tests.helpers.answer_keys import KEY
 from tests.helpers.html_page import Page
 from tests.helpers.school import Browser, Classroom
