@@ -16,11 +16,11 @@ from app.sheets.library import Library
 from app.sheets.variant import Variant
 from app.sheets.worksheet import Worksheet
 from app.translation import gettext as _
-from app.web.practice.sheet_request import FIRST_WORKSHEET, find_variant
 from app.web.shared.forms import whole_number
 from app.web.shared.model_menu import ModelMenu, model_menu
 from app.web.shared.request_guard import EMBEDDED_HEADERS
 from app.web.shared.services import Services
+from app.web.shared.sheet_address import FIRST_WORKSHEET, find_variant
 from app.web.shared.templating import render
 from app.web.shared.urls import public_url, url_for
 

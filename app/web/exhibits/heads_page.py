@@ -28,11 +28,11 @@ from app.web.exhibits.exhibit_view import (
     requested_sheet,
     worksheet_of_topic,
 )
-from app.web.practice.sheet_request import FIRST_WORKSHEET
 from app.web.shared.forms import whole_number
 from app.web.shared.model_menu import model_menu
 from app.web.shared.permissions import require_practice
 from app.web.shared.services import Services, ServicesDep
+from app.web.shared.sheet_address import FIRST_WORKSHEET
 from app.web.shared.urls import url_for
 
 router = APIRouter(include_in_schema=False, dependencies=[Depends(require_practice)])

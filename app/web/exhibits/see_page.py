@@ -20,9 +20,9 @@ from app.sheets.library import Library
 from app.topics.layer_heads import LayerHeads
 from app.translation import gettext as _
 from app.web.exhibits.exhibit_view import LAYER_WORKSHEET, worksheet_of_topic
-from app.web.practice.sheet_request import FIRST_WORKSHEET
 from app.web.shared.permissions import require_practice
 from app.web.shared.services import LibraryDep
+from app.web.shared.sheet_address import FIRST_WORKSHEET
 from app.web.shared.templating import render
 from app.web.shared.urls import url_for
 

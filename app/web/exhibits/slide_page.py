@@ -40,11 +40,12 @@ from app.web.exhibits.exhibit_view import (
     requested_sheet,
     worksheet_of_topic,
 )
-from app.web.practice.sheet_request import library_for, posted_sheet, sheet_link
-from app.web.shared.forms import FormDep, whole_number
+from app.web.shared.forms import whole_number
 from app.web.shared.permissions import LARGEST_ID, require_practice
 from app.web.shared.services import ServicesDep
+from app.web.shared.sheet_address import library_for, sheet_link
 from app.web.shared.urls import url_for
+from app.web.sheet_in_practice import PostedPracticeSheet
 
 router = APIRouter(include_in_schema=False, dependencies=[Depends(require_practice)])
 SLIDE_TOPIC, SLIDE_PRODUCT = SINGLE_HEAD.key, "scores"
@@ -86,13 +87,12 @@ class BreakForm:
 
 
 @router.post("/see/slide/take")
-def take_product(request: Request, services: ServicesDep, form: FormDep) -> Response:
-    """Save the posted boxes of a result on this browser's practice sheet, and redirect (303) to that sheet.
-
-    Raises what `posted_sheet` raises, such as for an unknown sheet.
-    """
-    _outcome, requested = posted_sheet(request, services, form).done(sheet_actions.save)
-    return requested.with_cookie(request, RedirectResponse(sheet_link(requested.variant), 303))
+def take_product(request: Request, context: PostedPracticeSheet) -> Response:
+    """Save the posted boxes of a result on this browser's practice sheet, and redirect (303) to that sheet."""
+    outcome, context = context.done(sheet_actions.save)
+    response = RedirectResponse(sheet_link(context.variant), 303)
+    context.remember(request, response, outcome)
+    return response
 
 
 @router.get("/see/slide")

@@ -21,9 +21,9 @@ from app.web.exhibits.exhibit_view import (
     requested_sheet,
     worksheet_of_topic,
 )
-from app.web.practice.sheet_request import sheet_link
 from app.web.shared.permissions import require_practice
 from app.web.shared.services import ServicesDep
+from app.web.shared.sheet_address import sheet_link
 
 router = APIRouter(include_in_schema=False, dependencies=[Depends(require_practice)])
 

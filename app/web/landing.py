@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated
 
-from annotated_doc import Doc
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import RedirectResponse
 
@@ -17,10 +15,9 @@ from app.figures.sheet_figures import draw_figures
 from app.grading.grade import Mark, grade
 from app.sheets.reading import MAX_BOX_TEXT
 from app.sheets.variant import Row, Variant
-from app.sheets.worksheet import Model
-from app.web.practice.sheet_request import FIRST_WORKSHEET
 from app.web.shared.permissions import PracticeOpen
 from app.web.shared.services import LibraryDep
+from app.web.shared.sheet_address import FIRST_WORKSHEET
 from app.web.shared.sheet_view import readable_answers
 from app.web.shared.templating import is_htmx, render, render_page_or_fragment
 from app.web.shared.urls import url_for
@@ -59,14 +56,6 @@ class Trial:
     question: Question | None
 
 
-@dataclass(frozen=True)
-class LandingPage:
-    """Everything that templates/practice/landing.html and _trial.html show."""
-
-    trial: Annotated[Trial | None, Doc("One head to try; none where practice is closed, as for exams.")]
-    models: Annotated[tuple[Model, ...], Doc("The models that there are sheets for, by name.")]
-
-
 @router.get("/", name="home")
 def show_landing(request: Request, library: LibraryDep, open_to_practice: PracticeOpen) -> Response:
     """The landing page, with the address's numbers drawn and the next box; for htmx only that part."""
@@ -74,10 +63,10 @@ def show_landing(request: Request, library: LibraryDep, open_to_practice: Practi
     if typed and not typed.keys() & QUESTIONS.keys():
         return RedirectResponse(f"{url_for('show_sheet')}?{request.url.query}", 308)
     if not open_to_practice:
-        return render("practice/landing.html", LandingPage(None, ()))
+        return render("practice/landing.html", trial=None, models=())
     models = tuple(sorted(library.models.values(), key=lambda model: model.name.casefold()))
-    page = LandingPage(_trial(library.variant(FIRST_WORKSHEET), typed, is_typing=is_htmx(request)), models)
-    return render_page_or_fragment(request, "practice/landing.html", "practice/_trial.html", page)
+    trial = _trial(library.variant(FIRST_WORKSHEET), typed, is_typing=is_htmx(request))
+    return render_page_or_fragment(request, "practice/landing.html", "practice/_trial.html", trial=trial, models=models)
 
 
 def _trial(variant: Variant, typed: Mapping[str, str], *, is_typing: bool) -> Trial:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
 
-from annotated_doc import Doc
 from fastapi import APIRouter, Depends, Response
 
-from app.figures.glossary_drawings import DRAWING_HEIGHT, DRAWING_WIDTH, GLOSSARY_DRAWINGS, GlossaryDrawing
+from app.figures.glossary_drawings import DRAWING_HEIGHT, DRAWING_WIDTH, GLOSSARY_DRAWINGS
 from app.sheets.notation import NOTATIONS
 from app.sheets.wording import Wording
 from app.topics.registry import TOPICS
@@ -30,15 +28,6 @@ class GlossaryTerm:
     symbol_name: str
     text: str
     elsewhere: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class GlossaryPage:
-    """Everything that templates/practice/glossary.html shows."""
-
-    entries: Annotated[tuple[tuple[GlossaryTerm, GlossaryDrawing], ...], Doc("Each term and drawing, in order.")]
-    view_box: Annotated[str, Doc("The coordinates of every drawing, as an SVG has them.")]
-    shared_letters: Annotated[tuple[tuple[str, tuple[str, ...]], ...], Doc("Each letter with several meanings.")]
 
 
 def glossary_terms(wording: Wording) -> tuple[GlossaryTerm, ...]:
@@ -71,6 +60,9 @@ def shared_letters(wording: Wording) -> tuple[tuple[str, tuple[str, ...]], ...]:
 @router.get("/glossary")
 def show_glossary(library: LibraryDep) -> Response:
     """The glossary; sheets link to its terms by their keys, /glossary#head-dimension."""
-    entries = tuple((term, GLOSSARY_DRAWINGS[term.key]) for term in glossary_terms(library.wording))
-    view_box = f"-2 -2 {DRAWING_WIDTH + 4} {DRAWING_HEIGHT + 4}"
-    return render("practice/glossary.html", GlossaryPage(entries, view_box, shared_letters(library.wording)))
+    return render(
+        "practice/glossary.html",
+        entries=[(term, GLOSSARY_DRAWINGS[term.key]) for term in glossary_terms(library.wording)],
+        view_box=f"-2 -2 {DRAWING_WIDTH + 4} {DRAWING_HEIGHT + 4}",
+        shared_letters=shared_letters(library.wording),
+    )

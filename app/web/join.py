@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Annotated
+from typing import Any
 
-from annotated_doc import Doc
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import RedirectResponse
 
@@ -28,52 +26,6 @@ router = APIRouter(include_in_schema=False)
 MAX_CODE, MAX_NAME = 40, 100  # typed characters
 
 
-@dataclass(frozen=True)
-class CodePage:
-    """Everything that templates/student/join.html and resume.html show."""
-
-    code: Annotated[str, Doc("The code as typed.")] = ""
-    problem: Annotated[str, Doc("The error message above the form; empty if there is none.")] = ""
-
-
-@dataclass(frozen=True)
-class NamePage:
-    """Everything that templates/student/join_name.html shows."""
-
-    activity: Annotated[Activity, Doc("The activity that the code opens.")]
-    course: Annotated[Course, Doc("Its course.")]
-    current_student: Annotated[Student | None, Doc("The student that this browser is in this course, or None.")]
-    has_closed: Annotated[bool, Doc("Whether nothing can be handed in any more.")]
-    names: Annotated[tuple[str, ...], Doc("The names that nobody has taken, where the activity lists them.")]
-    suggests_names: Annotated[bool, Doc("Whether the roster has names that nobody has taken.")]
-    form_secret: Annotated[str, Doc("A secret by which a form that is sent twice is known.")]
-    name: Annotated[str, Doc("The name as typed or picked.")] = ""
-    number: Annotated[str, Doc("The number as typed.")] = ""
-    asks_number: Annotated[bool, Doc("Whether several students have the name, so that the number decides.")] = False
-    suggestions: Annotated[tuple[str, ...], Doc("Names on the roster that may be meant.")] = ()
-    asks_new: Annotated[bool, Doc("Whether to ask if a name that is not on the roster is right.")] = False
-    problem: Annotated[str, Doc("The error message above the form; empty if there is none.")] = ""
-
-
-@dataclass(frozen=True)
-class JoinedPage:
-    """Everything that templates/student/joined.html shows."""
-
-    activity: Annotated[Activity, Doc("The activity.")]
-    has_closed: Annotated[bool, Doc("Whether nothing can be handed in any more.")]
-    student: Annotated[Student, Doc("The student that this browser now works as.")]
-    code: Annotated[str, Doc("Their new resume code, shown for some minutes.")]
-
-
-@dataclass(frozen=True)
-class SuggestedNamesPage:
-    """Everything that templates/student/_join_names.html shows."""
-
-    name: Annotated[str, Doc("The name as typed.")]
-    suggestions: Annotated[tuple[str, ...], Doc("Names on the roster that may be meant.")]
-    asks_new: Annotated[bool, Doc("Whether to ask if a name that is not on the roster is right.")] = False
-
-
 class _NameRefusedError(Exception):
     """A student can't join under this name yet; the message explains why, or is empty if only a choice is missing."""
 
@@ -87,7 +39,7 @@ class _NameRefusedError(Exception):
 @router.get("/join")
 @in_threads("class")
 def show_join_form() -> Response:
-    return render("student/join.html", CodePage())
+    return render("student/join.html", code="", problem="")
 
 
 @router.post("/join")
@@ -108,7 +60,7 @@ def show_name_form(request: Request, services: ServicesDep, visitor: VisitorInCl
     joinable = _find_by_code(request, services.store, services.limits, code)
     if joinable is None:
         return _no_such_code(code)
-    return render("student/join_name.html", _name_page(services.store, *joinable, visitor))
+    return render("student/join_name.html", **_name_names(services.store, *joinable, visitor))
 
 
 @router.get("/join/{code}/names")
@@ -121,7 +73,7 @@ def suggest_names(request: Request, services: ServicesDep, code: str, name: str 
     may_see = _may_see_names(services.limits, client_network(request), joinable[1])
     typed = name[:MAX_NAME]
     names = suggested_names(services.store.roster, joinable[1], typed) if may_see else ()
-    return render("student/_join_names.html", SuggestedNamesPage(typed, names))
+    return render("student/_join_names.html", name=typed, suggestions=names, asks_new=False)
 
 
 @router.post("/join/{code}")
@@ -138,17 +90,16 @@ def join_activity(
     try:
         owner, resume_code = _enrol(request, services, joinable, visitor, form, secret)
     except _NameRefusedError as problem:
-        typed = replace(
-            _name_page(services.store, activity, course, visitor),
-            name=_typed_name(form),
-            number=form.single_line("number", MAX_NAME),
-            asks_number=problem.choice.asks_number,
-            suggestions=problem.choice.suggestions,
-            asks_new=problem.asks_new,
-            form_secret=secret.secret,
-            problem=str(problem),
-        )
-        refused = render("student/join_name.html", typed, 429 if problem.seconds else 422)
+        names = _name_names(services.store, activity, course, visitor) | {
+            "name": _typed_name(form),
+            "number": form.single_line("number", MAX_NAME),
+            "asks_number": problem.choice.asks_number,
+            "suggestions": problem.choice.suggestions,
+            "asks_new": problem.asks_new,
+            "form_secret": secret.secret,
+            "problem": str(problem),
+        }
+        refused = render("student/join_name.html", status=429 if problem.seconds else 422, **names)
         if problem.seconds:
             refused.headers["Retry-After"] = str(problem.seconds)
         return refused
@@ -173,15 +124,14 @@ def show_joined(request: Request, services: ServicesDep, visitor: VisitorInClass
     resume_code = new_resume_code(request, services.store, student) if student else ""
     if student is None or not resume_code:
         return RedirectResponse(url_for("show_class_activity", activity_id=activity.id), 303)
-    return render(
-        "student/joined.html", JoinedPage(activity, _has_closed(services.store, activity), student, resume_code)
-    )
+    has_closed = _has_closed(services.store, activity)
+    return render("student/joined.html", activity=activity, has_closed=has_closed, student=student, code=resume_code)
 
 
 @router.get("/resume")
 @in_threads("class")
 def show_resume_form() -> Response:
-    return render("student/resume.html", CodePage())
+    return render("student/resume.html", code="", problem="")
 
 
 @router.post("/resume")
@@ -197,7 +147,7 @@ def resume_enrolment(request: Request, services: ServicesDep, visitor: VisitorIn
             "That resume code doesn’t exist. Codes have {length} letters; check yours and try again, or ask "
             "your teacher."
         ).format(length=CODE_LENGTH)
-        return render("student/resume.html", CodePage(typed, problem), 422)
+        return render("student/resume.html", status=422, code=typed, problem=problem)
     owner = visitor or services.store.add_visitor()
     services.store.roster.resume(student, owner.id)
     response = RedirectResponse(url_for("show_my_work"), 303)
@@ -230,16 +180,27 @@ def _no_such_code(typed: str) -> Response:
     problem = _("No class has the code “{code}”. Codes have {length} letters; check yours and try again.").format(
         code=code, length=JOIN_CODE_LENGTH
     )
-    return render("student/join.html", CodePage(code, problem), 404)
+    return render("student/join.html", status=404, code=code, problem=problem)
 
 
-def _name_page(store: Store, activity: Activity, course: Course, visitor: Visitor | None) -> NamePage:
-    enrolled = store.roster.enrolled_student(visitor.id, course.id) if visitor else None
+def _name_names(store: Store, activity: Activity, course: Course, visitor: Visitor | None) -> dict[str, Any]:
     listed = activity.policies.names_listed
     unclaimed = store.roster.unclaimed_names(course, limit=None if listed else 1)
-    names = unclaimed if listed else ()
-    has_closed = _has_closed(store, activity)
-    return NamePage(activity, course, enrolled, has_closed, names, bool(unclaimed), FormSecret.new().secret)
+    return {
+        "activity": activity,
+        "course": course,
+        "current_student": store.roster.enrolled_student(visitor.id, course.id) if visitor else None,
+        "has_closed": _has_closed(store, activity),
+        "names": unclaimed if listed else (),
+        "suggests_names": bool(unclaimed),
+        "form_secret": FormSecret.new().secret,
+        "name": "",
+        "number": "",
+        "asks_number": False,
+        "suggestions": (),
+        "asks_new": False,
+        "problem": "",
+    }
 
 
 def _has_closed(store: Store, activity: Activity) -> bool:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Annotated, Any, Literal
 
-from annotated_doc import Doc
 from fastapi import APIRouter, Depends, HTTPException, Request, Response
 from fastapi.responses import RedirectResponse
 from PIL import Image
@@ -19,7 +18,6 @@ from app.classes.frozen.frozen_library import model_snapshot
 from app.classes.frozen.frozen_run import FrozenRun, freeze_run, sheet_of_run
 from app.classes.sheet_actions import may_run
 from app.forward.head_run import HeadNotRun
-from app.forward.lines import ProgramLine
 from app.forward.notebook import NOTEBOOK_TYPE, run_notebook
 from app.forward.run import HEAD_RUNS, HeadRun
 from app.machine.jobs import Job, JobRefusedError
@@ -30,7 +28,6 @@ from app.sheets.variant import Row, Variant
 from app.store import Answers, Run
 from app.translation import gettext as _
 from app.translation import ngettext
-from app.web.practice.sheet_request import posted_sheet, sheet_link
 from app.web.shared.cookies import VISITOR_COOKIE
 from app.web.shared.forms import FormDep, whole_number
 from app.web.shared.head_request import HeadChoice, choice_of_sheet, start_head
@@ -39,12 +36,16 @@ from app.web.shared.rate_limits import BYTES_OF_RUN, bytes_of
 from app.web.shared.run_jobs import differing_shapes, queue_run, shape_text, why_not_queued
 from app.web.shared.runners import why_it_waits
 from app.web.shared.services import Services, ServicesDep
+from app.web.shared.sheet_address import sheet_link
 from app.web.shared.sheet_view import readable_answers
 from app.web.shared.stage_view import ALL_STAGES
 from app.web.shared.templating import is_htmx, render, render_page_or_fragment
 from app.web.shared.threads import in_threads
 from app.web.shared.urls import client_network, url_for
-from app.web.student.sheet_request import posted_class_sheet
+from app.web.shared.visitor import remember_visitor
+from app.web.sheet import SheetContext
+from app.web.sheet_in_class import posted_class_sheet
+from app.web.sheet_in_practice import posted_practice_sheet
 
 router = APIRouter(include_in_schema=False)
 MAX_RUNS_BEFORE_BACKGROUND = 10  # with more waiting, runs that nobody asked for are skipped
@@ -70,46 +71,6 @@ class ComparedRow:
     row: Row
     fields: tuple[ComparedField, ...]
     shape: tuple[int, ...]
-
-
-@dataclass(frozen=True)
-class RunPage:
-    """Everything that templates/runs/run.html and _run.html show."""
-
-    run: Annotated[Run, Doc("The run, with its result once there is one.")]
-    variant: Annotated[Variant, Doc("The sheet it was started from.")]
-    rows: Annotated[tuple[ComparedRow, ...], Doc("Typed and observed shapes, row by row.")]
-    result: Annotated[HeadRun | None, Doc("What the forward pass reported, none while it runs.")]
-    problem: Annotated[str, Doc("Why there will be no result; empty if there is one or it is waited for.")]
-    link: Annotated[str, Doc("The address of the sheet.")]
-    title: Annotated[str, Doc("The heading.")]
-    waiting: Annotated[str, Doc("The sentence shown while it waits and runs.")]
-    asks: Annotated[str, Doc("When the page asks whether it has finished, as an hx-trigger.")]
-    verdict: Annotated[str, Doc("How many of the answers differ from torch's shapes, and in which rows.")] = ""
-    key_problem: Annotated[str, Doc("Where torch contradicts the answer key; empty if it agrees, as it should.")] = ""
-    prepared: Annotated[tuple[ProgramLine, ...], Doc("The lines that only prepare the run, which are folded.")] = ()
-    computed: Annotated[tuple[ProgramLine, ...], Doc("The other lines, which are the head or layer itself.")] = ()
-    facts: Annotated[tuple[tuple[str, str], ...], Doc("Device, number format, time and memory, by name.")] = ()
-    remarks: Annotated[tuple[str, ...], Doc("What else a reader should know about this run.")] = ()
-    picture_text: Annotated[str, Doc("What the picture of the weights shows.")] = ""
-
-
-@dataclass(frozen=True)
-class NoRunPage:
-    """Everything that templates/runs/no_run.html and _no_run.html show."""
-
-    link: Annotated[str, Doc("The address of the sheet.")]
-
-
-@dataclass(frozen=True)
-class AgreementFragment:
-    """Everything that templates/runs/_agreement.html shows: what a background run says about a completed sheet."""
-
-    run_id: Annotated[str, Doc("The id of the run.")]
-    waiting: Annotated[bool, Doc("Whether the run goes on.")]
-    sentence: Annotated[str, Doc("Whether PyTorch agrees, and on what; empty where the run says nothing of that.")]
-    letters: Annotated[tuple[str, ...], Doc("The letters in the sentence.")]
-    agrees: Annotated[bool, Doc("Whether PyTorch agrees with the sheet.")]
 
 
 @dataclass(frozen=True)
@@ -140,22 +101,26 @@ def start_run(
     """Store the answers as an attempt, if they are new and readable, and queue a run with them."""
     if options.in_background and _is_busy(services):
         return Response(status_code=204)
-    _outcome, requested = posted_sheet(request, services, form).done(sheet_actions.check_if_new)
-    variant, link, run, job = requested.variant, sheet_link(requested.variant), None, None
-    if requested.work and requested.work.last:
-        share = SHARE_OF_BACKGROUND if options.in_background else 1
-        services.storage.charge(client_network(request), BYTES_OF_RUN + bytes_of(requested.answers), share)
-        if not options.in_background and (choice := choice_of_sheet(services, variant)):
-            visitor_id = requested.work.owner.id
-            response = _to_real_head(request, services, client, choice, back=link, visitor_id=visitor_id)
-            return requested.with_cookie(request, response)
-        run, job = _start(services, client, requested.answers, options, freeze_run(variant), variant)
-    return requested.with_cookie(request, _respond(request, services, variant, run, job, link, options))
+    _outcome, context = posted_practice_sheet(request, services, form).done(sheet_actions.check_if_new)
+    response = _run_sheet(
+        request,
+        services,
+        context,
+        options,
+        client,
+        has_answers=context.work.last is not None,
+        charge=partial(services.storage.charge, client_network(request)),
+        frozen=freeze_run(context.variant),
+        link=sheet_link(context.variant),
+        visitor_id=context.work.owner.id,
+    )
+    remember_visitor(request, response, context.work.owner)
+    return response
 
 
 @router.post("/class/{activity_id:int}/{number:int}/run")
 @in_threads("run")
-def start_class_run(
+def run_class_sheet(
     request: Request,
     services: ServicesDep,
     form: FormDep,
@@ -167,21 +132,24 @@ def start_class_run(
     """Queue a run with the answers on an activity's sheet, even after closing; it costs no attempt."""
     if options.in_background and _is_busy(services):
         return Response(status_code=204)
-    requested = posted_class_sheet(request, services, form, activity_id, number)
-    activity, variant = requested.activity, requested.variant
-    if not may_run(requested.work, requested.rules):
+    context = posted_class_sheet(request, services, form, activity_id, number)
+    if not may_run(context.work, context.rules):
         raise HTTPException(409, _("In this activity, you can run the head once you can see the marks of an attempt."))
-    _outcome, requested = requested.done(sheet_actions.save)
-    student_id, link, run, job = requested.access.student.id, requested.access.links.sheet(number), None, None
-    if requested.work.last or readable_answers(variant, requested.answers):
-        client, share = Client(f"student {student_id}"), SHARE_OF_BACKGROUND if options.in_background else 1
-        services.storage.charge_student(student_id, BYTES_OF_RUN + bytes_of(requested.answers), share)
-        may_be_real = open_to_practice and not options.in_background
-        if may_be_real and (choice := choice_of_sheet(services, variant)):
-            return _to_real_head(request, services, client, choice, back=link, student_id=student_id)
-        frozen = freeze_run(variant, activity, number)
-        run, job = _start(services, client, requested.answers, options, frozen, variant)
-    return _respond(request, services, variant, run, job, link, options)
+    _outcome, context = context.done(sheet_actions.save)
+    student_id = context.access.student.id
+    return _run_sheet(
+        request,
+        services,
+        context,
+        options,
+        Client(f"student {student_id}"),
+        has_answers=bool(context.work.last or readable_answers(context.variant, context.answers)),
+        charge=partial(services.storage.charge_student, student_id),
+        frozen=freeze_run(context.variant, context.activity, number),
+        link=context.access.links.sheet(number),
+        may_be_real=open_to_practice,
+        student_id=student_id,
+    )
 
 
 @router.post("/runs/{run_id}/again", dependencies=[Depends(require_run)])
@@ -199,8 +167,8 @@ def run_again(
     else:
         services.storage.charge(client_network(request), size)
     frozen = FrozenRun(first.activity_id, first.frozen, model_snapshot(variant.model))
-    run, job = _start(services, client, first.answers, options, frozen, variant)
-    return _respond(request, services, variant, run, job, _sheet_address(first, variant), options)
+    run, job = _queue(services, client, first.answers, options, frozen, variant)
+    return _respond(request, services, variant, run, job, options)
 
 
 @router.get("/runs/{run_id}", dependencies=[Depends(require_run)])
@@ -208,8 +176,8 @@ def run_again(
 def show_run(request: Request, services: ServicesDep, run_id: str) -> Response:
     """The run, finished or not, next to its sheet as it was then; 404 for an unknown run."""
     run, job = _find_run(services, run_id)
-    page = _run_page(services, run, sheet_of_run(services.library, services.store, run), job)
-    return render_page_or_fragment(request, "runs/run.html", "runs/_run.html", page)
+    names = _run_names(services, run, sheet_of_run(services.library, services.store, run), job)
+    return render_page_or_fragment(request, "runs/run.html", "runs/_run.html", **names)
 
 
 @router.get("/runs/{run_id}/agreement", dependencies=[Depends(require_run)])
@@ -218,7 +186,7 @@ def show_agreement(services: ServicesDep, run_id: str) -> Response:
     """What a run says about its sheet in one line, for the sheet's page."""
     run, job = _find_run(services, run_id)
     variant = sheet_of_run(services.library, services.store, run)
-    return render("runs/_agreement.html", _agreement(run, variant, job))
+    return render("runs/_agreement.html", **_agreement(run, variant, job))
 
 
 @router.post("/runs/{run_id}/cancel", dependencies=[Depends(require_run)])
@@ -269,36 +237,38 @@ def _sheet_address(run: Run, variant: Variant) -> str:
     return url_for("show_class_sheet", activity_id=run.activity_id, number=run.frozen["sheet"])
 
 
-def _run_page(services: Services, run: Run, variant: Variant, job: Job | None, *, is_new: bool = False) -> RunPage:
+def _run_names(
+    services: Services, run: Run, variant: Variant, job: Job | None, *, is_new: bool = False
+) -> dict[str, Any]:
+    """What templates/runs/run.html and _run.html show."""
     result = _result(run)
     look_ms = min(LOOK_MS + LOOK_MS_FOR_EACH_AHEAD * (job.before if job else 0), MOST_LOOK_MS)
-    page = RunPage(
-        run=run,
-        variant=variant,
-        rows=(),
-        result=result,
-        problem=run.problem or "",
-        link=_sheet_address(run, variant),
-        title=variant.topic_wording.run_title,
-        waiting=(job and why_it_waits(services, job)) or _waiting_sentence(job),
-        asks=f"load delay:{FIRST_LOOK_MS}ms, every {look_ms}ms" if is_new else f"every {look_ms}ms",
-    )
+    names = {
+        "run": run,
+        "variant": variant,
+        "result": result,
+        "problem": run.problem or "",
+        "link": _sheet_address(run, variant),
+        "title": variant.topic_wording.run_title,
+        "waiting": (job and why_it_waits(services, job)) or _waiting_sentence(job),
+        "asks": f"load delay:{FIRST_LOOK_MS}ms, every {look_ms}ms" if is_new else f"every {look_ms}ms",
+    }
     if result is None:
-        return page
+        return names
     rows = _compared_rows(variant, run.answers, result.shapes)
+    # The lines before the first timed one's heading only prepare the run, and are folded.
     first = next((at for at, line in enumerate(result.lines) if line.timed), 0)
     heading = next((at for at in range(first, 0, -1) if not result.lines[at].code), first)
-    return replace(
-        page,
-        rows=rows,
-        verdict=" ".join(_verdict(rows)),
-        key_problem="" if result.agrees else _difference(result),
-        prepared=result.lines[:heading],
-        computed=result.lines[heading:],
-        facts=tuple(_fact_lines(result)),
-        remarks=(*_sheet_notes(variant), *_remark_sentences(result)),
-        picture_text=_picture_text(result, variant),
-    )
+    return names | {
+        "rows": rows,
+        "verdict": " ".join(_verdict(rows)),
+        "key_problem": "" if result.agrees else _difference(result),
+        "prepared": result.lines[:heading],
+        "computed": result.lines[heading:],
+        "facts": tuple(_fact_lines(result)),
+        "remarks": (*_sheet_notes(variant), *_remark_sentences(result)),
+        "picture_text": _picture_text(result, variant),
+    }
 
 
 def _waiting_sentence(job: Job | None) -> str:
@@ -312,18 +282,20 @@ def _result(run: Run) -> HeadRun | None:
     return HEAD_RUNS.validate_python(run.result) if run.result else None
 
 
-def _agreement(run: Run, variant: Variant, job: Job | None) -> AgreementFragment:
+def _agreement(run: Run, variant: Variant, job: Job | None) -> dict[str, Any]:
+    """What templates/runs/_agreement.html says about a completed sheet after a run in the background."""
     result, row = _result(run), next((row for row in variant.rows if row.key == "output"), variant.rows[-1])
-    fragment = AgreementFragment(run.id, job is not None, "", (row.letter,), agrees=bool(result and result.agrees))
+    names = {"run_id": run.id, "waiting": job is not None, "sentence": "", "letters": (row.letter,)}
+    names["agrees"] = bool(result and result.agrees)
     if not result:
-        return fragment
+        return names
     if not result.agrees:
-        return replace(fragment, sentence=_difference(result))
+        return names | {"sentence": _difference(result)}
     rows = _compared_rows(variant, run.answers, result.shapes)
     if any(field.result != "same" for line in rows for field in line.fields):
-        return fragment
+        return names
     output = _("{name} is {shape}.").format(name=row.letter or row.name, shape=shape_text(result.shapes[row.key]))
-    return replace(fragment, sentence=" ".join([*_verdict(rows), output]))
+    return names | {"sentence": " ".join([*_verdict(rows), output])}
 
 
 def _verdict(rows: tuple[ComparedRow, ...]) -> Iterator[str]:
@@ -463,7 +435,32 @@ def _is_busy(services: Services) -> bool:
     return services.jobs.rows.count("run") > MAX_RUNS_BEFORE_BACKGROUND
 
 
-def _start(
+def _run_sheet(
+    request: Request,
+    services: Services,
+    context: SheetContext,
+    options: RunOptions,
+    client: Client,
+    *,
+    has_answers: bool,
+    charge: Callable[[int, float], None],
+    frozen: FrozenRun,
+    link: str,
+    may_be_real: bool = True,
+    **owner: int,
+) -> Response:
+    """Queue a run of a sheet with the answers on it, or the real head that its worksheet names."""
+    if not has_answers:
+        return render_page_or_fragment(request, "runs/no_run.html", "runs/_no_run.html", link=link)
+    charge(BYTES_OF_RUN + bytes_of(context.answers), SHARE_OF_BACKGROUND if options.in_background else 1)
+    is_real = may_be_real and not options.in_background
+    if is_real and (choice := choice_of_sheet(services, context.variant)):
+        return _to_real_head(request, services, client, choice, back=link, **owner)
+    run, job = _queue(services, client, context.answers, options, frozen, context.variant)
+    return _respond(request, services, context.variant, run, job, options)
+
+
+def _queue(
     services: Services, client: Client, answers: Answers, options: RunOptions, frozen: FrozenRun, variant: Variant
 ) -> tuple[Run, Job | None]:
     """Store a new run and queue its job, in one transaction."""
@@ -478,22 +475,13 @@ def _start(
 
 
 def _respond(
-    request: Request,
-    services: Services,
-    variant: Variant,
-    run: Run | None,
-    job: Job | None,
-    link: str,
-    options: RunOptions,
+    request: Request, services: Services, variant: Variant, run: Run, job: Job | None, options: RunOptions
 ) -> Response:
-    if run is None:
-        page = NoRunPage(link)
-        return render_page_or_fragment(request, "runs/no_run.html", "runs/_no_run.html", page)
     if not is_htmx(request):
         return RedirectResponse(url_for("show_run", run_id=run.id), 303)
     if options.in_background:
-        return render("runs/_agreement.html", _agreement(run, variant, job))
-    return render("runs/_run.html", _run_page(services, run, variant, job, is_new=True))
+        return render("runs/_agreement.html", **_agreement(run, variant, job))
+    return render("runs/_run.html", **_run_names(services, run, variant, job, is_new=True))
 
 
 def _find_run(services: Services, run_id: str) -> tuple[Run, Job | None]:
