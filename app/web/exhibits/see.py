@@ -19,7 +19,7 @@ from app.grading.exhibit_boxes import DECKS
 from app.sheets.library import Library
 from app.topics.layer_heads import LayerHeads
 from app.translation import gettext as _
-from app.web.exhibits.exhibit_view import LAYER_WORKSHEET, worksheet_of_topic
+from app.web.exhibits.exhibit import LAYER_WORKSHEET, worksheet_of_topic
 from app.web.shared.permissions import require_practice
 from app.web.shared.services import LibraryDep
 from app.web.shared.sheet_address import FIRST_WORKSHEET

@@ -34,7 +34,7 @@ from app.sheets.worksheet import Worksheet, WorksheetError
 from app.topics.registry import topic_for
 from app.topics.single_head import SINGLE_HEAD
 from app.translation import gettext as _
-from app.web.exhibits.exhibit_view import (
+from app.web.exhibits.exhibit import (
     exhibit_page,
     render_exhibit,
     requested_sheet,

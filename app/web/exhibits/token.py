@@ -15,7 +15,7 @@ from app.shapes.table import MATRIX_FIELDS
 from app.sheets.reading import MAX_BOX_TEXT
 from app.sheets.variant import Variant
 from app.translation import gettext as _
-from app.web.exhibits.exhibit_view import (
+from app.web.exhibits.exhibit import (
     exhibit_page,
     render_exhibit,
     requested_sheet,

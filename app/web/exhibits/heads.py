@@ -20,7 +20,7 @@ from app.topics import three_dimensions
 from app.topics.layer_heads import CACHE_OF_ALL_LAYERS, SEVERAL_HEADS, LayerHeads, cache_bytes, possible_kv_heads
 from app.topics.requirements import TopicError, require, unmet
 from app.translation import gettext as _
-from app.web.exhibits.exhibit_view import (
+from app.web.exhibits.exhibit import (
     LAYER_WORKSHEET,
     RequestedSheet,
     exhibit_page,
