@@ -11,7 +11,7 @@ from app.models.model_sentences import count_remarks, property_sentences, size_m
 from app.models.parameter_count import parameter_counts
 from app.models.parameter_formula import parameter_formula
 from app.sheets.library import Library
-from app.web.models.model_page import NINE
+from app.web.models import NINE
 from tests.helpers.families_cases import every_architecture
 
 
