@@ -33,7 +33,7 @@ from tests.helpers.source_code import (
 
 # Each package of app/ (or module, for main and settings), and the packages it may import from besides itself.
 # All of them may import SHARED modules, which import nothing of the app.
-SHARED = {"addresses", "logs", "metrics", "names", "translation"}
+SHARED = {"addresses", "logs", "metrics", "names", "refusal", "translation"}
 BELOW_SHEETS = {"algebra", "models", "shapes", "bugs", "topics", "misconceptions"}
 CORE = {*BELOW_SHEETS, "checkpoints", "sheets", "figures", "forward", "grading", "machine", "practice"}
 MAY_IMPORT: Mapping[str, set[str]] = {
@@ -294,3 +294,10 @@ def test_the_architecture_names_no_missing_file() -> None:
     text = (PROJECT / "ARCHITECTURE.md").read_text()
     named = re.findall(r"`((?:app|templates|tests|docs)/[a-z0-9_/]+(?:\.[a-z]+|/))`", text)
     assert [name for name in named if not (PROJECT / name).exists()] == []
+
+
+def test_every_template_is_used() -> None:
+    folder = PROJECT / "templates"
+    texts = [path.read_text() for path in (*folder.rglob("*.html"), *(PROJECT / "app").rglob("*.py"))]
+    named = {name for text in texts for name in re.findall(r'"([a-z_]+/[a-z_]+\.html)"', text)}
+    assert {str(path.relative_to(folder)) for path in folder.rglob("*.html")} == named

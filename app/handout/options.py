@@ -8,6 +8,7 @@ from typing import Literal, get_args
 
 from app.machine.jobs import JobFailedError
 from app.names import clean_line
+from app.refusal import Refusal
 from app.translation import gettext as _
 
 SheetLayout = Literal["half", "pair", "full"]
@@ -24,7 +25,7 @@ MAX_SHEETS = 5_000
 MAX_HANDOUT_SEED = 10**9
 
 
-class HandoutError(JobFailedError):
+class HandoutError(JobFailedError, Refusal):
     """A handout, or a line of paper answers, that can't be used; the message says what to change.
 
     `field` is the form's field at fault, or "".

@@ -35,6 +35,7 @@ from app.algebra.expression import ONE
 from app.bugs.bank import BUGS, Bug, BugChoice, bugs_to_deal, frozen_bug
 from app.models.architecture import Architecture
 from app.names import clean_line, normal_form
+from app.refusal import Refusal
 from app.shapes.table import Count, TensorTable, symbol_fields
 from app.sheets.notation import NOTATIONS, NotationKey
 from app.topics.registry import TOPICS
@@ -66,8 +67,10 @@ _KEY = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 Answers = Literal["numbers", "letters"]
 
 
-class WorksheetError(ValueError):
-    """An unknown worksheet or model, or an unusable file; the message says what to change."""
+class WorksheetError(Refusal):
+    """An unknown worksheet or model, or an unusable file."""
+
+    status = 404
 
 
 @dataclass(frozen=True)
@@ -361,7 +364,7 @@ class Worksheet:
         needed = len(in_table) / 2 if is_in_symbols(self.key) else len(in_table)  # an author chose each row
         if sum(_has_symbols(table, row) for row in in_table) < needed:
             message = _(
-                "Answers of “{worksheet}” have no symbols for {model}: they are rounded, or the same for every model. "
+                "For {model}, “{worksheet}” has no answers in symbols: they are rounded, or the same for every model. "
                 "Choose another model, or answers in numbers."
             )
             raise TopicError(message.format(worksheet=self.title, model=model.name))
@@ -385,13 +388,13 @@ class Worksheet:
     def why_not_in_symbols(self) -> str:
         """The sentence that refuses the worksheet in symbols; empty if it can be made."""
         if TOPICS[self.topic].bugs:
-            return _("A sheet about a bug asks as it was written.")
+            return _("A sheet about a bug can’t be switched to symbols.")
         if TOPICS[self.topic].in_steps:
-            return _("The first steps are in numbers only.")
+            return _("The first steps can only be answered in numbers.")
         if self.sentence:
-            return _("A real head has read one sentence, so its sizes are numbers.")
+            return _("This sheet is about one particular sentence, so it can only be answered in numbers.")
         if self.answers == "letters":
-            return _("“{worksheet}” asks only for symbols.").format(worksheet=self.title)
+            return _("“{worksheet}” can only be answered in symbols.").format(worksheet=self.title)
         return ""
 
     def in_symbols(self) -> Worksheet:

@@ -209,7 +209,8 @@ class Classwork(QueryBase):
         """Store an attempt and, if given, a draft (as `save` does) in one transaction."""
         at = self.now()
 
-        def write(connection: sa.Connection) -> tuple[int | None, ActivityProgress]:
+        progress = ActivityProgress()
+        with self.transaction() as connection:
             if draft:
                 self.save(key, draft)
             elif allowed and self.engine.dialect.name == "postgresql":
@@ -218,14 +219,10 @@ class Classwork(QueryBase):
                 lock = sa.select(drafts.c.version).where(*_is_owned(drafts, key)).with_for_update()
                 connection.execute(lock)
             new_id = connection.scalar(self._attempt_insert_returning_id, attempt_row(key, new, at))
-            if not isinstance(key, ClassSheetKey):
-                return new_id, ActivityProgress()
-            progress = self.progress(key.activity_id, key.student_id)
-            if new_id and allowed and progress.sheets[key.sheet_key].attempts > allowed:
-                raise WorkChangedError
-            return new_id, progress
-
-        new_id, progress = self.in_transaction(write)
+            if isinstance(key, ClassSheetKey):
+                progress = self.progress(key.activity_id, key.student_id)
+                if new_id and allowed and progress.sheets[key.sheet_key].attempts > allowed:
+                    raise WorkChangedError
         if new_id:
             return Recorded(new.stored(key, new_id, at), progress, is_new=True)
         same_request = (attempts.c.student_id == _owner(key)["student_id"], attempts.c.client_id == new.client_id)

@@ -20,7 +20,7 @@ from .activities import Activities, keep_snapshots
 from .audit import AuditLog
 from .classwork import Classwork
 from .courses import Courses
-from .database import ProcessRole, connection_name, migration_transaction, open_engine, prepare_tables
+from .database import ProcessRole, connection_name, migration_transaction, open_engine, upgrade
 from .exit_tickets import ExitTickets
 from .grades import Grades
 from .jobs import JobTable
@@ -77,7 +77,7 @@ class StoredModel:
 class Store(QueryBase):
     """An open database with the newest tables.
 
-    The secret key is in `key_file` or, by default, in the data folder `folder`, created if missing.
+    The secret key is in the data folder `folder`, created if missing.
     """
 
     def __init__(
@@ -86,17 +86,16 @@ class Store(QueryBase):
         folder: Path,
         processes: int = 1,
         clock: Clock = utc_now,
-        key_file: str = "",
         role: ProcessRole = "command",
     ) -> None:
-        key = SecretKey(read_or_make_secret(folder, key_file))
+        key = SecretKey(read_or_make_secret(folder))
         engine = open_engine(url, processes, connection_name(role, key))
         database = OpenDatabase.of(engine, clock)
         super().__init__(database)
         self.key = key
         try:
             with migration_transaction(engine) as connection:
-                prepare_tables(connection)
+                upgrade(connection)
         except BaseException:
             engine.dispose()
             raise
@@ -117,11 +116,8 @@ class Store(QueryBase):
         self.sample_data = SampleData(database)
 
     def close(self) -> None:
-        """Close every connection and, on SQLite, the lock file."""
         self.jobs.stop_listening()
         self.engine.dispose()
-        if self._commits:
-            self._commits.lock.close()
 
     def check_writable(self) -> None:
         """Raise SQLAlchemyError if the database can't be written, or an SQLite file's disk is nearly full."""

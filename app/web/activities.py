@@ -26,9 +26,9 @@ from app.names import name_key
 from app.sheets.code_text import gives_line_away
 from app.store import AuditAction, Store, Student
 from app.translation import gettext as _
-from app.web.handouts.handout_form import HandoutForm, handout_base_url
 from app.web.shared.errors import status_of
 from app.web.shared.forms import FormDep, FormReader, cut_page, whole_number
+from app.web.shared.handout_form import HandoutForm, handout_base_url
 from app.web.shared.handout_jobs import printable_tickets, start_handout
 from app.web.shared.permissions import (
     LARGEST_ID,

@@ -19,8 +19,8 @@ from app.sheets.worksheet import WorksheetError
 from app.store import Course, MaterialKind, Store, Teacher
 from app.topics.requirements import TopicError
 from app.translation import gettext as _
-from app.web.handouts.handout_form import MAX_TYPED_TOKENS
 from app.web.shared.forms import MAX_LINE, FormDep, FormReader, whole_number
+from app.web.shared.handout_form import MAX_TYPED_TOKENS
 from app.web.shared.permissions import EditableCourses, ReadableMaterial, SharedMaterial, SignedIn
 from app.web.shared.services import Services, ServicesDep, StoreDep
 from app.web.shared.templating import render

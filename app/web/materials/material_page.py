@@ -19,9 +19,9 @@ from app.sheets.exit_tickets import Ticket
 from app.sheets.variant import Variant
 from app.store import AuditAction, Course, Material, MaterialVersion, Teacher
 from app.translation import gettext as _
-from app.web.handouts.handout_form import pdf_response
 from app.web.shared.cookies import SECRET_COOKIE, redirect_with_secret
 from app.web.shared.forms import FormDep, Pager, cut_page, whole_number
+from app.web.shared.handout_form import pdf_response
 from app.web.shared.permissions import (
     EditableCourses,
     EditableMaterial,
