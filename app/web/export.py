@@ -1,32 +1,30 @@
-"""Exporting a course, archiving and restoring it, deleting it for good, and the log of what its staff did."""
+"""Exporting a course, copying it, archiving and restoring it, deleting it, and the log of what its staff did."""
 
 from __future__ import annotations
 
 import re
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
-from typing import IO, Annotated
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import datetime
+from typing import IO
 from zoneinfo import ZoneInfo
 
-from annotated_doc import Doc
 from fastapi import APIRouter, HTTPException, Response
 from fastapi.responses import RedirectResponse, StreamingResponse
 
-from app.classes.course_files import CourseFiles, course_files
+from app.classes.course_files import CSV_FILES, CourseFiles, course_files
 from app.classes.course_settings import copy_course
 from app.classes.roster_lookup import names_with_numbers
 from app.exchange.gradebook_csv import found_by_canvas, found_by_moodle
-from app.exchange.spreadsheet import csv_lines
 from app.names import clean_line
 from app.store import AuditAction, Course, Store
 from app.store.audit import ObjectKind
 from app.translation import gettext as _
-from app.web.shared import permissions
-from app.web.shared.forms import FormDep, Pager, cut_page
-from app.web.shared.permissions import InstructorCourse
+from app.web.shared.forms import FormDep, cut_page
+from app.web.shared.permissions import CourseAccess, InstructorCourse
 from app.web.shared.services import ServicesDep, StoreDep
-from app.web.shared.templating import render
+from app.web.shared.templating import render, render_text
 from app.web.shared.urls import url_for
 
 router = APIRouter(include_in_schema=False)
@@ -35,49 +33,12 @@ MAX_LOG_LINES = 2_000  # lines that are read; a page shows some of them
 MAX_FILE_IN_MEMORY = 8_000_000  # bytes; a larger one is written to disk
 PIECE = 65_536  # bytes sent at a time
 MAX_FILE_NAME = 60  # characters of a course's title in a file's name
-
-# The text of each file, in pieces; the ZIP of all of them is separate, since it is written to a file first.
-CSV_FILES: dict[str, Callable[[CourseFiles], Iterable[str]]] = {
-    "answers.csv": lambda files: csv_lines(files.answer_rows()),
-    "attempts.csv": lambda files: csv_lines(files.attempt_rows()),
-    "written-answers.csv": lambda files: csv_lines(files.written_rows()),
-    "exit-tickets.csv": lambda files: csv_lines(files.ticket_rows()),
-    "gradebook.csv": lambda files: csv_lines(files.gradebook_rows()),
-    "gradebook-canvas.csv": lambda files: (files.canvas_csv(),),
-    "gradebook-moodle.csv": lambda files: (files.moodle_csv(),),
-}
 ZIP_FILE = "course.zip"
-
-
-@dataclass(frozen=True)
-class LogLine:
-    """An entry of the audit log as people read it; `about` is empty for the course itself."""
-
-    at: str
-    by: str
-    action: str
-    about: str
-
-
-@dataclass(frozen=True)
-class ExportPage:
-    """Everything that templates/teacher/export.html shows."""
-
-    access: Annotated[permissions.CourseAccess, Doc("The course, the signed-in teacher and their role in it.")]
-    not_in_canvas: Annotated[int, Doc("How many students Canvas would take for others, and so are not in its file.")]
-    not_in_moodle: Annotated[int, Doc("How many students are not in Moodle’s file: they have no number of its kind.")]
-    moodle_title: Annotated[str, Doc("The title of the column by which Moodle finds the students.")]
-    lines: Annotated[tuple[LogLine, ...], Doc("What the staff did, the newest first.")]
-    pager: Annotated[Pager, Doc("Which page of the log this is.")]
-    typed: Annotated[str, Doc("The title as typed to delete the course.")] = ""
-    problem: Annotated[str, Doc("The sentence about why nothing was deleted, empty where there is none.")] = ""
-    copy_problem: Annotated[str, Doc("The sentence about why nothing was copied, empty where there is none.")] = ""
 
 
 @router.get("/courses/{course_id:int}/exports")
 def show_exports(store: StoreDep, access: InstructorCourse, page: str = "") -> Response:
-    """The files to export, the forms to copy, archive and delete the course, and page `page` of its log."""
-    return render("teacher/export.html", _export_page(store, access, page=page))
+    return _render_exports(store, access, page=page)
 
 
 @router.get("/courses/{course_id:int}/exports/{file_name}")
@@ -102,7 +63,6 @@ def export_file(services: ServicesDep, access: InstructorCourse, file_name: str,
 
 @router.post("/courses/{course_id:int}/archive")
 def archive_course(store: StoreDep, access: InstructorCourse) -> Response:
-    """Archive the course, with an audit entry, and go to the list of courses."""
     with store.audit_log.recording(access.teacher, AuditAction.COURSE_ARCHIVED, access.course):
         store.courses.archive(access.course)
     return RedirectResponse(url_for("list_courses", done="archived"), 303)
@@ -110,7 +70,6 @@ def archive_course(store: StoreDep, access: InstructorCourse) -> Response:
 
 @router.post("/courses/{course_id:int}/bring-back")
 def restore_course(store: StoreDep, access: InstructorCourse) -> Response:
-    """Make an archived course editable again, with an audit entry, and go to it."""
     with store.audit_log.recording(access.teacher, AuditAction.COURSE_RESTORED, access.course):
         store.courses.archive(access.course, archived=False)
         store.activities.note_restored(access.course)
@@ -122,7 +81,7 @@ def copy_this_course(store: StoreDep, access: InstructorCourse, form: FormDep) -
     """Copy the course under another title, with materials, practice and activities (as drafts), without students."""
     title = form.single_line("title")
     if not title:
-        return render("teacher/export.html", _export_page(store, access, copy_problem=_("Enter a title.")), 422)
+        return _render_exports(store, access, 422, copy_problem=_("Enter a title."))
     with store.audit_log.recording(access.teacher, AuditAction.COURSE_COPIED, access.course):
         copy = copy_course(store, access.course, title, access.teacher)
     return RedirectResponse(url_for("show_course", course_id=copy.id, done="copied"), 303)
@@ -130,49 +89,69 @@ def copy_this_course(store: StoreDep, access: InstructorCourse, form: FormDep) -
 
 @router.post("/courses/{course_id:int}/delete")
 def delete_course(store: StoreDep, access: InstructorCourse, form: FormDep) -> Response:
-    """Delete the course for good with everything in it and an audit entry, and redirect to the list of courses."""
+    """Delete the course for good, with everything in it, if its title was typed."""
     typed = form.single_line("title")
     if typed != clean_line(access.course.title):
         problem = _("That isn’t the title of this course, so nothing was deleted. Type it exactly as shown above.")
-        return render("teacher/export.html", _export_page(store, access, typed=typed, problem=problem), 422)
+        return _render_exports(store, access, 422, typed=typed, problem=problem)
     with store.audit_log.recording(access.teacher, AuditAction.COURSE_DELETED, access.course):
         store.courses.delete(access.course)
     return RedirectResponse(url_for("list_courses", done="deleted"), 303)
 
 
-def _export_page(store: Store, access: permissions.CourseAccess, page: str = "", **texts: str) -> ExportPage:
+def _render_exports(
+    store: Store,
+    access: CourseAccess,
+    status: int = 200,
+    *,
+    page: str = "",
+    typed: str = "",
+    problem: str = "",
+    copy_problem: str = "",
+) -> Response:
     students = store.roster.students(access.course)
-    title, in_moodle = found_by_moodle(students)
-    not_in_canvas, not_in_moodle = len(students) - len(found_by_canvas(students)), len(students) - len(in_moodle)
+    moodle_title, in_moodle = found_by_moodle(students)
     lines, pager = cut_page(_log_lines(store, access.course), page)
-    return ExportPage(access, not_in_canvas, not_in_moodle, title, lines, pager, **texts)
+    return render(
+        "teacher/export.html",
+        status=status,
+        access=access,
+        not_in_canvas=len(students) - len(found_by_canvas(students)),
+        not_in_moodle=len(students) - len(in_moodle),
+        moodle_title=moodle_title,
+        lines=lines,
+        pager=pager,
+        typed=typed,
+        problem=problem,
+        copy_problem=copy_problem,
+    )
 
 
-def _log_lines(store: Store, course: Course) -> tuple[LogLine, ...]:
-    names: dict[ObjectKind, dict[int, str]] = {
+def _log_lines(store: Store, course: Course) -> list[tuple[datetime, str, str, str]]:
+    """What the staff did, the newest first: when, who, what, and with what, "" for the course itself."""
+    titles: dict[ObjectKind, dict[int, str]] = {
         "course": {course.id: ""},
         "activity": {activity.id: activity.plan.title for activity in store.activities.of_course(course)},
         "material": store.materials.titles(course),
         "student": names_with_numbers(store.roster.students(course)),
     }
     staff = {member.teacher_id: member.name or member.email for member in store.courses.staff(course)}
-    entries = store.audit_log.entries(names, course.created_at, MAX_LOG_LINES)
-    return tuple(
-        LogLine(
-            f"{entry.at.astimezone(ZoneInfo(course.time_zone)):%Y-%m-%d %H:%M}",
+    return [
+        (
+            entry.at.astimezone(ZoneInfo(course.time_zone)),
             staff.get(entry.actor_id or 0) or f"{entry.actor_kind} {entry.actor_id or ''}".strip(),
             f"{entry.action} {entry.detail}".strip(),
-            names[entry.object_kind][entry.object_id or 0] if entry.object_kind else "",
+            titles[entry.object_kind][entry.object_id or 0] if entry.object_kind else "",
         )
-        for entry in entries
-    )
+        for entry in store.audit_log.entries(titles, course.created_at, MAX_LOG_LINES)
+    ]
 
 
 def _write_file(files: CourseFiles, file_name: str) -> IO[bytes]:
     content = tempfile.SpooledTemporaryFile(MAX_FILE_IN_MEMORY)  # noqa: SIM115 - `_pieces` closes it
     try:
         if file_name == ZIP_FILE:
-            files.write_zip(content)
+            files.write_zip(content, render_text("teacher/export_readme.txt", course=files.course))
         else:
             content.writelines(text.encode() for text in CSV_FILES[file_name](files))
     except BaseException:
