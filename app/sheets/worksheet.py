@@ -364,7 +364,7 @@ class Worksheet:
         needed = len(in_table) / 2 if is_in_symbols(self.key) else len(in_table)  # an author chose each row
         if sum(_has_symbols(table, row) for row in in_table) < needed:
             message = _(
-                "Answers of “{worksheet}” have no symbols for {model}: they are rounded, or the same for every model. "
+                "For {model}, “{worksheet}” has no answers in symbols: they are rounded, or the same for every model. "
                 "Choose another model, or answers in numbers."
             )
             raise TopicError(message.format(worksheet=self.title, model=model.name))
@@ -388,13 +388,13 @@ class Worksheet:
     def why_not_in_symbols(self) -> str:
         """The sentence that refuses the worksheet in symbols; empty if it can be made."""
         if TOPICS[self.topic].bugs:
-            return _("A sheet about a bug asks as it was written.")
+            return _("A sheet about a bug can’t be switched to symbols.")
         if TOPICS[self.topic].in_steps:
-            return _("The first steps are in numbers only.")
+            return _("The first steps can only be answered in numbers.")
         if self.sentence:
-            return _("A real head has read one sentence, so its sizes are numbers.")
+            return _("This sheet is about one particular sentence, so it can only be answered in numbers.")
         if self.answers == "letters":
-            return _("“{worksheet}” asks only for symbols.").format(worksheet=self.title)
+            return _("“{worksheet}” can only be answered in symbols.").format(worksheet=self.title)
         return ""
 
     def in_symbols(self) -> Worksheet:

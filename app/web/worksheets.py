@@ -46,11 +46,11 @@ from app.topics.registry import TOPICS
 from app.topics.requirements import TopicError
 from app.topics.single_head import SINGLE_HEAD
 from app.translation import gettext as _
-from app.web.handouts.handout_form import MAX_TYPED_TOKENS, pdf_response
 from app.web.practice.sheet_request import FIRST_WORKSHEET
 from app.web.shared.conflicts import Conflict, setting_differences, version_to_replace
 from app.web.shared.cookies import SECRET_COOKIE, redirect_with_secret
 from app.web.shared.forms import MAX_LINE, FormDep, FormReader, clean_lines, cut_page, whole_number
+from app.web.shared.handout_form import MAX_TYPED_TOKENS, pdf_response
 from app.web.shared.import_form import IMPORT_WAYS, ImportForm, empty_field, import_model_by, is_filled
 from app.web.shared.model_menu import model_menu
 from app.web.shared.permissions import (

@@ -28,9 +28,9 @@ pytestmark = pytest.mark.slow
 # `serve`, but it waits for a locked database a fifth of a second and not five.
 IMPATIENT = """
 from app.cli import main
-from app.store import database, queries
+from app.store import database, sqlite_writer
 
-usual, queries.WRITE_LOCK_TIMEOUT_S = database._set_up_sqlite, 0.2
+usual, sqlite_writer.WRITE_LIMIT_S = database._set_up_sqlite, 0.2
 
 def impatient(connection, record):
     usual(connection, record)

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Annotated
 
-from annotated_doc import Doc
 from fastapi import APIRouter, Depends, Response
 
 from app.figures.exhibits.axes import true_lengths
@@ -45,16 +43,9 @@ class ExhibitLine:
     drawing: FrameDrawing
 
 
-@dataclass(frozen=True)
-class SeePage:
-    """Everything that templates/exhibits/see.html shows."""
-
-    lines: Annotated[tuple[ExhibitLine, ...], Doc("The exhibits, in the order in which they are best seen.")]
-
-
 @router.get("/see")
 def list_exhibits(library: LibraryDep) -> Response:
-    return render("exhibits/see.html", SeePage((_slide(library), _heads(library), _token(library))))
+    return render("exhibits/see.html", lines=(_slide(library), _heads(library), _token(library)))
 
 
 def _slide(library: Library) -> ExhibitLine:

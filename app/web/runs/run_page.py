@@ -30,10 +30,10 @@ from app.sheets.variant import Row, Variant
 from app.store import Answers, Run
 from app.translation import gettext as _
 from app.translation import ngettext
-from app.web.heads.head_request import HeadChoice, choice_of_sheet, start_head
 from app.web.practice.sheet_request import posted_sheet, sheet_link
 from app.web.shared.cookies import VISITOR_COOKIE
 from app.web.shared.forms import FormDep, whole_number
+from app.web.shared.head_request import HeadChoice, choice_of_sheet, start_head
 from app.web.shared.permissions import PracticeOpen, QueueClient, require_practice, require_run
 from app.web.shared.rate_limits import BYTES_OF_RUN, bytes_of
 from app.web.shared.run_jobs import differing_shapes, queue_run, shape_text, why_not_queued

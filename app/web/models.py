@@ -1,18 +1,20 @@
-"""/models/KEY: a model as it was read, where each size came from, and every parameter tensor."""
+"""Models: the list, importing one, and a model's page: where each size came from, and every parameter tensor."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Annotated
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
-from annotated_doc import Doc
-from fastapi import APIRouter, Depends, Response
+from fastapi import APIRouter, Depends, Request, Response
+from fastapi.responses import RedirectResponse
 
 from app.algebra.number_text import format_number
+from app.exchange import hub
 from app.exchange.imported_models import library_with_model
 from app.figures.parameter_bar import BarGroup, BarPiece, parameter_bar
-from app.models.architecture import Architecture, TokensError
+from app.models.architecture import Architecture
+from app.models.config_fields import ConfigError
 from app.models.model_sentences import (
     bucket_name,
     count_remarks,
@@ -22,20 +24,116 @@ from app.models.model_sentences import (
     size_meanings,
     unstated_reason,
 )
-from app.models.parameter_count import ParameterCounts, parameter_counts, parameter_tensors
+from app.models.parameter_count import parameter_counts, parameter_tensors
 from app.models.parameter_formula import ParameterFormula, Summand, in_brackets, parameter_formula
+from app.refusal import Refusal
 from app.sheets.library import Library
 from app.sheets.variant import Variant
-from app.sheets.worksheet import Model, WorksheetError
-from app.topics.requirements import TopicError
+from app.sheets.worksheet import Model
 from app.web.practice.sheet_request import sheet_link
-from app.web.shared.permissions import require_practice
-from app.web.shared.services import ServicesDep
+from app.web.shared.forms import FormDep
+from app.web.shared.import_form import (
+    IMPORT_WAYS,
+    ImportForm,
+    empty_field,
+    import_model_by,
+    import_way,
+    is_filled,
+    read_import_form,
+)
+from app.web.shared.permissions import QueueClient, require_practice
+from app.web.shared.rate_limits import BYTES_OF_MODEL
+from app.web.shared.services import Services, ServicesDep
 from app.web.shared.templating import render
+from app.web.shared.threads import in_threads
+from app.web.shared.urls import client_network, url_for
 
 router = APIRouter(include_in_schema=False, dependencies=[Depends(require_practice)])
 
 NINE = ("d", "H", "G", "d_h", "d_v", "d_ff", "V", "L", "C")
+
+
+# The list
+
+
+@dataclass(frozen=True)
+class ModelLine:
+    """One model in the list, with the numbers that the list can be sorted by."""
+
+    model: Model
+    numbers: Mapping[str, int]
+
+    @property
+    def sizes(self) -> tuple[str, ...]:
+        """d, H, G, d_h, and L of each stack."""
+        architecture = self.model.architecture
+        layers = [architecture.L, *([architecture.all_sizes["L_dec"]] if architecture.encoder_decoder else [])]
+        sizes = [architecture.sizes[symbol] for symbol in ("d", "H", "G", "d_h")]
+        shown = ["–" if size is None else format_number(size) for size in sizes]
+        return (*shown, " + ".join(map(format_number, layers)))
+
+
+@router.get("/models")
+def list_models(services: ServicesDep, sort: str = "") -> Response:
+    """The models of the library, and the form to import one more."""
+    return _model_list(services, sort=sort)
+
+
+@router.post("/models")
+@in_threads("hub")
+def import_model(request: Request, services: ServicesDep, client: QueueClient, form: FormDep) -> Response:
+    """Import one model and redirect (303) to its page; on failure, show the form with the reason by the field."""
+    typed = read_import_form(form)
+    way = import_way(typed)
+    problem, status = empty_field(way), 422
+    if is_filled(typed, way):
+        services.storage.charge(client_network(request), BYTES_OF_MODEL)
+        try:
+            return RedirectResponse(url_for("show_model", key=import_model_by(services, typed, way, client).key), 303)
+        except (hub.HubError, ConfigError) as error:
+            problem, status = str(error), error.status
+    problem = problem.encode(errors="replace").decode()  # half of a surrogate pair from JSON can't be shown
+    return _model_list(services, status, typed=typed, problems={way: problem})
+
+
+def _model_list(
+    services: Services,
+    status: int = 200,
+    *,
+    sort: str = "",
+    typed: ImportForm | None = None,
+    problems: Mapping[str, str] | None = None,
+) -> Response:
+    lines = [ModelLine(model, _numbers(model.architecture)) for model in services.library.models.values()]
+    sort = sort if sort in lines[0].numbers else ""
+    if sort:
+        lines.sort(key=lambda line: -line.numbers[sort])
+    return render(
+        "models/model_list.html",
+        status=status,
+        lines=lines,
+        share_of_bar=_logarithmic([line.numbers["parameters"] for line in lines]),
+        sort=sort,
+        typed=replace(typed or ImportForm(), file=b""),
+        problems={way: (problems or {}).get(way, "") for way in IMPORT_WAYS},
+        hub_host=hub.hub_host() if services.settings.hub else "",
+        hub_off=str(hub.HubError("off")),
+    )
+
+
+def _numbers(architecture: Architecture) -> dict[str, int]:
+    sizes = {symbol: architecture.sizes[symbol] or 0 for symbol in ("d", "H", "G", "d_h")}
+    layers = architecture.L + architecture.all_sizes.get("L_dec", 0)
+    return sizes | {"L": layers, "parameters": parameter_counts(architecture).total}
+
+
+def _logarithmic(totals: Sequence[int]) -> Mapping[int, float]:
+    """How long the bar of each number is, in per cent of the longest."""
+    longest = math.log(2 * max(totals) / min(totals))
+    return {total: 100 * math.log(2 * total / min(totals)) / longest for total in totals}
+
+
+# A model's page
 
 
 @dataclass(frozen=True)
@@ -99,23 +197,6 @@ class TensorLine:
     times: int
 
 
-@dataclass(frozen=True)
-class ModelPage:
-    """Everything that templates/models/model.html shows."""
-
-    model: Annotated[Model, Doc("The model, of the library or imported.")]
-    sizes: Annotated[tuple[SizeLine, ...], Doc("Each size and where it came from.")]
-    kinds: Annotated[tuple[str, ...], Doc("How it computes, one sentence a property.")]
-    sheets: Annotated[tuple[tuple[str, str], ...], Doc("Name and address of each sheet that can be made from it.")]
-    counts: Annotated[ParameterCounts, Doc("Its parameters by what they are for.")]
-    total: Annotated[ParameterFormula, Doc("Its parameters as a sum of products.")]
-    summands: Annotated[tuple[SummandLine, ...], Doc("The same sum, part by part.")]
-    legend: Annotated[tuple[LegendLine, ...], Doc("The colours of the bar.")]
-    active_share: Annotated[str, Doc("How much of the model one token uses, as a part of the whole.")]
-    remarks: Annotated[tuple[str, ...], Doc("Equal sizes, experts, and the length of the input in that sum.")]
-    tensors: Annotated[tuple[TensorLine, ...], Doc("Every parameter tensor.")]
-
-
 @router.get("/models/{key}")
 def show_model(services: ServicesDep, key: str) -> Response:
     library = library_with_model(services.library, services.store, key)
@@ -123,7 +204,8 @@ def show_model(services: ServicesDep, key: str) -> Response:
     architecture = model.architecture
     counts, total = parameter_counts(architecture), parameter_formula(architecture)
     summands = tuple(_summand_lines(total))
-    page = ModelPage(
+    return render(
+        "models/model.html",
         model=model,
         sizes=tuple(_size_lines(architecture)),
         kinds=(*property_sentences(architecture), *architecture.notes),
@@ -136,7 +218,6 @@ def show_model(services: ServicesDep, key: str) -> Response:
         remarks=tuple(count_remarks(architecture, counts, total)),
         tensors=tuple(_tensor_lines(architecture)),
     )
-    return render("models/model.html", page)
 
 
 def _size_lines(architecture: Architecture) -> Iterator[SizeLine]:
@@ -156,7 +237,7 @@ def _sheet_choices(library: Library, model: Model) -> Iterator[tuple[str, str]]:
     for sheet in library.worksheets.values():
         try:
             variant = library.variant(sheet.key, model.key)
-        except (WorksheetError, TokensError, TopicError):  # the model doesn't have it
+        except Refusal:  # the model doesn't have it
             continue
         by_table.setdefault(variant.table.key, []).append(variant)
     for variants in by_table.values():

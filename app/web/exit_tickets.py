@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal
 
-from annotated_doc import Doc
 from fastapi import APIRouter, Depends, HTTPException, Request, Response
 from fastapi.responses import RedirectResponse
 
-from app.classes.activity_results import MisconceptionTotal, activity_results, misconception_totals
+from app.classes.activity_results import activity_results, misconception_totals
 from app.classes.frozen.frozen_library import frozen_ticket
 from app.classes.frozen.misconception_words import misconception_words
 from app.classes.roster_lookup import names_with_numbers
-from app.classes.ticket_groups import ChoiceCount, TicketGroup, choice_counts, group_answers, written_answers
+from app.classes.ticket_groups import TicketGroup, choice_counts, group_answers, written_answers
 from app.sheets.exit_tickets import TicketQuestion
 from app.store import Activity, Store, TicketAnswer
 from app.store.exit_tickets import SHOWN_FROM
-from app.web.shared import permissions
-from app.web.shared.forms import FormDep, Pager, cut_page
+from app.web.shared.forms import FormDep, cut_page
 from app.web.shared.permissions import EditableActivity, StaffActivity
 from app.web.shared.services import ServicesDep
 from app.web.shared.templating import is_htmx, render
@@ -35,29 +33,6 @@ TICKET_MARKS: dict[str, TicketMark] = {"starred": "starred", "follow_up": "follo
 
 
 @dataclass(frozen=True)
-class TicketGroupView:
-    """Equal answers, with the students' names unless the ticket is anonymous."""
-
-    group: TicketGroup
-    names: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class TicketQuestionView:
-    """One question of the ticket: its choices, and its free texts on this page of the list.
-
-    `names` are the students who made each choice, unless the ticket is anonymous.
-    """
-
-    key: str
-    text: str
-    choices: tuple[ChoiceCount, ...]
-    names: tuple[tuple[str, ...], ...]
-    groups: tuple[TicketGroupView, ...]
-    count: int
-
-
-@dataclass(frozen=True)
 class TicketFilter:
     """Which free texts to show: those with all words of `q` and with this mark or, without a mark, all not hidden."""
 
@@ -66,41 +41,15 @@ class TicketFilter:
 
     @property
     def query(self) -> dict[str, str]:
-        """The filter as an address's query: `q` and `show`, if set."""
         return {name: value for name, value in (("q", self.q), ("show", self.mark)) if value}
 
     def matches(self, group: TicketGroup) -> bool:
-        """Whether a group has the mark (or, without one, isn't hidden) and contains every word of `q`."""
         is_marked = getattr(group, self.mark) if self.mark else not group.hidden
         text = group.text.casefold()
         return is_marked and all(word in text for word in self.q.casefold().split())
 
 
-@dataclass(frozen=True)
-class ExitTicketsPage:
-    """Everything that templates/teacher/exit_tickets.html and _exit_tickets.html show."""
-
-    access: Annotated[permissions.ActivityAccess, Doc("The activity, its course, and the teacher's role in it.")]
-    questions: Annotated[tuple[TicketQuestionView, ...], Doc("The questions, the muddiest points first.")]
-    misconceptions: Annotated[tuple[MisconceptionTotal, ...], Doc("The misconceptions of everybody's last attempts.")]
-    wanted: Annotated[TicketFilter, Doc("The words that are searched for, and the mark that shown free texts have.")]
-    total: Annotated[int, Doc("How many answers there are in all, hidden ones too.")]
-    pager: Annotated[Pager, Doc("Which page of the list this is; answers that say the same count as one line.")]
-    waiting: Annotated[int, Doc("How many anonymous tickets are in that nobody may read yet.")]
-    shown_from: Annotated[int, Doc("How many must be in before any is shown.")] = SHOWN_FROM
-
-
-@dataclass(frozen=True)
-class ExitTicketFragment:
-    """Everything that templates/teacher/_exit_ticket.html shows: one line of the list, after its mark was changed."""
-
-    access: Annotated[permissions.ActivityAccess, Doc("The activity, its course, and the teacher's role in it.")]
-    view: Annotated[TicketGroupView, Doc("The answers that say the same.")]
-    query: Annotated[dict[str, str], Doc("What the list is filtered by, as the address's query has it.")]
-
-
 def ticket_filter(q: str = "", show: str = "") -> TicketFilter:
-    """An address's filter: the first MAX_SEARCH_LENGTH characters of `q`, and the mark in `show`."""
     words = "".join(char for char in q[:MAX_SEARCH_LENGTH] if char.isprintable()).strip()
     return TicketFilter(words, TICKET_MARKS.get(show))
 
@@ -115,7 +64,6 @@ def show_exit_tickets(
     """How often each choice was made, whatever the filter, and one page of the matching free texts."""
     activity, store = access.activity, services.store
     answers = store.exit_tickets.answers(activity)
-    names = names_with_numbers(store.roster.students(access.course))
     asked = _asked_questions(store, activity, answers)
     order = sorted(asked, key=lambda key: key != MUDDIEST)
     groups = sorted(
@@ -123,20 +71,26 @@ def show_exit_tickets(
         key=lambda group: order.index(group.question),
     )
     listed, pager = cut_page(groups, page)
-    texts = [TicketGroupView(group, _names_of(group.answers, names)) for group in listed]
-    written = Counter(answer.question for group in groups for answer in group.answers)
+    counts = Counter(answer.question for group in groups for answer in group.answers)
+    choices = {key: choice_counts(asked[key], answers) for key in order}
+    counts.update({key: chosen[0].of for key, chosen in choices.items() if chosen})
     words = misconception_words(services.library, store, activity)
     totals = misconception_totals(words, activity_results(services.library, store, activity))
-    tickets = ExitTicketsPage(
+    return render(
+        "teacher/exit_tickets.html",
         access=access,
-        questions=tuple(_question_view(asked[key], answers, texts, written[key], names) for key in order),
-        misconceptions=tuple(total for total in totals if total.at_last),
+        questions=[asked[key] for key in order],
+        choices=choices,
+        counts=counts,
+        groups=listed,
+        names=names_with_numbers(store.roster.students(access.course)),
+        misconceptions=[total for total in totals if total.at_last],
         wanted=wanted,
         total=len(answers),
         pager=pager,
         waiting=store.exit_tickets.waiting(activity),
+        shown_from=SHOWN_FROM,
     )
-    return render("teacher/exit_tickets.html", tickets)
 
 
 @router.post("/activities/{activity_id:int}/tickets/{answer_id}")
@@ -164,16 +118,11 @@ def mark_exit_ticket(
     marked = TicketGroup(tuple(replace(answer, **changes) for answer in groups[0].answers))
     has_names = any(answer.student_id for answer in marked.answers)
     names = names_with_numbers(store.roster.students(access.course)) if has_names else {}
-    view = TicketGroupView(marked, _names_of(marked.answers, names))
-    return render("teacher/_exit_ticket.html", ExitTicketFragment(access, view, wanted.query))
-
-
-def _names_of(answers: Iterable[TicketAnswer], names: Mapping[int, str]) -> tuple[str, ...]:
-    known = (names.get(answer.student_id or 0, "") for answer in answers)
-    return tuple(sorted(name for name in known if name))
+    return render("teacher/_exit_ticket.html", access=access, group=marked, names=names, query=wanted.query)
 
 
 def _asked_questions(store: Store, activity: Activity, answers: Iterable[TicketAnswer]) -> dict[str, TicketQuestion]:
+    """The ticket's questions by key, and answered ones of earlier revisions."""
     ticket = frozen_ticket(activity.content)
     asked = {question.key: question for question in ticket.questions} if ticket else {}
     if removed := sorted({answer.question for answer in answers} - asked.keys()):
@@ -181,17 +130,3 @@ def _asked_questions(store: Store, activity: Activity, answers: Iterable[TicketA
         earlier = {question.key: question for ticket in tickets for question in ticket.questions}
         asked |= {key: earlier.get(key, TicketQuestion(key=key, text=key)) for key in removed}
     return asked
-
-
-def _question_view(
-    question: TicketQuestion,
-    answers: Sequence[TicketAnswer],
-    texts: Sequence[TicketGroupView],
-    written: int,
-    names: Mapping[int, str],
-) -> TicketQuestionView:
-    choices = choice_counts(question, answers)
-    chosen_by = tuple(_names_of(choice.answers, names) for choice in choices)
-    groups = tuple(view for view in texts if view.group.question == question.key)
-    count = written + (choices[0].of if choices else 0)
-    return TicketQuestionView(question.key, question.text, choices, chosen_by, groups, count)

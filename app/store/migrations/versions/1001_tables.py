@@ -1,12 +1,12 @@
 """Every table of the first release.
 
-Revisions are named by a number and a word. A number only is from before the first release, and refused.
+A revision's first digit is its series: see "Changing the tables" in docs/contributing.md.
 """
 
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0001_tables"
+revision = "1001_tables"
 down_revision = None
 
 
@@ -24,8 +24,8 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("id", name=op.f("pk_audit_log")),
         sqlite_autoincrement=True,
     )
-    op.create_index(op.f("ix_audit_log_at"), "audit_log", ["at"], unique=False)
-    op.create_index(op.f("ix_audit_log_object_kind_object_id"), "audit_log", ["object_kind", "object_id"], unique=False)
+    op.create_index(op.f("ix_audit_log_at"), "audit_log", ["at"])
+    op.create_index(op.f("ix_audit_log_object_kind_object_id"), "audit_log", ["object_kind", "object_id"])
     op.create_table(
         "courses",
         sa.Column("id", sa.Integer(), nullable=False),
@@ -49,13 +49,38 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("key", name=op.f("pk_models")),
     )
     op.create_table(
+        "runners",
+        sa.Column("name", sa.String(length=200), nullable=False),
+        sa.Column("is_web", sa.Boolean(), nullable=False),
+        sa.Column("kinds", sa.JSON(), nullable=False),
+        sa.Column("device", sa.String(length=20), nullable=False),
+        sa.Column("device_name", sa.String(length=200), nullable=False),
+        sa.Column("memory_bytes", sa.BigInteger(), nullable=False),
+        sa.Column("concurrency", sa.Integer(), nullable=False),
+        sa.Column("checkpoints", sa.JSON(), nullable=False),
+        sa.Column("form", sa.Integer(), nullable=False),
+        sa.Column("version", sa.String(length=20), nullable=False),
+        sa.Column("started_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("heard_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("jobs_done", sa.Integer(), nullable=False),
+        sa.PrimaryKeyConstraint("name", name=op.f("pk_runners")),
+    )
+    op.create_table(
         "snapshots",
         sa.Column("hash", sa.String(length=64), nullable=False),
         sa.Column("kind", sa.String(length=20), nullable=False),
         sa.Column("content", sa.Text(), nullable=False),
         sa.Column("kept_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("model_key", sa.String(length=32), nullable=True),
         sa.CheckConstraint("kind IN ('wording', 'model')", name=op.f("ck_snapshots_kind")),
         sa.PrimaryKeyConstraint("hash", name=op.f("pk_snapshots")),
+    )
+    op.create_index(
+        op.f("ix_snapshots_model_key"),
+        "snapshots",
+        ["model_key"],
+        sqlite_where=sa.text("model_key IS NOT NULL"),
+        postgresql_where=sa.text("model_key IS NOT NULL"),
     )
     op.create_table(
         "teachers",
@@ -64,6 +89,7 @@ def upgrade() -> None:
         sa.Column("name", sa.String(length=100), nullable=False),
         sa.Column("password_hash", sa.String(length=200), nullable=True),
         sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("is_operator", sa.Boolean(), server_default=sa.false(), nullable=False),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_teachers")),
         sa.UniqueConstraint("email", name=op.f("uq_teachers_email")),
         sqlite_autoincrement=True,
@@ -95,7 +121,7 @@ def upgrade() -> None:
         sa.UniqueConstraint("token_hash", name=op.f("uq_account_links_token_hash")),
         sqlite_autoincrement=True,
     )
-    op.create_index(op.f("ix_account_links_course_id"), "account_links", ["course_id"], unique=False)
+    op.create_index(op.f("ix_account_links_course_id"), "account_links", ["course_id"])
     op.create_table(
         "activities",
         sa.Column("id", sa.Integer(), nullable=False),
@@ -110,7 +136,7 @@ def upgrade() -> None:
         sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
         sa.Column("answers_shown_at", sa.DateTime(timezone=True), nullable=True),
         sa.Column("spotlight", sa.JSON(none_as_null=True), nullable=True),
-        sa.Column("drafts_taken_at", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("auto_submitted_at", sa.DateTime(timezone=True), nullable=True),
         sa.CheckConstraint("state IN ('draft', 'open')", name=op.f("ck_activities_state")),
         sa.ForeignKeyConstraint(
             ["course_id"], ["courses.id"], name=op.f("fk_activities_course_id"), ondelete="CASCADE"
@@ -119,35 +145,8 @@ def upgrade() -> None:
         sa.UniqueConstraint("join_code", name=op.f("uq_activities_join_code")),
         sqlite_autoincrement=True,
     )
-    op.create_index(op.f("ix_activities_closes_at"), "activities", ["closes_at"], unique=False)
-    op.create_index(op.f("ix_activities_course_id"), "activities", ["course_id"], unique=False)
-    op.create_table(
-        "jobs",
-        sa.Column("id", sa.Integer(), nullable=False),
-        sa.Column("key", sa.String(length=32), nullable=False),
-        sa.Column("kind", sa.String(length=20), nullable=False),
-        sa.Column("client", sa.String(length=100), nullable=False),
-        sa.Column("is_member", sa.Boolean(), nullable=False),
-        sa.Column("teacher_id", sa.Integer(), nullable=True),
-        sa.Column("about", sa.JSON(), nullable=False),
-        sa.Column("arguments", sa.JSON(), nullable=False),
-        sa.Column("request_id", sa.String(length=20), nullable=False),
-        sa.Column("language", sa.String(length=20), nullable=False),
-        sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
-        sa.Column("heard_at", sa.DateTime(timezone=True), nullable=False),
-        sa.Column("attempt", sa.Integer(), nullable=False),
-        sa.Column("is_working", sa.Boolean(), nullable=False),
-        sa.Column("done", sa.Integer(), nullable=False),
-        sa.Column("total", sa.Integer(), nullable=False),
-        sa.Column("ending", sa.String(length=10), nullable=True),
-        sa.Column("problem", sa.String(length=500), nullable=False),
-        sa.ForeignKeyConstraint(["teacher_id"], ["teachers.id"], name=op.f("fk_jobs_teacher_id"), ondelete="CASCADE"),
-        sa.PrimaryKeyConstraint("id", name=op.f("pk_jobs")),
-        sa.UniqueConstraint("key", name=op.f("uq_jobs_key")),
-        sqlite_autoincrement=True,
-    )
-    op.create_index(op.f("ix_jobs_kind_ending"), "jobs", ["kind", "ending"], unique=False)
-    op.create_index(op.f("ix_jobs_teacher_id"), "jobs", ["teacher_id"], unique=False)
+    op.create_index(op.f("ix_activities_closes_at"), "activities", ["closes_at"])
+    op.create_index(op.f("ix_activities_course_id"), "activities", ["course_id"])
     op.create_table(
         "materials",
         sa.Column("id", sa.Integer(), nullable=False),
@@ -171,42 +170,8 @@ def upgrade() -> None:
         sa.UniqueConstraint("share_hash", name=op.f("uq_materials_share_hash")),
         sqlite_autoincrement=True,
     )
-    op.create_index(op.f("ix_materials_course_id"), "materials", ["course_id"], unique=False)
-    op.create_index(op.f("ix_materials_teacher_id"), "materials", ["teacher_id"], unique=False)
-    op.create_table(
-        "practice_attempts",
-        sa.Column("id", sa.Integer(), nullable=False),
-        sa.Column("visitor_id", sa.Integer(), nullable=False),
-        sa.Column("sheet_key", sa.String(length=200), nullable=False),
-        sa.Column("answers", sa.JSON(), nullable=False),
-        sa.Column("score", sa.Float(), nullable=False),
-        sa.Column("out_of", sa.Integer(), nullable=False),
-        sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
-        sa.ForeignKeyConstraint(
-            ["visitor_id"], ["visitors.id"], name=op.f("fk_practice_attempts_visitor_id"), ondelete="CASCADE"
-        ),
-        sa.PrimaryKeyConstraint("id", name=op.f("pk_practice_attempts")),
-        sqlite_autoincrement=True,
-    )
-    op.create_index(
-        op.f("ix_practice_attempts_visitor_id_sheet_key"),
-        "practice_attempts",
-        ["visitor_id", "sheet_key"],
-        unique=False,
-    )
-    op.create_table(
-        "practice_drafts",
-        sa.Column("visitor_id", sa.Integer(), nullable=False),
-        sa.Column("sheet_key", sa.String(length=200), nullable=False),
-        sa.Column("answers", sa.JSON(), nullable=False),
-        sa.Column("version", sa.BigInteger(), nullable=False),
-        sa.Column("saved_at", sa.DateTime(timezone=True), nullable=False),
-        sa.Column("stamps", sa.JSON(), nullable=True),
-        sa.ForeignKeyConstraint(
-            ["visitor_id"], ["visitors.id"], name=op.f("fk_practice_drafts_visitor_id"), ondelete="CASCADE"
-        ),
-        sa.PrimaryKeyConstraint("visitor_id", "sheet_key", name=op.f("pk_practice_drafts")),
-    )
+    op.create_index(op.f("ix_materials_course_id"), "materials", ["course_id"])
+    op.create_index(op.f("ix_materials_teacher_id"), "materials", ["teacher_id"])
     op.create_table(
         "sessions",
         sa.Column("id", sa.Integer(), nullable=False),
@@ -222,7 +187,7 @@ def upgrade() -> None:
         sa.UniqueConstraint("token_hash", name=op.f("uq_sessions_token_hash")),
         sqlite_autoincrement=True,
     )
-    op.create_index(op.f("ix_sessions_teacher_id"), "sessions", ["teacher_id"], unique=False)
+    op.create_index(op.f("ix_sessions_teacher_id"), "sessions", ["teacher_id"])
     op.create_table(
         "staff",
         sa.Column("course_id", sa.Integer(), nullable=False),
@@ -233,7 +198,7 @@ def upgrade() -> None:
         sa.ForeignKeyConstraint(["teacher_id"], ["teachers.id"], name=op.f("fk_staff_teacher_id"), ondelete="CASCADE"),
         sa.PrimaryKeyConstraint("course_id", "teacher_id", name=op.f("pk_staff")),
     )
-    op.create_index(op.f("ix_staff_teacher_id"), "staff", ["teacher_id"], unique=False)
+    op.create_index(op.f("ix_staff_teacher_id"), "staff", ["teacher_id"])
     op.create_table(
         "students",
         sa.Column("id", sa.Integer(), nullable=False),
@@ -241,6 +206,8 @@ def upgrade() -> None:
         sa.Column("name", sa.String(length=100), nullable=False),
         sa.Column("name_key", sa.Text().with_variant(sa.Text(collation="C"), "postgresql"), nullable=False),
         sa.Column("roster_key", sa.String(length=100), nullable=True),
+        sa.Column("number_title", sa.String(length=100), nullable=True),
+        sa.Column("canvas_id", sa.String(length=100), nullable=True),
         sa.Column("resume_hash", sa.String(length=64), nullable=True),
         sa.Column("joined_at", sa.DateTime(timezone=True), nullable=True),
         sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
@@ -252,7 +219,7 @@ def upgrade() -> None:
         sa.UniqueConstraint("resume_hash", name=op.f("uq_students_resume_hash")),
         sqlite_autoincrement=True,
     )
-    op.create_index(op.f("ix_students_course_id_name_key"), "students", ["course_id", "name_key"], unique=False)
+    op.create_index(op.f("ix_students_course_id_name_key"), "students", ["course_id", "name_key"])
     op.create_index(
         "ix_students_unnumbered_name",
         "students",
@@ -275,26 +242,62 @@ def upgrade() -> None:
         ),
         sa.PrimaryKeyConstraint("activity_id", "student_id", name=op.f("pk_attendance")),
     )
-    op.create_index(op.f("ix_attendance_student_id"), "attendance", ["student_id"], unique=False)
+    op.create_index(op.f("ix_attendance_student_id"), "attendance", ["student_id"])
     op.create_table(
-        "class_drafts",
-        sa.Column("student_id", sa.Integer(), nullable=False),
-        sa.Column("activity_id", sa.Integer(), nullable=False),
-        sa.Column("sheet_key", sa.String(length=120), nullable=False),
+        "drafts",
+        sa.Column("id", sa.Integer(), nullable=False),
+        sa.Column("visitor_id", sa.Integer(), nullable=True),
+        sa.Column("student_id", sa.Integer(), nullable=True),
+        sa.Column("activity_id", sa.Integer(), nullable=True),
+        sa.Column("sheet_key", sa.String(length=200), nullable=False),
         sa.Column("answers", sa.JSON(), nullable=False),
         sa.Column("version", sa.BigInteger(), nullable=False),
         sa.Column("variant", sa.JSON(), nullable=False),
+        sa.Column("model_key", sa.String(length=32), nullable=True),
         sa.Column("saved_at", sa.DateTime(timezone=True), nullable=False),
-        sa.Column("stamps", sa.JSON(), nullable=True),
-        sa.ForeignKeyConstraint(
-            ["activity_id"], ["activities.id"], name=op.f("fk_class_drafts_activity_id"), ondelete="CASCADE"
+        sa.Column("tab_versions", sa.JSON(), nullable=False),
+        sa.CheckConstraint(
+            "(student_id IS NULL) = (activity_id IS NULL) AND (student_id IS NULL) = (visitor_id IS NOT NULL)",
+            name=op.f("ck_drafts_owner"),
         ),
         sa.ForeignKeyConstraint(
-            ["student_id"], ["students.id"], name=op.f("fk_class_drafts_student_id"), ondelete="CASCADE"
+            ["activity_id"], ["activities.id"], name=op.f("fk_drafts_activity_id"), ondelete="CASCADE"
         ),
-        sa.PrimaryKeyConstraint("student_id", "activity_id", "sheet_key", name=op.f("pk_class_drafts")),
+        sa.ForeignKeyConstraint(["student_id"], ["students.id"], name=op.f("fk_drafts_student_id"), ondelete="CASCADE"),
+        sa.ForeignKeyConstraint(["visitor_id"], ["visitors.id"], name=op.f("fk_drafts_visitor_id"), ondelete="CASCADE"),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_drafts")),
+        sqlite_autoincrement=True,
     )
-    op.create_index(op.f("ix_class_drafts_activity_id"), "class_drafts", ["activity_id"], unique=False)
+    op.create_index(
+        op.f("ix_drafts_activity_id"),
+        "drafts",
+        ["activity_id"],
+        sqlite_where=sa.text("activity_id IS NOT NULL"),
+        postgresql_where=sa.text("activity_id IS NOT NULL"),
+    )
+    op.create_index(
+        op.f("ix_drafts_model_key"),
+        "drafts",
+        ["model_key"],
+        sqlite_where=sa.text("model_key IS NOT NULL"),
+        postgresql_where=sa.text("model_key IS NOT NULL"),
+    )
+    op.create_index(
+        op.f("ix_drafts_student_id_activity_id_sheet_key"),
+        "drafts",
+        ["student_id", "activity_id", "sheet_key"],
+        unique=True,
+        sqlite_where=sa.text("student_id IS NOT NULL"),
+        postgresql_where=sa.text("student_id IS NOT NULL"),
+    )
+    op.create_index(
+        op.f("ix_drafts_visitor_id_sheet_key"),
+        "drafts",
+        ["visitor_id", "sheet_key"],
+        unique=True,
+        sqlite_where=sa.text("visitor_id IS NOT NULL"),
+        postgresql_where=sa.text("visitor_id IS NOT NULL"),
+    )
     op.create_table(
         "enrolments",
         sa.Column("visitor_id", sa.Integer(), nullable=False),
@@ -312,8 +315,8 @@ def upgrade() -> None:
         ),
         sa.PrimaryKeyConstraint("visitor_id", "course_id", name=op.f("pk_enrolments")),
     )
-    op.create_index(op.f("ix_enrolments_course_id"), "enrolments", ["course_id"], unique=False)
-    op.create_index(op.f("ix_enrolments_student_id"), "enrolments", ["student_id"], unique=False)
+    op.create_index(op.f("ix_enrolments_course_id"), "enrolments", ["course_id"])
+    op.create_index(op.f("ix_enrolments_student_id"), "enrolments", ["student_id"])
     op.create_table(
         "extra_time",
         sa.Column("activity_id", sa.Integer(), nullable=False),
@@ -328,7 +331,7 @@ def upgrade() -> None:
         ),
         sa.PrimaryKeyConstraint("activity_id", "student_id", name=op.f("pk_extra_time")),
     )
-    op.create_index(op.f("ix_extra_time_student_id"), "extra_time", ["student_id"], unique=False)
+    op.create_index(op.f("ix_extra_time_student_id"), "extra_time", ["student_id"])
     op.create_table(
         "grade_changes",
         sa.Column("id", sa.Integer(), nullable=False),
@@ -358,19 +361,58 @@ def upgrade() -> None:
         op.f("ix_grade_changes_activity_id_student_id_id"),
         "grade_changes",
         ["activity_id", "student_id", "id"],
-        unique=False,
     )
-    op.create_index(op.f("ix_grade_changes_student_id"), "grade_changes", ["student_id"], unique=False)
-    op.create_index(op.f("ix_grade_changes_teacher_id"), "grade_changes", ["teacher_id"], unique=False)
+    op.create_index(op.f("ix_grade_changes_student_id"), "grade_changes", ["student_id"])
+    op.create_index(op.f("ix_grade_changes_teacher_id"), "grade_changes", ["teacher_id"])
     op.create_table(
-        "job_pieces",
-        sa.Column("job_id", sa.Integer(), nullable=False),
+        "jobs",
+        sa.Column("id", sa.Integer(), nullable=False),
+        sa.Column("key", sa.String(length=32), nullable=False),
+        sa.Column("kind", sa.String(length=20), nullable=False),
+        sa.Column("client", sa.String(length=100), nullable=False),
+        sa.Column("is_member", sa.Boolean(), nullable=False),
+        sa.Column("teacher_id", sa.Integer(), nullable=True),
+        sa.Column("visitor_id", sa.Integer(), nullable=True),
+        sa.Column("student_id", sa.Integer(), nullable=True),
+        sa.Column("about", sa.JSON(), nullable=False),
+        sa.Column("arguments", sa.JSON(), nullable=False),
+        sa.Column("request_id", sa.String(length=20), nullable=False),
+        sa.Column("language", sa.String(length=20), nullable=False),
+        sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("started_at", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("heard_at", sa.DateTime(timezone=True), nullable=False),
         sa.Column("attempt", sa.Integer(), nullable=False),
-        sa.Column("number", sa.Integer(), nullable=False),
-        sa.Column("data", sa.LargeBinary(), nullable=False),
-        sa.ForeignKeyConstraint(["job_id"], ["jobs.id"], name=op.f("fk_job_pieces_job_id"), ondelete="CASCADE"),
-        sa.PrimaryKeyConstraint("job_id", "attempt", "number", name=op.f("pk_job_pieces")),
+        sa.Column("is_working", sa.Boolean(), nullable=False),
+        sa.Column("runner", sa.Text(), server_default="", nullable=False),
+        sa.Column("turn", sa.Integer(), server_default="0", nullable=False),
+        sa.Column("checkpoint", sa.String(length=100), server_default="", nullable=False),
+        sa.Column("device", sa.String(length=20), server_default="", nullable=False),
+        sa.Column("memory_bytes", sa.BigInteger(), server_default="0", nullable=False),
+        sa.Column("form", sa.Integer(), server_default="1", nullable=False),
+        sa.Column("done", sa.Integer(), nullable=False),
+        sa.Column("total", sa.Integer(), nullable=False),
+        sa.Column("ending", sa.String(length=10), nullable=True),
+        sa.Column("problem", sa.String(length=500), nullable=False),
+        sa.Column("reason", sa.String(length=20), server_default="", nullable=False),
+        sa.ForeignKeyConstraint(["student_id"], ["students.id"], name=op.f("fk_jobs_student_id"), ondelete="CASCADE"),
+        sa.ForeignKeyConstraint(["teacher_id"], ["teachers.id"], name=op.f("fk_jobs_teacher_id"), ondelete="CASCADE"),
+        sa.ForeignKeyConstraint(["visitor_id"], ["visitors.id"], name=op.f("fk_jobs_visitor_id"), ondelete="CASCADE"),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_jobs")),
+        sa.UniqueConstraint("key", name=op.f("uq_jobs_key")),
+        sqlite_autoincrement=True,
     )
+    op.create_index(op.f("ix_jobs_client_kind"), "jobs", ["client", "kind"])
+    op.create_index(op.f("ix_jobs_kind_ending"), "jobs", ["kind", "ending"])
+    op.create_index(
+        "ix_jobs_started",
+        "jobs",
+        ["kind", "is_member", "turn"],
+        sqlite_where=sa.text("started_at IS NOT NULL"),
+        postgresql_where=sa.text("started_at IS NOT NULL"),
+    )
+    op.create_index(op.f("ix_jobs_student_id"), "jobs", ["student_id"])
+    op.create_index(op.f("ix_jobs_teacher_id"), "jobs", ["teacher_id"])
+    op.create_index(op.f("ix_jobs_visitor_id"), "jobs", ["visitor_id"])
     op.create_table(
         "material_versions",
         sa.Column("material_id", sa.Integer(), nullable=False),
@@ -386,7 +428,7 @@ def upgrade() -> None:
         ),
         sa.PrimaryKeyConstraint("material_id", "number", name=op.f("pk_material_versions")),
     )
-    op.create_index(op.f("ix_material_versions_teacher_id"), "material_versions", ["teacher_id"], unique=False)
+    op.create_index(op.f("ix_material_versions_teacher_id"), "material_versions", ["teacher_id"])
     op.create_table(
         "regrades",
         sa.Column("id", sa.Integer(), nullable=False),
@@ -403,8 +445,8 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("id", name=op.f("pk_regrades")),
         sqlite_autoincrement=True,
     )
-    op.create_index(op.f("ix_regrades_activity_id"), "regrades", ["activity_id"], unique=False)
-    op.create_index(op.f("ix_regrades_teacher_id"), "regrades", ["teacher_id"], unique=False)
+    op.create_index(op.f("ix_regrades_activity_id"), "regrades", ["activity_id"])
+    op.create_index(op.f("ix_regrades_teacher_id"), "regrades", ["teacher_id"])
     op.create_table(
         "revisions",
         sa.Column("id", sa.Integer(), nullable=False),
@@ -433,19 +475,7 @@ def upgrade() -> None:
         ),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_runs")),
     )
-    op.create_index(op.f("ix_runs_activity_id"), "runs", ["activity_id"], unique=False)
-    op.create_table(
-        "sealed_tickets",
-        sa.Column("id", sa.String(length=64), nullable=False),
-        sa.Column("activity_id", sa.Integer(), nullable=False),
-        sa.Column("sealed", sa.Text(), nullable=False),
-        sa.ForeignKeyConstraint(
-            ["activity_id"], ["activities.id"], name=op.f("fk_sealed_tickets_activity_id"), ondelete="CASCADE"
-        ),
-        sa.PrimaryKeyConstraint("id", name=op.f("pk_sealed_tickets")),
-        sqlite_with_rowid=False,
-    )
-    op.create_index(op.f("ix_sealed_tickets_activity_id"), "sealed_tickets", ["activity_id"], unique=False)
+    op.create_index(op.f("ix_runs_activity_id"), "runs", ["activity_id"])
     op.create_table(
         "ticket_answers",
         sa.Column("id", sa.String(length=64), nullable=False),
@@ -466,8 +496,8 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("id", name=op.f("pk_ticket_answers")),
         sqlite_with_rowid=False,
     )
-    op.create_index(op.f("ix_ticket_answers_activity_id"), "ticket_answers", ["activity_id"], unique=False)
-    op.create_index(op.f("ix_ticket_answers_student_id"), "ticket_answers", ["student_id"], unique=False)
+    op.create_index(op.f("ix_ticket_answers_activity_id"), "ticket_answers", ["activity_id"])
+    op.create_index(op.f("ix_ticket_answers_student_id"), "ticket_answers", ["student_id"])
     op.create_table(
         "undoable_closes",
         sa.Column("activity_id", sa.Integer(), nullable=False),
@@ -481,15 +511,17 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("activity_id", name=op.f("pk_undoable_closes")),
     )
     op.create_table(
-        "class_attempts",
+        "attempts",
         sa.Column("id", sa.Integer(), nullable=False),
-        sa.Column("student_id", sa.Integer(), nullable=False),
-        sa.Column("activity_id", sa.Integer(), nullable=False),
-        sa.Column("revision", sa.Integer(), nullable=False),
-        sa.Column("sheet_number", sa.Integer(), nullable=False),
-        sa.Column("sheet_key", sa.String(length=120), nullable=False),
+        sa.Column("visitor_id", sa.Integer(), nullable=True),
+        sa.Column("student_id", sa.Integer(), nullable=True),
+        sa.Column("activity_id", sa.Integer(), nullable=True),
+        sa.Column("sheet_key", sa.String(length=200), nullable=False),
+        sa.Column("revision", sa.Integer(), nullable=True),
+        sa.Column("sheet_number", sa.Integer(), nullable=True),
         sa.Column("client_id", sa.String(length=80), nullable=False),
         sa.Column("variant", sa.JSON(), nullable=False),
+        sa.Column("model_key", sa.String(length=32), nullable=True),
         sa.Column("answers", sa.JSON(), nullable=False),
         sa.Column("marks", sa.JSON(), nullable=False),
         sa.Column("misconceptions", sa.JSON(), nullable=False),
@@ -497,32 +529,71 @@ def upgrade() -> None:
         sa.Column("out_of", sa.Integer(), nullable=False),
         sa.Column("handed_in", sa.Boolean(), nullable=False),
         sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
-        sa.Column("marked_by", sa.String(length=120), nullable=False),
-        sa.Column("taken_in", sa.Boolean(), nullable=False),
+        sa.Column("marked_by", sa.String(length=200), nullable=False),
+        sa.Column("auto_submitted", sa.Boolean(), nullable=False),
         sa.Column("late", sa.Boolean(), nullable=False),
-        sa.CheckConstraint("sheet_number > 0 AND score BETWEEN 0 AND out_of", name=op.f("ck_class_attempts_score")),
+        sa.CheckConstraint(
+            "(student_id IS NULL) = (activity_id IS NULL) AND (student_id IS NULL) = (visitor_id IS NOT NULL)"
+            " AND (revision IS NULL) = (activity_id IS NULL) AND (sheet_number IS NULL) = (activity_id IS NULL)",
+            name=op.f("ck_attempts_owner"),
+        ),
+        sa.CheckConstraint("sheet_number > 0 AND score BETWEEN 0 AND out_of", name=op.f("ck_attempts_score")),
         sa.ForeignKeyConstraint(
             ["activity_id", "revision"],
             ["revisions.activity_id", "revisions.number"],
-            name=op.f("fk_class_attempts_activity_id_revision"),
+            name=op.f("fk_attempts_activity_id_revision"),
             initially="DEFERRED",
             deferrable=True,
         ),
         sa.ForeignKeyConstraint(
-            ["activity_id"], ["activities.id"], name=op.f("fk_class_attempts_activity_id"), ondelete="CASCADE"
+            ["activity_id"], ["activities.id"], name=op.f("fk_attempts_activity_id"), ondelete="CASCADE"
         ),
         sa.ForeignKeyConstraint(
-            ["student_id"], ["students.id"], name=op.f("fk_class_attempts_student_id"), ondelete="CASCADE"
+            ["student_id"], ["students.id"], name=op.f("fk_attempts_student_id"), ondelete="CASCADE"
         ),
-        sa.PrimaryKeyConstraint("id", name=op.f("pk_class_attempts")),
-        sa.UniqueConstraint("student_id", "client_id", name=op.f("uq_class_attempts_student_id_client_id")),
+        sa.ForeignKeyConstraint(
+            ["visitor_id"], ["visitors.id"], name=op.f("fk_attempts_visitor_id"), ondelete="CASCADE"
+        ),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_attempts")),
         sqlite_autoincrement=True,
     )
     op.create_index(
-        op.f("ix_class_attempts_activity_id_student_id_sheet_key_id"),
-        "class_attempts",
+        op.f("ix_attempts_activity_id_student_id_sheet_key_id"),
+        "attempts",
         ["activity_id", "student_id", "sheet_key", "id"],
-        unique=False,
+        sqlite_where=sa.text("activity_id IS NOT NULL"),
+        postgresql_where=sa.text("activity_id IS NOT NULL"),
+    )
+    op.create_index(
+        op.f("ix_attempts_model_key"),
+        "attempts",
+        ["model_key"],
+        sqlite_where=sa.text("model_key IS NOT NULL"),
+        postgresql_where=sa.text("model_key IS NOT NULL"),
+    )
+    op.create_index(
+        op.f("ix_attempts_student_id_client_id"),
+        "attempts",
+        ["student_id", "client_id"],
+        unique=True,
+        sqlite_where=sa.text("student_id IS NOT NULL"),
+        postgresql_where=sa.text("student_id IS NOT NULL"),
+    )
+    op.create_index(
+        op.f("ix_attempts_visitor_id_sheet_key_id"),
+        "attempts",
+        ["visitor_id", "sheet_key", "id"],
+        sqlite_where=sa.text("visitor_id IS NOT NULL"),
+        postgresql_where=sa.text("visitor_id IS NOT NULL"),
+    )
+    op.create_table(
+        "job_pieces",
+        sa.Column("job_id", sa.Integer(), nullable=False),
+        sa.Column("attempt", sa.Integer(), nullable=False),
+        sa.Column("number", sa.Integer(), nullable=False),
+        sa.Column("data", sa.LargeBinary(), nullable=False),
+        sa.ForeignKeyConstraint(["job_id"], ["jobs.id"], name=op.f("fk_job_pieces_job_id"), ondelete="CASCADE"),
+        sa.PrimaryKeyConstraint("job_id", "attempt", "number", name=op.f("pk_job_pieces")),
     )
     op.create_table(
         "regrade_snapshots",
@@ -534,7 +605,7 @@ def upgrade() -> None:
         ),
         sa.PrimaryKeyConstraint("regrade_id", "hash", name=op.f("pk_regrade_snapshots")),
     )
-    op.create_index(op.f("ix_regrade_snapshots_hash"), "regrade_snapshots", ["hash"], unique=False)
+    op.create_index(op.f("ix_regrade_snapshots_hash"), "regrade_snapshots", ["hash"])
     op.create_table(
         "revision_snapshots",
         sa.Column("revision_id", sa.Integer(), nullable=False),
@@ -545,7 +616,21 @@ def upgrade() -> None:
         ),
         sa.PrimaryKeyConstraint("revision_id", "hash", name=op.f("pk_revision_snapshots")),
     )
-    op.create_index(op.f("ix_revision_snapshots_hash"), "revision_snapshots", ["hash"], unique=False)
+    op.create_index(op.f("ix_revision_snapshots_hash"), "revision_snapshots", ["hash"])
+    op.create_table(
+        "version_models",
+        sa.Column("material_id", sa.Integer(), nullable=False),
+        sa.Column("number", sa.Integer(), nullable=False),
+        sa.Column("model_key", sa.String(length=32), nullable=False),
+        sa.ForeignKeyConstraint(
+            ["material_id", "number"],
+            ["material_versions.material_id", "material_versions.number"],
+            name=op.f("fk_version_models_material_id_number"),
+            ondelete="CASCADE",
+        ),
+        sa.PrimaryKeyConstraint("material_id", "number", "model_key", name=op.f("pk_version_models")),
+    )
+    op.create_index(op.f("ix_version_models_model_key"), "version_models", ["model_key"])
     op.create_table(
         "old_marks",
         sa.Column("regrade_id", sa.Integer(), nullable=False),
@@ -556,11 +641,11 @@ def upgrade() -> None:
         sa.Column("out_of", sa.Integer(), nullable=False),
         sa.Column("marked_by", sa.String(length=120), nullable=False),
         sa.ForeignKeyConstraint(
-            ["attempt_id"], ["class_attempts.id"], name=op.f("fk_old_marks_attempt_id"), ondelete="CASCADE"
+            ["attempt_id"], ["attempts.id"], name=op.f("fk_old_marks_attempt_id"), ondelete="CASCADE"
         ),
         sa.ForeignKeyConstraint(
             ["regrade_id"], ["regrades.id"], name=op.f("fk_old_marks_regrade_id"), ondelete="CASCADE"
         ),
         sa.PrimaryKeyConstraint("regrade_id", "attempt_id", name=op.f("pk_old_marks")),
     )
-    op.create_index(op.f("ix_old_marks_attempt_id"), "old_marks", ["attempt_id"], unique=False)
+    op.create_index(op.f("ix_old_marks_attempt_id"), "old_marks", ["attempt_id"])
