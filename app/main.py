@@ -106,7 +106,6 @@ def create_app(
         services.jobs.close()
         services.runner.close()
         services.printer.close()
-        services.health.close()
         services.demonstration.close()
         services.store.close()
 

@@ -183,8 +183,7 @@ def patient_databases() -> Iterator[None]:
         patch.setattr(sqlite_writer, "WRITE_LIMIT_S", 60.0)
         patch.setattr(sqlite_writer, "flush", lambda _log: None)
         patch.setattr(limits, "STATEMENT_LIMIT_S", 60)
-        patch.setattr(limits.LimitedConnection, "answer_limit_s", 60.0)
-        patch.setitem(limits._PARAMETERS, "connect_timeout", 60)
+        patch.setitem(limits.CONNECTION_LIMITS, "connect_timeout", 60)
         yield
 
 

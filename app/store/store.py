@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import secrets
+import shutil
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -24,7 +27,7 @@ from .database import ProcessRole, connection_name, migration_transaction, open_
 from .exit_tickets import ExitTickets
 from .grades import Grades
 from .jobs import JobTable
-from .limits import check_room, tolerated_failure
+from .limits import tolerated_failure
 from .machines import Machines
 from .materials import Materials
 from .people import People
@@ -36,6 +39,7 @@ from .student_merge import StudentMerge
 from .tables import MAX_PROBLEM, imported_model, models, runs, visitors
 
 MODEL_USE_NOTED_AFTER = timedelta(days=1)
+ROOM_NEEDED_BYTES = 8_000_000  # SQLite's log grows to half of it before it is written back
 
 
 @dataclass(frozen=True)
@@ -118,9 +122,10 @@ class Store(QueryBase):
         self.engine.dispose()
 
     def check_writable(self) -> None:
-        """Raise SQLAlchemyError if the database can't be written, or an SQLite file's disk is nearly full."""
+        """Raise SQLAlchemyError or OSError if nothing can be written, or an SQLite file's disk is nearly full."""
         self._execute(sa.update(visitors).where(sa.false()).values(token_hash=""))
-        check_room(self.engine)
+        if self._writer and shutil.disk_usage(self._writer.path).free < ROOM_NEEDED_BYTES:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     # Visitors
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Annotated, Literal, cast
 
+from anyio import CapacityLimiter
 from fastapi import Depends, Request
 from starlette.concurrency import run_in_threadpool
 
@@ -31,7 +32,6 @@ from app.sheets.library import Library
 from app.store import Store
 from app.store.database import empty_log
 from app.store.housekeeping import delete_expired
-from app.store.limits import HealthCheck
 from app.translation import ENGLISH, language
 from app.web.shared.cookies import asks_for_demonstration
 from app.web.shared.fair_limiter import FairLimiter
@@ -124,9 +124,9 @@ class Services:
         return {kind: FairLimiter(most) for kind, most in MAX_THREADS.items()}
 
     @cached_property
-    def health(self) -> HealthCheck:
-        """Whether the database keeps what it is given, checked in a separate thread."""
-        return HealthCheck(self.store.check_writable)
+    def health_thread(self) -> CapacityLimiter:
+        """The thread for health checks, which no request shares, so that they work while all others wait."""
+        return CapacityLimiter(1)
 
 
 def services_of(request: Request) -> Services:
