@@ -26,7 +26,6 @@ from .grades import Grades
 from .jobs import JobTable
 from .limits import check_room, tolerated_failure
 from .live import Live
-from .machines import Machines
 from .materials import Materials
 from .people import People
 from .queries import Clock, OpenDatabase, QueryBase, columns, from_row, hash_secret, utc_now
@@ -113,12 +112,10 @@ class Store(QueryBase):
         self.grades = Grades(database)
         self.audit_log = AuditLog(database)
         self.jobs = JobTable(database)
-        self.machines = Machines(database)
         self.sample_data = SampleData(database)
 
     def close(self) -> None:
         """Close every connection and, on SQLite, the lock file."""
-        self.jobs.stop_listening()
         self.engine.dispose()
         if self._commits:
             self._commits.lock.close()

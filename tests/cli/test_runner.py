@@ -21,6 +21,7 @@ from typing import Any
 import httpx
 import pytest
 import sqlalchemy as sa
+from app.machine.jobs import JOB_FORM, Jobs, JobStoppedError, Runner
 from fastapi import FastAPI
 from starlette.testclient import TestClient
 
@@ -31,7 +32,6 @@ from app.forward.lines import ForwardError
 from app.forward.process import HeadRunner, RunnerFailed
 from app.forward.run import HEAD_RUNS
 from app.handout.handout_printer import HandoutPrinter
-from app.machine.jobs import JOB_FORM, Jobs, JobStoppedError, Runner
 from app.machine.work_queue import THE_APP
 from app.main import job_kinds
 from app.settings import Settings

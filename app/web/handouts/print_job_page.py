@@ -10,12 +10,11 @@ from fastapi import APIRouter, Depends, Request, Response
 from fastapi.responses import RedirectResponse
 from starlette.exceptions import HTTPException
 
-from app.machine.jobs import Job
 from app.store import Teacher
+from app.store.jobs import Job
 from app.translation import gettext as _
 from app.web.handouts.handout_form import pdf_response
 from app.web.shared.permissions import MaybeTeacher, require_practice
-from app.web.shared.runners import why_it_waits
 from app.web.shared.services import Services, ServicesDep
 from app.web.shared.templating import is_htmx, render_page_or_fragment
 from app.web.shared.urls import url_for
@@ -31,7 +30,7 @@ class PrintJobPage:
 
     job: Annotated[Job, Doc("The handout that waits, is being made, or is ready.")]
     problem: Annotated[str, Doc("Why there will be no PDF; empty if there is one or it is waited for.")]
-    why_it_waits: Annotated[str, Doc("That no runner is there to begin it; empty if one is.")]
+    why_it_waits: Annotated[str, Doc("That no worker is there to begin it; empty if one is.")]
 
 
 @router.get("/handout/jobs/{key}.pdf")
@@ -49,11 +48,8 @@ def download_print_job(services: ServicesDep, teacher: MaybeTeacher, key: str) -
 def show_print_job(request: Request, services: ServicesDep, teacher: MaybeTeacher, key: str) -> Response:
     """Show a handout's progress or how it ended; to htmx, which polls, only that part of the page."""
     job = _find_job(services, key, teacher)
-    problems: dict[str | None, str] = {
-        "cancelled": _("This handout was cancelled."),
-        "lost": _("This handout was lost because the process making it stopped: create it again."),
-    }
-    page = PrintJobPage(job, problems.get(job.ending, job.problem), why_it_waits(services, job))
+    problem = _("This handout was cancelled.") if job.ending == "cancelled" else job.problem
+    page = PrintJobPage(job, problem, services.jobs.why_it_waits(job))
     response = render_page_or_fragment(request, "handouts/print_job.html", "handouts/_print_job.html", page)
     if not (is_htmx(request) or job.ending):
         response.headers["Refresh"] = str(REFRESH_S)

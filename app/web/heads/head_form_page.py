@@ -18,7 +18,6 @@ from app.web.shared.cookies import VISITOR_COOKIE
 from app.web.shared.forms import FormDep, whole_number
 from app.web.shared.permissions import QueueClient, require_practice
 from app.web.shared.rate_limits import BYTES_OF_RUN, bytes_of
-from app.web.shared.runners import living_runners
 from app.web.shared.services import Services, ServicesDep
 from app.web.shared.templating import render
 from app.web.shared.threads import in_threads
@@ -39,7 +38,7 @@ class HeadFormPage:
     sentence: Annotated[str, Doc("What is in the field for the sentence.")]
     layer: Annotated[str, Doc("What is in the field for the layer.")]
     head: Annotated[str, Doc("What is in the field for the head.")]
-    needs_runner: Annotated[bool, Doc("Whether the server leaves heads to runners and none that runs heads is there.")]
+    needs_runner: Annotated[bool, Doc("Whether the server leaves heads to workers and none is there.")]
     most: Annotated[int, Doc("The most characters of a sentence.")] = MAX_SENTENCE
     problem: Annotated[str, Doc("Why nothing was run; empty before the form is sent.")] = ""
     wrong: Annotated[str, Doc("The name of the field that it is due to; empty if it is due to none.")] = ""
@@ -93,7 +92,7 @@ def _form(services: Services, checkpoint: str, sentence: str, layer: str, head: 
     listed = offered_checkpoints(services)
     chosen = next((each for each in listed if each.key == checkpoint), listed[0] if listed else None)
     example = EXAMPLES.get(chosen.key, (0, 0)) if chosen else (0, 0)
-    needs_runner = services.settings.runners and not listed and not living_runners(services, "head")
+    needs_runner = services.jobs.has_workers and not services.jobs.workers()
     return HeadFormPage(listed, chosen, sentence, layer or str(example[0]), head or str(example[1]), needs_runner)
 
 

@@ -19,18 +19,17 @@ from app.classes.sheet_actions import SentSheet, perform
 from app.classes.sheet_work import PracticeWork, practice_sheet_key
 from app.forward.real_head import RealHead
 from app.grading.hints import HINT_LEVELS, HintLevel
-from app.machine.jobs import Job
 from app.sheets.head_stages import HeadStage, StageKey, head_stages
 from app.sheets.variant import Variant
 from app.sheets.worksheet import Model
 from app.store import Visitor
+from app.store.jobs import Job
 from app.translation import gettext as _
 from app.web.heads.head_request import find_head, find_head_job
 from app.web.heads.picture_view import PictureView, picture_view
 from app.web.shared.cookies import VISITOR_COOKIE
 from app.web.shared.forms import FormDep
 from app.web.shared.permissions import require_practice
-from app.web.shared.runners import why_it_waits
 from app.web.shared.services import Services, ServicesDep
 from app.web.shared.sheet_form import read_answers
 from app.web.shared.sheet_view import RowView
@@ -62,7 +61,7 @@ class HeadPage:
 
     job: Annotated[Job, Doc("The head that waits, runs, or has run.")]
     problem: Annotated[str, Doc("Why there will be no result; empty if there is one or it is waited for.")] = ""
-    why_it_waits: Annotated[str, Doc("That no runner is there to begin it; empty if one is.")] = ""
+    why_it_waits: Annotated[str, Doc("That no worker is there to begin it; empty if one is.")] = ""
     real_head: Annotated[RealHead | None, Doc("What ran; None while there is no result.")] = None
     stages: Annotated[tuple[StageView, ...], Doc("The stages in order.")] = ()
     variant: Annotated[Variant | None, Doc("The sheet of the stage that is asked.")] = None
@@ -97,12 +96,8 @@ def show_head(request: Request, services: ServicesDep, key: str, skip: str = "",
             page = replace(page, form_secret=FormSecret.new().secret)
     else:
         asks_ms = min(ASKS_MS + ASKS_LATER_MS * job.before, ASKS_AT_MOST_MS)
-        problems: dict[str | None, str] = {
-            "cancelled": _("This run was cancelled."),
-            "lost": _("This run was lost because the process running it stopped. Start it again."),
-        }
-        problem = problems.get(job.ending, job.problem)
-        page = HeadPage(job, problem, why_it_waits(services, job), skipped=",".join(skipped), asks_ms=asks_ms)
+        problem = _("This run was cancelled.") if job.ending == "cancelled" else job.problem
+        page = HeadPage(job, problem, services.jobs.why_it_waits(job), skipped=",".join(skipped), asks_ms=asks_ms)
     return render_page_or_fragment(request, "heads/head.html", "heads/_head.html", page)
 
 

@@ -22,12 +22,12 @@ from app.forward.head_run import HeadNotRun
 from app.forward.lines import ProgramLine
 from app.forward.notebook import NOTEBOOK_TYPE, run_notebook
 from app.forward.run import HEAD_RUNS, HeadRun
-from app.machine.jobs import Job, JobRefusedError
 from app.machine.work_queue import Client
 from app.shapes.table import Blank
 from app.sheets.reading import Answer
 from app.sheets.variant import Row, Variant
 from app.store import Answers, Run
+from app.store.jobs import Job, JobRefusedError
 from app.translation import gettext as _
 from app.translation import ngettext
 from app.web.heads.head_request import HeadChoice, choice_of_sheet, start_head
@@ -37,7 +37,6 @@ from app.web.shared.forms import FormDep, whole_number
 from app.web.shared.permissions import PracticeOpen, QueueClient, require_practice, require_run
 from app.web.shared.rate_limits import BYTES_OF_RUN, bytes_of
 from app.web.shared.run_jobs import differing_shapes, queue_run, shape_text, why_not_queued
-from app.web.shared.runners import why_it_waits
 from app.web.shared.services import Services, ServicesDep
 from app.web.shared.sheet_view import readable_answers
 from app.web.shared.stage_view import ALL_STAGES
@@ -149,7 +148,7 @@ def start_run(
             visitor_id = requested.work.owner.id
             response = _to_real_head(request, services, client, choice, back=link, visitor_id=visitor_id)
             return requested.with_cookie(request, response)
-        run, job = _start(services, client, requested.answers, options, freeze_run(variant), variant)
+        run, job = _start(services, client, requested.answers, options, freeze_run(variant))
     return requested.with_cookie(request, _respond(request, services, variant, run, job, link, options))
 
 
@@ -180,7 +179,7 @@ def start_class_run(
         if may_be_real and (choice := choice_of_sheet(services, variant)):
             return _to_real_head(request, services, client, choice, back=link, student_id=student_id)
         frozen = freeze_run(variant, activity, number)
-        run, job = _start(services, client, requested.answers, options, frozen, variant)
+        run, job = _start(services, client, requested.answers, options, frozen)
     return _respond(request, services, variant, run, job, link, options)
 
 
@@ -199,7 +198,7 @@ def run_again(
     else:
         services.storage.charge(client_network(request), size)
     frozen = FrozenRun(first.activity_id, first.frozen, model_snapshot(variant.model))
-    run, job = _start(services, client, first.answers, options, frozen, variant)
+    run, job = _start(services, client, first.answers, options, frozen)
     return _respond(request, services, variant, run, job, _sheet_address(first, variant), options)
 
 
@@ -280,7 +279,7 @@ def _run_page(services: Services, run: Run, variant: Variant, job: Job | None, *
         problem=run.problem or "",
         link=_sheet_address(run, variant),
         title=variant.topic_wording.run_title,
-        waiting=(job and why_it_waits(services, job)) or _waiting_sentence(job),
+        waiting=(job and services.jobs.why_it_waits(job)) or _waiting_sentence(job),
         asks=f"load delay:{FIRST_LOOK_MS}ms, every {look_ms}ms" if is_new else f"every {look_ms}ms",
     )
     if result is None:
@@ -464,14 +463,14 @@ def _is_busy(services: Services) -> bool:
 
 
 def _start(
-    services: Services, client: Client, answers: Answers, options: RunOptions, frozen: FrozenRun, variant: Variant
+    services: Services, client: Client, answers: Answers, options: RunOptions, frozen: FrozenRun
 ) -> tuple[Run, Job | None]:
     """Store a new run and queue its job, in one transaction."""
     run = services.store.new_run(answers, frozen.values, frozen.activity_id)
     settings = {"device": options.device, "dtype": options.dtype, "head": options.head}
     store_run = partial(services.store.add_run, run, (frozen.snapshot,))
     try:
-        return run, queue_run(services, client, run.id, variant, settings, store_run)
+        return run, queue_run(services, client, run.id, settings, store_run)
     except JobRefusedError as refusal:
         refused = replace(run, problem=why_not_queued(refusal))
         return services.store.add_run(refused, (frozen.snapshot,)), None
