@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from itertools import compress
 
 from app.names import RosterEntry, clean_line, distinct_names, name_key
+from app.refusal import Refusal
 from app.translation import gettext as _
 
 MAX_ROSTER_NAMES = 5_000
@@ -57,8 +58,8 @@ _FAMILY_NAME_FIRST = re.compile(r'[^\s",@\d]+, [^",@\d]+')
 _SPELLED_NUMBER = re.compile(r"""='?"(.*)"|['#](.+)""")
 
 
-class RosterError(ValueError):
-    """A class list that can't be used; the message says what to change."""
+class RosterError(Refusal):
+    """A class list that can't be used."""
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING
 
 from app.machine.work_queue import THE_APP, Client, Places, QueueFullError
 from app.models.read_config import MAX_CONFIG_BYTES
+from app.refusal import Refusal
 from app.translation import N_
 from app.translation import gettext as _
 
@@ -63,7 +64,7 @@ PROBLEMS: Mapping[str, tuple[int, str]] = {
 }
 
 
-class HubError(ValueError):
+class HubError(Refusal):
     """A config that couldn't be fetched: the reason as a sentence and as a key of PROBLEMS, and an HTTP status."""
 
     def __init__(self, problem: str, **values: object) -> None:

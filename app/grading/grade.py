@@ -13,6 +13,7 @@ from app.grading.compare import is_right, near_miss, number_meant
 from app.grading.follow_through import follow_through
 from app.grading.mistakes import Mistake, find_mistakes
 from app.misconceptions.diagnosis import Diagnosis, diagnose
+from app.refusal import Refusal
 from app.shapes.consistency import DimensionMismatch, Values, mismatches, typed_source_of
 from app.shapes.table import Blank, Filling, Joint, JointPart, WrittenPattern
 from app.sheets.numbers import Unreadable, decimal_prefix
@@ -26,7 +27,7 @@ MarkKind = Literal["right", "follows", "wrong", "unreadable", "empty"]
 MARK_KINDS: tuple[MarkKind, ...] = get_args(MarkKind)
 
 
-class AnswersError(ValueError):
+class AnswersError(Refusal):
     """Answers for boxes that the sheet doesn't have, or paper answers that can't be used."""
 
 

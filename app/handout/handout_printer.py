@@ -46,7 +46,9 @@ PRINTER_IDLE_LIMIT_S = 120
 
 
 class PrinterBusyError(HandoutError):
-    """Too many handouts are being made; the message says when to try again."""
+    """Too many handouts are being made."""
+
+    status = 503
 
     def __init__(self, sentence: str = "", reason: str = "busy") -> None:
         sentence = sentence or _("The server is creating many handouts right now: try again in a minute.")

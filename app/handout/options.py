@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from app.names import clean_line
+from app.refusal import Refusal
 from app.translation import gettext as _
 
 SheetLayout = Literal["half", "pair", "full"]
@@ -23,7 +24,7 @@ MAX_SHEETS = 5_000
 MAX_HANDOUT_SEED = 10**9
 
 
-class HandoutError(ValueError):
+class HandoutError(Refusal):
     """A handout, or a line of paper answers, that can't be used; the message says what to change.
 
     `field` is the form's field at fault, or "".

@@ -13,6 +13,7 @@ from typing import Any, Literal
 from app.models.parameter_specs import ParameterSpecs, Row, StackSpec, TaskHead, by_row
 from app.models.score_scale import ScoreScale
 from app.models.width_rules import WidthRule
+from app.refusal import Refusal
 from app.translation import gettext as _
 
 MAX_TOKENS = 2**24
@@ -40,8 +41,8 @@ InputKind = Literal["text", "image", "sound"]
 NormPlacement = Literal["pre", "post", "output", "sandwich", "parallel"]
 
 
-class TokensError(ValueError):
-    """A number of tokens that this model can't take; the message says which numbers it can."""
+class TokensError(Refusal):
+    """A number of tokens that this model can't take."""
 
 
 @dataclass(frozen=True)

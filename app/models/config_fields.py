@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from app.refusal import Refusal
 from app.translation import gettext as _
 
 MAX_SIZE = 10_000_000
@@ -18,8 +19,8 @@ MAX_POSITIONS = 10**9
 Config = Mapping[str, Any]
 
 
-class ConfigError(ValueError):
-    """A config.json that can't be used; the message says what to change."""
+class ConfigError(Refusal):
+    """A config.json that can't be used."""
 
 
 def check_whole_number(value: object, name: str, maximum: int = MAX_SIZE) -> int:

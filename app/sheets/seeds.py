@@ -13,6 +13,7 @@ from hashlib import sha256
 
 from app.misconceptions.predictions import Confusion, cannot_tell_apart
 from app.models.architecture import MAX_TOKENS, TokensError
+from app.refusal import Refusal
 from app.sheets.variant import Variant
 from app.topics.registry import TOPICS, possible_tokens
 from app.topics.requirements import TopicError
@@ -31,8 +32,8 @@ ConfusedPairs = frozenset[Confusion]
 MakeVariant = Callable[[str, int | None, int | None], Variant]
 
 
-class SeedError(ValueError):
-    """A seed that is out of range; the message says which are allowed."""
+class SeedError(Refusal):
+    """A seed that is out of range."""
 
 
 def check_seed(seed: int) -> int:

@@ -35,6 +35,7 @@ from app.algebra.expression import ONE
 from app.bugs.bank import BUGS, Bug, BugChoice, bugs_to_deal, frozen_bug
 from app.models.architecture import Architecture
 from app.names import clean_line, normal_form
+from app.refusal import Refusal
 from app.shapes.table import Count, TensorTable, symbol_fields
 from app.sheets.notation import NOTATIONS, NotationKey
 from app.topics.registry import TOPICS
@@ -66,8 +67,10 @@ _KEY = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 Answers = Literal["numbers", "letters"]
 
 
-class WorksheetError(ValueError):
-    """An unknown worksheet or model, or an unusable file; the message says what to change."""
+class WorksheetError(Refusal):
+    """An unknown worksheet or model, or an unusable file."""
+
+    status = 404
 
 
 @dataclass(frozen=True)

@@ -10,13 +10,14 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from app.models.architecture import MAX_TOKENS, Architecture, LayerRun
+from app.refusal import Refusal
 from app.translation import N_, gettext
 
 Number = Callable[[Architecture, int], int]
 
 
-class TopicError(ValueError):
-    """A topic without a table for this model or number of tokens; the message says why.
+class TopicError(Refusal):
+    """A topic without a table for this model or number of tokens.
 
     `tokens` is a number that would work, if one is known; the message includes it.
     """

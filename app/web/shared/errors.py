@@ -6,11 +6,9 @@ import logging
 import re
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
-from annotated_doc import Doc
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, RedirectResponse
@@ -19,25 +17,13 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.routing import Match, Route
 
-from app.exchange.class_list import RosterError
-from app.exchange.hub import HubError
-from app.grading.grade import AnswersError
-from app.handout.handout_printer import PrinterBusyError
-from app.handout.options import HandoutError
 from app.logs import REQUEST_ID
 from app.metrics import count_failure
-from app.models.architecture import TokensError
-from app.models.config_fields import ConfigError
-from app.sheets.seeds import SeedError
-from app.sheets.worksheet import WorksheetError
+from app.refusal import Refusal
 from app.store.limits import Failure, failure_of, is_orphan
-from app.topics.requirements import TopicError
 from app.translation import gettext as _
-from app.translation import ngettext
 from app.web.shared.cookies import asks_for_demonstration, is_in_demonstration
-from app.web.shared.passwords import PasswordsBusyError
 from app.web.shared.permissions import NotSignedInError
-from app.web.shared.rate_limits import BudgetSpentError, TooManyGuessesError
 from app.web.shared.request_guard import HEADERS
 from app.web.shared.teacher_session import path_on_this_site
 from app.web.shared.templating import is_htmx, render
@@ -47,44 +33,15 @@ log = logging.getLogger("attention_shapes")
 LOG_INTERVAL_S = 60
 _last_logged = dict[Failure, float]()  # when each kind of database failure was last logged
 
-STATUS: dict[type[Exception], int] = {
-    WorksheetError: 404,
-    TokensError: 422,
-    ConfigError: 422,
-    AnswersError: 422,
-    TopicError: 422,
-    HandoutError: 422,
-    PrinterBusyError: 503,
-    SeedError: 422,
-    RosterError: 422,
-}
 
-
-@dataclass(frozen=True)
-class ErrorPage:
-    """Everything that templates/shared/error.html shows."""
-
-    status: Annotated[int, Doc("The HTTP status.")]
-    sentence: Annotated[str, Doc("What happened and what to do.")]
-    back: Annotated[str, Doc("The address that the browser came from, empty where it is unknown.")] = ""
-    again: Annotated[str, Doc("The address to try again in a moment, empty where that makes no sense.")] = ""
-    typed: Annotated[bool, Doc("Whether a form was sent, which the browser’s Back button brings back.")] = False
-    reference: Annotated[str, Doc("The id of the request in the log, for an error of ours; empty for others.")] = ""
-
-
-def status_of(error: Exception) -> int:
-    """The HTTP status of an error, by the nearest of its classes in STATUS."""
-    return next(STATUS[kind] for kind in type(error).__mro__ if kind in STATUS)
+def status_of(error: Refusal) -> int:
+    return error.status
 
 
 def register_exception_handlers(app: FastAPI) -> None:
     """Answer every error with its status and one sentence: JSON below /api/, a page everywhere else."""
-    for kind in (*STATUS, HubError):
-        app.exception_handler(kind)(_core_error)
+    app.exception_handler(Refusal)(_refused)
     app.exception_handler(NotSignedInError)(_not_signed_in)
-    app.exception_handler(TooManyGuessesError)(_too_many_guesses)
-    app.exception_handler(BudgetSpentError)(_budget_spent)
-    app.exception_handler(PasswordsBusyError)(_passwords_busy)
     app.exception_handler(HTTPException)(_http_exception)
     app.exception_handler(RequestValidationError)(_invalid_request)
     app.exception_handler(SQLAlchemyError)(_storage_error)
@@ -101,8 +58,15 @@ def _error_response(request: Request, status: int, sentence: str, headers: dict[
     again = str(request.url.replace(scheme="", netloc="")) if status >= 429 and not is_form else ""
     reference = REQUEST_ID.get() if status == 500 else ""
     typed = is_form and not is_htmx(request)
-    page = ErrorPage(status, sentence, _came_from(request), again, typed, reference)
-    response = render("shared/error.html", page, status)
+    response = render(
+        "shared/error.html",
+        status=status,
+        sentence=sentence,
+        back=_came_from(request),
+        again=again,
+        typed=typed,
+        reference=reference,
+    )
     response.headers.update(headers or {})
     return response
 
@@ -114,8 +78,9 @@ def _came_from(request: Request) -> str:
     return path_on_this_site(urlunsplit(("", "", referer.path, referer.query, "")))
 
 
-async def _core_error(request: Request, error: Exception) -> Response:
-    return _error_response(request, error.status if isinstance(error, HubError) else status_of(error), str(error))
+async def _refused(request: Request, refusal: Refusal) -> Response:
+    headers = {"Retry-After": str(refusal.seconds)} if refusal.seconds else None
+    return _error_response(request, refusal.status, str(refusal), headers)
 
 
 async def _http_exception(request: Request, error: HTTPException) -> Response:
@@ -156,26 +121,6 @@ async def _not_signed_in(request: Request, error: Exception) -> Response:
         "resubmit."
     )
     return _error_response(request, 401, sentence)
-
-
-async def _too_many_guesses(request: Request, error: TooManyGuessesError) -> Response:
-    sentence = _("Too many failed attempts. Try again in {seconds} s.").format(seconds=error.seconds)
-    return _error_response(request, 429, sentence, {"Retry-After": str(error.seconds)})
-
-
-async def _budget_spent(request: Request, error: BudgetSpentError) -> Response:
-    minutes = -(-error.seconds // 60)
-    sentence = ngettext(
-        "A lot has been stored from here within an hour. Try again in {minutes} minute.",
-        "A lot has been stored from here within an hour. Try again in {minutes} minutes.",
-        minutes,
-    )
-    return _error_response(request, 429, sentence.format(minutes=minutes), {"Retry-After": str(error.seconds)})
-
-
-async def _passwords_busy(request: Request, error: Exception) -> Response:
-    sentence = _("Many people are signing in right now. Try again in a few seconds.")
-    return _error_response(request, 503, sentence, {"Retry-After": "3"})
 
 
 async def _invalid_request(request: Request, error: RequestValidationError) -> Response:

@@ -14,6 +14,7 @@ from anyio import sleep
 from pwdlib import PasswordHash
 
 from app.machine.work_queue import THE_APP, Client, Places, QueueFullError
+from app.refusal import Refusal
 from app.translation import gettext as _
 
 MIN_PASSWORD, MAX_PASSWORD = 10, 500  # characters
@@ -32,8 +33,13 @@ def password_problem(password: str) -> str:
     return ""
 
 
-class PasswordsBusyError(Exception):
-    """Too many passwords are being hashed or waiting; try again in a moment."""
+class PasswordsBusyError(Refusal):
+    """Too many passwords are being hashed or waiting."""
+
+    status, seconds = 503, 3
+
+    def __init__(self) -> None:
+        super().__init__(_("Many people are signing in right now. Try again in a few seconds."))
 
 
 class _Turn(NamedTuple):

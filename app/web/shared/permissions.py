@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
-from typing import Annotated
+from typing import Annotated, Any, TypeVar
 
 from fastapi import Depends, HTTPException, Request
 from starlette.concurrency import run_in_threadpool
@@ -26,6 +26,9 @@ from app.web.shared.urls import StudentLinks, client_network
 from app.web.shared.visitor import VisitorInClass, visitor_of
 
 LARGEST_ID = 2**31 - 1
+
+
+Access = TypeVar("Access", bound="CourseAccess")
 
 
 class NotSignedInError(Exception):
@@ -164,36 +167,56 @@ def operator(teacher: SignedIn) -> Teacher:
     return teacher
 
 
-def staff_course(services: ServicesDep, teacher: SignedIn, course_id: int) -> CourseAccess:
-    """A course for its staff: teachers and assistants."""
-    role, course = _require_staff(services, course_id, teacher)
+def course_access(*, instructor: bool = False, editable: bool = False) -> Any:
+    """A course for its staff, only for its teachers with `instructor`, and not if archived with `editable`.
+
+    The address has its id.
+    """
+
+    def find(services: ServicesDep, teacher: SignedIn, course_id: int) -> CourseAccess:
+        return _checked(_staff_course(services, teacher, course_id), instructor, editable)
+
+    return Depends(find)
+
+
+def activity_access(*, instructor: bool = False, editable: bool = False) -> Any:
+    """An activity, drafts included, for the same people as its course."""
+
+    def find(services: ServicesDep, teacher: SignedIn, activity_id: int) -> ActivityAccess:
+        activity = services.store.activities.find(valid_id(activity_id))
+        if activity is None:
+            raise HTTPException(404)
+        course = _staff_course(services, teacher, activity.course_id)
+        access = ActivityAccess(course.course, teacher, course.role, activity, services.store.now())
+        return _checked(access, instructor, editable)
+
+    return Depends(find)
+
+
+def require_editable_course(services: Services, teacher: Teacher, course_id: int) -> CourseAccess:
+    """A course named in a form, for its teachers to change; like EditableCourse for one in the address."""
+    return _checked(_staff_course(services, teacher, course_id), instructor=True, editable=True)
+
+
+def _staff_course(services: Services, teacher: Teacher, course_id: int) -> CourseAccess:
+    role = services.store.courses.role(valid_id(course_id), teacher)
+    course = services.store.courses.find(course_id) if role else None
+    if role is None or course is None:
+        raise HTTPException(404)
     return CourseAccess(course, teacher, role)
 
 
-def instructor_course(access: StaffCourse) -> CourseAccess:
-    """A course, archived or not, for its teachers; assistants get 403, others 404."""
-    _require_instructor(access.role)
-    return access
-
-
-def editable_course(access: InstructorCourse) -> CourseAccess:
-    """A course for its teachers, to change it; assistants get 403, others 404, and 409 if it is archived."""
-    _require_unarchived(access.course)
+def _checked(access: Access, instructor: bool, editable: bool) -> Access:
+    if instructor and access.role != "instructor":
+        raise HTTPException(403, _("Only teachers of this course can do that; you are an assistant."))
+    if editable and access.course.archived_at:
+        raise HTTPException(409, _("This course is archived and read-only. A teacher can restore it."))
     return access
 
 
 def editable_student(services: ServicesDep, access: EditableCourse, student_id: int) -> RosterStudentAccess:
     """A student on a course's roster, for a teacher to change; 404 if there is none, or in another course."""
     return RosterStudentAccess(_find_student(services, access.course, student_id), access.course, access.teacher)
-
-
-def staff_activity(services: ServicesDep, teacher: SignedIn, activity_id: int) -> ActivityAccess:
-    """An activity for its course's staff, including drafts and archived courses."""
-    activity = services.store.activities.find(valid_id(activity_id))
-    if activity is None:
-        raise HTTPException(404)
-    role, course = _require_staff(services, activity.course_id, teacher)
-    return ActivityAccess(course, teacher, role, activity, services.store.now())
 
 
 @dataclass(frozen=True)
@@ -211,26 +234,7 @@ def staff_student_results(services: ServicesDep, access: StaffActivity, student_
 
 def editable_student_results(access: StaffStudentResults) -> StudentResultsAccess:
     """A student and an activity of one course, for its teachers to change the results."""
-    _require_instructor(access.at.role)
-    _require_unarchived(access.at.course)
-    return access
-
-
-def instructor_activity(access: StaffActivity) -> ActivityAccess:
-    """An activity for its course's teachers, even if the course is archived; assistants get 403, others 404."""
-    _require_instructor(access.role)
-    return access
-
-
-def require_editable_course(services: Services, teacher: Teacher, course_id: int) -> CourseAccess:
-    """A course named in a form, for its teachers to change; like EditableCourse for one in the address."""
-    return editable_course(instructor_course(staff_course(services, teacher, course_id)))
-
-
-def editable_activity(access: StaffActivity) -> ActivityAccess:
-    """An activity for its course's teachers, to change it; assistants get 403, and 409 if it is archived."""
-    _require_instructor(access.role)
-    _require_unarchived(access.course)
+    _checked(access.at, instructor=True, editable=True)
     return access
 
 
@@ -253,37 +257,29 @@ class MaterialAccess:
     can_edit: bool
 
 
-def readable_material(services: ServicesDep, teacher: SignedIn, material_id: int) -> MaterialAccess:
-    """A material for its owner or its course's staff, to read and copy, even if the course is archived."""
-    material = services.store.materials.find(valid_id(material_id))
-    if material is None:
-        raise HTTPException(404)
-    return _material_access(services, teacher, material)
+def material_access(*, editable: bool = False, removed: bool = False, kept: bool = True) -> Any:
+    """A material for its owner or its course's staff, or its teachers alone with `editable`.
 
+    It may have been removed with `removed`, and must have been without `kept`.
+    """
 
-def editable_material(access: ReadableMaterial) -> MaterialAccess:
-    """A material for its owner or its course's teachers, to change it."""
-    if access.course and not access.can_edit:
-        _require_unarchived(access.course)
-        _require_instructor("assistant")
-    return access
+    def find(services: ServicesDep, teacher: SignedIn, material_id: int) -> MaterialAccess:
+        materials, number = services.store.materials, valid_id(material_id)
+        material = materials.find(number) if kept else None
+        if material is None and removed:
+            material = materials.find_removed(number)
+        if material is None:
+            raise HTTPException(404)
+        if material.course_id is None:
+            if material.teacher_id != teacher.id:
+                raise HTTPException(404)
+            return MaterialAccess(material, teacher, None, True)
+        access = _staff_course(services, teacher, material.course_id)
+        if editable:
+            _checked(access, instructor=True, editable=True)
+        return MaterialAccess(material, teacher, access.course, access.can_edit)
 
-
-def material_to_save(services: ServicesDep, teacher: SignedIn, material_id: int) -> MaterialAccess:
-    """A material to save, even if it was removed meanwhile."""
-    materials = services.store.materials
-    material = materials.find(valid_id(material_id)) or materials.find_removed(material_id)
-    if material is None:
-        raise HTTPException(404)
-    return editable_material(_material_access(services, teacher, material))
-
-
-def removed_material(services: ServicesDep, teacher: SignedIn, material_id: int) -> MaterialAccess:
-    """A removed material, to restore it."""
-    material = services.store.materials.find_removed(valid_id(material_id))
-    if material is None:
-        raise HTTPException(404)
-    return editable_material(_material_access(services, teacher, material))
+    return Depends(find)
 
 
 def shared_material(services: ServicesDep, _teacher: SignedIn, token: str) -> Material:
@@ -324,7 +320,7 @@ def require_run(request: Request, services: ServicesDep, open_to_practice: Pract
     teacher, activity = teacher_of(request, services), activities.find(run.activity_id)
     if teacher is None or activity is None:
         raise HTTPException(404)
-    _require_staff(services, activity.course_id, teacher)
+    _staff_course(services, teacher, activity.course_id)
 
 
 def _not_enrolled() -> HTTPException:
@@ -363,38 +359,11 @@ def browser_enrolment(services: ServicesDep, visitor: VisitorInClass, student_id
     return EnrolmentAccess(own, visitor)
 
 
-def _material_access(services: Services, teacher: Teacher, material: Material) -> MaterialAccess:
-    if material.course_id is None:
-        if material.teacher_id != teacher.id:
-            raise HTTPException(404)
-        return MaterialAccess(material, teacher, None, True)
-    role, course = _require_staff(services, material.course_id, teacher)
-    return MaterialAccess(material, teacher, course, CourseAccess(course, teacher, role).can_edit)
-
-
 def _find_student(services: Services, course: Course, student_id: int) -> Student:
     student = services.store.roster.find_student(valid_id(student_id))
     if student is None or student.course_id != course.id:
         raise HTTPException(404)
     return student
-
-
-def _require_staff(services: Services, course_id: int, teacher: Teacher) -> tuple[Role, Course]:
-    role = services.store.courses.role(valid_id(course_id), teacher)
-    course = services.store.courses.find(course_id) if role else None
-    if role is None or course is None:
-        raise HTTPException(404)
-    return role, course
-
-
-def _require_instructor(role: Role) -> None:
-    if role != "instructor":
-        raise HTTPException(403, _("Only teachers of this course can do that; you are an assistant."))
-
-
-def _require_unarchived(course: Course) -> None:
-    if course.archived_at:
-        raise HTTPException(409, _("This course is archived and read-only. A teacher can restore it."))
 
 
 def valid_id(number: int) -> int:
@@ -410,20 +379,20 @@ QueueClient = Annotated[Client, Depends(queue_client)]
 PracticeOpen = Annotated[bool, Depends(practice_is_open)]
 SignedIn = Annotated[Teacher, Depends(require_teacher)]
 Operator = Annotated[Teacher, Depends(operator)]
-StaffCourse = Annotated[CourseAccess, Depends(staff_course)]
-InstructorCourse = Annotated[CourseAccess, Depends(instructor_course)]
-EditableCourse = Annotated[CourseAccess, Depends(editable_course)]
+StaffCourse = Annotated[CourseAccess, course_access()]
+InstructorCourse = Annotated[CourseAccess, course_access(instructor=True)]
+EditableCourse = Annotated[CourseAccess, course_access(instructor=True, editable=True)]
 EditableStudent = Annotated[RosterStudentAccess, Depends(editable_student)]
-StaffActivity = Annotated[ActivityAccess, Depends(staff_activity)]
+StaffActivity = Annotated[ActivityAccess, activity_access()]
 StaffStudentResults = Annotated[StudentResultsAccess, Depends(staff_student_results)]
 EditableStudentResults = Annotated[StudentResultsAccess, Depends(editable_student_results)]
-InstructorActivity = Annotated[ActivityAccess, Depends(instructor_activity)]
-EditableActivity = Annotated[ActivityAccess, Depends(editable_activity)]
+InstructorActivity = Annotated[ActivityAccess, activity_access(instructor=True)]
+EditableActivity = Annotated[ActivityAccess, activity_access(instructor=True, editable=True)]
 EditableCourses = Annotated[tuple[Course, ...], Depends(editable_courses)]
-ReadableMaterial = Annotated[MaterialAccess, Depends(readable_material)]
-EditableMaterial = Annotated[MaterialAccess, Depends(editable_material)]
-MaterialToSave = Annotated[MaterialAccess, Depends(material_to_save)]
-RemovedMaterial = Annotated[MaterialAccess, Depends(removed_material)]
+ReadableMaterial = Annotated[MaterialAccess, material_access()]
+EditableMaterial = Annotated[MaterialAccess, material_access(editable=True)]
+MaterialToSave = Annotated[MaterialAccess, material_access(editable=True, removed=True)]
+RemovedMaterial = Annotated[MaterialAccess, material_access(editable=True, removed=True, kept=False)]
 SharedMaterial = Annotated[Material, Depends(shared_material)]
 StudentAccessDep = Annotated[StudentAccess, Depends(in_threads("class")(require_student))]
 BrowserEnrolment = Annotated[EnrolmentAccess, Depends(in_threads("class")(browser_enrolment))]

@@ -16,6 +16,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeVar
 
+from app.refusal import Refusal
+from app.translation import gettext as _
+from app.translation import ngettext
+
 Limit = Literal["known", "guess", "account", "sign-in", "join", "names", "resume", "mail"]
 MIN_BURST = 5  # failures that every process allows at once: a person's mistakes may all reach the same one
 MAX_BUCKETS = 20_000  # beyond that, the least recently used bucket is forgotten
@@ -72,16 +76,14 @@ BUCKETS: dict[Limit, Bucket] = {
 }
 
 
-class _WaitError(Exception):
-    """A limit is reached; try again after `seconds`."""
+class TooManyGuessesError(Refusal):
+    """Too many failures; try again after `seconds`."""
+
+    status = 429
 
     def __init__(self, seconds: int) -> None:
-        super().__init__(seconds)
+        super().__init__(_("Too many failed attempts. Try again in {seconds} s.").format(seconds=seconds))
         self.seconds = seconds
-
-
-class TooManyGuessesError(_WaitError):
-    """Too many failures; try again after `seconds`."""
 
 
 class RateLimits:
@@ -118,8 +120,20 @@ class RateLimits:
         return min(bucket.size, tokens + (self._clock() - counted_at) / bucket.refill_s)
 
 
-class BudgetSpentError(_WaitError):
+class BudgetSpentError(Refusal):
     """A network or a student has stored as much as allowed; there is room again after `seconds`."""
+
+    status = 429
+
+    def __init__(self, seconds: int) -> None:
+        minutes = -(-seconds // 60)
+        sentence = ngettext(
+            "A lot has been stored from here within an hour. Try again in {minutes} minute.",
+            "A lot has been stored from here within an hour. Try again in {minutes} minutes.",
+            minutes,
+        )
+        super().__init__(sentence.format(minutes=minutes))
+        self.seconds = seconds
 
 
 class StorageBudget:

@@ -109,8 +109,8 @@ def template_environment() -> Environment:
 
 
 def render(template: str, page: Any = None, status: int = 200, **names: Any) -> HTMLResponse:
-    """The HTML of a template with these names."""
-    return HTMLResponse(render_text(template, page, **names), status_code=status)
+    """The HTML of a template with these names, and `status`."""
+    return HTMLResponse(render_text(template, page, status=status, **names), status_code=status)
 
 
 def render_text(template: str, page: Any = None, **names: Any) -> Markup:

@@ -18,7 +18,7 @@ import uvicorn
 from starlette.types import Receive, Scope, Send
 
 from app.settings import Settings
-from app.web.account import sign_in_page
+from app.web import accounts
 from app.web.shared import fair_limiter
 from app.web.shared.fair_limiter import Entrance, FairLimiter
 from app.web.shared.services import Services, ThreadKind
@@ -26,7 +26,7 @@ from app.web.student import join_page
 from tests.helpers.running_app import make_app, served
 
 MANY, GONE, PATIENCE_S = 320, 120, 60
-PAGES = [("other", "/sign-in", sign_in_page), ("class", "/join", join_page)]
+PAGES = [("other", "/sign-in", accounts), ("class", "/join", join_page)]
 
 
 class Asked:

@@ -1,1 +1,0 @@
-"""Signing in, account links and passwords of teachers."""
