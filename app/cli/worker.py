@@ -85,11 +85,11 @@ def _run(parsed: argparse.Namespace) -> None:
         )
         opened.callback(heads.close)
         checkpoints = listed_checkpoints(settings.weight_folders) if "head" in parts else ()
-        queues = _queues(parts, checkpoints)
+        queues = engine_queues(parts, checkpoints)
         device, about_device = describe_device(parts, device, heads)
         worker = Worker(name, [each for names in queues.values() for each in names], device, about_device,
-                        [_offered(each) for each in checkpoints], __version__)  # fmt: skip
-        store = _open_store(settings, folder)
+                        [offered(each) for each in checkpoints], __version__)  # fmt: skip
+        store = _open_store(settings, folder, worker)
         opened.callback(store.close)
         asyncio.run(_serve(settings, store, heads, worker, queues, concurrency))
 
@@ -106,7 +106,7 @@ def read_queues(text: str) -> dict[JobKind, list[str]]:
     return parts
 
 
-def _queues(
+def engine_queues(
     parts: Mapping[JobKind, Sequence[str]], checkpoints: Sequence[ListedCheckpoint]
 ) -> Mapping[JobKind, Sequence[str]]:
     """The engine's queues of each kind: heads have one for each checkpoint."""
@@ -114,7 +114,7 @@ def _queues(
     return {kind: [queue_name(kind, part) for part in keys[kind]] for kind in parts if keys[kind]}
 
 
-def _offered(checkpoint: ListedCheckpoint) -> dict[str, object]:
+def offered(checkpoint: ListedCheckpoint) -> dict[str, object]:
     """A checkpoint as servers list it, without its file's path."""
     return {name: value for name, value in asdict(checkpoint).items() if name != "source"}
 
@@ -156,16 +156,19 @@ def describe_device(parts: Mapping[JobKind, Sequence[str]], device: str, heads: 
     return device or here.device, here.name
 
 
-def _open_store(settings: Settings, folder: Path) -> Store:
+def _open_store(settings: Settings, folder: Path, worker: Worker) -> Store:
     is_told = False
     while True:
         with report_database_errors(settings):
             try:
-                return Store(settings.database, folder, SHARES, role="worker")
+                store = Store(settings.database, folder, SHARES, role="worker")
+                store.jobs.sign_on(worker)  # so that servers queue jobs from now on
             except SQLAlchemyError as error:
                 if failure_of(error) is None:
                     raise
                 reason = str(getattr(error, "orig", None) or error).splitlines()[0]
+            else:
+                return store
         if not is_told:
             print(_("The database does not answer; trying until it does: {reason}").format(reason=reason), flush=True)
         is_told = True

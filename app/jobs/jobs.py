@@ -36,7 +36,7 @@ from app.translation import speak
 JOB_FORM = 2
 QUEUES: Mapping[JobKind, str] = {"run": "runs", "handout": "handouts", "head": "heads"}
 CONNECTIONS_OF_ENGINE = 5  # in a worker, at most: three listeners, and a pool of two
-MAX_PART = 30  # the engine refuses queues with names of more than 40 characters
+MAX_PART = 24  # the engine refuses queues with names of more than 40 characters
 BEAT_S = 1.0  # between two heartbeats of a running job, each of which also checks whether it was cancelled
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.02, 0.25  # between two checks whether a job has ended
 

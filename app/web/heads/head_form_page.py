@@ -12,6 +12,7 @@ from fastapi.responses import RedirectResponse
 from app.checkpoints.sources import ListedCheckpoint
 from app.forward.head_run import HeadNotRun
 from app.sheets.worksheet import MAX_SENTENCE
+from app.store.jobs import no_worker
 from app.translation import gettext as _
 from app.web.heads.head_request import EXAMPLES, HeadChoice, find_choice, offered_checkpoints, start_head
 from app.web.shared.cookies import VISITOR_COOKIE
@@ -38,7 +39,7 @@ class HeadFormPage:
     sentence: Annotated[str, Doc("What is in the field for the sentence.")]
     layer: Annotated[str, Doc("What is in the field for the layer.")]
     head: Annotated[str, Doc("What is in the field for the head.")]
-    needs_runner: Annotated[bool, Doc("Whether the server leaves heads to workers and none is there.")]
+    no_worker: Annotated[str, Doc("That no worker runs; empty if one does, or none is needed.")]
     most: Annotated[int, Doc("The most characters of a sentence.")] = MAX_SENTENCE
     problem: Annotated[str, Doc("Why nothing was run; empty before the form is sent.")] = ""
     wrong: Annotated[str, Doc("The name of the field that it is due to; empty if it is due to none.")] = ""
@@ -92,8 +93,10 @@ def _form(services: Services, checkpoint: str, sentence: str, layer: str, head: 
     listed = offered_checkpoints(services)
     chosen = next((each for each in listed if each.key == checkpoint), listed[0] if listed else None)
     example = EXAMPLES.get(chosen.key, (0, 0)) if chosen else (0, 0)
-    needs_runner = services.jobs.has_workers and not services.jobs.workers()
-    return HeadFormPage(listed, chosen, sentence, layer or str(example[0]), head or str(example[1]), needs_runner)
+    none_runs = services.jobs.has_workers and not services.jobs.workers()
+    return HeadFormPage(
+        listed, chosen, sentence, layer or str(example[0]), head or str(example[1]), no_worker() if none_runs else ""
+    )
 
 
 def _problem(chosen: ListedCheckpoint, sentence: str, layer: int | None, head: int | None) -> tuple[str, str] | None:
