@@ -158,7 +158,7 @@ class Campus:
 @pytest.fixture
 def campus(new_postgres_database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Campus]:
     """No worker is there yet."""
-    monkeypatch.setattr("app.web.heads.head_request.listed_checkpoints", lambda _folders: (LISTED,))
+    monkeypatch.setattr("app.web.shared.head_request.listed_checkpoints", lambda _folders: (LISTED,))
     settings = Settings(data_dir=tmp_path, database_url=new_postgres_database)
     made = Campus(make_app(settings, HeadRunner(start_limit_s=0)))
     yield made

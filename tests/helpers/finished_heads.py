@@ -9,7 +9,7 @@ import numpy as np
 
 from app.forward.real_head import RealHead
 from app.store import Store
-from app.web.heads.head_request import HeadChoice
+from app.web.shared.head_request import HeadChoice
 from tests.helpers.head_numbers import made_head
 from tests.helpers.queued_jobs import add_job
 from tests.helpers.real_heads import LISTED, made_up_head

@@ -1,4 +1,4 @@
-"""GET /healthz: whether the app can do its work."""
+"""Whether this process is alive, and whether it can store what people type."""
 
 from __future__ import annotations
 
@@ -16,7 +16,13 @@ log = logging.getLogger("attention_shapes")
 
 
 @router.get("/healthz")
-async def health(services: ServicesDep) -> Response:
+async def is_alive() -> Response:
+    """200 from any process that answers: restarting one doesn't bring a database back."""
+    return JSONResponse({"status": "ok"})
+
+
+@router.get("/healthz/ready")
+async def is_ready(services: ServicesDep) -> Response:
     """200 with the status "ok" while the database can store something, which is checked without writing."""
     try:
         await services.health.run()

@@ -27,7 +27,7 @@ from app.sheets.worksheet import MAX_SENTENCE, Model
 from app.store.jobs import JobKind, JobRefusedError
 from app.topics.shapes_json import shapes
 from app.translation import gettext as _
-from app.web.heads.head_request import HeadChoice, find_checkpoint, offered_checkpoints
+from app.web.shared.head_request import HeadChoice, find_checkpoint, offered_checkpoints
 from app.web.shared.permissions import QueueClient, require_practice
 from app.web.shared.rate_limits import BYTES_OF_MODEL, BYTES_OF_RUN
 from app.web.shared.run_jobs import check_asked, part_of_run, why_not_queued

@@ -4,26 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Annotated
+from typing import Any
 
-from annotated_doc import Doc
 from fastapi import Request, Response
 
 from app.exchange.imported_models import library_with_model
 from app.figures.exhibits.frames import Exhibit
 from app.models.architecture import TokensError
-from app.models.config_fields import ConfigError
+from app.refusal import Refusal
 from app.sheets.library import Library
 from app.sheets.variant import Variant
-from app.sheets.worksheet import Worksheet, WorksheetError
-from app.topics.requirements import TopicError
+from app.sheets.worksheet import Worksheet
 from app.translation import gettext as _
-from app.web.practice.sheet_request import FIRST_WORKSHEET, find_variant
-from app.web.shared.errors import status_of
 from app.web.shared.forms import whole_number
 from app.web.shared.model_menu import ModelMenu, model_menu
 from app.web.shared.request_guard import EMBEDDED_HEADERS
 from app.web.shared.services import Services
+from app.web.shared.sheet_address import FIRST_WORKSHEET, find_variant
 from app.web.shared.templating import render
 from app.web.shared.urls import public_url, url_for
 
@@ -82,23 +79,6 @@ class ExhibitChooser:
 
 
 @dataclass(frozen=True)
-class ExhibitPage:
-    """Everything that templates/exhibits/_exhibit.html shows."""
-
-    title: Annotated[str, Doc("The title of the page.")]
-    exhibit: Annotated[Exhibit | None, Doc("The exhibit; None where it cannot be shown for this model or length.")]
-    step: Annotated[int, Doc("The number of the frame that is shown first.")]
-    previous_step: Annotated[int, Doc("The number of the frame before it; of the first, its own.")]
-    next_step: Annotated[int, Doc("The number of the frame after it; of the last, its own.")]
-    model_menu: Annotated[ModelMenu, Doc("The models to choose from, and why others cannot be.")]
-    chooser: Annotated[ExhibitChooser, Doc("The form above the exhibit.")]
-    address: Annotated[ExhibitAddress, Doc("Where this exhibit and its steps are.")]
-    embedded: Annotated[bool, Doc("Whether this is the page that stands in other sites' pages.")]
-    symbols: Annotated[tuple[str, ...], Doc("The letters and symbols that sentences write as mathematics.")]
-    site: Annotated[str, Doc("The address of this app as other sites reach it.")]
-
-
-@dataclass(frozen=True)
 class RequestedSheet:
     """The sheet whose sizes an exhibit shows; None for an impossible address, which `chooser` explains."""
 
@@ -139,8 +119,8 @@ def requested_sheet(
     try:
         library = library_with_model(library, services.store, model)
         variant = find_variant(library, worksheet.key, model, tokens or None, request.query_params.get("decoded", ""))
-    except (WorksheetError, TokensError, TopicError, ConfigError) as error:
-        problem, status = str(error), status_of(error)
+    except Refusal as error:
+        problem, status = str(error), error.status
         length_is_wrong = isinstance(error, TokensError)
     chosen = variant.model.key if variant else model if model in library.models else worksheet.model
     shown_tokens = str(variant.tokens) if variant else tokens or str(worksheet.tokens)
@@ -156,8 +136,8 @@ def exhibit_page(
     title: str,
     route: str,
     query: Mapping[str, str],
-) -> tuple[ExhibitPage, int]:
-    """The part of the page that all exhibits share, and its status; `exhibit` may be None."""
+) -> dict[str, Any]:
+    """What all exhibits' templates show, with the status of the page; `exhibit` may be None."""
     steps = len(exhibit.frames) if exhibit else 0
     text = request.query_params.get("step", "1")
     step = whole_number(text, 999) or 0
@@ -166,20 +146,20 @@ def exhibit_page(
         sentence = _("There is no step “{step}” here: choose one from 1 to {steps}.") if exhibit else ""
         requested = requested.but(sentence.format(step=text[:20], steps=steps))
     embedded = request.url.path.endswith("/embed")
-    page = ExhibitPage(
-        title=title,
-        exhibit=exhibit,
-        step=step,
-        previous_step=max(step - 1, 1),
-        next_step=max(min(step + 1, steps), 1),
-        chooser=requested.chooser,
-        model_menu=requested.model_menu,
-        address=ExhibitAddress(route, query, embedded),
-        embedded=embedded,
-        symbols=_symbols(requested.variant) if requested.variant else (),
-        site=public_url(request, services.settings),
-    )
-    return page, requested.status
+    return {
+        "status": requested.status,
+        "title": title,
+        "exhibit": exhibit,
+        "step": step,
+        "previous_step": max(step - 1, 1),
+        "next_step": max(min(step + 1, steps), 1),
+        "chooser": requested.chooser,
+        "model_menu": requested.model_menu,
+        "address": ExhibitAddress(route, query, embedded),
+        "embedded": embedded,
+        "symbols": _symbols(requested.variant) if requested.variant else (),
+        "site": public_url(request, services.settings),
+    }
 
 
 def _symbols(variant: Variant) -> tuple[str, ...]:
@@ -188,9 +168,9 @@ def _symbols(variant: Variant) -> tuple[str, ...]:
     return (*letters, *(f"{letter}ᵀ" for letter in letters))
 
 
-def render_exhibit(template: str, page: ExhibitPage, status: int) -> Response:
-    """An exhibit's page with this status; an embedded page's headers let any site frame it."""
-    response = render(template, page, status)
-    if page.address.embedded:
+def render_exhibit(template: str, names: Mapping[str, Any]) -> Response:
+    """An exhibit's page; an embedded page's headers let any site frame it."""
+    response = render(template, **names)
+    if names["address"].embedded:
         response.headers.update(EMBEDDED_HEADERS)
     return response

@@ -5,9 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Annotated
 
-from annotated_doc import Doc
 from fastapi import APIRouter, Depends, Request, Response
 
 from app.algebra.number_text import format_number
@@ -24,19 +22,17 @@ from app.topics.requirements import TopicError, require, unmet
 from app.translation import gettext as _
 from app.web.exhibits.exhibit_view import (
     LAYER_WORKSHEET,
-    ExhibitPage,
     RequestedSheet,
     exhibit_page,
     render_exhibit,
     requested_sheet,
     worksheet_of_topic,
 )
-from app.web.practice.sheet_request import FIRST_WORKSHEET
-from app.web.shared.errors import status_of
 from app.web.shared.forms import whole_number
 from app.web.shared.model_menu import model_menu
 from app.web.shared.permissions import require_practice
 from app.web.shared.services import Services, ServicesDep
+from app.web.shared.sheet_address import FIRST_WORKSHEET
 from app.web.shared.urls import url_for
 
 router = APIRouter(include_in_schema=False, dependencies=[Depends(require_practice)])
@@ -79,14 +75,6 @@ class HeadsTable:
         return "multi-query" if self.chosen.count == 1 else "grouped"
 
 
-@dataclass(frozen=True)
-class HeadsPage(ExhibitPage):
-    """Everything that templates/exhibits/heads.html shows."""
-
-    table: Annotated[HeadsTable | None, Doc("What stands around the frames; None where there are none.")]
-    sheet: Annotated[str, Doc("The address of a sheet on the same heads as tensors; empty where there is none.")]
-
-
 @router.get("/see/heads")
 @router.get("/see/heads/embed", name="show_embedded_heads")
 def show_heads(request: Request, services: ServicesDep) -> Response:
@@ -99,12 +87,12 @@ def show_heads(request: Request, services: ServicesDep) -> Response:
         exhibit = table.drawing.exhibit()
         query = {"model": variant.model.key, "tokens": str(variant.tokens), "groups": str(table.chosen.count)}
         requested = requested.but(_groups_problem(variant, request.query_params.get("groups")))
-    common, status = exhibit_page(request, services, requested, exhibit, _("Deal the heads"), "show_heads", query)
+    page = exhibit_page(request, services, requested, exhibit, _("Deal the heads"), "show_heads", query)
     if exhibit and "alone" in request.query_params:  # the script asks for one frame while a slider moves
-        frame = replace(exhibit, frames=(exhibit.frames[common.step - 1],))
-        common = replace(common, exhibit=frame, embedded=True)  # nothing around it
+        frame = replace(exhibit, frames=(exhibit.frames[page["step"] - 1],))
+        page |= {"exhibit": frame, "embedded": True}  # nothing around it
     sheet = _sheet_address(services.library, requested.variant) if requested.variant else ""
-    return render_exhibit("exhibits/heads.html", HeadsPage(**vars(common), table=table, sheet=sheet), status)
+    return render_exhibit("exhibits/heads.html", page | {"table": table, "sheet": sheet})
 
 
 def _groups_problem(variant: Variant, groups: str | None) -> str:
@@ -132,7 +120,7 @@ def _with_heads(requested: RequestedSheet, services: Services) -> RequestedSheet
         if requested.variant:
             require(SEVERAL_HEADS, requested.variant.architecture, requested.variant.tokens)
     except TopicError as error:
-        return requested.refused(str(error), status_of(error))
+        return requested.refused(str(error), error.status)
     return requested
 
 

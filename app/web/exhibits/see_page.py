@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Annotated
 
-from annotated_doc import Doc
 from fastapi import APIRouter, Depends, Response
 
 from app.figures.exhibits.axes import true_lengths
@@ -22,9 +20,9 @@ from app.sheets.library import Library
 from app.topics.layer_heads import LayerHeads
 from app.translation import gettext as _
 from app.web.exhibits.exhibit_view import LAYER_WORKSHEET, worksheet_of_topic
-from app.web.practice.sheet_request import FIRST_WORKSHEET
 from app.web.shared.permissions import require_practice
 from app.web.shared.services import LibraryDep
+from app.web.shared.sheet_address import FIRST_WORKSHEET
 from app.web.shared.templating import render
 from app.web.shared.urls import url_for
 
@@ -45,16 +43,9 @@ class ExhibitLine:
     drawing: FrameDrawing
 
 
-@dataclass(frozen=True)
-class SeePage:
-    """Everything that templates/exhibits/see.html shows."""
-
-    lines: Annotated[tuple[ExhibitLine, ...], Doc("The exhibits, in the order in which they are best seen.")]
-
-
 @router.get("/see")
 def list_exhibits(library: LibraryDep) -> Response:
-    return render("exhibits/see.html", SeePage((_slide(library), _heads(library), _token(library))))
+    return render("exhibits/see.html", lines=(_slide(library), _heads(library), _token(library)))
 
 
 def _slide(library: Library) -> ExhibitLine:

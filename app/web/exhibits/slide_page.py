@@ -7,9 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from secrets import token_hex
-from typing import Annotated
 
-from annotated_doc import Doc
 from fastapi import APIRouter, Depends, Request, Response
 from fastapi.responses import RedirectResponse
 
@@ -37,17 +35,17 @@ from app.topics.registry import topic_for
 from app.topics.single_head import SINGLE_HEAD
 from app.translation import gettext as _
 from app.web.exhibits.exhibit_view import (
-    ExhibitPage,
     exhibit_page,
     render_exhibit,
     requested_sheet,
     worksheet_of_topic,
 )
-from app.web.practice.sheet_request import library_for, posted_sheet, sheet_link
-from app.web.shared.forms import FormDep, whole_number
+from app.web.shared.forms import whole_number
 from app.web.shared.permissions import LARGEST_ID, require_practice
 from app.web.shared.services import ServicesDep
+from app.web.shared.sheet_address import library_for, sheet_link
 from app.web.shared.urls import url_for
+from app.web.sheet_in_practice import PostedPracticeSheet
 
 router = APIRouter(include_in_schema=False, dependencies=[Depends(require_practice)])
 SLIDE_TOPIC, SLIDE_PRODUCT = SINGLE_HEAD.key, "scores"
@@ -88,26 +86,13 @@ class BreakForm:
     fields: Mapping[str, str]
 
 
-@dataclass(frozen=True)
-class SlidePage(ExhibitPage):
-    """Everything that templates/exhibits/slide.html shows."""
-
-    topics: Annotated[tuple[SlideChoice, ...], Doc("The topics that have products.")]
-    topic: Annotated[str, Doc("The key of the topic that is shown.")]
-    products: Annotated[tuple[SlideChoice, ...], Doc("The products of the topic, in the order of computation.")]
-    back: Annotated[str, Doc("The sheet whose numbers are shown; empty where they are the model’s own.")]
-    take: Annotated[TakeOver | None, Doc("How the result gets into its boxes on that sheet; None where it can’t.")]
-    breaks: Annotated[BreakForm | None, Doc("How the inner sides are changed; None where that is done on a sheet.")]
-
-
 @router.post("/see/slide/take")
-def take_product(request: Request, services: ServicesDep, form: FormDep) -> Response:
-    """Save the posted boxes of a result on this browser's practice sheet, and redirect (303) to that sheet.
-
-    Raises what `posted_sheet` raises, such as for an unknown sheet.
-    """
-    _outcome, requested = posted_sheet(request, services, form).done(sheet_actions.save)
-    return requested.with_cookie(request, RedirectResponse(sheet_link(requested.variant), 303))
+def take_product(request: Request, context: PostedPracticeSheet) -> Response:
+    """Save the posted boxes of a result on this browser's practice sheet, and redirect (303) to that sheet."""
+    outcome, context = context.done(sheet_actions.save)
+    response = RedirectResponse(sheet_link(context.variant), 303)
+    context.remember(request, response, outcome)
+    return response
 
 
 @router.get("/see/slide")
@@ -128,17 +113,16 @@ def show_slide(request: Request, services: ServicesDep) -> Response:
     if slide:
         requested = requested.but(slide.problem, 200 if slide.is_known else 404)
     exhibit = slide.exhibit if slide else None
-    common, status = exhibit_page(request, services, requested, exhibit, _("Slide it together"), "show_slide", query)
-    page = SlidePage(
-        **vars(common),
-        topics=_topics(library, worksheet.topic),
-        topic=worksheet.topic,
-        products=slide.choices if slide else (),
-        back=slide.back if slide else "",
-        take=_take_over(slide) if slide else None,
-        breaks=_break_form(slide) if slide else None,
-    )
-    return render_exhibit("exhibits/slide.html", page, status)
+    page = exhibit_page(request, services, requested, exhibit, _("Slide it together"), "show_slide", query)
+    page |= {
+        "topics": _topics(library, worksheet.topic),
+        "topic": worksheet.topic,
+        "products": slide.choices if slide else (),
+        "back": slide.back if slide else "",
+        "take": _take_over(slide) if slide else None,
+        "breaks": _break_form(slide) if slide else None,
+    }
+    return render_exhibit("exhibits/slide.html", page)
 
 
 def _worksheet(library: Library, key: str, topic: str, *, typed: bool) -> tuple[Worksheet, str]:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated
 
-from annotated_doc import Doc
 from fastapi import APIRouter, Depends, Request, Response
 
 from app.figures.exhibits.decode_steps import DECODE_TOPIC, StepCosts
@@ -18,15 +16,14 @@ from app.sheets.reading import MAX_BOX_TEXT
 from app.sheets.variant import Variant
 from app.translation import gettext as _
 from app.web.exhibits.exhibit_view import (
-    ExhibitPage,
     exhibit_page,
     render_exhibit,
     requested_sheet,
     worksheet_of_topic,
 )
-from app.web.practice.sheet_request import sheet_link
 from app.web.shared.permissions import require_practice
 from app.web.shared.services import ServicesDep
+from app.web.shared.sheet_address import sheet_link
 
 router = APIRouter(include_in_schema=False, dependencies=[Depends(require_practice)])
 
@@ -48,17 +45,6 @@ class StepPrice:
         return max(0.5, 100 * self.costs.with_cache / self.costs.without_cache)
 
 
-@dataclass(frozen=True)
-class TokenPage(ExhibitPage):
-    """Everything that templates/exhibits/token.html shows."""
-
-    prices: Annotated[tuple[StepPrice, ...], Doc("What each step costs, in the order of the frames.")]
-    heads: Annotated[tuple[int, int], Doc("The query heads and the key/value heads of the layer that is counted.")]
-    sheet: Annotated[str, Doc("Where the sheet about this decode step is; empty where there is none.")]
-    asked: Annotated[Mapping[int, AskedBoxes], Doc("Rows and columns of the next token’s scores, by the asking frame.")]
-    letter: Annotated[str, Doc("The letter of the scores.")]
-
-
 @router.get("/see/token")
 @router.get("/see/token/embed", name="show_embedded_token")
 def show_token(request: Request, services: ServicesDep) -> Response:
@@ -69,17 +55,16 @@ def show_token(request: Request, services: ServicesDep) -> Response:
     variant = requested.variant
     exhibit = token_exhibit(variant) if variant else None
     query = {"model": variant.model.key, "tokens": str(variant.tokens)} if variant else {}
-    common, status = exhibit_page(request, services, requested, exhibit, _("One more token"), "show_token", query)
+    page = exhibit_page(request, services, requested, exhibit, _("One more token"), "show_token", query)
     steps = steps_of(variant) if variant else ()
-    page = TokenPage(
-        **vars(common),
-        prices=tuple(StepPrice(step.costs) for step in steps),
-        heads=(variant.sizes["H"], variant.sizes["G"]) if variant else (0, 0),
-        sheet=sheet_link(variant) if variant else "",
-        asked=_asked(variant, exhibit, common.step, request.query_params) if variant and exhibit else {},
-        letter=variant.letters["scores"] if variant else "",
-    )
-    return render_exhibit("exhibits/token.html", page, status)
+    page |= {
+        "prices": tuple(StepPrice(step.costs) for step in steps),
+        "heads": (variant.sizes["H"], variant.sizes["G"]) if variant else (0, 0),
+        "sheet": sheet_link(variant) if variant else "",
+        "asked": _asked(variant, exhibit, page["step"], request.query_params) if variant and exhibit else {},
+        "letter": variant.letters["scores"] if variant else "",
+    }
+    return render_exhibit("exhibits/token.html", page)
 
 
 def _asked(variant: Variant, exhibit: Exhibit, step: int, typed: Mapping[str, str]) -> dict[int, AskedBoxes]:

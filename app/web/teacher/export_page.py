@@ -156,7 +156,7 @@ def _log_lines(store: Store, course: Course) -> tuple[LogLine, ...]:
         "student": names_with_numbers(store.roster.students(course)),
     }
     staff = {member.teacher_id: member.name or member.email for member in store.courses.staff(course)}
-    entries = store.audit_log.entries(names, store.courses.created_at(course), MAX_LOG_LINES)
+    entries = store.audit_log.entries(names, course.created_at, MAX_LOG_LINES)
     return tuple(
         LogLine(
             f"{entry.at.astimezone(ZoneInfo(course.time_zone)):%Y-%m-%d %H:%M}",
