@@ -28,7 +28,6 @@ from .exit_tickets import ExitTickets
 from .grades import Grades
 from .jobs import JobTable
 from .limits import tolerated_failure
-from .machines import Machines
 from .materials import Materials
 from .people import People
 from .queries import Clock, OpenDatabase, QueryBase, columns, from_row, hash_secret, utc_now
@@ -114,11 +113,9 @@ class Store(QueryBase):
         self.grades = Grades(database)
         self.audit_log = AuditLog(database)
         self.jobs = JobTable(database)
-        self.machines = Machines(database)
         self.sample_data = SampleData(database)
 
     def close(self) -> None:
-        self.jobs.stop_listening()
         self.engine.dispose()
 
     def check_writable(self) -> None:
