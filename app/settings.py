@@ -60,23 +60,8 @@ class Settings(BaseSettings):
         "",
         validation_alias="DATABASE_URL",
         description=N_(
-            "PostgreSQL address (postgresql://…) for several processes; empty means SQLite in the data folder."
-        ),
-    )
-
-    secret_key_file: str = Field(
-        "",
-        description=N_(
-            "File with the secret key, 32 random bytes, the same on every machine. Empty: secret.key in the data "
-            "folder, made at the first start."
-        ),
-    )
-
-    runners: bool = Field(
-        False,
-        description=N_(
-            "Whether heads and large handouts are left to processes of the command `runner`, on this machine or "
-            "others; then the server needs no PyTorch. Only with PostgreSQL."
+            "PostgreSQL address (postgresql://…) for several processes, which leave heads and large handouts to the "
+            "command `worker`; empty means SQLite in the data folder."
         ),
     )
 
@@ -118,9 +103,6 @@ class Settings(BaseSettings):
             "names or answers."
         ),
     )
-    slow_request_s: float = Field(
-        2.0, ge=0, description=N_("Seconds after which a request counts as slow and gets a line in the log; 0: none.")
-    )
 
     metrics: str = Field(
         "",
@@ -142,14 +124,6 @@ class Settings(BaseSettings):
         "", validate_default=True, description=N_("Sender of that mail, such as shapes@example.org.")
     )
 
-    @field_validator("runners")
-    @classmethod
-    def _check_runners(cls, runners: bool, others: ValidationInfo) -> bool:
-        url = others.data.get("database_url", "")
-        if runners and (not url or url.startswith("sqlite")):
-            raise ValueError(_("needs PostgreSQL: set DATABASE_URL to a postgresql:// address, or leave runners out"))
-        return runners
-
     @field_validator("host")
     @classmethod
     def _check_host(cls, host: str) -> str:
@@ -167,13 +141,6 @@ class Settings(BaseSettings):
                 problem = _("must be addresses or networks such as 127.0.0.1,10.0.0.0/24, not “{proxy}”")
                 raise ValueError(problem.format(proxy=proxy.strip()[:40])) from None
         return proxies
-
-    @field_validator("secret_key_file")
-    @classmethod
-    def _check_secret_key_file(cls, file: str) -> str:
-        if not file or (os.access(file, os.R_OK) and Path(file).is_file()):
-            return file
-        raise ValueError(_("must be a file that this process can read, not “{file}”").format(file=file[-60:]))
 
     @field_validator("weights")
     @classmethod

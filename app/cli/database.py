@@ -29,7 +29,7 @@ def open_store(settings: Settings) -> Iterator[Store]:
     """
     with report_database_errors(settings):
         keep_private(settings)
-        store = Store(settings.database, settings.data_dir, key_file=settings.secret_key_file)
+        store = Store(settings.database, settings.data_dir)
     try:
         yield store
     finally:

@@ -35,14 +35,14 @@ LOG_LIMIT_S = 0.2  # how long emptying the write-ahead log may wait for others, 
 MIGRATION_LOCKS = {"postgresql": "SELECT pg_advisory_xact_lock(7302)", "sqlite": "BEGIN IMMEDIATE"}
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO  # the rights of group and others
 
-MAX_CONNECTIONS, MIN_CONNECTIONS = 20, 4  # for one process; a runner has the fewest
-CONNECTIONS_OF_ALL = 80  # shared by the web processes of all machines: PostgreSQL usually allows 100 in total
+MAX_CONNECTIONS, MIN_CONNECTIONS = 20, 4  # for one process; a worker has the fewest
+CONNECTIONS_OF_ALL = 70  # shared by the web processes of all machines: PostgreSQL usually allows 100 in total
 # The kind of a process, which names its connections on PostgreSQL: "attention-shapes web 1f0c9a7b".
-ProcessRole = Literal["web", "runner", "command"]
+ProcessRole = Literal["web", "worker", "command"]
 
 
 def connections_of_each(processes: int) -> int:
-    """How many connections each of `processes` may have: 20 of up to four, 13 of six, 4 of twenty and more."""
+    """How many connections each of `processes` may have: 17 of four, 11 of six, 4 of seventeen and more."""
     return max(MIN_CONNECTIONS, min(MAX_CONNECTIONS, CONNECTIONS_OF_ALL // processes))
 
 

@@ -28,8 +28,6 @@ from .exit_tickets import ExitTickets
 from .grades import Grades
 from .jobs import JobTable
 from .limits import tolerated_failure
-from .live import Live
-from .machines import Machines
 from .materials import Materials
 from .people import People
 from .queries import Clock, OpenDatabase, QueryBase, columns, from_row, hash_secret, utc_now
@@ -81,7 +79,7 @@ class StoredModel:
 class Store(QueryBase):
     """An open database with the newest tables.
 
-    The secret key is in `key_file` or, by default, in the data folder `folder`, created if missing.
+    The secret key is in the data folder `folder`, created if missing.
     """
 
     def __init__(
@@ -90,10 +88,9 @@ class Store(QueryBase):
         folder: Path,
         processes: int = 1,
         clock: Clock = utc_now,
-        key_file: str = "",
         role: ProcessRole = "command",
     ) -> None:
-        key = SecretKey(read_or_make_secret(folder, key_file))
+        key = SecretKey(read_or_make_secret(folder))
         engine = open_engine(url, processes, connection_name(role, key))
         database = OpenDatabase.of(engine, clock)
         super().__init__(database)
@@ -111,17 +108,14 @@ class Store(QueryBase):
         self.activities = Activities(database)
         self.classwork = Classwork(database)
         self.exit_tickets = ExitTickets(database)
-        self.live = Live(database)
         self.materials = Materials(database)
         self.regrades = Regrades(database)
         self.grades = Grades(database)
         self.audit_log = AuditLog(database)
         self.jobs = JobTable(database)
-        self.machines = Machines(database)
         self.sample_data = SampleData(database)
 
     def close(self) -> None:
-        self.jobs.stop_listening()
         self.engine.dispose()
 
     def check_writable(self) -> None:
@@ -169,8 +163,7 @@ class Store(QueryBase):
     def find_run(self, run_id: str) -> Run | None:
         if "\0" in run_id:  # no id contains it, and PostgreSQL would refuse the query
             return None
-        row = self._fetch_one(sa.select(*columns(runs, Run)).where(runs.c.id == run_id))
-        return from_row(Run, row) if row else None
+        return self._value(Run, sa.select(*columns(runs, Run)).where(runs.c.id == run_id))
 
     # Imported models
 

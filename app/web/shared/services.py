@@ -23,8 +23,9 @@ from app.exchange.hub import MAX_FETCHES, delete_old_copies
 from app.exchange.mail import Mail
 from app.forward.process import HeadRunner
 from app.handout.handout_printer import MAX_WAITING_REQUESTS, HandoutPrinter
+from app.jobs.inline import InlineJobs
+from app.jobs.jobs import Jobs
 from app.machine.housekeeper import Housekeeper
-from app.machine.jobs import Jobs
 from app.machine.work_queue import Places
 from app.settings import Settings
 from app.sheets.exit_tickets import Ticket
@@ -107,7 +108,8 @@ class Services:
         if store is None:
             return None
         if not self._demonstrated or self._demonstrated[0].store is not store:
-            jobs, live, regrading = self.jobs.over(store.jobs), LiveSnapshots(), Regrading()
+            jobs, live, regrading = InlineJobs(store.jobs), LiveSnapshots(), Regrading()
+            jobs.kinds = self.jobs.kinds  # for their limits: the demonstration keeps no jobs
             self._demonstrated[:] = [
                 replace(self, store=store, jobs=jobs, live_snapshots=live, regrading=regrading, is_demonstration=True)
             ]
