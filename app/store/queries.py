@@ -8,8 +8,6 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
-from functools import lru_cache
-from operator import itemgetter
 from typing import Any, TypeVar, cast
 
 import sqlalchemy as sa
@@ -101,6 +99,15 @@ class QueryBase:
         with self._read_connection() as connection:
             return connection.execute(query, values).all()
 
+    def _value(self, kind: type[Kind], query: sa.Select[Any], **values: Any) -> Kind | None:
+        """The value in the only row of a query that selects `columns` for this kind, or None."""
+        row = self._fetch_one(query, **values)
+        return from_row(kind, row) if row else None
+
+    def _values(self, kind: type[Kind], query: sa.Select[Any], **values: Any) -> tuple[Kind, ...]:
+        """The values in the rows of a query that selects `columns` for this kind."""
+        return tuple(from_row(kind, row) for row in self._fetch_all(query, **values))
+
     def _execute(self, statement: sa.UpdateBase, values: Mapping[str, Any] | None = None) -> int:
         """Committed at once or, inside `transaction()`, when that ends."""
         if current := self._current_connection():
@@ -123,12 +130,8 @@ def columns(table: sa.FromClause, kind: type[Any], prefix: str = "") -> list[sa.
 
 def from_row(kind: type[Kind], row: Any, prefix: str = "") -> Kind:
     """The dataclass in a row's columns, as `columns` selects them."""
-    return kind(*_values_of(cast(Any, kind), prefix)(row._mapping))
-
-
-@lru_cache
-def _values_of(kind: type, prefix: str) -> Callable[[Any], tuple[Any, ...]]:
-    return itemgetter(*(prefix + field.name for field in fields(kind)))
+    stored = row._mapping
+    return kind(*(stored[prefix + name] for name in cast(Any, kind).__dataclass_fields__))
 
 
 def insert_row(connection: sa.Connection, table: sa.Table, values: Mapping[str, Any]) -> int:

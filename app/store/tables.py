@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
@@ -14,6 +15,7 @@ from sqlalchemy import (
     Boolean,
     CheckConstraint,
     Column,
+    Constraint,
     Date,
     DateTime,
     Float,
@@ -21,7 +23,6 @@ from sqlalchemy import (
     ForeignKeyConstraint,
     Index,
     Integer,
-    LargeBinary,
     MetaData,
     String,
     Table,
@@ -31,6 +32,9 @@ from sqlalchemy import (
 )
 from sqlalchemy.types import TypeDecorator
 
+from app.activities.activity import Policies, Spotlight
+from app.activities.content import Content
+from app.activities.work import VariantSizes
 from app.names import name_key
 
 
@@ -46,6 +50,26 @@ class UtcDateTime(TypeDecorator[datetime]):
     def process_result_value(self, value: datetime | None, dialect: Any) -> datetime | None:
         return value if value is None or value.tzinfo else value.replace(tzinfo=UTC)
 
+
+class JsonOf(TypeDecorator[Any]):
+    """A column of JSON read as a value: `load` makes the value from what is stored, `dump` the reverse."""
+
+    impl = JSON
+    cache_ok = True
+
+    def __init__(self, load: Callable[[Any], Any], dump: Callable[[Any], Any]) -> None:
+        super().__init__(none_as_null=True)
+        self.load, self.dump = load, dump
+
+    def process_bind_param(self, value: Any, dialect: Any) -> Any:
+        return None if value is None else self.dump(value)
+
+    def process_result_value(self, value: Any, dialect: Any) -> Any:
+        return None if value is None else self.load(value)
+
+
+Sizes = JsonOf(lambda stored: VariantSizes(**stored), asdict)
+Misconceptions = JsonOf(tuple, list)
 
 # Sorted as Python sorts text, whatever the server's language. Unlimited: letters can become several.
 NameKey = Text().with_variant(Text(collation="C"), "postgresql")
@@ -64,7 +88,7 @@ _IMPORTED_KEY = re.compile(r"cfg-[0-9a-f]{20}")
 
 
 def _model_of_variant(context: Any) -> str | None:
-    return imported_model(context.get_current_parameters()["variant"].get("model"))
+    return imported_model(context.get_current_parameters()["variant"].model)
 
 
 def _model_of_snapshot(context: Any) -> str | None:
@@ -80,24 +104,25 @@ def _one_of(column: str, *values: str) -> CheckConstraint:
     return CheckConstraint(f"{column} IN ({', '.join(map(repr, values))})", name=column)
 
 
-# Tables that number their rows have sqlite_autoincrement. Without it, SQLite reuses the newest row's id once that row
-# is deleted, and whatever remembers the id, such as the audit log, would mean somebody else. PostgreSQL never reuses
-# ids.
 metadata = MetaData(
     naming_convention={"ix": "ix_%(table_name)s_%(column_0_N_name)s", "fk": "fk_%(table_name)s_%(column_0_N_name)s",
                        "uq": "uq_%(table_name)s_%(column_0_N_name)s", "pk": "pk_%(table_name)s",
                        "ck": "ck_%(table_name)s_%(constraint_name)s"}
 )  # fmt: skip
 
+
+def _numbered_table(name: str, *parts: Column[Any] | Constraint) -> Table:
+    # Without sqlite_autoincrement, SQLite reuses the newest row's id once that row is deleted, and whatever remembers
+    # the id, such as the audit log, would mean somebody else. PostgreSQL never reuses ids.
+    return Table(name, metadata, Column("id", Integer, primary_key=True), *parts, sqlite_autoincrement=True)
+
+
 MAX_PROBLEM = 500  # characters of the sentence on what went wrong
 
-visitors = Table(
+visitors = _numbered_table(
     "visitors",
-    metadata,
-    Column("id", Integer, primary_key=True),
     Column("token_hash", String(64), nullable=False, unique=True),  # the cookie itself is never stored
     Column("created_at", UtcDateTime, nullable=False),
-    sqlite_autoincrement=True,
 )
 
 runs = Table(
@@ -110,76 +135,6 @@ runs = Table(
     Column("created_at", UtcDateTime, nullable=False),
     Column("activity_id", ForeignKey("activities.id", ondelete="CASCADE"), index=True),  # null in practice
     Column("frozen", JSON, nullable=False),  # the worksheet and model that were run; see frozen_run.py
-)
-
-jobs = Table(  # work that takes seconds; see app/machine/jobs.py
-    "jobs",
-    metadata,
-    Column("id", Integer, primary_key=True),
-    Column("key", String(32), nullable=False, unique=True),  # part of the job's address; for a run, its id
-    Column("kind", String(20), nullable=False),
-    Column("client", String(100), nullable=False),  # the owner: a network, or a member such as "teacher 3"
-    Column("is_member", Boolean, nullable=False),
-    Column("teacher_id", ForeignKey("teachers.id", ondelete="CASCADE"), index=True),  # the only one who may see it
-    # it is deleted with the person who typed it:
-    Column("visitor_id", ForeignKey("visitors.id", ondelete="CASCADE"), index=True),
-    Column("student_id", ForeignKey("students.id", ondelete="CASCADE"), index=True),  # a browser, or a student
-    Column("about", JSON, nullable=False),  # what its page shows
-    Column("arguments", JSON, nullable=False),  # what its work needs
-    Column("request_id", String(20), nullable=False),  # for log lines
-    Column("language", String(20), nullable=False),  # the language of the result and its sentences
-    Column("created_at", UtcDateTime, nullable=False),
-    Column("started_at", UtcDateTime),  # the latest start; null before the first, and once it is requeued
-    Column("heard_at", UtcDateTime, nullable=False),  # the last heartbeat, or the end
-    Column("attempt", Integer, nullable=False),  # how often it was started; only the last start may store anything
-    Column("is_working", Boolean, nullable=False, default=False),
-    Column("runner", Text, nullable=False, server_default=""),  # the runner that started it last
-    Column("turn", Integer, nullable=False, server_default="0"),  # its round; each client has one job per round
-    Column("checkpoint", String(100), nullable=False, server_default=""),  # the key of the weights it needs, if any
-    # the kind of device needed, such as cuda; empty for any
-    Column("device", String(20), nullable=False, server_default=""),
-    Column("memory_bytes", BigInteger, nullable=False, server_default="0"),  # memory needed; 0 if unknown
-    Column("form", Integer, nullable=False, server_default="1"),  # version of its arguments; see JOB_FORM
-    Column("done", Integer, nullable=False),
-    Column("total", Integer, nullable=False),
-    Column("ending", String(10)),  # null while it waits or runs
-    # for the person who asked for it: may quote what they typed
-    Column("problem", String(MAX_PROBLEM), nullable=False),
-    # why it failed, without anything that somebody typed
-    Column("reason", String(20), nullable=False, server_default=""),
-    sqlite_autoincrement=True,
-)
-Index(None, jobs.c.kind, jobs.c.ending)
-Index(None, jobs.c.client, jobs.c.kind)
-_HAS_STARTED = jobs.c.started_at.is_not(None)
-Index("ix_jobs_started", jobs.c.kind, jobs.c.is_member, jobs.c.turn,
-      sqlite_where=_HAS_STARTED, postgresql_where=_HAS_STARTED)  # fmt: skip
-
-runners = Table(  # who does jobs; see app/machine/jobs.py
-    "runners",
-    metadata,
-    Column("name", String(200), primary_key=True),
-    Column("is_web", Boolean, nullable=False),  # web processes, which do jobs while they answer requests
-    Column("kinds", JSON, nullable=False),
-    Column("device", String(20), nullable=False),  # such as cpu or cuda:0
-    Column("device_name", String(200), nullable=False),
-    Column("memory_bytes", BigInteger, nullable=False),
-    Column("concurrency", Integer, nullable=False),  # how many jobs of a kind it does at a time
-    Column("checkpoints", JSON, nullable=False),  # its description of each
-    Column("form", Integer, nullable=False),
-    Column("version", String(20), nullable=False),
-    Column("started_at", UtcDateTime, nullable=False),
-    Column("heard_at", UtcDateTime, nullable=False),  # its last heartbeat
-    Column("jobs_done", Integer, nullable=False),
-)
-
-job_pieces = Table(  # the result of a job
-    "job_pieces",
-    metadata,
-    Column("job_id", ForeignKey("jobs.id", ondelete="CASCADE"), primary_key=True),
-    Column("attempt", Integer, primary_key=True),  # the job's start that made it
-    Column("number", Integer, primary_key=True),
-    Column("data", LargeBinary, nullable=False),
 )
 
 models = Table(
@@ -195,34 +150,26 @@ models = Table(
 
 # People
 
-teachers = Table(
+teachers = _numbered_table(
     "teachers",
-    metadata,
-    Column("id", Integer, primary_key=True),
     Column("email", String(254), nullable=False, unique=True),  # in lower case
     Column("name", String(100), nullable=False),
     Column("password_hash", String(200)),  # null until a password is set through an account link
     Column("created_at", UtcDateTime, nullable=False),
     Column("is_operator", Boolean, nullable=False, server_default=false()),  # sees machines, runners and all jobs
-    sqlite_autoincrement=True,
 )
 
-sessions = Table(
+sessions = _numbered_table(
     "sessions",
-    metadata,
-    Column("id", Integer, primary_key=True),
     Column("token_hash", String(64), nullable=False, unique=True),
     Column("teacher_id", ForeignKey("teachers.id", ondelete="CASCADE"), nullable=False, index=True),
     Column("created_at", UtcDateTime, nullable=False),
     Column("seen_at", UtcDateTime, nullable=False),  # to the minute
     Column("ended_at", UtcDateTime),
-    sqlite_autoincrement=True,
 )
 
-audit_log = Table(
+audit_log = _numbered_table(
     "audit_log",
-    metadata,
-    Column("id", Integer, primary_key=True),
     Column("at", UtcDateTime, nullable=False, index=True),
     Column("actor_kind", String(20), nullable=False),  # teacher, nobody or terminal
     Column("action", String(40), nullable=False),  # see audit.AuditAction
@@ -230,23 +177,19 @@ audit_log = Table(
     Column("actor_id", Integer),  # numbers, never names: a log outlives what it is about
     Column("object_id", Integer),
     Column("detail", String(40), nullable=False),  # such as the exported file; may be empty
-    sqlite_autoincrement=True,
 )
 Index(None, audit_log.c.object_kind, audit_log.c.object_id)
 
 # Courses
 
-courses = Table(
+courses = _numbered_table(
     "courses",
-    metadata,
-    Column("id", Integer, primary_key=True),
     Column("title", String(200), nullable=False),
     Column("time_zone", String(64), nullable=False),  # such as Europe/Berlin
     Column("sample", Boolean, nullable=False),  # its students are simulated
     Column("created_at", UtcDateTime, nullable=False),
     Column("archived_at", UtcDateTime),
     Column("practice", JSON(none_as_null=True)),  # topics and own worksheets; null if it isn't switched on
-    sqlite_autoincrement=True,
 )
 
 staff = Table(
@@ -258,10 +201,8 @@ staff = Table(
     _one_of("role", "instructor", "assistant"),
 )
 
-account_links = Table(
+account_links = _numbered_table(
     "account_links",
-    metadata,
-    Column("id", Integer, primary_key=True),
     Column("kind", String(10), nullable=False),
     _one_of("kind", "setup", "invite", "reset"),
     Column("token_hash", String(64), nullable=False, unique=True),
@@ -270,13 +211,10 @@ account_links = Table(
     Column("role", String(10)),
     Column("expires_at", UtcDateTime, nullable=False),
     Column("used_at", UtcDateTime),
-    sqlite_autoincrement=True,
 )
 
-students = Table(
+students = _numbered_table(
     "students",
-    metadata,
-    Column("id", Integer, primary_key=True),
     Column("course_id", ForeignKey("courses.id", ondelete="CASCADE"), nullable=False),
     Column("name", String(100), nullable=False),
     Column("name_key", NameKey, nullable=False, default=_name_key),  # for comparing and sorting names
@@ -289,7 +227,6 @@ students = Table(
     Column("import_key", String(32)),  # the roster import that added the name, which can be undone
     Column("practice_record", Text),  # course practice, as app/practice/record.py writes it
     UniqueConstraint("course_id", "roster_key"),
-    sqlite_autoincrement=True,
 )
 # Students without a number can only be told apart by name, so their names are unique.
 _UNNUMBERED = students.c.roster_key.is_(None)
@@ -306,24 +243,21 @@ enrolments = Table(
     Column("created_at", UtcDateTime, nullable=False),
 )
 
-activities = Table(
+activities = _numbered_table(
     "activities",
-    metadata,
-    Column("id", Integer, primary_key=True),
     Column("course_id", ForeignKey("courses.id", ondelete="CASCADE"), nullable=False, index=True),
     Column("title", String(200), nullable=False),
     Column("day", Date),
     Column("join_code", String(12), nullable=False, unique=True),
     Column("state", String(10), nullable=False),  # the times below narrow "open"
     _one_of("state", "draft", "open"),
-    Column("policies", JSON, nullable=False),  # see activities.Policies
+    Column("policies", JsonOf(Policies.from_json, asdict), nullable=False),
     Column("opens_at", UtcDateTime),
     Column("closes_at", UtcDateTime, index=True),  # the Close button sets it to now; checked every two seconds
     Column("created_at", UtcDateTime, nullable=False),
     Column("answers_shown_at", UtcDateTime),  # when students could first see the answers: later attempts are late
-    Column("spotlight", JSON(none_as_null=True)),  # the misconception shown to the class; see live.Spotlight
+    Column("spotlight", JsonOf(lambda stored: Spotlight(**stored), asdict)),  # the misconception explained to the class
     Column("auto_submitted_at", UtcDateTime),  # when drafts became attempts after closing; null before
-    sqlite_autoincrement=True,
 )
 
 snapshots = Table(  # texts that revisions and runs refer to, each once: wordings, and models with their configs
@@ -337,16 +271,13 @@ snapshots = Table(  # texts that revisions and runs refer to, each once: wording
     _model_key(_model_of_snapshot),
 )
 
-revisions = Table(
+revisions = _numbered_table(
     "revisions",
-    metadata,
-    Column("id", Integer, primary_key=True),
     Column("activity_id", ForeignKey("activities.id", ondelete="CASCADE"), nullable=False),
     Column("number", Integer, nullable=False),
-    Column("content", JSON, nullable=False),  # see activities.Content; never changed once students have seen it
+    Column("content", JsonOf(Content.from_json, Content.as_json), nullable=False),  # fixed once students have seen it
     Column("created_at", UtcDateTime, nullable=False),
     UniqueConstraint("activity_id", "number"),
-    sqlite_autoincrement=True,
 )
 
 revision_snapshots = Table(  # which snapshots a revision's content names
@@ -384,38 +315,33 @@ attendance = Table(
     Column("ticket_in", Boolean, nullable=False),  # that an exit ticket was handed in, not which
 )
 
-drafts = Table(
+drafts = _numbered_table(
     "drafts",
-    metadata,
-    Column("id", Integer, primary_key=True),
     *_owner_columns(),
     Column("answers", JSON, nullable=False),  # texts as typed, by blank
     Column("version", BigInteger, nullable=False),  # counts the saves merged into it
-    Column("variant", JSON, nullable=False),  # model, tokens, decoder_tokens
+    Column("variant", Sizes, nullable=False),
     _model_key(_model_of_variant),
     Column("saved_at", UtcDateTime, nullable=False),
     Column("tab_versions", JSON, nullable=False),  # the highest edit number taken from each browser tab
     CheckConstraint(_ONE_OWNER, name="owner"),
-    sqlite_autoincrement=True,
 )
 _index(drafts, "student_id", "activity_id", "sheet_key", unique=True)
 _index(drafts, "activity_id")
 _index(drafts, "visitor_id", "sheet_key", unique=True)
 _index(drafts, "model_key")
 
-attempts = Table(
+attempts = _numbered_table(
     "attempts",
-    metadata,
-    Column("id", Integer, primary_key=True),
     *_owner_columns(),
     Column("revision", Integer),  # number of the answered revision; null in practice
     Column("sheet_number", Integer),  # which worksheet of that revision, from 1; null in practice
     Column("client_id", String(80), nullable=False),  # made by the browser, so that a repeated request is stored once
-    Column("variant", JSON, nullable=False),
+    Column("variant", Sizes, nullable=False),
     _model_key(_model_of_variant),
     Column("answers", JSON, nullable=False),
     Column("marks", JSON, nullable=False),  # kind of mark by blank
-    Column("misconceptions", JSON, nullable=False),  # keys, the diagnosis first
+    Column("misconceptions", Misconceptions, nullable=False),  # keys, the diagnosis first
     Column("score", Float, nullable=False),
     Column("out_of", Integer, nullable=False),
     Column("handed_in", Boolean, nullable=False),  # it is a submission
@@ -435,7 +361,6 @@ attempts = Table(
         name="owner",
     ),
     CheckConstraint("sheet_number > 0 AND score BETWEEN 0 AND out_of", name="score"),
-    sqlite_autoincrement=True,
 )
 _index(attempts, "student_id", "client_id", unique=True)
 # For finding the last attempt on a sheet: a student's, a whole course's, or a visitor's.
@@ -477,10 +402,8 @@ undoable_closes = Table(  # what the Close button changed last, so that it can b
     Column("closes_before", UtcDateTime),
 )
 
-grade_changes = Table(  # rows are only ever added; the newest for a student and activity counts
+grade_changes = _numbered_table(  # rows are only ever added; the newest for a student and activity counts
     "grade_changes",
-    metadata,
-    Column("id", Integer, primary_key=True),
     Column("activity_id", ForeignKey("activities.id", ondelete="CASCADE"), nullable=False),
     Column("student_id", ForeignKey("students.id", ondelete="CASCADE"), nullable=False, index=True),
     Column("kind", String(10), nullable=False),  # undone: the attempts count again
@@ -491,21 +414,17 @@ grade_changes = Table(  # rows are only ever added; the newest for a student and
     Column("reason", String(300), nullable=False),  # empty if it was undone
     Column("teacher_id", ForeignKey("teachers.id", ondelete="SET NULL"), index=True),
     Column("at", UtcDateTime, nullable=False),
-    sqlite_autoincrement=True,
 )
 Index(None, grade_changes.c.activity_id, grade_changes.c.student_id, grade_changes.c.id)
 
 # Regrades
 
-regrades = Table(
+regrades = _numbered_table(
     "regrades",
-    metadata,
-    Column("id", Integer, primary_key=True),
     Column("activity_id", ForeignKey("activities.id", ondelete="CASCADE"), nullable=False, index=True),
     Column("teacher_id", ForeignKey("teachers.id", ondelete="SET NULL"), index=True),
     Column("at", UtcDateTime, nullable=False),
     Column("definitions", JSON, nullable=False),  # the corrected worksheets that marked, by marked_by
-    sqlite_autoincrement=True,
 )
 
 regrade_snapshots = Table(  # which snapshots a regrade's definitions name
@@ -521,7 +440,7 @@ old_marks = Table(
     Column("regrade_id", ForeignKey("regrades.id", ondelete="CASCADE"), primary_key=True),
     Column("attempt_id", ForeignKey("attempts.id", ondelete="CASCADE"), primary_key=True, index=True),
     Column("marks", JSON, nullable=False),  # this and the columns below as they were before
-    Column("misconceptions", JSON, nullable=False),
+    Column("misconceptions", Misconceptions, nullable=False),
     Column("score", Float, nullable=False),
     Column("out_of", Integer, nullable=False),
     Column("marked_by", String(120), nullable=False),
@@ -529,10 +448,8 @@ old_marks = Table(
 
 # What teachers write
 
-materials = Table(
+materials = _numbered_table(
     "materials",
-    metadata,
-    Column("id", Integer, primary_key=True),
     Column("kind", String(10), nullable=False),
     _one_of("kind", "worksheet", "ticket"),
     Column("course_id", ForeignKey("courses.id", ondelete="CASCADE"), index=True),  # either this or teacher_id is set
@@ -545,7 +462,6 @@ materials = Table(
     Column("created_at", UtcDateTime, nullable=False),
     Column("removed_at", UtcDateTime),  # kept for a while, so that it can be restored
     CheckConstraint("(course_id IS NULL) <> (teacher_id IS NULL)", name="owner"),
-    sqlite_autoincrement=True,
 )
 
 material_versions = Table(

@@ -13,7 +13,7 @@ from fastapi import APIRouter, HTTPException, Request, Response
 from fastapi.responses import RedirectResponse
 
 from app.activities.activity import MAX_MINUTES
-from app.classes.closing_menu import close_undoably, closing_menu, undo_last_close
+from app.classes.closing_menu import can_close, can_undo_close, close_undoably, undo_last_close
 from app.classes.course_settings import duplicate_activity
 from app.classes.frozen.frozen_library import worksheet_of
 from app.classes.frozen.offered_worksheets import content_to_open, offer_of
@@ -84,7 +84,9 @@ def _render_activity(
         students=students,
         extra_time=[(student, extra[student.id]) for student in students if student.id in extra],
         courses=sorted(courses, key=lambda course: course.id != access.course.id),
-        closing=closing_menu(store, activity, access.now, working),
+        working=working,
+        can_close=can_close(activity, access.now),
+        can_undo=can_undo_close(store, activity),
         **typed,
     )
 

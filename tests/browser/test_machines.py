@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import pytest
 import sqlalchemy as sa
+from app.machine.jobs import Job, JobLimits, Runner
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
-from app.machine.jobs import Job, JobLimits, Runner
 from app.machine.work_queue import Client
 from app.store import Store
 from app.store.jobs import SILENT_AFTER

@@ -205,9 +205,9 @@ def test_a_kept_model_is_found_by_its_key(store: Store) -> None:
     assert store.find_model("cfg-\0") is None
 
 
-@pytest.mark.parametrize(("workers", "each"), [(1, 20), (4, 20), (6, 13), (20, 4), (64, 4)])
+@pytest.mark.parametrize(("workers", "each"), [(1, 20), (4, 17), (6, 11), (20, 4), (64, 4)])
 def test_workers_share_the_connections(new_postgres_database: str, tmp_path: Path, workers: int, each: int) -> None:
-    """So many in all that a server as it is installed has room for twenty workers, and others beside them."""
+    """So many in all that a server as it is installed has room for seventeen processes, and others beside them."""
     shared = Store(new_postgres_database, tmp_path, workers)
     pool = shared.single_engine.pool
     shared.close()

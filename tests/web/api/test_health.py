@@ -17,12 +17,13 @@ import sqlalchemy as sa
 from starlette.testclient import TestClient
 
 from app.settings import Settings
-from app.store import Activity, Student, limits, people
+from app.store import Activity, Student, limits, people, store
 from app.store.queries import utc_now
 from app.store.tables import drafts
 from app.web.shared import errors
 from tests.helpers.running_app import make_app
 from tests.helpers.school import School
+from tests.helpers.stored_class import LLAMA
 
 
 @pytest.fixture
@@ -32,9 +33,8 @@ def school(tmp_path: Path) -> Iterator[School]:
         yield School(app)
 
 
-def ask_afresh(client: TestClient) -> tuple[int, str]:
-    """The status and the sentence of /healthz/ready, once an earlier answer has expired."""
-    time.sleep(1.1)
+def ask(client: TestClient) -> tuple[int, str]:
+    """The status and the sentence of /healthz/ready."""
     response = client.get("/healthz/ready")
     return response.status_code, response.json()["status"]
 
@@ -89,8 +89,8 @@ def test_teachers_read_their_pages_while_nothing_can_be_written(
         refused = [student.post(f"/class/{activity.id}/1/save", data=form) for _ in range(5)]
         assert {answer.status_code for answer in refused} == {503}
         if told == "full":  # a limit on pages isn't a limit on the disk
-            monkeypatch.setattr(limits, "ROOM_NEEDED_BYTES", 10**18)
-        status, sentence = ask_afresh(browser)
+            monkeypatch.setattr(store, "ROOM_NEEDED_BYTES", 10**18)
+        status, sentence = ask(browser)
         assert (status, told in sentence) == (503, True)
     assert [told in record.message for record in caplog.records if record.name == "attention_shapes"] == [True]
 
@@ -103,7 +103,7 @@ def newcomer_is_absent(school: School, activity: Activity) -> bool:
 def fill_pages(school: School, activity: Activity, student: Student) -> None:
     """Leave no room for another draft in the pages that the database has."""
     row = {"activity_id": activity.id, "student_id": student.id, "sheet_key": "filler", "answers": {"a": "1" * 3500},
-           "version": 1, "variant": {}, "saved_at": utc_now(), "tab_versions": {}}  # fmt: skip
+           "version": 1, "variant": LLAMA, "saved_at": utc_now(), "tab_versions": {}}  # fmt: skip
     with school.store.engine.begin() as connection:
         connection.execute(sa.insert(drafts).values(row))
     with school.store.engine.connect() as connection:
@@ -115,7 +115,7 @@ def test_a_deleted_database_file_is_noticed(school: School, tmp_path: Path) -> N
         assert browser.get("/courses").status_code == 200
         (tmp_path / "attention-shapes.sqlite3").rename(tmp_path / "elsewhere")
         assert browser.post("/sheet/save", data={"input.rows": "1", "version": "1"}).status_code == 503
-        status, sentence = ask_afresh(browser)
+        status, sentence = ask(browser)
     assert (status, "deleted" in sentence) == (503, True)
 
 
@@ -123,8 +123,7 @@ def test_a_deleted_database_file_is_noticed(school: School, tmp_path: Path) -> N
 def test_a_database_that_hangs_leaves_the_rest_alive(
     new_postgres_database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(limits.LimitedConnection, "answer_limit_s", 12.0)
-    monkeypatch.setitem(limits._PARAMETERS, "connect_timeout", 2)
+    monkeypatch.setitem(limits.CONNECTION_LIMITS, "connect_timeout", 2)
     app = make_app(Settings(data_dir=tmp_path, database_url=new_postgres_database))
     answers = list[int]()
     with TestClient(app) as client:
@@ -138,16 +137,17 @@ def test_a_database_that_hangs_leaves_the_rest_alive(
             time.sleep(0.5)
             assert seconds_for(lambda: client.get("/static/v/css/page.css"), 200) < 9
             assert seconds_for(lambda: client.get("/healthz/ready"), 503) < 30
-            for thread in asking:
-                thread.join(300)
-        assert set(answers) == {503}
-        assert ask_afresh(client) == (200, "ok")
+        for thread in asking:
+            thread.join(300)
+        assert set(answers) <= {404, 503}  # those that were asked of the database were answered once it went on
+        assert len(answers) == 60
+        assert ask(client) == (200, "ok")
         assert client.get("/join/ABCDEF").status_code == 404
 
 
-def seconds_for(ask: Callable[[], object], status: int) -> float:
+def seconds_for(request: Callable[[], object], status: int) -> float:
     began = time.monotonic()
-    assert getattr(ask(), "status_code", None) == status
+    assert getattr(request(), "status_code", None) == status
     return time.monotonic() - began
 
 
