@@ -83,8 +83,8 @@ workers = Table(
 
 
 def create_engine_tables(connection: sa.Connection) -> None:
-    """Create the tables of procrastinate, which hands jobs to workers, in a PostgreSQL database without them."""
-    if connection.dialect.name != "postgresql" or sa.inspect(connection).has_table("procrastinate_jobs"):
+    """Create the tables of procrastinate, which hands jobs to workers, on PostgreSQL."""
+    if connection.dialect.name != "postgresql":
         return
     from procrastinate.schema import SchemaManager  # not at the top: most installations don't need it
 
@@ -92,9 +92,9 @@ def create_engine_tables(connection: sa.Connection) -> None:
     driver.execute(SchemaManager.get_schema())  # SQLAlchemy would take its % for parameters
 
 
-@sa.event.listens_for(jobs, "after_create")
-def _create_engine_tables(_table: Table, connection: sa.Connection, **_: Any) -> None:
-    create_engine_tables(connection)
+def is_ours(name: str | None, kind: str, _parents: object) -> bool:
+    """Whether Alembic should compare this part of a database: the engine's tables aren't in our metadata."""
+    return kind != "table" or not str(name).startswith("procrastinate_")
 
 
 @dataclass(frozen=True)
