@@ -27,11 +27,11 @@ from app.sheets.worksheet_files import load_library
 from app.store import Store
 from app.store.queries import Clock, utc_now
 from app.translation import ENGLISH, languages
-from app.web.heads.head_request import HEAD_LIMITS, run_queued_real_head
 from app.web.shared import errors
 from app.web.shared.bodies import BodyLimits
 from app.web.shared.fair_limiter import Entrance
 from app.web.shared.handout_jobs import HANDOUT_LIMITS, make_handout
+from app.web.shared.head_request import HEAD_LIMITS, run_queued_real_head
 from app.web.shared.queues import watch_queues
 from app.web.shared.rate_limits import RateLimits, StorageBudget
 from app.web.shared.request_guard import Guard
@@ -62,7 +62,7 @@ def create_app(
     metrics.join()
     libraries = {ENGLISH: library} if library else load_libraries()
     tickets = load_tickets(PROJECT / "worksheets") if tickets is None else tickets
-    store = Store(settings.database, settings.data_dir, settings.processes, clock, settings.secret_key_file, role="web")
+    store = Store(settings.database, settings.data_dir, settings.processes, clock, role="web")
     limits = RateLimits(settings.processes)
     runner = runner or HeadRunner(
         idle_limit_s=RUNNER_IDLE_LIMIT_S / settings.workers,
@@ -127,7 +127,7 @@ def create_app(
     app.add_middleware(GZipMiddleware, minimum_size=700, compresslevel=GZIP_LEVEL)
     app.add_middleware(BodyLimits)
     app.add_middleware(Guard)
-    app.add_middleware(RequestLog, slow_after_s=settings.slow_request_s, log_all=settings.access_log)
+    app.add_middleware(RequestLog, log_all=settings.access_log)
     app.add_middleware(Entrance)
     return app
 
@@ -161,7 +161,7 @@ def find_routers() -> list[APIRouter]:
     """The `router` of every module of app/web that has one, so that a new page registers itself."""
     names = sorted(
         (module.name for module in pkgutil.walk_packages(web.__path__, "app.web.")),
-        key=lambda name: (not name.startswith("app.web.student."), name),
+        key=lambda name: (name != "app.web.student", name),
     )
     routers = (getattr(importlib.import_module(name), "router", None) for name in names)
     return [router for router in routers if router is not None]

@@ -21,18 +21,10 @@ class SecretFileError(ValueError):
     """The secret key's file doesn't contain SECRET_BYTES bytes; the message is its path."""
 
 
-def secret_path(folder: Path, named_file: str = "") -> Path:
-    """The file of the secret key: the named one, or SECRET_FILE in the data folder."""
-    return Path(named_file) if named_file else folder / SECRET_FILE
-
-
-def read_or_make_secret(folder: Path, named_file: str = "") -> bytes:
-    """The secret in the file of `secret_path`.
-
-    Raises SecretFileError if the file doesn't contain SECRET_BYTES bytes.
-    """
-    path = secret_path(folder, named_file)
-    if not named_file and not path.exists():
+def read_or_make_secret(folder: Path) -> bytes:
+    """The secret in the data folder; raises SecretFileError if its file doesn't contain SECRET_BYTES bytes."""
+    path = folder / SECRET_FILE
+    if not path.exists():
         _make_secret(path)
     secret = path.read_bytes()
     if len(secret) != SECRET_BYTES:

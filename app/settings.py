@@ -64,14 +64,6 @@ class Settings(BaseSettings):
         ),
     )
 
-    secret_key_file: str = Field(
-        "",
-        description=N_(
-            "File with the secret key, 32 random bytes, the same on every machine. Empty: secret.key in the data "
-            "folder, made at the first start."
-        ),
-    )
-
     runners: bool = Field(
         False,
         description=N_(
@@ -117,9 +109,6 @@ class Settings(BaseSettings):
             "Whether the log has a line for every request: route, status and time, without addresses of people, "
             "names or answers."
         ),
-    )
-    slow_request_s: float = Field(
-        2.0, ge=0, description=N_("Seconds after which a request counts as slow and gets a line in the log; 0: none.")
     )
 
     metrics: str = Field(
@@ -167,13 +156,6 @@ class Settings(BaseSettings):
                 problem = _("must be addresses or networks such as 127.0.0.1,10.0.0.0/24, not “{proxy}”")
                 raise ValueError(problem.format(proxy=proxy.strip()[:40])) from None
         return proxies
-
-    @field_validator("secret_key_file")
-    @classmethod
-    def _check_secret_key_file(cls, file: str) -> str:
-        if not file or (os.access(file, os.R_OK) and Path(file).is_file()):
-            return file
-        raise ValueError(_("must be a file that this process can read, not “{file}”").format(file=file[-60:]))
 
     @field_validator("weights")
     @classmethod

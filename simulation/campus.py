@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import socket
 import subprocess
 import tempfile
@@ -98,11 +99,14 @@ def running_campus(
         url = f"http://127.0.0.1:{port}"
         folders = [folder / f"web-{number}" for number in range(web_servers)]
         read_or_make_secret(folders[0])
+        for other in folders[1:]:
+            other.mkdir()
+            shutil.copy(folders[0] / SECRET_FILE, other)
         serve = partial(Server, database_url=database_url, address=url, runners="true", machines=str(web_servers))
-        key_file, names = str(folders[0] / SECRET_FILE), [f"runner-{number}" for number in range(runners)]
+        names = [f"runner-{number}" for number in range(runners)]
         campus = Campus(
             url,
-            tuple(serve(each, secret_key_file=key_file) for each in folders),
+            tuple(serve(each) for each in folders),
             tuple(
                 runner_command(folder / each, database_url, "--name", each, *options, before=before_runners)
                 for each in names

@@ -204,7 +204,7 @@ def find_losses(lesson: Lesson, students: Iterable[ClassStudent]) -> Iterator[st
     for student in store.roster.students(course):
         ids.setdefault(student.name, []).append(student.id)
     everybody = [student_id for named in ids.values() for student_id in named]
-    drafts = {key[0]: draft for key, draft in store.live.draft_texts(lesson.activity.id, everybody).items()}
+    drafts = {key[0]: draft for key, draft in store.classwork.draft_texts(lesson.activity.id, everybody).items()}
     attempts = dict[int, list[dict[str, str]]]()
     for attempt in store.classwork.attempts_of_activity(lesson.activity.id):
         attempts.setdefault(attempt.student_id, []).append(dict(attempt.answers))

@@ -23,7 +23,7 @@ from app.cli import terminal
 from app.settings import PROJECT, Settings
 from app.sheets.library import Library
 from app.sheets.worksheet_files import load_library
-from app.store import Store, database, limits, queries
+from app.store import Store, database, limits, sqlite_writer
 from app.store.tables import metadata
 from app.translation import ENGLISH
 from simulation.postgres import create_database, postgres_server, temporary_database
@@ -180,7 +180,8 @@ def patient_databases() -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(database, "_set_up_sqlite", set_up)
-        patch.setattr(queries, "WRITE_LOCK_TIMEOUT_S", 60.0)
+        patch.setattr(sqlite_writer, "WRITE_LIMIT_S", 60.0)
+        patch.setattr(sqlite_writer, "flush", lambda _log: None)
         patch.setattr(limits, "STATEMENT_LIMIT_S", 60)
         patch.setattr(limits.LimitedConnection, "answer_limit_s", 60.0)
         patch.setitem(limits._PARAMETERS, "connect_timeout", 60)

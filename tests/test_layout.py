@@ -134,7 +134,7 @@ def test_no_module_imports_itself_by_way_of_others() -> None:
 
 def test_page_modules_never_import_each_other() -> None:
     pages = page_modules()
-    assert pages >= {"app.web.practice.sheet_page", "app.web.runs.run_page", "app.web.api.v1", "app.web.api.health"}
+    assert pages >= {"app.web.practice", "app.web.runs", "app.web.api", "app.web.health"}
     assert {(name, other) for name in pages for other in import_graph()[name] & pages} == set()
 
 
@@ -270,26 +270,34 @@ def test_a_rule_has_a_test_of_its_name() -> None:
     assert [test for test in tests if not test.exists()] == []
 
 
-def rooms() -> dict[str, str]:
-    """The folder of each address in the table of ARCHITECTURE.md, such as "practice" of "/sheet"."""
+def rooms() -> set[tuple[str, str]]:
+    """Addresses with their folder or module in the table of ARCHITECTURE.md, such as "/sheet" and "practice"."""
     table = (PROJECT / "ARCHITECTURE.md").read_text().partition("## Where is the page?")[2].partition("## Words")[0]
     rows = re.findall(r"^\| ([^|]+) \| `([a-z_]+)(?:/|\.py)` \|", table, re.MULTILINE)
-    folders = {address: folder for row, folder in rows for address in re.findall("`(.+?)`", row)}
-    return {re.sub(r"/[A-Z]+\b", "/*", address): folder for address, folder in folders.items()}
+    return {
+        (re.sub(r"/[A-Z]+\b", "/*", address), folder) for row, folder in rows for address in re.findall("`(.+?)`", row)
+    }
 
 
 def test_a_page_lies_where_its_address_suggests() -> None:
-    by_address, used = rooms(), set[str]()
+    places, used = rooms(), set[tuple[str, str]]()
     for route in (route for router in find_routers() for route in router.routes if isinstance(route, Route)):
         address = re.sub(r"{.*?}", "*", route.path)
-        [first_word] = re.findall("^/[a-z-]*", address)
-        key = address if address in by_address else first_word
-        assert by_address[key] == route.endpoint.__module__.split(".")[2], route.path
-        used.add(key)
-    assert used == by_address.keys()
+        # The row of the longest beginning, up to a slash or a dot.
+        beginnings = [address[: end.start()] for end in re.finditer("(?<=.)(?:[/.]|$)", address)]
+        nearest = max({place for place, _ in places}.intersection(beginnings), key=len)
+        used.add((nearest, route.endpoint.__module__.split(".")[2]))
+    assert used == places
 
 
 def test_the_architecture_names_no_missing_file() -> None:
     text = (PROJECT / "ARCHITECTURE.md").read_text()
     named = re.findall(r"`((?:app|templates|tests|docs)/[a-z0-9_/]+(?:\.[a-z]+|/))`", text)
     assert [name for name in named if not (PROJECT / name).exists()] == []
+
+
+def test_every_template_is_used() -> None:
+    folder = PROJECT / "templates"
+    texts = [path.read_text() for path in (*folder.rglob("*.html"), *(PROJECT / "app").rglob("*.py"))]
+    named = {name for text in texts for name in re.findall(r'"([a-z_]+/[a-z_]+\.html)"', text)}
+    assert {str(path.relative_to(folder)) for path in folder.rglob("*.html")} == named

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from pathlib import Path
 from queue import SimpleQueue
-from typing import Any
 
 import pytest
 import sqlalchemy as sa
@@ -19,6 +18,7 @@ from app.settings import Settings
 from app.store import Store
 from app.store.queries import utc_now
 from app.store.tables import courses, students
+from app.web.shared import request_log
 from app.web.shared.request_log import MAX_SLOW_PER_MINUTE
 from tests.helpers.fake_runner import FakeRunner
 from tests.helpers.school import School
@@ -109,21 +109,28 @@ def test_every_answer_has_an_id_and_a_bug_leaves_a_line_with_it(
     assert [record.getMessage().startswith("bug: GET / 500 ") for record in caplog.records] == [True]
 
 
-def test_slow_requests_do_not_fill_the_log(data_dir: Path, caplog: pytest.LogCaptureFixture) -> None:
-    with TestClient(create_app(Settings(data_dir=data_dir, database_url="", slow_request_s=1e-9))) as client:
+def test_slow_requests_do_not_fill_the_log(
+    data_dir: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(request_log, "SLOW_AFTER_S", 0)
+    with TestClient(create_app(Settings(data_dir=data_dir, database_url=""))) as client:
         for _ in range(2 * MAX_SLOW_PER_MINUTE):
             client.get("/nope")
     assert len([record for record in caplog.records if "slow: " in record.getMessage()]) == MAX_SLOW_PER_MINUTE
 
 
-@pytest.mark.parametrize(
-    ("options", "level"), [({"slow_request_s": 1e-9}, "WARNING"), ({"slow_request_s": 0, "access_log": True}, "INFO")]
-)
+@pytest.mark.parametrize(("slow_after_s", "access_log", "level"), [(0, False, "WARNING"), (600, True, "INFO")])
 def test_slow_requests_and_on_request_all_have_a_line_without_tokens(
-    data_dir: Path, options: dict[str, Any], level: str, caplog: pytest.LogCaptureFixture
+    data_dir: Path,
+    slow_after_s: float,
+    access_log: bool,
+    level: str,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
+    monkeypatch.setattr(request_log, "SLOW_AFTER_S", slow_after_s)
     caplog.set_level(logging.INFO, "attention_shapes")
-    with TestClient(create_app(Settings(data_dir=data_dir, database_url="", **options))) as client:
+    with TestClient(create_app(Settings(data_dir=data_dir, database_url="", access_log=access_log))) as client:
         for address in ("/links/very-secret", "/join/ABCDEF?name=Kim", "/class/12/1"):
             client.get(address)
     lines = [record.getMessage().removeprefix("slow: ") for record in caplog.records if record.levelname == level]

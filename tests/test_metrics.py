@@ -40,7 +40,7 @@ def server(folder: Path, workers: int) -> Iterator[tuple[str, str]]:
         pages = f"http://127.0.0.1:{port}"
         for _ in range(600):
             try:
-                httpx.get(f"{pages}/healthz", timeout=30)
+                httpx.get(f"{pages}/healthz/ready", timeout=30)
                 break
             except httpx.TransportError:
                 time.sleep(0.2)

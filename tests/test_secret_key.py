@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import stat
 import subprocess
 import sys
@@ -115,14 +116,14 @@ def test_a_copy_of_the_database_gives_no_resume_code_away(store: Store, tmp_path
 def test_a_machine_with_another_key_does_not_serve_the_same_database(
     new_postgres_database: str, tmp_path: Path
 ) -> None:
-    def web(folder: Path, key_file: str = "") -> Store:
-        return Store(new_postgres_database, folder, key_file=key_file, role="web")
+    def web(folder: Path) -> Store:
+        return Store(new_postgres_database, folder, role="web")
 
     command = Store(new_postgres_database, tmp_path / "laptop")
     here, elsewhere = web(tmp_path / "here"), web(tmp_path / "elsewhere")
-    with_its_key = web(tmp_path / "third", str(tmp_path / "here" / SECRET_FILE))
+    shutil.copytree(tmp_path / "here", tmp_path / "third")
+    with_its_key = web(tmp_path / "third")
     assert with_its_key.key.mark == here.key.mark
-    assert not (tmp_path / "third").exists()
     settings = Settings(data_dir=tmp_path / "elsewhere", database_url=new_postgres_database)
     with pytest.raises(InputError, match=SECRET_FILE):
         _check_campus(settings, elsewhere)

@@ -20,8 +20,6 @@ from app.store import Store
         ("ATTENTION_SHAPES_HOST", "", "127.0.0.1"),
         ("ATTENTION_SHAPES_HOST", " ", "127.0.0.1"),
         ("ATTENTION_SHAPES_DATA_DIR", "", "must name a folder"),
-        ("ATTENTION_SHAPES_SECRET_KEY_FILE", "/no/such/file", "can read"),
-        ("ATTENTION_SHAPES_SECRET_KEY_FILE", "/" + 3000 * "k", "can read"),
         ("ATTENTION_SHAPES_METRICS", "127.0.0.1:65536", "port"),
         ("ATTENTION_SHAPES_WEIGHTS", "/no/such/folder", "can read"),
         ("ATTENTION_SHAPES_WEIGHTS", "/" + 3000 * "w", "can read"),

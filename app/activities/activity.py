@@ -110,6 +110,18 @@ class UndoableClose:
 
 
 @dataclass(frozen=True)
+class Spotlight:
+    """A misconception explained to the class, and the number, from 1, of the sheet that it is explained on.
+
+    `shows_drawing` draws it beside the true shapes, which reveals answers.
+    """
+
+    sheet_number: int
+    misconception: str
+    shows_drawing: bool
+
+
+@dataclass(frozen=True)
 class Activity:
     """An activity with its newest revision: `revision` is its number, `content` what it holds.
 

@@ -28,7 +28,7 @@ from app.sheets.library import Library
 from app.sheets.reading import Answer
 from app.sheets.variant import Row, Variant, box_texts
 from app.store import Activity, Attendance, LastAttempt, Store, VariantSizes
-from app.store.live import StudentSheetKey
+from app.store.classwork import StudentSheetKey
 
 SNAPSHOT_TTL_S = 1.0
 MIN_IDLE_FACTOR = 3  # wait at least 3 times the last computation before the next one, so that saves keep priority
@@ -110,6 +110,10 @@ class SheetSnapshot:
     def begun(self) -> int:
         """How many students typed, checked or handed in anything."""
         return sum(progress.stage != "nothing" for progress in self.progress.values())
+
+    def percent(self, students: int) -> float:
+        """A number of students as a percentage of those who have begun the sheet."""
+        return round(100 * students / self.begun, 2)
 
     @property
     def handed_in(self) -> int:
@@ -210,10 +214,10 @@ class LiveSnapshots:
 
 def _take_snapshot(library: Library, store: Store, activity: Activity, entry: _CacheEntry) -> LiveSnapshot:
     taken_at, attendance = store.now(), store.classwork.attendance(activity.id)
-    regrade = store.live.last_regrade(activity.id)
+    regrade = store.regrades.last(activity.id)
     if regrade != entry.regrade:
         entry.regrade, entry.attempts = regrade, {}
-    last, drafts = store.live.last_attempts(activity.id), store.live.draft_versions(activity.id)
+    last, drafts = store.classwork.last_attempts(activity.id), store.classwork.draft_versions(activity.id)
     sheets = {item.sheet_key for item in activity.content.items}
     # An attempt takes precedence over the draft it was made from; work on earlier revisions' sheets is left out.
     graded_drafts = {whose: version for whose, version in drafts.items() if whose not in last and whose[1] in sheets}
@@ -248,7 +252,7 @@ def _snapshot_version(
 
 
 def _read_attempts(store: Store, entry: _CacheEntry, attempt_ids: Collection[int]) -> None:
-    marks = store.live.stored_marks([attempt_id for attempt_id in attempt_ids if attempt_id not in entry.attempts])
+    marks = store.classwork.stored_marks([attempt_id for attempt_id in attempt_ids if attempt_id not in entry.attempts])
     for attempt_id, stored in marks.items():
         entry.attempts[attempt_id] = LiveProgress(
             "checked", _row_states(stored.marks), stored.misconceptions, _choices(stored.answers)
@@ -261,7 +265,7 @@ def _grade_drafts(
     library: Library, store: Store, activity: Activity, entry: _CacheEntry, versions: Mapping[StudentSheetKey, int]
 ) -> None:
     changed = {whose for whose, version in versions.items() if entry.drafts.get(whose, (-1,))[0] != version}
-    texts = store.live.draft_texts(activity.id, {student_id for student_id, _ in changed})
+    texts = store.classwork.draft_texts(activity.id, {student_id for student_id, _ in changed})
     worksheets = {item.sheet_key: frozen_worksheet(item, activity.policies) for item in activity.content.items}
     library = library_of(library, store, activity.content)
     for student_id, sheet in changed & set(texts):

@@ -35,7 +35,7 @@ from app.store import (
     Teacher,
     VariantSizes,
 )
-from app.store.live import StudentSheetKey
+from app.store.classwork import StudentSheetKey
 
 PREVIEW_TTL_S = 60.0
 MAX_CACHED_PREVIEWS = 20
@@ -159,8 +159,8 @@ class Regrading:
 
 
 def _state(library: Library, store: Store, activity: Activity, basis: Basis) -> _State:
-    last = frozenset((whose, attempt.id) for whose, attempt in store.live.last_attempts(activity.id).items())
-    regrade = store.live.last_regrade(activity.id)
+    last = frozenset((whose, attempt.id) for whose, attempt in store.classwork.last_attempts(activity.id).items())
+    regrade = store.regrades.last(activity.id)
     models = tuple((model.key, model.config) for model in library.models.values())
     defined = (tuple(library.worksheets.values()), models, id(library.wording))
     return _State(*defined, basis, activity.id, activity.revision, activity.policies.follow_share, regrade, last)

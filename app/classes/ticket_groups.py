@@ -49,6 +49,10 @@ class TicketGroup:
     def hidden(self) -> bool:
         return self.answers[0].hidden
 
+    def writers(self, names: Mapping[int, str]) -> list[str]:
+        """The names of the students who gave these answers, by student id in `names`; none if anonymous."""
+        return _names_of(self.answers, names)
+
 
 @dataclass(frozen=True)
 class ChoiceCount:
@@ -66,6 +70,10 @@ class ChoiceCount:
     def percent(self) -> float:
         """Its share of the answers to the question, in per cent; 0 without any."""
         return 100 * len(self.answers) / max(self.of, 1)
+
+    def writers(self, names: Mapping[int, str]) -> list[str]:
+        """The names of the students who made this choice, by student id in `names`; none if anonymous."""
+        return _names_of(self.answers, names)
 
 
 def choice_counts(question: TicketQuestion, answers: Iterable[TicketAnswer]) -> tuple[ChoiceCount, ...]:
@@ -98,6 +106,11 @@ def group_answers(answers: Iterable[TicketAnswer]) -> tuple[TicketGroup, ...]:
         groups.setdefault((answer.question, _folded(answer.text), answer.hidden), []).append(answer)
     whole = [TicketGroup(tuple(group)) for group in groups.values()]
     return tuple(sorted(whole, key=lambda group: (not group.starred, -len(group.answers))))
+
+
+def _names_of(answers: Iterable[TicketAnswer], names: Mapping[int, str]) -> list[str]:
+    known = (names.get(answer.student_id or 0, "") for answer in answers)
+    return sorted(name for name in known if name)
 
 
 def _folded(text: str) -> str:

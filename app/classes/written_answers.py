@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from app.classes.activity_results import SheetResults
@@ -39,6 +39,11 @@ class OpenQuestionResults:
         """A student's last answer; None without one, or if it was removed again."""
         last = self.of(student)[-1:]
         return last[0] if last and last[0].text else None
+
+    def last_texts(self, students: Iterable[Student]) -> list[str]:
+        """The last answers of these students in alphabetical order, which gives no names away."""
+        texts = (last.text for student in students if (last := self.last_of(student)))
+        return sorted(texts, key=str.casefold)
 
 
 def open_questions(

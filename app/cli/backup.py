@@ -13,7 +13,7 @@ from pathlib import Path
 
 from sqlalchemy.engine import URL, make_url
 
-from app.secret_key import SECRET_FILE, read_or_make_secret, secret_path
+from app.secret_key import SECRET_FILE, read_or_make_secret
 from app.translation import gettext as _
 
 from .database import keep_private, report_database_errors
@@ -29,7 +29,7 @@ def add_to(commands: Commands) -> None:
 
 def _backup(parsed: argparse.Namespace) -> None:
     settings, folder = read_settings(), parsed.folder
-    url, key = make_url(settings.database), secret_path(settings.data_dir, settings.secret_key_file)
+    url, key = make_url(settings.database), settings.data_dir / SECRET_FILE
     if url.get_backend_name() != "sqlite":
         # Without the password, which others would see in the list of processes: pg_dump asks for it.
         address = URL.create("postgresql", url.username, None, url.host, url.port, url.database, url.query)
@@ -43,7 +43,7 @@ def _backup(parsed: argparse.Namespace) -> None:
         raise InputError(_("{folder} exists already: name a new folder.").format(folder=folder))
     with report_database_errors(settings):
         keep_private(settings)
-        secret = read_or_make_secret(settings.data_dir, settings.secret_key_file)
+        secret = read_or_make_secret(settings.data_dir)
     try:
         _write_backup(database, secret, folder)
     except (OSError, sqlite3.Error, UnicodeError) as error:  # SQLite takes no path that isn’t UTF-8

@@ -15,7 +15,7 @@ from app.addresses import url_here
 from app.secret_key import SECRET_BYTES, SecretFileError
 from app.settings import Settings
 from app.store import Store
-from app.store.database import OlderDatabaseError, make_private
+from app.store.database import UnreleasedDatabaseError, make_private
 from app.translation import gettext as _
 
 from .terminal import InputError
@@ -29,7 +29,7 @@ def open_store(settings: Settings) -> Iterator[Store]:
     """
     with report_database_errors(settings):
         keep_private(settings)
-        store = Store(settings.database, settings.data_dir, key_file=settings.secret_key_file)
+        store = Store(settings.database, settings.data_dir)
     try:
         yield store
     finally:
@@ -50,10 +50,10 @@ def report_database_errors(settings: Settings) -> Iterator[None]:
     except CommandError:
         problem = _("A newer version of this program made the database: update the program, or use another database.")
         raise InputError(problem) from None
-    except OlderDatabaseError:
+    except UnreleasedDatabaseError:
         problem = _(
-            "The database was made before the first release, and this program cannot read it: use another database, or "
-            "the program that made it."
+            "The database is from before the first release, and this program cannot read it. Start with a new one: "
+            "move the file away, or name an empty database in DATABASE_URL."
         )
         raise InputError(problem) from None
     except SQLAlchemyError as error:

@@ -17,10 +17,10 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from app import metrics
+from app import __version__, metrics
 from app.addresses import is_local, lan_addresses, url_here
-from app.logs import LOGGING
-from app.secret_key import SECRET_FILE, secret_path
+from app.logs import LOGGING, configure_logging
+from app.secret_key import SECRET_FILE
 from app.settings import Settings
 from app.store import Store
 from app.store.database import (
@@ -40,6 +40,8 @@ from .terminal import Commands, InputError, read_settings, variable
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
+
+log = logging.getLogger("attention_shapes")
 
 MAX_CLOCK_DIFFERENCE_S = 2.0
 SECONDS_UNTIL_REPLACED = 20  # a busy machine answers late, and a class would lose a worker
@@ -74,9 +76,19 @@ def _serve(_parsed: argparse.Namespace) -> None:
         listening.close()
         raise
     host, port = listening.getsockname()[:2]
+    configure_logging()
+    log.info("%s", start_line(settings))
     _greet(settings, app.state.services.store, host, port)
     with suppress(KeyboardInterrupt):  # the greeting says to press Ctrl-C, so it isn't an error
         _serve_at(listening, app, settings)
+
+
+def start_line(settings: Settings) -> str:
+    """What an operator asks first of a log: the version, the database, and what was set; no password."""
+    database = "SQLite" if settings.database.startswith("sqlite") else "PostgreSQL"
+    changed = settings.model_dump(exclude_defaults=True, exclude={"database_url", "smtp", "smtp_from"})
+    told = " ".join(f"{name}={value}" for name, value in changed.items())
+    return f"Attention Shapes {__version__} with {database}; {told or 'nothing set'}"
 
 
 def _warn_of_lost_data(settings: Settings) -> None:
@@ -105,10 +117,9 @@ def _check_campus(settings: Settings, store: Store) -> None:
     if another_key_signs(store.engine, store.key):
         problem = _(
             "Another machine serves this database with another secret key, so that neither would know the other’s "
-            "resume codes. Copy its {file} to {folder}, or name that file in {variable}."
+            "resume codes. Copy its {file} to {folder}."
         )
-        key_file = variable("secret_key_file")
-        raise InputError(problem.format(file=SECRET_FILE, folder=settings.data_dir, variable=key_file))
+        raise InputError(problem.format(file=SECRET_FILE, folder=settings.data_dir))
 
 
 def _raise_file_limit() -> None:
@@ -156,8 +167,7 @@ def _greet(settings: Settings, store: Store, host: str, port: int) -> None:
             "{count} resume codes were stored with another secret key. They work again once that key is back in "
             "{file}; until then, teachers can free a student’s name."
         )
-        file = secret_path(settings.data_dir, settings.secret_key_file)
-        print(advice.format(count=locked, file=file), flush=True)
+        print(advice.format(count=locked, file=settings.data_dir / SECRET_FILE), flush=True)
     if abs(ahead_s := clock_ahead_s(store.engine)) > MAX_CLOCK_DIFFERENCE_S:
         advice = (
             _("This machine’s clock is {seconds:,.0f} s ahead of the database’s: activities close too early here.")

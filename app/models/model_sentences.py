@@ -137,7 +137,8 @@ def property_sentences(a: Architecture) -> Iterator[str]:
         "output": _("{norm} on the output of attention and of the feed-forward block, before the residual addition."),
         "sandwich": _("{norm} before and after attention, and before and after the feed-forward block."),
         "parallel": _(
-            "Attention and feed-forward block run in parallel, both on the layer’s normalized input ({norm})."
+            "Attention and the feed-forward block run in parallel: both read the layer’s input after a norm ({norm}), "
+            "and both results are added to the input."
         ),
     }[a.norm_placement]
     yield norm_sentence.format(norm=a.norm)
@@ -147,7 +148,7 @@ def property_sentences(a: Architecture) -> Iterator[str]:
         yield _("Feed-forward block without a gate: two matrices.")
     yield from _expert_sentences(a)
     if not a.has_lm_head:
-        yield _("No LM head is counted.")
+        yield _("There is no LM head.")
     elif a.tied_embeddings:
         yield _("Tied embeddings: the LM head reuses the token embedding, which is counted once.")
     else:
@@ -195,9 +196,11 @@ def _window_sentence(a: Architecture) -> str:
             "Sliding window in {n} of {L} layers: there, a token attends to at most {side} tokens on each side."
         )
     elif len(limited) == len(limits):
-        sentence = _("Sliding window: every layer attends to the last {W} tokens only.")
+        sentence = _("Sliding window: in every layer, a token attends to the last {W} tokens only, itself included.")
     else:
-        sentence = _("Sliding window in {n} of {L} layers: there, a token attends to the last {W} tokens only.")
+        sentence = _(
+            "Sliding window in {n} of {L} layers: there, a token attends to the last {W} tokens only, itself included."
+        )
     values = {"W": format_number(widest), "C": format_number(a.C or 0), "side": format_number((widest - 1) // 2)}
     return sentence.format(n=len(limited), L=len(limits), **values)
 
@@ -234,8 +237,8 @@ def _position_sentences(a: Architecture) -> Iterator[str]:
             "text": _("Every input has exactly {n} tokens."),
             "image": _("Every image becomes exactly {n} tokens: its patches and one class token."),
             "sound": _(
-                "The encoder always reads {frames} frames ({seconds} seconds of sound), from which convolutions make "
-                "{n} positions; shorter recordings are padded."
+                "The encoder always reads {frames} frames ({seconds} seconds of sound). Convolutions turn them into "
+                "{n} positions. Shorter recordings are padded."
             ),
         }[a.input].format(n=format_number(a.fixed_tokens), frames=format_number(frames), seconds=f"{frames / 100:g}")
 
@@ -363,7 +366,7 @@ def count_remarks(a: Architecture, counts: ParameterCounts, total: ParameterForm
         rows, both = _("{product} ({n} rows)"), _("{first} and {second}")
         products = (rows.format(product=each, n=format_number(tables[each])) for each in tables)
         listed = reduce(lambda first, second: both.format(first=first, second=second), products)
-        yield _("The longest input is a factor only of {products}: the position embeddings.").format(products=listed)
+        yield _("The maximum input length affects only {products}: the position embeddings.").format(products=listed)
     elif a.C:
         sentence = _("The context length (C = {C}) is not a factor: a longer input needs no more parameters.")
         yield sentence.format(C=format_number(a.C))

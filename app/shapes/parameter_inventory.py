@@ -111,6 +111,7 @@ def _attention(a: Architecture, layer: Mapping[Row, ParameterSpecs]) -> Iterator
 def _latent_attention(a: Architecture) -> Iterator[Fact]:
     yield Fact("latent-queries" if a.has_latent_queries else "direct-queries", a.all_sizes)
     yield Fact("latent-projections", a.all_sizes)
+    yield Fact("latent-norms" if a.has_latent_queries else "latent-norm", a.all_sizes)
     biases = "latent-biases" if a.has_latent_queries else "direct-latent-biases"
     yield Fact(biases if a.biases else "latent-no-biases")
 

@@ -51,11 +51,14 @@ _ABOUT_ROWS = {
         "axes-of-groups": "keys keys_by_head repeated_keys values values_by_head repeated_values queries_of_input "
         "grouped_queries keys_of_input grouped_scores repeat_pattern grouped_pattern",
         "list-and-column": "number_row number_column grown",
+        "masked-pairs": "attention_flops prefill_flops training_flops",
+        "logits-of-all": "products_flops prefill_flops training_flops prefill_intensity",
         "mixed-precision": "gradients_bytes master_bytes moments_bytes training_bytes",
     }.items()
 }
 _GROUPED_ROWS = frozenset({"queries_of_input", "grouped_queries", "keys_of_input", "grouped_keys", "grouped_scores"})
 _SOUND_ROWS = frozenset({"sound", "convolved", "strided", "heard"})
+_LATENT_COSTS = frozenset({"prefill_flops", "decode_flops", "decode_intensity", "training_flops"})
 
 
 @dataclass(frozen=True)
@@ -352,6 +355,7 @@ def sentence_forms(problem: Problem) -> Mapping[str, Mapping[str, bool]]:
         },
         "latent": {"latent": is_latent},
         "latent-queries": {"latent-queries": a.has_latent_queries},
+        "absorption": {"absorption": is_latent and not _LATENT_COSTS.isdisjoint(problem.asked)},
         "scale": {f"scale-{kind}": a.score_scale.kind == kind for kind in ("none", "stated", "root", "yarn")},
         "softcap": {"softcap": a.score_softcap is not None},
         "sinks": {"sinks": a.has_sinks},

@@ -168,11 +168,12 @@ def _checked_key(key: str, longest: int = MAX_SHORT_TEXT, prefix: str = "") -> s
 
 _NAMED_PROBLEMS = frozenset({"sentence", "missing", "unexpected_keyword_argument"})
 _ONE_LINE = N_("{setting} must be a text of 1 to {most} characters on one line.")
-_WHOLE_NUMBER = _must(N_("{setting} must be a whole number."))
+_WHOLE_NUMBER = _must(N_("{setting} must be a whole number, such as 100."))
 _Text = Annotated[str, Strict()]
 _Line = Annotated[_Text, _of_length(MAX_SHORT_TEXT), _must(_ONE_LINE, most=MAX_SHORT_TEXT)]
 _AT_MOST = N_("{setting} must be a text of at most {most:,} characters.")
-_Formula = Annotated[_Text, _of_length(MAX_FORMULA), _must(_AT_MOST, most=MAX_FORMULA)]
+_FORMULA = N_("{setting} must be a box, = and a formula of at most {most} characters, such as queries.columns = H*d.")
+_Formula = Annotated[_Text, _of_length(MAX_FORMULA), _must(_FORMULA, most=MAX_FORMULA)]
 _Markdown = Annotated[_Text, _of_length(MAX_MARKDOWN, shortest=0, lines=True), _must(_AT_MOST, most=MAX_MARKDOWN)]
 _Switch = Annotated[bool, Strict(), _must(N_("{setting} must be true or false."))]
 _Number = Annotated[int, Strict(), _WHOLE_NUMBER]
@@ -223,9 +224,8 @@ class AuthorMisconception:
         Mapping[str, _Formula],
         Field(min_length=1, max_length=MAX_MISCONCEPTION_BOXES),
         _must(
-            N_("{setting} must be a table of 1 to {boxes} boxes with a formula each, of at most {most} characters."),
+            N_("{setting} must be a table of 1 to {boxes} boxes with a formula each, such as queries.columns = H*d."),
             boxes=MAX_MISCONCEPTION_BOXES,
-            most=MAX_FORMULA,
         ),
     ]
     question: _Line
@@ -296,7 +296,7 @@ class Worksheet:
             missing = "tokens_to" if last is None else "tokens_from"
             raise refused(_("{setting} is missing: a range has a first and a last number."), missing)
         if first is not None and last is not None and first > last:
-            raise refused(_("{setting} must be at least as much as tokens_from."), "tokens_to")
+            raise refused(_("{setting} must be at least as much as the first number of the range."), "tokens_to")
         bugs = TOPICS[self.topic].bugs
         named = "bug" if self.bug else "bugs" if self.bugs != "one" else ""
         if named and not bugs:
@@ -364,7 +364,7 @@ class Worksheet:
         needed = len(in_table) / 2 if is_in_symbols(self.key) else len(in_table)  # an author chose each row
         if sum(_has_symbols(table, row) for row in in_table) < needed:
             message = _(
-                "Answers of “{worksheet}” have no symbols for {model}: they are rounded, or the same for every model. "
+                "For {model}, “{worksheet}” has no answers in symbols: they are rounded, or the same for every model. "
                 "Choose another model, or answers in numbers."
             )
             raise TopicError(message.format(worksheet=self.title, model=model.name))
@@ -388,13 +388,13 @@ class Worksheet:
     def why_not_in_symbols(self) -> str:
         """The sentence that refuses the worksheet in symbols; empty if it can be made."""
         if TOPICS[self.topic].bugs:
-            return _("A sheet about a bug asks as it was written.")
+            return _("A sheet about a bug can’t be switched to symbols.")
         if TOPICS[self.topic].in_steps:
-            return _("The first steps are in numbers only.")
+            return _("The first steps can only be answered in numbers.")
         if self.sentence:
-            return _("A real head has read one sentence, so its sizes are numbers.")
+            return _("This sheet is about one particular sentence, so it can only be answered in numbers.")
         if self.answers == "letters":
-            return _("“{worksheet}” asks only for symbols.").format(worksheet=self.title)
+            return _("“{worksheet}” can only be answered in symbols.").format(worksheet=self.title)
         return ""
 
     def in_symbols(self) -> Worksheet:

@@ -1,6 +1,6 @@
 """The database: tables, migrations and named queries. It grades nothing."""
 
-from app.activities.activity import Activity, Phase, Plan, Policies, PoliciesError, State
+from app.activities.activity import Activity, Phase, Plan, Policies, PoliciesError, Spotlight, State
 from app.activities.content import Content, FrozenTicket, FrozenWorksheet, Snapshot, question_name, questions_asked
 from app.activities.work import (
     Answers,
@@ -22,11 +22,10 @@ from app.activities.work import (
 
 from .activities import Activities
 from .audit import AuditAction, AuditEntry, AuditLog
-from .classwork import Classwork
+from .classwork import Classwork, LastAttempt, StoredMarks
 from .courses import Course, Courses, StaffMember, TaughtCourse
 from .exit_tickets import ExitTickets, TicketAnswer
 from .grades import AttemptedSheet, AttemptScore, GradeChange, Grades
-from .live import LastAttempt, Live, Spotlight, StoredMarks
 from .materials import Material, MaterialKind, Materials, MaterialSave, MaterialVersion
 from .people import AccountLink, LinkKind, People, Role, Teacher
 from .regrades import NewMarks, OldMarks, Regrade, Regrades

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import cached_property, lru_cache
 from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
-from sqlalchemy.exc import NoResultFound
 
-from app.activities.activity import Activity, Plan, Policies, State, UndoableClose
+from app.activities.activity import Activity, Plan, Spotlight, State, UndoableClose
 from app.activities.content import Content, Snapshot
 from app.activities.work import WorkDone
 
@@ -37,7 +34,6 @@ from .tables import (
 InsertInto = Callable[[sa.Table], sqlite.Insert | postgresql.Insert]
 
 JOIN_CODE_LENGTH = 6
-CONTENTS_REMEMBERED = 256  # revisions that a process caches
 MAX_CODES_TRIED = 5  # there are more than a hundred million codes
 
 
@@ -51,8 +47,8 @@ class VisitorsActivity:
     work: WorkDone | None = None  # if no sheet was requested
 
 
-_STORED = ("id", "course_id", "join_code", "state", "title", "day", "opens_at", "closes_at", "answers_shown_at",
-           "auto_submitted_at")  # fmt: skip
+_STORED = ("id", "course_id", "join_code", "state", "title", "day", "policies", "opens_at", "closes_at",
+           "answers_shown_at", "auto_submitted_at")  # fmt: skip
 _COLUMNS = [
     *(activities.c[name] for name in _STORED),
     sa.func.coalesce(
@@ -63,21 +59,18 @@ _COLUMNS = [
         0,
     ).label("longest_extra"),
     revisions.c.number.label("revision"),
+    revisions.c.content,
     courses.c.archived_at.is_not(None).label("is_archived"),
-    # As text, so that equal policies and contents are parsed once for everybody.
-    sa.cast(activities.c.policies, sa.Text).label("policies"),
 ]
-_CONTENT = sa.cast(revisions.c.content, sa.Text).label("content")
 _OTHERS = revisions.alias()
 _NEWEST = sa.select(sa.func.max(_OTHERS.c.number)).where(_OTHERS.c.activity_id == activities.c.id).scalar_subquery()
 _IN_COURSE = activities.join(
     revisions, (revisions.c.activity_id == activities.c.id) & (revisions.c.number == _NEWEST)
 ).join(courses, courses.c.id == activities.c.course_id)
-_SELECT = sa.select(*_COLUMNS, _CONTENT).select_from(_IN_COURSE).order_by(activities.c.id.desc())
-_SELECT_WITH_COURSE = sa.select(*_COLUMNS, _CONTENT, *columns(courses, Course, "course__")).select_from(_IN_COURSE)
+_SELECT = sa.select(*_COLUMNS).select_from(_IN_COURSE).order_by(activities.c.id.desc())
+_SELECT_WITH_COURSE = sa.select(*_COLUMNS, *columns(courses, Course, "course__")).select_from(_IN_COURSE)
 _OF_VISITOR = (
     *_COLUMNS,
-    revisions.c.id.label("revision_id"),  # the key of the cached content, which has kilobytes
     sa.func.coalesce(extra_time.c.minutes, 0).label("extra_minutes"),
     *columns(courses, Course, "course__"),
     *columns(students, Student, "student__"),
@@ -105,7 +98,7 @@ class Activities(QueryBase):
         """
         for _ in range(MAX_CODES_TRIED):
             row = {"course_id": course.id, "join_code": new_code(JOIN_CODE_LENGTH), "state": "draft",
-                   "created_at": self.now(), **_plan_values(plan)}  # fmt: skip
+                   "created_at": self.now(), **vars(plan)}  # fmt: skip
             insert = self._insert_into(activities).values(row)
             unless_used = insert.on_conflict_do_nothing(index_elements=[activities.c.join_code])
             with self.transaction() as connection:
@@ -132,22 +125,9 @@ class Activities(QueryBase):
         row = self._fetch_one(query, **this, **({"sheet_key": sheet_key} if sheet_key else {}))
         if row is None:
             return None
-        try:
-            activity = replace(_activity(row, self._content_by_id(row.revision_id)), extra_minutes=row.extra_minutes)
-        except NoResultFound:  # the content was replaced between the two queries
-            return self.of_visitor(token, activity_id, sheet_key)
+        activity = replace(_activity(row), extra_minutes=row.extra_minutes)
         course, student = from_row(Course, row, "course__"), from_row(Student, row, "student__")
         return VisitorsActivity(activity, course, student, work_of(row) if sheet_key else None)
-
-    @cached_property
-    def _content_by_id(self) -> Callable[[int], Content]:
-        def read(revision_id: int) -> Content:
-            row = self._fetch_one(sa.select(revisions.c.content).where(revisions.c.id == revision_id))
-            if row is None:
-                raise NoResultFound
-            return Content.from_json(row.content)
-
-        return lru_cache(CONTENTS_REMEMBERED)(read)
 
     def of_course(self, course: Course) -> tuple[Activity, ...]:
         """The activities of a course in any state, newest first."""
@@ -163,7 +143,7 @@ class Activities(QueryBase):
 
     def change(self, activity: Activity, plan: Plan) -> None:
         """Store another plan, and what its policies and times mean for drafts and answers: see Activity.changed."""
-        self._store_times(activity.changed(self.now(), plan=plan), _plan_values(plan))
+        self._store_times(activity.changed(self.now(), plan=plan), vars(plan))
 
     def delete(self, activity: Activity) -> None:
         """Delete an activity for good, with its revisions and everything students did in it."""
@@ -193,17 +173,25 @@ class Activities(QueryBase):
     def last_close(self, activity: Activity) -> UndoableClose | None:
         """The last press of Close that was kept, or None."""
         query = sa.select(*columns(undoable_closes, UndoableClose))
-        row = self._fetch_one(query.where(undoable_closes.c.activity_id == activity.id))
-        return from_row(UndoableClose, row) if row else None
+        return self._value(UndoableClose, query.where(undoable_closes.c.activity_id == activity.id))
 
     def keep_close(self, activity: Activity, press: UndoableClose | None) -> None:
         """Replace the activity's stored press of Close; None deletes it."""
         if press is None:
             self._execute(sa.delete(undoable_closes).where(undoable_closes.c.activity_id == activity.id))
             return
-        insert = self._insert_into(undoable_closes).values(activity_id=activity.id, **asdict(press))
+        insert = self._insert_into(undoable_closes).values(activity_id=activity.id, **vars(press))
         key = [undoable_closes.c.activity_id]
-        self._execute(insert.on_conflict_do_update(index_elements=key, set_=asdict(press)))
+        self._execute(insert.on_conflict_do_update(index_elements=key, set_=vars(press)))
+
+    def spotlight(self, activity_id: int) -> Spotlight | None:
+        """The misconception explained to the class, or None."""
+        row = self._fetch_one(sa.select(activities.c.spotlight).where(activities.c.id == activity_id))
+        return row.spotlight if row else None
+
+    def set_spotlight(self, activity_id: int, spotlight: Spotlight | None) -> None:
+        """Store the misconception explained to the class; None removes it."""
+        self._execute(sa.update(activities).where(activities.c.id == activity_id).values(spotlight=spotlight))
 
     def extra_times(self, activity_id: int) -> dict[int, int]:
         """Each student's extra minutes in an activity, by student id."""
@@ -276,13 +264,13 @@ class Activities(QueryBase):
         """The content of one revision, or None."""
         this = (revisions.c.activity_id == activity_id, revisions.c.number == revision)
         row = self._fetch_one(sa.select(revisions.c.content).where(*this))
-        return Content.from_json(row.content) if row else None
+        return row.content if row else None
 
     def revisions(self, activity: Activity) -> dict[int, Content]:
         """The content of every revision of an activity by number, in ascending order."""
         query = sa.select(revisions.c.number, revisions.c.content).where(revisions.c.activity_id == activity.id)
         rows = self._fetch_all(query.order_by(revisions.c.number))
-        return {row.number: Content.from_json(row.content) for row in rows}
+        return {row.number: row.content for row in rows}
 
     def _replace_revision(self, connection: sa.Connection, activity_id: int, number: int, content: Content) -> None:
         this = (revisions.c.activity_id == activity_id, revisions.c.number == number)
@@ -291,7 +279,7 @@ class Activities(QueryBase):
 
     def _insert_revision(self, connection: sa.Connection, activity_id: int, number: int, content: Content) -> None:
         keep_snapshots(connection, self._insert_into, content.snapshots, self.now())
-        row = {"activity_id": activity_id, "number": number, "content": content.as_json(), "created_at": self.now()}
+        row = {"activity_id": activity_id, "number": number, "content": content, "created_at": self.now()}
         revision_id = insert_row(connection, revisions, row)
         name_snapshots(connection, revision_snapshots.c.revision_id, revision_id, content.named)
 
@@ -313,24 +301,8 @@ def name_snapshots(connection: sa.Connection, owner: sa.Column[int], owner_id: i
     connection.execute(sa.insert(owner.table).from_select([owner.name, "hash"], named))
 
 
-def _activity(row: Any, content: Content | None = None) -> Activity:
-    plan = Plan(row.title, row.day, _policies(row.policies), row.opens_at, row.closes_at)
-    return Activity(row.id, row.course_id, row.join_code, row.state, plan, row.revision,
-                    content or _content(row.content),
+def _activity(row: Any) -> Activity:
+    plan = Plan(row.title, row.day, row.policies, row.opens_at, row.closes_at)
+    return Activity(row.id, row.course_id, row.join_code, row.state, plan, row.revision, row.content,
                     row.answers_shown_at, row.auto_submitted_at, row.longest_extra,
                     is_archived=row.is_archived)  # fmt: skip
-
-
-@lru_cache(maxsize=256)
-def _policies(text: str) -> Policies:
-    return Policies.from_json(json.loads(text))
-
-
-@lru_cache(maxsize=256)
-def _content(text: str) -> Content:
-    return Content.from_json(json.loads(text))
-
-
-def _plan_values(plan: Plan) -> dict[str, Any]:
-    return {"title": plan.title, "day": plan.day, "policies": asdict(plan.policies), "opens_at": plan.opens_at,
-            "closes_at": plan.closes_at}  # fmt: skip

@@ -101,6 +101,7 @@ class AuditEntry:
     Missing ids are None; missing `object_kind` and `detail` are empty.
     """
 
+    id: int
     at: datetime
     actor_kind: str
     actor_id: int | None
@@ -148,14 +149,14 @@ class AuditLog(QueryBase):
 
         Example: entries({"course": [7], "student": [12, 13]}, since, 200).
         """
-        entries = list[tuple[int, AuditEntry]]()
+        entries = list[AuditEntry]()
         for kind, ids in about.items():
             for some in batches(sorted(ids), 500):  # statements take a limited number of values
                 query = (
-                    sa.select(audit_log.c.id, *columns(audit_log, AuditEntry))
+                    sa.select(*columns(audit_log, AuditEntry))
                     .where(audit_log.c.object_kind == kind, audit_log.c.object_id.in_(some), audit_log.c.at >= since)
                     .order_by(audit_log.c.id.desc())
                     .limit(limit)
                 )
-                entries += [(row[0], AuditEntry(*row[1:])) for row in self._fetch_all(query)]
-        return [entry for _, entry in sorted(entries, key=lambda line: line[0], reverse=True)[:limit]]
+                entries += self._values(AuditEntry, query)
+        return sorted(entries, key=lambda entry: entry.id, reverse=True)[:limit]

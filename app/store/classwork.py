@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
 from typing import Any
@@ -26,14 +26,17 @@ from app.activities.work import (
     SheetProgress,
     StudentDraft,
     UnfinishedWork,
-    VariantSizes,
     WorkChangedError,
     WorkDone,
 )
 
 from .limits import tolerated_failure
-from .queries import QueryBase, columns, from_row, hash_secret
+from .queries import QueryBase, batches, columns, from_row, hash_secret
 from .tables import attempts, attendance, drafts, visitors
+
+MAX_VALUES = 500  # ids per statement
+
+StudentSheetKey = tuple[int, str]  # a student's id and a sheet key
 
 # The columns that identify a sheet's work.
 _OWNER: Mapping[type[SheetKey], tuple[str, ...]] = {
@@ -42,17 +45,12 @@ _OWNER: Mapping[type[SheetKey], tuple[str, ...]] = {
 }
 
 
-def draft_of(row: Any) -> Draft:
-    return Draft(row.answers, row.version, VariantSizes(**row.variant), row.tab_versions)
-
-
 def _of_student(table: sa.Table) -> tuple[sa.ColumnElement[bool], ...]:
     return table.c.activity_id == sa.bindparam("activity_id"), table.c.student_id == sa.bindparam("student_id")
 
 
 # Built once: a class runs these with every save, and building a statement takes as long as executing it.
 ARRIVAL = sa.select(attendance.c.ticket_in).where(*_of_student(attendance))
-DRAFT_COLUMNS = (drafts.c.answers, drafts.c.version, drafts.c.variant, drafts.c.tab_versions)
 _PROGRESS_ROWS = sa.union_all(
     sa.select(drafts.c.sheet_key, sa.literal(0).label("attempts"), sa.literal(0).label("handed_in")).where(
         *_of_student(drafts)
@@ -83,14 +81,14 @@ def select_work(
     count = sa.select(sa.func.count(made.c.id)).where(is_owned(made)).scalar_subquery()
     joined = source.outerjoin(drafts, is_owned(drafts)).outerjoin(last, last.c.id == newest)
     return sa.select(
-        *columns_before, *DRAFT_COLUMNS, *columns(last, Attempt, "last__"), count.label("made")
+        *columns_before, *columns(drafts, Draft), *columns(last, Attempt, "last__"), count.label("made")
     ).select_from(joined)
 
 
 def work_of(row: Any) -> WorkDone:
     """The work on a sheet, from a row of `select_work`."""
     last = None if row.last__id is None else _attempt(row, "last__")
-    return WorkDone(None if row.version is None else draft_of(row), row.made, last)
+    return WorkDone(None if row.version is None else from_row(Draft, row), row.made, last)
 
 
 _WORK = {
@@ -136,6 +134,27 @@ class Recorded:
     is_new: bool  # False if a repeated request had stored it before
 
 
+@dataclass(frozen=True)
+class LastAttempt:
+    """The id of a student's newest attempt on a sheet, and what was done with any of their attempts on it.
+
+    `handed_in`: the student handed one in.
+    """
+
+    id: int
+    handed_in: bool
+    auto_submitted: bool
+
+
+@dataclass(frozen=True)
+class StoredMarks:
+    """What the live view needs of an attempt: the kind of mark by blank, the misconceptions, the answers."""
+
+    marks: Mapping[str, str]
+    misconceptions: tuple[str, ...]
+    answers: Mapping[str, str]
+
+
 class Classwork(QueryBase):
     """Queries on attendance, drafts and attempts."""
 
@@ -155,7 +174,7 @@ class Classwork(QueryBase):
     def attendance(self, activity_id: int) -> tuple[Attendance, ...]:
         """Every student who opened an activity, in the order of arrival."""
         query = sa.select(*columns(attendance, Attendance)).where(attendance.c.activity_id == activity_id)
-        return tuple(from_row(Attendance, row) for row in self._fetch_all(query.order_by(attendance.c.arrived_at)))
+        return self._values(Attendance, query.order_by(attendance.c.arrived_at))
 
     def attended(self, student_id: int) -> dict[int, bool]:
         """The activities that a student opened, newest first, by id, and whether their exit ticket is in."""
@@ -200,8 +219,23 @@ class Classwork(QueryBase):
     def drafts_of_activity(self, activity_id: int) -> tuple[StudentDraft, ...]:
         """Every student's drafts in an activity, by student and sheet, handed in or not."""
         query = sa.select(*columns(drafts, StudentDraft)).where(drafts.c.activity_id == activity_id)
-        rows = self._fetch_all(query.order_by(drafts.c.student_id, drafts.c.sheet_key))
-        return tuple(StudentDraft(**{**row._mapping, "variant": VariantSizes(**row.variant)}) for row in rows)
+        return self._values(StudentDraft, query.order_by(drafts.c.student_id, drafts.c.sheet_key))
+
+    def draft_versions(self, activity_id: int) -> dict[StudentSheetKey, int]:
+        """The version of every student's draft on every sheet of an activity."""
+        query = sa.select(drafts.c.student_id, drafts.c.sheet_key, drafts.c.version)
+        rows = self._fetch_all(query.where(drafts.c.activity_id == activity_id))
+        return {(row.student_id, row.sheet_key): row.version for row in rows}
+
+    def draft_texts(self, activity_id: int, student_ids: Collection[int]) -> dict[StudentSheetKey, Draft]:
+        """These students' drafts in an activity, by student id and sheet key."""
+        found = dict[StudentSheetKey, Draft]()
+        query = sa.select(drafts.c.student_id, drafts.c.sheet_key, *columns(drafts, Draft))
+        for some in batches(sorted(student_ids), MAX_VALUES):
+            theirs = (drafts.c.activity_id == activity_id, drafts.c.student_id.in_(some))
+            rows = self._fetch_all(query.where(*theirs))
+            found |= {(row.student_id, row.sheet_key): from_row(Draft, row) for row in rows}
+        return found
 
     # Attempts
 
@@ -209,7 +243,8 @@ class Classwork(QueryBase):
         """Store an attempt and, if given, a draft (as `save` does) in one transaction."""
         at = self.now()
 
-        def write(connection: sa.Connection) -> tuple[int | None, ActivityProgress]:
+        progress = ActivityProgress()
+        with self.transaction() as connection:
             if draft:
                 self.save(key, draft)
             elif allowed and self.engine.dialect.name == "postgresql":
@@ -218,14 +253,10 @@ class Classwork(QueryBase):
                 lock = sa.select(drafts.c.version).where(*_is_owned(drafts, key)).with_for_update()
                 connection.execute(lock)
             new_id = connection.scalar(self._attempt_insert_returning_id, attempt_row(key, new, at))
-            if not isinstance(key, ClassSheetKey):
-                return new_id, ActivityProgress()
-            progress = self.progress(key.activity_id, key.student_id)
-            if new_id and allowed and progress.sheets[key.sheet_key].attempts > allowed:
-                raise WorkChangedError
-            return new_id, progress
-
-        new_id, progress = self.in_transaction(write)
+            if isinstance(key, ClassSheetKey):
+                progress = self.progress(key.activity_id, key.student_id)
+                if new_id and allowed and progress.sheets[key.sheet_key].attempts > allowed:
+                    raise WorkChangedError
         if new_id:
             return Recorded(new.stored(key, new_id, at), progress, is_new=True)
         same_request = (attempts.c.student_id == _owner(key)["student_id"], attempts.c.client_id == new.client_id)
@@ -293,6 +324,32 @@ class Classwork(QueryBase):
         count = sa.select(sa.func.count(drafts.c.student_id.distinct()))
         return int(self._fetch_one(count.where(*on_sheets, ~handed_in))[0])
 
+    def last_attempts(self, activity_id: int) -> dict[StudentSheetKey, LastAttempt]:
+        """The newest attempt's id, and what happened on the sheet, by student id and sheet key."""
+        key = (attempts.c.student_id, attempts.c.sheet_key)
+        newest = sa.func.max(attempts.c.id)
+        auto_submitted = sa.func.max(sa.case((attempts.c.auto_submitted, 1), else_=0))
+        by_student = attempts.c.handed_in & ~attempts.c.auto_submitted
+        handed_in = sa.func.max(sa.case((by_student, 1), else_=0))
+        query = (
+            sa.select(*key, newest.label("id"), handed_in.label("handed_in"), auto_submitted.label("auto_submitted"))
+            .where(attempts.c.activity_id == activity_id)
+            .group_by(*key)
+        )
+        rows = self._fetch_all(query)
+        return {
+            (row.student_id, row.sheet_key): LastAttempt(row.id, bool(row.handed_in), bool(row.auto_submitted))
+            for row in rows
+        }
+
+    def stored_marks(self, attempt_ids: Collection[int]) -> dict[int, StoredMarks]:
+        """By attempt id, the marks by blank, the misconceptions and the answers; unknown ids are left out."""
+        stored = dict[int, StoredMarks]()
+        for some in batches(sorted(attempt_ids), MAX_VALUES):
+            query = sa.select(attempts.c.id, *columns(attempts, StoredMarks)).where(attempts.c.id.in_(some))
+            stored |= {row.id: from_row(StoredMarks, row) for row in self._fetch_all(query)}
+        return stored
+
     # Drafts that are auto-submitted after an activity ends
 
     def students_with_drafts(self, activity_id: int) -> tuple[int, ...]:
@@ -340,25 +397,22 @@ def _is_owned(table: sa.Table, key: SheetKey) -> list[sa.ColumnElement[bool]]:
 
 
 def _unfinished_work(row: Any) -> UnfinishedWork:
-    draft = StudentDraft(row.student_id, row.sheet_key, VariantSizes(**row.variant), row.answers, row.saved_at)
+    draft = from_row(StudentDraft, row)
     return UnfinishedWork(draft, row.attempts, row.last_id, row.last_answers, row.last_at, bool(row.handed_in_on_time))
 
 
 def draft_row(key: SheetKey, draft: Draft, at: datetime) -> dict[str, Any]:
     """The row of a draft saved at that time, by column."""
-    return {**_owner(key), "answers": dict(draft.answers), "version": draft.version, "variant": asdict(draft.variant),
-            "saved_at": at, "tab_versions": dict(draft.tab_versions)}  # fmt: skip
+    return {**_owner(key), **vars(draft), "saved_at": at}
 
 
 def attempt_row(key: SheetKey, new: NewAttempt, at: datetime) -> dict[str, Any]:
     """The row of an attempt made at that time, by column; `marked_by` is the sheet key of `key`."""
     rest = {name: value for name, value in vars(new).items() if name != "graded"}
-    return {**vars(key), **vars(new.graded), **rest, "variant": asdict(new.variant), "answers": dict(new.answers),
-            "created_at": at, "marked_by": key.sheet_key}  # fmt: skip
+    return {**vars(key), **vars(new.graded), **rest, "created_at": at, "marked_by": key.sheet_key}
 
 
 def _attempt(row: Any, prefix: str = "") -> Attempt:
-    values = {each.name: row._mapping[prefix + each.name] for each in fields(Attempt)}
-    values |= {name: values[name] or 0 for name in ("student_id", "activity_id", "revision", "sheet_number")}
-    values |= {"variant": VariantSizes(**values["variant"]), "misconceptions": tuple(values["misconceptions"])}
-    return Attempt(**values)
+    attempt = from_row(Attempt, row, prefix)
+    in_class = attempt.student_id is not None
+    return attempt if in_class else replace(attempt, student_id=0, activity_id=0, revision=0, sheet_number=0)

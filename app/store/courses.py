@@ -25,6 +25,7 @@ class Course:
     title: str
     time_zone: str
     sample: bool  # its students are simulated
+    created_at: datetime
     archived_at: datetime | None
 
 
@@ -53,25 +54,20 @@ class StaffMember:
 class Courses(QueryBase):
     def add(self, title: str, time_zone: str, teacher: Teacher, sample: bool = False) -> Course:
         """Create a course with the teacher as its only instructor; a sample's students are simulated."""
-        row = {"title": title, "time_zone": time_zone, "sample": sample, "created_at": self.now()}
+        row: dict[str, Any] = {"title": title, "time_zone": time_zone, "sample": sample, "created_at": self.now()}
         with self.transaction() as connection:
             course_id = insert_row(connection, courses, row)
             connection.execute(sa.insert(staff).values(course_id=course_id, teacher_id=teacher.id, role="instructor"))
-        return Course(course_id, title, time_zone, sample, None)
+        return Course(course_id, **row, archived_at=None)
 
     def find(self, course_id: int) -> Course | None:
         """The course with that id, archived or not, or None."""
-        row = self._fetch_one(sa.select(*columns(courses, Course)).where(courses.c.id == course_id))
-        return from_row(Course, row) if row else None
+        return self._value(Course, sa.select(*columns(courses, Course)).where(courses.c.id == course_id))
 
     def locked(self, course: Course) -> Course | None:
         """The course as it is now, locked until this thread's `transaction()` ends; None if it is gone."""
         self._fetch_one(sa.select(courses.c.id).where(courses.c.id == course.id).with_for_update(key_share=True))
         return self.find(course.id)  # a separate statement, which sees what was stored while it waited for the lock
-
-    def created_at(self, course: Course) -> datetime:
-        created_at: datetime = self._fetch_one(sa.select(courses.c.created_at).where(courses.c.id == course.id))[0]
-        return created_at
 
     def change(self, course: Course, title: str, time_zone: str) -> None:
         self._execute(sa.update(courses).where(courses.c.id == course.id).values(title=title, time_zone=time_zone))
@@ -131,7 +127,7 @@ class Courses(QueryBase):
             .where(staff.c.course_id == course.id)
             .order_by(staff.c.role.desc(), teachers.c.name)
         )
-        return tuple(from_row(StaffMember, row) for row in self._fetch_all(query))
+        return self._values(StaffMember, query)
 
     def remove_from_staff(self, course: Course, teacher_id: int) -> bool:
         """Take a teacher off a course's staff, unless no instructor would be left; return whether that was done."""

@@ -27,7 +27,7 @@ from app.secret_key import SecretKey
 
 from .limits import POOL_LIMIT_S, limit_postgresql, watch_sqlite_file, without_limits
 from .queries import transactional
-from .tables import metadata, students
+from .tables import students
 
 LOG_LIMIT_S = 0.2  # how long emptying the write-ahead log may wait for others, and saves for it
 
@@ -141,34 +141,22 @@ def empty_log(engine: sa.Engine) -> bool:
     return not is_busy
 
 
-class OlderDatabaseError(Exception):
+class UnreleasedDatabaseError(Exception):
     """The tables are from before the first release, and can't be migrated."""
 
 
-def prepare_tables(connection: sa.Connection) -> None:
-    """Create the newest tables in an empty database, or run the missing migrations, without a commit.
-
-    Raises what `upgrade` raises.
-    """
-    if sa.inspect(connection).get_table_names():
-        upgrade(connection)
-    else:  # the same tables as after all migrations, in a third of the time
-        metadata.create_all(connection)
-        command.stamp(_scripts(connection), "head")
-
-
 def upgrade(connection: sa.Connection, revision: str = "head") -> None:
-    """Run the missing migrations up to a revision, such as "0001_tables", without a commit."""
+    """Run the missing migrations up to a revision, such as "1001_tables", without a commit."""
     current = revision_of(connection) or ""
-    if current.isdecimal():  # "0012", as before the first release
-        raise OlderDatabaseError
+    if current.startswith("0"):  # released series begin with 1
+        raise UnreleasedDatabaseError
     if is_newer(current) or (revision == "head" and current == _newest_revision()):
         return
     command.upgrade(_scripts(connection), revision)
 
 
 def revision_of(connection: sa.Connection) -> str | None:
-    """A database's revision, such as "0001_tables"; None without tables."""
+    """A database's revision, such as "1001_tables"; None without tables."""
     return MigrationContext.configure(connection).get_current_revision()
 
 
@@ -215,7 +203,7 @@ def connections_allowed(engine: sa.Engine) -> int | None:
 def is_newer(revision: str) -> bool:
     """Whether a revision belongs to our series and is newer than this code: see docs/contributing.md.
 
-    Example: to code that ends with "0004_owners_of_jobs", "0007_later" is newer; "1000_fewer_tables" is not.
+    Example: to code that ends with "1004_groups", "1007_later" is newer; "2001_fewer_tables" is not.
     """
     newest, numbered = _newest_revision(), re.fullmatch(r"\d{4}_\w+", revision)
     return bool(numbered) and revision[:1] == newest[:1] and revision[:4] > newest[:4]
@@ -262,10 +250,10 @@ def _make_file(url: str) -> None:
 
 
 def _set_up_sqlite(connection: Any, _record: object) -> None:
-    """Set up a connection: wait 5 s for locks, flush each commit, enforce foreign keys, zero deleted data, use WAL."""
-    # FULL: an acknowledged answer survives a power cut, at the price of one flush per commit. secure_delete: Debian
-    # builds SQLite with it, others without.
-    for pragma in ("busy_timeout=5000", "synchronous=FULL", "foreign_keys=ON", "secure_delete=ON"):
+    """Set up a connection: wait 5 s for locks, enforce foreign keys, zero deleted data, use WAL."""
+    # NORMAL: transactions flush the log themselves, see sqlite_writer.py. secure_delete: Debian builds SQLite with it,
+    # others without.
+    for pragma in ("busy_timeout=5000", "synchronous=NORMAL", "foreign_keys=ON", "secure_delete=ON"):
         connection.execute(f"PRAGMA {pragma}")
     _use_wal(connection)
 

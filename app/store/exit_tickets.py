@@ -18,7 +18,7 @@ from app.activities.activity import Activity
 from app.activities.work import Answers
 
 from .classwork import ARRIVAL
-from .queries import QueryBase, columns, from_row
+from .queries import QueryBase, columns
 from .tables import activities, attendance, courses, ticket_answers
 
 SHOWN_FROM = 5  # anonymous tickets that must be in before any is shown, unless the activity is closed
@@ -66,7 +66,7 @@ class ExitTickets(QueryBase):
         query = sa.select(*columns(ticket_answers, TicketAnswer)).where(ticket_answers.c.activity_id == activity.id)
         if not self._are_shown(activity, self._count_anonymous(activity)):
             query = query.where(ticket_answers.c.student_id.is_not(None))
-        return tuple(from_row(TicketAnswer, row) for row in self._fetch_all(query.order_by(ticket_answers.c.id)))
+        return self._values(TicketAnswer, query.order_by(ticket_answers.c.id))
 
     def waiting(self, activity: Activity) -> int:
         """How many anonymous tickets are in whose answers nobody may read yet."""

@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 import sqlalchemy as sa
 
 from .people import Teacher
-from .queries import QueryBase, from_row
+from .queries import QueryBase
 from .tables import attempts, attendance, grade_changes, teachers
 
 ChangeKind = Literal["points", "excused", "undone"]
@@ -106,13 +106,13 @@ class Grades(QueryBase):
         if student_id is not None:
             newest = newest.where(grade_changes.c.student_id == student_id)
         newest = newest.group_by(grade_changes.c.activity_id, grade_changes.c.student_id)
-        rows = self._fetch_all(_CHANGES.where(grade_changes.c.id.in_(newest), grade_changes.c.kind != "undone"))
-        return [from_row(GradeChange, row) for row in rows]
+        counts = (grade_changes.c.id.in_(newest), grade_changes.c.kind != "undone")
+        return self._values(GradeChange, _CHANGES.where(*counts))
 
     def changes(self, activity_id: int, student_id: int) -> Sequence[GradeChange]:
         """Every change of a student's points in an activity, oldest first."""
         this = (grade_changes.c.activity_id == activity_id, grade_changes.c.student_id == student_id)
-        return [from_row(GradeChange, row) for row in self._fetch_all(_CHANGES.where(*this))]
+        return self._values(GradeChange, _CHANGES.where(*this))
 
     def change(
         self,

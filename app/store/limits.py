@@ -158,7 +158,12 @@ _FAILURES: tuple[tuple[Failure, tuple[str, ...]], ...] = (
     (Failure.SILENT, ("08", "53", "57", "58", "40001", "40P01", "55P03", "SQLITE_BUSY", "SQLITE_LOCKED",
                       "SQLITE_PROTOCOL", "SQLITE_IOERR", "SQLITE_CANTOPEN", "SQLITE_NOMEM", "SQLITE_INTERRUPT")),
 )  # fmt: skip
-_FAILURES_OF_DISK = {errno.ENOSPC: Failure.FULL, errno.EDQUOT: Failure.FULL, errno.EROFS: Failure.READ_ONLY}
+_FAILURES_OF_DISK = {
+    errno.ENOSPC: Failure.FULL,
+    errno.EDQUOT: Failure.FULL,
+    errno.EROFS: Failure.READ_ONLY,
+    errno.EIO: Failure.SILENT,
+}
 
 
 def failure_of(error: BaseException) -> Failure | None:

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 
 from app.machine.jobs import JobEnd, JobKind
 
-from .queries import QueryBase, columns, from_row
+from .queries import QueryBase, columns
 from .tables import jobs
 
 _OPEN = jobs.c.ending.is_(None)
@@ -111,4 +111,4 @@ class Machines(QueryBase):
         self, condition: sa.ColumnElement[bool], order: tuple[sa.ColumnElement[Any], ...], limit: int
     ) -> tuple[JobRecord, ...]:
         query = sa.select(*columns(jobs, JobRecord)).where(condition).order_by(*order).limit(limit)
-        return tuple(from_row(JobRecord, row) for row in self._fetch_all(query))
+        return self._values(JobRecord, query)

@@ -14,7 +14,7 @@ from app.names import clean_line, name_key
 
 from .courses import Course
 from .people import Teacher
-from .queries import QueryBase, from_row, hash_secret, insert_row
+from .queries import QueryBase, hash_secret, insert_row
 from .tables import courses, imported_model, material_versions, materials, staff, teachers, version_models
 
 MaterialKind = Literal["worksheet", "ticket"]
@@ -189,13 +189,11 @@ class Materials(QueryBase):
         return material
 
     def _one(self, *conditions: sa.ColumnElement[bool]) -> Material | None:
-        row = self._fetch_one(_newest_versions().where(*conditions))
-        return from_row(Material, row) if row else None
+        return self._value(Material, _NEWEST_VERSIONS.where(*conditions))
 
     def _all(self, condition: sa.ColumnElement[bool], *, removed: bool = False) -> tuple[Material, ...]:
         is_listed = materials.c.removed_at.is_not(None) if removed else materials.c.removed_at.is_(None)
-        rows = self._fetch_all(_newest_versions().where(condition, is_listed))
-        listed = [from_row(Material, row) for row in rows]
+        listed = self._values(Material, _NEWEST_VERSIONS.where(condition, is_listed))
         return tuple(sorted(listed, key=lambda material: (name_key(material.title), material.id)))
 
     def _versions(self, material: Material, *conditions: sa.ColumnElement[bool]) -> tuple[MaterialVersion, ...]:
@@ -205,7 +203,7 @@ class Materials(QueryBase):
             .where(material_versions.c.material_id == material.id, *conditions)
             .order_by(material_versions.c.number.desc())
         )
-        return tuple(from_row(MaterialVersion, row) for row in self._fetch_all(query))
+        return self._values(MaterialVersion, query)
 
 
 _LISTED = {"title": 200, "topic": 80, "model": 200}  # the lengths of their columns in characters
@@ -213,15 +211,20 @@ _NAME = sa.func.coalesce(sa.func.nullif(teachers.c.name, ""), teachers.c.email, 
 _SAVED = (material_versions.c.at.label("saved_at"), _NAME.label("saved_by"))
 
 
-def _newest_versions() -> sa.Select[Any]:
-    names = ("id", "kind", "course_id", "teacher_id", "title", "topic", "model", "version", "removed_at")
-    newest = (material_versions.c.material_id == materials.c.id, material_versions.c.number == materials.c.version)
-    is_shared = materials.c.share_hash.is_not(None).label("is_shared")
-    return (
-        sa.select(*(materials.c[name] for name in names), is_shared, material_versions.c.content, *_SAVED)
-        .join(material_versions, sa.and_(*newest))
-        .join(teachers, teachers.c.id == material_versions.c.teacher_id, isouter=True)
+_OF_MATERIAL = ("id", "kind", "course_id", "teacher_id", "title", "topic", "model", "version", "removed_at")
+_NEWEST_VERSIONS = (
+    sa.select(
+        *(materials.c[name] for name in _OF_MATERIAL),
+        materials.c.share_hash.is_not(None).label("is_shared"),
+        material_versions.c.content,
+        *_SAVED,
     )
+    .join(
+        material_versions,
+        (material_versions.c.material_id == materials.c.id) & (material_versions.c.number == materials.c.version),
+    )
+    .join(teachers, teachers.c.id == material_versions.c.teacher_id, isouter=True)
+)
 
 
 def models_named(content: Mapping[str, Any]) -> list[str]:

@@ -54,6 +54,9 @@ class AccountLink:
     role: Role | None
 
 
+_TEACHERS = sa.select(*columns(teachers, Teacher))
+
+
 class People(QueryBase):
     """Queries on teachers, account links and sessions."""
 
@@ -64,13 +67,12 @@ class People(QueryBase):
 
     def find_teacher(self, email: str) -> Teacher | None:
         """The teacher with this e-mail address, ignoring case, or None."""
-        row = self._fetch_one(sa.select(*columns(teachers, Teacher)).where(teachers.c.email == email.lower()))
-        return from_row(Teacher, row) if row else None
+        return self._value(Teacher, _TEACHERS.where(teachers.c.email == email.lower()))
 
     def only_teacher(self) -> Teacher | None:
         """The teacher if there is exactly one, with or without a password."""
-        rows = self._fetch_all(sa.select(*columns(teachers, Teacher)).limit(2))
-        return from_row(Teacher, rows[0]) if len(rows) == 1 else None
+        found = self._values(Teacher, _TEACHERS.limit(2))
+        return found[0] if len(found) == 1 else None
 
     def add_teacher(self, email: str, name: str) -> Teacher | None:
         """Add a teacher without a password, with the e-mail address in lower case."""
@@ -82,8 +84,7 @@ class People(QueryBase):
 
     def operators(self) -> tuple[Teacher, ...]:
         """The teachers who are operators, oldest account first."""
-        query = sa.select(*columns(teachers, Teacher)).where(teachers.c.is_operator).order_by(teachers.c.id)
-        return tuple(from_row(Teacher, row) for row in self._fetch_all(query))
+        return self._values(Teacher, _TEACHERS.where(teachers.c.is_operator).order_by(teachers.c.id))
 
     def set_operator(self, teacher: Teacher, is_operator: bool) -> None:
         self._execute(sa.update(teachers).where(teachers.c.id == teacher.id).values(is_operator=is_operator))
@@ -129,8 +130,7 @@ class People(QueryBase):
         """The account link with this token, of any kind; None if it is used, void, expired or unknown."""
         this = account_links.c.token_hash == hash_secret(token)
         usable = (account_links.c.used_at.is_(None), account_links.c.expires_at > self.now())
-        row = self._fetch_one(sa.select(*columns(account_links, AccountLink)).where(this, *usable))
-        return from_row(AccountLink, row) if row else None
+        return self._value(AccountLink, sa.select(*columns(account_links, AccountLink)).where(this, *usable))
 
     def follow_link(
         self, link: AccountLink, email: str, name: str = "", password_hash: str | None = None
@@ -191,8 +191,8 @@ class People(QueryBase):
         """The teacher signed in with this token; the session's use is stored once per SEEN_INTERVAL."""
         at = self.now()
         query = (
-            sa.select(sessions.c.id.label("session_id"), sessions.c.seen_at, *columns(teachers, Teacher))
-            .join(teachers, teachers.c.id == sessions.c.teacher_id)
+            _TEACHERS.add_columns(sessions.c.id.label("session_id"), sessions.c.seen_at)
+            .join(sessions, sessions.c.teacher_id == teachers.c.id)
             .where(sessions.c.token_hash == hash_secret(token), sessions.c.ended_at.is_(None))
             .where(sessions.c.seen_at > at - MAX_SESSION_IDLE, sessions.c.created_at > at - MAX_SESSION_AGE)
             .where(sessions.c.seen_at < at + MAX_SESSION_IDLE)  # ignores sessions from when the clock was days ahead

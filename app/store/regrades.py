@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -13,7 +13,7 @@ from app.activities.content import Content
 from app.activities.work import Graded
 
 from .activities import keep_snapshots, name_snapshots
-from .queries import QueryBase, insert_row
+from .queries import QueryBase, from_row, insert_row
 from .tables import attempts, old_marks, regrade_snapshots, regrades, teachers
 
 _MARK_COLUMNS = ("marks", "misconceptions", "score", "out_of", "marked_by")
@@ -80,7 +80,7 @@ class Regrades(QueryBase):
         update = sa.update(attempts).where(*this).values({n: sa.bindparam(f"new_{n}") for n in _MARK_COLUMNS})
         rows = list[dict[str, Any]]()
         for attempt_id, marks in sorted(new.items()):
-            values = {**asdict(marks.graded), "marked_by": marks.marked_by}
+            values = {**vars(marks.graded), "marked_by": marks.marked_by}
             rows.append({"attempt": attempt_id, **{f"new_{name}": value for name, value in values.items()}})
         connection.execute(keep, [{"attempt": row["attempt"]} for row in rows])
         connection.execute(update, rows)
@@ -102,6 +102,11 @@ class Regrades(QueryBase):
         )
         return tuple(Regrade(*row) for row in self._fetch_all(query))
 
+    def last(self, activity_id: int) -> int:
+        """The id of an activity's newest regrade, 0 before the first: marks read earlier may be out of date."""
+        row = self._fetch_one(sa.select(sa.func.max(regrades.c.id)).where(regrades.c.activity_id == activity_id))
+        return int(row[0] or 0)
+
     def old_marks(self, activity_id: int, student_id: int) -> dict[int, tuple[OldMarks, ...]]:
         """A student's marks in an activity before each regrade, oldest first, by attempt id."""
         query = (
@@ -113,6 +118,6 @@ class Regrades(QueryBase):
         )
         earlier = dict[int, tuple[OldMarks, ...]]()
         for row in self._fetch_all(query):
-            old = OldMarks(row.at, Graded(row.marks, tuple(row.misconceptions), row.score, row.out_of))
+            old = OldMarks(row.at, from_row(Graded, row))
             earlier[row.attempt_id] = (*earlier.get(row.attempt_id, ()), old)
         return earlier

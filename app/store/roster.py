@@ -83,6 +83,7 @@ _IDLE_NEWCOMER = (
     ~sa.exists().where(attendance.c.student_id == students.c.id, attendance.c.ticket_in),
     *_nothing_in(*_WORK),
 )
+_STUDENTS = sa.select(*columns(students, Student))
 _ENROLMENTS = (
     sa.select(*columns(students, Student, "student__"), *columns(courses, Course, "course__"))
     .join_from(enrolments, students, enrolments.c.student_id == students.c.id)
@@ -187,8 +188,7 @@ class Roster(QueryBase):
         return tuple(row.name for row in self._fetch_all(query.where(*unclaimed)))
 
     def find_student(self, student_id: int) -> Student | None:
-        row = self._fetch_one(sa.select(*columns(students, Student)).where(students.c.id == student_id))
-        return from_row(Student, row) if row else None
+        return self._value(Student, _STUDENTS.where(students.c.id == student_id))
 
     def rename(self, student: Student, entry: RosterEntry | tuple[str, str | None]) -> bool:
         """Change a student's name and number, and return whether that was possible."""
@@ -261,8 +261,7 @@ class Roster(QueryBase):
     def find_by_resume_code(self, code: str) -> Student | None:
         """The student with this resume code, in any course, or None."""
         this = students.c.resume_hash == self._key.code_hash(normalised_code(code))
-        row = self._fetch_one(sa.select(*columns(students, Student)).where(this))
-        return from_row(Student, row) if row else None
+        return self._value(Student, _STUDENTS.where(this))
 
     def resume(self, student: Student, visitor_id: int) -> None:
         """Enrol one more browser as a student whose resume code was typed; others stay enrolled."""
@@ -283,13 +282,9 @@ class Roster(QueryBase):
 
     def enrolled_student(self, visitor_id: int, course_id: int) -> Student | None:
         """The student that a browser is enrolled as in a course, or None."""
-        query = (
-            sa.select(*columns(students, Student))
-            .join(enrolments, enrolments.c.student_id == students.c.id)
-            .where(enrolments.c.visitor_id == visitor_id, enrolments.c.course_id == course_id)
-        )
-        row = self._fetch_one(query)
-        return from_row(Student, row) if row else None
+        this = (enrolments.c.visitor_id == visitor_id, enrolments.c.course_id == course_id)
+        enrolled = _STUDENTS.join(enrolments, enrolments.c.student_id == students.c.id)
+        return self._value(Student, enrolled.where(*this))
 
     def enrolments(self, visitor_id: int) -> tuple[Enrolment, ...]:
         """A browser's enrolments, latest first: at most one per course, archived courses included."""
@@ -322,9 +317,8 @@ class Roster(QueryBase):
     def _select(
         self, *conditions: sa.ColumnElement[bool], offset: int = 0, limit: int | None = None
     ) -> tuple[Student, ...]:
-        query = sa.select(*columns(students, Student)).where(*conditions).order_by(students.c.name_key, students.c.id)
-        query = query.offset(offset or None).limit(limit)
-        return tuple(from_row(Student, row) for row in self._fetch_all(query))
+        by_name = _STUDENTS.where(*conditions).order_by(students.c.name_key, students.c.id)
+        return self._values(Student, by_name.offset(offset or None).limit(limit))
 
     def _enrol(self, connection: sa.Connection, student: Student, visitor_id: int) -> None:
         row = {"visitor_id": visitor_id, "course_id": student.course_id, "student_id": student.id,

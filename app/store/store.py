@@ -20,12 +20,11 @@ from .activities import Activities, keep_snapshots
 from .audit import AuditLog
 from .classwork import Classwork
 from .courses import Courses
-from .database import ProcessRole, connection_name, migration_transaction, open_engine, prepare_tables
+from .database import ProcessRole, connection_name, migration_transaction, open_engine, upgrade
 from .exit_tickets import ExitTickets
 from .grades import Grades
 from .jobs import JobTable
 from .limits import check_room, tolerated_failure
-from .live import Live
 from .machines import Machines
 from .materials import Materials
 from .people import People
@@ -77,7 +76,7 @@ class StoredModel:
 class Store(QueryBase):
     """An open database with the newest tables.
 
-    The secret key is in `key_file` or, by default, in the data folder `folder`, created if missing.
+    The secret key is in the data folder `folder`, created if missing.
     """
 
     def __init__(
@@ -86,17 +85,16 @@ class Store(QueryBase):
         folder: Path,
         processes: int = 1,
         clock: Clock = utc_now,
-        key_file: str = "",
         role: ProcessRole = "command",
     ) -> None:
-        key = SecretKey(read_or_make_secret(folder, key_file))
+        key = SecretKey(read_or_make_secret(folder))
         engine = open_engine(url, processes, connection_name(role, key))
         database = OpenDatabase.of(engine, clock)
         super().__init__(database)
         self.key = key
         try:
             with migration_transaction(engine) as connection:
-                prepare_tables(connection)
+                upgrade(connection)
         except BaseException:
             engine.dispose()
             raise
@@ -107,7 +105,6 @@ class Store(QueryBase):
         self.activities = Activities(database)
         self.classwork = Classwork(database)
         self.exit_tickets = ExitTickets(database)
-        self.live = Live(database)
         self.materials = Materials(database)
         self.regrades = Regrades(database)
         self.grades = Grades(database)
@@ -117,11 +114,8 @@ class Store(QueryBase):
         self.sample_data = SampleData(database)
 
     def close(self) -> None:
-        """Close every connection and, on SQLite, the lock file."""
         self.jobs.stop_listening()
         self.engine.dispose()
-        if self._commits:
-            self._commits.lock.close()
 
     def check_writable(self) -> None:
         """Raise SQLAlchemyError if the database can't be written, or an SQLite file's disk is nearly full."""
@@ -167,8 +161,7 @@ class Store(QueryBase):
     def find_run(self, run_id: str) -> Run | None:
         if "\0" in run_id:  # no id contains it, and PostgreSQL would refuse the query
             return None
-        row = self._fetch_one(sa.select(*columns(runs, Run)).where(runs.c.id == run_id))
-        return from_row(Run, row) if row else None
+        return self._value(Run, sa.select(*columns(runs, Run)).where(runs.c.id == run_id))
 
     # Imported models
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
@@ -14,6 +15,7 @@ from sqlalchemy import (
     Boolean,
     CheckConstraint,
     Column,
+    Constraint,
     Date,
     DateTime,
     Float,
@@ -31,6 +33,9 @@ from sqlalchemy import (
 )
 from sqlalchemy.types import TypeDecorator
 
+from app.activities.activity import Policies, Spotlight
+from app.activities.content import Content
+from app.activities.work import VariantSizes
 from app.names import name_key
 
 
@@ -46,6 +51,26 @@ class UtcDateTime(TypeDecorator[datetime]):
     def process_result_value(self, value: datetime | None, dialect: Any) -> datetime | None:
         return value if value is None or value.tzinfo else value.replace(tzinfo=UTC)
 
+
+class JsonOf(TypeDecorator[Any]):
+    """A column of JSON read as a value: `load` makes the value from what is stored, `dump` the reverse."""
+
+    impl = JSON
+    cache_ok = True
+
+    def __init__(self, load: Callable[[Any], Any], dump: Callable[[Any], Any]) -> None:
+        super().__init__(none_as_null=True)
+        self.load, self.dump = load, dump
+
+    def process_bind_param(self, value: Any, dialect: Any) -> Any:
+        return None if value is None else self.dump(value)
+
+    def process_result_value(self, value: Any, dialect: Any) -> Any:
+        return None if value is None else self.load(value)
+
+
+Sizes = JsonOf(lambda stored: VariantSizes(**stored), asdict)
+Misconceptions = JsonOf(tuple, list)
 
 # Sorted as Python sorts text, whatever the server's language. Unlimited: letters can become several.
 NameKey = Text().with_variant(Text(collation="C"), "postgresql")
@@ -64,7 +89,7 @@ _IMPORTED_KEY = re.compile(r"cfg-[0-9a-f]{20}")
 
 
 def _model_of_variant(context: Any) -> str | None:
-    return imported_model(context.get_current_parameters()["variant"].get("model"))
+    return imported_model(context.get_current_parameters()["variant"].model)
 
 
 def _model_of_snapshot(context: Any) -> str | None:
@@ -80,24 +105,25 @@ def _one_of(column: str, *values: str) -> CheckConstraint:
     return CheckConstraint(f"{column} IN ({', '.join(map(repr, values))})", name=column)
 
 
-# Tables that number their rows have sqlite_autoincrement. Without it, SQLite reuses the newest row's id once that row
-# is deleted, and whatever remembers the id, such as the audit log, would mean somebody else. PostgreSQL never reuses
-# ids.
 metadata = MetaData(
     naming_convention={"ix": "ix_%(table_name)s_%(column_0_N_name)s", "fk": "fk_%(table_name)s_%(column_0_N_name)s",
                        "uq": "uq_%(table_name)s_%(column_0_N_name)s", "pk": "pk_%(table_name)s",
                        "ck": "ck_%(table_name)s_%(constraint_name)s"}
 )  # fmt: skip
 
+
+def _numbered_table(name: str, *parts: Column[Any] | Constraint) -> Table:
+    # Without sqlite_autoincrement, SQLite reuses the newest row's id once that row is deleted, and whatever remembers
+    # the id, such as the audit log, would mean somebody else. PostgreSQL never reuses ids.
+    return Table(name, metadata, Column("id", Integer, primary_key=True), *parts, sqlite_autoincrement=True)
+
+
 MAX_PROBLEM = 500  # characters of the sentence on what went wrong
 
-visitors = Table(
+visitors = _numbered_table(
     "visitors",
-    metadata,
-    Column("id", Integer, primary_key=True),
     Column("token_hash", String(64), nullable=False, unique=True),  # the cookie itself is never stored
     Column("created_at", UtcDateTime, nullable=False),
-    sqlite_autoincrement=True,
 )
 
 runs = Table(
@@ -195,34 +221,26 @@ models = Table(
 
 # People
 
-teachers = Table(
+teachers = _numbered_table(
     "teachers",
-    metadata,
-    Column("id", Integer, primary_key=True),
     Column("email", String(254), nullable=False, unique=True),  # in lower case
     Column("name", String(100), nullable=False),
     Column("password_hash", String(200)),  # null until a password is set through an account link
     Column("created_at", UtcDateTime, nullable=False),
     Column("is_operator", Boolean, nullable=False, server_default=false()),  # sees machines, runners and all jobs
-    sqlite_autoincrement=True,
 )
 
-sessions = Table(
+sessions = _numbered_table(
     "sessions",
-    metadata,
-    Column("id", Integer, primary_key=True),
     Column("token_hash", String(64), nullable=False, unique=True),
     Column("teacher_id", ForeignKey("teachers.id", ondelete="CASCADE"), nullable=False, index=True),
     Column("created_at", UtcDateTime, nullable=False),
     Column("seen_at", UtcDateTime, nullable=False),  # to the minute
     Column("ended_at", UtcDateTime),
-    sqlite_autoincrement=True,
 )
 
-audit_log = Table(
+audit_log = _numbered_table(
     "audit_log",
-    metadata,
-    Column("id", Integer, primary_key=True),
     Column("at", UtcDateTime, nullable=False, index=True),
     Column("actor_kind", String(20), nullable=False),  # teacher, nobody or terminal
     Column("action", String(40), nullable=False),  # see audit.AuditAction
@@ -230,23 +248,19 @@ audit_log = Table(
     Column("actor_id", Integer),  # numbers, never names: a log outlives what it is about
     Column("object_id", Integer),
     Column("detail", String(40), nullable=False),  # such as the exported file; may be empty
-    sqlite_autoincrement=True,
 )
 Index(None, audit_log.c.object_kind, audit_log.c.object_id)
 
 # Courses
 
-courses = Table(
+courses = _numbered_table(
     "courses",
-    metadata,
-    Column("id", Integer, primary_key=True),
     Column("title", String(200), nullable=False),
     Column("time_zone", String(64), nullable=False),  # such as Europe/Berlin
     Column("sample", Boolean, nullable=False),  # its students are simulated
     Column("created_at", UtcDateTime, nullable=False),
     Column("archived_at", UtcDateTime),
     Column("practice", JSON(none_as_null=True)),  # topics and own worksheets; null if it isn't switched on
-    sqlite_autoincrement=True,
 )
 
 staff = Table(
@@ -258,10 +272,8 @@ staff = Table(
     _one_of("role", "instructor", "assistant"),
 )
 
-account_links = Table(
+account_links = _numbered_table(
     "account_links",
-    metadata,
-    Column("id", Integer, primary_key=True),
     Column("kind", String(10), nullable=False),
     _one_of("kind", "setup", "invite", "reset"),
     Column("token_hash", String(64), nullable=False, unique=True),
@@ -270,13 +282,10 @@ account_links = Table(
     Column("role", String(10)),
     Column("expires_at", UtcDateTime, nullable=False),
     Column("used_at", UtcDateTime),
-    sqlite_autoincrement=True,
 )
 
-students = Table(
+students = _numbered_table(
     "students",
-    metadata,
-    Column("id", Integer, primary_key=True),
     Column("course_id", ForeignKey("courses.id", ondelete="CASCADE"), nullable=False),
     Column("name", String(100), nullable=False),
     Column("name_key", NameKey, nullable=False, default=_name_key),  # for comparing and sorting names
@@ -289,7 +298,6 @@ students = Table(
     Column("import_key", String(32)),  # the roster import that added the name, which can be undone
     Column("practice_record", Text),  # course practice, as app/practice/record.py writes it
     UniqueConstraint("course_id", "roster_key"),
-    sqlite_autoincrement=True,
 )
 # Students without a number can only be told apart by name, so their names are unique.
 _UNNUMBERED = students.c.roster_key.is_(None)
@@ -306,24 +314,21 @@ enrolments = Table(
     Column("created_at", UtcDateTime, nullable=False),
 )
 
-activities = Table(
+activities = _numbered_table(
     "activities",
-    metadata,
-    Column("id", Integer, primary_key=True),
     Column("course_id", ForeignKey("courses.id", ondelete="CASCADE"), nullable=False, index=True),
     Column("title", String(200), nullable=False),
     Column("day", Date),
     Column("join_code", String(12), nullable=False, unique=True),
     Column("state", String(10), nullable=False),  # the times below narrow "open"
     _one_of("state", "draft", "open"),
-    Column("policies", JSON, nullable=False),  # see activities.Policies
+    Column("policies", JsonOf(Policies.from_json, asdict), nullable=False),
     Column("opens_at", UtcDateTime),
     Column("closes_at", UtcDateTime, index=True),  # the Close button sets it to now; checked every two seconds
     Column("created_at", UtcDateTime, nullable=False),
     Column("answers_shown_at", UtcDateTime),  # when students could first see the answers: later attempts are late
-    Column("spotlight", JSON(none_as_null=True)),  # the misconception shown to the class; see live.Spotlight
+    Column("spotlight", JsonOf(lambda stored: Spotlight(**stored), asdict)),  # the misconception explained to the class
     Column("auto_submitted_at", UtcDateTime),  # when drafts became attempts after closing; null before
-    sqlite_autoincrement=True,
 )
 
 snapshots = Table(  # texts that revisions and runs refer to, each once: wordings, and models with their configs
@@ -337,16 +342,13 @@ snapshots = Table(  # texts that revisions and runs refer to, each once: wording
     _model_key(_model_of_snapshot),
 )
 
-revisions = Table(
+revisions = _numbered_table(
     "revisions",
-    metadata,
-    Column("id", Integer, primary_key=True),
     Column("activity_id", ForeignKey("activities.id", ondelete="CASCADE"), nullable=False),
     Column("number", Integer, nullable=False),
-    Column("content", JSON, nullable=False),  # see activities.Content; never changed once students have seen it
+    Column("content", JsonOf(Content.from_json, Content.as_json), nullable=False),  # fixed once students have seen it
     Column("created_at", UtcDateTime, nullable=False),
     UniqueConstraint("activity_id", "number"),
-    sqlite_autoincrement=True,
 )
 
 revision_snapshots = Table(  # which snapshots a revision's content names
@@ -384,38 +386,33 @@ attendance = Table(
     Column("ticket_in", Boolean, nullable=False),  # that an exit ticket was handed in, not which
 )
 
-drafts = Table(
+drafts = _numbered_table(
     "drafts",
-    metadata,
-    Column("id", Integer, primary_key=True),
     *_owner_columns(),
     Column("answers", JSON, nullable=False),  # texts as typed, by blank
     Column("version", BigInteger, nullable=False),  # counts the saves merged into it
-    Column("variant", JSON, nullable=False),  # model, tokens, decoder_tokens
+    Column("variant", Sizes, nullable=False),
     _model_key(_model_of_variant),
     Column("saved_at", UtcDateTime, nullable=False),
     Column("tab_versions", JSON, nullable=False),  # the highest edit number taken from each browser tab
     CheckConstraint(_ONE_OWNER, name="owner"),
-    sqlite_autoincrement=True,
 )
 _index(drafts, "student_id", "activity_id", "sheet_key", unique=True)
 _index(drafts, "activity_id")
 _index(drafts, "visitor_id", "sheet_key", unique=True)
 _index(drafts, "model_key")
 
-attempts = Table(
+attempts = _numbered_table(
     "attempts",
-    metadata,
-    Column("id", Integer, primary_key=True),
     *_owner_columns(),
     Column("revision", Integer),  # number of the answered revision; null in practice
     Column("sheet_number", Integer),  # which worksheet of that revision, from 1; null in practice
     Column("client_id", String(80), nullable=False),  # made by the browser, so that a repeated request is stored once
-    Column("variant", JSON, nullable=False),
+    Column("variant", Sizes, nullable=False),
     _model_key(_model_of_variant),
     Column("answers", JSON, nullable=False),
     Column("marks", JSON, nullable=False),  # kind of mark by blank
-    Column("misconceptions", JSON, nullable=False),  # keys, the diagnosis first
+    Column("misconceptions", Misconceptions, nullable=False),  # keys, the diagnosis first
     Column("score", Float, nullable=False),
     Column("out_of", Integer, nullable=False),
     Column("handed_in", Boolean, nullable=False),  # it is a submission
@@ -435,7 +432,6 @@ attempts = Table(
         name="owner",
     ),
     CheckConstraint("sheet_number > 0 AND score BETWEEN 0 AND out_of", name="score"),
-    sqlite_autoincrement=True,
 )
 _index(attempts, "student_id", "client_id", unique=True)
 # For finding the last attempt on a sheet: a student's, a whole course's, or a visitor's.
@@ -477,10 +473,8 @@ undoable_closes = Table(  # what the Close button changed last, so that it can b
     Column("closes_before", UtcDateTime),
 )
 
-grade_changes = Table(  # rows are only ever added; the newest for a student and activity counts
+grade_changes = _numbered_table(  # rows are only ever added; the newest for a student and activity counts
     "grade_changes",
-    metadata,
-    Column("id", Integer, primary_key=True),
     Column("activity_id", ForeignKey("activities.id", ondelete="CASCADE"), nullable=False),
     Column("student_id", ForeignKey("students.id", ondelete="CASCADE"), nullable=False, index=True),
     Column("kind", String(10), nullable=False),  # undone: the attempts count again
@@ -491,21 +485,17 @@ grade_changes = Table(  # rows are only ever added; the newest for a student and
     Column("reason", String(300), nullable=False),  # empty if it was undone
     Column("teacher_id", ForeignKey("teachers.id", ondelete="SET NULL"), index=True),
     Column("at", UtcDateTime, nullable=False),
-    sqlite_autoincrement=True,
 )
 Index(None, grade_changes.c.activity_id, grade_changes.c.student_id, grade_changes.c.id)
 
 # Regrades
 
-regrades = Table(
+regrades = _numbered_table(
     "regrades",
-    metadata,
-    Column("id", Integer, primary_key=True),
     Column("activity_id", ForeignKey("activities.id", ondelete="CASCADE"), nullable=False, index=True),
     Column("teacher_id", ForeignKey("teachers.id", ondelete="SET NULL"), index=True),
     Column("at", UtcDateTime, nullable=False),
     Column("definitions", JSON, nullable=False),  # the corrected worksheets that marked, by marked_by
-    sqlite_autoincrement=True,
 )
 
 regrade_snapshots = Table(  # which snapshots a regrade's definitions name
@@ -521,7 +511,7 @@ old_marks = Table(
     Column("regrade_id", ForeignKey("regrades.id", ondelete="CASCADE"), primary_key=True),
     Column("attempt_id", ForeignKey("attempts.id", ondelete="CASCADE"), primary_key=True, index=True),
     Column("marks", JSON, nullable=False),  # this and the columns below as they were before
-    Column("misconceptions", JSON, nullable=False),
+    Column("misconceptions", Misconceptions, nullable=False),
     Column("score", Float, nullable=False),
     Column("out_of", Integer, nullable=False),
     Column("marked_by", String(120), nullable=False),
@@ -529,10 +519,8 @@ old_marks = Table(
 
 # What teachers write
 
-materials = Table(
+materials = _numbered_table(
     "materials",
-    metadata,
-    Column("id", Integer, primary_key=True),
     Column("kind", String(10), nullable=False),
     _one_of("kind", "worksheet", "ticket"),
     Column("course_id", ForeignKey("courses.id", ondelete="CASCADE"), index=True),  # either this or teacher_id is set
@@ -545,7 +533,6 @@ materials = Table(
     Column("created_at", UtcDateTime, nullable=False),
     Column("removed_at", UtcDateTime),  # kept for a while, so that it can be restored
     CheckConstraint("(course_id IS NULL) <> (teacher_id IS NULL)", name="owner"),
-    sqlite_autoincrement=True,
 )
 
 material_versions = Table(

@@ -153,7 +153,7 @@ def parameter_sizes(architecture: Architecture) -> Mapping[str, int]:
 
 
 def _matrices_of_model(architecture: Architecture) -> Iterator[Fact]:
-    left_out = ("norms-", "final-norm", "qk-norms", "embedding-norm", "sinks")
+    left_out = ("norms-", "final-norm", "qk-norms", "latent-norm", "embedding-norm", "sinks")
     for fact in parameter_inventory(architecture):
         if not fact.key.startswith(left_out) and not fact.key.endswith(("-biases", "one-bias")):
             yield fact

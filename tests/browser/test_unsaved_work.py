@@ -28,9 +28,9 @@ pytestmark = pytest.mark.slow
 # `serve`, but it waits for a locked database a fifth of a second and not five.
 IMPATIENT = """
 from app.cli import main
-from app.store import database, queries
+from app.store import database, sqlite_writer
 
-usual, queries.WRITE_LOCK_TIMEOUT_S = database._set_up_sqlite, 0.2
+usual, sqlite_writer.WRITE_LIMIT_S = database._set_up_sqlite, 0.2
 
 def impatient(connection, record):
     usual(connection, record)
@@ -42,7 +42,7 @@ main(["serve"])
 # `serve`, but the first save finds no time for its drawing.
 HURRIED = """
 from app.cli import main
-from app.web.student import class_sheet_page
+from app.web import student
 
 class OneRefusal:
     asked = 0
@@ -54,7 +54,7 @@ class OneRefusal:
     def release(self):
         pass
 
-class_sheet_page._drawing_save = OneRefusal()
+student._drawing_save = OneRefusal()
 main(["serve"])
 """
 # `serve`, but a student may store one attempt an hour.

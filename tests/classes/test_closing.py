@@ -280,7 +280,7 @@ def test_one_activity_that_is_broken_stops_no_other(
     lesson.end()
     with lesson.store.engine.begin() as connection:
         this = sa.update(activities).where(activities.c.id == broken.id)
-        connection.execute(this.values(policies={"feedback": "on full moon"}))
+        connection.execute(this.values(policies=sa.literal({"feedback": "on full moon"}, sa.JSON)))
     closing = Closing(lesson.library, lesson.store)
     closing.settle_all()
     assert [attempt.score for attempt in lesson.attempts()] == [14]
@@ -288,7 +288,7 @@ def test_one_activity_that_is_broken_stops_no_other(
     closing.settle_all()
     assert [str(broken.id) in record.message for record in caplog.records] == [True]  # not in every round
     with lesson.store.engine.begin() as connection:
-        connection.execute(this.values(policies={}))
+        connection.execute(this.values(policies=Policies()))
     monkeypatch.setattr("app.classes.closing.time.monotonic", lambda: float("inf"))
     closing.settle_all()
     assert not closing.unsettled

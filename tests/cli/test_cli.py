@@ -19,7 +19,7 @@ import pytest
 
 from app import __version__
 from app.cli import COMMANDS_BY_MODULE, main
-from app.cli.serve import _greet
+from app.cli.serve import _greet, start_line
 from app.settings import PROJECT, Settings
 from tests.helpers.model_imports import SMALL_LLAMA
 from tests.helpers.school import School
@@ -411,11 +411,24 @@ def test_serve_ends_with_how_to_sign_in_and_how_a_class_gets_here(
     assert "/links/" not in capsys.readouterr().out
 
 
+def test_the_log_begins_with_version_and_settings_but_no_password() -> None:
+    line = start_line(
+        Settings(
+            workers=2,
+            database_url="postgresql://shapes:hunter2@db/shapes",
+            smtp="smtps://ada:hunter2@mail.example.org",
+            smtp_from="shapes@example.org",
+        )
+    )
+    assert all(part in line for part in (__version__, "PostgreSQL", "workers=2"))
+    assert "hunter2" not in line
+
+
 @pytest.mark.slow
 def test_serve_prints_its_address_and_serves_there_without_torch(tmp_path: Path) -> None:
     with served(tmp_path) as (host, port):
         assert host == "127.0.0.1"
-        assert asked(host, port, "/healthz") == (200, '{"status":"ok"}')
+        assert asked(host, port, "/healthz/ready") == (200, '{"status":"ok"}')
         status, page = asked(host, port, "/sheet")
         assert status == 200
         assert "One head of LLaMA 7B" in page

@@ -199,7 +199,7 @@ class Campus:
 def campus(new_postgres_database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Campus]:
     """No runner is there yet."""
     monkeypatch.setattr(runner, "listed_checkpoints", lambda _folders: (LISTED,))
-    monkeypatch.setattr("app.web.heads.head_request.listed_checkpoints", lambda _folders: (LISTED,))
+    monkeypatch.setattr("app.web.shared.head_request.listed_checkpoints", lambda _folders: (LISTED,))
     settings = Settings(data_dir=tmp_path, database_url=new_postgres_database, runners=True)
     made = Campus(make_app(settings, HeadRunner(start_limit_s=0)))
     yield made
@@ -277,7 +277,7 @@ def test_jobs_of_other_code_are_told_of(bare_database_url: str, tmp_path: Path) 
     assert len(runner._notes_on_versions(store)) == 1
     assert store.jobs.claim("run", Runner("a")) is None
     with store.transaction() as connection:
-        connection.exec_driver_sql("UPDATE alembic_version SET version_num = '0999_later'")
+        connection.exec_driver_sql("UPDATE alembic_version SET version_num = '1999_later'")
     assert len(runner._notes_on_versions(store)) == 2
     store.close()
 

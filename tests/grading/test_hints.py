@@ -195,7 +195,7 @@ def test_what_the_last_hint_says_of_a_count_is_true_of_its_formula(sheet: Varian
             assert {term.symbols.count("N") for term in expression.terms} == {1}
         if "single product" in message:
             assert len(expression.terms) == 1
-        if "single size" in message:
+        if "a single one of" in message:
             assert str(expression) in expression.symbols
 
 

@@ -11,7 +11,7 @@ from app.forward.real_head import RealHead
 from app.machine.jobs import JobLimits, Runner
 from app.machine.work_queue import THE_APP
 from app.store import Store
-from app.web.heads.head_request import HeadChoice
+from app.web.shared.head_request import HeadChoice
 from tests.helpers.head_numbers import made_head
 from tests.helpers.real_heads import LISTED, made_up_head
 

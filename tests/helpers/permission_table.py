@@ -83,6 +83,7 @@ TABLE: dict[str, Row] = {
     "POST /marking": ALL_404,  # without a code
     "POST /marking.csv": ALL_404,
     "GET /healthz": ALL_200,
+    "GET /healthz/ready": ALL_200,
     "GET /openapi.json": ALL_200,
     "GET /api/v1/models": ALL_200,
     "POST /api/v1/models": ALL_422,

@@ -11,7 +11,7 @@ from app.models.model_sentences import count_remarks, property_sentences, size_m
 from app.models.parameter_count import parameter_counts
 from app.models.parameter_formula import parameter_formula
 from app.sheets.library import Library
-from app.web.models.model_page import NINE
+from app.web.models import NINE
 from tests.helpers.families_cases import every_architecture
 
 
@@ -43,7 +43,7 @@ def test_a_size_without_a_field_has_a_reason(library: Library) -> None:
 
 PROPERTIES = [
     ("llama-7b", ["No sliding window", "rotates all 128 dimensions", "base 10,000", "RMSNorm before attention"]),
-    ("mistral-7b", ["every layer attends to the last 4096", "√d_h = √128"]),
+    ("mistral-7b", ["in every layer, ", "the last 4096 tokens", "√d_h = √128"]),
     ("gpt-neo-125m", ["in 6 of 12 layers", "last 256 tokens", "not scaled"]),
     ("modernbert-base", ["in 14 of 22 layers", "64 tokens on each side", "base of their own, 10,000"]),
     ("gemma-2-2b", ["in 13 of 26 layers", "last 4096 tokens", "50·tanh(s/50)"]),
@@ -52,7 +52,7 @@ PROPERTIES = [
     ("t5-small", ["32 buckets", "not scaled", "Tied embeddings"]),
     ("flan-t5-small", ["a matrix of its own", "Gated"]),
     ("whisper-tiny", ["3000 frames (30 seconds", "1500 positions"]),
-    ("vit-base", ["exactly 197 tokens", "No LM head"]),
+    ("vit-base", ["exactly 197 tokens", "no LM head"]),
     ("olmo-2-7b", ["RMSNorm on the output"]),
     (
         "deepseek-v2-lite",

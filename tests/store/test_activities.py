@@ -15,11 +15,12 @@ from app.store import (
     FrozenWorksheet,
     Plan,
     Policies,
+    Spotlight,
     Store,
 )
 from app.store.activities import Activities
 from tests.helpers.clock import Clock
-from tests.helpers.stored_class import CONTENT, SHEET, activity, course, enrol_student, reload
+from tests.helpers.stored_class import CONTENT, SHEET, activity, course, enrol_student, opened, reload
 
 
 def test_an_activity_comes_back_as_it_was_made(store: Store) -> None:
@@ -187,3 +188,10 @@ def test_a_late_window_goes_on_when_a_course_is_restored(store: Store, clock: Cl
     assert reload(store, past) == before[1]
     clock.pass_minutes(120)
     assert reload(store, made).auto_submit_due(clock.now)
+
+
+def test_the_class_is_shown_one_misconception_at_a_time(store: Store) -> None:
+    activity, _ = opened(store)
+    for light in (Spotlight(1, "one", False), Spotlight(2, "two", True), None):
+        store.activities.set_spotlight(activity.id, light)
+        assert store.activities.spotlight(activity.id) == light

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import pytest
 import sqlalchemy as sa
 
-from app.activities.work import NewAttempt, SheetKey, WorkDone
+from app.activities.work import Draft, NewAttempt, SheetKey, WorkDone
 from app.store import Edit, Graded, PracticeSheetKey, Store, WorkChangedError
 from app.store.tables import attempts, drafts, teachers, visitors
 from tests.helpers.at_once import all_at_once
@@ -140,3 +141,20 @@ def test_a_save_that_comes_twice_or_late_changes_nothing(store: Store, here: She
     assert draft.version == 2
     with pytest.raises(WorkChangedError):
         store.classwork.save(here, draft)  # it is not the version after the stored one
+
+
+def test_the_room_is_asked_alike_on_both_databases(store: Store) -> None:
+    activity, kim = opened(store)
+    here = key(kim, activity)
+    save(store, here, {"queries.rows": "1"})
+    whose = (kim.id, here.sheet_key)
+    assert store.classwork.draft_versions(activity.id) == {whose: 1}
+    assert store.classwork.draft_texts(activity.id, [kim.id])[whose] == Draft({"queries.rows": "1"}, 1, LLAMA)
+    assert store.classwork.draft_texts(activity.id, []) == {}
+    assert store.classwork.last_attempts(activity.id) == {}
+    record(store, here, {})
+    newest = record(store, here, {}, replace(HALF, misconceptions=()), handed_in=False)
+    [last] = store.classwork.last_attempts(activity.id).values()
+    assert (last.id, last.handed_in) == (newest.id, True)
+    assert store.classwork.stored_marks([last.id])[last.id].misconceptions == ()
+    assert store.classwork.stored_marks(range(1, 2000)).keys() == {newest.id - 1, newest.id}

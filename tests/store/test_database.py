@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -20,27 +18,17 @@ from alembic.util import CommandError
 
 from app import cli
 from app.store import (
-    ClassSheetKey,
-    Content,
-    Draft,
-    Graded,
-    NewAttempt,
-    PracticeSheetKey,
     Store,
-    Student,
-    VariantSizes,
     database,
 )
 from app.store.database import (
-    OlderDatabaseError,
+    UnreleasedDatabaseError,
     empty_log,
     migration_transaction,
     open_engine,
-    prepare_tables,
     revision_of,
     upgrade,
 )
-from app.store.queries import hash_secret
 from app.store.tables import metadata, students
 from simulation.postgres import create_database
 from tests.helpers.running_app import running_app
@@ -84,12 +72,13 @@ def test_the_migrations_lead_to_the_tables_of_the_code(bare_database_url: str) -
         upgrade(connection)
         context = MigrationContext.configure(connection, opts={"compare_type": True})
         assert compare_metadata(context, metadata) == []
-        migrated, revision = structure(connection), revision_of(connection)
+        migrated = structure(connection)
+        del migrated["alembic_version"]
         metadata.drop_all(connection)
-        connection.execute(sa.text("DROP TABLE alembic_version"))
-        assert sa.inspect(connection).get_table_names() == []
-        prepare_tables(connection)
-        assert (structure(connection), revision_of(connection)) == (migrated, revision)
+        metadata.create_all(connection)
+        created = structure(connection)
+        del created["alembic_version"]
+        assert migrated == created
     engine.dispose()
 
 
@@ -110,38 +99,41 @@ def test_keys_and_indexes_are_named_after_their_tables(store: Store) -> None:
             assert all(str(key).startswith(f"{kind}_{name}_") for kind, key in named)
 
 
-def older_database(url: str) -> sa.Engine:
-    """A database as the last commit before the first release left it, as far as the code looks."""
+def unreleased_database(url: str, revision: str) -> sa.Engine:
+    """A database as a commit before the first release left it, as far as the code looks."""
     engine = open_engine(url)
     with migration_transaction(engine) as connection:
         upgrade(connection)
-        connection.execute(sa.text("UPDATE alembic_version SET version_num = '0012'"))
+        connection.execute(sa.text("UPDATE alembic_version SET version_num = :revision"), {"revision": revision})
     return engine
 
 
-def test_a_database_from_before_the_first_release_is_refused(bare_database_url: str, tmp_path: Path) -> None:
-    engine = older_database(bare_database_url)
-    with pytest.raises(OlderDatabaseError):
+@pytest.mark.parametrize("revision", ["0012", "0001_tables", "0008_anonymous_tickets"])
+def test_a_database_from_before_the_first_release_is_refused(
+    revision: str, bare_database_url: str, tmp_path: Path
+) -> None:
+    engine = unreleased_database(bare_database_url, revision)
+    with pytest.raises(UnreleasedDatabaseError):
         Store(bare_database_url, tmp_path)
     with engine.connect() as connection:
-        assert revision_of(connection) == "0012"
+        assert revision_of(connection) == revision
     engine.dispose()
 
 
-def test_a_command_says_what_to_do_with_an_older_database(
+def test_a_command_says_what_to_do_with_an_unreleased_database(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     url = f"sqlite:///{tmp_path / 'old.sqlite3'}"
-    older_database(url).dispose()
+    unreleased_database(url, "0008_anonymous_tickets").dispose()
     monkeypatch.setenv("ATTENTION_SHAPES_DATA_DIR", str(tmp_path))
     monkeypatch.setenv("DATABASE_URL", url)
     with pytest.raises(SystemExit) as stopped:
         cli.main(["teacher", "add", "ada@example.org"])
     assert stopped.value.code not in (0, None)
-    assert "first release" in capsys.readouterr().err
+    assert "move the file away" in capsys.readouterr().err
 
 
-NEWEST_BEFORE_RELEASE = "0008_anonymous_tickets"
+FIRST_RELEASE = "1001_tables"
 ADDED_TABLE = re.compile(r"CREATE TABLE (\w+)")
 ADDED_COLUMN = re.compile(r"ALTER TABLE (\w+) ADD COLUMN (\w+) (.*)", re.DOTALL)
 ADDED_INDEX = re.compile(r"CREATE (UNIQUE )?INDEX \w+ ON (\w+)")
@@ -195,14 +187,14 @@ def test_migrations_only_add(postgres: str) -> None:
     """From the first release on, so that a process of the version before goes on serving: see docs/contributing.md."""
     engine, executed = open_engine(create_database(postgres, "additions")), list[str]()
     scripts = ScriptDirectory(str(Path(database.__file__).parent / "migrations"))
-    newer = [each.revision for each in reversed([*scripts.walk_revisions(NEWEST_BEFORE_RELEASE, "heads")])][1:]
+    newer = [each.revision for each in reversed([*scripts.walk_revisions(FIRST_RELEASE, "heads")])][1:]
 
     @sa.event.listens_for(engine, "before_cursor_execute")
     def note(_connection: Any, _cursor: Any, statement: str, *_: Any) -> None:
         executed.append(statement.strip())
 
     with migration_transaction(engine) as connection:
-        upgrade(connection, NEWEST_BEFORE_RELEASE)
+        upgrade(connection, FIRST_RELEASE)
         for revision in newer:
             executed.clear()
             upgrade(connection, revision)
@@ -213,14 +205,14 @@ def test_migrations_only_add(postgres: str) -> None:
 def test_a_process_of_the_version_before_works_with_a_newer_database(bare_database_url: str, tmp_path: Path) -> None:
     engine = open_engine(bare_database_url)
     with migration_transaction(engine) as connection:
-        prepare_tables(connection)
+        upgrade(connection)
         for name in metadata.tables:
             connection.execute(sa.text(f"ALTER TABLE {name} ADD COLUMN later TEXT"))
             connection.execute(sa.text(f"ALTER TABLE {name} ADD COLUMN later_still INTEGER DEFAULT 7 NOT NULL"))
             connection.execute(sa.text(f"CREATE INDEX ix_{name}_later ON {name} (later)"))
         reference = "student_id INTEGER NOT NULL REFERENCES students (id) ON DELETE CASCADE"
         connection.execute(sa.text(f"CREATE TABLE later ({reference})"))
-        connection.execute(sa.text("UPDATE alembic_version SET version_num = '0999_later'"))
+        connection.execute(sa.text("UPDATE alembic_version SET version_num = '1999_later'"))
     with running_app(tmp_path, bare_database_url) as app:
         classroom = Classroom(app)
         student = classroom.student("Kim")
@@ -232,139 +224,11 @@ def test_a_process_of_the_version_before_works_with_a_newer_database(bare_databa
         classroom.store.roster.remove_student(student)
     with engine.begin() as connection:
         assert connection.scalar(sa.text("SELECT count(*) FROM later")) == 0
-        assert revision_of(connection) == "0999_later"
-        connection.execute(sa.text("UPDATE alembic_version SET version_num = '1000_fewer'"))
+        assert revision_of(connection) == "1999_later"
+        connection.execute(sa.text("UPDATE alembic_version SET version_num = '2001_fewer'"))
     engine.dispose()
     with pytest.raises(CommandError):
         Store(bare_database_url, tmp_path)
-
-
-def fill_first_tables(connection: sa.Connection) -> None:
-    """Work of a student, marked again once, and of a visitor, as 0001_tables has it; the newest attempts are gone."""
-    reflected, at = sa.MetaData(), WHEN
-    reflected.reflect(connection)
-    of_class = {"student_id": 1, "activity_id": 1, "sheet_key": "llama-7b@1", "answers": {"a.rows": "☃"},
-                "variant": {"model": "gpt2", "tokens": 7, "decoder_tokens": None}}  # fmt: skip
-    attempt = {**of_class, "revision": 1, "sheet_number": 1, "marks": {"a.rows": "right"}, "misconceptions": ["m"],
-               "score": 1, "out_of": 2, "handed_in": True, "created_at": at, "marked_by": "llama-7b@1",
-               "taken_in": True, "late": False}  # fmt: skip
-    of_visitor = {"visitor_id": 1, "sheet_key": "llama-7b/cfg-1/100/50", "answers": {"b.rows": "1"}}
-    marks = {"marks": {}, "misconceptions": [], "score": 0, "out_of": 2, "marked_by": "x"}
-    rows: dict[str, list[dict[str, Any]]] = {
-        "visitors": [{"id": 1, "token_hash": hash_secret("browser"), "created_at": at}],
-        "courses": [{"id": 1, "title": "C", "time_zone": "UTC", "sample": False, "created_at": at}],
-        "students": [{"id": 1, "course_id": 1, "name": "Kim", "name_key": "kim", "created_at": at}],
-        "activities": [{"id": 1, "course_id": 1, "title": "A", "join_code": "ABCDEF", "state": "open",
-                        "policies": {"take_in_drafts": False}, "created_at": at, "drafts_taken_at": at}],
-        "revisions": [{"activity_id": 1, "number": 1, "content": Content((), None, "").as_json(), "created_at": at}],
-        "class_drafts": [{**of_class, "version": 4, "saved_at": at, "stamps": {"tab": 3}},
-                         {**of_class, "sheet_key": "old@1", "version": 1, "saved_at": at, "stamps": None}],
-        "class_attempts": [{**attempt, "id": number, "client_id": f"taken-in {number} 4f9a"} for number in (5, 7, 9)],
-        "practice_drafts": [{**of_visitor, "version": 2, "saved_at": at, "stamps": {"tab": 1}},
-                            {**of_visitor, "sheet_key": "s", "version": 1, "saved_at": at, "stamps": None}],
-        "practice_attempts": [{**of_visitor, "id": number, "score": number, "out_of": 9, "created_at": at}
-                              for number in (2, 3)],
-        "regrades": [{"id": 1, "activity_id": 1, "at": at, "definitions": {}}],
-        "old_marks": [{**marks, "regrade_id": 1, "attempt_id": 7}],
-    }  # fmt: skip
-    for name, values in rows.items():
-        for row in values:
-            connection.execute(sa.insert(reflected.tables[name]).values(row))
-    if connection.dialect.name == "postgresql":  # as far as the app would have counted
-        connection.execute(sa.text("SELECT setval('class_attempts_id_seq', 9)"))
-    connection.execute(sa.delete(reflected.tables["class_attempts"]).where(sa.column("id") == 9))
-
-
-def test_work_from_before_one_table_of_drafts_and_attempts(bare_database_url: str, tmp_path: Path) -> None:
-    engine = open_engine(bare_database_url)
-    with migration_transaction(engine) as connection:
-        upgrade(connection, "0001_tables")
-        fill_first_tables(connection)
-    engine.dispose()
-    store = Store(bare_database_url, tmp_path)
-    sizes, tabs = VariantSizes("gpt2", 7), {"tab": 3}
-    here = ClassSheetKey(1, 1, 1, 1, "llama-7b@1")
-    assert store.classwork.draft(here) == Draft({"a.rows": "☃"}, 4, sizes, tabs)
-    assert store.classwork.draft(replace(here, sheet_key="old@1")) == Draft({"a.rows": "☃"}, 1, sizes, {})
-    newest = store.classwork.latest_attempts(here, 9)
-    assert [attempt.id for attempt in newest] == [7, 5]
-    marks = Graded({"a.rows": "right"}, ("m",), 1, 2)
-    new = NewAttempt({"a.rows": "☃"}, sizes, marks, "auto-submit 7 4f9a", handed_in=True, auto_submitted=True)
-    assert newest[0] == new.stored(here, 7, WHEN)
-    assert [old.graded.score for old in store.regrades.old_marks(1, 1)[7]] == [0]
-    visitor = store.find_visitor("browser")
-    assert visitor
-    there = PracticeSheetKey(visitor.id, "llama-7b/cfg-1/100/50")
-    sizes = VariantSizes("cfg-1", 100, 50)
-    assert store.classwork.draft(there) == Draft({"b.rows": "1"}, 2, sizes, {"tab": 1})
-    assert store.classwork.draft(replace(there, sheet_key="s")) == Draft({"b.rows": "1"}, 1, VariantSizes("", 0), {})
-    attempts = store.classwork.latest_attempts(there, 9)
-    assert [(attempt.score, attempt.out_of, attempt.variant) for attempt in attempts] == [(3, 9, sizes), (2, 9, sizes)]
-    assert min(attempt.id for attempt in attempts) > 9  # an id that was given, if only to an attempt that is gone
-    assert store.classwork.record(there, NewAttempt({}, sizes, marks), None).attempt.id > attempts[0].id
-    activity = store.activities.find(1)
-    assert activity
-    assert (activity.policies.auto_submit, activity.auto_submitted_at) == (False, WHEN)
-    store.roster.remove_student(Student(1, 1, "Kim", None, None))
-    with store.engine.connect() as connection:
-        assert connection.scalar(sa.text("SELECT count(*) FROM old_marks")) == 0
-    store.close()
-
-
-def test_imported_models_that_were_named_in_json_have_columns(bare_database_url: str, tmp_path: Path) -> None:
-    imported, other = f"cfg-{'0a' * 10}", f"cfg-{'0b' * 10}"
-    engine, at = open_engine(bare_database_url), datetime(2026, 3, 1, 9, tzinfo=UTC)
-    with migration_transaction(engine) as connection:
-        upgrade(connection, "0002_work")
-        tables = sa.MetaData()
-        tables.reflect(connection)
-        attempt = {"visitor_id": 1, "answers": {}, "client_id": "", "marks": {}, "misconceptions": [], "score": 0,
-                   "out_of": 1, "handed_in": False, "created_at": at, "marked_by": "s", "auto_submitted": False,
-                   "late": False}  # fmt: skip
-        version = {"material_id": 1, "teacher_id": None, "at": at}
-        rows: dict[str, list[dict[str, Any]]] = {
-            "visitors": [{"id": 1, "token_hash": "h", "created_at": at}],
-            "drafts": [{"visitor_id": 1, "sheet_key": key, "answers": {}, "version": 1, "saved_at": at,
-                        "tab_versions": {}, "variant": {"model": key, "tokens": 7}} for key in ("gpt2", imported)],
-            "attempts": [{**attempt, "sheet_key": key, "variant": {"model": key}} for key in ("gpt2", other)],
-            "snapshots": [{"hash": key, "kind": "model", "content": json.dumps({"key": key}), "kept_at": at}
-                          for key in ("gpt2", imported)]
-                         + [{"hash": "w", "kind": "wording", "content": f'{{"a": "{other}"}}', "kept_at": at}],
-            "teachers": [{"id": 1, "email": "a@b", "name": "", "created_at": at}],
-            "materials": [{"id": 1, "kind": "worksheet", "teacher_id": 1, "title": "", "topic": "", "model": "",
-                           "version": 2, "created_at": at}],
-            "material_versions": [{**version, "number": 1, "content": {"model": imported, "title": f"not {other}"}},
-                                  {**version, "number": 2, "content": {"model": "gpt2", "models": [imported, other]}}],
-        }  # fmt: skip
-        for name, values in rows.items():
-            for row in values:
-                connection.execute(sa.insert(tables.tables[name]).values(row))
-        upgrade(connection)
-        found = {name: connection.execute(sa.text(f"SELECT {columns} FROM {name} ORDER BY 1, 2")).all()  # noqa: S608
-                 for name, columns in {"drafts": "sheet_key, model_key", "attempts": "sheet_key, model_key",
-                                       "snapshots": "hash, model_key",
-                                       "version_models": "number, model_key"}.items()}  # fmt: skip
-    engine.dispose()
-    assert {name: set(map(tuple, held)) for name, held in found.items()} == {
-        "drafts": {("gpt2", None), (imported, imported)},
-        "attempts": {("gpt2", None), (other, other)},
-        "snapshots": {("gpt2", None), (imported, imported), ("w", None)},
-        "version_models": {(1, imported), (2, imported), (2, other)},
-    }
-
-
-def test_the_oldest_teacher_of_an_installation_is_its_operator(bare_database_url: str, tmp_path: Path) -> None:
-    engine = open_engine(bare_database_url)
-    with migration_transaction(engine) as connection:
-        upgrade(connection, "0004_owners_of_jobs")
-        for number in (3, 5):
-            row = {"id": number, "email": f"{number}@example.org", "name": "", "at": WHEN}
-            insert = "INSERT INTO teachers (id, email, name, created_at) VALUES (:id, :email, :name, :at)"
-            connection.execute(sa.text(insert), row)
-    engine.dispose()
-    store = Store(bare_database_url, tmp_path)
-    assert [operator.id for operator in store.people.operators()] == [3]
-    store.close()
 
 
 def test_a_table_made_anew_by_a_migration_keeps_what_refers_to_it(bare_database_url: str, tmp_path: Path) -> None:

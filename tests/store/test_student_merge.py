@@ -72,7 +72,7 @@ def typed_by(store: Store, *students_: Student) -> Counter[tuple[str, int, str, 
     with store.engine.connect() as connection:
         rows = connection.execute(query).all()
     return Counter(
-        (row.sheet_key.rpartition(" ")[2], row.variant["tokens"], blank, text)
+        (row.sheet_key.rpartition(" ")[2], row.variant.tokens, blank, text)
         for row in rows
         for blank, text in row.answers.items()
         if text

@@ -85,7 +85,7 @@ def test_a_right_sheet_earns_all_and_its_reasons_are_true() -> None:
         code = code_shown(variant)
         assert code
         assert bool(code.error) != bool(code.witness)  # a program stops, or shows something
-        assert ("the one that stops" in variant.text.task) is bool(code.error)
+        assert ("Read the message" in variant.text.task) is bool(code.error)
 
 
 def test_each_question_costs_what_it_is_worth() -> None:

@@ -14,6 +14,7 @@ from app.logs import REQUEST_ID
 from app.metrics import count_failure, meters
 
 _SAVES = {"/class/{activity_id}/{number}/save": "class", "/sheet/save": "practice"}
+SLOW_AFTER_S = 2.0
 MAX_SLOW_PER_MINUTE = 60  # log lines of slow requests, which anybody can send in any number
 
 log = logging.getLogger("attention_shapes")
@@ -22,8 +23,8 @@ log = logging.getLogger("attention_shapes")
 class RequestLog:
     """ASGI middleware: X-Request-ID on every response, and a line in the log for some requests."""
 
-    def __init__(self, app: ASGIApp, slow_after_s: float = 0, *, log_all: bool = False) -> None:
-        self.app, self._slow_after_s, self._log_all = app, slow_after_s or float("inf"), log_all
+    def __init__(self, app: ASGIApp, *, log_all: bool = False) -> None:
+        self.app, self._log_all = app, log_all
         self._minute_ends, self._said_slow = 0.0, 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -56,7 +57,7 @@ class RequestLog:
                 count_failure("bug")
         if status == 500:
             log.error("bug: %s", _line(scope, status, seconds))
-        elif seconds >= self._slow_after_s and self._may_say_slow():
+        elif seconds >= SLOW_AFTER_S and self._may_say_slow():
             log.warning("slow: %s", _line(scope, status, seconds))
         elif self._log_all:
             log.info("%s", _line(scope, status, seconds))

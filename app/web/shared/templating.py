@@ -17,6 +17,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 from markupsafe import Markup, escape
 
 from app.algebra.number_text import format_measured, format_number
+from app.figures.heat_map import decimal
 from app.figures.svg import escaped, figure_svg, svg_symbol
 from app.settings import PROGRAM, PROJECT
 from app.sheets.authoring.markdown import (
@@ -93,6 +94,7 @@ def template_environment() -> Environment:
     environment.filters.update(
         number=format_number,
         measured=format_measured,
+        decimal=decimal,
         percent=percent,
         symbol=symbol,
         svg=lambda figure, inside="": Markup(figure_svg(figure, inside)),  # noqa: S704 - both have escaped all

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -22,6 +23,7 @@ from app.store.tables import drafts
 from app.web.shared import errors
 from tests.helpers.running_app import make_app
 from tests.helpers.school import School
+from tests.helpers.stored_class import LLAMA
 
 
 @pytest.fixture
@@ -32,15 +34,26 @@ def school(tmp_path: Path) -> Iterator[School]:
 
 
 def ask_afresh(client: TestClient) -> tuple[int, str]:
-    """The status and the sentence of /healthz, once an earlier answer has expired."""
+    """The status and the sentence of /healthz/ready, once an earlier answer has expired."""
     time.sleep(1.1)
-    response = client.get("/healthz")
+    response = client.get("/healthz/ready")
     return response.status_code, response.json()["status"]
 
 
 def test_health_is_said_when_the_database_answers(client: TestClient) -> None:
-    response = client.get("/healthz")
+    response = client.get("/healthz/ready")
     assert (response.status_code, response.json()) == (200, {"status": "ok"})
+
+
+def test_a_process_without_its_database_is_alive_but_not_ready(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def gone() -> None:
+        raise sa.exc.OperationalError("", {}, sqlite3.OperationalError("unable to open database file"))
+
+    monkeypatch.setattr(client.app.state.services.store, "check_writable", gone)  # type: ignore[attr-defined]
+    assert client.get("/healthz").status_code == 200
+    assert client.get("/healthz/ready").status_code == 503
 
 
 @pytest.mark.parametrize(("pragma", "told"), [("query_only=ON", "read-only"), ("max_page_count=1", "full")])
@@ -91,7 +104,7 @@ def newcomer_is_absent(school: School, activity: Activity) -> bool:
 def fill_pages(school: School, activity: Activity, student: Student) -> None:
     """Leave no room for another draft in the pages that the database has."""
     row = {"activity_id": activity.id, "student_id": student.id, "sheet_key": "filler", "answers": {"a": "1" * 3500},
-           "version": 1, "variant": {}, "saved_at": utc_now(), "tab_versions": {}}  # fmt: skip
+           "version": 1, "variant": LLAMA, "saved_at": utc_now(), "tab_versions": {}}  # fmt: skip
     with school.store.engine.begin() as connection:
         connection.execute(sa.insert(drafts).values(row))
     with school.store.engine.connect() as connection:
@@ -125,7 +138,7 @@ def test_a_database_that_hangs_leaves_the_rest_alive(
                 thread.start()
             time.sleep(0.5)
             assert seconds_for(lambda: client.get("/static/v/css/base.css"), 200) < 9
-            assert seconds_for(lambda: client.get("/healthz"), 503) < 30
+            assert seconds_for(lambda: client.get("/healthz/ready"), 503) < 30
             for thread in asking:
                 thread.join(300)
         assert set(answers) == {503}
@@ -162,7 +175,7 @@ def test_answers_that_are_not_collected_are_said(school: School, monkeypatch: py
     browser, closing = school.browser(), school.services.closing
     monkeypatch.setattr(closing, "_retry_at", {7: 0.0})
     monkeypatch.setattr(closing, "settle_all", lambda: None)
-    answer = browser.get("/healthz")
+    answer = browser.get("/healthz/ready")
     assert (answer.status_code, answer.json()["status"], "7" in answer.json()["problem"]) == (200, "ok", True)
     monkeypatch.setattr(closing, "_looked_at", time.monotonic() - 3600)
-    assert browser.get("/healthz").status_code == 503
+    assert browser.get("/healthz/ready").status_code == 503

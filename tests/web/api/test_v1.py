@@ -23,7 +23,7 @@ from app.misconceptions.catalogue import MISCONCEPTIONS
 from app.misconceptions.predictions import cannot_tell_apart
 from app.settings import PROJECT
 from app.sheets.library import Library
-from app.web.api import v1
+from app.web import api as v1
 from app.web.shared import bodies, request_guard
 from app.web.shared.rate_limits import BYTES_OF_RUN, BYTES_PER_HOUR, BudgetSpentError
 from app.web.shared.request_guard import MAX_BODY

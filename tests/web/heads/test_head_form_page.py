@@ -11,8 +11,8 @@ from starlette.testclient import TestClient
 from app.checkpoints.sources import ListedCheckpoint
 from app.sheets.worksheet import MAX_SENTENCE
 from app.store.jobs import JobTable
-from app.web.heads import head_request
-from app.web.heads.head_request import HEAD_LIMITS
+from app.web.shared import head_request
+from app.web.shared.head_request import HEAD_LIMITS
 from app.web.shared.services import Services
 from tests.helpers.html_page import Page
 from tests.helpers.real_heads import LISTED

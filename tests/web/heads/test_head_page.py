@@ -25,7 +25,7 @@ from app.sheets.head_stages import head_stages
 from app.store import Store
 from app.store.jobs import JOB_RETENTION, JobTable
 from app.store.tables import job_pieces, jobs, metadata, visitors
-from app.web.heads import head_request
+from app.web.shared import head_request
 from tests.helpers.clock import Clock
 from tests.helpers.finished_heads import finished_head, stored_head
 from tests.helpers.html_page import Page

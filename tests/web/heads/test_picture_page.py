@@ -16,7 +16,7 @@ from starlette.testclient import TestClient
 
 from app.exchange.spreadsheet import BOM
 from app.forward.real_head import RealHead
-from app.web.heads.picture_view import picture_view
+from app.web.shared.picture_view import picture_view
 from tests.helpers.finished_heads import finished_head, stored_head
 
 SENTENCE = "a cat and a dog and a cow and a tall tree"  # twelve words, each of them a token

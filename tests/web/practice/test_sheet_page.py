@@ -466,9 +466,13 @@ def test_why_a_sheet_is_not_in_symbols_is_said_where_it_is_chosen(
     _, (symbols, _) = page.find("input", type="radio", name="worksheet")
     assert "disabled" in symbols
     assert reason in page.text("p", id=symbols["aria-describedby"])
-    refused = client.get(f"/sheet?worksheet={worksheet}~symbols")
-    assert refused.status_code in (404, 422)
-    assert Page(refused.text).find("p", class_="suggestions")
+    response = client.get(f"/sheet?worksheet={worksheet}~symbols")
+    assert response.status_code in (404, 422)
+    refused = Page(response.text)
+    assert refused.find("p", class_="suggestions")
+    _, (symbols, _) = refused.find("input", type="radio", name="worksheet")
+    why = refused.text("p", id=symbols["aria-describedby"])
+    assert [text for _, text in refused.find("p")].count(why) == 1
 
 
 # What an author writes and switches off

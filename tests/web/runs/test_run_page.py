@@ -24,7 +24,7 @@ from app.sheets.library import Library
 from app.sheets.variant import Variant
 from app.store import Store, limits
 from app.store.tables import attempts
-from app.web.runs.run_page import MAX_RUNS_BEFORE_BACKGROUND, note_sentences
+from app.web.runs import MAX_RUNS_BEFORE_BACKGROUND, note_sentences
 from app.web.shared.run_jobs import RUN_LIMITS, why_not_queued
 from simulation.misconception_students import right_sheet
 from tests.helpers.html_page import Page

@@ -203,7 +203,7 @@ def test_workers_end_when_the_process_that_started_them_is_killed(tmp_path: Path
         while len(workers) < 2:
             workers = [child for child in process.children() if "spawn_main" in " ".join(child.cmdline())]
         if when == "they serve":
-            assert ask(port, "/healthz").status == 200
+            assert ask(port, "/healthz/ready").status == 200
         process.kill()
         assert psutil.wait_procs(workers, timeout=300)[1] == []
         socket.create_server(("127.0.0.1", port)).close()

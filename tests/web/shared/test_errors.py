@@ -85,8 +85,8 @@ def test_a_database_that_does_not_answer_is_said(client: TestClient, monkeypatch
     response = client.post("/sheet/save", data=LLAMA_FORM)
     assert (response.status_code, response.headers["retry-after"]) == (503, "2")
     assert "The database isn’t responding right now." in response.text
-    assert client.get("/healthz").status_code == 503
-    assert "secret" not in response.text + client.get("/healthz").text
+    assert client.get("/healthz/ready").status_code == 503
+    assert "secret" not in response.text + client.get("/healthz/ready").text
 
 
 @pytest.mark.parametrize("statement", ["SELECT nothing FROM nowhere", "SELECT * FROM students WHERE name = 1 AND"])
@@ -105,7 +105,7 @@ def test_a_bug_in_a_statement_is_no_outage(
     response = browser.post("/sheet/save", data=LLAMA_FORM)
     assert (response.status_code, "retry-after" in response.headers) == (500, False)
     assert "nowhere" not in response.text
-    assert browser.get("/healthz").status_code == 503
+    assert browser.get("/healthz/ready").status_code == 503
 
 
 def test_two_rows_where_one_may_be_are_a_bug(app_on_each_database: FastAPI, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -223,7 +223,7 @@ def test_every_answer_has_the_security_headers(client: TestClient, monkeypatch: 
     answers = [
         client.get("/"),
         client.get("/static/v/css/base.css"),
-        client.get("/healthz"),
+        client.get("/healthz/ready"),
         client.get("/api/v1/models"),
         client.get("/openapi.json"),
         client.get("/nope"),

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from starlette.testclient import TestClient
 
 from app.settings import Settings
-from app.store import queries
+from app.store import sqlite_writer
 from tests.helpers.answer_keys import KEY
 from tests.helpers.running_app import make_app
 from tests.helpers.school import School
@@ -72,9 +72,10 @@ def test_a_locked_database_is_told_and_the_same_request_works_later(sat: Sat, ve
 
 
 def test_writers_do_not_wait_for_ever_behind_one_that_is_held_up(sat: Sat, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(queries, "WRITE_LOCK_TIMEOUT_S", 0.05)
-    store = sat.school.store
-    with store._write_lock:
+    monkeypatch.setattr(sqlite_writer, "WRITE_LIMIT_S", 0.05)
+    writer = sat.school.store._writer
+    assert writer
+    with writer.transaction():
         assert sat.browser.post(f"{sat.path}/save", data=FORM).status_code == 503
     assert sat.browser.post(f"{sat.path}/save", data=FORM).status_code == 200
 

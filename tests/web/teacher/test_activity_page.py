@@ -11,7 +11,7 @@ import pytest
 
 from app.classes.materials import OwnMaterials, materials_for_course
 from app.classes.student_sheet import freeze
-from app.web.teacher import activity_page
+from app.web import activities
 from tests.helpers.activity_form import FORM
 from tests.helpers.answer_keys import KEY
 from tests.helpers.class_sheet import HALF, press
@@ -119,7 +119,7 @@ def test_what_another_teacher_saves_while_it_is_opened_stays(
         meanwhile.pop(0)()
         return materials_for_course(*args)
 
-    monkeypatch.setattr(activity_page, "materials_for_course", read_late)
+    monkeypatch.setattr(activities, "materials_for_course", read_late)
     assert classroom.instructor.post(f"{address}/open").status_code == 303
     opened = classroom.school.reload(draft)
     assert (opened.state, opened.plan.title, opened.plan.closes_at) == ("open", "Week 4", None)

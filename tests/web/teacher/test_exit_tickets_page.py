@@ -11,12 +11,13 @@ import sqlalchemy as sa
 from fastapi import FastAPI
 from fastapi.routing import APIRoute
 
+from app.classes.course_files import CSV_FILES
 from app.classes.ticket_groups import TicketGroup, group_answers
 from app.store import Policies, TicketAnswer
 from app.store.exit_tickets import SHOWN_FROM
 from app.store.tables import ticket_answers
-from app.web.teacher import exit_tickets_page
-from app.web.teacher.export_page import CSV_FILES, ZIP_FILE
+from app.web import exit_tickets
+from app.web.export import ZIP_FILE
 from tests.helpers.answer_keys import WIDE
 from tests.helpers.closed_activity import close_activity
 from tests.helpers.html_page import Page
@@ -76,7 +77,7 @@ def test_an_answer_that_goes_meanwhile_is_not_shown_as_marked(app: FastAPI, monk
             classroom.store.roster.remove_student(student)
         return group_answers(answers)
 
-    monkeypatch.setattr(exit_tickets_page, "group_answers", read_late)
+    monkeypatch.setattr(exit_tickets, "group_answers", read_late)
     data = {"mark": "starred", "on": "yes"}
     address = f"{classroom.path}/tickets/{answer.id}"
     assert classroom.instructor.post(address, data=data, headers={"HX-Request": "true"}).status_code == 404

@@ -144,8 +144,8 @@ def test_the_version_changes_with_whatever_is_shown_and_with_nothing_else(app: F
     explained = Spotlight(1, "head-as-wide-as-model", False)
     for change in (
         lambda: store.activities.revise(activity, content),
-        lambda: store.live.show(activity.id, explained),
-        lambda: store.live.show(activity.id, replace(explained, shows_drawing=True)),
+        lambda: store.activities.set_spotlight(activity.id, explained),
+        lambda: store.activities.set_spotlight(activity.id, replace(explained, shows_drawing=True)),
         lambda: store.activities.close(activity, activity.plan.closes_at),
         lambda: store.regrades.apply(activity.id, classroom.teacher.id, {}),
     ):

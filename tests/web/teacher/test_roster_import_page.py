@@ -7,7 +7,7 @@ from typing import Literal
 from fastapi import FastAPI
 
 from app.store import AuditAction, Policies
-from app.web.teacher.roster_import_page import MAX_ROSTER_STUDENTS
+from app.web.roster import MAX_ROSTER_STUDENTS
 from tests.helpers.answer_keys import KEY
 from tests.helpers.html_page import Page
 from tests.helpers.school import Browser, Classroom
@@ -82,7 +82,7 @@ def test_somebody_who_joined_by_typing_gets_the_number_of_the_list(classroom: Cl
     assert names_of(classroom) == [("Ann Lee", "1018")]
     added(classroom, {"roster": "", **again})
     assert names_of(classroom) == [("Ann Lee", "1020")]
-    log, since = classroom.store.audit_log, classroom.store.courses.created_at(classroom.course)
+    log, since = classroom.store.audit_log, classroom.course.created_at
     logged = [entry.action for entry in log.entries({"student": [ann.id]}, since, 99)]
     assert logged.count(AuditAction.STUDENT_NUMBER_CHANGED) == 2
     assert logged.count(AuditAction.STUDENT_RENAMED) == 1
@@ -162,7 +162,7 @@ def test_an_import_is_undone_but_for_those_who_have_come(classroom: Classroom) -
     again = classroom.instructor.post(path, data={"import": attrs["value"]})
     assert "Removed: 0." in classroom.get(again.headers["location"])
     added(classroom, {"roster": "Old Kim"})
-    log, since = classroom.store.audit_log, classroom.store.courses.created_at(classroom.course)
+    log, since = classroom.store.audit_log, classroom.course.created_at
     entries = log.entries({"course": [classroom.course.id]}, since, 99)
     logged = [(entry.action, entry.detail) for entry in entries]
     assert [detail for action, detail in logged if action == AuditAction.IMPORT_UNDONE] == ["1"]
@@ -210,7 +210,7 @@ def test_students_who_joined_with_the_code_and_did_nothing_are_removed_at_once(a
     classroom.instructor.post(f"{path}/remove-idle", data=everybody)
     assert {name for name, _ in names_of(classroom)} == before - {"Zz One", "Zz Two", "Zz Three"}
     assert not Page(classroom.get(f"/courses/{classroom.course.id}")).find("button", name="newest")
-    removed = store.audit_log.entries({"course": [classroom.course.id]}, store.courses.created_at(classroom.course), 9)
+    removed = store.audit_log.entries({"course": [classroom.course.id]}, classroom.course.created_at, 9)
     assert [entry.detail for entry in removed if entry.action == AuditAction.NEWCOMERS_REMOVED] == ["1", "2"]
     for form in ({}, {"newest": "x"}, {"newest": "9" * 30}):
         assert "Removed: 0." in classroom.get(

@@ -1,0 +1,651 @@
+"""Every table of the first release.
+
+A revision's first digit is its series: see "Changing the tables" in docs/contributing.md.
+"""
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "1001_tables"
+down_revision = None
+
+
+def upgrade() -> None:
+    op.create_table(
+        "audit_log",
+        sa.Column("id", sa.Integer(), nullable=False),
+        sa.Column("at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("actor_kind", sa.String(length=20), nullable=False),
+        sa.Column("action", sa.String(length=40), nullable=False),
+        sa.Column("object_kind", sa.String(length=20), nullable=False),
+        sa.Column("actor_id", sa.Integer(), nullable=True),
+        sa.Column("object_id", sa.Integer(), nullable=True),
+        sa.Column("detail", sa.String(length=40), nullable=False),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_audit_log")),
+        sqlite_autoincrement=True,
+    )
+    op.create_index(op.f("ix_audit_log_at"), "audit_log", ["at"])
+    op.create_index(op.f("ix_audit_log_object_kind_object_id"), "audit_log", ["object_kind", "object_id"])
+    op.create_table(
+        "courses",
+        sa.Column("id", sa.Integer(), nullable=False),
+        sa.Column("title", sa.String(length=200), nullable=False),
+        sa.Column("time_zone", sa.String(length=64), nullable=False),
+        sa.Column("sample", sa.Boolean(), nullable=False),
+        sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("archived_at", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("practice", sa.JSON(none_as_null=True), nullable=True),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_courses")),
+        sqlite_autoincrement=True,
+    )
+    op.create_table(
+        "models",
+        sa.Column("key", sa.String(length=32), nullable=False),
+        sa.Column("name", sa.String(length=100), nullable=False),
+        sa.Column("config", sa.Text(), nullable=False),
+        sa.Column("source", sa.String(length=200), nullable=False),
+        sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("used_at", sa.DateTime(timezone=True), nullable=True),
+        sa.PrimaryKeyConstraint("key", name=op.f("pk_models")),
+    )
+    op.create_table(
+        "runners",
+        sa.Column("name", sa.String(length=200), nullable=False),
+        sa.Column("is_web", sa.Boolean(), nullable=False),
+        sa.Column("kinds", sa.JSON(), nullable=False),
+        sa.Column("device", sa.String(length=20), nullable=False),
+        sa.Column("device_name", sa.String(length=200), nullable=False),
+        sa.Column("memory_bytes", sa.BigInteger(), nullable=False),
+        sa.Column("concurrency", sa.Integer(), nullable=False),
+        sa.Column("checkpoints", sa.JSON(), nullable=False),
+        sa.Column("form", sa.Integer(), nullable=False),
+        sa.Column("version", sa.String(length=20), nullable=False),
+        sa.Column("started_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("heard_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("jobs_done", sa.Integer(), nullable=False),
+        sa.PrimaryKeyConstraint("name", name=op.f("pk_runners")),
+    )
+    op.create_table(
+        "snapshots",
+        sa.Column("hash", sa.String(length=64), nullable=False),
+        sa.Column("kind", sa.String(length=20), nullable=False),
+        sa.Column("content", sa.Text(), nullable=False),
+        sa.Column("kept_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("model_key", sa.String(length=32), nullable=True),
+        sa.CheckConstraint("kind IN ('wording', 'model')", name=op.f("ck_snapshots_kind")),
+        sa.PrimaryKeyConstraint("hash", name=op.f("pk_snapshots")),
+    )
+    op.create_index(
+        op.f("ix_snapshots_model_key"),
+        "snapshots",
+        ["model_key"],
+        sqlite_where=sa.text("model_key IS NOT NULL"),
+        postgresql_where=sa.text("model_key IS NOT NULL"),
+    )
+    op.create_table(
+        "teachers",
+        sa.Column("id", sa.Integer(), nullable=False),
+        sa.Column("email", sa.String(length=254), nullable=False),
+        sa.Column("name", sa.String(length=100), nullable=False),
+        sa.Column("password_hash", sa.String(length=200), nullable=True),
+        sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("is_operator", sa.Boolean(), server_default=sa.false(), nullable=False),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_teachers")),
+        sa.UniqueConstraint("email", name=op.f("uq_teachers_email")),
+        sqlite_autoincrement=True,
+    )
+    op.create_table(
+        "visitors",
+        sa.Column("id", sa.Integer(), nullable=False),
+        sa.Column("token_hash", sa.String(length=64), nullable=False),
+        sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_visitors")),
+        sa.UniqueConstraint("token_hash", name=op.f("uq_visitors_token_hash")),
+        sqlite_autoincrement=True,
+    )
+    op.create_table(
+        "account_links",
+        sa.Column("id", sa.Integer(), nullable=False),
+        sa.Column("kind", sa.String(length=10), nullable=False),
+        sa.Column("token_hash", sa.String(length=64), nullable=False),
+        sa.Column("email", sa.String(length=254), nullable=False),
+        sa.Column("course_id", sa.Integer(), nullable=True),
+        sa.Column("role", sa.String(length=10), nullable=True),
+        sa.Column("expires_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("used_at", sa.DateTime(timezone=True), nullable=True),
+        sa.CheckConstraint("kind IN ('setup', 'invite', 'reset')", name=op.f("ck_account_links_kind")),
+        sa.ForeignKeyConstraint(
+            ["course_id"], ["courses.id"], name=op.f("fk_account_links_course_id"), ondelete="CASCADE"
+        ),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_account_links")),
+        sa.UniqueConstraint("token_hash", name=op.f("uq_account_links_token_hash")),
+        sqlite_autoincrement=True,
+    )
+    op.create_index(op.f("ix_account_links_course_id"), "account_links", ["course_id"])
+    op.create_table(
+        "activities",
+        sa.Column("id", sa.Integer(), nullable=False),
+        sa.Column("course_id", sa.Integer(), nullable=False),
+        sa.Column("title", sa.String(length=200), nullable=False),
+        sa.Column("day", sa.Date(), nullable=True),
+        sa.Column("join_code", sa.String(length=12), nullable=False),
+        sa.Column("state", sa.String(length=10), nullable=False),
+        sa.Column("policies", sa.JSON(), nullable=False),
+        sa.Column("opens_at", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("closes_at", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("answers_shown_at", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("spotlight", sa.JSON(none_as_null=True), nullable=True),
+        sa.Column("auto_submitted_at", sa.DateTime(timezone=True), nullable=True),
+        sa.CheckConstraint("state IN ('draft', 'open')", name=op.f("ck_activities_state")),
+        sa.ForeignKeyConstraint(
+            ["course_id"], ["courses.id"], name=op.f("fk_activities_course_id"), ondelete="CASCADE"
+        ),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_activities")),
+        sa.UniqueConstraint("join_code", name=op.f("uq_activities_join_code")),
+        sqlite_autoincrement=True,
+    )
+    op.create_index(op.f("ix_activities_closes_at"), "activities", ["closes_at"])
+    op.create_index(op.f("ix_activities_course_id"), "activities", ["course_id"])
+    op.create_table(
+        "materials",
+        sa.Column("id", sa.Integer(), nullable=False),
+        sa.Column("kind", sa.String(length=10), nullable=False),
+        sa.Column("course_id", sa.Integer(), nullable=True),
+        sa.Column("teacher_id", sa.Integer(), nullable=True),
+        sa.Column("title", sa.String(length=200), nullable=False),
+        sa.Column("topic", sa.String(length=80), nullable=False),
+        sa.Column("model", sa.String(length=200), nullable=False),
+        sa.Column("version", sa.Integer(), nullable=False),
+        sa.Column("share_hash", sa.String(length=64), nullable=True),
+        sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("removed_at", sa.DateTime(timezone=True), nullable=True),
+        sa.CheckConstraint("kind IN ('worksheet', 'ticket')", name=op.f("ck_materials_kind")),
+        sa.CheckConstraint("(course_id IS NULL) <> (teacher_id IS NULL)", name=op.f("ck_materials_owner")),
+        sa.ForeignKeyConstraint(["course_id"], ["courses.id"], name=op.f("fk_materials_course_id"), ondelete="CASCADE"),
+        sa.ForeignKeyConstraint(
+            ["teacher_id"], ["teachers.id"], name=op.f("fk_materials_teacher_id"), ondelete="CASCADE"
+        ),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_materials")),
+        sa.UniqueConstraint("share_hash", name=op.f("uq_materials_share_hash")),
+        sqlite_autoincrement=True,
+    )
+    op.create_index(op.f("ix_materials_course_id"), "materials", ["course_id"])
+    op.create_index(op.f("ix_materials_teacher_id"), "materials", ["teacher_id"])
+    op.create_table(
+        "sessions",
+        sa.Column("id", sa.Integer(), nullable=False),
+        sa.Column("token_hash", sa.String(length=64), nullable=False),
+        sa.Column("teacher_id", sa.Integer(), nullable=False),
+        sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("seen_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("ended_at", sa.DateTime(timezone=True), nullable=True),
+        sa.ForeignKeyConstraint(
+            ["teacher_id"], ["teachers.id"], name=op.f("fk_sessions_teacher_id"), ondelete="CASCADE"
+        ),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_sessions")),
+        sa.UniqueConstraint("token_hash", name=op.f("uq_sessions_token_hash")),
+        sqlite_autoincrement=True,
+    )
+    op.create_index(op.f("ix_sessions_teacher_id"), "sessions", ["teacher_id"])
+    op.create_table(
+        "staff",
+        sa.Column("course_id", sa.Integer(), nullable=False),
+        sa.Column("teacher_id", sa.Integer(), nullable=False),
+        sa.Column("role", sa.String(length=10), nullable=False),
+        sa.CheckConstraint("role IN ('instructor', 'assistant')", name=op.f("ck_staff_role")),
+        sa.ForeignKeyConstraint(["course_id"], ["courses.id"], name=op.f("fk_staff_course_id"), ondelete="CASCADE"),
+        sa.ForeignKeyConstraint(["teacher_id"], ["teachers.id"], name=op.f("fk_staff_teacher_id"), ondelete="CASCADE"),
+        sa.PrimaryKeyConstraint("course_id", "teacher_id", name=op.f("pk_staff")),
+    )
+    op.create_index(op.f("ix_staff_teacher_id"), "staff", ["teacher_id"])
+    op.create_table(
+        "students",
+        sa.Column("id", sa.Integer(), nullable=False),
+        sa.Column("course_id", sa.Integer(), nullable=False),
+        sa.Column("name", sa.String(length=100), nullable=False),
+        sa.Column("name_key", sa.Text().with_variant(sa.Text(collation="C"), "postgresql"), nullable=False),
+        sa.Column("roster_key", sa.String(length=100), nullable=True),
+        sa.Column("number_title", sa.String(length=100), nullable=True),
+        sa.Column("canvas_id", sa.String(length=100), nullable=True),
+        sa.Column("resume_hash", sa.String(length=64), nullable=True),
+        sa.Column("joined_at", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("import_key", sa.String(length=32), nullable=True),
+        sa.Column("practice_record", sa.Text(), nullable=True),
+        sa.ForeignKeyConstraint(["course_id"], ["courses.id"], name=op.f("fk_students_course_id"), ondelete="CASCADE"),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_students")),
+        sa.UniqueConstraint("course_id", "roster_key", name=op.f("uq_students_course_id_roster_key")),
+        sa.UniqueConstraint("resume_hash", name=op.f("uq_students_resume_hash")),
+        sqlite_autoincrement=True,
+    )
+    op.create_index(op.f("ix_students_course_id_name_key"), "students", ["course_id", "name_key"])
+    op.create_index(
+        "ix_students_unnumbered_name",
+        "students",
+        ["course_id", "name_key"],
+        unique=True,
+        sqlite_where=sa.text("roster_key IS NULL"),
+        postgresql_where=sa.text("roster_key IS NULL"),
+    )
+    op.create_table(
+        "attendance",
+        sa.Column("activity_id", sa.Integer(), nullable=False),
+        sa.Column("student_id", sa.Integer(), nullable=False),
+        sa.Column("arrived_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("ticket_in", sa.Boolean(), nullable=False),
+        sa.ForeignKeyConstraint(
+            ["activity_id"], ["activities.id"], name=op.f("fk_attendance_activity_id"), ondelete="CASCADE"
+        ),
+        sa.ForeignKeyConstraint(
+            ["student_id"], ["students.id"], name=op.f("fk_attendance_student_id"), ondelete="CASCADE"
+        ),
+        sa.PrimaryKeyConstraint("activity_id", "student_id", name=op.f("pk_attendance")),
+    )
+    op.create_index(op.f("ix_attendance_student_id"), "attendance", ["student_id"])
+    op.create_table(
+        "drafts",
+        sa.Column("id", sa.Integer(), nullable=False),
+        sa.Column("visitor_id", sa.Integer(), nullable=True),
+        sa.Column("student_id", sa.Integer(), nullable=True),
+        sa.Column("activity_id", sa.Integer(), nullable=True),
+        sa.Column("sheet_key", sa.String(length=200), nullable=False),
+        sa.Column("answers", sa.JSON(), nullable=False),
+        sa.Column("version", sa.BigInteger(), nullable=False),
+        sa.Column("variant", sa.JSON(), nullable=False),
+        sa.Column("model_key", sa.String(length=32), nullable=True),
+        sa.Column("saved_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("tab_versions", sa.JSON(), nullable=False),
+        sa.CheckConstraint(
+            "(student_id IS NULL) = (activity_id IS NULL) AND (student_id IS NULL) = (visitor_id IS NOT NULL)",
+            name=op.f("ck_drafts_owner"),
+        ),
+        sa.ForeignKeyConstraint(
+            ["activity_id"], ["activities.id"], name=op.f("fk_drafts_activity_id"), ondelete="CASCADE"
+        ),
+        sa.ForeignKeyConstraint(["student_id"], ["students.id"], name=op.f("fk_drafts_student_id"), ondelete="CASCADE"),
+        sa.ForeignKeyConstraint(["visitor_id"], ["visitors.id"], name=op.f("fk_drafts_visitor_id"), ondelete="CASCADE"),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_drafts")),
+        sqlite_autoincrement=True,
+    )
+    op.create_index(
+        op.f("ix_drafts_activity_id"),
+        "drafts",
+        ["activity_id"],
+        sqlite_where=sa.text("activity_id IS NOT NULL"),
+        postgresql_where=sa.text("activity_id IS NOT NULL"),
+    )
+    op.create_index(
+        op.f("ix_drafts_model_key"),
+        "drafts",
+        ["model_key"],
+        sqlite_where=sa.text("model_key IS NOT NULL"),
+        postgresql_where=sa.text("model_key IS NOT NULL"),
+    )
+    op.create_index(
+        op.f("ix_drafts_student_id_activity_id_sheet_key"),
+        "drafts",
+        ["student_id", "activity_id", "sheet_key"],
+        unique=True,
+        sqlite_where=sa.text("student_id IS NOT NULL"),
+        postgresql_where=sa.text("student_id IS NOT NULL"),
+    )
+    op.create_index(
+        op.f("ix_drafts_visitor_id_sheet_key"),
+        "drafts",
+        ["visitor_id", "sheet_key"],
+        unique=True,
+        sqlite_where=sa.text("visitor_id IS NOT NULL"),
+        postgresql_where=sa.text("visitor_id IS NOT NULL"),
+    )
+    op.create_table(
+        "enrolments",
+        sa.Column("visitor_id", sa.Integer(), nullable=False),
+        sa.Column("course_id", sa.Integer(), nullable=False),
+        sa.Column("student_id", sa.Integer(), nullable=False),
+        sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
+        sa.ForeignKeyConstraint(
+            ["course_id"], ["courses.id"], name=op.f("fk_enrolments_course_id"), ondelete="CASCADE"
+        ),
+        sa.ForeignKeyConstraint(
+            ["student_id"], ["students.id"], name=op.f("fk_enrolments_student_id"), ondelete="CASCADE"
+        ),
+        sa.ForeignKeyConstraint(
+            ["visitor_id"], ["visitors.id"], name=op.f("fk_enrolments_visitor_id"), ondelete="CASCADE"
+        ),
+        sa.PrimaryKeyConstraint("visitor_id", "course_id", name=op.f("pk_enrolments")),
+    )
+    op.create_index(op.f("ix_enrolments_course_id"), "enrolments", ["course_id"])
+    op.create_index(op.f("ix_enrolments_student_id"), "enrolments", ["student_id"])
+    op.create_table(
+        "extra_time",
+        sa.Column("activity_id", sa.Integer(), nullable=False),
+        sa.Column("student_id", sa.Integer(), nullable=False),
+        sa.Column("minutes", sa.Integer(), nullable=False),
+        sa.CheckConstraint("minutes > 0", name=op.f("ck_extra_time_minutes")),
+        sa.ForeignKeyConstraint(
+            ["activity_id"], ["activities.id"], name=op.f("fk_extra_time_activity_id"), ondelete="CASCADE"
+        ),
+        sa.ForeignKeyConstraint(
+            ["student_id"], ["students.id"], name=op.f("fk_extra_time_student_id"), ondelete="CASCADE"
+        ),
+        sa.PrimaryKeyConstraint("activity_id", "student_id", name=op.f("pk_extra_time")),
+    )
+    op.create_index(op.f("ix_extra_time_student_id"), "extra_time", ["student_id"])
+    op.create_table(
+        "grade_changes",
+        sa.Column("id", sa.Integer(), nullable=False),
+        sa.Column("activity_id", sa.Integer(), nullable=False),
+        sa.Column("student_id", sa.Integer(), nullable=False),
+        sa.Column("kind", sa.String(length=10), nullable=False),
+        sa.Column("points", sa.Float(), nullable=True),
+        sa.Column("points_before", sa.Float(), nullable=True),
+        sa.Column("reason", sa.String(length=300), nullable=False),
+        sa.Column("teacher_id", sa.Integer(), nullable=True),
+        sa.Column("at", sa.DateTime(timezone=True), nullable=False),
+        sa.CheckConstraint("(kind = 'points') = (points IS NOT NULL)", name=op.f("ck_grade_changes_points")),
+        sa.CheckConstraint("kind IN ('points', 'excused', 'undone')", name=op.f("ck_grade_changes_kind")),
+        sa.ForeignKeyConstraint(
+            ["activity_id"], ["activities.id"], name=op.f("fk_grade_changes_activity_id"), ondelete="CASCADE"
+        ),
+        sa.ForeignKeyConstraint(
+            ["student_id"], ["students.id"], name=op.f("fk_grade_changes_student_id"), ondelete="CASCADE"
+        ),
+        sa.ForeignKeyConstraint(
+            ["teacher_id"], ["teachers.id"], name=op.f("fk_grade_changes_teacher_id"), ondelete="SET NULL"
+        ),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_grade_changes")),
+        sqlite_autoincrement=True,
+    )
+    op.create_index(
+        op.f("ix_grade_changes_activity_id_student_id_id"),
+        "grade_changes",
+        ["activity_id", "student_id", "id"],
+    )
+    op.create_index(op.f("ix_grade_changes_student_id"), "grade_changes", ["student_id"])
+    op.create_index(op.f("ix_grade_changes_teacher_id"), "grade_changes", ["teacher_id"])
+    op.create_table(
+        "jobs",
+        sa.Column("id", sa.Integer(), nullable=False),
+        sa.Column("key", sa.String(length=32), nullable=False),
+        sa.Column("kind", sa.String(length=20), nullable=False),
+        sa.Column("client", sa.String(length=100), nullable=False),
+        sa.Column("is_member", sa.Boolean(), nullable=False),
+        sa.Column("teacher_id", sa.Integer(), nullable=True),
+        sa.Column("visitor_id", sa.Integer(), nullable=True),
+        sa.Column("student_id", sa.Integer(), nullable=True),
+        sa.Column("about", sa.JSON(), nullable=False),
+        sa.Column("arguments", sa.JSON(), nullable=False),
+        sa.Column("request_id", sa.String(length=20), nullable=False),
+        sa.Column("language", sa.String(length=20), nullable=False),
+        sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("started_at", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("heard_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("attempt", sa.Integer(), nullable=False),
+        sa.Column("is_working", sa.Boolean(), nullable=False),
+        sa.Column("runner", sa.Text(), server_default="", nullable=False),
+        sa.Column("turn", sa.Integer(), server_default="0", nullable=False),
+        sa.Column("checkpoint", sa.String(length=100), server_default="", nullable=False),
+        sa.Column("device", sa.String(length=20), server_default="", nullable=False),
+        sa.Column("memory_bytes", sa.BigInteger(), server_default="0", nullable=False),
+        sa.Column("form", sa.Integer(), server_default="1", nullable=False),
+        sa.Column("done", sa.Integer(), nullable=False),
+        sa.Column("total", sa.Integer(), nullable=False),
+        sa.Column("ending", sa.String(length=10), nullable=True),
+        sa.Column("problem", sa.String(length=500), nullable=False),
+        sa.Column("reason", sa.String(length=20), server_default="", nullable=False),
+        sa.ForeignKeyConstraint(["student_id"], ["students.id"], name=op.f("fk_jobs_student_id"), ondelete="CASCADE"),
+        sa.ForeignKeyConstraint(["teacher_id"], ["teachers.id"], name=op.f("fk_jobs_teacher_id"), ondelete="CASCADE"),
+        sa.ForeignKeyConstraint(["visitor_id"], ["visitors.id"], name=op.f("fk_jobs_visitor_id"), ondelete="CASCADE"),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_jobs")),
+        sa.UniqueConstraint("key", name=op.f("uq_jobs_key")),
+        sqlite_autoincrement=True,
+    )
+    op.create_index(op.f("ix_jobs_client_kind"), "jobs", ["client", "kind"])
+    op.create_index(op.f("ix_jobs_kind_ending"), "jobs", ["kind", "ending"])
+    op.create_index(
+        "ix_jobs_started",
+        "jobs",
+        ["kind", "is_member", "turn"],
+        sqlite_where=sa.text("started_at IS NOT NULL"),
+        postgresql_where=sa.text("started_at IS NOT NULL"),
+    )
+    op.create_index(op.f("ix_jobs_student_id"), "jobs", ["student_id"])
+    op.create_index(op.f("ix_jobs_teacher_id"), "jobs", ["teacher_id"])
+    op.create_index(op.f("ix_jobs_visitor_id"), "jobs", ["visitor_id"])
+    op.create_table(
+        "material_versions",
+        sa.Column("material_id", sa.Integer(), nullable=False),
+        sa.Column("number", sa.Integer(), nullable=False),
+        sa.Column("content", sa.JSON(), nullable=False),
+        sa.Column("teacher_id", sa.Integer(), nullable=True),
+        sa.Column("at", sa.DateTime(timezone=True), nullable=False),
+        sa.ForeignKeyConstraint(
+            ["material_id"], ["materials.id"], name=op.f("fk_material_versions_material_id"), ondelete="CASCADE"
+        ),
+        sa.ForeignKeyConstraint(
+            ["teacher_id"], ["teachers.id"], name=op.f("fk_material_versions_teacher_id"), ondelete="SET NULL"
+        ),
+        sa.PrimaryKeyConstraint("material_id", "number", name=op.f("pk_material_versions")),
+    )
+    op.create_index(op.f("ix_material_versions_teacher_id"), "material_versions", ["teacher_id"])
+    op.create_table(
+        "regrades",
+        sa.Column("id", sa.Integer(), nullable=False),
+        sa.Column("activity_id", sa.Integer(), nullable=False),
+        sa.Column("teacher_id", sa.Integer(), nullable=True),
+        sa.Column("at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("definitions", sa.JSON(), nullable=False),
+        sa.ForeignKeyConstraint(
+            ["activity_id"], ["activities.id"], name=op.f("fk_regrades_activity_id"), ondelete="CASCADE"
+        ),
+        sa.ForeignKeyConstraint(
+            ["teacher_id"], ["teachers.id"], name=op.f("fk_regrades_teacher_id"), ondelete="SET NULL"
+        ),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_regrades")),
+        sqlite_autoincrement=True,
+    )
+    op.create_index(op.f("ix_regrades_activity_id"), "regrades", ["activity_id"])
+    op.create_index(op.f("ix_regrades_teacher_id"), "regrades", ["teacher_id"])
+    op.create_table(
+        "revisions",
+        sa.Column("id", sa.Integer(), nullable=False),
+        sa.Column("activity_id", sa.Integer(), nullable=False),
+        sa.Column("number", sa.Integer(), nullable=False),
+        sa.Column("content", sa.JSON(), nullable=False),
+        sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
+        sa.ForeignKeyConstraint(
+            ["activity_id"], ["activities.id"], name=op.f("fk_revisions_activity_id"), ondelete="CASCADE"
+        ),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_revisions")),
+        sa.UniqueConstraint("activity_id", "number", name=op.f("uq_revisions_activity_id_number")),
+        sqlite_autoincrement=True,
+    )
+    op.create_table(
+        "runs",
+        sa.Column("id", sa.String(length=32), nullable=False),
+        sa.Column("answers", sa.JSON(), nullable=False),
+        sa.Column("result", sa.JSON(), nullable=True),
+        sa.Column("problem", sa.String(length=500), nullable=True),
+        sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("activity_id", sa.Integer(), nullable=True),
+        sa.Column("frozen", sa.JSON(), nullable=False),
+        sa.ForeignKeyConstraint(
+            ["activity_id"], ["activities.id"], name=op.f("fk_runs_activity_id"), ondelete="CASCADE"
+        ),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_runs")),
+    )
+    op.create_index(op.f("ix_runs_activity_id"), "runs", ["activity_id"])
+    op.create_table(
+        "ticket_answers",
+        sa.Column("id", sa.String(length=64), nullable=False),
+        sa.Column("activity_id", sa.Integer(), nullable=False),
+        sa.Column("question", sa.String(length=80), nullable=False),
+        sa.Column("text", sa.Text(), nullable=False),
+        sa.Column("student_id", sa.Integer(), nullable=True),
+        sa.Column("day", sa.Date(), nullable=False),
+        sa.Column("starred", sa.Boolean(), nullable=False),
+        sa.Column("follow_up", sa.Boolean(), nullable=False),
+        sa.Column("hidden", sa.Boolean(), nullable=False),
+        sa.ForeignKeyConstraint(
+            ["activity_id"], ["activities.id"], name=op.f("fk_ticket_answers_activity_id"), ondelete="CASCADE"
+        ),
+        sa.ForeignKeyConstraint(
+            ["student_id"], ["students.id"], name=op.f("fk_ticket_answers_student_id"), ondelete="CASCADE"
+        ),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_ticket_answers")),
+        sqlite_with_rowid=False,
+    )
+    op.create_index(op.f("ix_ticket_answers_activity_id"), "ticket_answers", ["activity_id"])
+    op.create_index(op.f("ix_ticket_answers_student_id"), "ticket_answers", ["student_id"])
+    op.create_table(
+        "undoable_closes",
+        sa.Column("activity_id", sa.Integer(), nullable=False),
+        sa.Column("pressed_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("closes_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("opens_before", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("closes_before", sa.DateTime(timezone=True), nullable=True),
+        sa.ForeignKeyConstraint(
+            ["activity_id"], ["activities.id"], name=op.f("fk_undoable_closes_activity_id"), ondelete="CASCADE"
+        ),
+        sa.PrimaryKeyConstraint("activity_id", name=op.f("pk_undoable_closes")),
+    )
+    op.create_table(
+        "attempts",
+        sa.Column("id", sa.Integer(), nullable=False),
+        sa.Column("visitor_id", sa.Integer(), nullable=True),
+        sa.Column("student_id", sa.Integer(), nullable=True),
+        sa.Column("activity_id", sa.Integer(), nullable=True),
+        sa.Column("sheet_key", sa.String(length=200), nullable=False),
+        sa.Column("revision", sa.Integer(), nullable=True),
+        sa.Column("sheet_number", sa.Integer(), nullable=True),
+        sa.Column("client_id", sa.String(length=80), nullable=False),
+        sa.Column("variant", sa.JSON(), nullable=False),
+        sa.Column("model_key", sa.String(length=32), nullable=True),
+        sa.Column("answers", sa.JSON(), nullable=False),
+        sa.Column("marks", sa.JSON(), nullable=False),
+        sa.Column("misconceptions", sa.JSON(), nullable=False),
+        sa.Column("score", sa.Float(), nullable=False),
+        sa.Column("out_of", sa.Integer(), nullable=False),
+        sa.Column("handed_in", sa.Boolean(), nullable=False),
+        sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("marked_by", sa.String(length=200), nullable=False),
+        sa.Column("auto_submitted", sa.Boolean(), nullable=False),
+        sa.Column("late", sa.Boolean(), nullable=False),
+        sa.CheckConstraint(
+            "(student_id IS NULL) = (activity_id IS NULL) AND (student_id IS NULL) = (visitor_id IS NOT NULL)"
+            " AND (revision IS NULL) = (activity_id IS NULL) AND (sheet_number IS NULL) = (activity_id IS NULL)",
+            name=op.f("ck_attempts_owner"),
+        ),
+        sa.CheckConstraint("sheet_number > 0 AND score BETWEEN 0 AND out_of", name=op.f("ck_attempts_score")),
+        sa.ForeignKeyConstraint(
+            ["activity_id", "revision"],
+            ["revisions.activity_id", "revisions.number"],
+            name=op.f("fk_attempts_activity_id_revision"),
+            initially="DEFERRED",
+            deferrable=True,
+        ),
+        sa.ForeignKeyConstraint(
+            ["activity_id"], ["activities.id"], name=op.f("fk_attempts_activity_id"), ondelete="CASCADE"
+        ),
+        sa.ForeignKeyConstraint(
+            ["student_id"], ["students.id"], name=op.f("fk_attempts_student_id"), ondelete="CASCADE"
+        ),
+        sa.ForeignKeyConstraint(
+            ["visitor_id"], ["visitors.id"], name=op.f("fk_attempts_visitor_id"), ondelete="CASCADE"
+        ),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_attempts")),
+        sqlite_autoincrement=True,
+    )
+    op.create_index(
+        op.f("ix_attempts_activity_id_student_id_sheet_key_id"),
+        "attempts",
+        ["activity_id", "student_id", "sheet_key", "id"],
+        sqlite_where=sa.text("activity_id IS NOT NULL"),
+        postgresql_where=sa.text("activity_id IS NOT NULL"),
+    )
+    op.create_index(
+        op.f("ix_attempts_model_key"),
+        "attempts",
+        ["model_key"],
+        sqlite_where=sa.text("model_key IS NOT NULL"),
+        postgresql_where=sa.text("model_key IS NOT NULL"),
+    )
+    op.create_index(
+        op.f("ix_attempts_student_id_client_id"),
+        "attempts",
+        ["student_id", "client_id"],
+        unique=True,
+        sqlite_where=sa.text("student_id IS NOT NULL"),
+        postgresql_where=sa.text("student_id IS NOT NULL"),
+    )
+    op.create_index(
+        op.f("ix_attempts_visitor_id_sheet_key_id"),
+        "attempts",
+        ["visitor_id", "sheet_key", "id"],
+        sqlite_where=sa.text("visitor_id IS NOT NULL"),
+        postgresql_where=sa.text("visitor_id IS NOT NULL"),
+    )
+    op.create_table(
+        "job_pieces",
+        sa.Column("job_id", sa.Integer(), nullable=False),
+        sa.Column("attempt", sa.Integer(), nullable=False),
+        sa.Column("number", sa.Integer(), nullable=False),
+        sa.Column("data", sa.LargeBinary(), nullable=False),
+        sa.ForeignKeyConstraint(["job_id"], ["jobs.id"], name=op.f("fk_job_pieces_job_id"), ondelete="CASCADE"),
+        sa.PrimaryKeyConstraint("job_id", "attempt", "number", name=op.f("pk_job_pieces")),
+    )
+    op.create_table(
+        "regrade_snapshots",
+        sa.Column("regrade_id", sa.Integer(), nullable=False),
+        sa.Column("hash", sa.String(length=64), nullable=False),
+        sa.ForeignKeyConstraint(["hash"], ["snapshots.hash"], name=op.f("fk_regrade_snapshots_hash")),
+        sa.ForeignKeyConstraint(
+            ["regrade_id"], ["regrades.id"], name=op.f("fk_regrade_snapshots_regrade_id"), ondelete="CASCADE"
+        ),
+        sa.PrimaryKeyConstraint("regrade_id", "hash", name=op.f("pk_regrade_snapshots")),
+    )
+    op.create_index(op.f("ix_regrade_snapshots_hash"), "regrade_snapshots", ["hash"])
+    op.create_table(
+        "revision_snapshots",
+        sa.Column("revision_id", sa.Integer(), nullable=False),
+        sa.Column("hash", sa.String(length=64), nullable=False),
+        sa.ForeignKeyConstraint(["hash"], ["snapshots.hash"], name=op.f("fk_revision_snapshots_hash")),
+        sa.ForeignKeyConstraint(
+            ["revision_id"], ["revisions.id"], name=op.f("fk_revision_snapshots_revision_id"), ondelete="CASCADE"
+        ),
+        sa.PrimaryKeyConstraint("revision_id", "hash", name=op.f("pk_revision_snapshots")),
+    )
+    op.create_index(op.f("ix_revision_snapshots_hash"), "revision_snapshots", ["hash"])
+    op.create_table(
+        "version_models",
+        sa.Column("material_id", sa.Integer(), nullable=False),
+        sa.Column("number", sa.Integer(), nullable=False),
+        sa.Column("model_key", sa.String(length=32), nullable=False),
+        sa.ForeignKeyConstraint(
+            ["material_id", "number"],
+            ["material_versions.material_id", "material_versions.number"],
+            name=op.f("fk_version_models_material_id_number"),
+            ondelete="CASCADE",
+        ),
+        sa.PrimaryKeyConstraint("material_id", "number", "model_key", name=op.f("pk_version_models")),
+    )
+    op.create_index(op.f("ix_version_models_model_key"), "version_models", ["model_key"])
+    op.create_table(
+        "old_marks",
+        sa.Column("regrade_id", sa.Integer(), nullable=False),
+        sa.Column("attempt_id", sa.Integer(), nullable=False),
+        sa.Column("marks", sa.JSON(), nullable=False),
+        sa.Column("misconceptions", sa.JSON(), nullable=False),
+        sa.Column("score", sa.Float(), nullable=False),
+        sa.Column("out_of", sa.Integer(), nullable=False),
+        sa.Column("marked_by", sa.String(length=120), nullable=False),
+        sa.ForeignKeyConstraint(
+            ["attempt_id"], ["attempts.id"], name=op.f("fk_old_marks_attempt_id"), ondelete="CASCADE"
+        ),
+        sa.ForeignKeyConstraint(
+            ["regrade_id"], ["regrades.id"], name=op.f("fk_old_marks_regrade_id"), ondelete="CASCADE"
+        ),
+        sa.PrimaryKeyConstraint("regrade_id", "attempt_id", name=op.f("pk_old_marks")),
+    )
+    op.create_index(op.f("ix_old_marks_attempt_id"), "old_marks", ["attempt_id"])

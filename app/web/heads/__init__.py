@@ -1,1 +1,0 @@
-"""Real heads: a typed sentence, the stored weights of one head of a checkpoint, and the shapes of every step."""

@@ -1,0 +1,41 @@
+"""Whether this process is alive, and whether it can store what people type."""
+
+from __future__ import annotations
+
+import logging
+
+from fastapi import APIRouter, Response
+from fastapi.responses import JSONResponse
+from sqlalchemy.exc import SQLAlchemyError
+
+from app.store.limits import failure_of
+from app.web.shared.services import ServicesDep
+
+router = APIRouter(include_in_schema=False)
+log = logging.getLogger("attention_shapes")
+
+
+@router.get("/healthz")
+async def is_alive() -> Response:
+    """200 from any process that answers: restarting one doesn't bring a database back."""
+    return JSONResponse({"status": "ok"})
+
+
+@router.get("/healthz/ready")
+async def is_ready(services: ServicesDep) -> Response:
+    """200 with the status "ok" while the database can store something, which is checked without writing."""
+    try:
+        await services.health.run()
+    except TimeoutError:
+        return JSONResponse({"status": "the database does not answer"}, 503)
+    except SQLAlchemyError as error:
+        if failure := failure_of(error):
+            return JSONResponse({"status": failure.value}, 503)
+        log.exception("the database refused a health check")
+        return JSONResponse({"status": "the database refuses a health check: see the log"}, 503)
+    if services.closing.is_stuck:
+        return JSONResponse({"status": "answers of activities that have ended are not being collected"}, 503)
+    if unsettled := services.closing.unsettled:  # the server works, and its operator has work as well
+        numbers = ", ".join(map(str, unsettled))
+        return JSONResponse({"status": "ok", "problem": f"answers not collected in activities {numbers}: see the log"})
+    return JSONResponse({"status": "ok"})

@@ -1,1 +1,0 @@
-"""The list of models, a model's page, and importing one."""
