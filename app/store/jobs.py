@@ -83,8 +83,8 @@ workers = Table(
 
 
 def create_engine_tables(connection: sa.Connection) -> None:
-    """Create the tables of procrastinate, which hands jobs to workers, in a PostgreSQL database without them."""
-    if connection.dialect.name != "postgresql" or sa.inspect(connection).has_table("procrastinate_jobs"):
+    """Create the tables of procrastinate, which hands jobs to workers, on PostgreSQL."""
+    if connection.dialect.name != "postgresql":
         return
     from procrastinate.schema import SchemaManager  # not at the top: most installations don't need it
 
@@ -92,9 +92,9 @@ def create_engine_tables(connection: sa.Connection) -> None:
     driver.execute(SchemaManager.get_schema())  # SQLAlchemy would take its % for parameters
 
 
-@sa.event.listens_for(jobs, "after_create")
-def _create_engine_tables(_table: Table, connection: sa.Connection, **_: Any) -> None:
-    create_engine_tables(connection)
+def is_ours(name: str | None, kind: str, _parents: object) -> bool:
+    """Whether Alembic should compare this part of a database: the engine's tables aren't in our metadata."""
+    return kind != "table" or not str(name).startswith("procrastinate_")
 
 
 @dataclass(frozen=True)
@@ -129,7 +129,7 @@ class Job:
 
     @property
     def ending(self) -> JobEnd | None:
-        return None if self.state in ("waiting", "working") else self.state
+        return None if self.state == "waiting" or self.state == "working" else self.state
 
     @property
     def percent(self) -> int:
@@ -363,7 +363,7 @@ class JobTable(QueryBase):
 
     def _forget(self, *condition: sa.ColumnElement[bool]) -> None:
         nobody = {"client": "", "teacher_id": None, "visitor_id": None, "student_id": None}
-        nothing = {"about": {}, "arguments": {}, "problem": "", "result": None}
+        nothing: dict[str, Any] = {"about": {}, "arguments": {}, "problem": "", "result": None}
         key = sa.literal(_FORGOTTEN) + sa.cast(jobs.c.id, Text)
         self._execute(sa.update(jobs).where(*condition).values(key=key, **nobody, **nothing))
 
@@ -373,7 +373,7 @@ class JobTable(QueryBase):
         With an engine, the same for waiting jobs that it lost (`is_missing`); and jobs fail that no worker takes.
         """
         is_silent = _WORKS & (jobs.c.heard_at < self._time(SILENT_AFTER))
-        is_overdue = sa.false()
+        is_overdue: sa.ColumnElement[bool] = sa.false()
         if is_missing is not None:
             served = [queue for worker in self.workers() if worker.is_expected for queue in worker.queues]
             is_overdue = _WAITS & (jobs.c.created_at < self._time(OVERDUE_AFTER)) & jobs.c.queue.not_in(served)
