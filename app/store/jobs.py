@@ -88,7 +88,7 @@ def create_engine_tables(connection: sa.Connection) -> None:
         return
     from procrastinate.schema import SchemaManager  # not at the top: most installations don't need it
 
-    driver = cast("psycopg.Connection[Any]", connection.connection.driver_connection)
+    driver = cast("psycopg.Connection[Any]", connection.connection.dbapi_connection)
     driver.execute(SchemaManager.get_schema())  # SQLAlchemy would take its % for parameters
 
 
