@@ -30,11 +30,11 @@ from app.refusal import Refusal
 from app.sheets.library import Library
 from app.sheets.variant import Variant
 from app.sheets.worksheet import Model
-from app.web.practice.sheet_request import sheet_link
 from app.web.shared.forms import FormDep
 from app.web.shared.import_form import IMPORT_WAYS, ImportForm, import_model_by, read_import_form
 from app.web.shared.permissions import QueueClient, require_practice
 from app.web.shared.services import Services, ServicesDep
+from app.web.shared.sheet_address import sheet_link
 from app.web.shared.templating import render
 from app.web.shared.threads import in_threads
 from app.web.shared.urls import url_for

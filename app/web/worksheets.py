@@ -46,7 +46,6 @@ from app.topics.registry import TOPICS
 from app.topics.requirements import TopicError
 from app.topics.single_head import SINGLE_HEAD
 from app.translation import gettext as _
-from app.web.practice.sheet_request import FIRST_WORKSHEET
 from app.web.shared.conflicts import Conflict, setting_differences, version_to_replace
 from app.web.shared.cookies import SECRET_COOKIE, redirect_with_secret
 from app.web.shared.forms import MAX_LINE, FormDep, FormReader, clean_lines, cut_page, whole_number
@@ -69,6 +68,7 @@ from app.web.shared.permissions import (
 )
 from app.web.shared.request_guard import MAX_BODY
 from app.web.shared.services import Services, ServicesDep, StoreDep
+from app.web.shared.sheet_address import FIRST_WORKSHEET
 from app.web.shared.sheet_form import Drawing, draw_typed
 from app.web.shared.sheet_view import question_views, row_views
 from app.web.shared.templating import render
