@@ -14,6 +14,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
+from app.exchange.changed_lines import changed_lines
 from app.exchange.class_list import RosterError, read_roster
 from app.exchange.material_file import MaterialFileError, read_material_file
 from app.exchange.toml_text import MAX_TOML_BYTES, TomlError, read_toml, write_toml
@@ -35,7 +36,6 @@ from app.sheets.symbols import MAX_CHARACTERS
 from app.sheets.variant import Variant
 from app.sheets.worksheet import MAX_FORMULA, MAX_MARKDOWN, WorksheetError
 from app.sheets.worksheet_files import load_library
-from app.web.materials.material_page import changed_lines
 from app.web.shared.request_guard import MAX_PAPER
 
 STUDENT_S, TEACHER_S = 0.1, 1.0

@@ -2,41 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 
-from app.activities.activity import Activity, Phase, UndoableClose
+from app.activities.activity import Activity, UndoableClose
 from app.store import Store
 
-CLOSING_MINUTES = (0, 2, 5, 10, 15)
+
+def can_close(activity: Activity, now: datetime) -> bool:
+    """Whether a button to close it makes sense: not if it has closed, or closes within seconds anyway."""
+    return activity.phase(now) in ("open", "waiting") and not activity.is_about_to_close(now)
 
 
-@dataclass(frozen=True)
-class ClosingMenu:
-    """Closing an activity with a button, and undoing that, as templates/teacher/_closing_menu.html shows it."""
-
-    phase: Phase
-    working: int  # students who have typed on a sheet and not handed it in
-    auto_submits: bool  # whether what they typed is auto-submitted
-    can_close: bool  # False if it closes within seconds anyway
-    can_undo: bool
-    closes_at: datetime | None
-    seconds: int  # until it closes; 0 without a future closing time
-    minutes: tuple[int, ...] = CLOSING_MINUTES  # the choices for closing later, in minutes
-
-
-def closing_menu(store: Store, activity: Activity, now: datetime, working: int) -> ClosingMenu:
-    """The menu at `now`."""
-    phase, closes_at = activity.phase(now), activity.plan.closes_at
-    return ClosingMenu(
-        phase=phase,
-        working=working,
-        auto_submits=activity.policies.auto_submit,
-        can_close=phase in ("open", "waiting") and not activity.is_about_to_close(now),
-        can_undo=closes_at is not None and _last_press(store, activity) is not None,
-        closes_at=closes_at,
-        seconds=activity.seconds_left(now),
-    )
+def can_undo_close(store: Store, activity: Activity) -> bool:
+    return activity.plan.closes_at is not None and _last_press(store, activity) is not None
 
 
 def close_undoably(store: Store, activity: Activity, minutes: int = 0) -> bool:

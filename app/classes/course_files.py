@@ -6,15 +6,14 @@ import json
 import time
 import zipfile
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from functools import cached_property
 from typing import IO, Any
 from zoneinfo import ZoneInfo
 
-from app.classes.gradebook import GradebookColumn, counted_attempts, gradebook_columns, sheet_index, total_score
-from app.classes.student_sheet import best_scores
+from app.classes.gradebook import GradebookColumn, counted_attempts, gradebook_of, sheet_index, total_score
 from app.exchange.gradebook_csv import PointsColumn, canvas_csv, moodle_csv, unique_titles
 from app.exchange.spreadsheet import Cell, csv_lines
 from app.exchange.toml_text import write_toml
@@ -25,7 +24,6 @@ from app.store import (
     Attempt,
     Attendance,
     Course,
-    GradeChange,
     Store,
     Student,
     TicketAnswer,
@@ -34,30 +32,20 @@ from app.store import (
 from app.translation import gettext as _
 
 CsvRow = Sequence[Cell]
-# The header of each table; README.txt in the ZIP explains the columns.
-ATTEMPT_HEADER = (
+_ATTEMPT_HEADER = (
     "activity", "date", "worksheet", "student", "number", "attempt", "handed in", "auto-submitted", "late", "counts",
     "time", "model", "tokens",
 )  # fmt: skip
-ANSWERS_HEADER = (*ATTEMPT_HEADER, "box", "answer", "mark")
-ATTEMPTS_HEADER = (*ATTEMPT_HEADER, "score", "out of", "misconceptions")
-WRITTEN_HEADER = (*ATTEMPT_HEADER, "question", "answer")
-TICKETS_HEADER = (
-    "activity", "date", "question", "answer", "student", "number", "starred", "follow up", "hidden",
-)  # fmt: skip
-STUDENTS_HEADER = ("student", "number", "joined", "practice sheets done", "to repeat")
-OVERRIDES_HEADER = ("activity", "student", "number", "points", "excused", "reason", "by", "time")
 
 
 @dataclass(frozen=True)
 class CourseFiles:
-    """The files of one course. `points` are each sheet's, by activity id."""
+    """What the files of a course are made of: everything is read once its file is written, the roster only once."""
 
     library: Library
     store: Store
     course: Course
-    activities: Sequence[Activity]
-    points: Mapping[int, Sequence[int]]
+    activities: Sequence[Activity]  # oldest first
 
     @cached_property
     def now(self) -> datetime:
@@ -71,43 +59,27 @@ class CourseFiles:
 
     @cached_property
     def gradebook_columns(self) -> tuple[GradebookColumn, ...]:
-        """One column for each published activity with a worksheet, in order."""
-        graded = [activity for activity in self.activities if activity.content.items and activity.state != "draft"]
-        scores = self.store.grades.last_scores([activity.id for activity in graded])
-        return gradebook_columns(
-            graded,
-            self.now,
-            self.points,
-            (score for score in scores if score.student_id in self.students),
-            (each for each in self.overrides if each.student_id in self.students),
-        )
+        return gradebook_of(self.library, self.store, self.activities, self.students, self.now)
 
     @property
     def _points_columns(self) -> list[PointsColumn]:
         return [PointsColumn(each.title, each.points, each.scores, each.excused) for each in self.gradebook_columns]
 
-    @cached_property
-    def overrides(self) -> Sequence[GradeChange]:
-        """The points that teachers gave instead of the attempts', sorted by activity and student id."""
-        overrides = self.store.grades.overrides([activity.id for activity in self.activities])
-        return sorted(overrides, key=lambda override: (override.activity_id, override.student_id))
+    # Each yields a header, then the rows.
 
     def answer_rows(self) -> Iterator[CsvRow]:
-        """Yield ANSWERS_HEADER, then one row per marked box of each attempt: the typed text and the mark."""
-        yield ANSWERS_HEADER
+        yield (*_ATTEMPT_HEADER, "box", "answer", "mark")
         for described, attempt in self._described_attempts():
             for box, mark in attempt.marks.items():
                 yield (*described, box, attempt.answers.get(box, ""), mark)
 
     def attempt_rows(self) -> Iterator[CsvRow]:
-        """Yield ATTEMPTS_HEADER, then one row per attempt, with its score and misconceptions."""
-        yield ATTEMPTS_HEADER
+        yield (*_ATTEMPT_HEADER, "score", "out of", "misconceptions")
         for described, attempt in self._described_attempts():
             yield (*described, attempt.score, attempt.out_of, ", ".join(attempt.misconceptions))
 
     def written_rows(self) -> Iterator[CsvRow]:
-        """Yield WRITTEN_HEADER, then one row per answered open question of each attempt."""
-        yield WRITTEN_HEADER
+        yield (*_ATTEMPT_HEADER, "question", "answer")
         activities, asked = {each.id: each for each in self.activities}, dict[int, Mapping[tuple[str, str], str]]()
         for described, attempt in self._described_attempts():
             if attempt.activity_id not in asked:
@@ -118,8 +90,7 @@ class CourseFiles:
                     yield (*described, question, text)
 
     def ticket_rows(self) -> Iterator[CsvRow]:
-        """Yield TICKETS_HEADER, then one row per exit-ticket answer, with its question in the latest wording."""
-        yield TICKETS_HEADER
+        yield ("activity", "date", "question", "answer", "student", "number", "starred", "follow up", "hidden")
         for activity in self.activities:
             answers, questions = self._ticket_answers_of(activity), dict[str, str]()
             for content in self.store.activities.revisions(activity).values():  # the newest last, so its wording wins
@@ -133,15 +104,13 @@ class CourseFiles:
                 )  # fmt: skip
 
     def student_rows(self) -> Iterator[CsvRow]:
-        """Yield STUDENTS_HEADER, then one row per student on the roster, by name."""
-        yield STUDENTS_HEADER
+        yield ("student", "number", "joined", "practice sheets done", "to repeat")
         records = self.store.roster.practice_records(self.course)
         for student in self.students.values():
             practised = _practised(self.library, records.get(student.id))
             yield (student.name, student.roster_key, student.joined_at is not None, *practised)
 
     def gradebook_rows(self) -> Iterator[CsvRow]:
-        """Yield a header, then per student name, number, and the points on each worksheet of each activity."""
         columns = self.gradebook_columns
         header = [_("student"), _("number")]
         for column in columns:
@@ -159,39 +128,30 @@ class CourseFiles:
             yield [*row, *total_score(student, columns)]
 
     def override_rows(self) -> Iterator[CsvRow]:
-        """Yield OVERRIDES_HEADER, then one row for each of `overrides`."""
-        yield OVERRIDES_HEADER
+        yield ("activity", "student", "number", "points", "excused", "reason", "by", "time")
         titles, zone = {each.id: each.plan.title for each in self.activities}, ZoneInfo(self.course.time_zone)
-        for override in self.overrides:
+        overrides = self.store.grades.overrides(list(titles))
+        for override in sorted(overrides, key=lambda each: (each.activity_id, each.student_id)):
             if student := self.students.get(override.student_id):
                 at = f"{override.at.astimezone(zone):%Y-%m-%d %H:%M:%S}"
                 points = (override.points, override.excused, override.reason, override.by, at)
                 yield (titles[override.activity_id], student.name, student.roster_key, *points)
 
     def canvas_csv(self) -> str:
-        """The gradebook as Canvas imports it."""
         return canvas_csv(tuple(self.students.values()), self._points_columns)
 
     def moodle_csv(self) -> str:
-        """The gradebook as Moodle imports it."""
         return moodle_csv(tuple(self.students.values()), self._points_columns)
 
-    def write_zip(self, file: IO[bytes]) -> None:
+    def write_zip(self, file: IO[bytes], readme: str) -> None:
         """Write everything about the course into one ZIP, except what grants access: join codes, tokens and hashes."""
-        tables = {"answers": self.answer_rows(), "attempts": self.attempt_rows(),
-                  "written-answers": self.written_rows(), "exit-tickets": self.ticket_rows(),
-                  "students": self.student_rows(), "gradebook": self.gradebook_rows(),
-                  "overrides": self.override_rows()}  # fmt: skip
         with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
-            archive.writestr("README.txt", _readme(self.course))
-            for name, rows in tables.items():
-                entry = zipfile.ZipInfo(f"{name}.csv", time.localtime()[:6])  # without a time it would date from 1980
+            archive.writestr("README.txt", readme)
+            for name, lines in CSV_FILES.items():
+                entry = zipfile.ZipInfo(name, time.localtime()[:6])  # without a time it would date from 1980
                 entry.compress_type = zipfile.ZIP_DEFLATED
                 with archive.open(entry, "w", force_zip64=True) as table:
-                    for line in csv_lines(rows):
-                        table.write(line.encode())
-            archive.writestr("gradebook-canvas.csv", self.canvas_csv())
-            archive.writestr("gradebook-moodle.csv", self.moodle_csv())
+                    table.writelines(line.encode() for line in lines(self))
             archive.writestr("course.json", _json(self._course_json()))
             for activity in self.activities:
                 archive.writestr(f"activities/{activity.id}.json", _json(self._activity_json(activity)))
@@ -265,11 +225,22 @@ class CourseFiles:
                 yield described, attempt
 
 
+# The lines of each file; they are made while they are written.
+CSV_FILES: Mapping[str, Callable[[CourseFiles], Iterable[str]]] = {
+    "answers.csv": lambda files: csv_lines(files.answer_rows()),
+    "attempts.csv": lambda files: csv_lines(files.attempt_rows()),
+    "written-answers.csv": lambda files: csv_lines(files.written_rows()),
+    "exit-tickets.csv": lambda files: csv_lines(files.ticket_rows()),
+    "students.csv": lambda files: csv_lines(files.student_rows()),
+    "gradebook.csv": lambda files: csv_lines(files.gradebook_rows()),
+    "overrides.csv": lambda files: csv_lines(files.override_rows()),
+    "gradebook-canvas.csv": lambda files: [files.canvas_csv()],
+    "gradebook-moodle.csv": lambda files: [files.moodle_csv()],
+}
+
+
 def course_files(library: Library, store: Store, course: Course) -> CourseFiles:
-    """The files of a course with all its activities, oldest first."""
-    activities = store.activities.of_course(course)[::-1]
-    points = {activity.id: best_scores(library, store, activity.content) for activity in activities}
-    return CourseFiles(library, store, course, activities, points)
+    return CourseFiles(library, store, course, store.activities.of_course(course)[::-1])
 
 
 def _place(index_of: Callable[[str], int | None], attempt: Attempt) -> tuple[bool, int, str]:
@@ -294,43 +265,3 @@ def _json(value: Any) -> str:
         return value.isoformat(timespec="seconds") if isinstance(value, datetime) else str(value)
 
     return json.dumps(value, indent=1, ensure_ascii=False, default=as_text)
-
-
-def _readme(course: Course) -> str:
-    text = _("""\
-{course}
-exported from Attention Shapes. Times are in {zone} in the CSV files and in UTC in the JSON files.
-
-For a spreadsheet (UTF-8, comma-separated; text that a spreadsheet would read as a formula starts with an apostrophe):
-  answers.csv        one row per box of each attempt: what was typed, and its mark (right, follows, wrong, unreadable,
-                     empty); "follows" is wrong but consistent with an earlier error
-  attempts.csv       one row per attempt: its score, and the keys of the misconceptions it shows
-                     "counts" marks each student's last attempt on a worksheet, the one that counts, whatever version of
-                     the worksheet it was on; "auto-submitted" a draft that was submitted when the activity closed;
-                     "late" what was done after the closing time
-  written-answers.csv   one row per answer to a question that is not graded, in each attempt
-  exit-tickets.csv   one row per answer; anonymous ones without names and in random order, once five tickets are in or
-                     the activity is closed; several chosen options are in one cell, one per line, and a point of a
-                     scale is a number from 1 to 5
-  students.csv       the roster, and how far each student is with practice for the course
-  gradebook.csv      one row per student: points on each worksheet, points of each activity as they count, and the total
-  overrides.csv      points that a teacher changed, with the reason, the teacher and the time
-
-For another gradebook:
-  gradebook-canvas.csv   points, EX for excused; Canvas matches students by ID, SIS ID, login or name
-  gradebook-moodle.csv   percentages; only students with a number of the kind that most have, by which Moodle matches
-                         them
-
-For a program:
-  course.json            the course, its staff, students and activities
-  activities/ID.json     one activity: its settings, what students saw in each revision, who joined, the current
-                         answers, every attempt with its marks, and the exit tickets; student_id is the id in
-                         course.json, null on anonymous tickets; exit_tickets_held_back says how many of these are in
-                         none of the files yet
-
-What the staff wrote, to be imported again under Worksheets:
-  worksheets/ID.toml     a worksheet of the course, as it was saved last
-  exit-tickets/ID.toml   an exit ticket of the course
-
-None of these files contains join codes, resume codes or passwords.""")
-    return text.format(course=course.title, zone=course.time_zone) + "\n"

@@ -6,15 +6,17 @@ A student's last attempt on each sheet counts, unless a teacher gave points inst
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache, cached_property
 from operator import attrgetter
 from typing import Literal, TypeVar
 
+from app.classes.student_sheet import best_scores
 from app.names import name_key
-from app.store import Activity, Attempt, AttemptScore, GradeChange, Phase, Student
+from app.sheets.library import Library
+from app.store import Activity, Attempt, AttemptScore, GradeChange, Phase, Store, Student
 
 A = TypeVar("A", AttemptScore, Attempt)
 GradebookFilter = Literal["missing", "changed", "excused", ""]
@@ -60,6 +62,18 @@ class GradebookColumn:
     def mean(self) -> float | None:
         """The mean of the scores that count, rounded to 2 decimals."""
         return round(sum(self.scores.values()) / len(self.scores), 2) if self.scores else None
+
+
+def gradebook_of(
+    library: Library, store: Store, activities: Sequence[Activity], students: Container[int], at: datetime
+) -> tuple[GradebookColumn, ...]:
+    """The columns of the activities that have a worksheet and are no drafts, with students of these ids."""
+    graded = [activity for activity in activities if activity.content.items and activity.state != "draft"]
+    ids = [activity.id for activity in graded]
+    points = {activity.id: best_scores(library, store, activity.content) for activity in graded}
+    scores = (each for each in store.grades.last_scores(ids) if each.student_id in students)
+    overrides = (each for each in store.grades.overrides(ids) if each.student_id in students)
+    return gradebook_columns(graded, at, points, scores, overrides)
 
 
 def gradebook_columns(

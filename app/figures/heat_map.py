@@ -35,7 +35,7 @@ GUTTER_PX = 104.0  # the most room for the tokens at the sides
 NARROWEST_PX = 300.0  # a whole drawing, with room for the colour key
 PHONE_PX, PHONE_LABEL_PX = 320.0, 10.5  # how wide a drawing is on a phone, and how large its labels are there
 RAMP_STEPS, RAMP_PX = 6, 11.0
-# The colours of a file, and of a page in light colours; css/picture.css repeats them, and has the dark pages' colours.
+# The colours of a file, and of a page in light colours; css/heads.css repeats them, and has the dark pages' colours.
 LIGHT_PAPER, LIGHT_INK, LIGHT_SOFT = "#fbfaf6", "#1d1c1a", "#625e57"
 HUES: Mapping[Hue, str] = {"plus": "#46247f", "minus": "#a34e06"}
 PNG_SCALE = 2

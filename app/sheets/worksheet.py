@@ -168,11 +168,12 @@ def _checked_key(key: str, longest: int = MAX_SHORT_TEXT, prefix: str = "") -> s
 
 _NAMED_PROBLEMS = frozenset({"sentence", "missing", "unexpected_keyword_argument"})
 _ONE_LINE = N_("{setting} must be a text of 1 to {most} characters on one line.")
-_WHOLE_NUMBER = _must(N_("{setting} must be a whole number."))
+_WHOLE_NUMBER = _must(N_("{setting} must be a whole number, such as 100."))
 _Text = Annotated[str, Strict()]
 _Line = Annotated[_Text, _of_length(MAX_SHORT_TEXT), _must(_ONE_LINE, most=MAX_SHORT_TEXT)]
 _AT_MOST = N_("{setting} must be a text of at most {most:,} characters.")
-_Formula = Annotated[_Text, _of_length(MAX_FORMULA), _must(_AT_MOST, most=MAX_FORMULA)]
+_FORMULA = N_("{setting} must be a box, = and a formula of at most {most} characters, such as queries.columns = H*d.")
+_Formula = Annotated[_Text, _of_length(MAX_FORMULA), _must(_FORMULA, most=MAX_FORMULA)]
 _Markdown = Annotated[_Text, _of_length(MAX_MARKDOWN, shortest=0, lines=True), _must(_AT_MOST, most=MAX_MARKDOWN)]
 _Switch = Annotated[bool, Strict(), _must(N_("{setting} must be true or false."))]
 _Number = Annotated[int, Strict(), _WHOLE_NUMBER]
@@ -223,9 +224,8 @@ class AuthorMisconception:
         Mapping[str, _Formula],
         Field(min_length=1, max_length=MAX_MISCONCEPTION_BOXES),
         _must(
-            N_("{setting} must be a table of 1 to {boxes} boxes with a formula each, of at most {most} characters."),
+            N_("{setting} must be a table of 1 to {boxes} boxes with a formula each, such as queries.columns = H*d."),
             boxes=MAX_MISCONCEPTION_BOXES,
-            most=MAX_FORMULA,
         ),
     ]
     question: _Line
@@ -296,7 +296,7 @@ class Worksheet:
             missing = "tokens_to" if last is None else "tokens_from"
             raise refused(_("{setting} is missing: a range has a first and a last number."), missing)
         if first is not None and last is not None and first > last:
-            raise refused(_("{setting} must be at least as much as tokens_from."), "tokens_to")
+            raise refused(_("{setting} must be at least as much as the first number of the range."), "tokens_to")
         bugs = TOPICS[self.topic].bugs
         named = "bug" if self.bug else "bugs" if self.bugs != "one" else ""
         if named and not bugs:

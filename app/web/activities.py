@@ -13,7 +13,7 @@ from fastapi import APIRouter, HTTPException, Request, Response
 from fastapi.responses import RedirectResponse
 
 from app.activities.activity import MAX_MINUTES
-from app.classes.closing_menu import close_undoably, closing_menu, undo_last_close
+from app.classes.closing_menu import can_close, can_undo_close, close_undoably, undo_last_close
 from app.classes.course_settings import duplicate_activity
 from app.classes.frozen.frozen_library import worksheet_of
 from app.classes.frozen.offered_worksheets import content_to_open, offer_of
@@ -26,7 +26,6 @@ from app.names import name_key
 from app.sheets.code_text import gives_line_away
 from app.store import AuditAction, Store, Student
 from app.translation import gettext as _
-from app.web.shared.errors import status_of
 from app.web.shared.forms import FormDep, FormReader, cut_page, whole_number
 from app.web.shared.handout_form import HandoutForm, handout_base_url
 from app.web.shared.handout_jobs import printable_tickets, start_handout
@@ -84,7 +83,9 @@ def _render_activity(
         students=students,
         extra_time=[(student, extra[student.id]) for student in students if student.id in extra],
         courses=sorted(courses, key=lambda course: course.id != access.course.id),
-        closing=closing_menu(store, activity, access.now, working),
+        working=working,
+        can_close=can_close(activity, access.now),
+        can_undo=can_undo_close(store, activity),
         **typed,
     )
 
@@ -334,7 +335,7 @@ def print_for_class(
             along=partial(log.record, access.teacher, AuditAction.HANDOUT_CREATED, activity),
         )
     except HandoutError as error:
-        return _render_handout(services, access, students, number, form, status_of(error), str(error))
+        return _render_handout(services, access, students, number, form, error.status, str(error))
     return RedirectResponse(url_for("show_print_job", key=job.key), 303)
 
 

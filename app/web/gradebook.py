@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from fastapi import APIRouter, Response
 
-from app.classes.course_files import course_files
-from app.classes.gradebook import GradebookFilter, GradebookOrder, gradebook_lines
+from app.classes.gradebook import GradebookFilter, GradebookOrder, gradebook_lines, gradebook_of
 from app.web.shared.forms import cut_page
 from app.web.shared.permissions import StaffCourse
 from app.web.shared.services import ServicesDep
@@ -28,8 +27,9 @@ def show_gradebook(
     page: str = "",
 ) -> Response:
     """Every student's points in every activity with worksheets; drafts are listed separately."""
-    files = course_files(services.library, services.store, access.course)
-    columns, students = files.gradebook_columns, tuple(files.students.values())
+    store = services.store
+    activities, students = store.activities.of_course(access.course)[::-1], store.roster.students(access.course)
+    columns = gradebook_of(services.library, store, activities, {student.id for student in students}, store.now())
     if sort not in ("total", *(str(column.activity_id) for column in columns)):
         sort = "name"
     words = "".join(char for char in q[:MAX_NAME_SEARCH] if char.isprintable()).strip()
@@ -46,7 +46,7 @@ def show_gradebook(
         "teacher/gradebook.html",
         access=access,
         columns=columns,
-        drafts=[each for each in files.activities if each.state == "draft" and each.content.items],
+        drafts=[each for each in activities if each.state == "draft" and each.content.items],
         lines=lines,
         pager=pager,
         order=wanted,

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, HTTPException, Request, Response
 from fastapi.responses import RedirectResponse
 
-from app.classes.closing_menu import closing_menu
+from app.classes.closing_menu import can_close, can_undo_close
 from app.classes.frozen.misconception_words import MisconceptionWords, misconception_words
 from app.classes.live_snapshot import LiveProgress, LiveSnapshot, SheetSnapshot
 from app.classes.roster_lookup import named_apart
@@ -147,14 +147,16 @@ def _presenter_names(
 ) -> dict[str, Any]:
     activity, now = access.activity, access.now
     names = _class_names(request, services, access, clamped_number(sheet, len(activity.content.items)))
-    closing = closing_menu(services.store, activity, now, _count_working(names["snapshot"]))
+    closable, undoable = can_close(activity, now), can_undo_close(services.store, activity)
     return {
         **names,
-        "version": f"{names['version']}-{closing.can_close}-{closing.can_undo}",
+        "version": f"{names['version']}-{closable}-{undoable}",
         "now": now,
         "closes": short_time(activity.closes_at, now, access.course.time_zone),
         "view": "progress" if view == "progress" else "code",
-        "closing": closing,
+        "working": _count_working(names["snapshot"]),
+        "can_close": closable,
+        "can_undo": undoable,
     }
 
 
@@ -182,7 +184,7 @@ def _class_names(request: Request, services: Services, access: ActivityAccess, n
     activity, phase = access.activity, access.phase
     snapshot = services.live_snapshots.get(services.library, services.store, activity)
     sheet = snapshot.sheets[number - 1] if 0 < number <= len(snapshot.sheets) else None
-    spotlight = services.store.live.spotlight(activity.id)
+    spotlight = services.store.activities.spotlight(activity.id)
     words = misconception_words(services.library, services.store, activity)
     return {
         "access": access,
@@ -221,7 +223,7 @@ def _change_spotlight(services: Services, activity: Activity, number: int, form:
         if not number or not words.explanation(misconception):
             raise HTTPException(422, _("This sheet can’t show that misconception."))
         spotlight = Spotlight(number, misconception, form.raw("drawn") == "yes")
-    services.store.live.show(activity.id, spotlight)
+    services.store.activities.set_spotlight(activity.id, spotlight)
 
 
 def _explained(

@@ -19,7 +19,7 @@
     const said = [...document.querySelectorAll(".says > td > p")].find((each) => each.textContent.trim() === text);
     const { top = -1, bottom = 0 } = said?.getBoundingClientRect() ?? {};
     const { scrollPaddingTop } = getComputedStyle(document.documentElement);
-    const bar = document.querySelector(".dock").offsetHeight - (note.matches(".said") ? 0 : note.offsetHeight);
+    const bar = document.querySelector(".dock").offsetHeight - (note.matches(".unseen") ? 0 : note.offsetHeight);
     return top >= parseFloat(scrollPaddingTop) - 8 && bottom <= innerHeight - bar;
   };
   let waiting = 0; // until nothing has scrolled for a moment
@@ -27,7 +27,7 @@
     clearTimeout(waiting);
     waiting = setTimeout(() => {
       const note = document.querySelector(".bar-note");
-      note?.classList.toggle("said", isSaidInSight(note));
+      note?.classList.toggle("unseen", isSaidInSight(note));
     }, 150);
   };
   addEventListener("scroll", sayOnce, { passive: true });

@@ -42,7 +42,7 @@ main(["serve"])
 # `serve`, but the first save finds no time for its drawing.
 HURRIED = """
 from app.cli import main
-from app.web.student import class_sheet_page
+from app.web import student
 
 class OneRefusal:
     asked = 0
@@ -54,7 +54,7 @@ class OneRefusal:
     def release(self):
         pass
 
-class_sheet_page._drawing_save = OneRefusal()
+student._drawing_save = OneRefusal()
 main(["serve"])
 """
 # `serve`, but a student may store one attempt an hour.

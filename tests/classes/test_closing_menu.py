@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from app.classes.closing_menu import close_undoably, closing_menu, undo_last_close
+from app.classes.closing_menu import can_undo_close, close_undoably, undo_last_close
 from app.store import Plan, Policies, Store
 from tests.helpers.clock import Clock
 from tests.helpers.stored_class import activity, reload
@@ -31,7 +31,7 @@ def test_until_it_closes_a_close_is_undone_without_a_trace(
         assert found
         its = found.activity
         assert (its.phase(clock.now), its.is_writable(clock.now), its.is_late(clock.now)) == ("open", True, False)
-        assert closing_menu(store, reload(store, made), clock.now, 0).can_undo
+        assert can_undo_close(store, reload(store, made))
     assert undo_last_close(store, before)
     assert reload(store, made) == before
     assert not undo_last_close(store, before)

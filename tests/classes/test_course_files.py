@@ -30,8 +30,7 @@ def test_an_export_holds_while_somebody_joins(app_on_each_database: FastAPI) -> 
     taught = Taught(app_on_each_database)
     store = taught.school.store
     activities = store.activities.of_course(taught.course)[::-1]
-    points = {activity.id: [14] * len(activity.content.items) for activity in activities}
-    files = CourseFiles(taught.school.library, store, taught.course, activities, points)
+    files = CourseFiles(taught.school.library, store, taught.course, activities)
     assert len(files.students) == 2
     late, _ = taught.school.student(taught.course, "Max Late")
     taught.hand_in(late, 0, {"queries.rows": "100"}, "late")
@@ -40,10 +39,10 @@ def test_an_export_holds_while_somebody_joins(app_on_each_database: FastAPI) -> 
     tables = [list(rows()) for rows in (files.answer_rows, files.attempt_rows, files.ticket_rows, files.student_rows)]
     assert [len(rows) for rows in tables] == [43, 4, 2, 3]  # two anonymous tickets are not shown yet
     whole = io.BytesIO()
-    files.write_zip(whole)
+    files.write_zip(whole, "")
     texts = [zipfile.ZipFile(whole).read(name).decode() for name in zipfile.ZipFile(whole).namelist()]
     assert not any("Max Late" in text or "late form" in text for text in texts)
-    again = CourseFiles(taught.school.library, store, taught.course, activities, points)
+    again = CourseFiles(taught.school.library, store, taught.course, activities)
     assert len(list(again.attempt_rows())) == 5
 
 

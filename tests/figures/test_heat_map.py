@@ -95,7 +95,7 @@ def test_a_long_text_is_reduced_to_means_of_what_is_not_masked(rows: int, column
 
 
 def test_luminance_changes_steadily_from_the_paper_to_either_end() -> None:
-    css = (PROJECT / "static" / "css" / "picture.css").read_text(encoding="utf-8")
+    css = (PROJECT / "static" / "css" / "heads.css").read_text(encoding="utf-8")
     light, dark = (dict(re.findall(r"--(plus|minus): (#\w{6})", part)) for part in css.split("@media (prefers", 1))
     assert light == HUES
     for paper, hues in ((LIGHT_PAPER, light), ("#17181b", dark)):

@@ -12,7 +12,7 @@ from app.sheets.library import Library
 from app.sheets.variant import Variant
 from app.topics.layer_heads import CACHE_OF_ALL_LAYERS, SEVERAL_HEADS, LayerHeads, cache_bytes, possible_kv_heads
 from app.topics.requirements import TopicError, require, unmet
-from app.web.exhibits.exhibit_view import LAYER_WORKSHEET
+from app.web.exhibits.exhibit import LAYER_WORKSHEET
 
 
 def layers(library: Library) -> list[Variant]:

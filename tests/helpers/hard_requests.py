@@ -16,11 +16,10 @@ from fastapi import FastAPI
 from fastapi.routing import APIRoute
 from starlette.testclient import TestClient
 
-from app.web.practice import sheet_request as practice_request
+from app.web import sheet_in_class, sheet_in_practice
 from app.web.shared import cookies, sheet_form
 from app.web.shared.rate_limits import RateLimits, StorageBudget
 from app.web.shared.request_guard import MAX_HEADERS, MAX_PATH, MAX_TARGET, body_limit
-from app.web.student import sheet_request as student_request
 from tests.helpers.fuzzing import Form, Forms
 from tests.helpers.permission_table import ROLES, TABLE, Row, TwoCourses
 
@@ -209,7 +208,7 @@ class HardRequests:
     def _names_in_source(self, endpoint: APIRoute) -> set[str]:
         modules: list[Any] = [inspect.getmodule(endpoint.endpoint)]
         if "save" in endpoint.path or "check" in endpoint.path:
-            modules += [sheet_form, practice_request, student_request]
+            modules += [sheet_form, sheet_in_practice, sheet_in_class]
         return {name for module in modules for name in _NAME_IN_SOURCE.findall(inspect.getsource(module))}
 
     def _send_headers(self) -> None:

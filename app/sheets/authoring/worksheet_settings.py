@@ -142,7 +142,11 @@ def _row_errors(sheet: Worksheet, models: Mapping[str, Model], wording: Wording)
     possible = possible_rows(sheet.topic, architecture, sheet.tokens, wording, sheet.bug_row)
     # A row may be one that only other models have: it is asked once the sheet is about one of them.
     known = TOPICS[sheet.topic].rows.intersection(wording.topics[sheet.topic].rows).union(possible)
-    if not known.issuperset(sheet.rows) or len(set(sheet.rows)) < len(sheet.rows) or not set(possible) & {*sheet.rows}:
+    if not sheet.rows:
+        yield SettingError(_("rows must be at least one: a sheet without rows asks nothing."), "rows")
+    elif (
+        not known.issuperset(sheet.rows) or len(set(sheet.rows)) < len(sheet.rows) or not set(possible) & {*sheet.rows}
+    ):
         yield SettingError(_("rows must be some of {rows}, each once.").format(rows=", ".join(possible)), "rows")
     for setting in ("row_hints", "row_points"):
         for row in getattr(sheet, setting):

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from app.translation import gettext as _
 from app.web.shared.forms import FormReader
 
 
@@ -51,3 +52,20 @@ def differences(
     """The fields that differ, in the order of `labels`; labels and texts are by field name."""
     both = ((label, newest[name], typed[name]) for name, label in labels.items())
     return tuple(Difference(label, theirs, mine) for label, theirs, mine in both if theirs != mine)
+
+
+def setting_differences(
+    labels: Mapping[str, str], newest: Mapping[str, Any], typed: Mapping[str, Any]
+) -> tuple[Difference, ...]:
+    """The settings of a worksheet or an exit ticket that differ, in the order of `labels`."""
+    return differences(labels, *({name: _told(each.get(name)) for name in labels} for each in (newest, typed)))
+
+
+def _told(value: Any) -> str:
+    if value in (None, "", [], {}):
+        return ""
+    if isinstance(value, bool):
+        return _("yes") if value else _("no")
+    if isinstance(value, dict):
+        value = [f"{name}: {_told(each)}" for name, each in value.items() if name != "key"]
+    return ", ".join(_told(each) for each in value) if isinstance(value, list) else str(value)

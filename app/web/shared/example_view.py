@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Annotated, Literal, get_args
+from typing import Any, Literal, get_args
 
-from annotated_doc import Doc
 from fastapi import HTTPException
 
-from app.grading.grade import Report, grade
+from app.grading.grade import grade
 from app.sheets.library import Library
 from app.sheets.siblings import rows_to_tell, sibling
 from app.sheets.variant import Variant, box_texts
@@ -20,27 +19,10 @@ from app.sheets.worksheet import Answers as SheetAnswers
 from app.translation import gettext as _
 from app.web.shared.forms import FormReader, clamped_number
 from app.web.shared.sheet_form import read_answers
-from app.web.shared.sheet_view import RowView, reason_note, row_views, sheet_notes
+from app.web.shared.sheet_view import reason_note, row_views, sheet_notes
 
 ExampleKind = Literal["worked", "faded", "another"]
 MAX_EXAMPLE_SEED = 999
-
-
-@dataclass(frozen=True, kw_only=True)
-class ExamplePage:
-    """Everything that templates/shared/example.html shows."""
-
-    kind: Annotated[ExampleKind, Doc("All rows worked out, the first of them, or none.")]
-    variant: Annotated[Variant, Doc("The sheet with other numbers.")]
-    rows: Annotated[tuple[RowView, ...], Doc("Its rows.")]
-    report: Annotated[Report | None, Doc("The marks of what was typed; None before a check.")]
-    asks: Annotated[bool, Doc("Whether there is a box to fill in.")]
-    back: Annotated[str, Doc("The address of the sheet that it is like.")]
-    action: Annotated[str, Doc("Where the form is sent: the address of this page.")]
-    faded: Annotated[str, Doc("The same sheet with only its first rows given.")]
-    next: Annotated[str, Doc("The next one of this kind.")]
-    locked: Annotated[bool, Doc("Whether nothing can be typed: never.")] = False
-    focused: Annotated[str, Doc("The box with the focus: none.")] = ""
 
 
 @dataclass(frozen=True)
@@ -65,8 +47,8 @@ def find_sibling(requested: ExampleRequest, seed: int, answers: SheetAnswers) ->
     raise HTTPException(404, _("No other sheet of the library has the rows of this one with other numbers."))
 
 
-def make_example_page(requested: ExampleRequest, form: FormReader | None = None) -> ExamplePage:
-    """An example for a sheet, with the marks of a sent form, if any; 404 if no other sheet has its rows."""
+def example_names(requested: ExampleRequest, form: FormReader | None = None) -> dict[str, Any]:
+    """What templates/shared/example.html shows, with the marks of a sent form; 404 if no other sheet has its rows."""
     variant = requested.variant
     known: ExampleKind = next((each for each in get_args(ExampleKind) if each == requested.kind), "worked")
     number = clamped_number(requested.seed, MAX_EXAMPLE_SEED)
@@ -85,14 +67,16 @@ def make_example_page(requested: ExampleRequest, form: FormReader | None = None)
         else view
         for view in row_views(other, filled, report, notes=notes, explains=True)
     )
-    return ExamplePage(
-        kind=known,
-        variant=other,
-        rows=rows,
-        report=report,
-        asks=len(given) < len(rows),
-        back=requested.back,
-        action=requested.address(known, number),
-        faded=requested.address("faded", number),
-        next=requested.address(known, number % MAX_EXAMPLE_SEED + 1),
-    )
+    return {
+        "kind": known,
+        "variant": other,
+        "rows": rows,
+        "report": report,
+        "asks": len(given) < len(rows),
+        "back": requested.back,
+        "action": requested.address(known, number),
+        "faded": requested.address("faded", number),
+        "next": requested.address(known, number % MAX_EXAMPLE_SEED + 1),
+        "locked": False,
+        "focused": "",
+    }

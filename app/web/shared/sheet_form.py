@@ -1,18 +1,18 @@
-"""What a sheet's form sends (texts, which are new, how to draw), and what a save answers, including a drawing."""
+"""What a sheet's form sends in practice, in a class and in a preview, and what a save answers, including a drawing."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
+import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Annotated
 
-from annotated_doc import Doc
 from markupsafe import Markup
 
-from app.figures.figure import Figure
+from app.classes.sheet_actions import SentSheet
 from app.figures.scale import ScaleName
 from app.figures.sheet_figures import draw_figures
 from app.grading.hints import HINT_LEVELS, HintLevel
@@ -30,6 +30,25 @@ MAX_ANSWER = 2_000  # characters of an answer to an open question
 MAX_DRAWINGS = 256  # cached drawings, about 22 kB each
 MAX_EDIT = 160  # characters of one `edits` field: a box, a tab and a number
 _EDIT = re.compile(r"([\w.-]{1,100}):([a-z0-9]{8,40}):([0-9]{1,10})", re.ASCII)
+
+
+def read_sheet(form: FormReader, variant: Variant, promise: str | None = None) -> SentSheet:
+    """Everything that a sheet's form sends; `promise` is what its page would promise now."""
+    answers = read_answers(form, variant)
+    # The same for a form that is sent twice with the same answers: its page's id and a hash of the answers.
+    hashed = hashlib.sha256(json.dumps(answers, sort_keys=True).encode()).hexdigest()[:16]
+    return SentSheet(
+        answers,
+        read_edits(form, variant),
+        request_id=f"{_read_form_id(form)}.{hashed}",
+        rules_changed=promise is not None and promised_otherwise(form, promise),
+        asks_about_empty=form.raw("empty") == "ask",
+    )
+
+
+def promised_otherwise(form: FormReader, promise: str) -> bool:
+    """Whether the form's page promised something other than `promise`; False if it promised nothing."""
+    return form.optional("promise") not in (None, promise)
 
 
 def read_answers(form: FormReader, variant: Variant) -> Mapping[str, str]:
@@ -60,6 +79,11 @@ def read_edits(form: FormReader, variant: Variant) -> dict[str, Edit] | None:
     return edits
 
 
+def _read_form_id(form: FormReader) -> str:
+    text = form.raw("form_id")  # different on each page that was loaded
+    return text if re.fullmatch(r"[\w-]{8,40}", text, re.ASCII) else secrets.token_urlsafe(16)
+
+
 def saved_json(stored: Draft | None, edits: Mapping[str, Edit] | None = None) -> str:
     """The stored draft as JSON for the script of the tab that sent `edits`."""
     saved: dict[str, object] = {"version": stored.version if stored else 0}
@@ -81,14 +105,6 @@ def read_hint_level(text: str) -> HintLevel:
 
 
 @dataclass(frozen=True)
-class FiguresFragment:
-    """Everything that templates/shared/_figures.html shows."""
-
-    figures: Annotated[tuple[Figure, ...], Doc("What was typed, drawn.")]
-    explains: Annotated[bool, Doc("Whether it also says what it explains.")]
-
-
-@dataclass(frozen=True)
 class Drawing:
     """A drawing of what was typed into a sheet, as HTML, and its mismatches.
 
@@ -98,14 +114,6 @@ class Drawing:
     html: Markup
     has_scale: bool
     mismatches: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class SavedFragment:
-    """Everything that templates/shared/_saved.html shows: the answer to a save."""
-
-    drawing: Annotated[Drawing | None, Doc("What was typed, drawn; None where that is not shown, or comes later.")]
-    saved_state: Annotated[str, Doc("What the server has of the sheet (see saved_json).")]
 
 
 @dataclass(frozen=True)
@@ -152,5 +160,5 @@ def _write(drawn: _Drawn, *, explains: bool) -> Drawing | None:
     )
     if not figures:
         return None
-    html = render_text("shared/_figures.html", FiguresFragment(figures, explains))
+    html = render_text("shared/_figures.html", figures=figures, explains=explains)
     return Drawing(html, figures[0].has_scale, tuple(each.sentence for figure in figures for each in figure.mismatches))

@@ -3,7 +3,7 @@
 Their addresses start with a hash of them all, so that browsers cache them for a year and refetch after any change. The
 files refer to one another by relative addresses, which have the same hash.
 
-Example: static_url("css/page.css") == "/static/1f0c9a7be2d4/css/page.css"
+Example: static_url("css/base.css") == "/static/1f0c9a7be2d4/css/base.css"
 """
 
 from __future__ import annotations

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import PurePosixPath
-from typing import Literal
 from urllib.parse import quote, urlencode, urlsplit
 
 from starlette.requests import Request
@@ -68,16 +67,6 @@ def url_for(name: str, **values: object) -> str:
     return f"{path}?{urlencode(values, safe='/')}" if values else path
 
 
-Press = Literal["save", "check", "hint", "hand-in", "run"]  # what a sheet's form asks for
-_PRESSES: Mapping[Press, str] = {
-    "save": "save_class_sheet",
-    "check": "check_class_sheet",
-    "hint": "show_class_sheet_hint",
-    "hand-in": "hand_in_class_sheet",
-    "run": "start_class_run",
-}
-
-
 @dataclass(frozen=True)
 class StudentLinks:
     """The addresses of an activity's student pages or, with a made-up student's number (`example`), of its preview."""
@@ -102,10 +91,11 @@ class StudentLinks:
     def sheet(self, number: int) -> str:
         return self._address("show_class_sheet", "preview_sheet", number=number)
 
-    def press(self, number: int, what: Press) -> str:
-        """Where sheet `number`'s button `what` sends its form."""
-        of_preview = {"what": what} if self.example else {}
-        return self._address(_PRESSES.get(what, ""), "press_in_preview", number=number, **of_preview)
+    def press(self, number: int, what: str) -> str:
+        """Where sheet `number`'s form is sent: to "save", "check", "hint", "hand-in" or "run"."""
+        if self.example:
+            return self._address("", "press_in_preview", number=number, what=what)
+        return self._address(f"{what.replace('-', '_')}_class_sheet", "", number=number)
 
     def _address(self, page: str, preview: str, **values: object) -> str:
         if self.example:

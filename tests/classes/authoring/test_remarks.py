@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from app.classes.authoring.remarks import remarks_on
-from app.classes.authoring.worksheet_form import arrange, read_worksheet_form, texts_of_worksheet
+from app.classes.authoring.worksheet_form import arrange, read_worksheet_form, typed_worksheet
 from app.sheets.library import Library
 from app.sheets.worksheet import AuthorMisconception
 
@@ -34,7 +34,7 @@ def test_a_proposal_mends_what_it_stands_beside(library: Library, changes: dict[
     sheet = replace(library.worksheet("llama-7b"), **changes)
     remarks = [remark for remark in remarks_on(library, sheet) if remark.matters]
     assert any(said in remark.message for remark in remarks)
-    texts = texts_of_worksheet(library, sheet)
+    texts = typed_worksheet(library, sheet)
     for proposal in (proposal for remark in remarks for proposal in remark.proposals):
         texts = arrange(texts, proposal.action)
     mended = read_worksheet_form(library, sheet.key, texts)

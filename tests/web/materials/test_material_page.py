@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import tomllib
-from collections import Counter
 from functools import partial
 from typing import Any
 
 import pytest
 from fastapi import FastAPI
-from hypothesis import given
-from hypothesis import strategies as st
 
 from app.classes.materials import settings_to_copy
 from app.store import Material, MaterialKind
-from app.web.materials.material_page import MAX_CHANGED_LINES, VERSIONS_ON_A_PAGE, changed_lines
+from app.web.worksheets import MAX_CHANGED_LINES, VERSIONS_ON_A_PAGE
 from tests.helpers.html_page import Page
 from tests.helpers.processor_time import processor_time_s
 from tests.helpers.school import Classroom
@@ -128,20 +125,3 @@ def long_settings(classroom: Classroom, number: int) -> dict[str, Any]:
     ]
     texts = dict.fromkeys(("introduction", "footnote"), text)
     return {**settings_to_copy(classroom.school.library, "llama-7b"), **texts, "misconceptions": own}
-
-
-@given(st.lists(st.sampled_from("abc"), max_size=12), st.lists(st.sampled_from("abcd"), max_size=12))
-def test_changed_lines_lead_from_one_text_to_the_other(old: list[str], new: list[str]) -> None:
-    changes = changed_lines("\n".join(old), "\n".join(new))
-    removed = Counter(change.text for change in changes if change.kind == "removed")
-    added = Counter(change.text for change in changes if change.kind == "added")
-    assert Counter(old) - removed == Counter(new) - added
-    assert not (Counter(old) - Counter(new)) - removed
-    assert (changes == ()) == (old == new)
-
-
-def test_a_changed_line_is_shown_where_it_was() -> None:
-    changes = changed_lines("a\nb\nc\nd\n", "a\nB\nc\nd\ne\n")
-    assert [(change.kind, change.text) for change in changes] == [("removed", "b"), ("added", "B"), ("added", "e")]
-    moved = changed_lines("a\nb\nc\n", "c\na\nb\n")
-    assert [(change.kind, change.text) for change in moved] == [("added", "c"), ("removed", "c")]

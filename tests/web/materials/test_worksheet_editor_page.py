@@ -10,7 +10,7 @@ import pytest
 
 from app.sheets.authoring.worksheet_settings import read_settings
 from app.store import Material
-from app.web.materials.worksheet_preview import PREVIEW_KEY
+from app.web.worksheet_preview import PREVIEW_KEY
 from tests.helpers.html_page import Page
 from tests.helpers.random_worksheets import HOSTILE_TEXTS, random_settings
 from tests.helpers.school import Browser, Classroom

@@ -8,7 +8,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from app.sheets.library import Library
-from app.web.practice.glossary_page import glossary_terms, shared_letters
+from app.web.glossary import glossary_terms, shared_letters
 from tests.helpers.html_page import Page
 
 

@@ -13,9 +13,9 @@ from app.practice.lessons import LESSONS
 from app.practice.record import MAX_CARDS, MAX_DONE, Card, PracticeRecord, read_record, write_record
 from app.sheets.library import Library
 from app.sheets.variant import Variant
-from app.web.practice.practice_cookie import MAX_COOKIE
-from app.web.practice.sheet_request import sheet_link
 from app.web.shared.cookies import PRACTICE_COOKIE
+from app.web.shared.practice_place import MAX_COOKIE
+from app.web.shared.sheet_address import sheet_link
 from simulation.misconception_students import misconception_sheets, right_sheet
 from tests.helpers.html_page import Page
 from tests.helpers.shipped import LIBRARY

@@ -222,7 +222,7 @@ def test_every_answer_has_the_security_headers(client: TestClient, monkeypatch: 
     other_site = {"Sec-Fetch-Site": "cross-site"}
     answers = [
         client.get("/"),
-        client.get("/static/v/css/page.css"),
+        client.get("/static/v/css/base.css"),
         client.get("/healthz/ready"),
         client.get("/api/v1/models"),
         client.get("/openapi.json"),

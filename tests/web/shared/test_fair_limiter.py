@@ -18,15 +18,14 @@ import uvicorn
 from starlette.types import Receive, Scope, Send
 
 from app.settings import Settings
-from app.web import accounts
+from app.web import accounts, join
 from app.web.shared import fair_limiter
 from app.web.shared.fair_limiter import Entrance, FairLimiter
 from app.web.shared.services import Services, ThreadKind
-from app.web.student import join_page
 from tests.helpers.running_app import make_app, served
 
 MANY, GONE, PATIENCE_S = 320, 120, 60
-PAGES = [("other", "/sign-in", accounts), ("class", "/join", join_page)]
+PAGES = [("other", "/sign-in", accounts), ("class", "/join", join)]
 
 
 class Asked:
@@ -167,10 +166,10 @@ def test_another_network_waits_neither_for_hundreds_of_requests_nor_for_those_gi
     address, threads = server[0].servers[0].sockets[0].getsockname(), server[1].threads[kind]
     render, may_end, made = module.render, threading.Semaphore(0), list[str]()
 
-    def wait_and_render(*arguments: Any) -> Any:
+    def wait_and_render(*arguments: Any, **names: Any) -> Any:
         assert may_end.acquire(timeout=PATIENCE_S)
         made.append(path)
-        return render(*arguments)
+        return render(*arguments, **names)
 
     monkeypatch.setattr(module, "render", wait_and_render)
     most = threads._most

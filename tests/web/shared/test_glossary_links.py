@@ -6,7 +6,7 @@ from collections import Counter
 
 from app.figures.glossary_drawings import GLOSSARY_DRAWINGS
 from app.sheets.library import Library
-from app.web.practice.glossary_page import glossary_terms
+from app.web.glossary import glossary_terms
 from app.web.shared.glossary_links import link_terms
 
 

@@ -6,8 +6,8 @@ import pytest
 from starlette.testclient import TestClient
 
 from app.grading.grade import grade
-from app.web.materials.worksheet_preview import make_preview
 from app.web.shared.sheet_view import BoxView, row_views, sheet_notes
+from app.web.worksheet_preview import preview_of
 from tests.helpers.html_page import Page
 from tests.helpers.sheet_form import filled
 from tests.helpers.shipped import LIBRARY
@@ -17,25 +17,25 @@ WIDE = {f"{row}__columns": "4096" for row in ("queries", "keys", "values")}
 
 @pytest.mark.parametrize("worksheet", LIBRARY.worksheets)
 def test_a_diagnosis_stands_below_the_first_row_that_it_explains(worksheet: str) -> None:
-    sheet = make_preview(LIBRARY, LIBRARY.worksheet(worksheet), "wrong")
-    if not sheet.report or not sheet.report.diagnosis:
+    sheet = preview_of(LIBRARY, LIBRARY.worksheet(worksheet), "wrong")
+    if not sheet["report"] or not sheet["report"].diagnosis:
         return
-    said = sheet.report.diagnosis.message
-    rows = [row for row in sheet.rows if said in [note.message for note in row.notes]]
-    explained = [row for row in sheet.rows if said in [box.explained for box in row.boxes]]
+    said = sheet["report"].diagnosis.message
+    rows = [row for row in sheet["rows"] if said in [note.message for note in row.notes]]
+    explained = [row for row in sheet["rows"] if said in [box.explained for box in row.boxes]]
     assert [row.row.key for row in rows] == [explained[0].row.key]
     boxes = {box.name for row in explained for box in row.boxes if box.explained == said}
-    assert boxes == set(map(str, sheet.report.diagnosis.about))
+    assert boxes == set(map(str, sheet["report"].diagnosis.about))
 
 
 def test_the_last_of_what_is_said_is_the_hint() -> None:
     variant = LIBRARY.variant("llama-7b")
-    sheet = make_preview(LIBRARY, variant.worksheet, "wrong")
-    assert sheet.report
-    answers = {box.name: box.text for row in sheet.rows for box in row.boxes}
-    assert [note.kind for note in sheet_notes(variant, answers, sheet.report)] == ["diagnosis"]
-    changed = answers | {str(blank): "7" for blank in sheet.report.diagnosis.explains}  # type: ignore[union-attr]
-    assert sheet_notes(variant, changed, sheet.report) == ()
+    sheet = preview_of(LIBRARY, variant.worksheet, "wrong")
+    assert sheet["report"]
+    answers = {box.name: box.text for row in sheet["rows"] for box in row.boxes}
+    assert [note.kind for note in sheet_notes(variant, answers, sheet["report"])] == ["diagnosis"]
+    changed = answers | {str(blank): "7" for blank in sheet["report"].diagnosis.explains}
+    assert sheet_notes(variant, changed, sheet["report"]) == ()
     assert sheet_notes(variant, answers, None) == ()
 
 

@@ -11,12 +11,13 @@ import sqlalchemy as sa
 from fastapi import FastAPI
 from fastapi.routing import APIRoute
 
+from app.classes.course_files import CSV_FILES
 from app.classes.ticket_groups import TicketGroup, group_answers
 from app.store import Policies, TicketAnswer
 from app.store.exit_tickets import SHOWN_FROM
 from app.store.tables import ticket_answers
 from app.web import exit_tickets
-from app.web.teacher.export_page import CSV_FILES, ZIP_FILE
+from app.web.export import ZIP_FILE
 from tests.helpers.answer_keys import WIDE
 from tests.helpers.closed_activity import close_activity
 from tests.helpers.html_page import Page

@@ -1,1 +1,0 @@
-"""The sheet page and practice, for visitors."""

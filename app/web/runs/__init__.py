@@ -1,1 +1,0 @@
-"""Running the head of a sheet."""

@@ -1,1 +1,0 @@
-"""What a student of a class sees."""
