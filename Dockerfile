@@ -1,5 +1,5 @@
 # The app with its embedded database: docker build -t attention-shapes . && docker run -p 8000:8000 -v shapes:/data attention-shapes
-# compose.yaml has the app for a campus. --build-arg LIBRARIES=pages leaves out what only runners need: torch, and the
+# compose.yaml has the app for a campus. --build-arg LIBRARIES=pages leaves out what only workers need: torch, and the
 # libraries for files of weights.
 ARG LIBRARIES=all
 

@@ -18,13 +18,15 @@ from app.classes.closing import INTERVAL_S
 from app.exchange.mail import Mail, read_sender, read_server
 from app.forward.process import RUNNER_IDLE_LIMIT_S, SHARE_OF_VISITORS, HeadRunner
 from app.handout.handout_printer import HandoutPrinter
-from app.machine.jobs import JobKind, JobLimits, Jobs, Runner, Work, web_runner
+from app.jobs.inline import InlineJobs
+from app.jobs.jobs import Jobs, Kind
 from app.machine.turn import MachineTurn
 from app.settings import PROJECT, Settings
 from app.sheets.exit_tickets import Ticket, load_tickets
 from app.sheets.library import Library
 from app.sheets.worksheet_files import load_library
 from app.store import Store
+from app.store.jobs import JobKind
 from app.store.queries import Clock, utc_now
 from app.translation import ENGLISH, languages
 from app.web.shared import errors
@@ -78,7 +80,7 @@ def create_app(
         store,
         runner,
         printer or HandoutPrinter(settings.data_dir, tickets),
-        Jobs(store.jobs, web_runner(settings.data_dir, leaves_jobs=settings.runners)),
+        _jobs(settings, store),
         tickets,
         limits,
         storage=StorageBudget(settings.processes),
@@ -86,8 +88,7 @@ def create_app(
         closing_interval_s=closing_interval_s,
     )
 
-    for kind, (work, job_limits) in job_kinds(services).items():
-        services.jobs.add_kind(kind, work, job_limits)
+    services.jobs.kinds.update(job_kinds(services))
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
@@ -106,7 +107,6 @@ def create_app(
         services.jobs.close()
         services.runner.close()
         services.printer.close()
-        services.health.close()
         services.demonstration.close()
         services.store.close()
 
@@ -132,15 +132,22 @@ def create_app(
     return app
 
 
-def job_services(settings: Settings, store: Store, heads: HeadRunner, runner: Runner) -> Services:
-    """The services that jobs need, for a process that is the `runner`, whatever `settings.runners` says.
-
-    Raises WorksheetError for an unreadable worksheet.
-    """
+def worker_services(settings: Settings, store: Store, heads: HeadRunner, jobs: Jobs) -> Services:
+    """The services that a worker needs; `jobs` gets its kinds. Raises WorksheetError for an unreadable worksheet."""
     tickets = load_tickets(PROJECT / "worksheets")
-    printer = HandoutPrinter(settings.data_dir, tickets)
-    own = settings.model_copy(update={"runners": False})
-    return Services(own, load_libraries(), store, heads, printer, Jobs(store.jobs, runner), tickets)
+    services = Services(
+        settings, load_libraries(), store, heads, HandoutPrinter(settings.data_dir, tickets), jobs, tickets
+    )
+    jobs.kinds.update(job_kinds(services))
+    return services
+
+
+def _jobs(settings: Settings, store: Store) -> Jobs:
+    if settings.database.startswith("sqlite"):
+        return InlineJobs(store.jobs)
+    from app.jobs.engine import EngineJobs  # which loads procrastinate
+
+    return EngineJobs(store.jobs)
 
 
 def load_libraries() -> dict[str, Library]:
@@ -148,12 +155,12 @@ def load_libraries() -> dict[str, Library]:
     return {language: load_library(PROJECT / "worksheets", language) for language in languages()}
 
 
-def job_kinds(services: Services) -> Mapping[JobKind, tuple[Work, JobLimits]]:
-    """By kind ("handout", "run", "head"), the work that does a job with these services, and its limits."""
+def job_kinds(services: Services) -> Mapping[JobKind, Kind]:
+    """What is done for jobs of each kind with these services."""
     return {
-        "handout": (partial(make_handout, services), HANDOUT_LIMITS),
-        "run": (partial(run_queued_head, services), RUN_LIMITS),
-        "head": (partial(run_queued_real_head, services), HEAD_LIMITS),
+        "handout": Kind(partial(make_handout, services), HANDOUT_LIMITS),
+        "run": Kind(partial(run_queued_head, services), RUN_LIMITS),
+        "head": Kind(partial(run_queued_real_head, services), HEAD_LIMITS),
     }
 
 

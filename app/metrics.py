@@ -30,6 +30,11 @@ class Meters:
         self.saves = Counter("shapes_saves", "Saves of a sheet that were acknowledged.", ("place",))
         self.queue = Gauge("shapes_queue", "Requests that work or wait in threads of a kind.", ("kind", "state"),
                            multiprocess_mode="livesum")  # fmt: skip
+        self.jobs_waiting = Gauge("shapes_jobs_waiting", "Jobs that wait for a worker.", ("queue",),
+                                  multiprocess_mode="livemax")  # fmt: skip
+        self.oldest_job = Gauge("shapes_oldest_job_seconds", "How long the oldest waiting job has waited.",
+                                multiprocess_mode="livemax")  # fmt: skip
+        self.workers = Gauge("shapes_workers", "Workers that are alive.", multiprocess_mode="livemax")
         self.job_seconds = Histogram("shapes_job_seconds", "Time of a run or a print job, waiting included.",
                                      ("kind", "outcome"), buckets=SECONDS)  # fmt: skip
         self.database_seconds = Histogram(
@@ -65,21 +70,21 @@ def meters() -> Meters | None:
 
 
 def count_failure(kind: str) -> None:
-    """Count a failure: "bug", "database", "closing", "housekeeping", "child"."""
+    """Count a failure: "bug", "database", "closing", "housekeeping", "child", "jobs"."""
     if _meters:
         _meters.failures.labels(kind).inc()
 
 
 @contextmanager
-def timed_job(kind: str) -> Iterator[None]:
-    """Measure the time of the `with` as a job of that kind, if metrics are on."""
+def timed_job(kind: str, waited_s: float) -> Iterator[None]:
+    """Measure the time of the `with`, and before it, as a job of that kind, if metrics are on."""
     began, outcome = perf_counter(), "failed"
     try:
         yield
         outcome = "done"
     finally:
         if _meters:
-            _meters.job_seconds.labels(kind, outcome).observe(perf_counter() - began)
+            _meters.job_seconds.labels(kind, outcome).observe(waited_s + perf_counter() - began)
 
 
 def serve_metrics(address: str) -> None:

@@ -60,15 +60,8 @@ class Settings(BaseSettings):
         "",
         validation_alias="DATABASE_URL",
         description=N_(
-            "PostgreSQL address (postgresql://…) for several processes; empty means SQLite in the data folder."
-        ),
-    )
-
-    runners: bool = Field(
-        False,
-        description=N_(
-            "Whether heads and large handouts are left to processes of the command `runner`, on this machine or "
-            "others; then the server needs no PyTorch. Only with PostgreSQL."
+            "PostgreSQL address (postgresql://…) for several processes, which leave heads and large handouts to the "
+            "command `worker`; empty means SQLite in the data folder."
         ),
     )
 
@@ -130,14 +123,6 @@ class Settings(BaseSettings):
     smtp_from: str = Field(
         "", validate_default=True, description=N_("Sender of that mail, such as shapes@example.org.")
     )
-
-    @field_validator("runners")
-    @classmethod
-    def _check_runners(cls, runners: bool, others: ValidationInfo) -> bool:
-        url = others.data.get("database_url", "")
-        if runners and (not url or url.startswith("sqlite")):
-            raise ValueError(_("needs PostgreSQL: set DATABASE_URL to a postgresql:// address, or leave runners out"))
-        return runners
 
     @field_validator("host")
     @classmethod

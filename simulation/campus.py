@@ -1,4 +1,4 @@
-"""A campus as processes of this machine: PostgreSQL, web servers behind a balancer, and runners.
+"""A campus as processes of this machine: PostgreSQL, web servers behind a balancer, and workers.
 
 `python -m simulation.campus` starts one, prints its address and the first teacher's link, and runs until Ctrl-C.
 """
@@ -27,14 +27,14 @@ from simulation.server import LOOK_S, Command, Server
 
 @dataclass(frozen=True)
 class Campus:
-    """Web servers and runners with their own data folders, and the balancer's URL.
+    """Web servers and workers with their own data folders, and the balancer's URL.
 
-    Any server may answer any request; any runner may do any job.
+    Any server may answer any request; any worker may do any job.
     """
 
     url: str
     web_servers: tuple[Server, ...]
-    runners: tuple[Command, ...]
+    workers: tuple[Command, ...]
 
     @property
     def database(self) -> str:
@@ -49,7 +49,7 @@ class Campus:
     @property
     def commands(self) -> tuple[Command, ...]:
         """All commands of the app that are running."""
-        return (*self.web_servers, *self.runners)
+        return (*self.web_servers, *self.workers)
 
     def start(self) -> None:
         """Start all at the same time, and wait until they are ready."""
@@ -83,15 +83,27 @@ class Campus:
             time.sleep(LOOK_S)
 
 
-def runner_command(folder: Path, database_url: str, *options: str, before: str = "") -> Command:
-    """`attention-shapes runner` with these options; `before` is Python code to run first."""
-    program = f"{before}\nfrom app.cli import main; main(['runner', *{options!r}])"
-    return Command(program, "Runner .* does", folder, database_url)
+def worker_command(folder: Path, database_url: str, *options: str, before: str = "") -> Command:
+    """`attention-shapes worker` with these options; `before` is Python code to run first."""
+    program = f"{before}\nfrom app.cli import main; main(['worker', *{options!r}])"
+    return Command(program, "Worker .* takes", folder, database_url)
+
+
+@contextmanager
+def running_worker(database_url: str) -> Iterator[Command]:
+    """Start one worker beside a server, and kill it at the end."""
+    with tempfile.TemporaryDirectory(prefix="worker-", ignore_cleanup_errors=True) as name:
+        worker = worker_command(Path(name), database_url)
+        worker.start()
+        try:
+            yield worker
+        finally:
+            worker.kill()
 
 
 @contextmanager
 def running_campus(
-    database_url: str, web_servers: int = 2, runners: int = 2, before_runners: str = "", options: Sequence[str] = ()
+    database_url: str, web_servers: int = 2, workers: int = 2, before_workers: str = "", options: Sequence[str] = ()
 ) -> Iterator[Campus]:
     """Start a campus on an empty PostgreSQL database, yield it once it answers, and kill it at the end."""
     with tempfile.TemporaryDirectory(prefix="campus-", ignore_cleanup_errors=True) as name:
@@ -102,13 +114,13 @@ def running_campus(
         for other in folders[1:]:
             other.mkdir()
             shutil.copy(folders[0] / SECRET_FILE, other)
-        serve = partial(Server, database_url=database_url, address=url, runners="true", machines=str(web_servers))
-        names = [f"runner-{number}" for number in range(runners)]
+        serve = partial(Server, database_url=database_url, address=url, machines=str(web_servers))
+        names = [f"worker-{number}" for number in range(workers)]
         campus = Campus(
             url,
             tuple(serve(each) for each in folders),
             tuple(
-                runner_command(folder / each, database_url, "--name", each, *options, before=before_runners)
+                worker_command(folder / each, database_url, "--name", each, *options, before=before_workers)
                 for each in names
             ),
         )

@@ -129,6 +129,7 @@ def new_postgres_database(postgres_engine: sa.Engine) -> str:
         )
         # In a tenth of the time of TRUNCATE, which makes new files for all tables and indexes.
         emptied = [str(sa.delete(table)) for table in reversed(metadata.sorted_tables)]
+        emptied += ["DELETE FROM procrastinate_jobs", "DELETE FROM procrastinate_workers"]
         restarted = "SELECT setval(oid, 1, false) FROM pg_class WHERE relkind = 'S'"
         connection.exec_driver_sql("; ".join((*emptied, restarted)))
     return postgres_engine.url.render_as_string(hide_password=False)
@@ -183,8 +184,7 @@ def patient_databases() -> Iterator[None]:
         patch.setattr(sqlite_writer, "WRITE_LIMIT_S", 60.0)
         patch.setattr(sqlite_writer, "flush", lambda _log: None)
         patch.setattr(limits, "STATEMENT_LIMIT_S", 60)
-        patch.setattr(limits.LimitedConnection, "answer_limit_s", 60.0)
-        patch.setitem(limits._PARAMETERS, "connect_timeout", 60)
+        patch.setitem(limits.CONNECTION_LIMITS, "connect_timeout", 60)
         yield
 
 

@@ -20,7 +20,7 @@ from packaging.utils import canonicalize_name
 from app import cli
 from app.settings import PROJECT, Settings
 
-WEBS, RUNNERS = ("web1", "web2"), ("runner", "runner-gpu")
+WEBS, WORKERS = ("web1", "web2"), ("worker", "worker-gpu")
 VALUES = {"SHAPES_DOMAIN": "shapes.example.org", "POSTGRES_PASSWORD": "secret", "SHAPES_WORKERS": "3",
           "SHAPES_MACHINES": "4", "SHAPES_METRICS": "0.0.0.0:9100",
           "SHAPES_SMTP": "smtps://mail.example.org", "SHAPES_SMTP_FROM": "shapes@example.org"}  # fmt: skip
@@ -60,16 +60,15 @@ def settings_of(compose: Any, tmp_path: Path) -> Callable[[str], Settings]:
 
 
 def test_compose_sets_what_there_is_to_set(settings_of: Callable[[str], Settings]) -> None:
-    for service in (*WEBS, *RUNNERS):
+    for service in (*WEBS, *WORKERS):
         settings = settings_of(service)
         assert settings.database == "postgresql+psycopg://shapes:secret@db:5432/shapes"
         assert settings.metrics == "0.0.0.0:9100"
     for service in WEBS:
         settings = settings_of(service)
-        assert settings.runners
         assert (settings.processes, settings.address) == (3 * 4, "https://shapes.example.org")
         assert not settings.weights
-    assert all(settings_of(service).weights for service in RUNNERS)
+    assert all(settings_of(service).weights for service in WORKERS)
 
 
 def test_compose_has_no_secret_and_no_start_without_one() -> None:
@@ -115,9 +114,9 @@ def test_no_part_of_compose_may_take_the_machine(compose: Any) -> None:
 def test_compose_starts_what_the_terminal_has(compose: Any) -> None:
     services = compose["services"]
     assert services["web1"]["build"]["args"] == {"LIBRARIES": "pages"}
-    assert "args" not in services["runner"]["build"]
-    assert services["runner-gpu"]["build"]["args"] == {"TORCH": "cuda"}
-    for name in RUNNERS:
+    assert "args" not in services["worker"]["build"]
+    assert services["worker-gpu"]["build"]["args"] == {"TORCH": "cuda"}
+    for name in WORKERS:
         program, command, *options = services[name]["command"]
         assert program == "attention-shapes"
         assert cli._parser([command]).parse_args([command, *options]).run

@@ -56,10 +56,23 @@ MAY_IMPORT: Mapping[str, set[str]] = {
     "exchange": {*BELOW_SHEETS, "sheets", "machine", "activities", "store"},
     "handout": {*CORE, "activities", "store", "exchange"} - {"practice"},
     "classes": {*CORE, "activities", "store", "exchange"},
+    "jobs": {"machine", "store"},
     "settings": {"exchange"},  # which parses the URL of a mail server
-    "web": {*CORE, "activities", "store", "exchange", "handout", "classes", "settings"},
-    "main": {*CORE, "activities", "store", "exchange", "handout", "classes", "settings", "web"},
-    "cli": {*CORE, "activities", "store", "exchange", "handout", "classes", "settings", "secret_key", "web", "main"},
+    "web": {*CORE, "activities", "store", "exchange", "handout", "classes", "jobs", "settings"},
+    "main": {*CORE, "activities", "store", "exchange", "handout", "classes", "jobs", "settings", "web"},
+    "cli": {
+        *CORE,
+        "activities",
+        "store",
+        "exchange",
+        "handout",
+        "classes",
+        "jobs",
+        "settings",
+        "secret_key",
+        "web",
+        "main",
+    },
 }
 MARKDOWN = {"markdown_it", "mdurl"}
 PYDANTIC = {"pydantic", "pydantic_core", "annotated_types", "typing_extensions", "typing_inspection"}

@@ -9,9 +9,9 @@ import pytest
 
 from app.cli.serve import _check_campus, _greet
 from app.cli.terminal import InputError, read_settings
-from app.machine.jobs import Runner
 from app.settings import PROJECT, Settings
 from app.store import Store
+from app.store.jobs import Worker
 
 
 @pytest.mark.parametrize(
@@ -66,12 +66,12 @@ def test_several_machines_need_a_database_that_they_can_share(store: Store, tmp_
     is_sqlite = store.engine.dialect.name == "sqlite"
     settings = Settings(data_dir=tmp_path, workers=4, machines=1 if is_sqlite else 5)
     _check_campus(settings, store)
-    advice = "DATABASE_URL" if is_sqlite else "64 workers and 0 runners need 256 connections"
+    advice = "DATABASE_URL" if is_sqlite else "64 web processes and 0 workers need 256 connections"
     with pytest.raises(InputError, match=advice):
         _check_campus(Settings(data_dir=tmp_path, workers=16, machines=4), store)
     for number in range(5):
-        store.jobs.sign_on(Runner(f"runner {number}"))
-    with nullcontext() if is_sqlite else pytest.raises(InputError, match="5 runners need 100 connections"):
+        store.jobs.sign_on(Worker(f"worker {number}", []))
+    with nullcontext() if is_sqlite else pytest.raises(InputError, match="5 workers need 125 connections"):
         _check_campus(settings, store)
 
 

@@ -37,7 +37,7 @@ COMMANDS_BY_MODULE = {
     "teacher": ("teacher",),
     "backup": ("backup",),
     "serve": ("serve",),
-    "runner": ("runner",),
+    "worker": ("worker",),
 }
 INPUT_ERRORS = (
     ConfigError,

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 from app import __version__, metrics
 from app.addresses import is_local, lan_addresses, url_here
+from app.jobs.jobs import CONNECTIONS_OF_ENGINE
 from app.logs import LOGGING, configure_logging
 from app.secret_key import SECRET_FILE
 from app.settings import Settings
@@ -106,14 +107,16 @@ def _check_campus(settings: Settings, store: Store) -> None:
             problem = _("Several machines need PostgreSQL: set {database}, or {machines} to 1.")
             raise InputError(problem.format(database=variable("database_url"), machines=variable("machines")))
         return
-    runners = sum(runner.is_alive and not runner.is_web for runner in store.jobs.runners())
-    needed = settings.processes * connections_of_each(settings.processes) + runners * MIN_CONNECTIONS
+    job_workers = sum(worker.is_alive for worker in store.jobs.workers())
+    of_each = MIN_CONNECTIONS + CONNECTIONS_OF_ENGINE
+    needed = settings.processes * connections_of_each(settings.processes) + job_workers * of_each
     if needed > allowed:
         problem = _(
-            "{workers} workers and {runners} runners need {needed} connections to the database, and PostgreSQL allows "
-            "{allowed}: set fewer workers, or a larger max_connections."
+            "{processes} web processes and {workers} workers need {needed} connections to the database, and PostgreSQL "
+            "allows {allowed}: start fewer, or set a larger max_connections."
         )
-        raise InputError(problem.format(workers=settings.processes, runners=runners, needed=needed, allowed=allowed))
+        numbers = {"processes": settings.processes, "workers": job_workers, "needed": needed, "allowed": allowed}
+        raise InputError(problem.format(**numbers))
     if another_key_signs(store.engine, store.key):
         problem = _(
             "Another machine serves this database with another secret key, so that neither would know the other’s "

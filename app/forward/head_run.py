@@ -11,7 +11,6 @@ from app.forward.process import HeadRunner, RunnerFailed, RunTooLong
 from app.forward.program import check_modelled, is_layer, run_sizes, runnable_table
 from app.forward.real_head import RealHead
 from app.forward.run import HeadRun
-from app.machine.jobs import JobFailedError
 from app.models.architecture import Architecture
 from app.sheets.variant import Variant
 from app.topics.registry import TOPICS
@@ -22,11 +21,12 @@ FailureReason = Literal["busy", "too-long", "stopped"]
 NotRunReason = Literal["refused"] | FailureReason
 
 
-class HeadNotRun(JobFailedError):
+class HeadNotRun(ValueError):
     """A head or layer that wasn't run; `str()` is the sentence to show."""
 
     def __init__(self, sentence: str, reason: NotRunReason) -> None:
-        super().__init__(sentence, reason)
+        super().__init__(sentence)
+        self.reason = reason
 
 
 def run_sheet(runner: HeadRunner, variant: Variant, **options: Any) -> HeadRun:

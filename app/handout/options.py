@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from app.machine.jobs import JobFailedError
 from app.names import clean_line
 from app.refusal import Refusal
 from app.translation import gettext as _
@@ -25,15 +24,15 @@ MAX_SHEETS = 5_000
 MAX_HANDOUT_SEED = 10**9
 
 
-class HandoutError(JobFailedError, Refusal):
+class HandoutError(Refusal):
     """A handout, or a line of paper answers, that can't be used; the message says what to change.
 
     `field` is the form's field at fault, or "".
     """
 
     def __init__(self, sentence: str, field: str = "", *, reason: str = "refused") -> None:
-        super().__init__(sentence, reason)
-        self.field = field
+        super().__init__(sentence)
+        self.field, self.reason = field, reason
 
 
 @dataclass(frozen=True)

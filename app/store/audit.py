@@ -12,9 +12,9 @@ from typing import Literal
 import sqlalchemy as sa
 
 from app.activities.activity import Activity
-from app.machine.jobs import Job
 
 from .courses import Course
+from .jobs import Job
 from .materials import Material
 from .people import Teacher
 from .queries import QueryBase, batches, columns
@@ -91,7 +91,6 @@ class AuditAction(StrEnum):
     OPERATOR_ADDED = "operator added"
     OPERATOR_REMOVED = "operator removed"
     JOB_CANCELLED = "job cancelled"
-    JOB_RETRIED = "job retried"
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ from sqlalchemy.engine import make_url
 from app.metrics import Meters, meters
 from app.secret_key import SecretKey
 
-from .limits import POOL_LIMIT_S, limit_postgresql, watch_sqlite_file, without_limits
+from .limits import CONNECTION_LIMITS, POOL_LIMIT_S, limit_statements, unlimited_connection
 from .queries import transactional
 from .tables import students
 
@@ -35,14 +35,14 @@ LOG_LIMIT_S = 0.2  # how long emptying the write-ahead log may wait for others, 
 MIGRATION_LOCKS = {"postgresql": "SELECT pg_advisory_xact_lock(7302)", "sqlite": "BEGIN IMMEDIATE"}
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO  # the rights of group and others
 
-MAX_CONNECTIONS, MIN_CONNECTIONS = 20, 4  # for one process; a runner has the fewest
-CONNECTIONS_OF_ALL = 80  # shared by the web processes of all machines: PostgreSQL usually allows 100 in total
+MAX_CONNECTIONS, MIN_CONNECTIONS = 20, 4  # for one process; a worker has the fewest
+CONNECTIONS_OF_ALL = 70  # shared by the web processes of all machines: PostgreSQL usually allows 100 in total
 # The kind of a process, which names its connections on PostgreSQL: "attention-shapes web 1f0c9a7b".
-ProcessRole = Literal["web", "runner", "command"]
+ProcessRole = Literal["web", "worker", "command"]
 
 
 def connections_of_each(processes: int) -> int:
-    """How many connections each of `processes` may have: 20 of up to four, 13 of six, 4 of twenty and more."""
+    """How many connections each of `processes` may have: 17 of four, 11 of six, 4 of seventeen and more."""
     return max(MIN_CONNECTIONS, min(MAX_CONNECTIONS, CONNECTIONS_OF_ALL // processes))
 
 
@@ -54,28 +54,28 @@ def connection_name(role: ProcessRole, key: SecretKey) -> str:
 def open_engine(url: str, processes: int = 1, name: str = "attention-shapes") -> sa.Engine:
     """An engine for a database URL, with one process's share of connections; nothing is migrated."""
     _make_file(url)
-    # hide_parameters: parameters hold what people typed, which must not get into error messages. No pre-ping: it would
-    # cost as much as most queries. The first query on a connection that the server has dropped fails, its request asks
-    # the user to try again, and SQLAlchemy then renews every connection. No overflow connections: opening one costs
-    # more than waiting for a pooled one. PostgreSQL commits each statement at once, which saves the round trips of
-    # BEGIN and COMMIT. Its connections are set up so from the start, since each change takes time.
     is_sqlite = make_url(url).get_backend_name() == "sqlite"
-    at_once: dict[str, Any] = {} if is_sqlite else {"isolation_level": "AUTOCOMMIT", "skip_autocommit_rollback": True}
+    # PostgreSQL commits each statement at once, which saves the round trips of BEGIN and COMMIT. Its connections are
+    # set up so from the start, since each change takes time.
+    postgresql: dict[str, Any] = {
+        "isolation_level": "AUTOCOMMIT",
+        "skip_autocommit_rollback": True,
+        "pool_pre_ping": True,
+        "connect_args": {**CONNECTION_LIMITS, "application_name": name},
+    }
     engine = sa.create_engine(
         url,
-        hide_parameters=True,
+        hide_parameters=True,  # they hold what people typed, which must not get into error messages
         json_serializer=_json_text,
         pool_size=connections_of_each(processes),
-        max_overflow=0,
-        pool_recycle=1800,
+        max_overflow=0,  # opening a connection costs more than waiting for a pooled one
         pool_timeout=POOL_LIMIT_S,
-        **at_once,
+        **({} if is_sqlite else postgresql),
     )
     if is_sqlite:
         sa.event.listen(engine, "connect", _set_up_sqlite)
-        watch_sqlite_file(engine)
     else:
-        limit_postgresql(engine, name)
+        limit_statements(engine)
     if app_meters := meters():
         _measure(engine, app_meters)
     return engine
@@ -113,18 +113,13 @@ def _measure(engine: sa.Engine, app_meters: Meters) -> None:
 @contextmanager
 def migration_transaction(engine: sa.Engine) -> Iterator[sa.Connection]:
     """A connection for a `with` block in which tables may change: committed at the end, rolled back by an exception."""
-    sqlite = engine.dialect.name == "sqlite"
-    with transactional(engine).connect() as connection, without_limits(connection):
-        if sqlite:  # recreating a table drops the old one, which must not delete the rows that refer to it
+    with unlimited_connection(transactional(engine)) as connection:
+        if engine.dialect.name == "sqlite":
+            # Recreating a table drops the old one, which must not delete the rows that refer to it.
             connection.exec_driver_sql("PRAGMA foreign_keys=OFF")
-        try:
-            connection.exec_driver_sql(MIGRATION_LOCKS[engine.dialect.name])
-            yield connection
-            connection.commit()
-        finally:
-            connection.rollback()
-            if sqlite:
-                connection.exec_driver_sql("PRAGMA foreign_keys=ON")
+        connection.exec_driver_sql(MIGRATION_LOCKS[engine.dialect.name])
+        yield connection
+        connection.commit()
 
 
 def empty_log(engine: sa.Engine) -> bool:

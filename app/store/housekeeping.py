@@ -9,7 +9,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from app.store.limits import without_limits
+from app.store.limits import unlimited_connection
 from app.store.people import MAX_SESSION_AGE
 from app.store.queries import batches, transactional
 from app.store.tables import (
@@ -69,7 +69,7 @@ def delete_expired(engine: sa.Engine, at: datetime) -> int:
     count, errors = 0, list[Exception]()
     for step in steps:
         try:
-            with transactional(engine).connect() as connection, without_limits(connection):
+            with unlimited_connection(transactional(engine)) as connection:
                 count += step(connection=connection)
         except Exception as error:
             errors.append(error)

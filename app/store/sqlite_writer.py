@@ -18,6 +18,8 @@ from contextlib import ExitStack, contextmanager
 
 import sqlalchemy as sa
 
+from .limits import DatabaseGoneError
+
 WRITE_LIMIT_S = 5.0  # waiting for other threads; SQLite waits as long for other processes
 
 flush = getattr(os, "fdatasync", os.fsync)  # fdatasync is quicker, and only Linux has it
@@ -28,6 +30,8 @@ class SqliteWriter:
 
     def __init__(self, engine: sa.Engine) -> None:
         self._engine, self._lock = engine, threading.Lock()
+        self.path = str(engine.url.database)
+        self._file_number = os.stat(self.path).st_ino
 
     @contextmanager
     def transaction(self) -> Iterator[sa.Connection]:
@@ -38,10 +42,20 @@ class SqliteWriter:
         with ExitStack() as later:
             with self._turn(), self._engine.begin() as connection:
                 connection.exec_driver_sql("BEGIN IMMEDIATE")
+                self._check_file()
                 # Opened before anything is written: a file opened after a failed flush wouldn't report the failure.
-                log = later.enter_context(open(f"{self._engine.url.database}-wal", "rb+", buffering=0))
+                log = later.enter_context(open(f"{self.path}-wal", "rb+", buffering=0))
                 yield connection
             flush(log.fileno())
+
+    def _check_file(self) -> None:
+        # SQLite would go on writing to a file that was deleted or replaced, and all would be lost at the next start.
+        try:
+            is_gone = os.stat(self.path).st_ino != self._file_number
+        except FileNotFoundError:
+            is_gone = True
+        if is_gone:
+            raise sa.exc.OperationalError(None, None, DatabaseGoneError())
 
     @contextmanager
     def _turn(self) -> Iterator[None]:

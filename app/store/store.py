@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import secrets
+import shutil
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -24,8 +27,7 @@ from .database import ProcessRole, connection_name, migration_transaction, open_
 from .exit_tickets import ExitTickets
 from .grades import Grades
 from .jobs import JobTable
-from .limits import check_room, tolerated_failure
-from .machines import Machines
+from .limits import tolerated_failure
 from .materials import Materials
 from .people import People
 from .queries import Clock, OpenDatabase, QueryBase, columns, from_row, hash_secret, utc_now
@@ -36,6 +38,7 @@ from .student_merge import StudentMerge
 from .tables import MAX_PROBLEM, imported_model, models, runs, visitors
 
 MODEL_USE_NOTED_AFTER = timedelta(days=1)
+ROOM_NEEDED_BYTES = 8_000_000  # SQLite's log grows to half of it before it is written back
 
 
 @dataclass(frozen=True)
@@ -110,17 +113,16 @@ class Store(QueryBase):
         self.grades = Grades(database)
         self.audit_log = AuditLog(database)
         self.jobs = JobTable(database)
-        self.machines = Machines(database)
         self.sample_data = SampleData(database)
 
     def close(self) -> None:
-        self.jobs.stop_listening()
         self.engine.dispose()
 
     def check_writable(self) -> None:
-        """Raise SQLAlchemyError if the database can't be written, or an SQLite file's disk is nearly full."""
+        """Raise SQLAlchemyError or OSError if nothing can be written, or an SQLite file's disk is nearly full."""
         self._execute(sa.update(visitors).where(sa.false()).values(token_hash=""))
-        check_room(self.engine)
+        if self._writer and shutil.disk_usage(self._writer.path).free < ROOM_NEEDED_BYTES:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     # Visitors
 

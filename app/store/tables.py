@@ -23,7 +23,6 @@ from sqlalchemy import (
     ForeignKeyConstraint,
     Index,
     Integer,
-    LargeBinary,
     MetaData,
     String,
     Table,
@@ -136,76 +135,6 @@ runs = Table(
     Column("created_at", UtcDateTime, nullable=False),
     Column("activity_id", ForeignKey("activities.id", ondelete="CASCADE"), index=True),  # null in practice
     Column("frozen", JSON, nullable=False),  # the worksheet and model that were run; see frozen_run.py
-)
-
-jobs = Table(  # work that takes seconds; see app/machine/jobs.py
-    "jobs",
-    metadata,
-    Column("id", Integer, primary_key=True),
-    Column("key", String(32), nullable=False, unique=True),  # part of the job's address; for a run, its id
-    Column("kind", String(20), nullable=False),
-    Column("client", String(100), nullable=False),  # the owner: a network, or a member such as "teacher 3"
-    Column("is_member", Boolean, nullable=False),
-    Column("teacher_id", ForeignKey("teachers.id", ondelete="CASCADE"), index=True),  # the only one who may see it
-    # it is deleted with the person who typed it:
-    Column("visitor_id", ForeignKey("visitors.id", ondelete="CASCADE"), index=True),
-    Column("student_id", ForeignKey("students.id", ondelete="CASCADE"), index=True),  # a browser, or a student
-    Column("about", JSON, nullable=False),  # what its page shows
-    Column("arguments", JSON, nullable=False),  # what its work needs
-    Column("request_id", String(20), nullable=False),  # for log lines
-    Column("language", String(20), nullable=False),  # the language of the result and its sentences
-    Column("created_at", UtcDateTime, nullable=False),
-    Column("started_at", UtcDateTime),  # the latest start; null before the first, and once it is requeued
-    Column("heard_at", UtcDateTime, nullable=False),  # the last heartbeat, or the end
-    Column("attempt", Integer, nullable=False),  # how often it was started; only the last start may store anything
-    Column("is_working", Boolean, nullable=False, default=False),
-    Column("runner", Text, nullable=False, server_default=""),  # the runner that started it last
-    Column("turn", Integer, nullable=False, server_default="0"),  # its round; each client has one job per round
-    Column("checkpoint", String(100), nullable=False, server_default=""),  # the key of the weights it needs, if any
-    # the kind of device needed, such as cuda; empty for any
-    Column("device", String(20), nullable=False, server_default=""),
-    Column("memory_bytes", BigInteger, nullable=False, server_default="0"),  # memory needed; 0 if unknown
-    Column("form", Integer, nullable=False, server_default="1"),  # version of its arguments; see JOB_FORM
-    Column("done", Integer, nullable=False),
-    Column("total", Integer, nullable=False),
-    Column("ending", String(10)),  # null while it waits or runs
-    # for the person who asked for it: may quote what they typed
-    Column("problem", String(MAX_PROBLEM), nullable=False),
-    # why it failed, without anything that somebody typed
-    Column("reason", String(20), nullable=False, server_default=""),
-    sqlite_autoincrement=True,
-)
-Index(None, jobs.c.kind, jobs.c.ending)
-Index(None, jobs.c.client, jobs.c.kind)
-_HAS_STARTED = jobs.c.started_at.is_not(None)
-Index("ix_jobs_started", jobs.c.kind, jobs.c.is_member, jobs.c.turn,
-      sqlite_where=_HAS_STARTED, postgresql_where=_HAS_STARTED)  # fmt: skip
-
-runners = Table(  # who does jobs; see app/machine/jobs.py
-    "runners",
-    metadata,
-    Column("name", String(200), primary_key=True),
-    Column("is_web", Boolean, nullable=False),  # web processes, which do jobs while they answer requests
-    Column("kinds", JSON, nullable=False),
-    Column("device", String(20), nullable=False),  # such as cpu or cuda:0
-    Column("device_name", String(200), nullable=False),
-    Column("memory_bytes", BigInteger, nullable=False),
-    Column("concurrency", Integer, nullable=False),  # how many jobs of a kind it does at a time
-    Column("checkpoints", JSON, nullable=False),  # its description of each
-    Column("form", Integer, nullable=False),
-    Column("version", String(20), nullable=False),
-    Column("started_at", UtcDateTime, nullable=False),
-    Column("heard_at", UtcDateTime, nullable=False),  # its last heartbeat
-    Column("jobs_done", Integer, nullable=False),
-)
-
-job_pieces = Table(  # the result of a job
-    "job_pieces",
-    metadata,
-    Column("job_id", ForeignKey("jobs.id", ondelete="CASCADE"), primary_key=True),
-    Column("attempt", Integer, primary_key=True),  # the job's start that made it
-    Column("number", Integer, primary_key=True),
-    Column("data", LargeBinary, nullable=False),
 )
 
 models = Table(

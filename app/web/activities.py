@@ -26,7 +26,6 @@ from app.names import name_key
 from app.sheets.code_text import gives_line_away
 from app.store import AuditAction, Store, Student
 from app.translation import gettext as _
-from app.web.shared.errors import status_of
 from app.web.shared.forms import FormDep, FormReader, cut_page, whole_number
 from app.web.shared.handout_form import HandoutForm, handout_base_url
 from app.web.shared.handout_jobs import printable_tickets, start_handout
@@ -336,7 +335,7 @@ def print_for_class(
             along=partial(log.record, access.teacher, AuditAction.HANDOUT_CREATED, activity),
         )
     except HandoutError as error:
-        return _render_handout(services, access, students, number, form, status_of(error), str(error))
+        return _render_handout(services, access, students, number, form, error.status, str(error))
     return RedirectResponse(url_for("show_print_job", key=job.key), 303)
 
 

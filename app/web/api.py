@@ -17,7 +17,6 @@ from app.forward.program import RUNNABLE_TOPICS
 from app.forward.real_head import RealHead
 from app.grading.grade import grade
 from app.grading.hints import write_hint
-from app.machine.jobs import JobKind, JobRefusedError
 from app.machine.work_queue import Client, QueueFullError
 from app.misconceptions.catalogue import MISCONCEPTIONS
 from app.models.architecture import SizeSource
@@ -25,13 +24,13 @@ from app.models.parameter_count import parameters_json
 from app.sheets.sheet_json import opened_rows, variant_json
 from app.sheets.variant import Variant
 from app.sheets.worksheet import MAX_SENTENCE, Model
+from app.store.jobs import JobKind, JobRefusedError
 from app.topics.shapes_json import shapes
 from app.translation import gettext as _
 from app.web.shared.head_request import HeadChoice, find_checkpoint, offered_checkpoints
 from app.web.shared.permissions import QueueClient, require_practice
 from app.web.shared.rate_limits import BYTES_OF_MODEL, BYTES_OF_RUN
-from app.web.shared.run_jobs import check_asked, why_not_queued
-from app.web.shared.runners import why_it_waits
+from app.web.shared.run_jobs import check_asked, part_of_run, why_not_queued
 from app.web.shared.services import Services, ServicesDep
 from app.web.shared.threads import in_threads
 from app.web.shared.urls import client_network
@@ -412,7 +411,8 @@ def run_forward(request: Request, services: ServicesDep, client: QueueClient, bo
         services.storage.charge(client_network(request), BYTES_OF_RUN)
         asked = body.model_dump(exclude={"config"})
         asked["config"] = None if body.config is None else json.dumps(body.config)  # PostgreSQL's JSON has no Infinity
-        result: dict[str, Any] = json.loads(_answer(services, "run", client, asked, check_asked(services, asked)))
+        check_asked(services, asked)
+        result: dict[str, Any] = json.loads(_answer(services, "run", client, asked, part_of_run(services, asked)))
     except HeadNotRun as problem:
         raise HTTPException(STATUS_OF_REASON.get(problem.reason, 503), str(problem)) from None
     return result
@@ -434,19 +434,17 @@ def run_head_of_checkpoint(
     services.storage.charge(client_network(request), BYTES_OF_RUN)
     try:
         choice = HeadChoice(body.checkpoint, body.text, body.layer, body.head)
-        needs = {"checkpoint": find_checkpoint(services, body.checkpoint).key}
-        real_head = RealHead.from_bytes(_answer(services, "head", client, asdict(choice), needs))
+        key = find_checkpoint(services, body.checkpoint).key
+        real_head = RealHead.from_bytes(_answer(services, "head", client, asdict(choice), key))
     except HeadNotRun as problem:
         raise HTTPException(STATUS_OF_REASON.get(problem.reason, 503), str(problem)) from None
     return real_head.as_dict() | {"weights": real_head.arrays["weights"].tolist()}
 
 
-def _answer(
-    services: Services, kind: JobKind, client: Client, arguments: Mapping[str, Any], needs: Mapping[str, Any]
-) -> bytes:
+def _answer(services: Services, kind: JobKind, client: Client, arguments: Mapping[str, Any], part: str) -> bytes:
     try:
         with services.programs.taken(client):
-            job = services.jobs.submit(kind, client, secrets.token_urlsafe(18), {}, arguments, **needs)
+            job = services.jobs.submit(kind, client, secrets.token_urlsafe(18), {}, arguments, part=part)
             try:
                 job = services.jobs.wait(job, API_WAIT_LIMIT_S) or job
                 if job.ending == "ready":
@@ -457,7 +455,7 @@ def _answer(
         raise HTTPException(503, why_not_run("busy")) from None
     except JobRefusedError as refusal:
         raise HTTPException(503, why_not_queued(refusal)) from None
-    problem = job.problem or why_it_waits(services, job) or why_not_run("busy")
+    problem = job.problem or services.jobs.why_it_waits(job) or why_not_run("busy")
     raise HTTPException(STATUS_OF_REASON.get(job.reason, 503), problem)
 
 

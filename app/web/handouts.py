@@ -22,7 +22,6 @@ from app.handout.marks_csv import marks_csv
 from app.handout.options import HandoutError, HandoutOptions
 from app.handout.print_child import PREVIEW_PAGES
 from app.handout.sheet_plan import check_version_count, plan_sheets
-from app.machine.jobs import Job
 from app.machine.work_queue import Client
 from app.models.architecture import TokensError
 from app.refusal import Refusal
@@ -30,6 +29,7 @@ from app.sheets.library import Library
 from app.sheets.variant import Variant
 from app.sheets.worksheet import Worksheet, WorksheetError, library_key, whole_key
 from app.store import Teacher
+from app.store.jobs import Job
 from app.translation import gettext as _
 from app.web.shared.forms import FormDep
 from app.web.shared.handout_form import HandoutForm, handout_base_url, pdf_response
@@ -37,7 +37,6 @@ from app.web.shared.handout_jobs import start_handout
 from app.web.shared.model_menu import answer_choice, model_menu
 from app.web.shared.permissions import MaybeTeacher, QueueClient, require_practice
 from app.web.shared.request_guard import MAX_PAPER
-from app.web.shared.runners import why_it_waits
 from app.web.shared.services import Services, ServicesDep
 from app.web.shared.sheet_view import length_remark
 from app.web.shared.templating import is_htmx, render, render_page_or_fragment
@@ -211,17 +210,13 @@ def download_print_job(services: ServicesDep, teacher: MaybeTeacher, key: str) -
 def show_print_job(request: Request, services: ServicesDep, teacher: MaybeTeacher, key: str) -> Response:
     """Show a handout's progress or how it ended; to htmx, which polls, only that part of the page."""
     job = _find_job(services, key, teacher)
-    problems: dict[str | None, str] = {
-        "cancelled": _("This handout was cancelled."),
-        "lost": _("This handout was lost because the process making it stopped: create it again."),
-    }
     response = render_page_or_fragment(
         request,
         "handouts/print_job.html",
         "handouts/_print_job.html",
         job=job,
-        problem=problems.get(job.ending, job.problem),
-        why_it_waits=why_it_waits(services, job),
+        problem=_("This handout was cancelled.") if job.ending == "cancelled" else job.problem,
+        why_it_waits=services.jobs.why_it_waits(job),
     )
     if not (is_htmx(request) or job.ending):
         response.headers["Refresh"] = str(REFRESH_S)

@@ -25,6 +25,7 @@ from app.grading.hints import HINT_LEVELS, HintLevel
 from app.sheets.head_stages import HeadStage, StageKey, head_stages
 from app.sheets.worksheet import MAX_SENTENCE, Model
 from app.store import Visitor
+from app.store.jobs import no_worker
 from app.translation import gettext as _
 from app.web.shared.cookies import VISITOR_COOKIE
 from app.web.shared.forms import FormDep, whole_number
@@ -41,7 +42,6 @@ from app.web.shared.head_request import (
 from app.web.shared.permissions import QueueClient, require_practice
 from app.web.shared.picture_view import picture_file, picture_row, picture_view
 from app.web.shared.rate_limits import BYTES_OF_RUN, bytes_of
-from app.web.shared.runners import living_runners, why_it_waits
 from app.web.shared.services import Services, ServicesDep
 from app.web.shared.sheet_form import read_answers
 from app.web.shared.stage_view import coincidences, part_lines, stage_views
@@ -111,14 +111,14 @@ def _form(services: Services, checkpoint: str, sentence: str, layer: str, head: 
     listed = offered_checkpoints(services)
     chosen = next((each for each in listed if each.key == checkpoint), listed[0] if listed else None)
     example = EXAMPLES.get(chosen.key, (0, 0)) if chosen else (0, 0)
-    needs_runner = services.settings.runners and not listed and not living_runners(services, "head")
+    none_runs = services.jobs.has_workers and not services.jobs.workers()
     return {
         "checkpoints": listed,
         "chosen": chosen,
         "sentence": sentence,
         "layer": layer or str(example[0]),
         "head": head or str(example[1]),
-        "needs_runner": needs_runner,
+        "no_worker": no_worker() if none_runs else "",
         "most": MAX_SENTENCE,
         "problem": "",
         "wrong": "",
@@ -154,15 +154,11 @@ def show_head(request: Request, services: ServicesDep, key: str, skip: str = "",
         page = _page(services, key, token, skipped, query=request.query_params, hint=level, is_checked=bool(level))
         page["form_secret"] = "" if token else FormSecret.new().secret
     else:
-        problems: dict[str | None, str] = {
-            "cancelled": _("This run was cancelled."),
-            "lost": _("This run was lost because the process running it stopped. Start it again."),
-        }
         page = {
             "job": job,
             "real_head": None,
-            "problem": problems.get(job.ending, job.problem),
-            "why_it_waits": why_it_waits(services, job),
+            "problem": _("This run was cancelled.") if job.ending == "cancelled" else job.problem,
+            "why_it_waits": services.jobs.why_it_waits(job),
             "skipped": ",".join(skipped),
             "asks_ms": min(ASKS_MS + ASKS_LATER_MS * job.before, ASKS_AT_MOST_MS),
         }

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import logging
 
+from anyio import fail_after
+from anyio.to_thread import run_sync
 from fastapi import APIRouter, Response
 from fastapi.responses import JSONResponse
 from sqlalchemy.exc import SQLAlchemyError
 
-from app.store.limits import failure_of
+from app.store.limits import Failure, failure_of
 from app.web.shared.services import ServicesDep
+
+HEALTH_LIMIT_S = 3
 
 router = APIRouter(include_in_schema=False)
 log = logging.getLogger("attention_shapes")
@@ -25,10 +29,11 @@ async def is_alive() -> Response:
 async def is_ready(services: ServicesDep) -> Response:
     """200 with the status "ok" while the database can store something, which is checked without writing."""
     try:
-        await services.health.run()
+        with fail_after(HEALTH_LIMIT_S):
+            await run_sync(services.store.check_writable, limiter=services.health_thread, abandon_on_cancel=True)
     except TimeoutError:
-        return JSONResponse({"status": "the database does not answer"}, 503)
-    except SQLAlchemyError as error:
+        return JSONResponse({"status": Failure.SILENT.value}, 503)
+    except (SQLAlchemyError, OSError) as error:
         if failure := failure_of(error):
             return JSONResponse({"status": failure.value}, 503)
         log.exception("the database refused a health check")

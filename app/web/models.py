@@ -31,22 +31,13 @@ from app.sheets.library import Library
 from app.sheets.variant import Variant
 from app.sheets.worksheet import Model
 from app.web.shared.forms import FormDep
-from app.web.shared.import_form import (
-    IMPORT_WAYS,
-    ImportForm,
-    empty_field,
-    import_model_by,
-    import_way,
-    is_filled,
-    read_import_form,
-)
+from app.web.shared.import_form import IMPORT_WAYS, ImportForm, import_model_by, read_import_form
 from app.web.shared.permissions import QueueClient, require_practice
-from app.web.shared.rate_limits import BYTES_OF_MODEL
 from app.web.shared.services import Services, ServicesDep
 from app.web.shared.sheet_address import sheet_link
 from app.web.shared.templating import render
 from app.web.shared.threads import in_threads
-from app.web.shared.urls import client_network, url_for
+from app.web.shared.urls import url_for
 
 router = APIRouter(include_in_schema=False, dependencies=[Depends(require_practice)])
 
@@ -83,17 +74,15 @@ def list_models(services: ServicesDep, sort: str = "") -> Response:
 @in_threads("hub")
 def import_model(request: Request, services: ServicesDep, client: QueueClient, form: FormDep) -> Response:
     """Import one model and redirect (303) to its page; on failure, show the form with the reason by the field."""
-    typed = read_import_form(form)
-    way = import_way(typed)
-    problem, status = empty_field(way), 422
-    if is_filled(typed, way):
-        services.storage.charge(client_network(request), BYTES_OF_MODEL)
-        try:
-            return RedirectResponse(url_for("show_model", key=import_model_by(services, typed, way, client).key), 303)
-        except (hub.HubError, ConfigError) as error:
-            problem, status = str(error), error.status
-    problem = problem.encode(errors="replace").decode()  # half of a surrogate pair from JSON can't be shown
-    return _model_list(services, status, typed=typed, problems={way: problem})
+    typed = read_import_form(form, form.raw("way"))
+    filled = [way for way in IMPORT_WAYS if typed.is_filled(way)]
+    if typed.way == "hub" and len(filled) == 1:  # Enter presses the first button
+        typed = replace(typed, way=filled[0])
+    try:
+        return RedirectResponse(url_for("show_model", key=import_model_by(request, services, typed, client).key), 303)
+    except (hub.HubError, ConfigError) as error:
+        problem = str(error).encode(errors="replace").decode()  # half of a surrogate pair from JSON can't be shown
+        return _model_list(services, error.status, typed=typed, problems={typed.way: problem})
 
 
 def _model_list(

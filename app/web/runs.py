@@ -20,12 +20,12 @@ from app.classes.sheet_actions import may_run
 from app.forward.head_run import HeadNotRun
 from app.forward.notebook import NOTEBOOK_TYPE, run_notebook
 from app.forward.run import HEAD_RUNS, HeadRun
-from app.machine.jobs import Job, JobRefusedError
 from app.machine.work_queue import Client
 from app.shapes.table import Blank
 from app.sheets.reading import Answer
 from app.sheets.variant import Row, Variant
 from app.store import Answers, Run
+from app.store.jobs import Job, JobRefusedError
 from app.translation import gettext as _
 from app.translation import ngettext
 from app.web.shared.cookies import VISITOR_COOKIE
@@ -34,7 +34,6 @@ from app.web.shared.head_request import HeadChoice, choice_of_sheet, start_head
 from app.web.shared.permissions import PracticeOpen, QueueClient, require_practice, require_run
 from app.web.shared.rate_limits import BYTES_OF_RUN, bytes_of
 from app.web.shared.run_jobs import differing_shapes, queue_run, shape_text, why_not_queued
-from app.web.shared.runners import why_it_waits
 from app.web.shared.services import Services, ServicesDep
 from app.web.shared.sheet_address import sheet_link
 from app.web.shared.sheet_view import readable_answers
@@ -167,7 +166,7 @@ def run_again(
     else:
         services.storage.charge(client_network(request), size)
     frozen = FrozenRun(first.activity_id, first.frozen, model_snapshot(variant.model))
-    run, job = _queue(services, client, first.answers, options, frozen, variant)
+    run, job = _queue(services, client, first.answers, options, frozen)
     return _respond(request, services, variant, run, job, options)
 
 
@@ -250,7 +249,7 @@ def _run_names(
         "problem": run.problem or "",
         "link": _sheet_address(run, variant),
         "title": variant.topic_wording.run_title,
-        "waiting": (job and why_it_waits(services, job)) or _waiting_sentence(job),
+        "waiting": (job and services.jobs.why_it_waits(job)) or _waiting_sentence(job),
         "asks": f"load delay:{FIRST_LOOK_MS}ms, every {look_ms}ms" if is_new else f"every {look_ms}ms",
     }
     if result is None:
@@ -456,19 +455,19 @@ def _run_sheet(
     is_real = may_be_real and not options.in_background
     if is_real and (choice := choice_of_sheet(services, context.variant)):
         return _to_real_head(request, services, client, choice, back=link, **owner)
-    run, job = _queue(services, client, context.answers, options, frozen, context.variant)
+    run, job = _queue(services, client, context.answers, options, frozen)
     return _respond(request, services, context.variant, run, job, options)
 
 
 def _queue(
-    services: Services, client: Client, answers: Answers, options: RunOptions, frozen: FrozenRun, variant: Variant
+    services: Services, client: Client, answers: Answers, options: RunOptions, frozen: FrozenRun
 ) -> tuple[Run, Job | None]:
     """Store a new run and queue its job, in one transaction."""
     run = services.store.new_run(answers, frozen.values, frozen.activity_id)
     settings = {"device": options.device, "dtype": options.dtype, "head": options.head}
     store_run = partial(services.store.add_run, run, (frozen.snapshot,))
     try:
-        return run, queue_run(services, client, run.id, variant, settings, store_run)
+        return run, queue_run(services, client, run.id, settings, store_run)
     except JobRefusedError as refusal:
         refused = replace(run, problem=why_not_queued(refusal))
         return services.store.add_run(refused, (frozen.snapshot,)), None

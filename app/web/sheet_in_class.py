@@ -191,20 +191,9 @@ def posted_class_sheet(
 ) -> ClassSheet:
     """The sheet that a student's form was sent from, with the form."""
     access = student_access(request, services, activity_id, form.single_line("sheet"))
-    work = _class_work(services, access, number)
-    sent = read_sheet(form, work.sheet.variant, sheet_promise(access.activity, number))
-    return ClassSheet(
-        services=services,
-        variant=work.sheet.variant,
-        work=work,
-        rules=access.rules,
-        typed=sent.answers,
-        scale=read_scale(form.raw("scale")),
-        sent=sent,
-        access=access,
-        number=number,
-        sheet=work.sheet,
-    )
+    context = opened_class_sheet(services, access, number, form.raw("scale"))
+    sent = read_sheet(form, context.variant, sheet_promise(access.activity, number))
+    return replace(context, typed=sent.answers, sent=sent)
 
 
 def class_example(context: ClassSheet, kind: str, seed: str) -> ExampleRequest:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar
 
 from fastapi import Depends, Request, Response
@@ -19,7 +19,7 @@ from app.practice.lessons import worksheet_after
 from app.sheets.library import Library
 from app.sheets.variant import Variant
 from app.sheets.worksheet import key_in, library_key
-from app.store import Store, Visitor
+from app.store import Visitor
 from app.translation import gettext as _
 from app.web.shared.cookies import VISITOR_COOKIE
 from app.web.shared.forms import FormDep
@@ -130,7 +130,8 @@ def opened_practice_sheet(
     request: Request, services: Services, library: Library, variant: Variant, scale: str
 ) -> PracticeSheet:
     """A sheet with this browser's last saved texts and work, if any."""
-    work = _find_work(services.store, request.cookies.get(VISITOR_COOKIE, ""), variant)
+    token = request.cookies.get(VISITOR_COOKIE)
+    work = PracticeWork.find(services.store, token, variant) if token else None
     if work is None:
         key = PracticeSheetKey(_NOBODY.id, practice_sheet_key(variant))
         work = PracticeWork(services.store, key, sizes_of(variant), WorkDone(), _NOBODY)
@@ -157,27 +158,15 @@ def posted_practice_sheet(request: Request, services: ServicesDep, form: FormDep
     sent, token = read_sheet(form, variant), request.cookies.get(VISITOR_COOKIE, "")
     network, again = client_network(request), request.url.path != url_for("save_sheet")
     services.storage.charge_sheet(network, token, practice_sheet_key(variant), sent.answers, again=again)
-    work = _find_work(store, token, variant)
-    if work is None:
+    context = opened_practice_sheet(request, services, library, variant, form.raw("scale"))
+    if context.visitor is None:
         work = PracticeWork.find(store, store.add_visitor(FormSecret.of(form).token).token, variant)
         assert work is not None  # noqa: S101 - the visitor was just stored
-    return PracticeSheet(
-        services=services,
-        variant=variant,
-        work=work,
-        rules=PRACTICE_RULES,
-        typed=sent.answers,
-        scale=read_scale(form.raw("scale")),
-        sent=sent,
-        library=library,
-    )
+        context = replace(context, work=work)
+    return replace(context, typed=sent.answers, sent=sent)
 
 
 PostedPracticeSheet = Annotated[PracticeSheet, Depends(posted_practice_sheet)]
-
-
-def _find_work(store: Store, token: str, variant: Variant) -> PracticeWork | None:
-    return PracticeWork.find(store, token, variant) if token else None
 
 
 def _next_worksheet(library: Library, variant: Variant) -> Suggestion:

@@ -154,7 +154,7 @@ def _sentence_tokens(services: Services, typed: Typed, worksheet: Worksheet | No
     if not sentence or not key:
         return "", ()
     folders = services.settings.weight_folders
-    is_here = not services.settings.runners  # otherwise runners have the weights, and this process has no tokenizer
+    is_here = not services.jobs.has_workers  # they have the weights, and this process has no tokenizer
     listed = next((each for each in listed_checkpoints(folders) if is_here and each.key == key), None)
     if listed is None:
         return _(

@@ -40,7 +40,7 @@ from app.models.config_fields import ConfigError
 from app.names import clean_line, name_key
 from app.sheets.exit_tickets import Ticket
 from app.sheets.library import Library
-from app.sheets.worksheet import MAX_QUESTIONS, WORKSHEETS, Model, Worksheet, WorksheetError, stored_fields
+from app.sheets.worksheet import MAX_QUESTIONS, WORKSHEETS, Worksheet, WorksheetError, stored_fields
 from app.store import AuditAction, Course, Material, MaterialKind, MaterialVersion, Store, TaughtCourse, Teacher
 from app.topics.registry import TOPICS
 from app.topics.requirements import TopicError
@@ -50,7 +50,7 @@ from app.web.shared.conflicts import Conflict, setting_differences, version_to_r
 from app.web.shared.cookies import SECRET_COOKIE, redirect_with_secret
 from app.web.shared.forms import MAX_LINE, FormDep, FormReader, clean_lines, cut_page, whole_number
 from app.web.shared.handout_form import MAX_TYPED_TOKENS, pdf_response
-from app.web.shared.import_form import IMPORT_WAYS, ImportForm, empty_field, import_model_by, is_filled
+from app.web.shared.import_form import IMPORT_WAYS, import_model_by, read_import_form
 from app.web.shared.model_menu import model_menu
 from app.web.shared.permissions import (
     LARGEST_ID,
@@ -66,7 +66,6 @@ from app.web.shared.permissions import (
     owner_of_new,
     queue_client,
 )
-from app.web.shared.rate_limits import BYTES_OF_MODEL
 from app.web.shared.request_guard import MAX_BODY
 from app.web.shared.services import Services, ServicesDep, StoreDep
 from app.web.shared.sheet_address import FIRST_WORKSHEET
@@ -74,7 +73,7 @@ from app.web.shared.sheet_form import Drawing, draw_typed
 from app.web.shared.sheet_view import question_views, row_views
 from app.web.shared.templating import render
 from app.web.shared.threads import in_threads
-from app.web.shared.urls import client_network, public_url, url_for
+from app.web.shared.urls import public_url, url_for
 from app.web.worksheet_editor import WorksheetDraft, make_draft, render_editor
 from app.web.worksheet_preview import paper_response, unpack_settings
 
@@ -738,9 +737,9 @@ def _arranged(
     focus, typed_import, problem = _focus_after(action, typed), None, ""
     verb, _dash, way = action.partition("-")
     if verb == "import" and way in IMPORT_WAYS:
-        typed_import = _typed_import(form, way)
+        typed_import = read_import_form(form, way, "import_")
         try:
-            model = _import_model(request, services, typed_import)
+            model = import_model_by(request, services, typed_import, queue_client(request, services))
             typed, imported, typed_import = {**typed, "model": model.key}, (model.key, *imported), None
             focus = "field-model"
         except (hub.HubError, ConfigError) as error:
@@ -756,18 +755,6 @@ def _arranged(
         typed_import=typed_import,
         import_problem=problem,
     )
-
-
-def _typed_import(form: FormReader, way: str) -> ImportForm:
-    text, name = form.raw("import_text", MAX_BODY), form.single_line("import_name")
-    return ImportForm(way, form.raw("import_hub"), text, name, form.file, form.file_name)
-
-
-def _import_model(request: Request, services: Services, typed: ImportForm) -> Model:
-    if not is_filled(typed, typed.way):
-        raise ConfigError(empty_field(typed.way))
-    services.storage.charge(client_network(request), BYTES_OF_MODEL)
-    return import_model_by(services, typed, typed.way, queue_client(request, services))
 
 
 def _focus_after(action: str, typed: Typed) -> str:

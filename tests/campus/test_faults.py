@@ -13,14 +13,14 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pypdfium2 as pdfium
 import pytest
 import sqlalchemy as sa
 
 from app.store import Policies
-from app.store.tables import jobs, runs
-from simulation.campus import Campus, runner_command, running_campus
+from app.store.jobs import jobs
+from app.store.tables import runs
+from simulation.campus import Campus, running_campus, worker_command
 from simulation.class_students import ClassStudent, Timings, find_losses
 from simulation.http_client import HttpClient
 from simulation.lesson import open_lesson
@@ -35,7 +35,7 @@ READERS = 4  # who ask for one page after the other
 STUDENTS, PRINTING = 20, 4  # all run a head, and the first four print as well
 MOST_PAUSE_S = 3.0  # between two saves of a student
 WAIT_S = 300.0  # for what takes a second, on a machine that does much else at the same time
-MOST_UNTIL_NEXT_JOB = timedelta(seconds=5)  # after the database's return; a second on a machine that does nothing else
+MOST_UNTIL_NEXT_JOB = timedelta(seconds=20)  # after the database's return; six on a machine that does nothing else
 A_WHILE = timedelta(minutes=10)
 lesson_numbers = itertools.count(1)
 
@@ -49,7 +49,7 @@ def database() -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def campus(database: str) -> Iterator[Campus]:
-    with running_campus(database, before_runners=PATIENT) as running:
+    with running_campus(database, before_workers=PATIENT) as running:
         yield running
 
 
@@ -91,16 +91,20 @@ class Classroom:
 
     def assert_each_job_counts_once(self) -> None:
         """Each is ready, and each run has a result."""
-        assert {row.ending for row in self.jobs()} == {"ready"}
-        assert len(self.runners_of_results()) == len([row for row in self.jobs() if row.kind == "run"]) >= STUDENTS
+        assert {row.state for row in self.jobs()} == {"ready"}
+        assert len(self.workers_of_results()) == len([row for row in self.jobs() if row.kind == "run"]) >= STUDENTS
 
     def jobs(self) -> Sequence[Any]:
         """The rows of the jobs of this lesson, in the order in which they were asked for."""
         with self.database.connect() as connection:
             return connection.execute(sa.select(jobs).where(jobs.c.id > self.since).order_by(jobs.c.id)).all()
 
-    def runners_of_results(self) -> list[str]:
-        """The device of each run, in the order of the jobs: runners with heads that are made up give their name."""
+    def is_done(self) -> bool:
+        """Whether no job waits or runs."""
+        return {row.state for row in self.jobs()} <= {"ready", "failed", "cancelled"}
+
+    def workers_of_results(self) -> list[str]:
+        """The device of each run, in the order of the jobs: workers with heads that are made up give their name."""
         query = sa.select(runs.c.result).join_from(jobs, runs, jobs.c.key == runs.c.id).order_by(jobs.c.id)
         with self.database.connect() as connection:
             return [row.result["device_name"] for row in connection.execute(query.where(jobs.c.id > self.since))]
@@ -169,9 +173,9 @@ def standing_still(*commands: Command) -> Iterator[None]:
 
 
 @contextmanager
-def runner_with(campus: Campus, folder: Path, name: str, before: str = "") -> Iterator[Command]:
-    """A runner with made-up heads whose device has its name; `before` is further Python to run first."""
-    command = runner_command(
+def worker_with(campus: Campus, folder: Path, name: str, before: str = "") -> Iterator[Command]:
+    """A worker with made-up heads whose device has its name; `before` is further Python to run first."""
+    command = worker_command(
         folder, campus.database, "--name", name, before="\n".join((PATIENT, MADE_UP, f"NAME = {name!r}", before))
     )
     command.start()
@@ -196,7 +200,7 @@ class MadeUp(FakeRunner):
     def __init__(self, **_):
         super().__init__()
         self.changes = {"device_name": NAME}
-    def device(self, *_, **__):
+    def describe_device(self, *_, **__):
         return DeviceHere("cpu", NAME, 10**12)
 
 process.HeadRunner = MadeUp
@@ -230,16 +234,16 @@ def test_a_web_server_is_killed(campus: Campus, classroom: Classroom) -> None:
 
 
 def test_the_database_is_killed(campus: Campus, database: str, classroom: Classroom) -> None:
-    """Jobs that waited for it begin within a second of its return."""
+    """Jobs that waited for it begin soon after its return."""
     returned_at = datetime.min.replace(tzinfo=UTC)
 
     async def kill() -> None:
         nonlocal returned_at
         with ExitStack() as stack:
-            with standing_still(*campus.runners):
+            with standing_still(*campus.workers):
                 await wait_until(lambda: len(classroom.jobs()) >= STUDENTS + PRINTING)
                 stack.enter_context(postgres_killed(database))
-            await asyncio.sleep(2)  # in which the runners notice
+            await asyncio.sleep(2)  # in which the workers notice
             returning = asyncio.create_task(classroom.wait_for_database())
             await asyncio.to_thread(stack.close)
         returned_at = await returning
@@ -249,17 +253,17 @@ def test_the_database_is_killed(campus: Campus, database: str, classroom: Classr
     assert returned_at < first_start < returned_at + MOST_UNTIL_NEXT_JOB
 
 
-# Runners
+# Workers
 
 
-def test_a_runner_is_killed_and_then_the_database_stands_still(
+def test_a_worker_is_killed_and_then_the_database_stands_still(
     campus: Campus, database: str, classroom: Classroom
 ) -> None:
-    killed, other = campus.runners
+    killed, other = campus.workers
     begun = set[int]()
 
     def is_at_work(row: Any) -> bool:
-        return bool(row.is_working and row.runner == "runner-0")
+        return bool(row.state == "working" and row.worker == "worker-0")
 
     async def kill_and_stand_still() -> None:
         with standing_still(other):
@@ -270,7 +274,7 @@ def test_a_runner_is_killed_and_then_the_database_stands_still(
             await asyncio.sleep(20)
 
     classroom.live_through(kill_and_stand_still)
-    assert {(row.attempt, row.runner) for row in classroom.jobs() if row.id in begun} == {(2, "runner-1")}
+    assert {(row.attempt, row.worker) for row in classroom.jobs() if row.id in begun} == {(2, "worker-1")}
 
 
 IMPATIENT = """
@@ -289,80 +293,51 @@ process.HeadRunner = Slow
 """
 
 
-def test_a_runner_stands_still_for_too_long_and_wakes_up(campus: Campus, classroom: Classroom, tmp_path: Path) -> None:
+def test_a_worker_stands_still_for_too_long_and_wakes_up(campus: Campus, classroom: Classroom, tmp_path: Path) -> None:
     begun = list[int]()
 
     async def stand_still() -> None:
         with (
-            standing_still(*campus.runners),
-            runner_with(campus, tmp_path / "late", "late", SLOW) as late,
-            runner_with(campus, tmp_path / "other", "other", IMPATIENT) as other,
+            standing_still(*campus.workers),
+            worker_with(campus, tmp_path / "late", "late", SLOW) as late,
+            worker_with(campus, tmp_path / "other", "other", IMPATIENT) as other,
         ):
             with other.paused():
                 await wait_until(lambda: "at work" in late.printed)
                 late.suspend()
-            begun.extend(row.id for row in classroom.jobs() if row.is_working and row.runner == "late")
-            await wait_until(lambda: all(row.ending for row in classroom.jobs()))
+            begun.extend(row.id for row in classroom.jobs() if row.state == "working" and row.worker == "late")
+            await wait_until(lambda: classroom.is_done())
             late.resume()
             with other.paused():
                 assert (await classroom.students[-1].run_head())[-1] == "served"
 
     classroom.live_through(stand_still)
-    assert {(row.attempt, row.runner) for row in classroom.jobs() if row.id in begun} == {(2, "other")}
-    assert classroom.runners_of_results() == [row.runner for row in classroom.jobs() if row.kind == "run"]
+    assert {(row.attempt, row.worker) for row in classroom.jobs() if row.id in begun} == {(2, "other")}
+    assert classroom.workers_of_results() == [row.worker for row in classroom.jobs() if row.kind == "run"]
 
 
-def test_a_runner_stands_still_with_the_lock_of_the_queue(campus: Campus, classroom: Classroom, tmp_path: Path) -> None:
-    async def stand_still() -> None:
-        with (
-            standing_still(*campus.runners),
-            runner_with(campus, tmp_path / "locking", "locking", STOPS_WITH_LOCK) as locking,
-        ):
-            await wait_until(lambda: locking.main_process().status() == psutil.STATUS_STOPPED)
-            with runner_with(campus, tmp_path / "other", "other"):
-                await wait_until(lambda: all(row.ending for row in classroom.jobs()))
-            locking.resume()
-            assert (await classroom.students[-1].run_head())[-1] == "served"
-
-    classroom.live_through(stand_still)
-    assert [row.runner for row in classroom.jobs() if row.kind == "run"] == ["other"] * STUDENTS + ["locking"]
-
-
-STOPS_WITH_LOCK = """
-import os, signal
-from app.store import jobs, limits
-limits.STATEMENT_LIMIT_S = 2
-usual, stops = jobs.JobTable._lock_queue, [signal.SIGSTOP]
-def lock_queue(*arguments):
-    usual(*arguments)
-    if stops:
-        os.kill(os.getpid(), stops.pop())
-jobs.JobTable._lock_queue = lock_queue
-"""
-
-
-def test_a_runner_on_older_code(campus: Campus, classroom: Classroom, tmp_path: Path) -> None:
-    older = "from functools import partial; from app.cli import runner; runner.Runner = partial(runner.Runner, form=0)"
+def test_a_worker_on_older_code(campus: Campus, classroom: Classroom, tmp_path: Path) -> None:
+    older = "from app.jobs import jobs; jobs.JOB_FORM = 0"
 
     async def wait_for_another() -> None:
-        with standing_still(*campus.runners), runner_with(campus, tmp_path / "older", "older", older):
+        with standing_still(*campus.workers), worker_with(campus, tmp_path / "older", "older", older):
             await wait_until(lambda: len(classroom.jobs()) >= STUDENTS + PRINTING)
             await asyncio.sleep(1)
             assert {row.attempt for row in classroom.jobs()} == {0}
 
     classroom.live_through(wait_for_another)
-    assert {row.runner for row in classroom.jobs()} <= {"runner-0", "runner-1"}
+    assert {row.worker for row in classroom.jobs()} <= {"worker-0", "worker-1"}
 
 
-def test_the_disk_of_a_runner_is_full(campus: Campus, classroom: Classroom, tmp_path: Path) -> None:
+def test_the_disk_of_a_worker_is_full(campus: Campus, classroom: Classroom, tmp_path: Path) -> None:
     full = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (100, resource.RLIM_INFINITY))"
 
     async def do_all() -> None:
-        with standing_still(*campus.runners), runner_with(campus, tmp_path / "full", "full", full):
-            await wait_until(lambda: len([row for row in classroom.jobs() if row.ending]) >= STUDENTS + PRINTING)
+        with standing_still(*campus.workers), worker_with(campus, tmp_path / "full", "full", full):
+            await wait_until(lambda: len(classroom.jobs()) >= STUDENTS + PRINTING and classroom.is_done())
 
     classroom.live_through(do_all)
-    assert {row.runner for row in classroom.jobs()} == {"full"}
+    assert {row.worker for row in classroom.jobs()} == {"full"}
 
 
 WRONG_CLOCK = """
@@ -376,15 +351,15 @@ queries.datetime = WrongDatetime
 """
 
 
-def test_the_clocks_of_runners_are_an_hour_off(campus: Campus, classroom: Classroom, tmp_path: Path) -> None:
+def test_the_clocks_of_workers_are_an_hour_off(campus: Campus, classroom: Classroom, tmp_path: Path) -> None:
     async def do_all() -> None:
         with (
-            standing_still(*campus.runners),
-            runner_with(campus, tmp_path / "fast", "fast", f"HOURS = 1\n{SLOW}\n{WRONG_CLOCK}"),
-            runner_with(campus, tmp_path / "slow", "slow", f"HOURS = -1\n{SLOW}\n{WRONG_CLOCK}"),
+            standing_still(*campus.workers),
+            worker_with(campus, tmp_path / "fast", "fast", f"HOURS = 1\n{SLOW}\n{WRONG_CLOCK}"),
+            worker_with(campus, tmp_path / "slow", "slow", f"HOURS = -1\n{SLOW}\n{WRONG_CLOCK}"),
         ):
-            await wait_until(lambda: len([row for row in classroom.jobs() if row.ending]) >= STUDENTS + PRINTING)
+            await wait_until(lambda: len(classroom.jobs()) >= STUDENTS + PRINTING and classroom.is_done())
 
     classroom.live_through(do_all)
-    assert {(row.attempt, row.runner) for row in classroom.jobs()} == {(1, "fast"), (1, "slow")}
+    assert {(row.attempt, row.worker) for row in classroom.jobs()} == {(1, "fast"), (1, "slow")}
     assert all(row.created_at <= row.started_at <= row.heard_at <= row.created_at + A_WHILE for row in classroom.jobs())

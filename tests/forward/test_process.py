@@ -18,7 +18,7 @@ import pytest
 from app.forward.head_run import HeadNotRun, run_checkpoint
 from app.forward.lines import ForwardError
 from app.forward.process import HeadRunner, RunnerFailed, RunTooLong
-from app.machine.jobs import JobStoppedError
+from app.jobs.jobs import JobStoppedError
 from app.models.read_config import build_architecture
 
 LLAMA = build_architecture(

@@ -9,8 +9,8 @@ from datetime import datetime, timedelta
 import sqlalchemy as sa
 
 from app.store import Activity, Store
+from app.store.jobs import jobs, workers
 from app.store.queries import utc_now
-from app.store.tables import jobs, runners
 
 
 class Clock:
@@ -56,9 +56,9 @@ def end_activity(store: Store, activity_id: int) -> Activity:
 
 
 def age_jobs(store: Store, time: timedelta) -> None:
-    """Make all jobs and runners older by this time and a second."""
+    """Make all jobs and workers older by this time and a second."""
     time += timedelta(seconds=1)
-    for table, names in ((jobs, ("created_at", "started_at", "heard_at")), (runners, ("started_at", "heard_at"))):
+    for table, names in ((jobs, ("created_at", "started_at", "heard_at")), (workers, ("started_at", "heard_at"))):
         [key] = table.primary_key
         with store.transaction() as connection:
             for row in connection.execute(sa.select(table)).mappings().all():

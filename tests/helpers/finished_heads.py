@@ -8,14 +8,11 @@ from dataclasses import asdict, replace
 import numpy as np
 
 from app.forward.real_head import RealHead
-from app.machine.jobs import JobLimits, Runner
-from app.machine.work_queue import THE_APP
 from app.store import Store
 from app.web.shared.head_request import HeadChoice
 from tests.helpers.head_numbers import made_head
+from tests.helpers.queued_jobs import add_job
 from tests.helpers.real_heads import LISTED, made_up_head
-
-LIMITS = JobLimits(total=99, visitors=99, visitor=99, member=99)
 
 
 def finished_head(text: str) -> RealHead:
@@ -38,6 +35,7 @@ def stored_head(store: Store, real_head: RealHead) -> str:
     key = secrets.token_urlsafe(18)
     about = {"checkpoint": real_head.checkpoint, "layer": real_head.layer, "head": real_head.head, "back": ""}
     choice = HeadChoice(LISTED.key, "a sentence", real_head.layer, real_head.head)
-    job = store.jobs.add("head", THE_APP, LIMITS, "", key, None, about, asdict(choice), runner=Runner("test"))
-    store.jobs.finish(job, "ready", "", real_head.to_bytes())
+    begun = store.jobs.begin(add_job(store, key, kind="head", about=about, arguments=asdict(choice)).id, "test")
+    assert begun
+    store.jobs.finish(begun[0], "ready", "", real_head.to_bytes())
     return key

@@ -115,7 +115,6 @@ TABLE: dict[str, Row] = {
     # The installation's machines, for operators; nobody here is one.
     "GET /machines": (303, 303, 303, 403, 403, 403),
     "POST /machines/jobs/{job_id:int}/cancel": (401, 401, 401, 403, 403, 403),
-    "POST /machines/jobs/{job_id:int}/retry": (401, 401, 401, 403, 403, 403),
     # Courses.
     "GET /courses": (303, 303, 303, 200, 200, 200),
     "POST /courses": (401, 401, 401, 422, 422, 422),

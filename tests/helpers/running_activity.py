@@ -13,9 +13,9 @@ import sqlalchemy as sa
 
 from app.classes.student_sheet import freeze, stored_marks, student_sheet
 from app.grading.grade import grade
-from app.machine.jobs import JobKind
 from app.sheets.library import Library
 from app.store import Activity, Attempt, Plan, Policies, Store, Student
+from app.store.jobs import JobKind
 from tests.helpers.stored_class import enrol_student, record, teacher
 
 

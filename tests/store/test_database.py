@@ -29,6 +29,7 @@ from app.store.database import (
     revision_of,
     upgrade,
 )
+from app.store.jobs import is_ours
 from app.store.tables import metadata, students
 from simulation.postgres import create_database
 from tests.helpers.running_app import running_app
@@ -70,7 +71,7 @@ def test_the_migrations_lead_to_the_tables_of_the_code(bare_database_url: str) -
     engine = open_engine(bare_database_url)
     with migration_transaction(engine) as connection:
         upgrade(connection)
-        context = MigrationContext.configure(connection, opts={"compare_type": True})
+        context = MigrationContext.configure(connection, opts={"compare_type": True, "include_name": is_ours})
         assert compare_metadata(context, metadata) == []
         migrated = structure(connection)
         del migrated["alembic_version"]

@@ -34,10 +34,6 @@ LOG_INTERVAL_S = 60
 _last_logged = dict[Failure, float]()  # when each kind of database failure was last logged
 
 
-def status_of(error: Refusal) -> int:
-    return error.status
-
-
 def register_exception_handlers(app: FastAPI) -> None:
     """Answer every error with its status and one sentence: JSON below /api/, a page everywhere else."""
     app.exception_handler(Refusal)(_refused)

@@ -16,10 +16,11 @@ from app.handout.handout_printer import MAX_DOWNLOAD_SHEETS, PrinterBusyError
 from app.handout.options import HandoutError, HandoutOptions
 from app.handout.print_child import MakeSheets
 from app.handout.sheet_plan import HandoutSheet, plan_sheets
-from app.machine.jobs import Job, JobLimits, JobRefusedError, Task
+from app.jobs.jobs import Task
 from app.machine.work_queue import Client
 from app.sheets.exit_tickets import Ticket
 from app.store import Activity, Teacher
+from app.store.jobs import Job, JobLimits, JobRefusedError, no_worker
 from app.translation import gettext as _
 from app.web.shared.services import Services
 
@@ -53,10 +54,11 @@ def start_handout(
                  "names": [] if activity_sheet else list(names)}  # fmt: skip
     key, teacher_id = secrets.token_urlsafe(18), teacher.id if teacher else None
     try:
-        return services.jobs.submit("handout", client, key, about, arguments, teacher_id, along)
+        return services.jobs.submit("handout", client, key, about, arguments, teacher_id=teacher_id, along=along)
     except JobRefusedError as refusal:
         sentences = {
             "full": "",
+            "no-worker": no_worker(),
             "yours": _("Several of your handouts are being made: wait for one, or cancel one."),
             "hourly": _("You have created many handouts within an hour: try again in an hour."),
         }

@@ -16,11 +16,11 @@ from fastapi import HTTPException
 from app.checkpoints.sources import ListedCheckpoint, listed_checkpoints
 from app.forward.head_run import HeadNotRun, run_checkpoint
 from app.forward.real_head import RealHead
-from app.machine.jobs import Job, JobLimits, JobRefusedError, Task
+from app.jobs.jobs import Task
 from app.machine.work_queue import Client
 from app.sheets.variant import Variant
+from app.store.jobs import Job, JobLimits, JobRefusedError, no_worker
 from app.translation import gettext as _
-from app.web.shared.runners import living_runners
 from app.web.shared.services import Services
 
 # A warm head takes well under a second for a short sentence; in a deep layer a few seconds. Results are kept for an
@@ -69,13 +69,14 @@ def start_head(
     """Queue a head and return its job without waiting for it."""
     listed = find_checkpoint(services, choice.checkpoint)
     about = {"checkpoint": listed.name, "layer": choice.layer, "head": choice.head, "back": back}
-    options: dict[str, Any] = {"visitor_id": visitor_id, "student_id": student_id, "checkpoint": listed.key}
+    owner = {"visitor_id": visitor_id, "student_id": student_id}
     key = secrets.token_urlsafe(18)
     try:
-        return services.jobs.submit("head", client, key, about, asdict(choice), **options)
+        return services.jobs.submit("head", client, key, about, asdict(choice), part=listed.key, **owner)
     except JobRefusedError as refusal:
         sentences = {
             "full": _("Too many runs are in progress. Try again in a minute."),
+            "no-worker": no_worker(),
             "yours": _("Several of your heads wait to be run: wait for one of them, or cancel one."),
             "hourly": _("You have run many heads within an hour: try again later."),
         }
@@ -88,10 +89,12 @@ def run_queued_real_head(services: Services, task: Task) -> bytes:
     Raises HeadNotRun, whose text the page shows.
     """
     choice = HeadChoice(**task.arguments)
-    source = find_checkpoint(services, choice.checkpoint).source
+    here = {listed.key: listed.source for listed in listed_checkpoints(services.settings.weight_folders)}
+    if choice.checkpoint not in here:
+        raise _no_longer_offered()
     options: dict[str, Any] = {"layer": choice.layer, "head": choice.head, "most_tokens": MAX_HEAD_TOKENS}
     options |= {"check": task.check, "report": task.report}
-    head = run_checkpoint(services.runner, source, choice.sentence, **options)
+    head = run_checkpoint(services.runner, here[choice.checkpoint], choice.sentence, **options)
     if choice.tokens not in (0, len(head.tokens)):
         problem = _(
             "The worksheet says {said} tokens, but these weights make {count} of its sentence: tell its author."
@@ -101,10 +104,10 @@ def run_queued_real_head(services: Services, task: Task) -> bytes:
 
 
 def offered_checkpoints(services: Services) -> tuple[ListedCheckpoint, ...]:
-    """The weights that this server offers: those in its settings' folders, and SmolLM2 if it is installed."""
-    if not services.settings.runners:
+    """The weights that this server offers: its workers', or those in its settings' folders and an installed SmolLM2."""
+    if not services.jobs.has_workers:
         return listed_checkpoints(services.settings.weight_folders)
-    entries = (each for runner in living_runners(services, "head") for each in runner.checkpoints)
+    entries = (each for worker in services.jobs.workers() for each in worker.checkpoints)
     return tuple({each["key"]: ListedCheckpoint(source="", **each) for each in entries}.values())
 
 
@@ -113,7 +116,11 @@ def find_checkpoint(services: Services, key: str) -> ListedCheckpoint:
     for listed in offered_checkpoints(services):
         if listed.key == key:
             return listed
-    raise HeadNotRun(_("This server no longer offers these weights: choose others."), "refused")
+    raise _no_longer_offered()
+
+
+def _no_longer_offered() -> HeadNotRun:
+    return HeadNotRun(_("This server no longer offers these weights: choose others."), "refused")
 
 
 def find_head_job(services: Services, key: str) -> Job:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -14,22 +13,17 @@ from app.exchange.imported_models import library_with_model
 from app.forward.head_run import (
     HeadNotRun,
     check_runnable,
-    parts_of_sheet,
     run_architecture,
     run_sheet,
     why_not_run,
 )
-from app.forward.lines import ForwardError
-from app.forward.memory_needed import bytes_needed
-from app.forward.program import BYTES_BY_DTYPE
 from app.forward.run import HeadRun
-from app.machine.jobs import Job, JobFailedError, JobLimits, JobRefusedError, Result, Task
+from app.jobs.jobs import JobFailedError, Task, queue_name
 from app.machine.work_queue import Client
 from app.models.architecture import Architecture
 from app.models.read_config import build_architecture
-from app.sheets.variant import Variant
+from app.store.jobs import Job, JobLimits, JobRefusedError, Result, no_worker
 from app.translation import gettext as _
-from app.web.shared.runners import living_runners
 from app.web.shared.services import Services
 
 log = logging.getLogger("attention_shapes")
@@ -40,7 +34,9 @@ GPUS = ("cuda", "mps")
 
 
 def why_not_queued(refusal: JobRefusedError) -> str:
-    """Why a run wasn't queued: too many of this client's, or too many in total."""
+    """Why a run wasn't queued: too many of this client's, too many in total, or no worker."""
+    if refusal.reason == "no-worker":
+        return no_worker()
     if refusal.reason == "yours":
         return _("Several of your runs are in progress: wait for one of them, or cancel one.")
     return why_not_run("busy")
@@ -50,17 +46,14 @@ def queue_run(
     services: Services,
     client: Client,
     key: str,
-    variant: Variant,
     options: Mapping[str, Any],
     along: Callable[[], object],
 ) -> Job:
-    """Queue a run of a sheet under this key, and return its job; raises JobRefusedError.
+    """Queue the run of a sheet with this key, and return its job; raises JobRefusedError.
 
     `along` stores what belongs to it in the same transaction.
     """
-    architecture, tokens, of_sheet = parts_of_sheet(variant)
-    needs = _needs(services, architecture, tokens, {**of_sheet, **options})
-    return services.jobs.submit("run", client, key, {}, options, along=along, **needs)
+    return services.jobs.submit("run", client, key, {}, options, part=part_of_run(services, options), along=along)
 
 
 def run_queued_head(services: Services, task: Task) -> Result:
@@ -82,15 +75,20 @@ def run_queued_head(services: Services, task: Task) -> Result:
     return partial(store, result.as_dict())
 
 
-def check_asked(services: Services, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """What an API run needs from a runner, for `Jobs.submit`.
+def check_asked(services: Services, arguments: Mapping[str, Any]) -> None:
+    """Check what an API run asks for.
 
     Raises HeadNotRun for what can't be run, WorksheetError for an unknown model, and ConfigError for an unusable
     config.
     """
     architecture, tokens, options = _parts_asked(services, arguments)
     check_runnable(architecture, tokens, options["topic"], options["decoder_tokens"])
-    return _needs(services, architecture, tokens, options)
+
+
+def part_of_run(services: Services, options: Mapping[str, Any]) -> str:
+    """The part of the queue for a run's options: a GPU's name if somebody chose it and a worker has it."""
+    device = options["device"]
+    return device if device in GPUS and services.jobs.serves(queue_name("run", device)) else ""
 
 
 def differing_shapes(result: HeadRun) -> str:
@@ -118,16 +116,3 @@ def _parts_asked(services: Services, arguments: Mapping[str, Any]) -> tuple[Arch
     if key is None:
         return build_architecture(json.loads(config)), tokens, options
     return library_with_model(services.library, services.store, key).model(key).architecture, tokens, options
-
-
-def _needs(services: Services, architecture: Architecture, tokens: int, options: Mapping[str, Any]) -> dict[str, Any]:
-    if not services.settings.runners:
-        return {}
-    runners, device, dtype = living_runners(services, "run"), options["device"], options["dtype"]
-    is_there = device in GPUS and device in {runner.device_kind for runner in runners}
-    needed = 0
-    if dtype in BYTES_BY_DTYPE and device != "meta":
-        with suppress(ForwardError):
-            needed = bytes_needed(architecture, tokens, dtype, options["topic"], options.get("decoder_tokens"))
-    largest = max((runner.memory_bytes for runner in runners), default=0)
-    return {"device": device if is_there else "", "memory_bytes": needed if needed <= largest else 0}

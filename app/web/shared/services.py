@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Annotated, Literal, cast
 
+from anyio import CapacityLimiter
 from fastapi import Depends, Request
 from starlette.concurrency import run_in_threadpool
 
@@ -22,8 +23,9 @@ from app.exchange.hub import MAX_FETCHES, delete_old_copies
 from app.exchange.mail import Mail
 from app.forward.process import HeadRunner
 from app.handout.handout_printer import MAX_WAITING_REQUESTS, HandoutPrinter
+from app.jobs.inline import InlineJobs
+from app.jobs.jobs import Jobs
 from app.machine.housekeeper import Housekeeper
-from app.machine.jobs import Jobs
 from app.machine.work_queue import Places
 from app.settings import Settings
 from app.sheets.exit_tickets import Ticket
@@ -31,7 +33,6 @@ from app.sheets.library import Library
 from app.store import Store
 from app.store.database import empty_log
 from app.store.housekeeping import delete_expired
-from app.store.limits import HealthCheck
 from app.translation import ENGLISH, language
 from app.web.shared.cookies import asks_for_demonstration
 from app.web.shared.fair_limiter import FairLimiter
@@ -107,7 +108,8 @@ class Services:
         if store is None:
             return None
         if not self._demonstrated or self._demonstrated[0].store is not store:
-            jobs, live, regrading = self.jobs.over(store.jobs), LiveSnapshots(), Regrading()
+            jobs, live, regrading = InlineJobs(store.jobs), LiveSnapshots(), Regrading()
+            jobs.kinds = self.jobs.kinds  # for their limits: the demonstration keeps no jobs
             self._demonstrated[:] = [
                 replace(self, store=store, jobs=jobs, live_snapshots=live, regrading=regrading, is_demonstration=True)
             ]
@@ -124,9 +126,9 @@ class Services:
         return {kind: FairLimiter(most) for kind, most in MAX_THREADS.items()}
 
     @cached_property
-    def health(self) -> HealthCheck:
-        """Whether the database keeps what it is given, checked in a separate thread."""
-        return HealthCheck(self.store.check_writable)
+    def health_thread(self) -> CapacityLimiter:
+        """The thread for health checks, which no request shares, so that they work while all others wait."""
+        return CapacityLimiter(1)
 
 
 def services_of(request: Request) -> Services:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Collection, Iterable, MutableMapping
-from dataclasses import fields
 from datetime import date, datetime
 from functools import cache
 from typing import Any
@@ -110,22 +109,21 @@ def template_environment() -> Environment:
     return environment
 
 
-def render(template: str, page: Any = None, status: int = 200, **names: Any) -> HTMLResponse:
+def render(template: str, *, status: int = 200, **names: Any) -> HTMLResponse:
     """The HTML of a template with these names, and `status`."""
-    return HTMLResponse(render_text(template, page, status=status, **names), status_code=status)
+    return HTMLResponse(render_text(template, status=status, **names), status_code=status)
 
 
-def render_text(template: str, page: Any = None, **names: Any) -> Markup:
+def render_text(template: str, **names: Any) -> Markup:
     """A template as HTML text, to be put into another one."""
-    of_page = {field.name: getattr(page, field.name) for field in fields(page)} if page else {}
-    return Markup(template_environment().get_template(template).render(of_page | names))  # noqa: S704 - it has escaped all
+    return Markup(template_environment().get_template(template).render(names))  # noqa: S704 - it has escaped all
 
 
 def render_page_or_fragment(
-    request: Request, page_template: str, fragment_template: str, page: Any = None, status: int = 200, **names: Any
+    request: Request, page_template: str, fragment_template: str, *, status: int = 200, **names: Any
 ) -> HTMLResponse:
     """The fragment for an htmx request, which inserts it into its page; otherwise the whole page."""
-    response = render(fragment_template if is_htmx(request) else page_template, page, status, **names)
+    response = render(fragment_template if is_htmx(request) else page_template, status=status, **names)
     response.headers.add_vary_header("HX-Request")
     return response
 

@@ -17,7 +17,7 @@ import sqlalchemy as sa
 from starlette.testclient import TestClient
 
 from app.settings import Settings
-from app.store import Activity, Student, limits, people
+from app.store import Activity, Student, limits, people, store
 from app.store.queries import utc_now
 from app.store.tables import drafts
 from app.web.shared import errors
@@ -33,9 +33,8 @@ def school(tmp_path: Path) -> Iterator[School]:
         yield School(app)
 
 
-def ask_afresh(client: TestClient) -> tuple[int, str]:
-    """The status and the sentence of /healthz/ready, once an earlier answer has expired."""
-    time.sleep(1.1)
+def ask(client: TestClient) -> tuple[int, str]:
+    """The status and the sentence of /healthz/ready."""
     response = client.get("/healthz/ready")
     return response.status_code, response.json()["status"]
 
@@ -90,8 +89,8 @@ def test_teachers_read_their_pages_while_nothing_can_be_written(
         refused = [student.post(f"/class/{activity.id}/1/save", data=form) for _ in range(5)]
         assert {answer.status_code for answer in refused} == {503}
         if told == "full":  # a limit on pages isn't a limit on the disk
-            monkeypatch.setattr(limits, "ROOM_NEEDED_BYTES", 10**18)
-        status, sentence = ask_afresh(browser)
+            monkeypatch.setattr(store, "ROOM_NEEDED_BYTES", 10**18)
+        status, sentence = ask(browser)
         assert (status, told in sentence) == (503, True)
     assert [told in record.message for record in caplog.records if record.name == "attention_shapes"] == [True]
 
@@ -116,7 +115,7 @@ def test_a_deleted_database_file_is_noticed(school: School, tmp_path: Path) -> N
         assert browser.get("/courses").status_code == 200
         (tmp_path / "attention-shapes.sqlite3").rename(tmp_path / "elsewhere")
         assert browser.post("/sheet/save", data={"input.rows": "1", "version": "1"}).status_code == 503
-        status, sentence = ask_afresh(browser)
+        status, sentence = ask(browser)
     assert (status, "deleted" in sentence) == (503, True)
 
 
@@ -124,8 +123,7 @@ def test_a_deleted_database_file_is_noticed(school: School, tmp_path: Path) -> N
 def test_a_database_that_hangs_leaves_the_rest_alive(
     new_postgres_database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(limits.LimitedConnection, "answer_limit_s", 12.0)
-    monkeypatch.setitem(limits._PARAMETERS, "connect_timeout", 2)
+    monkeypatch.setitem(limits.CONNECTION_LIMITS, "connect_timeout", 2)
     app = make_app(Settings(data_dir=tmp_path, database_url=new_postgres_database))
     answers = list[int]()
     with TestClient(app) as client:
@@ -139,16 +137,17 @@ def test_a_database_that_hangs_leaves_the_rest_alive(
             time.sleep(0.5)
             assert seconds_for(lambda: client.get("/static/v/css/base.css"), 200) < 9
             assert seconds_for(lambda: client.get("/healthz/ready"), 503) < 30
-            for thread in asking:
-                thread.join(300)
-        assert set(answers) == {503}
-        assert ask_afresh(client) == (200, "ok")
+        for thread in asking:
+            thread.join(300)
+        assert set(answers) <= {404, 503}  # those that were asked of the database were answered once it went on
+        assert len(answers) == 60
+        assert ask(client) == (200, "ok")
         assert client.get("/join/ABCDEF").status_code == 404
 
 
-def seconds_for(ask: Callable[[], object], status: int) -> float:
+def seconds_for(request: Callable[[], object], status: int) -> float:
     began = time.monotonic()
-    assert getattr(ask(), "status_code", None) == status
+    assert getattr(request(), "status_code", None) == status
     return time.monotonic() - began
 
 

@@ -17,12 +17,14 @@ from starlette.testclient import TestClient
 from app.exchange import hub
 from app.forward.lines import ForwardError
 from app.forward.process import RunnerFailed, RunTooLong
-from app.machine.jobs import Job, JobKind, Jobs
+from app.jobs.inline import InlineJobs
+from app.jobs.jobs import Jobs, Kind
 from app.machine.work_queue import Client
 from app.misconceptions.catalogue import MISCONCEPTIONS
 from app.misconceptions.predictions import cannot_tell_apart
 from app.settings import PROJECT
 from app.sheets.library import Library
+from app.store.jobs import Job, JobKind
 from app.web import api as v1
 from app.web.shared import bodies, request_guard
 from app.web.shared.rate_limits import BYTES_OF_RUN, BYTES_PER_HOUR, BudgetSpentError
@@ -410,13 +412,13 @@ def test_every_status_is_documented(client: TestClient, monkeypatch: pytest.Monk
 
 
 def test_runs_are_queued_for_whoever_starts_them(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    clients, submit = list[Client](), Jobs.submit
+    clients, submit = list[Client](), InlineJobs.submit
 
-    def noted_submit(jobs: Jobs, kind: JobKind, whose: Client, *arguments: Any, **options: Any) -> Job:
+    def noted_submit(jobs: InlineJobs, kind: JobKind, whose: Client, *arguments: Any, **options: Any) -> Job:
         clients.append(whose)
         return submit(jobs, kind, whose, *arguments, **options)
 
-    monkeypatch.setattr(Jobs, "submit", noted_submit)
+    monkeypatch.setattr(InlineJobs, "submit", noted_submit)
     school, body = School(client.app), {"model": "llama-7b"}  # type: ignore[arg-type]  # it is the app itself
     teacher = school.teacher()
     _, student = school.student(school.course("Transformers", teacher), "Kim")
@@ -437,7 +439,7 @@ def test_a_run_whose_turn_does_not_come_is_taken_back(
     runner.gate.clear()
     refused(client, "POST", "/api/v1/forward", 503, json={"model": "llama-7b"})
     assert jobs.rows.count("run") == 0
-    monkeypatch.setitem(jobs._kinds, "run", (jobs._kinds["run"][0], replace(RUN_LIMITS, visitors=0)))
+    monkeypatch.setitem(jobs.kinds, "run", Kind(jobs.kinds["run"].work, replace(RUN_LIMITS, visitors=0)))
     refused(client, "POST", "/api/v1/forward", 503, json={"model": "llama-7b"})
     runner.gate.set()
 

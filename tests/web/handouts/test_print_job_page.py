@@ -12,14 +12,13 @@ import pytest
 from starlette.testclient import TestClient
 
 from app.handout.handout_printer import HandoutPrinter
-from app.machine.jobs import Job, JobLimits, Runner
-from app.machine.work_queue import THE_APP
-from app.store.jobs import JobTable
+from app.store.jobs import Job, JobTable
 from app.web.shared.cookies import TEACHER_COOKIE
 from simulation.server import SERVE, Server
 from tests.helpers.html_page import Page
 from tests.helpers.print_jobs import finished_print_job
 from tests.helpers.printed import read_pdf
+from tests.helpers.queued_jobs import add_job, start_first
 from tests.helpers.school import School
 
 # A server that misses a dead process sooner, and whose handouts are not left for idle time.
@@ -114,10 +113,9 @@ def test_an_old_job_is_told(client: TestClient) -> None:
 def test_a_handout_that_is_deleted_while_it_is_read_is_gone(
     client: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rows: JobTable = client.app.state.services.store.jobs  # type: ignore[attr-defined]
-    limits = JobLimits(total=9, visitors=9, visitor=9, member=9)
-    job, found = rows.add("handout", THE_APP, limits, "", "a-key", None, {}, {}, runner=Runner("test")), JobTable.result
-    rows.finish(job, "ready", "", b"%PDF")
+    store, found = client.app.state.services.store, JobTable.result  # type: ignore[attr-defined]
+    add_job(store, "a-key")
+    store.jobs.finish(start_first(store), "ready", "", b"%PDF")
     assert client.get("/handout/jobs/a-key.pdf").content == b"%PDF"
 
     def delete_first(rows: JobTable, job: Job) -> bytes:

@@ -9,6 +9,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from app.checkpoints.sources import ListedCheckpoint
+from app.jobs.jobs import queue_name
 from app.sheets.worksheet import MAX_SENTENCE
 from app.store.jobs import JobTable
 from app.web.shared import head_request
@@ -72,7 +73,7 @@ def test_a_head_is_left_to_who_has_its_weights(client: TestClient) -> None:
     services: Services = client.app.state.services  # type: ignore[attr-defined]
     job = services.jobs.find(address.rpartition("/")[2])
     assert job
-    assert job.checkpoint == "smollm2"
+    assert job.queue == queue_name("head", "smollm2")
 
 
 @pytest.mark.usefixtures("offered")

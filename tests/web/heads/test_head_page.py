@@ -18,13 +18,12 @@ from app.activities.activity import Policies
 from app.forward.head_run import why_not_run
 from app.forward.lines import ForwardError
 from app.forward.process import RunTooLong
-from app.machine import jobs as machine_jobs
-from app.machine.jobs import Job
+from app.jobs import jobs as jobs_module
 from app.models.read_config import build_architecture
 from app.sheets.head_stages import head_stages
 from app.store import Store
-from app.store.jobs import JOB_RETENTION, JobTable
-from app.store.tables import job_pieces, jobs, metadata, visitors
+from app.store.jobs import JOB_RETENTION, Job, JobTable, jobs
+from app.store.tables import metadata, visitors
 from app.web.shared import head_request
 from tests.helpers.clock import Clock
 from tests.helpers.finished_heads import finished_head, stored_head
@@ -143,7 +142,7 @@ def test_a_waiting_head_has_its_place_and_can_be_cancelled(client: TestClient, r
 def test_a_head_ends_while_the_layers_below_run(
     client: TestClient, runner: FakeRunner, monkeypatch: pytest.MonkeyPatch, clock: Clock, button: str
 ) -> None:
-    monkeypatch.setattr(machine_jobs, "BEAT_S", 0.01)
+    monkeypatch.setattr(jobs_module, "BEAT_S", 0.01)
     store: Store = client.app.state.services.store  # type: ignore[attr-defined]
     runner.gate.clear()
     address = client.post("/heads", data=FORM, follow_redirects=False).headers["location"]
@@ -180,25 +179,25 @@ def kept_of_sentence(store: Store) -> int:
 def test_a_sentence_is_in_its_job_alone_and_goes_with_it(client: TestClient, clock: Clock) -> None:
     store: Store = client.app.state.services.store  # type: ignore[attr-defined]
 
-    def count(table: sa.Table) -> int:
+    def count(column: sa.ColumnElement[object]) -> int:
         with store.engine.connect() as connection:
-            return connection.execute(sa.select(sa.func.count()).select_from(table)).scalar_one()
+            return connection.execute(sa.select(sa.func.count(column))).scalar_one()
 
     run_head(client)
-    assert (kept_of_sentence(store), count(job_pieces)) == (1, 1)
+    assert (kept_of_sentence(store), count(jobs.c.result)) == (1, 1)
     with store.transaction() as connection:
         connection.execute(sa.delete(visitors))
-    assert (kept_of_sentence(store), count(jobs), count(job_pieces)) == (0, 0, 0)
+    assert (kept_of_sentence(store), count(jobs.c.id)) == (0, 0)
 
     client.cookies.clear()
     address = run_head(client)
     client.post(f"{address}/delete")
-    assert (client.get(address).status_code, kept_of_sentence(store), count(job_pieces)) == (404, 0, 0)
+    assert (client.get(address).status_code, kept_of_sentence(store), count(jobs.c.result)) == (404, 0, 0)
 
     run_head(client)
     clock.pass_seconds(2 * JOB_RETENTION.total_seconds())
     store.jobs.delete_expired()
-    assert (kept_of_sentence(store), count(job_pieces)) == (0, 0)
+    assert (kept_of_sentence(store), count(jobs.c.result)) == (0, 0)
 
 
 def test_a_deleted_sentence_is_in_no_file_of_the_database(client: TestClient) -> None:

@@ -17,12 +17,13 @@ from app.forward.head_run import FailureReason, why_not_run
 from app.forward.lines import ForwardError
 from app.forward.process import RunnerFailed, RunTooLong
 from app.forward.program import notes
-from app.machine.jobs import JobRefusedError, Jobs
+from app.jobs.jobs import Jobs
 from app.machine.work_queue import Client
 from app.models.score_scale import ScoreScale
 from app.sheets.library import Library
 from app.sheets.variant import Variant
 from app.store import Store, limits
+from app.store.jobs import JobRefusedError
 from app.store.tables import attempts
 from app.web.runs import MAX_RUNS_BEFORE_BACKGROUND, note_sentences
 from app.web.shared.run_jobs import RUN_LIMITS, why_not_queued

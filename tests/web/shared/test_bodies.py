@@ -18,8 +18,8 @@ import pytest
 from starlette.testclient import TestClient
 
 from app.exchange import hub
-from app.machine.jobs import JobKind, JobRefusedError
 from app.machine.work_queue import Client, QueueFullError
+from app.store.jobs import JobKind, JobRefusedError
 from app.web.shared import connection_limits
 from app.web.shared.bodies import BODIES_OF_NETWORK
 from app.web.shared.cookies import VISITOR_COOKIE
@@ -28,6 +28,7 @@ from app.web.shared.request_guard import MAX_BODY, MAX_FORM, body_limit
 from app.web.shared.services import Services
 from tests.helpers.class_sheet import HALF, press
 from tests.helpers.permission_table import TABLE, TwoCourses
+from tests.helpers.queued_jobs import add_job
 from tests.helpers.running_app import served
 from tests.helpers.school import Browser, Classroom
 
@@ -148,11 +149,7 @@ def take_job(kind: JobKind) -> Callable[[Services, Client], object]:
     """Queue a job that nobody does."""
 
     def take(services: Services, client: Client) -> object:
-        limits = services.jobs._kinds[kind][1]
-        key = f"{kind} {next(NUMBERS)}"
-        return services.store.jobs.add(
-            kind, client, limits, "", key, None, {}, {}, lambda: None, None, None, "", "", 0, None
-        )
+        return add_job(services.store, f"{kind} {next(NUMBERS)}", client, kind, services.jobs.kinds[kind].limits)
 
     return take
 

@@ -229,7 +229,7 @@ def test_more_workers_than_the_database_has_connections_for_do_not_start(
         text=True, env={**os.environ, **settings, "DATABASE_URL": new_postgres_database}, timeout=300,
     )  # fmt: skip
     assert told.returncode == 2
-    assert re.search(r"64 workers and 0 runners need 256 connections .* allows \d+:", told.stderr)
+    assert re.search(r"64 web processes and 0 workers need 256 connections .* allows \d+:", told.stderr)
 
 
 # What is cleared away

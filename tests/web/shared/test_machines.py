@@ -11,13 +11,12 @@ import pytest
 from fastapi import FastAPI
 
 from app.classes import live_snapshot
-from app.machine.work_queue import Client
-from app.web.shared.handout_jobs import HANDOUT_LIMITS
 from tests.helpers.activity_form import FORM
 from tests.helpers.answer_keys import KEY
 from tests.helpers.clock import Clock
 from tests.helpers.html_page import Page, kept_in
 from tests.helpers.model_imports import SMALL_LLAMA, paste
+from tests.helpers.queued_jobs import add_job
 from tests.helpers.running_app import balanced_app
 from tests.helpers.school import PASSWORD, SCRIPT, Browser, Classroom, School
 from tests.helpers.sent_form import SentForm
@@ -141,7 +140,7 @@ def test_a_teacher_and_a_class_work_at_two_machines(
         assert "Why √d?" in ada.get(f"{activity}/tickets").text
 
     # As the operator, who made the first account, cancel a job.
-    job = store.jobs.add("handout", Client("somebody"), HANDOUT_LIMITS, "request", "key", None, {}, {})
+    job = add_job(store, "key")
     assert all(f'id="cancel-{job.id}"' in ada.get("/machines").text for _look in range(4))
     sent(ada, f"/machines/jobs/{job.id}/cancel", {})
     assert not any(f'id="cancel-{job.id}"' in ada.get("/machines").text for _look in range(4))

@@ -12,7 +12,7 @@ from fastapi import FastAPI
 from app.classes.activity_form import read_activity_form
 from app.exchange.imported_models import import_config
 from app.store import Activity
-from app.web.teacher.activity_form_page import MAX_IMPORTED
+from app.web.activity_form import MAX_IMPORTED
 from tests.helpers.activity_form import FORM
 from tests.helpers.class_sheet import HALF, press
 from tests.helpers.clock import Clock
@@ -174,7 +174,7 @@ def test_a_form_is_refused_if_the_activity_is_closed_while_it_is_saved(
         classroom.instructor.post(f"{classroom.path}/close")
         return read_activity_form(*arguments)
 
-    monkeypatch.setattr("app.web.teacher.activity_form_page.read_activity_form", close_first)
+    monkeypatch.setattr("app.web.activity_form.read_activity_form", close_first)
     saved = classroom.instructor.post(classroom.path, data={**form, "title": "Week 4"})
     after = classroom.school.reload(classroom.activity)
     assert (saved.status_code, after.plan.title) == (409, classroom.activity.plan.title)

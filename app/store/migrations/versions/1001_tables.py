@@ -6,6 +6,8 @@ A revision's first digit is its series: see "Changing the tables" in docs/contri
 import sqlalchemy as sa
 from alembic import op
 
+from app.store.jobs import create_engine_tables
+
 revision = "1001_tables"
 down_revision = None
 
@@ -47,23 +49,6 @@ def upgrade() -> None:
         sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
         sa.Column("used_at", sa.DateTime(timezone=True), nullable=True),
         sa.PrimaryKeyConstraint("key", name=op.f("pk_models")),
-    )
-    op.create_table(
-        "runners",
-        sa.Column("name", sa.String(length=200), nullable=False),
-        sa.Column("is_web", sa.Boolean(), nullable=False),
-        sa.Column("kinds", sa.JSON(), nullable=False),
-        sa.Column("device", sa.String(length=20), nullable=False),
-        sa.Column("device_name", sa.String(length=200), nullable=False),
-        sa.Column("memory_bytes", sa.BigInteger(), nullable=False),
-        sa.Column("concurrency", sa.Integer(), nullable=False),
-        sa.Column("checkpoints", sa.JSON(), nullable=False),
-        sa.Column("form", sa.Integer(), nullable=False),
-        sa.Column("version", sa.String(length=20), nullable=False),
-        sa.Column("started_at", sa.DateTime(timezone=True), nullable=False),
-        sa.Column("heard_at", sa.DateTime(timezone=True), nullable=False),
-        sa.Column("jobs_done", sa.Integer(), nullable=False),
-        sa.PrimaryKeyConstraint("name", name=op.f("pk_runners")),
     )
     op.create_table(
         "snapshots",
@@ -369,6 +354,7 @@ def upgrade() -> None:
         sa.Column("id", sa.Integer(), nullable=False),
         sa.Column("key", sa.String(length=32), nullable=False),
         sa.Column("kind", sa.String(length=20), nullable=False),
+        sa.Column("queue", sa.String(length=40), nullable=False),
         sa.Column("client", sa.String(length=100), nullable=False),
         sa.Column("is_member", sa.Boolean(), nullable=False),
         sa.Column("teacher_id", sa.Integer(), nullable=True),
@@ -378,22 +364,19 @@ def upgrade() -> None:
         sa.Column("arguments", sa.JSON(), nullable=False),
         sa.Column("request_id", sa.String(length=20), nullable=False),
         sa.Column("language", sa.String(length=20), nullable=False),
+        sa.Column("priority", sa.Integer(), nullable=False),
+        sa.Column("state", sa.String(length=10), nullable=False),
+        sa.Column("engine_id", sa.BigInteger(), nullable=True),
+        sa.Column("attempt", sa.Integer(), nullable=False),
+        sa.Column("worker", sa.Text(), nullable=False),
         sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
         sa.Column("started_at", sa.DateTime(timezone=True), nullable=True),
         sa.Column("heard_at", sa.DateTime(timezone=True), nullable=False),
-        sa.Column("attempt", sa.Integer(), nullable=False),
-        sa.Column("is_working", sa.Boolean(), nullable=False),
-        sa.Column("runner", sa.Text(), server_default="", nullable=False),
-        sa.Column("turn", sa.Integer(), server_default="0", nullable=False),
-        sa.Column("checkpoint", sa.String(length=100), server_default="", nullable=False),
-        sa.Column("device", sa.String(length=20), server_default="", nullable=False),
-        sa.Column("memory_bytes", sa.BigInteger(), server_default="0", nullable=False),
-        sa.Column("form", sa.Integer(), server_default="1", nullable=False),
         sa.Column("done", sa.Integer(), nullable=False),
         sa.Column("total", sa.Integer(), nullable=False),
-        sa.Column("ending", sa.String(length=10), nullable=True),
         sa.Column("problem", sa.String(length=500), nullable=False),
-        sa.Column("reason", sa.String(length=20), server_default="", nullable=False),
+        sa.Column("reason", sa.String(length=20), nullable=False),
+        sa.Column("result", sa.LargeBinary(), nullable=True),
         sa.ForeignKeyConstraint(["student_id"], ["students.id"], name=op.f("fk_jobs_student_id"), ondelete="CASCADE"),
         sa.ForeignKeyConstraint(["teacher_id"], ["teachers.id"], name=op.f("fk_jobs_teacher_id"), ondelete="CASCADE"),
         sa.ForeignKeyConstraint(["visitor_id"], ["visitors.id"], name=op.f("fk_jobs_visitor_id"), ondelete="CASCADE"),
@@ -401,15 +384,7 @@ def upgrade() -> None:
         sa.UniqueConstraint("key", name=op.f("uq_jobs_key")),
         sqlite_autoincrement=True,
     )
-    op.create_index(op.f("ix_jobs_client_kind"), "jobs", ["client", "kind"])
-    op.create_index(op.f("ix_jobs_kind_ending"), "jobs", ["kind", "ending"])
-    op.create_index(
-        "ix_jobs_started",
-        "jobs",
-        ["kind", "is_member", "turn"],
-        sqlite_where=sa.text("started_at IS NOT NULL"),
-        postgresql_where=sa.text("started_at IS NOT NULL"),
-    )
+    op.create_index(op.f("ix_jobs_kind_state"), "jobs", ["kind", "state"])
     op.create_index(op.f("ix_jobs_student_id"), "jobs", ["student_id"])
     op.create_index(op.f("ix_jobs_teacher_id"), "jobs", ["teacher_id"])
     op.create_index(op.f("ix_jobs_visitor_id"), "jobs", ["visitor_id"])
@@ -587,15 +562,6 @@ def upgrade() -> None:
         postgresql_where=sa.text("visitor_id IS NOT NULL"),
     )
     op.create_table(
-        "job_pieces",
-        sa.Column("job_id", sa.Integer(), nullable=False),
-        sa.Column("attempt", sa.Integer(), nullable=False),
-        sa.Column("number", sa.Integer(), nullable=False),
-        sa.Column("data", sa.LargeBinary(), nullable=False),
-        sa.ForeignKeyConstraint(["job_id"], ["jobs.id"], name=op.f("fk_job_pieces_job_id"), ondelete="CASCADE"),
-        sa.PrimaryKeyConstraint("job_id", "attempt", "number", name=op.f("pk_job_pieces")),
-    )
-    op.create_table(
         "regrade_snapshots",
         sa.Column("regrade_id", sa.Integer(), nullable=False),
         sa.Column("hash", sa.String(length=64), nullable=False),
@@ -649,3 +615,16 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("regrade_id", "attempt_id", name=op.f("pk_old_marks")),
     )
     op.create_index(op.f("ix_old_marks_attempt_id"), "old_marks", ["attempt_id"])
+    op.create_table(
+        "workers",
+        sa.Column("name", sa.String(length=200), nullable=False),
+        sa.Column("queues", sa.JSON(), nullable=False),
+        sa.Column("device", sa.String(length=20), nullable=False),
+        sa.Column("device_name", sa.String(length=200), nullable=False),
+        sa.Column("checkpoints", sa.JSON(), nullable=False),
+        sa.Column("version", sa.String(length=20), nullable=False),
+        sa.Column("started_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("heard_at", sa.DateTime(timezone=True), nullable=False),
+        sa.PrimaryKeyConstraint("name", name=op.f("pk_workers")),
+    )
+    create_engine_tables(op.get_bind())

@@ -1,0 +1,1 @@
+"""Work that takes seconds: queued as rows, done in this process (SQLite) or by workers (PostgreSQL)."""

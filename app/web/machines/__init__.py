@@ -1,1 +1,0 @@
-"""For operators: machines, runners and their jobs."""
