@@ -89,7 +89,7 @@ def start_line(settings: Settings) -> str:
     database = "SQLite" if settings.database.startswith("sqlite") else "PostgreSQL"
     changed = settings.model_dump(exclude_defaults=True, exclude={"database_url", "smtp", "smtp_from"})
     told = " ".join(f"{name}={value}" for name, value in changed.items())
-    return f"Attention Shapes {__version__} with {database}; {told or 'nothing set'}"
+    return f"Attention Shapes {__version__}, {database}, settings: {told or 'none'}"
 
 
 def _warn_of_lost_data(settings: Settings) -> None:

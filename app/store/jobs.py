@@ -73,7 +73,7 @@ workers = Table(
     metadata,
     Column("name", String(200), primary_key=True),
     Column("queues", JSON, nullable=False),
-    Column("device", String(20), nullable=False),  # such as cpu or cuda:0
+    Column("device", String(20), nullable=False),  # such as cpu or cuda
     Column("device_name", String(200), nullable=False),
     Column("checkpoints", JSON, nullable=False),  # its description of each
     Column("version", String(20), nullable=False),
@@ -88,7 +88,7 @@ def create_engine_tables(connection: sa.Connection) -> None:
         return
     from procrastinate.schema import SchemaManager  # not at the top: most installations don't need it
 
-    driver = cast("psycopg.Connection[Any]", connection.connection.driver_connection)
+    driver = cast("psycopg.Connection[Any]", connection.connection.dbapi_connection)
     driver.execute(SchemaManager.get_schema())  # SQLAlchemy would take its % for parameters
 
 

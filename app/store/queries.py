@@ -17,7 +17,6 @@ from .sqlite_writer import SqliteWriter
 
 Clock = Callable[[], datetime]  # returns the time, in UTC
 Kind = TypeVar("Kind")  # any dataclass
-Result = TypeVar("Result")  # whatever some work returns
 
 
 # The transaction that `transaction()` opened in this thread, with its database.
@@ -72,10 +71,6 @@ class QueryBase:
                 yield connection
             finally:
                 _CURRENT.reset(outer)
-
-    def in_transaction(self, work: Callable[[sa.Connection], Result]) -> Result:
-        with self.transaction() as connection:
-            return work(connection)
 
     @contextmanager
     def _read_connection(self) -> Iterator[sa.Connection]:
