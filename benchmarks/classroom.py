@@ -454,7 +454,7 @@ def main() -> None:
     parser.add_argument("--database", choices=("SQLite", "PostgreSQL"), help="one alone")
     parser.add_argument("--students", type=int, default=STUDENTS)
     parser.add_argument("--workers", type=int, default=2, help="processes that serve (2)")
-    parser.add_argument("--device", default="cpu", help="of the report “worker”: cpu, cuda:0 … (cpu)")
+    parser.add_argument("--device", default="cpu", help="of the report “worker”: cpu, cuda or mps (cpu)")
     arguments = parser.parse_args()
     print(machine(), FOR_SCALE, sep="\n", flush=True)
     if arguments.database != "PostgreSQL":

@@ -195,7 +195,7 @@ class Checkpoint:
 
     @property
     def embedding_factor(self) -> float:
-        """What token embeddings are multiplied by before the first layer: √d in Gemma, otherwise 1."""
+        """The factor of token embeddings before the first layer: √d in Gemma, otherwise 1."""
         return math.sqrt(self.architecture.d) if self.architecture.embedding_scale == "root-d" else 1.0
 
     @property

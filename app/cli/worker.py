@@ -5,18 +5,14 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
-import re
 import signal
 import socket
 import threading
-import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
 from tempfile import TemporaryDirectory
-
-from sqlalchemy.exc import SQLAlchemyError
 
 from app import __version__
 from app.checkpoints.sources import ListedCheckpoint, listed_checkpoints
@@ -28,7 +24,6 @@ from app.logs import configure_logging
 from app.settings import Settings
 from app.store import Store
 from app.store.jobs import JobKind, Worker
-from app.store.limits import failure_of
 from app.translation import gettext as _
 
 from .database import report_database_errors
@@ -38,7 +33,6 @@ from .terminal import Commands, InputError, read_settings, variable, whole_numbe
 MAX_CONCURRENCY, MAX_WORKER_NAME = 16, 100
 SHARES = 20  # processes among which the connections are divided: a worker needs few
 CHILD_KEPT_S = 24 * 3600.0  # a worker has no other use for its memory
-OPEN_AGAIN_AFTER_S = 0.5
 EXIT_LIMIT_S = 10.0  # after the first signal: a hanging database would hold up the process
 
 
@@ -54,7 +48,7 @@ def add_to(commands: Commands) -> None:
             queues=queues
         ),
     )
-    worker.add_argument("--device", help=_("cpu, mps, cuda or cuda:NUMBER (default: CUDA, else MPS, else CPU)"))
+    worker.add_argument("--device", choices=("cpu", "mps", "cuda"), help=_("default: CUDA, else MPS, else CPU"))
     worker.add_argument("--concurrency", default="1", help=_("how many jobs of each kind at a time (default 1)"))
     worker.add_argument("--name", help=_("its name on the operators’ page (default: this machine’s, and a number)"))
 
@@ -71,26 +65,29 @@ def _run(parsed: argparse.Namespace) -> None:
     if not settings.database.startswith("postgresql"):
         problem = _("A worker needs the servers’ PostgreSQL: set {variable} to its postgresql:// address.")
         raise InputError(problem.format(variable=variable("database_url")))
-    device = choose_device(parsed.device)
+    if parsed.device == "cpu":
+        os.environ["CUDA_VISIBLE_DEVICES"] = ""
     configure_logging()
     with ExitStack() as opened:
-        folder = _temporary_folder(opened)
+        folder = Path(opened.enter_context(TemporaryDirectory(prefix="attention-shapes-worker-")))
         if settings.metrics:
             start_metrics(settings, folder / "metrics")
         heads = HeadRunner(
             idle_limit_s=CHILD_KEPT_S,
             checkpoint_folders=settings.weight_folders,
             children=concurrency,
-            device=device.partition(":")[0] or None,
+            device=parsed.device,
         )
         opened.callback(heads.close)
         checkpoints = listed_checkpoints(settings.weight_folders) if "head" in parts else ()
         queues = engine_queues(parts, checkpoints)
-        device, about_device = describe_device(parts, device, heads)
+        device, about_device = describe_device(parts, parsed.device, heads)
         worker = Worker(name, [each for names in queues.values() for each in names], device, about_device,
                         [offered(each) for each in checkpoints], __version__)  # fmt: skip
-        store = _open_store(settings, folder, worker)
-        opened.callback(store.close)
+        with report_database_errors(settings):
+            store = Store(settings.database, folder, SHARES, role="worker")
+            opened.callback(store.close)
+            store.jobs.sign_on(worker)  # so that servers queue jobs from now on
         asyncio.run(_serve(settings, store, heads, worker, queues, concurrency))
 
 
@@ -119,29 +116,7 @@ def offered(checkpoint: ListedCheckpoint) -> dict[str, object]:
     return {name: value for name, value in asdict(checkpoint).items() if name != "source"}
 
 
-def choose_device(text: str | None) -> str:
-    """The typed device, or "" for the best; of several GPUs, this process and its children will see the chosen one."""
-    match = re.fullmatch(r"(cpu|mps|cuda)(?::(\d{1,3}))?", text or "cpu")
-    if not match or (match[2] and match[1] != "cuda"):
-        raise InputError(_("--device must be cpu, mps, cuda or cuda:NUMBER, not “{text}”.").format(text=str(text)[:30]))
-    if text == "cpu":
-        os.environ["CUDA_VISIBLE_DEVICES"] = ""
-    elif match[2]:
-        seen = os.environ.get("CUDA_VISIBLE_DEVICES")
-        numbers = seen.split(",") if seen is not None else [str(number) for number in range(1000)]
-        os.environ["CUDA_VISIBLE_DEVICES"] = numbers[int(match[2])] if int(match[2]) < len(numbers) else ""
-    return text or ""
-
-
-def _temporary_folder(opened: ExitStack) -> Path:
-    try:
-        return Path(opened.enter_context(TemporaryDirectory(prefix="attention-shapes-worker-")))
-    except OSError as error:
-        problem = _("No temporary folder can be made: {reason}. Make room, or name another place in TMPDIR.")
-        raise InputError(problem.format(reason=error.strerror)) from None
-
-
-def describe_device(parts: Mapping[JobKind, Sequence[str]], device: str, heads: HeadRunner) -> tuple[str, str]:
+def describe_device(parts: Mapping[JobKind, Sequence[str]], device: str | None, heads: HeadRunner) -> tuple[str, str]:
     """A worker's device and its name for people; loads torch unless the worker makes only handouts."""
     if list(parts) == ["handout"]:
         return "cpu", device_name("cpu")
@@ -153,26 +128,7 @@ def describe_device(parts: Mapping[JobKind, Sequence[str]], device: str, heads: 
     except (RunnerFailed, RunTooLong):
         problem = _("PyTorch cannot be loaded: install it on this machine, or only make handouts: --queues handouts.")
         raise InputError(problem) from None
-    return device or here.device, here.name
-
-
-def _open_store(settings: Settings, folder: Path, worker: Worker) -> Store:
-    is_told = False
-    while True:
-        with report_database_errors(settings):
-            try:
-                store = Store(settings.database, folder, SHARES, role="worker")
-                store.jobs.sign_on(worker)  # so that servers queue jobs from now on
-            except SQLAlchemyError as error:
-                if failure_of(error) is None:
-                    raise
-                reason = str(getattr(error, "orig", None) or error).splitlines()[0]
-            else:
-                return store
-        if not is_told:
-            print(_("The database does not answer; trying until it does: {reason}").format(reason=reason), flush=True)
-        is_told = True
-        time.sleep(OPEN_AGAIN_AFTER_S)
+    return here.device, here.name
 
 
 async def _serve(

@@ -52,7 +52,7 @@ def token_names(shapes: TypedShapes) -> Iterator[str]:
 
 
 def edge_kind(shapes: TypedShapes, blank: Blank) -> EdgeKind:
-    """The colour of a side by what its length counts, whether or not the length fits; "unknown" without a length."""
+    """The colour of a side, which says what its length counts, even if it doesn't fit; "unknown" without a length."""
     if blank not in shapes.lengths:
         return "unknown"
     expression = shapes.expression(blank)

@@ -136,7 +136,7 @@ def hidden_state(
 
 
 def sentence_key(checkpoint: Checkpoint, ids: Sequence[int], device: str, dtype: str) -> tuple[object, ...]:
-    """What every cached value of a sentence depends on, besides the layer."""
+    """The part of a cache key that all values of a sentence share: everything but the layer."""
     return checkpoint.name, checkpoint.revision, tuple(ids), device, dtype
 
 

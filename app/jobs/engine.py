@@ -7,30 +7,25 @@ dead processes, and its workers end when the database does: `sweep` and the loop
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any, cast
 
 import procrastinate
-import procrastinate.jobs
 import psycopg
 import sqlalchemy as sa
 from sqlalchemy.engine import make_url
 
-from app.metrics import count_failure
 from app.store.jobs import JobKind, Worker, jobs
-from app.store.limits import failure_of
 
-from .jobs import Jobs, PutBackError, note_failure
+from .jobs import Jobs, note_failure
 
 TASK = "work"
 SIGN_EVERY_S = 5.0  # between two heartbeats of a worker, each of which also looks for silent jobs
 RETRY_S = 0.5
 PUT_BACK_AFTER_S = 3.0  # from the signal to stop until jobs at work are put back
 POLL_S = 1.0  # for jobs that a worker wasn't notified of
-
-log = logging.getLogger("attention_shapes")
 
 _engine_jobs = sa.table("procrastinate_jobs", sa.column("id"), sa.column("status"), sa.column("worker_id"))
 _STATUS = sa.cast(_engine_jobs.c.status, sa.Text)
@@ -61,7 +56,7 @@ class EngineJobs(Jobs):
 
     def defer(self, connection: sa.Connection, job_id: int, queue: str, priority: int) -> int | None:
         """Give a job to the engine in the caller's transaction, and return the engine's id for it."""
-        driver = cast("psycopg.Connection[Any]", connection.connection.driver_connection)
+        driver = cast("psycopg.Connection[Any]", connection.connection.dbapi_connection)
         task = self._deferring.configure_task(TASK, queue=queue, priority=priority, connection=driver)
         return task.defer(job_id=job_id)
 
@@ -77,18 +72,6 @@ class EngineJobs(Jobs):
             connection.execute(left_over)
 
 
-class _AgainIfPutBack(procrastinate.BaseRetryStrategy):
-    def get_retry_decision(
-        self, *, exception: BaseException, job: procrastinate.jobs.Job
-    ) -> procrastinate.RetryDecision | None:
-        return procrastinate.RetryDecision(retry_in={"seconds": 0}) if isinstance(exception, PutBackError) else None
-
-
-def address_of(database: str) -> str:
-    """PostgreSQL's address without SQLAlchemy's name of the driver."""
-    return make_url(database).set(drivername="postgresql").render_as_string(hide_password=False)
-
-
 async def serve_queues(
     jobs: EngineJobs,
     database: str,
@@ -98,20 +81,20 @@ async def serve_queues(
     stop: asyncio.Event,
 ) -> None:
     """Do jobs of these queues until `stop` is set, `concurrency` of each kind at a time; outlives the database."""
-    address = address_of(database)
+    address = make_url(database).set(drivername="postgresql").render_as_string(hide_password=False)
     asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(concurrency * len(queues) + 2))
     limits = {"connect_timeout": 5, "keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3}
     connector = procrastinate.PsycopgConnector(conninfo=address, min_size=1, max_size=2, timeout=3, kwargs=limits)
     app = procrastinate.App(connector=connector)
-    app.task(name=TASK, retry=_AgainIfPutBack())(jobs.do)
+    app.task(name=TASK)(jobs.do)
     beside = [asyncio.create_task(_sign(jobs, worker)), asyncio.create_task(_put_back(jobs, stop))]
     while not stop.is_set():
-        try:
+        with suppress(procrastinate.exceptions.ConnectorException, psycopg.OperationalError):
             # The engine's pool would wait up to 30 s between two attempts to connect.
             await (await psycopg.AsyncConnection.connect(address, connect_timeout=5)).close()
             async with app.open_async():
                 await _serve(app, queues, concurrency, stop)
-        except (procrastinate.exceptions.ConnectorException, psycopg.OperationalError):
+        if not stop.is_set():  # the engine's workers end with the database's connections
             await asyncio.sleep(RETRY_S)
     for task in beside:
         task.cancel()
@@ -156,14 +139,9 @@ async def _sign(jobs: EngineJobs, worker: Worker) -> None:
         try:
             await asyncio.to_thread(jobs.rows.sign_on, worker)
             await asyncio.to_thread(jobs.sweep)
-            if is_lost:
-                log.warning("the database is back")
             is_lost = False
-        except Exception as error:
-            if failure_of(error) is None:
+        except Exception:
+            if not is_lost:
                 note_failure()
-            elif not is_lost:
-                count_failure("jobs")
-                log.warning("the database does not answer; trying until it does")
             is_lost = True
-        await asyncio.sleep(RETRY_S if is_lost else SIGN_EVERY_S)
+        await asyncio.sleep(SIGN_EVERY_S)

@@ -9,7 +9,7 @@ from typing import Any
 
 from app.store.jobs import Job, JobKind
 
-from .jobs import Jobs, PutBackError, note_failure
+from .jobs import Jobs, note_failure
 
 
 class InlineJobs(Jobs):
@@ -57,7 +57,6 @@ class InlineJobs(Jobs):
         try:
             self.rows.sweep()
             while not self.stopping.is_set() and (job_id := self.rows.first_waiting(kind)):
-                with suppress(PutBackError):
-                    self.do(job_id)
+                self.do(job_id)
         except Exception:
             note_failure()

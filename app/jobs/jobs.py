@@ -171,7 +171,7 @@ class Jobs:
         return no_worker() if job.state == "waiting" and not self.serves(job.queue) else ""
 
     def do(self, job_id: int) -> None:
-        """Do a job, unless it doesn't wait any more; raises PutBackError if this process is stopping."""
+        """Do a job, unless it doesn't wait any more; if this process is stopping, put it back."""
         begun = self.rows.begin(job_id, self.name)
         if begun is None:
             return
@@ -185,7 +185,6 @@ class Jobs:
             self.rows.finish(job, "ready", result=result)
         except PutBackError:
             self.rows.put_back(job)
-            raise
         except JobStoppedError:
             pass
         except JobFailedError as failure:

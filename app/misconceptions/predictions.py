@@ -180,7 +180,7 @@ def cannot_tell_apart(problem: Problem) -> tuple[Confusion, ...]:
 
 
 def nearest_expectation(problem: Problem, misconception: str, answers: Values) -> Expectation | None:
-    """How a misconception fills in the sheet; of several ways, the one closest to these answers."""
+    """How a misconception fills in the sheet, in the way closest to these answers."""
 
     def agreeing(expected: Expectation) -> int:
         return sum(answers.get(blank) == number for blank, number in expected.wrong_answers.items())

@@ -264,7 +264,7 @@ class Add(_Elementwise):
 
 @dataclass(frozen=True)
 class Residual(Add):
-    """A residual connection: what a block returns is added to what it was given."""
+    """A residual connection: a block's output is added to its input."""
 
     @property
     def adds(self) -> Literal["residual"]:

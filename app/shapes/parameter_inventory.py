@@ -32,7 +32,7 @@ class Fact:
 
 
 def parameter_inventory(architecture: Architecture) -> Iterator[Fact]:
-    """Yield what there is to count: the embeddings, the number of layers, one layer, and what follows the layers."""
+    """Yield the facts to count by: the embeddings, the number of layers, one layer, and everything after the layers."""
     outside, kinds = architecture.outside_rows, architecture.stacks[0].kinds
     yield from _embeddings(architecture, outside)
     yield from _layers(architecture, kinds)

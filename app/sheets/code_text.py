@@ -71,7 +71,7 @@ def _witness_shown(variant: Variant, witness: Witness | None) -> WitnessShown | 
 
 
 def asks_in_vain_for_repair(variant: Variant) -> bool:
-    """Whether the worksheet asks for a repair, but the sheet's program has none."""
+    """Whether the worksheet asks for a repair although the sheet's program needs none."""
     return (
         variant.problem.case is not None
         and "repair" in variant.worksheet.rows

@@ -101,7 +101,7 @@ def sizes_like(variant: Variant) -> tuple[str, ...]:
 def hidden_by_tokens(model: Model, wording: Wording, tokens: int) -> tuple[str, ...]:
     """The misconceptions that a whole head with this many tokens can't show, or can't tell from another.
 
-    Example: with 9 tokens in a layer of 9 heads, whoever writes H for N is right.
+    Example: with 9 tokens in a layer of 9 heads, a student who writes H for N is right.
     """
 
     def confused(count: int) -> dict[str, frozenset[str | None]]:

@@ -1,4 +1,4 @@
-"""What an author should know about the worksheets before a class sees them.
+"""Findings about worksheets that an author should see before a class does.
 
 Each sheet is checked as written: for misconceptions that stay hidden on it, and for sizes that happen to be equal.
 """

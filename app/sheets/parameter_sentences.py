@@ -1,4 +1,4 @@
-"""The sentences about what there is to count, on a parameter-count sheet, from its model's facts."""
+"""The sentences on a parameter-count sheet about its model's parts."""
 
 from __future__ import annotations
 

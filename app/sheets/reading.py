@@ -133,7 +133,7 @@ class AnswerReader:
 
     @cached_property
     def symbols(self) -> tuple[str, ...]:
-        """The symbols on the sheet, in the order of the sizes: those of its answers, and d, H and d_h."""
+        """The symbols on the sheet, in the order of the sizes: the symbols of its answers, and d, H and d_h."""
         asked = {symbol for blank in self.problem.blanks for symbol in self.problem.expression(blank).symbols}
         always = {"d", "H", "d_h", *(("N", "G", "d_nope", "d_rope") if self.in_letters else ())}
         return tuple(symbol for symbol in self.problem.sizes if symbol in asked | always)

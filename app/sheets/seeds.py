@@ -72,7 +72,7 @@ def draw_bug(worksheet: str, bugs: Iterable[str], seed: int) -> str:
 
 
 def max_versions(models: tuple[str, ...], make: MakeVariant) -> int:
-    """The most sheets that seeds can draw: numbers of tokens times those of decoder tokens, over all models."""
+    """The most sheets that seeds can draw: numbers of tokens times numbers of decoder tokens, over all models."""
     sheets = [make(model, None, None) for model in models]
     return sum(len(possible_lengths(sheet)) * max(1, len(_possible_decoder_lengths(sheet))) for sheet in sheets)
 

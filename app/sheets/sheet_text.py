@@ -129,7 +129,7 @@ class SheetText:
 
     @cached_property
     def given(self) -> tuple[str, ...]:
-        """What the sheet gives to answer with, as one types it: ("4096", "32", "128", "100"), or ("T", "d", "h")."""
+        """The sizes or symbols that the sheet gives, as typed: ("4096", "32", "128", "100"), or ("T", "d", "h")."""
         if self.worksheet.answers == "letters":
             return tuple(symbol for symbol, _name in self._named_symbols())
         sheet, sizes = self.worksheet, self.problem.sizes.values()
@@ -164,7 +164,7 @@ class SheetText:
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """What the sheet asks to assume, one sentence each: those of its topic that fit the model."""
+        """The assumptions of the sheet: the sentences of its topic that fit the model."""
         return tuple(sentence for _part, _key, sentence in self._sentences("assumptions"))
 
     @property

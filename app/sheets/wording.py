@@ -89,7 +89,7 @@ class FigureWording(WordingPart):
 
 
 class TopicWording(WordingPart):
-    """What only one topic's sheets say. `description_parts` and `assumption_parts` are written in this order."""
+    """The sentences of one topic's sheets. `description_parts` and `assumption_parts` are written in this order."""
 
     name: str
     title: str

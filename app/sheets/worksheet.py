@@ -371,7 +371,7 @@ class Worksheet:
 
     @property
     def is_own(self) -> bool:
-        """Whether a teacher wrote it in the browser; its code then opens no sheet outside of their course."""
+        """Whether a teacher wrote it in the browser; its code then opens a sheet only in their course."""
         return self.key.startswith(OWN_WORKSHEET_PREFIX)
 
     @property

@@ -73,7 +73,7 @@ workers = Table(
     metadata,
     Column("name", String(200), primary_key=True),
     Column("queues", JSON, nullable=False),
-    Column("device", String(20), nullable=False),  # such as cpu or cuda:0
+    Column("device", String(20), nullable=False),  # such as cpu or cuda
     Column("device_name", String(200), nullable=False),
     Column("checkpoints", JSON, nullable=False),  # its description of each
     Column("version", String(20), nullable=False),

@@ -62,7 +62,7 @@ class LayerHeads:
         return self.count("queries") // self.count("keys")
 
     def read_by(self, query_head: int) -> int:
-        """The key/value head that a query head reads: neighbours share one, as `repeat_interleave` repeats them."""
+        """The key/value head that a query head reads: neighbours share one, in the order of `repeat_interleave`."""
         return query_head // self.shared_by
 
     def readers_of(self, key_head: int) -> range:

@@ -47,7 +47,7 @@ def fused_order(architecture: Architecture) -> FusedOrder:
 
 
 def chosen_head(architecture: Architecture) -> int:
-    """The query head j, from 0, that a sheet asks about; 0 only if there is no other choice."""
+    """The query head j, from 0, that a sheet asks about; 0 only if no other head will do."""
     heads, kv_heads = architecture.H, architecture.G
     share = heads // kv_heads if kv_heads > 1 else 1
     taken = {architecture.d, heads, kv_heads, architecture.d_h, architecture.d_v}

@@ -39,7 +39,7 @@ class FigurePlan:
 
     @property
     def draws_products(self) -> bool:
-        """Whether the layout places results by what they are made from: every layout but "stack" and "row"."""
+        """Whether the layout places results by their operands: every layout but "stack" and "row"."""
         return self.layout not in ("stack", "row")
 
 

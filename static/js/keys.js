@@ -178,7 +178,7 @@
       if (touch.matches && !document.activeElement.matches(BOX)) box = null;
     }
     if (box && !(box.isConnected && isOpen())) box = null;
-    document.querySelector(".bar-note")?.classList.add("said"); // its row is about to come into sight
+    document.querySelector(".bar-note")?.classList.add("unseen"); // its row is about to come into sight
     sayOnce();
     arrange();
   };

@@ -104,13 +104,13 @@ def assert_all_said_in_sight(page: Page, *, touch: bool) -> None:
         expect(page.locator(".bar-note p")).not_to_have_text(before)
         for element in (page.locator(".says .hint"), first):
             assert_in_sight(element)
-        expect(page.locator(".bar-note")).to_have_class("bar-note said")
+        expect(page.locator(".bar-note")).to_have_class("bar-note unseen")
     if touch:
         assert page.locator(".dock").evaluate("dock => dock.offsetHeight / innerHeight") < 0.2
         page.evaluate("scrollTo(0, document.body.scrollHeight)")
         assert_in_sight(page.locator(".bar-note p"))  # now that its row can't be seen
         first.evaluate("box => box.scrollIntoView({ block: 'center' })")
-        expect(page.locator(".bar-note")).to_have_class("bar-note said")
+        expect(page.locator(".bar-note")).to_have_class("bar-note unseen")
     press(first, touch=touch)
     expect(first).to_be_focused()
     page.evaluate("() => new Promise(done => setTimeout(() => requestAnimationFrame(done), 50))")  # it is laid out anew

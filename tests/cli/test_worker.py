@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -74,7 +73,6 @@ SHEET = {"worksheet": "llama-7b", "queries.rows": "100"}
         ["--concurrency", "two"],
         ["--concurrency", "1000"],
         ["--device", "tpu"],
-        ["--device", "cpu:1"],
         ["--name", " "],
         ["--name", "a\nb"],
         ["--name", "a" * 101],
@@ -94,7 +92,7 @@ def test_workers_need_the_servers_postgresql(
     assert "DATABASE_URL" in refusal(capsys)
 
 
-@pytest.mark.parametrize(("problem", "said"), [(ForwardError("no cuda"), "cuda:3"), (RunnerFailed(), "PyTorch")])
+@pytest.mark.parametrize(("problem", "said"), [(ForwardError("no cuda"), "cuda"), (RunnerFailed(), "PyTorch")])
 def test_a_device_that_is_not_there_is_refused(problem: Exception, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
     heads = FakeRunner()
 
@@ -103,22 +101,8 @@ def test_a_device_that_is_not_there_is_refused(problem: Exception, said: str, mo
 
     monkeypatch.setattr(heads, "describe_device", describe)
     with pytest.raises(InputError, match=said):
-        worker.describe_device({"run": ["cuda"]}, "cuda:3", heads)
+        worker.describe_device({"run": ["cuda"]}, "cuda", heads)
     assert worker.describe_device({"handout": [""]}, "", heads)[0] == "cpu"
-
-
-@pytest.mark.parametrize(
-    ("visible", "device", "seen"),
-    [(None, "cuda:1", "1"), ("4,7", "cuda:1", "7"), ("4", "cuda:1", ""), (None, "cpu", ""), ("4,7", "cuda", "4,7")],
-)
-def test_of_several_gpus_a_run_sees_the_one_that_was_chosen(
-    visible: str | None, device: str, seen: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible or "")
-    if visible is None:
-        monkeypatch.delenv("CUDA_VISIBLE_DEVICES")
-    assert worker.choose_device(device) == device
-    assert os.environ["CUDA_VISIBLE_DEVICES"] == seen
 
 
 # Pages of a server that leaves its work to workers
@@ -349,17 +333,6 @@ def test_a_worker_that_is_stopped_ends_a_short_job_and_puts_a_long_one_back(
         job = jobs.rows.find("a")
         assert job
         assert (job.state, job.attempt) == (("ready", 1) if kept else ("waiting", 0))
-
-
-@pytest.mark.slow
-def test_a_worker_waits_for_its_database(postgres: str, tmp_path: Path) -> None:
-    missing = sa.make_url(postgres).set(database="worker_waits").render_as_string(hide_password=False)
-    command = process(tmp_path, missing, "--queues", "handouts", begins="worker_waits")
-    with killed(command):
-        command.start()
-        create_database(postgres, "worker_waits")
-        wait_until(lambda: "handouts on cpu" in command.printed)
-        assert command.terminate() == 0
 
 
 @pytest.mark.slow

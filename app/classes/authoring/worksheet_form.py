@@ -191,6 +191,9 @@ def _form_error(error: SettingError, typed: Typed) -> WorksheetFormError:
     path, sentence = list(error.path), str(error)
     written = ".".join(str(part + 1) if isinstance(part, int) else part for part in path)
     sentence = re.sub(rf"^{re.escape(written)}(?= )", _("This"), sentence)  # the field beside it, not its name
+    if error.setting in NUMBERS and isinstance(_number(typed[error.setting]), str) and typed[error.setting]:
+        text = typed[error.setting][:_MAX_ECHOED]
+        sentence = _("“{text}” is not a whole number: write one, such as 100.").format(text=text)
     if error.setting == "model":
         sentence = _("This model is no longer here: choose another one.")
     if error.setting == "topic" and typed["topic"] in TOPICS:

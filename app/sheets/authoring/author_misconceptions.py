@@ -1,4 +1,4 @@
-"""What an author should know about her misconceptions: meaningless formulas, and sheets that don't show them.
+"""Findings about an author's misconceptions: meaningless formulas, and sheets that don't show them.
 
 A misconception shows on a sheet if the sheet, filled in as it says, is attributed to it. That is tried out here with
 the diagnosis that students get.
