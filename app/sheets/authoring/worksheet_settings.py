@@ -143,7 +143,7 @@ def _row_errors(sheet: Worksheet, models: Mapping[str, Model], wording: Wording)
     # A row may be one that only other models have: it is asked once the sheet is about one of them.
     known = TOPICS[sheet.topic].rows.intersection(wording.topics[sheet.topic].rows).union(possible)
     if not sheet.rows:
-        yield SettingError(_("rows must be at least one: a sheet without rows asks nothing."), "rows")
+        yield SettingError(_("rows must name at least one row: a sheet without rows asks nothing."), "rows")
     elif (
         not known.issuperset(sheet.rows) or len(set(sheet.rows)) < len(sheet.rows) or not set(possible) & {*sheet.rows}
     ):
