@@ -124,6 +124,8 @@ def test_a_machine_with_another_key_does_not_serve_the_same_database(
     shutil.copytree(tmp_path / "here", tmp_path / "third")
     with_its_key = web(tmp_path / "third")
     assert with_its_key.key.mark == here.key.mark
+    for store in (here, elsewhere, with_its_key):
+        store.check_writable()  # which leaves a connection open, as any page does
     settings = Settings(data_dir=tmp_path / "elsewhere", database_url=new_postgres_database)
     with pytest.raises(InputError, match=SECRET_FILE):
         _check_campus(settings, elsewhere)

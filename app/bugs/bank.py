@@ -118,7 +118,7 @@ class Bug:
         return tuple((bug.key, bug.line) for bug in of_program)
 
     def is_kind(self, kind: BugKind) -> bool:
-        """Whether there is a bug, and it stops the program ("loud") or not ("silent"), if either is wanted."""
+        """Whether there is a bug of this kind: "loud" stops the program, "silent" doesn't, and "any" is either."""
         return bool(self.line) and (kind == "any" or self.loud == (kind == "loud"))
 
     @cached_property

@@ -72,7 +72,8 @@ class SafetensorsFiles:
     def stored(self, name: str) -> StoredTensor:
         """Name, shape and dtype of a tensor, from its file's header.
 
-        Raises CheckpointError if that file is missing, damaged or lacks the tensor, and KeyError for an unknown name.
+        Raises CheckpointError if its file is missing or damaged or doesn't contain the tensor, and KeyError if no file
+        is known for that name.
         """
         path = self._file(name)
         entry = header(path).get(name)

@@ -1,4 +1,4 @@
-"""Closing an activity with a button, now or in some minutes, and undoing it."""
+"""Closing an activity with a button, now or in a few minutes, and undoing it."""
 
 from __future__ import annotations
 

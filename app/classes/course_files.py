@@ -49,7 +49,7 @@ class CourseFiles:
 
     @cached_property
     def now(self) -> datetime:
-        """The time by which these files decide which activities have closed."""
+        """The time at which these files were made: it decides which activities count as closed."""
         return self.store.now()
 
     @cached_property
@@ -104,7 +104,7 @@ class CourseFiles:
                 )  # fmt: skip
 
     def student_rows(self) -> Iterator[CsvRow]:
-        yield ("student", "number", "joined", "practice sheets done", "to repeat")
+        yield ("student", "number", "joined", "practice sheets done", "to review")
         records = self.store.roster.practice_records(self.course)
         for student in self.students.values():
             practised = _practised(self.library, records.get(student.id))

@@ -1,4 +1,4 @@
-"""One head's numbers in words: what a row attends to, and how one score comes about, from q · k to its weight.
+"""One head's numbers in words: what a row attends to, and how one score is computed, from q · k to its weight.
 
 No sentence says why a head attends to a token: weights are what the head computed, not an explanation.
 """

@@ -138,7 +138,7 @@ class HintWriter:
         yield from (other for other in candidates if other in self.report.marks and other != blank)
 
     def relation_sentence(self, blank: Blank) -> str:
-        """How the number in a box comes about, without any digit."""
+        """A sentence on how to get the number in a box, without giving any digits."""
         if self._is_about_code(blank):
             return code_hint(self.variant, blank, 2)
         entry = self.variant.table.sized(blank.tensor)

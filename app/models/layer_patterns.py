@@ -147,7 +147,9 @@ class WindowRule:
 def window_per_layer(
     rule: WindowRule | None, config: Config, layers: int, *, centred: bool = False
 ) -> tuple[int | None, ...]:
-    """The window (or chunk) of each layer: how many keys a query sees, itself included, or None for all.
+    """How many keys a query sees in each layer, counting its own token's; None if it sees all.
+
+    A centred window is made odd: 4 becomes 5.
 
     Example: windows of 4 in all layers except every third, 5 layers -> (4, 4, None, 4, 4); centred: (5, 5, None, 5, 5)
     """

@@ -75,8 +75,8 @@ class StatedFact:
 class SheetText:
     """Puts the sentences of one sheet together from the wording, its worksheet, model and problem.
 
-    The wording lists the parts of a topic's description and assumptions; `sentence_forms` says which sentence a part is
-    here.
+    The wording lists the parts of a topic's description and assumptions; `sentence_forms` decides which sentence this
+    sheet uses for each part.
     """
 
     worksheet: Worksheet

@@ -25,8 +25,12 @@ def limit_statements(engine: sa.Engine) -> None:
 
     @sa.event.listens_for(engine, "connect")
     def _limit(connection: Any, _record: Any) -> None:
-        connection.execute(_set_limits(STATEMENT_LIMIT_S))
-        connection.commit()
+        try:
+            connection.execute(_set_limits(STATEMENT_LIMIT_S))
+            connection.commit()
+        except BaseException:
+            connection.close()  # the pool forgets it without
+            raise
 
 
 def _set_limits(seconds: float) -> str:

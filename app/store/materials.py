@@ -157,12 +157,13 @@ class Materials(QueryBase):
         return self._execute(sa.update(materials).where(*is_own).values(course_id=course.id, teacher_id=None)) == 1
 
     def remove(self, material: Material, *, removed: bool = True) -> None:
-        """Remove a material, or put it back if `removed` is False; removed ones are deleted after some weeks."""
+        """Remove a material, or put it back if `removed` is False; removed ones are deleted after 30 days."""
         self._change(material, removed_at=self.now() if removed else None)
 
     def share(self, material: Material) -> str:
-        """Make a link by which other teachers see and copy a material, and return its token; older links
-        become void.
+        """Make a link that lets other teachers see and copy a material, and return its token.
+
+        Older links stop working.
         """
         token = secrets.token_urlsafe(24)
         self._change(material, share_hash=hash_secret(token))

@@ -163,7 +163,7 @@ class People(QueryBase):
         return self.find_teacher(email)
 
     def change_password(self, teacher: Teacher, password_hash: str) -> None:
-        """Store a teacher's new password hash: their sessions end, and their "reset" links become void."""
+        """Store a teacher's new password hash: their sessions end, and their "reset" links stop working."""
         with self.transaction() as connection:
             self._set_password(connection, teacher.id, "", password_hash)
             self._void_links(connection, "reset", account_links.c.email == teacher.email)

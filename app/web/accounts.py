@@ -148,7 +148,7 @@ def show_password_form(teacher: SignedIn) -> Response:
 @router.post("/password")
 @in_threads("password")
 def change_password(request: Request, services: ServicesDep, teacher: SignedIn, form: FormDep) -> Response:
-    """Set a new password; the teacher's other sessions end, and links to reset it become void."""
+    """Set a new password; the teacher's other sessions end, and links to reset it stop working."""
     guesses = f"password of {teacher.id}"
     services.limits.check("known", guesses)
     old, new = (form.raw(name, MAX_PASSWORD + 1) for name in ("old", "new"))

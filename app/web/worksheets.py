@@ -330,7 +330,10 @@ def move_material(store: StoreDep, access: EditableMaterial, courses: EditableCo
 
 @router.post("/worksheets/{material_id:int}/share")
 def share_material(request: Request, store: StoreDep, access: EditableMaterial) -> Response:
-    """Make a link by which every teacher signed in here can see and copy the material; an earlier link becomes void."""
+    """Make a link that lets any teacher signed in to this server see and copy the material.
+
+    An earlier link stops working.
+    """
     with store.audit_log.recording(access.teacher, AuditAction.MATERIAL_SHARED, access.material):
         token = store.materials.share(access.material)
     address = url_for("show_material", material_id=access.material.id)

@@ -37,7 +37,7 @@ def test_a_sheet_from_the_list_is_done_and_what_was_mixed_up_comes_back(
     item = page.locator("li[data-state=again]")
     expect(item).to_contain_text("One head of LLaMA 7B")
     expect(page.locator(".repeats li")).to_contain_text("4096 instead of 128")
-    page.get_by_role("link", name="Repeat:").click()
+    page.get_by_role("link", name="Review:").click()
     expect(page.locator("input[data-blank]")).to_have_count(6)
     page.goto("/practice")
     page.get_by_text("Your progress is kept in a cookie").click()

@@ -143,7 +143,7 @@ def sheets_of(topic: str, models: Iterable[str], answers: Answers) -> Iterator[V
 
 
 def every_relation() -> Iterator[tuple[Variant, Blank, str]]:
-    """How the number in a box comes about, for every box of every topic, model and notation."""
+    """The sentence on how to get the number in a box, for every box of every topic, model and notation."""
     for topic, answers in product(FIRST_OF_TOPIC, get_args(Answers)):
         for variant in sheets_of(topic, MODELS, answers):
             writer = HintWriter(variant, Report({}))

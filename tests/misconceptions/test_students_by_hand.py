@@ -176,7 +176,7 @@ def matrix(rows: int, columns: int, key: str) -> Boxes:
     return {**shape(rows, columns, key), f"{key}.count": rows * columns}
 
 
-# Of Llama 3.2 1B: the entries of the matrices in its layers, and with the unembedding; operations of a pair of tokens.
+# Of Llama 3.2 1B: the entries of the matrices in its layers, and with the LM head; operations of a pair of tokens.
 IN_LAYERS = 16 * (2 * 2048 * 2048 + 2 * 2048 * 512 + 3 * 2048 * 8192)
 MULTIPLIED, PAIR = IN_LAYERS + 128_256 * 2048, 16 * 32 * 4 * 64
 

@@ -61,7 +61,7 @@ def model_file(config: str, name: str = '"M"') -> str:
         (GOOD.replace("= 5", "= 1.5"), "tokens"),
         (GOOD.replace("= 5", '= "5"'), "tokens"),
         (GOOD.replace("= 5", "= true"), "tokens"),
-        (GOOD.replace('["input"]', "[]"), "rows must be some of"),
+        (GOOD.replace('["input"]', "[]"), "rows must be at least one"),
         (GOOD.replace('["input"]', '["W_Q"]'), "rows must be some of"),
         (
             GOOD.replace("single-head", "whole-model").replace('["input"]', '["tokens"]'),

@@ -81,7 +81,9 @@ def offer_of(
 
 
 def content_to_open(library: Library, tickets: Mapping[str, Ticket], store: Store, activity: Activity) -> Content:
-    """What students get once an activity is opened: a draft's sheets and ticket as they are defined now.
+    """The sheets and ticket that students get when this activity opens.
+
+    A draft gets them as they are defined now; otherwise they are those already stored.
 
     Raises what `Offer.freeze` raises.
     """

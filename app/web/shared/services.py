@@ -1,4 +1,4 @@
-"""The app's services, and the dependencies by which handlers ask for them.
+"""The app's services, and the dependencies through which handlers ask for them.
 
 A handler asks only for what it needs: `store: StoreDep` or `library: LibraryDep`. All are `async def`, because FastAPI
 runs those without a thread of its pool.

@@ -40,7 +40,7 @@ def remember_visitor(request: Request, response: Response, visitor: Visitor) -> 
 
 
 def new_resume_code(request: Request, store: Store, student: Student) -> str:
-    """The student's resume code from this browser's cookie, as 'ABCDE-FGHJK', for some minutes after joining."""
+    """The student's resume code from this browser's cookie, as 'ABCDE-FGHJK', for a few minutes after joining."""
     code = request.cookies.get(SECRET_COOKIE, "")
     return f"{code[:5]}-{code[5:]}" if code and store.roster.is_resume_code(student, code) else ""
 

@@ -73,7 +73,7 @@ def test_teachers_see_how_far_a_student_is_in_each_lesson_and_what_to_look_at_ag
     assert (name, lessons) == ("Kim", ["0 of 4", "0 of 3", "0 of 3", "0 of 4"])
     assert (again, count) == (idea, "1")
     header, row = students_csv(classroom)
-    assert dict(zip(header, row, strict=True))["to repeat"] == "head-as-wide-as-model"
+    assert dict(zip(header, row, strict=True))["to review"] == "head-as-wide-as-model"
     with classroom.school.browser() as stranger:
         assert not Page(stranger.get("/practice").text).find("p", class_="seen")
 
