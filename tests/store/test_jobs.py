@@ -117,7 +117,10 @@ def test_there_is_room_for_so_many_and_visitors_leave_some(store: Store) -> None
 
 
 def test_the_limits_hold_for_jobs_that_are_queued_at_once(store: Store) -> None:
-    problems = all_at_once(12, lambda number: add_job(store, f"{number}", VISITOR, limits=LIMITS))
+    def queue(number: int) -> None:
+        add_job(store, f"{number}", VISITOR, limits=LIMITS)
+
+    problems = all_at_once(12, queue)
     assert (len(rows_of(store)), len(problems)) == (LIMITS.visitor, 12 - LIMITS.visitor)
 
 
