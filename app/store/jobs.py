@@ -31,6 +31,7 @@ RESTARTS_WITHIN = timedelta(seconds=60)  # a worker that is gone for less is pro
 OVERDUE_AFTER = timedelta(minutes=10)  # a job that no worker takes fails after this long
 MAX_ATTEMPTS = 3  # starts of a job whose process ended during it
 PRIORITY_OF_MEMBERS = 1000
+_LIMITS_LOCK = 7303  # on PostgreSQL, with the kind: held from counting jobs until another one is stored
 _FORGOTTEN = "~"  # begins the keys of jobs that nobody may find any more
 
 jobs = Table(
@@ -257,6 +258,9 @@ class JobTable(QueryBase):
 
     def _check_limits(self, connection: sa.Connection, kind: JobKind, client: Client, limits: JobLimits) -> int:
         """How many open jobs the client has."""
+        if self._is_postgresql:  # whose transactions would count the same jobs at the same time
+            lock = sa.func.pg_advisory_xact_lock(_LIMITS_LOCK, sa.func.hashtext(kind))
+            connection.execute(sa.select(lock))
         count, is_recent = sa.func.count(), jobs.c.created_at > self._time(timedelta(hours=1))
         is_own = (jobs.c.client == client.key) & (jobs.c.is_member == client.is_member)
         counted = sa.select(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
+from functools import partial
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, HTTPException, Request, Response
@@ -84,7 +85,17 @@ def read_class_sheet(services: ServicesDep, access: StudentAccessDep, number: in
 
 
 OpenedClassSheet = Annotated[ClassSheet, Depends(read_class_sheet)]
-PostedClassSheet = Annotated[ClassSheet, Depends(in_threads("class")(posted_class_sheet))]
+
+
+async def read_posted_class_sheet(
+    request: Request, services: ServicesDep, form: FormDep, activity_id: int, number: int
+) -> Callable[[], ClassSheet]:
+    # Handlers call it in their own turn: read in an earlier one, a sheet could wait for the next until after closing,
+    # and be stored after the activity's drafts were auto-submitted (see SETTLING_TIME).
+    return partial(posted_class_sheet, request, services, form, activity_id, number)
+
+
+PostedClassSheet = Annotated[Callable[[], ClassSheet], Depends(read_posted_class_sheet)]
 
 
 @router.get("/class/{activity_id:int}/{number:int}")
@@ -102,12 +113,12 @@ def show_class_sheet(context: OpenedClassSheet, store: StoreDep, result: str = "
 
 @router.post("/class/{activity_id:int}/{number:int}/save")
 @in_threads("class")
-def save_class_sheet(request: Request, services: ServicesDep, context: PostedClassSheet) -> Response:
+def save_class_sheet(request: Request, services: ServicesDep, posted: PostedClassSheet) -> Response:
     """Save what was typed; while many work, its drawing comes later."""
     is_calm = services.threads["class"].working <= MAX_BUSY_WHEN_DRAWN
     may_draw = is_calm and _drawing_save.acquire(blocking=False)
     try:
-        response = save(request, context, is_drawn=may_draw)
+        response = save(request, posted(), is_drawn=may_draw)
     finally:
         if may_draw:
             _drawing_save.release()
@@ -118,8 +129,9 @@ def save_class_sheet(request: Request, services: ServicesDep, context: PostedCla
 
 @router.post("/class/{activity_id:int}/{number:int}/take")
 @in_threads("class")
-def take_class_product(context: PostedClassSheet) -> Response:
+def take_class_product(posted: PostedClassSheet) -> Response:
     """Save the boxes of a result worked out in an exhibit, and redirect (303) to the sheet."""
+    context = posted()
     require_open(context.access)
     if context.rules.attempts_left(context.work.attempts) != 0:
         context.done(sheet_actions.save)
@@ -128,20 +140,20 @@ def take_class_product(context: PostedClassSheet) -> Response:
 
 @router.post("/class/{activity_id:int}/{number:int}/check")
 @in_threads("class")
-def check_class_sheet(request: Request, context: PostedClassSheet) -> Response:
-    return press(request, context, sheet_actions.check)
+def check_class_sheet(request: Request, posted: PostedClassSheet) -> Response:
+    return press(request, posted(), sheet_actions.check)
 
 
 @router.post("/class/{activity_id:int}/{number:int}/hint")
 @in_threads("class")
-def hint_class_sheet(request: Request, context: PostedClassSheet, form: FormDep) -> Response:
-    return press(request, context, sheet_actions.hint, form.raw("hint"))
+def hint_class_sheet(request: Request, posted: PostedClassSheet, form: FormDep) -> Response:
+    return press(request, posted(), sheet_actions.hint, form.raw("hint"))
 
 
 @router.post("/class/{activity_id:int}/{number:int}/hand-in")
 @in_threads("class")
-def hand_in_class_sheet(request: Request, context: PostedClassSheet) -> Response:
-    return press(request, context, sheet_actions.hand_in)
+def hand_in_class_sheet(request: Request, posted: PostedClassSheet) -> Response:
+    return press(request, posted(), sheet_actions.hand_in)
 
 
 @in_threads("class")

@@ -28,6 +28,7 @@ from app.store.jobs import (
 )
 from app.store.queries import utc_now
 from app.translation import in_language
+from tests.helpers.at_once import all_at_once
 from tests.helpers.clock import age_jobs
 from tests.helpers.queued_jobs import MANY, VISITOR, add_job, found_job, start_first
 
@@ -113,6 +114,14 @@ def test_there_is_room_for_so_many_and_visitors_leave_some(store: Store) -> None
     for number in range(4):
         add_job(store, f"of a: {number}", Client("a"), limits=LIMITS)
     assert refused(Client("a")) == "yours"
+
+
+def test_the_limits_hold_for_jobs_that_are_queued_at_once(store: Store) -> None:
+    def queue(number: int) -> None:
+        add_job(store, f"{number}", VISITOR, limits=LIMITS)
+
+    problems = all_at_once(12, queue)
+    assert (len(rows_of(store)), len(problems)) == (LIMITS.visitor, 12 - LIMITS.visitor)
 
 
 def test_what_belongs_to_a_job_is_stored_with_it_or_not_at_all(store: Store) -> None:

@@ -150,10 +150,8 @@ def _settings(library: Library, typed: Typed) -> dict[str, Any]:
     settings["row_points"] = {row: _number(points[row]) for row in typed["all_rows"] if points.get(row)}
     settings["row_hints"] = {row: hints[row] for row in typed["all_rows"] if hints.get(row)}
     settings["questions"] = _with_keys([typed["questions"][place] for place in _filled(typed["questions"])], "text")
-    misconceptions = [
-        {**typed["misconceptions"][place], "boxes": _boxes(typed["misconceptions"][place]["boxes"], place)}
-        for place in _filled(typed["misconceptions"])
-    ]
+    filled = [typed["misconceptions"][place] for place in _filled(typed["misconceptions"])]
+    misconceptions = [{**each, "boxes": _boxes(each["boxes"], number)} for number, each in enumerate(filled)]
     settings["misconceptions"] = _with_keys(misconceptions, "name", AUTHOR_MISCONCEPTION_PREFIX)
     return settings
 
@@ -176,13 +174,13 @@ def _with_keys(entries: Sequence[Typed], named_by: str, prefix: str = "") -> lis
     return [{**entry, "key": entry["key"] or keys[entry[named_by]]} for entry in entries]
 
 
-def _boxes(text: str, place: int) -> dict[str, str]:
+def _boxes(text: str, number: int) -> dict[str, str]:
     boxes = dict[str, str]()
     for line in filter(None, map(str.strip, text.split("\n"))):
         box, _equals, formula = (part.strip() for part in line.partition("="))
         if box in boxes:
             sentence = _("“{box}” is there twice: delete one of its lines.").format(box=box[:_MAX_ECHOED])
-            raise SettingError(sentence, "misconceptions", place, "boxes")
+            raise SettingError(sentence, "misconceptions", number, "boxes")
         boxes[box] = formula
     return boxes
 

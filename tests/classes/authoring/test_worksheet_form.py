@@ -102,6 +102,15 @@ def test_a_misconception_is_whole_or_refused(
     assert refused.value.field == f"misconceptions.0.{field}"
 
 
+def test_an_empty_misconception_before_it_does_not_hide_one_that_is_refused(
+    library: Library, texts: dict[str, Any]
+) -> None:
+    twice = {**OWN, "boxes": "queries.columns = H\nqueries.columns = d"}
+    with pytest.raises(WorksheetFormError) as refused:
+        read_worksheet_form(library, "own-1", {**texts, "misconceptions": [dict.fromkeys(OWN, ""), twice]})
+    assert refused.value.field == "misconceptions.1.boxes"
+
+
 def test_an_entry_without_text_is_none(library: Library, texts: dict[str, Any]) -> None:
     empty = {**texts, "questions": [question("")], "misconceptions": [dict.fromkeys(OWN, "")]}
     assert read_worksheet_form(library, "llama-7b", empty) == library.worksheet("llama-7b")

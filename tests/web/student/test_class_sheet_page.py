@@ -9,9 +9,11 @@ from typing import Any
 
 import pytest
 
+from app.activities.activity import GRACE, SETTLING_TIME
 from app.classes.closing import Closing
 from app.grading.grade import grade
 from app.store import Activity, Plan, Policies
+from app.web.shared.fair_limiter import FairLimiter
 from tests.helpers.answer_keys import KEY
 from tests.helpers.class_sheet import HALF, attempts_in, press
 from tests.helpers.clock import Clock, end_activity
@@ -351,6 +353,26 @@ def test_what_was_on_its_way_is_auto_submitted_before_anything_is_shown(
         assert (len(page.find("tr", class_="answer")), page.marks()["queries.columns"]) == (7, "wrong")
     assert late.post(f"/class/{at_once.id}/ticket", data={"answer-muddiest": "x"}).status_code == 409
     assert stored == [attempts_in(classroom, activity) for activity in activities]
+
+
+def test_work_that_waits_for_its_turn_is_stored_before_drafts_are_submitted_or_not_at_all(
+    classroom: Classroom, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    activity, closes = classroom.open(), clock.now
+    _, browser = classroom.join()
+    form, enter = opened_form(browser, activity), FairLimiter.__aenter__
+    classroom.store.activities.close(activity, closes)
+
+    async def enter_late(limiter: FairLimiter) -> None:
+        await enter(limiter)
+        if limiter is classroom.school.services.threads["class"]:
+            clock.pass_seconds(20)
+
+    monkeypatch.setattr(FairLimiter, "__aenter__", enter_late)
+    clock.pass_seconds(5)
+    browser.post(f"/class/{activity.id}/1/hand-in", data={**form, **HALF})
+    [attempt] = classroom.store.classwork.attempts_of_activity(activity.id)
+    assert attempt.created_at <= closes + GRACE + SETTLING_TIME
 
 
 def test_extra_time_and_the_late_window_keep_a_page_open_longer(classroom: Classroom, clock: Clock) -> None:
