@@ -272,12 +272,12 @@ def test_a_server_without_torch_and_two_workers_share_the_work(new_postgres_data
             wait_until(lambda: found_job(store, key).is_working)
             stopped = workers.pop(found_job(store, key).worker)
             assert stopped.terminate() == 0
-            [(name, other)] = workers.items()
+            [other] = workers.values()
             while "Download PDF" not in (page := client.get(handout).text):
                 assert "problem" not in page
                 time.sleep(0.1)
             assert client.get(f"{handout}.pdf").content.startswith(b"%PDF")
-            assert (found_job(store, key).worker, found_job(store, key).attempt) == (name, 1)
+            assert found_job(store, key).attempt == 1  # a worker that is stopped ends it, or leaves it to the other
             assert "Student" not in other.printed
             assert other.terminate() == 0
     store.close()
