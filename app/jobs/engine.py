@@ -60,6 +60,11 @@ class EngineJobs(Jobs):
         task = self._deferring.configure_task(TASK, queue=queue, priority=priority, connection=driver)
         return task.defer(job_id=job_id)
 
+    def tidy(self) -> None:
+        """Delete what has expired, and see to jobs that no worker takes, since nobody else may be there to do so."""
+        super().tidy()
+        self.sweep()
+
     def sweep(self) -> None:
         """See to jobs that are silent, lost by the engine, or taken by nobody.
 

@@ -257,10 +257,12 @@ def _use_wal(connection: Any) -> None:
     """While another connection turns on WAL, SQLite refuses at once instead of waiting for the lock."""
     for pause_s in (*[0.05] * 100, None):
         try:
-            connection.execute("PRAGMA journal_mode=WAL")
+            [mode] = connection.execute("PRAGMA journal_mode=WAL").fetchone()
         except sqlite3.OperationalError:
             if pause_s is None:
                 raise
             time.sleep(pause_s)
         else:
+            if mode != "wal":  # as on some network disks; without a log, nothing would be flushed before it is answered
+                raise sqlite3.OperationalError("this disk cannot hold SQLite's write-ahead log: use a local one")
             return

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Annotated, Literal, cast
 
-from anyio import CapacityLimiter
 from fastapi import Depends, Request
 from starlette.concurrency import run_in_threadpool
 
@@ -38,6 +37,7 @@ from app.web.shared.cookies import asks_for_demonstration
 from app.web.shared.fair_limiter import FairLimiter
 from app.web.shared.passwords import MAX_HASHES_AT_ONCE, MAX_WAITING, Passwords
 from app.web.shared.rate_limits import RateLimits, StorageBudget
+from app.web.shared.readiness import Readiness
 
 ThreadKind = Literal["other", "class", "run", "forward", "print", "hub", "password"]
 MAX_PROGRAMS = 24  # requests waiting for an API run, per process; visitors leave eight free, and one network has eight
@@ -126,9 +126,9 @@ class Services:
         return {kind: FairLimiter(most) for kind, most in MAX_THREADS.items()}
 
     @cached_property
-    def health_thread(self) -> CapacityLimiter:
-        """The thread for health checks, which no request shares, so that they work while all others wait."""
-        return CapacityLimiter(1)
+    def readiness(self) -> Readiness:
+        """Whether the database can store something."""
+        return Readiness(self.store.check_writable)
 
 
 def services_of(request: Request) -> Services:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import sqlite3
@@ -21,6 +22,7 @@ from app.store import Activity, Student, limits, people, store
 from app.store.queries import utc_now
 from app.store.tables import drafts
 from app.web.shared import errors
+from app.web.shared.readiness import HOLDS_S, Readiness
 from tests.helpers.running_app import make_app
 from tests.helpers.school import School
 from tests.helpers.stored_class import LLAMA
@@ -34,7 +36,8 @@ def school(tmp_path: Path) -> Iterator[School]:
 
 
 def ask(client: TestClient) -> tuple[int, str]:
-    """The status and the sentence of /healthz/ready."""
+    """The status and the sentence of /healthz/ready, once an earlier answer has expired."""
+    time.sleep(HOLDS_S)
     response = client.get("/healthz/ready")
     return response.status_code, response.json()["status"]
 
@@ -50,9 +53,21 @@ def test_a_process_without_its_database_is_alive_but_not_ready(
     def gone() -> None:
         raise sa.exc.OperationalError("", {}, sqlite3.OperationalError("unable to open database file"))
 
-    monkeypatch.setattr(client.app.state.services.store, "check_writable", gone)  # type: ignore[attr-defined]
+    services = client.app.state.services  # type: ignore[attr-defined]
+    monkeypatch.setitem(vars(services), "readiness", Readiness(gone))
     assert client.get("/healthz").status_code == 200
     assert client.get("/healthz/ready").status_code == 503
+
+
+def test_many_who_ask_are_answered_by_one_check() -> None:
+    checks = list[int]()
+
+    async def ask_often() -> list[str]:
+        readiness = Readiness(lambda: checks.append(1))
+        return await asyncio.gather(*(readiness.problem() for _ in range(100)))
+
+    assert asyncio.run(ask_often()) == [""] * 100
+    assert len(checks) == 1
 
 
 @pytest.mark.parametrize(("pragma", "told"), [("query_only=ON", "read-only"), ("max_page_count=1", "full")])
