@@ -203,7 +203,7 @@ def _serve_at(listening: socket.socket, app: FastAPI, settings: Settings) -> Non
 
     from app.web.shared.connection_limits import LimitedProtocol, listeners
 
-    from .workers import Workers
+    from .web_processes import Workers
 
     # a malformed form gets an answer, and isn't our fault
     logging.getLogger("python_multipart").setLevel(logging.ERROR)
