@@ -48,7 +48,6 @@ EXPIRING_TABLES = (
     "models",
     "sessions",
     "jobs",
-    "job_pieces",
 )
 
 
