@@ -66,11 +66,9 @@ class EngineJobs(Jobs):
         self.sweep()
 
     def sweep(self) -> None:
-        """See to jobs that are silent, lost by the engine, or taken by nobody.
-
-        A silent job gets a new job of the engine. If the engine retried the old one, a paused process that wakes up
-        could end it while another process does the job.
-        """
+        """See to jobs that are silent, lost by the engine, or taken by nobody."""
+        # A silent job gets a new job of the engine. If the engine retried the old one, a paused process that wakes up
+        # could end it while another process does the job.
         self.rows.sweep(self.defer, _IS_MISSING)
         left_over = sa.delete(_engine_jobs).where(_STATUS == "doing", _engine_jobs.c.worker_id.is_(None))
         with self.rows.transaction() as connection:

@@ -92,13 +92,6 @@ def expert_sizes(architecture: Architecture) -> Mapping[str, int]:
     return {"d_exp": inner_width(kind.rows["experts"]).size(sizes), "L_exp": kind.layers, "rest": rest}
 
 
-def shared_expert_parameters(architecture: Architecture) -> int:
-    """The parameters of the shared experts in one layer with experts; 0 without any."""
-    kind = _kind_with_experts(architecture)
-    shared = kind.rows.get("shared_experts", ()) if kind else ()
-    return sum(spec.count.size(architecture.all_sizes) for spec in shared)
-
-
 def _kind_with_experts(architecture: Architecture) -> LayerKind | None:
     return next((kind for kind in architecture.kinds if kind.has_experts), None)
 

@@ -55,9 +55,7 @@ def show_sign_in(
 
 @router.post("/sign-in/first-link")
 def print_first_link(request: Request, services: ServicesDep) -> Response:
-    """While there is no account, print a new link for creating one in the server's log, which only its
-    operator reads.
-    """
+    """Print a link for creating the first account in the server's log, which only its operator reads."""
     if services.store.people.has_teacher():
         return RedirectResponse(url_for("show_sign_in"), 303)
     network = client_network(request)
