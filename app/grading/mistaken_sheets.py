@@ -1,13 +1,33 @@
-"""A sheet as a student with a misconception fills it in, so that teachers see the feedback."""
+"""Sheets as students with mistakes fill them in, so that teachers see the feedback and what each marking gives."""
 
 from __future__ import annotations
 
 import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Literal, get_args
 
 from app.grading.explanations import mistaken_expression
+from app.grading.grade import grade
 from app.misconceptions.predictions import Expectation, expectations
-from app.shapes.table import Blank
+from app.models.architecture import TokensError
+from app.shapes.table import Blank, Count, Tensor
 from app.sheets.variant import Variant
+from app.sheets.worksheet import Marking
+from app.topics.requirements import TopicError
+
+ExampleKind = Literal["right", "slip", "followed", "misconception", "two"]
+
+
+@dataclass(frozen=True)
+class ExampleSheet:
+    """A filled-in sheet: how many boxes aren't right, and its score in each marking."""
+
+    kind: ExampleKind
+    wrong: int
+    scores: Mapping[Marking, int]
+    misconception: str = ""  # the name of the one that filled it in
 
 
 def right_texts(variant: Variant) -> dict[str, str]:
@@ -41,3 +61,66 @@ def _wrong_text(variant: Variant, expected: Expectation, blank: Blank) -> str:
         return variant.typed(blank, expected.wrong_answers[blank])
     meaning = mistaken_expression(variant, expected, blank)
     return variant.notation.write(meaning) if meaning else ""
+
+
+def example_sheets(variant: Variant) -> list[ExampleSheet]:
+    """All right; a slip; a wrong number with all that follows; a misconception in several boxes; two mistakes.
+
+    A kind that this sheet has no room for is left out.
+    """
+    right = right_texts(variant)
+    slips = [slip for box in right if (slip := _slip(variant, right, [box]))]
+    followed = _wrong_number_with_all_that_follows(variant, right)
+    held, misconception = _widest_misconception(variant, right)
+    wide = followed or misconception
+    second = next((slip for slip in slips if wide and slip.keys().isdisjoint(wide)), None)
+    changes: dict[ExampleKind, Mapping[str, str]] = {
+        "slip": slips[0] if slips else {},
+        "followed": followed,
+        "misconception": misconception,
+        "two": {**wide, **second} if second else {},
+    }
+    mistaken = [_example(variant, kind, {**right, **changed}, held) for kind, changed in changes.items() if changed]
+    return [_example(variant, "right", right, ""), *mistaken]
+
+
+def _example(variant: Variant, kind: ExampleKind, texts: Mapping[str, str], held: str) -> ExampleSheet:
+    report = grade(variant, texts)
+    scores: dict[Marking, int] = {each: replace(report, marking=each).score for each in get_args(Marking)}
+    name = variant.text.misconception_name(held) if kind == "misconception" else ""
+    return ExampleSheet(kind, report.boxes - report.right, scores, name)
+
+
+def _slip(variant: Variant, right: Mapping[str, str], boxes: Iterable[str]) -> dict[str, str]:
+    asked = {box: variant.table.askable[variant.blanks_by_name[box].tensor] for box in boxes}
+    written = {box: right[box] for box, row in asked.items() if isinstance(row, Tensor | Count)}
+    return {box: str(int(text) + 1) if text.isdecimal() else f"2*({text})" for box, text in written.items()}
+
+
+def _wrong_number_with_all_that_follows(variant: Variant, right: Mapping[str, str]) -> dict[str, str]:
+    text, times = Counter(right.values()).most_common(1)[0]
+    repeated = _slip(variant, right, [box for box in right if right[box] == text]) if times > 1 else {}
+    for changed in (_with_fewer_tokens(variant, right), repeated):
+        report = grade(variant, {**right, **changed})
+        if report.follows:
+            return changed
+    return {}
+
+
+def _with_fewer_tokens(variant: Variant, right: Mapping[str, str]) -> dict[str, str]:
+    fewer = variant.tokens - max(variant.tokens // 10, 1)
+    try:
+        texts = right_texts(replace(variant, tokens=fewer)) if fewer else {}
+    except (TopicError, TokensError):
+        return {}
+    return _changes(right, texts) if texts.keys() == right.keys() else {}
+
+
+def _widest_misconception(variant: Variant, right: Mapping[str, str]) -> tuple[str, dict[str, str]]:
+    changes = {key: _changes(right, texts) for key, texts in mistaken_texts(variant).items()}
+    widest = max(changes, key=lambda key: len(changes[key]), default="")
+    return widest, changes.get(widest, {})
+
+
+def _changes(right: Mapping[str, str], texts: Mapping[str, str]) -> dict[str, str]:
+    return {box: text for box, text in texts.items() if text != right[box]}

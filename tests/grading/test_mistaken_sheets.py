@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from app.grading.grade import grade
-from app.grading.mistaken_sheets import misconception_names, mistaken_texts, right_texts
+from app.grading.mistaken_sheets import example_sheets, misconception_names, mistaken_texts, right_texts
 from app.misconceptions.predictions import cannot_tell_apart
 from app.sheets.worksheet import AuthorMisconception
 from simulation.misconception_students import misconception_sheets
@@ -54,3 +54,23 @@ def test_an_authors_misconception_is_written_as_its_author_wrote_it() -> None:
     own = AuthorMisconception("Twice", {"queries.columns": "2*T - T"}, "How wide?", "As a head.", key="own-twice")
     variant = replace(shipped, worksheet=replace(shipped.worksheet, misconceptions=(own,)))
     assert mistaken_texts(variant)["own-twice"]["queries.columns"] == "2*T - T"
+
+
+@pytest.mark.parametrize("key", sorted(LIBRARY.worksheets))
+def test_example_sheets_show_what_distinguishes_the_markings(key: str) -> None:
+    variant = LIBRARY.variant(key)
+    first, *mistaken = example_sheets(variant)
+    assert (first.kind, first.wrong, set(first.scores.values())) == ("right", 0, {variant.best_score})
+    assert mistaken[0].kind == "slip"
+    assert mistaken[0].wrong == 1
+    for example in mistaken:
+        assert variant.best_score > example.scores["causes"] >= example.scores["boxes"] >= example.scores["rows"]
+    assert any(each.scores["causes"] > each.scores["boxes"] for each in mistaken) or variant.problem.case
+    assert len({each.kind for each in mistaken}) == len(mistaken) >= 3
+
+
+def test_a_student_who_reads_ninety_tokens_gets_ninety_everywhere() -> None:
+    examples = {each.kind: each for each in example_sheets(LIBRARY.variant("llama-7b"))}
+    assert examples["followed"].wrong == 9
+    assert examples["followed"].scores == {"causes": 13, "boxes": 5, "rows": 0}
+    assert examples["two"].scores["causes"] == 12
