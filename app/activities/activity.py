@@ -18,6 +18,7 @@ Phase = Literal["draft", "waiting", "open", "closing", "closed"]  # the state an
 Variants = Literal["same", "per_student"]
 Feedback = Literal["immediate", "after_hand_in", "after_close"]
 Running = Literal["before", "after"]
+Counting = Literal["last", "best", "first"]  # which of a student's attempts on a sheet counts
 
 MAX_ATTEMPTS_ALLOWED = 99
 MAX_MINUTES = 7 * 24 * 60  # for extra time and the late window
@@ -41,6 +42,7 @@ class Policies:
     feedback: Feedback = "immediate"
     max_attempts: Annotated[int, Field(ge=0, le=MAX_ATTEMPTS_ALLOWED)] = 0
     marking: Literal["causes", "boxes", "rows"] = "causes"
+    counting: Counting = "last"
     hints: bool = True
     run: Running = "after"
     ticket_anonymous: bool = True

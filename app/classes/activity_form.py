@@ -14,7 +14,7 @@ from zoneinfo import ZoneInfo
 from pydantic import BaseModel, ConfigDict, PlainValidator, ValidationError, ValidationInfo, field_validator
 from pydantic_core import ErrorDetails
 
-from app.activities.activity import MAX_ATTEMPTS_ALLOWED, MAX_MINUTES, Feedback, Running, Variants
+from app.activities.activity import MAX_ATTEMPTS_ALLOWED, MAX_MINUTES, Counting, Feedback, Running, Variants
 from app.classes.frozen.offered_worksheets import Offer
 from app.classes.student_sheet import ChosenWorksheet, choice_of
 from app.models.architecture import TokensError
@@ -102,6 +102,7 @@ class ActivityForm(BaseModel):
         _read(_optional(_whole_number(1, MAX_ATTEMPTS_ALLOWED), 0), _ATTEMPTS, most=MAX_ATTEMPTS_ALLOWED),
     ]
     marking: Marking
+    counting: Counting
     variants: Variants
     feedback: Feedback
     run: Running
@@ -212,7 +213,7 @@ def typed_activity(plan: Plan, content: Content, time_zone: str) -> dict[str, An
         "opens": _local(plan.opens_at, time_zone),
         "closes": _local(plan.closes_at, time_zone),
         "late_minutes": str(policies.late_minutes or ""),
-        **{name: getattr(policies, name) for name in ("variants", "feedback", "marking", "run")},
+        **{name: getattr(policies, name) for name in ("variants", "feedback", "marking", "counting", "run")},
         "max_attempts": str(policies.max_attempts or ""),
         **{name: "yes" if getattr(policies, name) else "" for name in ("hints", "examples", "exam", "auto_submit")},
         **{name: "yes" if getattr(policies, name) else "no" for name in ("ticket_anonymous", "names_listed")},
@@ -254,6 +255,7 @@ def field_labels() -> dict[str, str]:
         "feedback": _("Marks are shown"),
         "max_attempts": _("Attempts per sheet"),
         "marking": _("Marking"),
+        "counting": _("The attempt that counts"),
         "hints": _("Hints"),
         "examples": _("Worked examples"),
         "exam": _("Exam conditions"),
@@ -279,6 +281,9 @@ def form_in_words(typed: Mapping[str, Any], titles: Mapping[str, str]) -> dict[s
         "causes": _("one mistake costs once"),
         "boxes": _("every wrong box costs"),
         "rows": _("whole rows"),
+        "last": _("the last"),
+        "best": _("the best"),
+        "first": _("the first"),
         "after": _("once marks are shown"),
         "before": _("from the start"),
     }

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
+from app.activities.activity import Counting
+from app.activities.work import counted_of
 from app.algebra.number_text import format_number
 from app.classes.frozen.definitions import defined_variant
 from app.classes.frozen.frozen_library import frozen_worksheet, library_of
@@ -51,6 +54,7 @@ class SheetResults(ActivitySheet):
     library: Library  # from the revision that froze it
     variant: Variant  # with the activity's sizes
     attempts: Mapping[int, tuple[Attempt, ...]]  # by student; never empty
+    counting: Counting
 
     @property
     def rows(self) -> tuple[Row, ...]:
@@ -68,8 +72,12 @@ class SheetResults(ActivitySheet):
 
     @property
     def last(self) -> list[Attempt]:
-        """Every student's last attempt, which is the one that counts."""
         return [attempts[-1] for attempts in self.attempts.values()]
+
+    @cached_property
+    def counted(self) -> Mapping[int, Attempt]:
+        """By student, the attempt that counts of those on this sheet."""
+        return {student: counted_of(attempts, self.counting) for student, attempts in self.attempts.items()}
 
     def states(self, attempt: Attempt) -> dict[str, RowState]:
         """Whether each row of an attempt is right, follow-through, wrong or open, by the row's key."""
@@ -148,7 +156,8 @@ def _sheet_results(
     library = library_of(library, store, sheet.content)
     variant = variant_of(library, store, frozen_worksheet(sheet.item, activity.policies), item_sizes(sheet.item))
     in_order = {student: tuple(in_time) for student, in_time in by_student.items()}
-    return SheetResults(sheet.number, sheet.item, sheet.content, sheet.current, library, variant, in_order)
+    counting = activity.policies.counting
+    return SheetResults(sheet.number, sheet.item, sheet.content, sheet.current, library, variant, in_order, counting)
 
 
 def participants(store: Store, activity: Activity, course: Course) -> tuple[Student, ...]:

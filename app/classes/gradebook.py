@@ -1,6 +1,7 @@
 """The gradebook of a course: the points of record, students by activities, sorted and filtered.
 
-A student's last attempt on each sheet counts, unless a teacher gave points instead.
+A student's last, best or first attempt on each sheet counts, as the activity says, unless a teacher gave points
+instead.
 """
 
 from __future__ import annotations
@@ -10,9 +11,9 @@ from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache, cached_property
-from operator import attrgetter
 from typing import Literal, TypeVar
 
+from app.activities.work import counted_of
 from app.classes.student_sheet import best_scores
 from app.names import name_key
 from app.sheets.library import Library
@@ -69,10 +70,10 @@ def gradebook_of(
 ) -> tuple[GradebookColumn, ...]:
     """The columns of the activities that have a worksheet and are no drafts, with students of these ids."""
     graded = [activity for activity in activities if activity.content.items and activity.state != "draft"]
-    ids = [activity.id for activity in graded]
+    countings = {activity.id: activity.policies.counting for activity in graded}
     points = {activity.id: best_scores(library, store, activity.content) for activity in graded}
-    scores = (each for each in store.grades.last_scores(ids) if each.student_id in students)
-    overrides = (each for each in store.grades.overrides(ids) if each.student_id in students)
+    scores = (each for each in store.grades.counted_scores(countings) if each.student_id in students)
+    overrides = (each for each in store.grades.overrides(countings) if each.student_id in students)
     return gradebook_columns(graded, at, points, scores, overrides)
 
 
@@ -83,7 +84,7 @@ def gradebook_columns(
     attempts: Iterable[AttemptScore],
     overrides: Iterable[GradeChange] = (),
 ) -> tuple[GradebookColumn, ...]:
-    """The columns of activities, in order, by each student's last attempt on each sheet."""
+    """The columns of activities, in order, by the attempts that count."""
     of_activity = defaultdict[int, list[AttemptScore]](list)
     for attempt in attempts:
         of_activity[attempt.activity_id].append(attempt)
@@ -103,10 +104,10 @@ def _column(
     attempts: Sequence[AttemptScore],
     overrides: Mapping[int, GradeChange],
 ) -> GradebookColumn:
-    last = counted_attempts(activity, attempts)
+    counted = counted_attempts(activity, attempts)
     on_sheets: list[dict[int, float]] = [{} for _ in points]
     earned = dict[int, float]()
-    for (student_id, sheet), attempt in last.items():
+    for (student_id, sheet), attempt in counted.items():
         score = attempt.score / attempt.out_of * points[sheet] if attempt.out_of else 0.0
         on_sheets[sheet][student_id] = round(score, 2)
         earned[student_id] = earned.get(student_id, 0.0) + score
@@ -120,21 +121,21 @@ def _column(
         tuple(map(SheetScores, (item.title for item in activity.content.items), points, on_sheets)),
         earned,
         overrides,
-        frozenset(student_id for (student_id, _), attempt in last.items() if attempt.auto_submitted),
-        frozenset(student_id for (student_id, _), attempt in last.items() if attempt.late),
+        frozenset(student_id for (student_id, _), attempt in counted.items() if attempt.auto_submitted),
+        frozenset(student_id for (student_id, _), attempt in counted.items() if attempt.late),
         "closed" if activity.is_archived else activity.phase(at),
     )
 
 
 def counted_attempts(activity: Activity, attempts: Iterable[A]) -> dict[tuple[int, int], A]:
-    """The attempts that count: each student's last on each worksheet that the activity still has."""
-    last: dict[tuple[int, int], A] = {}
+    """The attempts that count, by student id and index of the worksheet, on worksheets that the activity still has."""
+    made = defaultdict[tuple[int, int], list[A]](list)
     index_of = sheet_index(activity)
-    for attempt in sorted(attempts, key=attrgetter("id")):
+    for attempt in attempts:
         sheet = index_of(attempt.sheet_key)
         if sheet is not None:
-            last[attempt.student_id, sheet] = attempt
-    return last
+            made[attempt.student_id, sheet].append(attempt)
+    return {whose: counted_of(theirs, activity.policies.counting) for whose, theirs in made.items()}
 
 
 def sheet_index(activity: Activity) -> Callable[[str], int | None]:

@@ -1,4 +1,4 @@
-"""Regrades an activity's attempts after a worksheet was corrected or its marking changed.
+"""Regrades an activity's attempts after a worksheet was corrected, or to mark and count by another rule.
 
 Attempts are marked by the worksheets as students had them or, if the teacher asks, as the library has them now. First
 `Regrading.preview` shows what would change. Then `Regrading.apply` makes exactly these changes, or none if they are out
@@ -11,8 +11,8 @@ import hashlib
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Literal, NamedTuple
 
@@ -31,6 +31,7 @@ from app.store import (
     Content,
     Graded,
     NewMarks,
+    Policies,
     Store,
     Teacher,
     VariantSizes,
@@ -44,47 +45,42 @@ Basis = Literal["frozen", "library"]  # mark by the worksheets as students had t
 
 
 @dataclass(frozen=True)
-class MarkChange:
-    """An attempt that would get other marks."""
+class CountedChange:
+    """A student's score on a sheet that would change: the attempt that counts, and the one that then would."""
 
-    attempt: Attempt
-    new: NewMarks
+    before: Attempt
+    after: Attempt
     sheet_title: str
-    counts: bool  # whether the gradebook counts it
 
     @property
     def difference(self) -> float:
         """By how much the score would change: -0.5 if half a point is lost."""
-        return round(self.new.graded.score - self.attempt.score, 6)
-
-    @property
-    def changes_score(self) -> bool:
-        """Whether the student's counted score, or the points it is out of, would change."""
-        return self.counts and bool(self.difference or self.attempt.out_of != self.new.graded.out_of)
+        return round(self.after.score - self.before.score, 6)
 
 
 @dataclass(frozen=True)
 class RegradePreview:
-    """What a regrade would change now: the number of attempts, and those that would get other marks, by id."""
+    """What a regrade would change now: the number of attempts, those that would get other marks, and scores.
+
+    `policies` are the activity's, with the marking and the attempt that would count.
+    """
 
     attempts: int
-    changes: tuple[MarkChange, ...] = ()
+    policies: Policies
+    changes: Mapping[int, NewMarks] = field(default_factory=dict)  # by the attempt's id
+    score_changes: tuple[CountedChange, ...] = ()
     definitions: Mapping[str, Content] = field(default_factory=dict)  # the corrected definitions, by sheet key
 
     @cached_property
     def fingerprint(self) -> str:
         """32 characters that identify these changes; the form sends them back to `Regrading.apply`."""
-        text = repr([
-            (change.attempt.id, change.attempt.score, sorted(change.new.graded.marks.items()), change.new.graded.score,
-             change.new.graded.out_of, change.new.graded.misconceptions)
-            for change in self.changes
-        ])  # fmt: skip
+        scores = [
+            (change.before.id, change.before.score, change.after.id, change.after.score, change.after.out_of)
+            for change in self.score_changes
+        ]
+        marks = [(each, sorted(new.graded.marks.items()), vars(new.graded)) for each, new in self.changes.items()]
+        text = repr([self.policies.marking, self.policies.counting, marks, scores])
         return hashlib.sha256(text.encode()).hexdigest()[:32]
-
-    @property
-    def score_changes(self) -> tuple[MarkChange, ...]:
-        """The changes of counted attempts whose score, or what it is out of, would change."""
-        return tuple(change for change in self.changes if change.changes_score)
 
 
 class _State(NamedTuple):
@@ -96,7 +92,8 @@ class _State(NamedTuple):
     basis: Basis
     activity_id: int
     revision: int  # which says what worksheets count
-    marking: str
+    policies: Policies  # now
+    new_policies: Policies
     last_regrade: int
     last_attempts: frozenset[tuple[StudentSheetKey, int]]
 
@@ -109,9 +106,17 @@ class Regrading:
         # with the time when each expires
         self._previews: OrderedDict[_State, tuple[float, RegradePreview]] = OrderedDict()
 
-    def preview(self, library: Library, store: Store, activity: Activity, basis: Basis = "frozen") -> RegradePreview:
-        """What marking every attempt again, with the activity's marking, would change; cached."""
-        return self._cached_preview(_state(library, store, activity, basis), library, store, activity)
+    def preview(
+        self,
+        library: Library,
+        store: Store,
+        activity: Activity,
+        basis: Basis = "frozen",
+        policies: Policies | None = None,
+    ) -> RegradePreview:
+        """What marking every attempt again would change; `policies` are the activity's with another rule; cached."""
+        policies = policies or activity.policies
+        return self._cached_preview(_state(library, store, activity, basis, policies), library, store, activity)
 
     def apply(
         self,
@@ -121,32 +126,37 @@ class Regrading:
         teacher: Teacher,
         fingerprint: str,
         basis: Basis = "frozen",
+        policies: Policies | None = None,
     ) -> RegradePreview | None:
         """Make the changes of the preview with this fingerprint, and return it; the old marks are kept.
 
         The last check and the changes are one transaction with the activity locked and an entry in the audit log.
         """
-        state = _state(library, store, activity, basis)
+        policies = policies or activity.policies
+        state = _state(library, store, activity, basis, policies)
         preview = self._cached_preview(state, library, store, activity)
         if preview.fingerprint != fingerprint:
             return None
-        if preview.changes:
-            marks = {change.attempt.id: change.new for change in preview.changes}
-            with store.transaction():
-                locked = store.activities.locked(activity)
-                if locked is None or _state(library, store, locked, basis) != state:
-                    return None
-                regrade_id = store.regrades.apply(activity.id, teacher.id, marks, preview.definitions)
-                store.audit_log.record(teacher, AuditAction.ATTEMPTS_REGRADED, activity, str(len(marks)))
-            # Marking twice by the same sheets changes nothing more: the next page need not do it to say so.
-            self._cache_preview(state._replace(last_regrade=regrade_id), RegradePreview(preview.attempts))
+        with store.transaction():
+            locked = store.activities.locked(activity)
+            if locked is None or _state(library, store, locked, basis, policies) != state:
+                return None
+            if policies != locked.policies:
+                store.activities.change(locked, replace(locked.plan, policies=policies))
+                store.audit_log.record(teacher, AuditAction.ACTIVITY_SAVED, activity)
+            if preview.changes:
+                regrade_id = store.regrades.apply(activity.id, teacher.id, preview.changes, preview.definitions)
+                store.audit_log.record(teacher, AuditAction.ATTEMPTS_REGRADED, activity, str(len(preview.changes)))
+                state = state._replace(last_regrade=regrade_id)
+        # Marking twice by the same rule changes nothing more: the next page need not do it to say so.
+        self._cache_preview(state._replace(policies=policies), RegradePreview(preview.attempts, policies))
         return preview
 
     def _cached_preview(self, state: _State, library: Library, store: Store, activity: Activity) -> RegradePreview:
         with self._lock:
             expires_at, preview = self._previews.get(state, (0.0, None))
         if preview is None or self._clock() >= expires_at:
-            preview = _compute_preview(library, store, activity, state.basis)
+            preview = _compute_preview(library, store, activity, state.basis, state.new_policies)
             self._cache_preview(state, preview)
         return preview
 
@@ -158,22 +168,23 @@ class Regrading:
                 self._previews.popitem(last=False)
 
 
-def _state(library: Library, store: Store, activity: Activity, basis: Basis) -> _State:
+def _state(library: Library, store: Store, activity: Activity, basis: Basis, policies: Policies) -> _State:
     last = frozenset((whose, attempt.id) for whose, attempt in store.classwork.last_attempts(activity.id).items())
     regrade = store.regrades.last(activity.id)
     models = tuple((model.key, model.config) for model in library.models.values())
     defined = (tuple(library.worksheets.values()), models, id(library.wording))
-    return _State(*defined, basis, activity.id, activity.revision, activity.policies.marking, regrade, last)
+    return _State(*defined, basis, activity.id, activity.revision, activity.policies, policies, regrade, last)
 
 
-def _compute_preview(library: Library, store: Store, activity: Activity, basis: Basis) -> RegradePreview:
+def _compute_preview(
+    library: Library, store: Store, activity: Activity, basis: Basis, policies: Policies
+) -> RegradePreview:
     attempts = store.classwork.attempts_of_activity(activity.id)
     revisions = store.activities.revisions(activity)
-    counted = {attempt.id for attempt in counted_attempts(activity, attempts).values()}
     models = {attempt.variant.model for attempt in attempts}
     definitions = dict[tuple[int, int], Content]()  # by revision and number of the sheet
     variants = dict[tuple[int, int, VariantSizes], Variant]()
-    changes = list[MarkChange]()
+    changes = dict[int, NewMarks]()
     for attempt in attempts:
         item = frozen_item(revisions, attempt)
         if item is None:
@@ -187,11 +198,29 @@ def _compute_preview(library: Library, store: Store, activity: Activity, basis: 
                 else corrected_definition(library, store, content, item, models)
             )
         if (key := (*sheet, attempt.variant)) not in variants:
-            variants[key] = defined_variant(library, store, definitions[sheet], activity.policies, attempt.variant)
+            variants[key] = defined_variant(library, store, definitions[sheet], policies, attempt.variant)
         variant, marked_by = variants[key], definitions[sheet].items[0].sheet_key
         report = grade(variant, box_texts(variant, attempt.answers))  # which ignores answers to boxes that it lacks
         new = NewMarks(stored_marks(variant, report), marked_by)
         if new.graded != Graded(attempt.marks, attempt.misconceptions, attempt.score, attempt.out_of):
-            changes.append(MarkChange(attempt, new, item.title, attempt.id in counted))
+            changes[attempt.id] = new
     corrected = {each.items[0].sheet_key: each for each in definitions.values() if basis == "library"}
-    return RegradePreview(len(attempts), tuple(changes), corrected)
+    return RegradePreview(
+        len(attempts), policies, changes, _score_changes(activity, attempts, changes, policies), corrected
+    )
+
+
+def _score_changes(
+    activity: Activity, attempts: Sequence[Attempt], changes: Mapping[int, NewMarks], policies: Policies
+) -> tuple[CountedChange, ...]:
+    marked = [
+        replace(attempt, **vars(changes[attempt.id].graded)) if attempt.id in changes else attempt
+        for attempt in attempts
+    ]
+    before = counted_attempts(activity, attempts)
+    after = counted_attempts(replace(activity, plan=replace(activity.plan, policies=policies)), marked)
+    return tuple(
+        CountedChange(attempt, after[whose], activity.content.items[whose[1]].title)
+        for whose, attempt in before.items()
+        if (attempt.score, attempt.out_of) != (after[whose].score, after[whose].out_of)
+    )

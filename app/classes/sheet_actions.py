@@ -77,8 +77,7 @@ class WorkSoFar(Protocol):
     def attempts(self) -> int: ...
     @property
     def last(self) -> Attempt | None: ...
-    @property
-    def has_other_numbers(self) -> bool: ...
+    def answers_other_numbers(self, attempt: Attempt) -> bool: ...
 
 
 @dataclass(frozen=True)
@@ -185,8 +184,12 @@ def may_see_example(variant: Variant, rules: Rules) -> bool:
 
 def marks_visible(work: WorkSoFar, rules: Rules) -> bool:
     """Whether the marks of the last attempt are shown now, and the boxes of this sheet are those it answered."""
-    last = work.last
-    return last is not None and rules.marks_visible(handed_in=last.handed_in) and not work.has_other_numbers
+    return work.last is not None and attempt_visible(work.last, work, rules)
+
+
+def attempt_visible(attempt: Attempt, work: WorkSoFar, rules: Rules) -> bool:
+    """Whether an attempt's marks are shown now, and the boxes of this sheet are those it answered."""
+    return rules.marks_visible(handed_in=attempt.handed_in) and not work.answers_other_numbers(attempt)
 
 
 def may_run(work: WorkSoFar, rules: Rules) -> bool:

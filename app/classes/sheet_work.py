@@ -8,7 +8,7 @@ from datetime import datetime
 from functools import cached_property
 from typing import Self
 
-from app.activities.activity import Activity
+from app.activities.activity import Activity, Counting
 from app.activities.work import (
     ActivityProgress,
     Answers,
@@ -20,6 +20,7 @@ from app.activities.work import (
     SheetProgress,
     VariantSizes,
     WorkDone,
+    counted_of,
 )
 from app.classes.frozen.frozen_library import library_of
 from app.classes.sheet_actions import Outcome
@@ -54,7 +55,11 @@ class StoredWork:
         return self.done.last
 
     @property
-    def has_other_numbers(self) -> bool:
+    def counted(self) -> Attempt | None:
+        """The attempt that counts."""
+        return self.last
+
+    def answers_other_numbers(self, _attempt: Attempt) -> bool:
         return False
 
     @cached_property
@@ -106,9 +111,12 @@ class ClassWork(StoredWork):
     report: Report | None = None
     known_progress: ActivityProgress | None = None
 
-    @property
-    def has_other_numbers(self) -> bool:
-        return self.last is not None and self.answers_other_numbers(self.last)
+    @cached_property
+    def counted(self) -> Attempt | None:
+        counting = self.activity.policies.counting
+        if counting == "last" or self.attempts < 2:
+            return self.last
+        return self.store.classwork.counted_attempt(self.sheet.key, counting)
 
     def answers_other_numbers(self, attempt: Attempt) -> bool:
         """Whether an attempt answers a sheet with another code, because its model or lengths differ."""
@@ -170,6 +178,7 @@ class PreviewWork:
     sheet: StudentSheet
     made: tuple[Attempt, ...]  # oldest first
     now: datetime
+    counting: Counting = "last"
     report: Report | None = None
 
     @property
@@ -189,8 +198,8 @@ class PreviewWork:
         return self.made[-1] if self.made else None
 
     @property
-    def has_other_numbers(self) -> bool:
-        return False
+    def counted(self) -> Attempt | None:
+        return counted_of(self.made, self.counting) if self.made else None
 
     def answers_other_numbers(self, _attempt: Attempt) -> bool:
         return False

@@ -13,6 +13,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.sql.dml import ReturningInsert
 
+from app.activities.activity import Counting
 from app.activities.work import (
     ActivityProgress,
     Answers,
@@ -89,6 +90,19 @@ def work_of(row: Any) -> WorkDone:
     """The work on a sheet, from a row of `select_work`."""
     last = None if row.last__id is None else _attempt(row, "last__")
     return WorkDone(None if row.version is None else from_row(Draft, row), row.made, last)
+
+
+def counted_ids(counting: Counting, *conditions: sa.ColumnElement[bool]) -> sa.Select[tuple[int]]:
+    """The ids of the attempts that count, of every student on every sheet key: see app.activities.work.counted_of."""
+    key = (attempts.c.activity_id, attempts.c.student_id, attempts.c.sheet_key)
+    if counting != "best":  # answered by an index alone
+        newest_or_oldest = sa.func.max if counting == "last" else sa.func.min
+        return sa.select(newest_or_oldest(attempts.c.id)).where(*conditions).group_by(*key)
+    share = sa.func.coalesce(attempts.c.score / sa.func.nullif(attempts.c.out_of, 0), 0)
+    best_first = (share.desc(), attempts.c.late, attempts.c.id.desc())
+    place = sa.func.row_number().over(partition_by=key, order_by=best_first).label("place")
+    ranked = sa.select(attempts.c.id, place).where(*conditions).subquery()
+    return sa.select(ranked.c.id).where(ranked.c.place == 1)
 
 
 _WORK = {
@@ -290,6 +304,11 @@ class Classwork(QueryBase):
         """The newest attempts on a sheet in any revision, newest first, at most `limit`."""
         query = sa.select(*columns(attempts, Attempt)).where(*_is_owned(attempts, key))
         return tuple(map(_attempt, self._fetch_all(query.order_by(attempts.c.id.desc()).limit(limit))))
+
+    def counted_attempt(self, key: ClassSheetKey, counting: Counting) -> Attempt | None:
+        """The student's attempt on this sheet that counts, of those under its sheet key."""
+        ids = counted_ids(counting, *_is_owned(attempts, key))
+        return next(iter(self._select_attempts(attempts.c.id.in_(ids))), None)
 
     def progress(self, activity_id: int, student_id: int) -> ActivityProgress:
         """A student's progress in an activity: by sheet key, the number of attempts and whether one was handed in."""

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 import sqlalchemy as sa
 
+from app.activities.activity import Counting
+
+from .classwork import counted_ids
 from .people import Teacher
 from .queries import QueryBase
 from .tables import attempts, attendance, grade_changes, teachers
@@ -70,15 +73,21 @@ _CHANGES = (
 
 
 class Grades(QueryBase):
-    def last_scores(self, activity_ids: Collection[int], student_id: int | None = None) -> Sequence[AttemptScore]:
-        """The last attempt of every student (or this one) on every sheet key of these activities, in any order."""
-        key = (attempts.c.activity_id, attempts.c.student_id, attempts.c.sheet_key)
-        newest = sa.select(sa.func.max(attempts.c.id)).group_by(*key)
-        newest = newest.where(attempts.c.activity_id.in_(activity_ids))
-        if student_id is not None:
-            newest = newest.where(attempts.c.student_id == student_id)
-        last = sa.select(*(attempts.c[name] for name in AttemptScore._fields)).where(attempts.c.id.in_(newest))
-        return [AttemptScore._make(row) for row in self._fetch_all(last)]
+    def counted_scores(
+        self, countings: Mapping[int, Counting], student_id: int | None = None
+    ) -> Sequence[AttemptScore]:
+        """The attempt that counts of every student (or this one) on every sheet key of these activities, in any order.
+
+        `countings` has the rule of each activity by its id.
+        """
+        counted = list[sa.ColumnElement[bool]]()
+        for counting in get_args(Counting):
+            ids = [activity_id for activity_id, each in countings.items() if each == counting]
+            of_student = () if student_id is None else (attempts.c.student_id == student_id,)
+            if ids:
+                counted.append(attempts.c.id.in_(counted_ids(counting, attempts.c.activity_id.in_(ids), *of_student)))
+        scores = sa.select(*(attempts.c[name] for name in AttemptScore._fields)).where(sa.or_(sa.false(), *counted))
+        return [AttemptScore._make(row) for row in self._fetch_all(scores)]
 
     def attempted_sheets(self, activity_id: int) -> list[AttemptedSheet]:
         """Each sheet key of an activity with attempts, and its first attempt's revision and sheet number, in order."""

@@ -12,15 +12,17 @@ import segno
 from fastapi import APIRouter, HTTPException, Request, Response
 from fastapi.responses import RedirectResponse
 
-from app.activities.activity import MAX_MINUTES
+from app.activities.activity import MAX_MINUTES, Policies, PoliciesError
 from app.classes.closing_menu import can_close, can_undo_close, close_undoably, undo_last_close
 from app.classes.course_settings import duplicate_activity
 from app.classes.frozen.frozen_library import worksheet_of
 from app.classes.frozen.offered_worksheets import content_to_open, offer_of
 from app.classes.materials import materials_for_course
-from app.classes.regrade import Basis, MarkChange
+from app.classes.promises import rule_in_words
+from app.classes.regrade import Basis, CountedChange
 from app.classes.roster_lookup import names_with_numbers
-from app.classes.student_sheet import worksheet_titles
+from app.classes.student_sheet import activity_variant, worksheet_titles
+from app.grading.mistaken_sheets import ExampleSheet, example_sheets
 from app.handout.options import MAX_PRINTED_LINE_LENGTH, NO_BACK, HandoutError
 from app.names import name_key
 from app.sheets.code_text import gives_line_away
@@ -78,6 +80,8 @@ def _render_activity(
         phase=access.phase,
         address=public_address(request, services.settings),
         sheets=worksheet_titles(activity.content),
+        rule=rule_in_words(activity.policies),
+        examples=_marking_examples(services, access),
         telling=[item.title for item in items if gives_line_away(worksheet_of(item))],
         arrived=len(store.classwork.attendance(activity.id)),
         students=students,
@@ -88,6 +92,14 @@ def _render_activity(
         can_undo=can_undo_close(store, activity),
         **typed,
     )
+
+
+def _marking_examples(services: Services, access: ActivityAccess) -> list[ExampleSheet]:
+    """Example sheets of the first worksheet, before the activity opens."""
+    activity = access.activity
+    if access.phase not in ("draft", "waiting") or not activity.content.items:
+        return []
+    return example_sheets(activity_variant(services.library, services.store, activity, 1))
 
 
 @router.post("/activities/{activity_id:int}/open")
@@ -225,32 +237,53 @@ def _render_deletion(
 
 @router.get("/activities/{activity_id:int}/regrade")
 def show_regrade(
-    services: ServicesDep, access: StaffActivity, changed: str = "", by: str = "", page: str = ""
+    services: ServicesDep,
+    access: StaffActivity,
+    changed: str = "",
+    by: str = "",
+    marking: str = "",
+    counting: str = "",
+    page: str = "",
 ) -> Response:
-    """What a regrade would change; nothing is changed."""
-    return _render_regrade(services, access, "library" if by == "library" else "frozen", page=page, changed=changed)
+    """What a regrade would change; nothing is changed. An unknown rule means the activity's."""
+    policies = _with_rule(access.activity.policies, marking, counting)
+    return _render_regrade(services, access, _basis(by), policies, page=page, changed=changed)
 
 
 @router.post("/activities/{activity_id:int}/regrade")
 def apply_regrade(services: ServicesDep, access: EditableActivity, form: FormDep) -> Response:
-    """Regrade by the form's `by`, if that makes exactly the changes that the form showed."""
+    """Regrade by the form's `by` and rule, if that makes exactly the changes that the form showed."""
     store, activity, teacher, fingerprint = services.store, access.activity, access.teacher, form.raw("changes")
-    basis: Basis = "library" if form.raw("by") == "library" else "frozen"
+    basis, policies = _basis(form.raw("by")), _with_rule(activity.policies, form.raw("marking"), form.raw("counting"))
     library = materials_for_course(services.library, services.tickets, store, access.course, teacher).library
-    applied = services.regrading.apply(library, store, activity, teacher, fingerprint, basis)
+    applied = services.regrading.apply(library, store, activity, teacher, fingerprint, basis, policies)
     if applied is None:
         notice = _(
             "New attempts or another regrade have come in since you loaded this page. This is what would change now."
         )
-        return _render_regrade(services, access, basis, 409, notice=notice)
+        return _render_regrade(services, access, basis, policies, 409, notice=notice)
     count = len(applied.changes)
     return RedirectResponse(url_for("show_regrade", activity_id=activity.id, changed=count, by=basis), 303)
+
+
+def _basis(by: str) -> Basis:
+    return "library" if by == "library" else "frozen"
+
+
+def _with_rule(policies: Policies, marking: str, counting: str) -> Policies:
+    try:
+        return Policies.checked(
+            **{**vars(policies), "marking": marking or policies.marking, "counting": counting or policies.counting}
+        )
+    except PoliciesError:
+        return policies
 
 
 def _render_regrade(
     services: Services,
     access: ActivityAccess,
     by: Basis,
+    policies: Policies,
     status: int = 200,
     *,
     page: str = "",
@@ -259,7 +292,7 @@ def _render_regrade(
 ) -> Response:
     store, activity = services.store, access.activity
     materials = materials_for_course(services.library, services.tickets, store, access.course, access.teacher)
-    preview = services.regrading.preview(materials.library, store, activity, by)
+    preview = services.regrading.preview(materials.library, store, activity, by, policies)
     count = whole_number(changed, preview.attempts)
     if count is not None:
         notice = _(
@@ -279,13 +312,15 @@ def _render_regrade(
         pager=pager,
         past=store.regrades.of_activity(activity.id),
         corrected=offer_of(materials.library, materials.tickets, store, activity).corrected,
+        rule=rule_in_words(activity.policies),
+        new_rule=rule_in_words(policies) if policies != activity.policies else "",
         notice=notice,
     )
 
 
-def _by_name(changes: Sequence[MarkChange], names: Mapping[int, str]) -> list[MarkChange]:
-    def place(change: MarkChange) -> tuple[str, int]:
-        student_id = change.attempt.student_id
+def _by_name(changes: Sequence[CountedChange], names: Mapping[int, str]) -> list[CountedChange]:
+    def place(change: CountedChange) -> tuple[str, int]:
+        student_id = change.before.student_id
         return name_key(names.get(student_id, "")), student_id
 
     return sorted(changes, key=place)

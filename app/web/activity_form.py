@@ -23,7 +23,9 @@ from app.classes.activity_form import (
 )
 from app.classes.frozen.offered_worksheets import Offer, offer_of
 from app.classes.materials import OwnMaterials, materials_for_course
+from app.classes.promises import rule_in_words
 from app.exchange.imported_models import library_with_model
+from app.grading.mistaken_sheets import ExampleSheet, example_sheets
 from app.models.architecture import TokensError
 from app.sheets.code_text import gives_line_away
 from app.sheets.exit_tickets import Ticket
@@ -110,6 +112,8 @@ def change_activity(services: ServicesDep, access: EditableActivity, form: FormD
             is_newest = may_save(form, _version(stored), _version(typed)) and newest.revision == activity.revision
             if is_newest:
                 plan = _with_exact_times(plan, newest.plan, typed, stored)
+                if _rule(plan) != _rule(newest.plan) and store.grades.count_attempts(newest.id):
+                    raise ActivityFormError("marking", _("Students have marks: change this by regrading."))
                 if typed["reopens"] != "yes":
                     _check_reopening(newest, plan, store.now())
                 revision = _save(store, access.teacher, newest, plan, content)
@@ -128,6 +132,10 @@ def _save(store: Store, teacher: Teacher, activity: Activity, plan: Plan, conten
     is_new = revision != activity.revision
     store.audit_log.record(teacher, AuditAction.ACTIVITY_REVISED if is_new else AuditAction.ACTIVITY_SAVED, activity)
     return revision
+
+
+def _rule(plan: Plan) -> tuple[str, str]:
+    return plan.policies.marking, plan.policies.counting
 
 
 def _stored(access: CourseAccess, activity: Activity) -> dict[str, Any]:
@@ -283,6 +291,7 @@ def _render_form(
         if library.find_worksheet(sheet["key"])
     ]
     worksheets = _worksheet_groups(library, materials, access, typed)
+    has_attempts = activity is not None and services.store.grades.count_attempts(activity.id) > 0
     ticket_key = activity.content.ticket.key if activity and activity.content.ticket else ""
     return render(
         "teacher/activity_form.html",
@@ -292,6 +301,9 @@ def _render_form(
         phase=phase,
         typed=typed,
         version=typed["version"] or (_version(_stored(access, activity)) if activity else ""),
+        has_attempts=has_attempts,
+        examples=_marking_examples(library, typed),
+        rule=rule_in_words(activity.policies) if activity else "",
         chosen=chosen,
         worksheets=worksheets,
         found=[choice for choices in worksheets.values() for choice in choices if choice.is_found],
@@ -306,6 +318,17 @@ def _render_form(
         problem=problem,
         field=field,
     )
+
+
+def _marking_examples(library: Library, typed: Mapping[str, Any]) -> list[ExampleSheet]:
+    """Example sheets of the first worksheet; empty if it can't be made of what is typed."""
+    for sheet in typed["worksheet"][:1]:
+        try:
+            tokens = whole_number(sheet["tokens"], MAX_REMARKED) if sheet["tokens"] else None
+            return example_sheets(library.variant(sheet["key"], sheet["model"] or None, tokens))
+        except (WorksheetError, TokensError, TopicError):
+            pass  # problems are reported once the form is saved
+    return []
 
 
 def _place_in_words(chosen: list[ChosenSheet], key: str) -> str:

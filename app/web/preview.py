@@ -95,7 +95,7 @@ def read_preview_sheet(services: ServicesDep, access: Preview, number: int, scal
     return PreviewSheet(
         services=services,
         variant=sheet.variant,
-        work=PreviewWork(sheet, (), access.now),
+        work=PreviewWork(sheet, (), access.now, access.activity.policies.counting),
         rules=access.rules,
         typed={},
         scale=read_scale(scale),

@@ -22,8 +22,9 @@ from app.classes.activity_results import (
 )
 from app.classes.frozen.frozen_library import frozen_ticket, frozen_worksheet
 from app.classes.frozen.misconception_words import misconception_words
-from app.classes.gradebook import GradebookColumn, gradebook_columns
+from app.classes.gradebook import GradebookColumn, counted_attempts, gradebook_columns
 from app.classes.paper_import import PaperImport, WrongSheetError, students_handed_in
+from app.classes.promises import rule_in_words
 from app.classes.roster_lookup import RosterLookup
 from app.classes.student_sheet import activity_variant, best_scores, variant_of, worksheet_titles
 from app.classes.ticket_groups import choice_counts, group_answers
@@ -87,9 +88,10 @@ class ResultsOrder:
         sign = -1 if self.descending else 1
 
         def place(student: Student) -> tuple[bool, float]:
-            attempts = sheet.attempts.get(student.id, ())
-            value = 0.0 if not attempts else attempts[-1].score if self.sort == "score" else len(attempts)
-            return not attempts, sign * value
+            counted = sheet.counted.get(student.id)
+            if counted is None:
+                return True, 0.0
+            return False, sign * (counted.score if self.sort == "score" else len(sheet.attempts[student.id]))
 
         return sorted(students, key=place)
 
@@ -129,24 +131,25 @@ def show_results(
         pager=pager,
         order=order,
         query={"activity_id": activity.id, "sheet": number, **order.query},
-        mean=_mean_score(shown.last) if shown else "",
+        mean=_mean_score(list(shown.counted.values())) if shown else "",
         rows=tuple(zip(shown.rows, shown.statistics(), strict=True)) if shown else (),
         wrong_answers=common_wrong_answers(store, activity, shown) if shown else {},
         symbols=frozenset(map(shown.variant.notation.symbol, shown.variant.sizes)) if shown else frozenset(),
         misconceptions=misconception_totals(words, (shown,) if shown else ()),
         questions=open_questions(store, activity, (shown,) if shown else ()),
         everybody=students,
+        rule=rule_in_words(activity.policies),
     )
 
 
-def _mean_score(last: Sequence[Attempt]) -> str:
-    if not last:
+def _mean_score(counted: Sequence[Attempt]) -> str:
+    if not counted:
         return ""
-    if len({attempt.out_of for attempt in last}) > 1:
-        shares = [attempt.score / attempt.out_of for attempt in last if attempt.out_of]
+    if len({attempt.out_of for attempt in counted}) > 1:
+        shares = [attempt.score / attempt.out_of for attempt in counted if attempt.out_of]
         return _("{percent}%").format(percent=round(100 * sum(shares) / len(shares)))
-    score = sum(attempt.score for attempt in last) / len(last)
-    return _("{score} of {total}").format(score=f"{score:.1f}", total=last[0].out_of)
+    score = sum(attempt.score for attempt in counted) / len(counted)
+    return _("{score} of {total}").format(score=f"{score:.1f}", total=counted[0].out_of)
 
 
 @router.get("/activities/{activity_id:int}/results/written")
@@ -239,6 +242,7 @@ def _render_student_results(
     library, store, activity, student = services.library, services.store, access.at.activity, access.student
     results = activity_results(library, store, activity, student)
     sheets = [sheet for sheet in results if student.id in sheet.attempts]
+    attempts = [attempt for sheet in sheets for attempt in sheet.attempts[student.id]]
     is_graded = _is_graded(activity)
     best = best_scores(library, store, activity.content) if is_graded else ()
     return render(
@@ -254,6 +258,8 @@ def _render_student_results(
             for sheet in sheets
             for attempt in sheet.attempts[student.id]
         },
+        counted={attempt.id for attempt in counted_attempts(activity, attempts).values()},
+        rule=rule_in_words(activity.policies),
         old_marks=store.regrades.old_marks(activity.id, student.id),
         questions=[question for question in open_questions(store, activity, results) if question.of(student)],
         column=_gradebook_column(store, activity, access, best) if is_graded else None,
@@ -267,7 +273,7 @@ def _render_student_results(
 def _gradebook_column(
     store: Store, activity: Activity, access: StudentResultsAccess, points: Sequence[int]
 ) -> GradebookColumn:
-    scores = store.grades.last_scores([activity.id], access.student.id)
+    scores = store.grades.counted_scores({activity.id: activity.policies.counting}, access.student.id)
     overrides = store.grades.overrides([activity.id], access.student.id)
     [column] = gradebook_columns([activity], access.at.now, {activity.id: points}, scores, overrides)
     return column

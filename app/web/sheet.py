@@ -17,7 +17,7 @@ from fastapi.responses import RedirectResponse
 from app.activities.rules import Rules
 from app.activities.work import Answers, Attempt
 from app.classes import sheet_actions
-from app.classes.sheet_actions import Action, Outcome, SentSheet, SheetWork, can_hint, marks_visible, perform
+from app.classes.sheet_actions import Action, Outcome, SentSheet, SheetWork, attempt_visible, can_hint, perform
 from app.figures.scale import ScaleName
 from app.grading.explanations import MAX_ATTEMPTS_EXPLAINED, Explanation, explain_diagnosis
 from app.grading.grade import Report, without_help
@@ -42,6 +42,8 @@ from app.web.shared.templating import is_htmx, render
 class WorkShown(SheetWork, Protocol):
     """The work on a sheet, with earlier attempts."""
 
+    @property
+    def counted(self) -> Attempt | None: ...
     @property
     def newest_attempts(self) -> Sequence[Attempt]: ...
 
@@ -100,12 +102,17 @@ class SheetContext(ABC):
         """
         return self.rules.policies.checks_freely and not self.is_locked
 
+    @property
+    def attempt_shown(self) -> Attempt | None:
+        """The attempt whose marks are shown: the last, and once the answers are shown the one that counts."""
+        return self.work.counted if self.rules.shows_answers else self.work.last
+
     def marked(self, result: str) -> tuple[Variant, Report | None]:
         """The marks to show after an action, with the version of the sheet that they belong to."""
-        last = self.work.last
-        if last is None or not marks_visible(self.work, self.rules):
+        shown = self.attempt_shown
+        if shown is None or not attempt_visible(shown, self.work, self.rules):
             return self.variant, None
-        variant, report = self.report_of(last)
+        variant, report = self.report_of(shown)
         return variant, report if self.rules.gives_help else without_help(report)
 
     def refusal(self, result: str) -> HTTPException:

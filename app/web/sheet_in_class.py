@@ -12,8 +12,14 @@ from fastapi import HTTPException, Request
 from app.activities.activity import Activity
 from app.activities.work import ActivityProgress, Answers, Attempt
 from app.classes.activity_results import report_as_stored
-from app.classes.promises import rules_in_words, sheet_promise
-from app.classes.sheet_actions import empty_boxes, may_see_example
+from app.classes.promises import (
+    counted_in_words,
+    counting_in_words,
+    marking_in_words,
+    rules_in_words,
+    sheet_promise,
+)
+from app.classes.sheet_actions import attempt_visible, empty_boxes, may_see_example
 from app.classes.sheet_work import ClassWork
 from app.classes.student_sheet import StudentSheet, models_of, sheet_key_of, sheet_with_sizes
 from app.grading.grade import Report
@@ -40,7 +46,6 @@ class ActivityWork(WorkShown, Protocol):
     def report(self) -> Report | None: ...
     @property
     def progress(self) -> ActivityProgress: ...
-    def answers_other_numbers(self, attempt: Attempt) -> bool: ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,6 +111,7 @@ class ClassSheet(SheetContext):
                 "sheet": self.sheet.key.sheet_key,
             },
             "last": last,
+            "rule": self._rule(report),
             "attempts_left": rules.attempts_left(self.work.attempts),
             "next": next_step(access, steps, self.work.progress.ticket_in, self.number),
             "primary": self._primary(report, can_hand_in=names["can_hand_in"]) if rules.is_writable else "",
@@ -121,6 +127,17 @@ class ClassSheet(SheetContext):
             names |= {"primary": "anyway", "shows_score": False}
         return names
 
+    def _rule(self, report: Report | None) -> str:
+        """What a mistake costs and which attempt counts; before there are marks, only if it isn't the last."""
+        policies, counted, shown = self.rules.policies, self.work.counted, self.attempt_shown
+        sentences = [marking_in_words(policies)] if report else []
+        is_other = counted is not None and shown is not None and counted.id != shown.id
+        if counted and is_other and attempt_visible(counted, self.work, self.rules):
+            sentences.append(counted_in_words(policies, counted))
+        elif report or (self.rules.is_writable and policies.counting != "last"):
+            sentences.append(counting_in_words(policies))
+        return " ".join(sentences)
+
     def _primary(self, report: Report | None, *, can_hand_in: bool) -> Primary:
         last = self.work.last
         if last is not None and last.handed_in:
@@ -130,8 +147,9 @@ class ClassSheet(SheetContext):
         return "hand-in" if can_hand_in else ""
 
     def _other_version(self, marked: Variant) -> str:
-        if self.work.has_other_numbers:
-            return _("Your last attempt was on paper, with different numbers. Your teacher has its marks.")
+        shown = self.attempt_shown
+        if shown and self.work.answers_other_numbers(shown):
+            return _("Your attempt was on paper, with different numbers. Your teacher has its marks.")
         if marked is not self.variant:
             return _("Your marks are for another version of this sheet; they are the ones that count.")
         return ""
@@ -153,7 +171,7 @@ class ClassSheet(SheetContext):
         if result == "nothing-read":
             return _("There is nothing to grade yet: fill in a box.")
         if result == "no-attempts-left":
-            return _("You have no attempts left. Your last one counts.")
+            return " ".join((_("You have no attempts left."), counting_in_words(self.activity.policies)))
         return ""
 
     def refusal(self, result: str) -> HTTPException:
@@ -171,8 +189,8 @@ def opened_class_sheet(services: Services, access: StudentAccess, number: int, s
     """Sheet `number`, from 1, as last saved, or as it counts once the activity has closed."""
     work = _class_work(services, access, number)
     typed = work.draft.answers if work.draft else {}
-    if access.rules.shows_answers and work.last and not work.has_other_numbers:
-        typed = work.last.answers
+    if access.rules.shows_answers and work.counted and not work.answers_other_numbers(work.counted):
+        typed = work.counted.answers
     return ClassSheet(
         services=services,
         variant=work.sheet.variant,

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Collection, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, HTTPException, Request, Response
 from fastapi.responses import RedirectResponse
 
+from app.activities.work import counted_of
 from app.classes import sheet_actions
 from app.classes.promises import rules_in_words
 from app.classes.student_sheet import worksheet_titles
@@ -274,7 +276,9 @@ def _course_section(request: Request, store: Store, enrolment: Enrolment) -> dic
     student, now = enrolment.student, store.now()
     attended = dict(store.classwork.attended(student.id))  # by activity: whether the exit ticket was handed in
     attempts = store.classwork.attempts_of_student(student.id)
-    last = {(attempt.activity_id, attempt.sheet_key): attempt for attempt in attempts}
+    made = defaultdict[_SheetId, list[Attempt]](list)
+    for attempt in attempts:
+        made[attempt.activity_id, attempt.sheet_key].append(attempt)
     drafts = store.classwork.sheets_with_draft(student.id)
     done, waiting = [], []
     for activity in store.activities.of_student(student):
@@ -282,7 +286,7 @@ def _course_section(request: Request, store: Store, enrolment: Enrolment) -> dic
         line = {
             "activity": activity,
             "phase": phase,
-            "sheets": _sheet_lines(activity, phase, last, drafts),
+            "sheets": _sheet_lines(activity, phase, made, drafts),
             "ticket_in": attended.get(activity.id, False),
         }
         if phase != "draft" and activity.id in attended:
@@ -294,16 +298,17 @@ def _course_section(request: Request, store: Store, enrolment: Enrolment) -> dic
 
 
 def _sheet_lines(
-    activity: Activity, phase: Phase, last: Mapping[_SheetId, Attempt], drafts: Collection[_SheetId]
+    activity: Activity, phase: Phase, made: Mapping[_SheetId, Sequence[Attempt]], drafts: Collection[_SheetId]
 ) -> list[dict[str, str]]:
-    """The title and state of each sheet, and the last attempt's score if marks may be seen."""
+    """The title and state of each sheet, and the score that counts if its marks may be seen."""
     lines, items = [], activity.content.items if phase != "waiting" else ()
     for item, title in zip(items, worksheet_titles(activity.content), strict=False):
-        attempt, has_draft = last.get((activity.id, item.sheet_key)), (activity.id, item.sheet_key) in drafts
-        score = ""
-        if attempt and activity.policies.marks_visible(phase, attempt.handed_in):
-            score = _("{score:g} of {total}").format(score=attempt.score, total=attempt.out_of)
-        lines.append({"title": title, "state": _sheet_state(attempt, has_draft), "score": score})
+        attempts, has_draft = made.get((activity.id, item.sheet_key), ()), (activity.id, item.sheet_key) in drafts
+        counted, score = counted_of(attempts, activity.policies.counting) if attempts else None, ""
+        if counted and activity.policies.marks_visible(phase, counted.handed_in):
+            score = _("{score:g} of {total}").format(score=counted.score, total=counted.out_of)
+        state = _sheet_state(attempts[-1] if attempts else None, has_draft)
+        lines.append({"title": title, "state": state, "score": score})
     return lines
 
 

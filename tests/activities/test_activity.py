@@ -18,6 +18,7 @@ from app.store import (
         {"max_attempts": -1},
         {"max_attempts": 100},
         {"marking": "half"},
+        {"counting": "mean"},
         {"run": None},
     ],
 )

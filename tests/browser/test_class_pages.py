@@ -132,6 +132,7 @@ def test_what_is_typed_without_a_connection_is_kept_and_sent_later(browser: Brow
         "feedback": "immediate",
         "run": "after",
         "marking": "causes",
+        "counting": "last",
         "ticket_anonymous": "yes",
     }
     teacher.request.post("/courses/1/activities", form={"title": "A", "worksheet": "llama-7b", **rules})

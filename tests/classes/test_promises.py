@@ -37,6 +37,8 @@ def with_ticket(**ticket: Any) -> Activity:
         (with_policies(feedback="after_close"), True, False),
         (with_policies(max_attempts=2), True, False),
         (with_policies(exam=True), True, False),
+        (with_policies(marking="rows"), True, False),
+        (with_policies(counting="first"), True, False),
         (with_policies(ticket_anonymous=not Policies().ticket_anonymous), False, True),
         (with_policies(late_minutes=5), False, False),
         (with_sheet(tokens=50), True, False),
@@ -53,7 +55,7 @@ def test_a_form_made_under_another_rule_is_known(other: Activity, *, sheet_chang
 def test_students_are_told_each_rule_that_holds() -> None:
     bare = {"max_attempts": 0, "auto_submit": False, "exam": False}
     of_marks = {rules_in_words(with_policies(**bare, feedback=each)) for each in ("immediate", "after_hand_in")}
-    assert [len(rules) for rules in of_marks] == [1, 1]
+    assert [len(rules) for rules in of_marks] == [3, 3]
     for policy in ({"max_attempts": 2}, {"auto_submit": True}, {"exam": True}):
-        [_, rule] = rules_in_words(with_policies(**{**bare, **policy}))
+        [_marks, _marking, _counting, rule] = rules_in_words(with_policies(**{**bare, **policy}))
         assert ("2" in rule) == ("max_attempts" in policy)

@@ -95,9 +95,10 @@ def record(
     handed_in: bool = True,
     allowed: int = 0,
     sizes: VariantSizes = LLAMA,
+    late: bool = False,
 ) -> Attempt:
     """Store an attempt and its draft; the client id is random by default."""
-    new = NewAttempt(answers, sizes, graded, client_id or secrets.token_hex(8), handed_in)
+    new = NewAttempt(answers, sizes, graded, client_id or secrets.token_hex(8), handed_in, late)
     draft = merged_draft(store.classwork.draft(key), answers, None, sizes)
     return store.classwork.record(key, new, draft, allowed).attempt
 
