@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Callable
 from dataclasses import asdict, replace
 from functools import lru_cache
 from typing import Any
@@ -17,7 +18,7 @@ from app.sheets.library import Library
 from app.sheets.steps import step_of
 from app.sheets.variant import Row, Variant
 from app.sheets.worksheet import WITHOUT_TOPIC, Worksheet
-from app.store import Activity, Content, FrozenWorksheet, Store, VariantSizes
+from app.store import Activity, Content, FrozenWorksheet, Store, Student, VariantSizes
 
 SHEETS_REMEMBERED = 1024
 
@@ -39,16 +40,21 @@ def given_variant(
     library, worksheet = library_of(library, content), frozen_worksheet(item, activity.policies)
     if activity.state == "draft":
         return variant_of(library, store, worksheet, sizes)
-    key = hashlib.sha256(f"{item.fingerprint} {json.dumps(asdict(sizes))}".encode()).hexdigest()
-    try:
-        frozen = _given(store, activity.id, key)
-    except LookupError:
-        variant = variant_of(library, store, worksheet, sizes)
-        if not gives:
-            return variant
-        store.activities.give_sheet(activity.id, key, json.dumps(sheet_data(variant)))
-        frozen = _given(store, activity.id, key)
-    return variant_of(library, store, worksheet, sizes, frozen)
+    key = f"{item.fingerprint} {json.dumps(asdict(sizes))}"
+
+    def make() -> dict[str, Any]:
+        return sheet_data(variant_of(library, store, worksheet, sizes))
+
+    text = _kept(store, activity, key, make) if gives else _found(store, activity, key)
+    return variant_of(library, store, worksheet, sizes, _frozen_sheet(text) if text else None)
+
+
+def drawn_sizes(
+    store: Store, activity: Activity, item: FrozenWorksheet, student: Student, draw: Callable[[], VariantSizes]
+) -> VariantSizes:
+    """The sizes that a student has drawn of a worksheet."""
+    text = _kept(store, activity, f"{item.fingerprint} student {student.id}", lambda: asdict(draw()))
+    return VariantSizes(**json.loads(text))
 
 
 def variant_of(
@@ -69,11 +75,35 @@ def variant_of(
     return library.variant_with_sizes(replace(worksheet, **WITHOUT_TOPIC), *lengths, frozen)
 
 
+def _kept(store: Store, activity: Activity, key: str, make: Callable[[], object]) -> str:
+    text = _found(store, activity, key)
+    if text is None:
+        store.activities.give_sheet(activity.id, _name(key), json.dumps(make()))
+        text = _stored(store, activity.id, _name(key))
+    return text
+
+
+def _found(store: Store, activity: Activity, key: str) -> str | None:
+    try:
+        return _stored(store, activity.id, _name(key))
+    except LookupError:
+        return None
+
+
+def _name(key: str) -> str:
+    return hashlib.sha256(key.encode()).hexdigest()
+
+
 @lru_cache(SHEETS_REMEMBERED)
-def _given(store: Store, activity_id: int, key: str) -> FrozenSheet:
+def _stored(store: Store, activity_id: int, key: str) -> str:
     text = store.activities.given_sheet(activity_id, key)
     if text is None:
-        raise LookupError
+        raise LookupError  # which isn't cached
+    return text
+
+
+@lru_cache(SHEETS_REMEMBERED)
+def _frozen_sheet(text: str) -> FrozenSheet:
     return FrozenSheet(json.loads(text))
 
 

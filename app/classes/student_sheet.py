@@ -15,7 +15,7 @@ from app.classes.frozen.frozen_library import (
     model_data,
     worksheet_of,
 )
-from app.classes.given_sheets import given_variant
+from app.classes.given_sheets import drawn_sizes, given_variant
 from app.grading.grade import Report
 from app.sheets.exit_tickets import Ticket
 from app.sheets.library import Library
@@ -115,7 +115,7 @@ def sheet_with_sizes(
     Unless it `gives` the sheet, as a preview doesn't, it may still change.
     """
     content, item = activity.content, activity.content.items[sheet_number - 1]
-    sizes = saved or _first_sizes(library_of(library, content), activity, student, item)
+    sizes = saved or _first_sizes(library, store, activity, student, item, gives=gives)
     variant = given_variant(library, store, activity, content, item, sizes, gives=gives)
     return StudentSheet(sheet_key_of(activity, student, sheet_number), sizes, variant)
 
@@ -177,7 +177,14 @@ def variant_seed(activity: Activity, student: Student) -> int:
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:6])
 
 
-def _first_sizes(library: Library, activity: Activity, student: Student, item: FrozenWorksheet) -> VariantSizes:
-    if activity.policies.variants == "per_student":
-        return sizes_of(library.seeded(item.key, variant_seed(activity, student), item.chosen.get("model")))
-    return item_sizes(item)
+def _first_sizes(
+    library: Library, store: Store, activity: Activity, student: Student, item: FrozenWorksheet, *, gives: bool
+) -> VariantSizes:
+    if activity.policies.variants != "per_student":
+        return item_sizes(item)
+
+    def draw() -> VariantSizes:
+        frozen, seed = library_of(library, activity.content), variant_seed(activity, student)
+        return sizes_of(frozen.seeded(item.key, seed, item.chosen.get("model")))
+
+    return drawn_sizes(store, activity, item, student, draw) if gives and activity.state != "draft" else draw()

@@ -153,10 +153,15 @@ class Variant:
         """Every symbol that has a size on this sheet, including N."""
         return self.problem.sizes
 
+    @property
+    def shows_code(self) -> bool:
+        """Whether the sheet is about a program."""
+        return bool(self.frozen.values["code"] if self.frozen else self.problem.case)
+
     @cached_property
     def notation(self) -> Notation:
         """The worksheet's notation, with the names that symbols have for this model."""
-        notation = IN_CODE if self.problem.case else NOTATIONS[self.worksheet.notation]
+        notation = IN_CODE if self.shows_code else NOTATIONS[self.worksheet.notation]
         return notation.for_sizes(self.sizes)
 
     @cached_property
@@ -287,7 +292,7 @@ class Variant:
     def typeset_letters(self) -> tuple[str, ...]:
         """The letters and symbols that sentences write as mathematics: ('X', 'W_Q', 'd_h')."""
         letters = (*self.letters.values(), *self.reader.written_symbols)
-        if self.problem.case:
+        if self.shows_code:
             return ()
         is_word = re.compile("[Aa]|[a-z]{3,}|").fullmatch
         return tuple(letter for letter in letters if not is_word(letter))

@@ -263,12 +263,12 @@ revisions = _numbered_table(
     UniqueConstraint("activity_id", "number"),
 )
 
-given_sheets = Table(  # the sheets of activities as students have them, whatever happens to the library
+given_sheets = Table(  # sheets as students have them, whatever happens to the library, and the sizes they drew
     "given_sheets",
     metadata,
     Column("activity_id", ForeignKey("activities.id", ondelete="CASCADE"), primary_key=True),
-    Column("key", String(64), primary_key=True),  # a hash of the frozen worksheet and the variant's sizes
-    Column("sheet", Text, nullable=False),  # JSON, see app/sheets/frozen_sheet.py
+    Column("key", String(64), primary_key=True),  # a hash of the frozen worksheet, and sizes or student
+    Column("sheet", Text, nullable=False),  # JSON, see app/classes/given_sheets.py
 )
 
 # What students do, and who practises
