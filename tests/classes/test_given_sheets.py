@@ -101,6 +101,9 @@ def test_students_see_and_answer_the_same_sheet(
         attempt = classroom.hand_in(lou, {**KEY, "keys.columns": "256"})
         assert {box for box, kind in attempt.marks.items() if kind == "wrong"} == {"keys.columns"}
         assert attempt.out_of == 14
+    with classroom.browser_of(lou) as browser:
+        for step in ("hint", "run"):
+            assert browser.post(f"{classroom.sheet_path}/{step}", data=KEY).status_code < 500
     for path in ("", "/results", "/live", "/summary", f"/results/{kim.id}"):
         assert classroom.get(f"{classroom.path}{path}")
 
