@@ -14,7 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.algebra.number_text import format_number
-from app.figures.figure import (
+from app.figures.geometry import Point, Rect
+from app.figures.parts import (
     Arc,
     Box,
     Edge,
@@ -25,7 +26,6 @@ from app.figures.figure import (
     Sign,
     Sketch,
 )
-from app.figures.geometry import Point, Rect
 from app.figures.scale import MAX_SIDE_PX, MIN_SIDE_PX, ScaleName
 from app.figures.sheet_figures import draw_figures
 from app.figures.stripes import THINNEST_PX

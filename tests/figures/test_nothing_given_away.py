@@ -10,7 +10,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from app.figures.figure import Figure
+from app.figures.parts import Figure
 from app.figures.sheet_figures import draw_figures
 from app.figures.svg import figure_svg
 from app.shapes.table import Blank

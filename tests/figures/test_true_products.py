@@ -17,9 +17,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.figures.figure import Box, Figure
 from app.figures.geometry import Polygon
 from app.figures.mismatch_brackets import MIN_BRACKET_PX
+from app.figures.parts import Box, Figure
 from app.figures.scale import ScaleName
 from app.figures.sheet_figures import draw_figures
 from app.models.read_config import build_architecture
