@@ -48,7 +48,7 @@ def test_a_correction_is_whatever_changes_right_answers_or_marks(
 
 
 def test_only_rows_that_both_ask_are_marked(library: Library, store: Store) -> None:
-    activity = RunningActivity(library, store, CONTENT_KEYS, Policies(follow_share=0.25)).activity
+    activity = RunningActivity(library, store, CONTENT_KEYS, Policies(marking="rows")).activity
     content = activity.content
     sheet = library.worksheets["llama-7b"]
     fewer = with_sheet(library, rows=sheet.rows[1:])
@@ -56,4 +56,4 @@ def test_only_rows_that_both_ask_are_marked(library: Library, store: Store) -> N
     sizes = replace(worksheet_sizes(sheet), tokens=7)
     variant = defined_variant(fewer, store, activity, definition, sizes)
     assert variant.worksheet.rows == sheet.rows[1:]
-    assert (variant.tokens, variant.worksheet.follow_share) == (7, 0.25)
+    assert (variant.tokens, variant.worksheet.marking) == (7, "rows")
