@@ -11,7 +11,7 @@ import hashlib
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Literal, NamedTuple
@@ -45,6 +45,14 @@ Basis = Literal["frozen", "library"]  # mark by the worksheets as students had t
 
 
 @dataclass(frozen=True)
+class MarkChange:
+    """An attempt that would get other marks."""
+
+    attempt: Attempt
+    new: NewMarks
+
+
+@dataclass(frozen=True)
 class CountedChange:
     """A student's score on a sheet that would change: the attempt that counts, and the one that then would."""
 
@@ -67,7 +75,7 @@ class RegradePreview:
 
     attempts: int
     policies: Policies
-    changes: Mapping[int, NewMarks] = field(default_factory=dict)  # by the attempt's id
+    changes: tuple[MarkChange, ...] = ()
     score_changes: tuple[CountedChange, ...] = ()
     definitions: Mapping[str, Content] = field(default_factory=dict)  # the corrected definitions, by sheet key
 
@@ -78,7 +86,10 @@ class RegradePreview:
             (change.before.id, change.before.score, change.after.id, change.after.score, change.after.out_of)
             for change in self.score_changes
         ]
-        marks = [(each, sorted(new.graded.marks.items()), vars(new.graded)) for each, new in self.changes.items()]
+        marks = [
+            (change.attempt.id, sorted(change.new.graded.marks.items()), vars(change.new.graded))
+            for change in self.changes
+        ]
         text = repr([self.policies.marking, self.policies.counting, marks, scores])
         return hashlib.sha256(text.encode()).hexdigest()[:32]
 
@@ -145,7 +156,9 @@ class Regrading:
                 store.activities.change(locked, replace(locked.plan, policies=policies))
                 store.audit_log.record(teacher, AuditAction.ACTIVITY_SAVED, activity)
             if preview.changes:
-                regrade_id = store.regrades.apply(activity.id, teacher.id, preview.changes, preview.definitions)
+                marks = {change.attempt.id: change.new for change in preview.changes}
+                regrade_id = store.regrades.apply(activity.id, teacher.id, marks, preview.definitions)
+                _keep_sheets(library, store, activity, preview)
                 store.audit_log.record(teacher, AuditAction.ATTEMPTS_REGRADED, activity, str(len(preview.changes)))
                 state = state._replace(last_regrade=regrade_id)
         # Marking twice by the same rule changes nothing more: the next page need not do it to say so.
@@ -168,6 +181,16 @@ class Regrading:
                 self._previews.popitem(last=False)
 
 
+def _keep_sheets(library: Library, store: Store, activity: Activity, preview: RegradePreview) -> None:
+    for change in preview.changes:
+        if definition := preview.definitions.get(change.new.marked_by):
+            defined_variant(library, store, activity, definition, change.attempt.variant)
+
+
+def _with_policies(activity: Activity, policies: Policies) -> Activity:
+    return replace(activity, plan=replace(activity.plan, policies=policies))
+
+
 def _state(library: Library, store: Store, activity: Activity, basis: Basis, policies: Policies) -> _State:
     last = frozenset((whose, attempt.id) for whose, attempt in store.classwork.last_attempts(activity.id).items())
     regrade = store.regrades.last(activity.id)
@@ -184,7 +207,7 @@ def _compute_preview(
     models = {attempt.variant.model for attempt in attempts}
     definitions = dict[tuple[int, int], Content]()  # by revision and number of the sheet
     variants = dict[tuple[int, int, VariantSizes], Variant]()
-    changes = dict[int, NewMarks]()
+    changes, ruled = list[MarkChange](), _with_policies(activity, policies)
     for attempt in attempts:
         item = frozen_item(revisions, attempt)
         if item is None:
@@ -195,30 +218,26 @@ def _compute_preview(
             definitions[sheet] = (
                 frozen_definition(content, item)
                 if basis == "frozen"
-                else corrected_definition(library, store, content, item, models)
+                else corrected_definition(library, store, activity, content, item, models)
             )
         if (key := (*sheet, attempt.variant)) not in variants:
-            variants[key] = defined_variant(library, store, definitions[sheet], policies, attempt.variant)
+            variants[key] = defined_variant(library, store, ruled, definitions[sheet], attempt.variant, gives=False)
         variant, marked_by = variants[key], definitions[sheet].items[0].sheet_key
         report = grade(variant, box_texts(variant, attempt.answers))  # which ignores answers to boxes that it lacks
         new = NewMarks(stored_marks(variant, report), marked_by)
         if new.graded != Graded(attempt.marks, attempt.misconceptions, attempt.score, attempt.out_of):
-            changes[attempt.id] = new
+            changes.append(MarkChange(attempt, new))
     corrected = {each.items[0].sheet_key: each for each in definitions.values() if basis == "library"}
-    return RegradePreview(
-        len(attempts), policies, changes, _score_changes(activity, attempts, changes, policies), corrected
-    )
+    score_changes = _score_changes(activity, ruled, attempts, changes)
+    return RegradePreview(len(attempts), policies, tuple(changes), score_changes, corrected)
 
 
 def _score_changes(
-    activity: Activity, attempts: Sequence[Attempt], changes: Mapping[int, NewMarks], policies: Policies
+    activity: Activity, ruled: Activity, attempts: Sequence[Attempt], changes: Iterable[MarkChange]
 ) -> tuple[CountedChange, ...]:
-    marked = [
-        replace(attempt, **vars(changes[attempt.id].graded)) if attempt.id in changes else attempt
-        for attempt in attempts
-    ]
+    marked = {change.attempt.id: replace(change.attempt, **vars(change.new.graded)) for change in changes}
     before = counted_attempts(activity, attempts)
-    after = counted_attempts(replace(activity, plan=replace(activity.plan, policies=policies)), marked)
+    after = counted_attempts(ruled, [marked.get(attempt.id, attempt) for attempt in attempts])
     return tuple(
         CountedChange(attempt, after[whose], activity.content.items[whose[1]].title)
         for whose, attempt in before.items()

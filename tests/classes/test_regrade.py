@@ -45,14 +45,14 @@ def test_a_preview_says_what_would_change_and_changes_nothing(library: Library, 
     running.change_marking("boxes")
     preview = regrading.preview(library, store, running.activity)
     assert preview.attempts == 4
-    assert [new.graded.score for new in preview.changes.values()] == [12] * 3
-    assert list(preview.changes) == [first.id, last.id, counting.id]
-    [change] = preview.score_changes
-    assert (change.before, change.difference) == (counting, -1)
-    assert change.sheet_title == "One head of LLaMA 7B"
-    new = preview.changes[first.id]
-    rescaled = replace(new, graded=replace(new.graded, out_of=99))
-    assert replace(preview, changes={**preview.changes, first.id: rescaled}).fingerprint != preview.fingerprint
+    assert [change.attempt.id for change in preview.changes] == [first.id, last.id, counting.id]
+    assert [change.new.graded.score for change in preview.changes] == [12] * 3
+    [counted] = preview.score_changes
+    assert (counted.before, counted.difference) == (counting, -1)
+    assert counted.sheet_title == "One head of LLaMA 7B"
+    change = preview.changes[0]
+    rescaled = replace(change, new=replace(change.new, graded=replace(change.new.graded, out_of=99)))
+    assert replace(preview, changes=(rescaled, *preview.changes[1:])).fingerprint != preview.fingerprint
     assert store.classwork.attempts_of_activity(running.activity.id) == (first, last, other, counting)
 
 
@@ -122,11 +122,11 @@ def test_what_was_shown_is_applied_without_grading_again(
     assert regrading.apply(library, store, running.activity, running.teacher, "of other changes") is None
     assert regrading.apply(library, store, running.activity, running.teacher, shown.fingerprint) is shown
     after = regrading.preview(library, store, running.activity)
-    assert (after.attempts, after.changes) == (1, {})
+    assert (after.attempts, after.changes) == (1, ())
     assert len(graded) == 1
     [regraded] = store.classwork.attempts_of_activity(running.activity.id)
     assert (regraded.score, regraded.marked_by) == (attempt.score - 1, attempt.sheet_key)
-    assert Regrading().preview(library, store, running.activity).changes == {}
+    assert Regrading().preview(library, store, running.activity).changes == ()
 
 
 def test_a_preview_is_made_again_once_anything_has_changed(
