@@ -267,7 +267,7 @@ def test_nothing_is_stored_before_it_was_shown_and_nothing_is_lost(app: FastAPI)
     [doubtful, *_] = page.find("li", class_="doubtful")
     words = " ".join("".join(doubtful[1]).split())
     assert "Ada Sample 3 of 14" in words
-    assert "Replaces 14 of 14 from the screen" in words
+    assert "So far: 14 of 14 from the screen" in words
     assert "3 answers, but the sheet has 14 boxes" in words
     assert ticked(page) == [False, True, False]
     page = classroom.store_ticked(shown)
