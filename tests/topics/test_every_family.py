@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.figures.exhibits.decode_steps import decode_steps
+from app.topics.decode_steps import decode_steps
 from app.models.architecture import Architecture
 from app.models.config_fields import ConfigError
 from app.models.parameter_count import parameter_counts
