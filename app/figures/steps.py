@@ -12,10 +12,10 @@ from functools import cached_property, partial
 
 from app.algebra.expression import Expression
 from app.algebra.number_text import format_number
-from app.figures.captions import head_label
-from app.figures.figure import Figure
+from app.figures.parts import Figure
+from app.figures.shapes import Answers, TypedShapes
 from app.figures.sheet_figures import draw_figures, draw_product, product_plan
-from app.figures.typed_shapes import Answers, TypedShapes
+from app.figures.words import head_label
 from app.shapes.operation import Matmul
 from app.shapes.table import MATRIX_FIELDS, Blank, TensorTable, side_fields
 from app.sheets.reading import Answer
@@ -30,7 +30,7 @@ DECODER_WORDS = ("Die", "Hauptstadt", "von", "Frankreich", "ist")
 
 
 @dataclass(frozen=True)
-class Step:
+class ExhibitStep:
     """One step: the product or stage it belongs to, its sentence, a question, and what draws it."""
 
     part: str
@@ -88,18 +88,25 @@ def shown_products(variant: Variant) -> tuple[Product, ...]:
     return tuple(each for each in products_of(variant.table) if product_plan(variant, each.left, each.result))
 
 
-def product_steps(variant: Variant, answers: Answers) -> Iterator[Step]:
+def known_products(variant: Variant, answers: Answers) -> Iterator[Product]:
+    """Yield the products whose operands' sides are all known from `answers`."""
+    shapes = TypedShapes.of(variant, answers).with_facts()
+    for product in shown_products(variant):
+        if shapes.is_complete(product.left) and shapes.is_complete(product.right):
+            yield product
+
+
+def product_steps(variant: Variant, answers: Answers) -> Iterator[ExhibitStep]:
     """Yield the steps of each product whose operands are known from `answers`, in the order of computation."""
     shapes = TypedShapes.of(variant, answers).with_facts()
     known = {blank: Answer(length, shapes.meanings.get(blank)) for blank, length in shapes.lengths.items()}
     seen = set[str]()
-    for product in shown_products(variant):
-        if shapes.is_complete(product.left) and shapes.is_complete(product.right):
-            drawn = _DrawnProduct(variant, product, known, frozenset(seen))
-            yield drawn.met()
-            if drawn.fits:
-                yield drawn.appeared()
-            seen |= {product.left, product.right, product.result}
+    for product in known_products(variant, answers):
+        drawn = _DrawnProduct(variant, product, known, frozenset(seen))
+        yield drawn.met()
+        if drawn.fits:
+            yield drawn.appeared()
+        seen |= {product.left, product.right, product.result}
 
 
 @dataclass(frozen=True)
@@ -127,7 +134,7 @@ class _DrawnProduct:
         differ = not self.product.by_head and shapes.differ(*self.sides[1:3])
         return not (differ or parts or shapes.mismatches_in((result,)))
 
-    def met(self) -> Step:
+    def met(self) -> ExhibitStep:
         sizes = _("{left} is {rows} × {columns}, {right} is {inner} × {right_columns}.")
         if self.product.is_transposed:
             sizes = _("{left} is {rows} × {columns}. {turned}, turned, is {right}: {inner} × {right_columns}.")
@@ -136,13 +143,15 @@ class _DrawnProduct:
             verdict = _("The inner sides meet, {columns} = {inner}: they can be multiplied.")
         question = self._say(_("What shape is {result}?")) if self.fits else ""
         sentence = " ".join(map(self._say, (sizes, verdict)))
-        return Step(self.product.result, sentence, partial(self._figures, {}), question)
+        return ExhibitStep(self.product.result, sentence, partial(self._figures, {}), question)
 
-    def appeared(self) -> Step:
+    def appeared(self) -> ExhibitStep:
         outer = _("The inner sides are gone. The outer sides are the shape of {result}: {rows} × {right_columns}.")
         each = _("Each number in it is one row of {left} times one column of {right}: {columns} products, added up.")
+        if self.operands.lengths[self.sides[1]] == 1:
+            each = _("Each number in it is one number of {left} times one of {right}.")
         sentence = " ".join(map(self._say, (outer, each, *self._repeated())))
-        return Step(self.product.result, sentence, partial(self._figures, self._result()))
+        return ExhibitStep(self.product.result, sentence, partial(self._figures, self._result()))
 
     def _repeated(self) -> Iterator[str]:
         if self.product.by_head:
@@ -203,7 +212,7 @@ class _DrawnProduct:
 # Deal the heads
 
 
-def heads_steps(variant: Variant) -> tuple[Step, ...]:
+def heads_steps(variant: Variant) -> tuple[ExhibitStep, ...]:
     """The steps of a sheet on all heads in three dimensions."""
     heads, answers = LayerHeads(variant.sizes), true_answers(variant)
     figures = {figure.key: figure for figure in draw_figures(variant, answers)}
@@ -230,11 +239,11 @@ def heads_steps(variant: Variant) -> tuple[Step, ...]:
     join += " " + _("Side by side, the {H} cards are one matrix again, which makes {O}.")
     fewer = _("With fewer key/value heads, {K} and {V} get narrower, and so does the cache. {Q}, {S} and {C} stay.")
     steps = (
-        Step("split", split, drawn("deck-queries", "deck-keys")),
-        Step("deal", deal, question=_("Which key head does query head {asked} read?")),
-        Step("pairs", paired, drawn("deck-scores")),
-        Step("join", join, drawn("deck-context", "deck-merged", "deck-output")),
-        Step("fewer", fewer),
+        ExhibitStep("split", split, drawn("deck-queries", "deck-keys")),
+        ExhibitStep("deal", deal, question=_("Which key head does query head {asked} read?")),
+        ExhibitStep("pairs", paired, drawn("deck-scores")),
+        ExhibitStep("join", join, drawn("deck-context", "deck-merged", "deck-output")),
+        ExhibitStep("fewer", fewer),
     )
     texts = ((step.sentence.format(**words), step.question.format(**words)) for step in steps)
     return tuple(replace(step, sentence=said, question=asked) for step, (said, asked) in zip(steps, texts, strict=True))
@@ -290,10 +299,13 @@ def token_rows(step: DecodeStep) -> tuple[TokenRow, ...]:
     return tuple(row(label, last) for label, _first, last in rows)
 
 
-def token_steps(variant: Variant) -> tuple[tuple[Step, DecodeStep], ...]:
+def token_steps(variant: Variant) -> tuple[tuple[ExhibitStep, DecodeStep], ...]:
     """A step for each token of a decode-step sheet's exhibit, with its sizes and costs."""
     return tuple(
-        (Step(f"token-{step.tokens}", _token_sentence(variant, step), partial(_token_figures, variant, step)), step)
+        (
+            ExhibitStep(f"token-{step.tokens}", _token_sentence(variant, step), partial(_token_figures, variant, step)),
+            step,
+        )
         for step in decode_steps(variant.architecture, variant.tokens, len(WORDS))
     )
 

@@ -13,8 +13,8 @@ from fastapi import APIRouter, Depends, Request, Response
 from app.algebra.number_text import format_number
 from app.exchange.imported_models import library_with_model
 from app.figures.steps import (
+    ExhibitStep,
     Product,
-    Step,
     dealt,
     heads_steps,
     product_steps,
@@ -119,7 +119,7 @@ def _page(
     request: Request,
     services: Services,
     requested: _Request,
-    steps: Sequence[Step],
+    steps: Sequence[ExhibitStep],
     query: Mapping[str, str],
     *,
     first: int = 1,
@@ -150,6 +150,8 @@ def _page(
         model_menu=requested.menu,
         steps=steps,
         number=number,
+        before=max(number - 1, 1),
+        after=min(number + 1, max(len(steps), 1)),
         step=steps[number - 1] if steps else None,
         address=lambda step: url_for(route, **{**query, "step": step}),
         here=url_for(route),
@@ -189,7 +191,7 @@ def show_slide(request: Request, services: ServicesDep) -> Response:
     if problem:
         requested.refuse(problem, 404)
         variant = None
-    steps, query, products, first = list[Step](), {"topic": worksheet.topic}, tuple[Product, ...](), 1
+    steps, query, products, first = list[ExhibitStep](), {"topic": worksheet.topic}, tuple[Product, ...](), 1
     if variant:
         typed = {name: wanted[name][:MAX_BOX_TEXT] for name in variant.blanks_by_name if wanted.get(name)}
         blanks = variant.blanks_by_name.items()
@@ -198,6 +200,7 @@ def show_slide(request: Request, services: ServicesDep) -> Response:
         steps = [*product_steps(variant, answers if "typed" in wanted else {**true_answers(variant), **answers})]
         products = shown_products(variant)
         first = _first_step(requested, steps, products, wanted.get("product", ""), variant)
+        steps = [] if requested.problem else steps
         kept = ("typed", "decoded", "activity", "number", "rows", "simplified")
         own = "typed" in wanted or "worksheet" in wanted
         query = {"worksheet": worksheet.key} if own else {"topic": worksheet.topic}
@@ -236,7 +239,7 @@ def _with_rows(library: Library, worksheet: Worksheet, rows: Sequence[str], *, s
 
 
 def _first_step(
-    requested: _Request, steps: Sequence[Step], products: Sequence[Product], wanted: str, variant: Variant
+    requested: _Request, steps: Sequence[ExhibitStep], products: Sequence[Product], wanted: str, variant: Variant
 ) -> int:
     parts = [step.part for step in steps]
     if not products:

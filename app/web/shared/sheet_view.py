@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from app.algebra.number_text import format_number
-from app.figures.steps import shown_products
+from app.figures.steps import known_products
 from app.grading.grade import Mark, MarkKind, Report, grade
 from app.grading.hints import Hint
 from app.shapes.table import Blank, BlankField, Joint, OneOf, WrittenPattern
@@ -370,7 +370,7 @@ def slide_links(variant: Variant, rows: Iterable[RowView], **sheet: object) -> I
         query |= {"simplified": 1} if worksheet.kv_head_per_query_head else {}
     typed = {box.name: box.text for row in rows for box in row.boxes if box.text}
     of_sheet = url_for("show_slide", **query, **typed)  # written once: the address of many boxes is long
-    for product in shown_products(variant):
+    for product in known_products(variant, variant.problem.answers):
         address = f"{of_sheet}&product={product.result}"
         yield SlideLink(variant.letters[product.result], formula_pieces(variant, product.result), address)
 
