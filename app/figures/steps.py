@@ -76,11 +76,13 @@ class Product:
 
 def products_of(table: TensorTable) -> tuple[Product, ...]:
     """The products of a table in the order of computation."""
-    return tuple(
-        Product(tensor.key, *made_by.operands, made_by.is_transposed, made_by.is_by_head)
-        for tensor in table.tensors
-        if isinstance(made_by := tensor.made_by, Matmul) and made_by.is_plain
-    )
+    products = list[Product]()
+    for tensor in table.tensors:
+        made_by = tensor.made_by
+        if isinstance(made_by, Matmul) and made_by.is_plain:
+            left, right = made_by.operands
+            products.append(Product(tensor.key, left, right, made_by.is_transposed, made_by.is_by_head))
+    return tuple(products)
 
 
 def shown_products(variant: Variant) -> tuple[Product, ...]:

@@ -301,7 +301,8 @@ def show_heads(request: Request, services: ServicesDep) -> Response:
     library, wanted = services.library, request.query_params
     worksheet = _example(library, THREE_DIMENSIONS.key).worksheet
     requested = _requested(request, services, worksheet, library)
-    variant, steps, query, more = requested.variant, (), dict[str, str](), dict[str, Any]()
+    variant, steps = requested.variant, tuple[ExhibitStep, ...]()
+    query, more = dict[str, str](), dict[str, Any]()
     if variant:
         try:
             require(SEVERAL_HEADS, variant.architecture, variant.tokens)
@@ -316,8 +317,8 @@ def show_heads(request: Request, services: ServicesDep) -> Response:
                 "{heads} query heads cannot share “{groups}” key/value heads evenly: choose one of {possible}."
             )
             listed = ", ".join(map(format_number, possible))
-            heads = format_number(variant.architecture.H)
-            requested.refuse(sentence.format(heads=heads, groups=wanted["groups"][:20], possible=listed))
+            query_heads = format_number(variant.architecture.H)
+            requested.refuse(sentence.format(heads=query_heads, groups=wanted["groups"][:20], possible=listed))
             groups = own
         dealt_out = _with_groups(variant, groups)
         heads, steps = LayerHeads(dealt_out.sizes), heads_steps(dealt_out)
@@ -360,7 +361,8 @@ def show_token(request: Request, services: ServicesDep) -> Response:
     """A KV cache that grows by a row with each token, and what that saves."""
     worksheet = _example(services.library, DECODE_STEP.key).worksheet
     requested = _requested(request, services, worksheet, services.library)
-    variant, steps, query, more = requested.variant, (), dict[str, str](), dict[str, Any]()
+    variant, steps = requested.variant, tuple[ExhibitStep, ...]()
+    query, more = dict[str, str](), dict[str, Any]()
     if variant:
         both = token_steps(variant)
         steps = tuple(step for step, _token in both)

@@ -24,6 +24,7 @@ from app.figures.steps import (
 from app.models.architecture import TokensError
 from app.shapes.table import Blank
 from app.sheets.library import Library
+from app.sheets.reading import Answer
 from app.sheets.variant import Variant
 from app.topics.layer_heads import LayerHeads, possible_kv_heads
 from app.topics.requirements import TopicError
@@ -101,7 +102,7 @@ def test_the_result_is_not_told_before_it_appears(library: Library) -> None:
 
 def test_what_was_typed_for_a_result_does_not_change_what_its_operands_make(library: Library) -> None:
     variant = library.variant("llama-7b")
-    wrong = {**true_answers(variant), Blank("scores", "columns"): 7}
+    wrong = true_answers(variant) | {Blank("scores", "columns"): Answer(7)}
     _met, made = of_part([*product_steps(variant, wrong)], "scores")
     assert drawn_sides(made.figures()[0], "scores") == {"100"}
 
