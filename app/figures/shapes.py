@@ -147,11 +147,14 @@ class TypedShapes:
     @property
     def is_of_new_token(self) -> bool:
         """Whether the input is a single token, which attends to cached ones."""
-        return "input" in self.table.by_key and self.table["input"].rows == ONE
+        inputs = [each for each in self.table.activations if each.role == "input" and each.made_by is None]
+        return bool(inputs) and all(each.rows == ONE for each in inputs)
 
     def has_new_row(self, tensor: str) -> bool:
         """Whether a matrix's last row is the new token's, and the others are cached."""
-        return self.is_of_new_token and tensor in ("keys", "values")
+        products = (each.made_by for each in self.table.activations if isinstance(each.made_by, Matmul))
+        is_attended_to = any(product.operands[1] == tensor for product in products)
+        return self.is_of_new_token and is_attended_to and not self.table[tensor].parameter
 
     def head_letter(self, tensor: str) -> str:
         """The letter of a matrix's last head: K_8 of 8 heads; on a sheet in letters K_G."""
@@ -227,11 +230,11 @@ def _known(variant: Variant, answers: Answers) -> tuple[TensorTable, dict[Blank,
     asked = frozenset(variant.worksheet.rows)
     typed |= _repeated_once(variant, table, typed)
     widths = [blank for blank in variant.blanks if variant.expression(blank) == Expression.symbol("d")]
-    # Before that, the input's width would give these boxes away.
-    is_told = typed.keys() >= set(widths or variant.blanks)
-    if is_told and "input" not in asked and table is variant.table and "input" in table.by_key:
-        width = table["input"].sides[-1]
-        typed[width] = _read(variant, width, variant.architecture.d)
+    # Before that, the inputs' width would give these boxes away.
+    if typed.keys() >= set(widths or variant.blanks) and table is variant.table:
+        inputs = (each for each in table.activations if each.role == "input" and each.made_by is None)
+        model_wide = (each.sides[-1] for each in inputs if each.columns == Expression.symbol("d"))
+        typed |= {side: _read(variant, side, variant.architecture.d) for side in model_wide if side.tensor not in asked}
     known = {**typed, **dict(_by_head(variant, typed))}
     for _ in range(2):  # the second pass uses what follows from later matrices, as a new key from all keys
         sources = typed_source_of(table, dict.fromkeys(known, 0), asked)

@@ -71,11 +71,11 @@ def _differing(pairs: Iterable[tuple[Figure, Figure]]) -> tuple[tuple[Figure, Fi
 def _plans(variant: Variant) -> tuple[FigurePlan, ...]:
     drawn, asked = DRAWN_WITH.get(variant.table.key, variant.table), set(variant.problem.rows)
     plans = tuple(p for p in FIGURE_PLANS.get(variant.table.key, ()) if drawn.by_key.keys() >= {*p.tensors})
-    results = {result for plan in plans for result in plan.results if plan.left != "input"}
+    results = {result for plan in plans for result in plan.results if not plan.needs_left}
 
     def is_asked(plan: FigurePlan) -> bool:
         given = set() if plan.left in results else {plan.left}
-        return bool(asked & (given if plan.left == "input" else given | set(plan.results)))
+        return bool(asked & (given if plan.needs_left else given | set(plan.results)))
 
     return tuple(plan for plan in plans if is_asked(plan)) if drawn.has_more_sides else plans
 

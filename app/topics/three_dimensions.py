@@ -52,7 +52,7 @@ def without_repeat(key: str, table: TensorTable) -> TensorTable:
 THREE_DIMENSIONS = without_repeat("three-dimensions", GROUPED_THREE_DIMENSIONS)
 
 HEADS_FIGURES = (
-    FigurePlan("deck-projection", "input", ("queries",)),
+    FigurePlan("deck-projection", "input", ("queries",), needs_left=True),
     FigurePlan("deck-queries", "queries", ("split_queries", "queries_by_head")),
     FigurePlan("deck-keys", "keys", ("split_keys", "keys_by_head")),
     FigurePlan("deck-values", "values", ("split_values", "values_by_head")),
