@@ -44,6 +44,21 @@ def draw_figures(
     return (*_lay_out(shapes, plans, Scale.fitting(scale, shapes, plans)), *bars)
 
 
+def product_plan(variant: Variant, left: str, result: str) -> FigurePlan | None:
+    """The plan of one product alone, around its corner or as its figure has it in heads; None if no figure has it."""
+    plans = (plan for plan in _plans(variant) if plan.layout not in ("stripes", "stack", "row"))
+    plan = next((plan for plan in plans if result in plan.results), None)
+    if plan and plan.layout == "flow":
+        plan = replace(plan, left=left, layout="product")
+    return plan and replace(plan, results=(result,))
+
+
+def draw_product(variant: Variant, answers: Answers, plan: FigurePlan) -> Figure:
+    """The figure of a `product_plan`, drawn from `answers` at its own scale."""
+    shapes = TypedShapes.of(variant, answers)
+    return _figure(Pen(shapes, MatrixSizes(shapes, Scale.fitting("root", shapes, (plan,)))), plan)
+
+
 def draw_side_by_side(
     variant: Variant, left: Answers, right: Answers, scale: ScaleName
 ) -> tuple[tuple[Figure, Figure], ...]:
