@@ -22,8 +22,17 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import groupby, pairwise
 
+from app.figures.decks import sketch_decks
 from app.figures.geometry import Point, Rect
-from app.figures.mismatch_brackets import BRACKET_PX, MIN_BRACKET_PX, brackets_of, joined_brackets, label_places
+from app.figures.mismatch_brackets import (
+    BRACKET_PX,
+    MIN_BRACKET_PX,
+    brackets_of,
+    joined_brackets,
+    label_places,
+    with_free_labels,
+)
+from app.figures.one_head import sketch_one_head
 from app.figures.parts import (
     Arc,
     Box,
@@ -38,6 +47,7 @@ from app.figures.parts import (
     view_of,
 )
 from app.figures.pen import Pen
+from app.figures.stripes import sketch_stripes
 from app.figures.words import size_name
 from app.shapes.consistency import Values
 from app.shapes.operation import Concat, LastRow, Operation
@@ -88,7 +98,20 @@ class _Product:
 _Taken = tuple[Rect, float]  # a reserved rectangle, and the room around it
 
 
-def sketch_flow(pen: Pen, plan: FigurePlan) -> Sketch:
+def sketch_figure(pen: Pen, plan: FigurePlan) -> Sketch:
+    """The figure of a plan with its labels placed, laid out as its tensors and first operation ask for."""
+    if plan.stripes:
+        sketch = sketch_stripes(pen, plan)
+    elif pen.shapes.table.has_more_sides:
+        return sketch_decks(pen, plan)  # frames hold the labels as placed
+    elif product := pen.shapes.product_by_head(plan):
+        sketch = sketch_one_head(pen, plan, product)
+    else:
+        sketch = sketch_lanes(pen, plan)
+    return with_free_labels(sketch)
+
+
+def sketch_lanes(pen: Pen, plan: FigurePlan) -> Sketch:
     """The lanes of a plan with everything around them, LANES_PX below one another; empty lanes are left out."""
     sketch = Sketch()
     for lane in _lanes(pen, plan):

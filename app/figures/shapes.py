@@ -258,6 +258,7 @@ def _stated(variant: Variant) -> dict[Blank, Answer]:
     ):
         return {}
     symbols = frozenset[str]().union(*(fact.symbols for fact in variant.text.facts))
+    symbols |= {"d_v"} if "d_h" in symbols and variant.architecture.d_v == variant.architecture.d_h else set()
     lengths = {
         side: tensor.expression(side.field)
         for tensor in variant.table.tensors

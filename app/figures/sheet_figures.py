@@ -9,8 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from app.figures.count_bars import draw_counts, longest_bars
-from app.figures.figure_layout import sketch_figure
-from app.figures.layout import differing_plan
+from app.figures.layout import differing_plan, sketch_figure
 from app.figures.parts import Figure
 from app.figures.pen import Pen
 from app.figures.scale import MatrixSizes, Scale, ScaleName

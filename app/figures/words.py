@@ -45,11 +45,6 @@ def size_name(shapes: TypedShapes, expression: Expression) -> str:
     return name.format(heads=heads[0] if heads else "")
 
 
-def token_names(shapes: TypedShapes) -> Iterator[str]:
-    """Yield the names of this sheet's numbers of tokens: N, M and W, as far as it has them."""
-    yield from (size_name(shapes, Expression.symbol(symbol)) for symbol in "NMW" if symbol in shapes.variant.sizes)
-
-
 def edge_kind(shapes: TypedShapes, blank: Blank) -> EdgeKind:
     """The colour of a side, which says what its length counts, even if it doesn't fit; "unknown" without a length."""
     if blank not in shapes.lengths:

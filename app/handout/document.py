@@ -11,8 +11,8 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any, TypeVar
 
-from app.figures.figure_layout import SIGN_PX
 from app.figures.geometry import Rect
+from app.figures.one_head import SIGN_PX
 from app.figures.parts import Arc, Box, Edge, Figure
 from app.figures.shapes import Answers
 from app.figures.sheet_figures import draw_figures

@@ -1,4 +1,4 @@
-"""Lays out a figure: a lane of matrices, one head of a layer, tensors as decks of cards, or stripes at true scale."""
+"""One head of a layer: it is pulled out of the matrices that hold all heads next to each other, and multiplied."""
 
 from __future__ import annotations
 
@@ -6,38 +6,25 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import chain
 
-from app.figures.decks.deck_figure import sketch_decks
 from app.figures.geometry import Point
-from app.figures.layout import sketch_flow
-from app.figures.mismatch_brackets import brackets_of, head_brackets, with_free_labels
+from app.figures.mismatch_brackets import brackets_of, head_brackets
 from app.figures.parts import Sign, Sketch
 from app.figures.pen import CORNER_PX, PULLED_PX, Pen, corner_arcs, pulled_out
-from app.figures.stripes import sketch_stripes
+from app.shapes.operation import Matmul
 from app.shapes.table import Blank
 from app.topics.topic import FigurePlan
 
 GAP_PX = 22.0  # between a label and the next matrix
-STACK_PX = 40.0  # between two matrices of a stack, for the upper one's label
 SIGN_PX = 24.0  # room for a sign
 
 
-def sketch_figure(pen: Pen, plan: FigurePlan) -> Sketch:
-    """The figure of a plan with outlines, brackets and free labels."""
-    if plan.stripes:
-        sketch = sketch_stripes(pen, plan)
-    elif pen.shapes.table.has_more_sides:
-        return sketch_decks(pen, plan)
-    elif product := pen.shapes.product_by_head(plan):
-        left, right = product.operands
-        makes_heads = bool(pen.shapes.heads(plan.results[0]))
-        sketch = (_heads_of_result if makes_heads else _heads_of_operands)(pen, plan, left, right)
-        sketch += Sketch(outlines=pen.outlines(sketch.boxes))
-        of_sides = [brackets_of(pen, mismatch, sketch) for mismatch in pen.shapes.mismatches_in(plan.results)]
-        brackets = dict.fromkeys((*sketch.brackets, *chain(*of_sides)))  # one bracket for equal ones
-        sketch = replace(sketch, brackets=tuple(brackets))
-    else:
-        sketch = sketch_flow(pen, plan)
-    return with_free_labels(sketch)
+def sketch_one_head(pen: Pen, plan: FigurePlan, product: Matmul) -> Sketch:
+    """The operands' heads and their scores, or the values' head and the result's head in the whole result."""
+    makes_heads = bool(pen.shapes.heads(plan.results[0]))
+    sketch = (_heads_of_result if makes_heads else _heads_of_operands)(pen, plan, *product.operands)
+    sketch += Sketch(outlines=pen.outlines(sketch.boxes))
+    of_sides = [brackets_of(pen, mismatch, sketch) for mismatch in pen.shapes.mismatches_in(plan.results)]
+    return replace(sketch, brackets=tuple(dict.fromkeys((*sketch.brackets, *chain(*of_sides)))))
 
 
 def _with_results(pen: Pen, results: Sequence[str], sketch: Sketch, x: float) -> Sketch:

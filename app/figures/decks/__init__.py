@@ -1,1 +1,0 @@
-"""Draws tensors with three or four sides as decks of cards."""
