@@ -198,11 +198,12 @@ class _DrawnProduct:
             inner = self.sides[1:3]
             edges = (replace(edge, given=edge.given or edge.blank in inner) for edge in alone.edges)
             alone = replace(alone, edges=tuple(edges))
-        if alone.flow:
-            return (alone,)
         known = self._of(product.left, product.right, *self.seen)
         whole = draw_figures(self.variant, {**known, **result})
-        flows = [figure for figure in whole if figure.flow and product.result in figure.tensors]
+        # A figure of few matrices would only repeat the product.
+        flows = [
+            each for each in whole if product.result in each.tensors and len(each.tensors) > 2 * len(alone.tensors)
+        ]
         return (alone, *(self._in_flow(figure) for figure in flows[-1:]))
 
     def _in_flow(self, figure: Figure) -> Figure:
