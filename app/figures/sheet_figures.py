@@ -45,12 +45,10 @@ def draw_figures(
 
 
 def product_plan(variant: Variant, left: str, result: str) -> FigurePlan | None:
-    """The plan of one product alone, around its corner or as its figure has it in heads; None if no figure has it."""
-    plans = (plan for plan in _plans(variant) if plan.layout not in ("stripes", "stack", "row"))
-    plan = next((plan for plan in plans if result in plan.results), None)
-    if plan and plan.layout == "flow":
-        plan = replace(plan, left=left, layout="product")
-    return plan and replace(plan, results=(result,))
+    """The plan of one product by itself; None if no figure of the sheet has it."""
+    plans = (plan for plan in _plans(variant) if result in plan.results and not plan.stripes)
+    plan = next(plans, None)
+    return plan and replace(plan, left=left, results=(result,), second_left="")
 
 
 def draw_product(variant: Variant, answers: Answers, plan: FigurePlan) -> Figure:

@@ -6,7 +6,7 @@ shows the mismatch, and there is no second one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
@@ -198,17 +198,21 @@ class _DrawnProduct:
             inner = self.sides[1:3]
             edges = (replace(edge, given=edge.given or edge.blank in inner) for edge in alone.edges)
             alone = replace(alone, edges=tuple(edges))
-        if alone.flow:
-            return (alone,)
         known = self._of(product.left, product.right, *self.seen)
         whole = draw_figures(self.variant, {**known, **result})
-        flows = [figure for figure in whole if figure.flow and product.result in figure.tensors]
-        return (alone, *(self._in_flow(figure) for figure in flows[-1:]))
+        # A figure of few matrices would only repeat the product.
+        flows = [
+            each for each in whole if product.result in each.tensors and len(each.tensors) > 2 * len(alone.tensors)
+        ]
+        mapped = (_working_on(product.result, each, self.seen) for each in flows[-1:])
+        # Captions and mismatches are below the product by itself.
+        places = (replace(each, captions=(), mismatches=()) for each in mapped)
+        return (_working_on(product.result, alone), *places)
 
-    def _in_flow(self, figure: Figure) -> Figure:
-        states = figure.states(self.product.result, self.seen.__contains__)
-        flow = figure.flow and replace(figure.flow, states=states)
-        return replace(figure, flow=flow, captions=(), mismatches=())  # they are below the product
+
+def _working_on(product: str, figure: Figure, done: Collection[str] = ()) -> Figure:
+    states = figure.states(product, done.__contains__)
+    return replace(figure, flow=figure.flow and replace(figure.flow, states=states))
 
 
 # Deal the heads
@@ -316,7 +320,7 @@ def _token_figures(variant: Variant, step: DecodeStep) -> tuple[Figure, ...]:
     model = replace(variant.model, architecture=step.architecture)
     sheet = replace(variant, model=model, tokens=step.cached)
     plan = product_plan(sheet, "queries", "scores")
-    return (draw_product(sheet, true_answers(sheet), plan),) if plan else ()
+    return (_working_on("scores", draw_product(sheet, true_answers(sheet), plan)),) if plan else ()
 
 
 def _token_sentence(variant: Variant, step: DecodeStep) -> str:

@@ -124,7 +124,7 @@ def _page(
     *,
     first: int = 1,
     sheet: str = "",
-    inner: Mapping[str, Mapping[str, str]] | None = None,
+    inner: Mapping[str, Mapping[str, tuple[str, str]]] | None = None,
     **more: Any,
 ) -> Response:
     """One step of an exhibit; `first` is shown if the address names none."""
@@ -263,12 +263,15 @@ def _has_products(library: Library, topic: str) -> bool:
     return bool(products_of(table))
 
 
-def _inner_sides(variant: Variant, products: Sequence[Product]) -> dict[str, dict[str, str]]:
-    """For each product, the boxes of its inner sides with their labels, if the sheet has both."""
+def _inner_sides(variant: Variant, products: Sequence[Product]) -> dict[str, dict[str, tuple[str, str]]]:
+    """For each product, the boxes of its inner sides with labels and right answers, if the sheet has both."""
     names = {blank: name for name, blank in variant.blanks_by_name.items()}
     inner = {product.result: product.sides(variant.table)[1:3] for product in products}
     return {
-        result: {names[side]: f"{variant.letters[side.tensor]}: {variant.axis(side)}" for side in sides}
+        result: {
+            names[side]: (f"{variant.letters[side.tensor]}: {variant.axis(side)}", variant.written_answer(side))
+            for side in sides
+        }
         for result, sides in inner.items()
         if all(side in names for side in sides)
     }
