@@ -12,8 +12,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from app.shapes.table import TensorTable
-
 
 class ForwardError(ValueError):
     """A head or layer that can't be run; the message says what to change."""
@@ -42,15 +40,6 @@ class ProgramLine:
 def helper(code: str, comment: str = "", *, timed: bool = False) -> ProgramLine:
     """The line that makes a helper variable, named by the first word of its code."""
     return ProgramLine(code, None, (code.split(" ")[0],), comment, timed)
-
-
-def made_line(table: TensorTable, key: str, plus: str = "", comment: str = "") -> ProgramLine:
-    """The timed line that makes a tensor as in the table, with `plus` at its end: 'Q = X @ W_Q + b_Q'."""
-    tensor, letters = table[key], {each.key: each.letter for each in table.tensors}
-    assert tensor.made_by is not None  # noqa: S101 - it is not given
-    lengths = ", ".join(str(length).replace("*", " * ") for length in tensor.shape)
-    code = tensor.made_by.code(lengths).format(**letters, H="H", G="G")
-    return ProgramLine(f"{tensor.letter} = {code}{plus}", key, (tensor.letter,), comment, timed=True)
 
 
 def listing(lines: tuple[ProgramLine, ...]) -> str:

@@ -1,5 +1,8 @@
 """Writes the torch program of a head or of a whole attention layer: fixed text and numbers, nothing a person typed.
 
+It follows the topic's table: each tensor in order, with what the model does to it, such as a norm or RoPE, before the
+next one. A table of matrices has heads side by side; a program computes them with the heads first.
+
 Below is a program after it ran: head 3 of a model with RoPE and grouped queries, over 100 tokens. Beside each line are
 the shapes that torch reported.
 
@@ -42,12 +45,12 @@ cos, sin = angle.cos().to(dtype), angle.sin().to(dtype)  # (100, 32) (100, 32)
 <BLANKLINE>
 # The head itself
 Q = X @ W_Q  # (100, 64)
-K = X @ W_K  # (100, 64)
-V = X @ W_V  # (100, 64)
 Q1, Q2 = Q.split(32, dim=-1)  # (100, 32) (100, 32)
 Q = torch.cat((Q1 * cos - Q2 * sin, Q2 * cos + Q1 * sin), dim=-1)  # (100, 64)
+K = X @ W_K  # (100, 64)
 K1, K2 = K.split(32, dim=-1)  # (100, 32) (100, 32)
 K = torch.cat((K1 * cos - K2 * sin, K2 * cos + K1 * sin), dim=-1)  # (100, 64)
+V = X @ W_V  # (100, 64)
 S = Q @ K.T  # (100, 100)
 S /= d_h**0.5  # (100, 100)
 S.masked_fill_(position > position[:, None], float("-inf"))  # (100, 100) no later token
@@ -58,24 +61,19 @@ O = C @ W_O  # (100, 768)
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from app.algebra.expression import Expression
 from app.forward.devices import DEVICES
-from app.forward.draws import (
-    import_lines,
-    input_lines,
-    key_value_parameter_lines,
-    layer_parameter_lines,
-    query_parameter_lines,
-    size_lines,
-)
-from app.forward.latent import latent_layer_lines, latent_parameter_lines, latent_size_lines
-from app.forward.lines import ForwardError, ProgramLine, helper, made_line
+from app.forward.draws import import_lines, input_lines, parameter_lines
+from app.forward.lines import ForwardError, ProgramLine, helper
 from app.forward.rope import angle_lines, apply_rope, check_rotary, rotated_pairs, scaling_type
-from app.forward.scores import has_chunks, has_window, needs_positions, position_bias_lines, score_lines
+from app.forward.scores import has_chunks, has_window, needs_positions, position_bias_lines, score_lines, unmasked
 from app.models.architecture import Architecture, TokensError
-from app.shapes.table import TensorTable
+from app.shapes.operation import Concat, Matmul, Softmax, Transpose
+from app.shapes.table import Tensor, TensorTable
+from app.topics.decode_step import DECODE_STEP
 from app.topics.registry import TOPICS, check_decoder_tokens, check_topic_tokens, sizes_for, topic_for
 from app.topics.requirements import TopicError
 from app.topics.single_head import SINGLE_HEAD
@@ -83,10 +81,23 @@ from app.translation import gettext as _
 
 BYTES_BY_DTYPE: Mapping[str, int] = {"float32": 4, "bfloat16": 2, "float16": 2}
 MAX_SEED = 2**32 - 1
-_PROJECTED = {"Q": "queries", "K": "keys", "V": "values"}
-RUNNABLE_TOPICS = tuple(topic.key for topic in TOPICS.values() if topic.program)
-_SIZES_OF_HEAD = "Sizes: tokens, embedding dimension, head dimension of queries and keys, of values"
-_SIZES_OF_LAYER = "tokens, embedding dimension, query heads, key/value heads, head dimensions"
+RUNNABLE_TOPICS = tuple(topic.key for topic in TOPICS.values() if topic.runs)
+LATENT_NORM_EPS = 1e-6  # for both norms of latent vectors, whatever the config's "rms_norm_eps" is
+_LATENT_SIZES = ("r_kv", "r_q")
+_SIZES = {
+    "B": "inputs",
+    "N": "tokens",
+    "M": "decoder tokens",
+    "d": "embedding dimension",
+    "H": "query heads",
+    "G": "key/value heads",
+    "d_h": "head dimension of queries and keys",
+    "d_v": "of values",
+    "r_kv": "latent vector",
+    "d_nope": "part of a key from it",
+    "d_rope": "rotary part",
+    "r_q": "latent vector of queries",
+}
 
 
 def program(
@@ -103,17 +114,14 @@ def program(
     sizes = run_sizes(topic, architecture, tokens, decoder_tokens)
     a = architecture_of(topic, architecture)
     _check_arguments(a, head, dtype, device, seed)
-    table = runnable_table(topic, architecture, tokens)
+    table = _complete_table(topic, runnable_table(topic, architecture, tokens))
     check_modelled(architecture, topic)
-    writers: Mapping[str, Callable[..., Iterator[ProgramLine]]] = {
-        "head": _head_program,
-        "layer": _latent_layer_program if a.has_latent_attention else _layer_program,
-        "split-heads": _split_heads_program,
-        "one-more-token": _decode_program,
-        "two-texts": _cross_program,
-    }
-    write = writers[TOPICS[topic].program]
-    return (*import_lines(), *write(a, table, sizes, head, dtype, device, seed))
+    return (
+        *import_lines(),
+        *_size_lines(topic, table, sizes, dtype, device),
+        *_random_lines(a, topic, table, head, seed),
+        *_computing_lines(a, topic, table, sizes, head, device),
+    )
 
 
 def program_of_tensors(
@@ -137,19 +145,13 @@ def program_of_tensors(
     table = runnable_table(topic, a, tokens)
     check_modelled(a, topic)
     reads = [ProgramLine(f'{name} = tensors["{name}"]', "input" if name == "X" else name, (name,)) for name in given]
-    if is_layer(topic):
-        heading, symbols, weights = f"Sizes: {_SIZES_OF_LAYER}", "N, d, H, G, d_h, d_v", ", and its weights"
-        computing = (*_position_lines(a, tokens, None, device), *_layer_itself(a, table, sizes, head))
-    else:
-        heading, symbols, weights = _SIZES_OF_HEAD, "N, d, d_h, d_v", f", and the weights of its head {head:d}"
-        computing = tuple(_head_itself(a, table, sizes, head, device))
+    weights = ", and its weights" if is_layer(topic) else f", and the weights of its head {head:d}"
     return (
         ProgramLine("import torch"),
-        ProgramLine("", comment=heading),
-        *size_lines(symbols, sizes, dtype, device),
+        *_size_lines(topic, table, sizes, dtype, device),
         ProgramLine("", comment=f"The input of layer {layer:d}{weights}"),
         *reads,
-        *computing,
+        *_computing_lines(a, topic, table, sizes, head, device),
     )
 
 
@@ -223,7 +225,6 @@ def check_modelled(architecture: Architecture, topic: str) -> None:
 
 
 def _refusals(a: Architecture, topic: str) -> Iterator[str]:
-    kind = TOPICS[topic].program
     if a.position_bias == "disentangled":
         yield _("{model} has disentangled attention, which adds scores of relative positions: it cannot run here.")
     if a.not_modelled:
@@ -236,9 +237,9 @@ def _refusals(a: Architecture, topic: str) -> Iterator[str]:
         yield _("{model} has biases on the projections of its latent vectors: it cannot run here.")
     if a.qk_norm == "all-heads" and not is_layer(topic):
         yield _("{model} normalizes the queries of all heads together: run its attention layer, not one head.")
-    if kind == "one-more-token" and a.position_bias == "relative":
+    if TOPICS[topic].adds_tokens and a.position_bias == "relative":
         yield _("{model} adds a learned bias for each distance between tokens: its decode step cannot run here.")
-    if kind == "two-texts" and a.rotary is not None:
+    if TOPICS[topic].reads_two_texts and a.rotary is not None:
         yield _("{model} rotates queries and keys by their positions: its cross-attention cannot run here.")
 
 
@@ -264,112 +265,162 @@ def _is_whole(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-def _head_program(
-    a: Architecture, table: TensorTable, sizes: Mapping[str, int], head: int, dtype: str, device: str, seed: int
+def _complete_table(topic: str, table: TensorTable) -> TensorTable:
+    # A sheet leaves out what a full window drops: the program makes the cache and the new key and value all the same.
+    return DECODE_STEP if TOPICS[topic].adds_tokens else table
+
+
+def _attending(a: Architecture, topic: str) -> Architecture:
+    # Nothing is hidden from a new last token, or from one text in another.
+    a = a if TOPICS[topic].reads_one_text else unmasked(a)
+    return replace(a, position_bias="") if TOPICS[topic].reads_two_texts else a
+
+
+def _size_lines(
+    topic: str, table: TensorTable, sizes: Mapping[str, int], dtype: str, device: str
 ) -> Iterator[ProgramLine]:
-    yield ProgramLine("", comment=_SIZES_OF_HEAD)
-    yield from size_lines("N, d, d_h, d_v", sizes, dtype, device)
-    yield ProgramLine("", comment="A random input, and random weights for this head")
-    yield from _random_lines_of_head(a, head, seed, *input_lines())
-    yield from _head_itself(a, table, sizes, head, device)
+    words = dict(_SIZES)
+    if not TOPICS[topic].reads_one_text:
+        words["N"] = "cached tokens" if TOPICS[topic].adds_tokens else "encoder tokens"
+    used = {symbol for tensor in table.tensors for side in tensor.shape for symbol in side.symbols}
+    symbols = [symbol for symbol in words if symbol in used]
+    yield ProgramLine("", comment=f"Sizes: {', '.join(words[symbol] for symbol in symbols)}")
+    # The format "d" accepts whole numbers and refuses everything else.
+    yield ProgramLine(f"{', '.join(symbols)} = {', '.join(f'{sizes[symbol]:d}' for symbol in symbols)}")
+    yield ProgramLine(f'device = "{device}"')
+    yield ProgramLine(f"dtype = torch.{dtype}")
 
 
-def _head_itself(
-    a: Architecture, table: TensorTable, sizes: Mapping[str, int], head: int, device: str
+def _random_lines(a: Architecture, topic: str, table: TensorTable, head: int, seed: int) -> Iterator[ProgramLine]:
+    layer, about = is_layer(topic), TOPICS[topic]
+    inputs = "A random input" if about.reads_one_text else "Random inputs"
+    yield ProgramLine("", comment=f"{inputs}, and random weights for this {'layer' if layer else 'head'}")
+    if layer:
+        yield ProgramLine(f"seed = {seed:d}")
+    else:
+        yield ProgramLine(f"seed, head, kv_head = {seed:d}, {head:d}, {head // a.query_heads_per_kv_head:d}")
+    if about.adds_tokens:
+        yield from input_lines("N + 1, d", comment="the last row is the new token")
+    else:
+        for tensor in (tensor for tensor in table.activations if not tensor.made_by):
+            yield from input_lines(_lengths(tensor), tensor.letter, tensor.key)
+    yield from parameter_lines(_attending(a, topic), table, None if layer else head)
+
+
+def _computing_lines(
+    a: Architecture, topic: str, table: TensorTable, sizes: Mapping[str, int], head: int, device: str
 ) -> Iterator[ProgramLine]:
-    yield from _position_lines(a, sizes["N"], head, device)
-    yield ProgramLine("", comment="The head itself")
-    yield from _projection_lines(a, table)
-    yield from _norm_and_rope(a, "Q", "queries")
-    yield from _norm_and_rope(a, "K", "keys")
-    yield made_line(table, "scores")
-    yield from score_lines(a, sizes["N"])
-    yield from _head_output_lines(a, table)
+    layer, adds = is_layer(topic), TOPICS[topic].adds_tokens
+    attending = _attending(a, topic)
+    if needs_positions(attending) or rotated_pairs(a):
+        yield ProgramLine("", comment="Positions of the tokens")
+        yield ProgramLine(f"position = torch.arange({'N + 1' if adds else 'N'}, device=device)", names=("position",))
+    yield from angle_lines(a, sizes["N"] + adds, device)
+    yield from position_bias_lines(attending, None if layer else head)
+    if adds:
+        yield from _cache_lines(a, table)
+        yield ProgramLine("", comment="One more token")
+        yield ProgramLine("x = X[N:]", "input", ("x",), timed=True)
+    else:
+        yield ProgramLine("", comment=f"The {'layer' if layer else 'head'} itself")
+    for tensor in table.activations:
+        if tensor.made_by:
+            yield from _lines_making(tensor, a, topic, table, sizes["N"])
+    if layer and _is_by_head(table):
+        yield ProgramLine("", comment="Scores and weights of one head: rows and columns are tokens")
+        for tensor in (tensor for tensor in table.activations if tensor.role == "score"):
+            name = f"{tensor.letter}_head"
+            yield ProgramLine(f"{name} = {tensor.letter}[{head:d}]", tensor.key, (name,), timed=True)
 
 
-def _decode_program(
-    a: Architecture, table: TensorTable, sizes: Mapping[str, int], head: int, dtype: str, device: str, seed: int
+def _lines_making(
+    tensor: Tensor, a: Architecture, topic: str, table: TensorTable, tokens: int
 ) -> Iterator[ProgramLine]:
-    yield ProgramLine("", comment="Sizes: cached tokens, embedding dimension, head dimensions")
-    yield from size_lines("N, d, d_h, d_v", sizes, dtype, device)
-    yield ProgramLine("", comment="Random inputs, the last of them the new token, and random weights for this head")
-    yield from _random_lines_of_head(a, head, seed, *input_lines("N + 1, d", None))
-    without_mask = replace(a, causal=False, window=None)  # the new token is the last, so nothing is hidden from it
-    yield from _position_lines(without_mask, sizes["N"] + 1, head, device, "N + 1")
+    operation, layer = tensor.made_by, is_layer(topic)
+    if isinstance(operation, Softmax):
+        if not _is_by_head(table):
+            yield from score_lines(_attending(a, topic), tokens, layer=layer, makes=tensor.key)
+    elif isinstance(operation, Concat):
+        yield from _concat_lines(tensor, a, table, tokens)
+    elif isinstance(operation, Matmul) and operation.is_by_head:
+        yield from _by_head_lines(tensor, a, topic, table, tokens)
+    elif str(tensor.columns) in _LATENT_SIZES:
+        size, gain = tensor.columns, tensor.letter.replace("C_", "g_")
+        code = f"torch.rms_norm({_code(tensor, table)}, ({size},), {gain}, eps={LATENT_NORM_EPS!r})"
+        yield _made(tensor, code)
+    elif isinstance(operation, Matmul) and table[operation.operands[1]].parameter:
+        yield from _projection_lines(tensor, operation, a, topic, table)
+    else:
+        yield _made(tensor, _code(tensor, table))
+        if isinstance(operation, Transpose) and tensor.role in ("query", "key"):
+            yield from _norm_and_rope(a, tensor.letter, tensor.key)
+
+
+def _projection_lines(
+    tensor: Tensor, operation: Matmul, a: Architecture, topic: str, table: TensorTable
+) -> Iterator[ProgramLine]:
+    name, layer, at = tensor.letter, is_layer(topic), "[N:]" if TOPICS[topic].adds_tokens else ""
+    code, letter = _code(tensor, table), operation.operands[1].removeprefix("W_")
+    if tensor.role == "output":
+        is_left_out = "o" in a.biases and not layer
+        yield _made(tensor, code, "b_O is left out: the layer adds it once" if is_left_out else "")
+        if "o" in a.biases and layer:
+            yield helper(f"{name} += b_O", timed=True)
+        return
+    yield _made(tensor, code + _bias(a, letter))
+    if operation.rotated:
+        yield from apply_rope(a.rotary, name, a.extra["d_rope"], tensor.key)
+    elif tensor.role in ("query", "key") and not layer:
+        yield from _norm_and_rope(a, name, tensor.key, at)
+    elif tensor.role in ("query", "key") and a.qk_norm == "all-heads":
+        yield _norm_line(a, name, _in_code(tensor.columns), f"g_{letter}, ", tensor.key)
+
+
+def _cache_lines(a: Architecture, table: TensorTable) -> Iterator[ProgramLine]:
     yield ProgramLine("", comment="The cache: keys and values of the first N tokens")
-    for letter, key in (("K", "cached_keys"), ("V", "cached_values")):
-        name, makes = f"{letter}_cached", key if key in table.by_key else None
-        code = f"{name} = X[:N] @ W_{letter}" + _bias(a, letter)
-        cached = [ProgramLine(code, makes, (name,)), *(_norm_and_rope(a, name, makes, "[:N]") if letter == "K" else ())]
-        yield from (replace(line, timed=False) for line in cached)
-    yield ProgramLine("", comment="One more token")
-    yield ProgramLine("x = X[N:]", "input", ("x",), timed=True)
-    for letter, key in (("Q", "queries"), ("K", "new_key"), ("V", "new_value")):
-        name, makes = letter.lower(), key if key in table.by_key else None
-        yield ProgramLine(f"{name} = x @ W_{letter}" + _bias(a, letter), makes, (name,), timed=True)
-        if letter != "V":
-            yield from _norm_and_rope(a, name, makes, "[N:]")
-    first = "" if "cached_keys" in table.by_key else f"[N + 1 - {a.window:d}:]"
-    for letter, key in (("K", "keys"), ("V", "values")):
-        code = f"{letter} = torch.cat(({letter}_cached{first}, {letter.lower()}), dim=0)"
-        comment = f"the {a.window:d} newest: the window is full" if first else ""
-        yield ProgramLine(code, key, (letter,), comment, timed=True)
-    yield ProgramLine("S = q @ K.T", "scores", ("S",), timed=True)
-    yield from score_lines(a, sizes["N"] + 1, masked=False)
-    yield from _head_output_lines(a, table)
+    for tensor in (tensor for tensor in table.activations if not tensor.made_by and tensor.role != "input"):
+        letter, name = tensor.letter[0], _variable(tensor)
+        yield ProgramLine(f"{name} = X[:N] @ W_{letter}{_bias(a, letter)}", tensor.key, (name,))
+        if tensor.role == "key":
+            for line in _norm_and_rope(a, name, tensor.key, "[:N]"):
+                yield replace(line, timed=False)
 
 
-def _cross_program(
-    a: Architecture, table: TensorTable, sizes: Mapping[str, int], head: int, dtype: str, device: str, seed: int
+def _concat_lines(tensor: Tensor, a: Architecture, table: TensorTable, tokens: int) -> Iterator[ProgramLine]:
+    assert isinstance(tensor.made_by, Concat)  # noqa: S101 - as the caller has it
+    first, second = (_variable(table[key]) for key in tensor.made_by.operands)
+    if tensor.made_by.appends_row:
+        is_full = a.window is not None and tokens + 1 > a.window
+        kept = f"[N + 1 - {a.window:d}:]" if is_full else ""
+        comment = f"the {a.window:d} newest: the window is full" if is_full else ""
+        yield _made(tensor, f"torch.cat(({first}{kept}, {second}), dim=0)", comment)
+    elif tensor.made_by.joins_columns:
+        yield _made(tensor, f"torch.cat(({first}, {second}), dim=1)", "all that is cached of a token")
+    else:
+        parts = f"{first}.view(N, H, d_nope), {second}[:, None].expand(N, H, d_rope)"
+        yield helper(f"{tensor.letter} = torch.cat(({parts}), dim=2)", "one rotary key for all heads", timed=True)
+        yield _made(tensor, f"{tensor.letter}.view(N, H * d_h)")
+
+
+def _by_head_lines(
+    tensor: Tensor, a: Architecture, topic: str, table: TensorTable, tokens: int
 ) -> Iterator[ProgramLine]:
-    yield ProgramLine("", comment="Sizes: encoder tokens, decoder tokens, embedding dimension, head dimensions")
-    yield from size_lines("N, M, d, d_h, d_v", sizes, dtype, device)
-    yield ProgramLine("", comment="Random inputs of both stacks, and random weights for this head")
-    a = replace(a, position_bias="")
-    inputs = (*input_lines("M, d"), *input_lines("N, d", "encoded", "E"))
-    yield from _random_lines_of_head(a, head, seed, *inputs)
-    yield ProgramLine("", comment="The head itself")
-    yield from _projection_lines(a, table)
-    yield from _norm_and_rope(a, "Q", "queries")
-    yield from _norm_and_rope(a, "K", "keys")
-    yield made_line(table, "scores")
-    yield from score_lines(a, sizes["N"], masked=False)
-    yield from _head_output_lines(a, table)
-
-
-def _random_lines_of_head(a: Architecture, head: int, seed: int, *inputs: ProgramLine) -> Iterator[ProgramLine]:
-    kv_head = head // a.query_heads_per_kv_head
-    yield ProgramLine(f"seed, head, kv_head = {seed:d}, {head:d}, {kv_head:d}")
-    yield from inputs
-    yield from query_parameter_lines(a, head)
-    yield from key_value_parameter_lines(a, kv_head)
-
-
-def _head_output_lines(a: Architecture, table: TensorTable) -> Iterator[ProgramLine]:
-    context, output = table["context"].letter, table["output"].letter
-    yield ProgramLine(f"{context} = A @ V", "context", (context,), timed=True)
-    comment = "b_O is left out: the layer adds it once" if "o" in a.biases else ""
-    yield ProgramLine(f"{output} = {context} @ W_O", "output", (output,), comment, timed=True)
-
-
-def _layer_program(
-    a: Architecture, table: TensorTable, sizes: Mapping[str, int], head: int, dtype: str, device: str, seed: int
-) -> Iterator[ProgramLine]:
-    yield from _layer_beginning(a, sizes, device, dtype, seed)
-    yield from _layer_itself(a, table, sizes, head)
-
-
-def _layer_itself(a: Architecture, table: TensorTable, sizes: Mapping[str, int], head: int) -> Iterator[ProgramLine]:
-    yield ProgramLine("", comment="The layer itself: queries, keys and values of all heads, concatenated")
-    yield from _projection_lines(a, table)
-    yield from _norm_over_all_heads(a, "queries")
-    yield from _norm_over_all_heads(a, "keys")
+    if tensor.role != "score":
+        yield ProgramLine("", comment="All heads concatenated again")
+        yield _made(tensor, "c.transpose(0, 1).reshape(N, H * d_v)")
+        return
     yield ProgramLine("", comment="Head by head")
-    yield helper("q = Q.view(N, H, d_h).transpose(0, 1)", timed=True)
-    yield helper("k = K.view(N, G, d_h).transpose(0, 1)", timed=True)
-    yield helper("v = V.view(N, G, d_v).transpose(0, 1)", timed=True)
-    yield from _norm_and_rope(a, "q")
-    yield from _norm_and_rope(a, "k")
+    products = [each.made_by for each in table.activations if each.made_by and _is_product_by_head(each)]
+    for of_all_heads in (table[key] for key in (*products[0].operands, products[1].operands[1])):
+        name, lengths = of_all_heads.letter.lower(), str(of_all_heads.columns).replace("*", ", ")
+        yield helper(f"{name} = {of_all_heads.letter}.view(N, {lengths}).transpose(0, 1)", timed=True)
+        if of_all_heads.role == "query" and a.has_latent_attention:
+            names = ("q_C", "q_R")
+            yield ProgramLine("q_C, q_R = q.split((d_nope, d_rope), dim=2)", None, names, "the rotary part", timed=True)
+            yield from apply_rope(a.rotary, "q_R", a.extra["d_rope"])
+            yield helper("q = torch.cat((q_C, q_R), dim=2)", timed=True)
+        elif of_all_heads.role != "value" and not a.has_latent_attention:
+            yield from _norm_and_rope(a, name)
     group = a.query_heads_per_kv_head
     if group > 1:
         comment = f"{group:d} query heads that share keys and values, one below the other"
@@ -377,87 +428,40 @@ def _layer_itself(a: Architecture, table: TensorTable, sizes: Mapping[str, int],
         yield helper("S = (q_shared @ k.mT).view(H, N, N)", timed=True)
     else:
         yield helper("S = q @ k.mT", timed=True)
-    yield from score_lines(a, sizes["N"], layer=True, makes=None)
+    yield from score_lines(_attending(a, topic), tokens, layer=True, makes=None)
     yield helper("c = (A.reshape(G, -1, N) @ v).view(H, N, d_v)" if group > 1 else "c = A @ v", timed=True)
-    yield from _concatenated_heads(a, table, head)
 
 
-def _layer_beginning(
-    a: Architecture, sizes: Mapping[str, int], device: str, dtype: str, seed: int
-) -> Iterator[ProgramLine]:
-    batch = "B, " if "B" in sizes else ""
-    yield ProgramLine("", comment=f"Sizes: {'inputs, ' if batch else ''}{_SIZES_OF_LAYER}")
-    yield from size_lines(f"{batch}N, d, H, G, d_h, d_v", sizes, dtype, device)
-    yield ProgramLine("", comment="A random input, and random weights, drawn head by head")
-    yield ProgramLine(f"seed = {seed:d}")
-    yield from input_lines(f"{batch}N, d")
-    yield from layer_parameter_lines(a)
-    yield from _position_lines(a, sizes["N"], None, device)
+def _is_product_by_head(tensor: Tensor) -> bool:
+    return isinstance(tensor.made_by, Matmul) and tensor.made_by.is_by_head
 
 
-def _norm_over_all_heads(a: Architecture, key: str) -> Iterator[ProgramLine]:
-    if a.qk_norm == "all-heads" and key == "queries":
-        yield _norm_line(a, "Q", "H * d_h", "g_Q, ", key)
-    if a.qk_norm == "all-heads" and key == "keys":
-        yield _norm_line(a, "K", "G * d_h", "g_K, ", key)
+def _is_by_head(table: TensorTable) -> bool:
+    return any(_is_product_by_head(tensor) for tensor in table.activations)
 
 
-def _split_heads_program(
-    a: Architecture, table: TensorTable, sizes: Mapping[str, int], _head: int, dtype: str, device: str, seed: int
-) -> Iterator[ProgramLine]:
-    yield from _layer_beginning(a, sizes, device, dtype, seed)
-    yield ProgramLine("", comment="The layer itself")
-    for tensor in table.activations:
-        if tensor.key == "input":
-            continue
-        if tensor.key == "weights":
-            yield from score_lines(a, sizes["N"], layer=True)
-            continue
-        yield made_line(table, tensor.key, _bias(a, tensor.letter) if tensor.key in _PROJECTED.values() else "")
-        yield from _norm_over_all_heads(a, tensor.key)
-        if tensor.key in ("queries_by_head", "keys_by_head"):
-            yield from _norm_and_rope(a, tensor.letter, tensor.key)
-    if "o" in a.biases:
-        yield helper("O += b_O", timed=True)
+def _variable(tensor: Tensor) -> str:
+    # A program's lines of scores write S and A, and a prime isn't part of a name.
+    return tensor.letter.upper() if tensor.role == "score" else tensor.letter.replace("'", "_cached")
 
 
-def _latent_layer_program(
-    a: Architecture, table: TensorTable, sizes: Mapping[str, int], head: int, dtype: str, device: str, seed: int
-) -> Iterator[ProgramLine]:
-    yield from latent_size_lines(a, sizes, dtype, device)
-    yield ProgramLine("", comment="A random input, and random weights")
-    yield ProgramLine(f"seed = {seed:d}")
-    yield from input_lines()
-    yield from latent_parameter_lines(a, table)
-    yield from _position_lines(a, sizes["N"], None, device)
-    yield from latent_layer_lines(a, table, sizes["N"])
-    yield from _concatenated_heads(a, table, head)
+def _lengths(tensor: Tensor) -> str:
+    return ", ".join(map(_in_code, tensor.shape))
 
 
-def _concatenated_heads(a: Architecture, table: TensorTable, head: int) -> Iterator[ProgramLine]:
-    yield ProgramLine("", comment="All heads concatenated again")
-    yield ProgramLine("C = c.transpose(0, 1).reshape(N, H * d_v)", "context", ("C",), timed=True)
-    yield made_line(table, "output")
-    if "o" in a.biases:
-        yield helper("O += b_O", timed=True)
-    yield ProgramLine("", comment="Scores and weights of one head: rows and columns are tokens")
-    yield ProgramLine(f"S_head = S[{head:d}]", "scores", ("S_head",), timed=True)
-    yield ProgramLine(f"A_head = A[{head:d}]", "weights", ("A_head",), timed=True)
+def _in_code(length: Expression) -> str:
+    return str(length).replace("*", " * ")
 
 
-def _position_lines(
-    a: Architecture, tokens: int, head: int | None, device: str, length: str = "N"
-) -> Iterator[ProgramLine]:
-    if needs_positions(a) or rotated_pairs(a):
-        yield ProgramLine("", comment="Positions of the tokens")
-        yield ProgramLine(f"position = torch.arange({length}, device=device)", names=("position",))
-    yield from angle_lines(a, tokens, device)
-    yield from position_bias_lines(a, head)
+def _code(tensor: Tensor, table: TensorTable) -> str:
+    assert tensor.made_by is not None  # noqa: S101 - it is not given
+    names = {each.key: _variable(each) for each in table.tensors}
+    return tensor.made_by.code(_lengths(tensor)).format(**names, H="H", G="G")
 
 
-def _projection_lines(a: Architecture, table: TensorTable) -> Iterator[ProgramLine]:
-    for letter, key in _PROJECTED.items():
-        yield made_line(table, key, _bias(a, letter))
+def _made(tensor: Tensor, code: str, comment: str = "") -> ProgramLine:
+    name = _variable(tensor)
+    return ProgramLine(f"{name} = {code}", tensor.key, (name,), comment, timed=True)
 
 
 def _bias(a: Architecture, letter: str) -> str:
@@ -479,20 +483,19 @@ def _norm_line(a: Architecture, name: str, width: str, gain: str, makes: str | N
 
 def notes(architecture: Architecture, tokens: int, topic: str = SINGLE_HEAD.key) -> tuple[str, ...]:
     """Keys of what a reader should know about this run, such as "keys-shared"; the page has the sentences."""
-    kind = TOPICS[topic].program
+    about = TOPICS[topic]
     a = architecture_of(topic, architecture)
     scaling = scaling_type(a.rotary) if a.rotary else None
-    is_masked, is_one_text = kind != "one-more-token", kind != "two-texts"
-    runs = a.stacks[-1 if kind == "one-more-token" else 0].runs if is_one_text else ()
+    runs = () if about.reads_two_texts else a.stacks[-1 if about.adds_tokens else 0].runs
     applies = {
         "keys-shared": a.query_heads_per_kv_head > 1,
-        f"window:{a.window}": is_masked and is_one_text and has_window(a, tokens),
-        f"chunk:{a.chunk}": is_masked and is_one_text and has_chunks(a, tokens),
+        f"window:{a.window}": about.reads_one_text and has_window(a, tokens),
+        f"chunk:{a.chunk}": about.reads_one_text and has_chunks(a, tokens),
         "unscaled": a.score_scale.kind == "none",
         f"scale:{a.score_scale.factor:.4g}": a.score_scale.kind == "stated",
         f"scale-root:{a.score_scale.number:.4g}": a.score_scale.kind == "root",
         f"scale-yarn:{a.score_scale.number:.4g}": a.score_scale.kind == "yarn",
-        "relative-bias": is_one_text and a.position_bias == "relative",
+        "relative-bias": not about.reads_two_texts and a.position_bias == "relative",
         "alibi": a.position_bias == "alibi",
         f"softcap:{a.score_softcap or 0:g}": a.score_softcap is not None,
         "sinks": a.has_sinks,

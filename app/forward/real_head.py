@@ -28,8 +28,8 @@ from app.forward.hidden_states import (
     parameters_of,
     sentence_key,
 )
-from app.forward.lines import ForwardError, ProgramLine, made_line
-from app.forward.program import BYTES_BY_DTYPE, at_layer, program_of_tensors, runnable_table
+from app.forward.lines import ForwardError, ProgramLine
+from app.forward.program import BYTES_BY_DTYPE, at_layer, program_of_tensors
 from app.forward.run import (
     MAX_REHEARSED_TOKENS,
     USABLE_SHARE,
@@ -39,12 +39,10 @@ from app.forward.run import (
     prepare,
     with_shapes,
 )
-from app.forward.scores import mask_lines, score_lines
+from app.forward.scores import mask_lines, score_lines, unmasked
 from app.models.architecture import Architecture
 from app.models.read_config import build_architecture
-from app.shapes.table import TensorTable
 from app.topics.attention_layer import TOPIC as LAYER_TOPIC
-from app.topics.single_head import SINGLE_HEAD
 from app.translation import gettext as _
 
 if TYPE_CHECKING:
@@ -217,10 +215,9 @@ def _run(
     rehearsed = device == "cuda" or len(ids) <= MAX_REHEARSED_TOKENS
     executed = execute(lines, {"tensors": tensors}, device=device, rehearsed=rehearsed)
     made = executed.variables
-    table = runnable_table(SINGLE_HEAD.key, a, len(ids))
     names = {"input": "X", "queries": "Q", "keys": "K", "values": "V", "weights": "A", "context": "C", "output": "O"}
     arrays = {"embeddings": _array(embedded)} | {key: _array(made[name]) for key, name in names.items()}
-    arrays["scores"] = _array(_unmasked_scores(a, table, made))
+    arrays["scores"] = _array(_unmasked_scores(a, made))
     if not all(np.isfinite(array).all() for array in (*arrays.values(), layer_weights)):
         problem = _("Numbers of this layer are infinite or none: weights of {checkpoint} are damaged, or too large.")
         raise ForwardError(problem.format(checkpoint=checkpoint.name))
@@ -295,8 +292,8 @@ def _weights_of_layer(checkpoint: Checkpoint, layer: int, x: torch.Tensor) -> np
     return result
 
 
-def _unmasked_scores(a: Architecture, table: TensorTable, made: Mapping[str, Any]) -> torch.Tensor:
-    lines = (made_line(table, "scores"), *score_lines(a, len(made["X"]), masked=False))
+def _unmasked_scores(a: Architecture, made: Mapping[str, Any]) -> torch.Tensor:
+    lines = (ProgramLine("S = Q @ K.T"), *score_lines(unmasked(a), len(made["X"])))
     variables = {name: made[name] for name in ("torch", "N", "d_h", "Q", "K")}
     scores: torch.Tensor = prepare(lines[:-1])(variables)["S"]  # the last line is the softmax
     return scores

@@ -8,12 +8,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 
 from app.forward.lines import ProgramLine, helper
 from app.models.alibi import STRENGTH
 from app.models.architecture import Architecture
 
 MAX_DISTANCE = 128  # T5's "relative_attention_max_distance": larger distances share a bucket
+
+
+def unmasked(a: Architecture) -> Architecture:
+    """The same attention with no key hidden from any query."""
+    return replace(a, causal=False, window=None, chunk=None)
 
 
 def needs_positions(a: Architecture) -> bool:
@@ -46,7 +52,7 @@ def _bucket_lines(buckets: int) -> Iterator[ProgramLine]:
 
 
 def score_lines(
-    a: Architecture, tokens: int, *, layer: bool = False, makes: str | None = "weights", masked: bool = True
+    a: Architecture, tokens: int, *, layer: bool = False, makes: str | None = None
 ) -> Iterator[ProgramLine]:
     """Yield the timed lines that turn S = Q·Kᵀ into the attention weights A, in the order of the model's module."""
     scale = a.score_scale
@@ -67,8 +73,7 @@ def score_lines(
     if a.score_softcap is not None:
         cap = repr(float(a.score_softcap))
         yield _on_scores(f"S = S.div_({cap}).tanh_().mul_({cap})", f"softcap: {cap} · tanh(S / {cap})")
-    if masked:
-        yield from mask_lines(a, tokens)
+    yield from mask_lines(a, tokens)
     if a.has_sinks:
         column = f"{'sink[:, None, None]' if layer else 'sink'}.expand(*S.shape[:-1], 1)"
         code = f"A = torch.softmax(torch.cat((S, {column}), dim=-1), dim=-1)[..., :-1]"

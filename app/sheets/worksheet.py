@@ -313,7 +313,8 @@ class Worksheet:
             raise refused(_("{setting} must be left out: this topic is not about a program with a bug."), named)
         if bugs and self.bug not in bugs and not self.frozen_bug:
             raise refused(unknown_name("{setting}", bugs, self.bug), "bug")
-        if self.sentence and TOPICS[self.topic].program != "head":
+        topic = TOPICS[self.topic]
+        if self.sentence and not (topic.runs and topic.subject == "head" and topic.reads_one_text):
             raise refused(_("{setting} must be left out: this topic is not about one head."), "sentence")
         if bool(self.sentence) != bool(self.checkpoint) or ((self.layer or self.head) and not self.sentence):
             missing = "checkpoint" if self.sentence else "sentence"

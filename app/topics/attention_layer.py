@@ -101,7 +101,7 @@ TOPIC = Topic(
     _layer_table,
     (SCORES_OF_QUERIES_AND_KEYS,),
     masked=True,
-    program="layer",
+    runs=True,
     tables=(ATTENTION_LAYER, LATENT_ATTENTION_LAYER, DIRECT_LATENT_ATTENTION_LAYER),
     figures={
         ATTENTION_LAYER.key: (

@@ -11,6 +11,6 @@ TOPIC = Topic(
     "head",
     lambda _architecture, _tokens: BIDIRECTIONAL_HEAD,
     (NO_MASK, *PLAIN_HEAD),
-    program="head",
+    runs=True,
     tables=(BIDIRECTIONAL_HEAD,),
 )

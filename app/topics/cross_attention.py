@@ -33,7 +33,7 @@ TOPIC = Topic(
     (ENCODER_AND_DECODER,),
     uses_decoder=True,
     reads_two_texts=True,
-    program="two-texts",
+    runs=True,
     tables=(CROSS_ATTENTION,),
     figures={
         CROSS_ATTENTION.key: (

@@ -76,7 +76,7 @@ TOPIC = Topic(
     (KV_CACHE, CACHE_OF_KEYS_AND_VALUES, ROOM_FOR_ONE_MORE, ONE_NUMBER_OF_VISIBLE_KEYS),
     uses_decoder=True,
     adds_tokens=1,
-    program="one-more-token",
+    runs=True,
     tables=(DECODE_STEP, WINDOWED_DECODE_STEP),
     figures={
         DECODE_STEP.key: (

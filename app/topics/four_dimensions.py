@@ -32,7 +32,7 @@ TOPIC = Topic(
     PLAIN_HEAD,
     masked=True,
     batched=True,
-    program="split-heads",
+    runs=True,
     tables=(GROUPED_FOUR_DIMENSIONS, FOUR_DIMENSIONS),
     figures={FOUR_DIMENSIONS.key: HEADS_FIGURES, GROUPED_FOUR_DIMENSIONS.key: GROUPED_HEADS_FIGURES},
 )

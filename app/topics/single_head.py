@@ -55,7 +55,7 @@ TOPIC = Topic(
     lambda architecture, _tokens: SINGLE_HEAD if architecture.causal else BIDIRECTIONAL_HEAD,
     PLAIN_HEAD,
     masked=True,
-    program="head",
+    runs=True,
     tables=(SINGLE_HEAD, BIDIRECTIONAL_HEAD),
     figures={SINGLE_HEAD.key: HEAD_FIGURES, BIDIRECTIONAL_HEAD.key: HEAD_FIGURES},
 )

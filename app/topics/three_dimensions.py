@@ -75,7 +75,7 @@ TOPIC = Topic(
     lambda architecture, _tokens: THREE_DIMENSIONS if architecture.G == architecture.H else GROUPED_THREE_DIMENSIONS,
     PLAIN_HEAD,
     masked=True,
-    program="split-heads",
+    runs=True,
     tables=(GROUPED_THREE_DIMENSIONS, THREE_DIMENSIONS),
     figures={THREE_DIMENSIONS.key: HEADS_FIGURES, GROUPED_THREE_DIMENSIONS.key: GROUPED_HEADS_FIGURES},
 )

@@ -18,7 +18,6 @@ COMMON_SYMBOLS = ("N", "M", "W", "d_rot")  # sizes that sheets of every topic ma
 MODEL_SYMBOLS = frozenset(symbol for family in FAMILIES.values() for symbol in family.sizes)
 Subject = Literal["head", "softmax", "layer", "parameters", "model", "counts"]
 Bars = Literal["sums", "operations-and-bytes", "blocks-and-widths", "sums-and-growth"]
-Program = Literal["", "head", "layer", "split-heads", "one-more-token", "two-texts"]
 
 
 @dataclass(frozen=True)
@@ -51,7 +50,7 @@ class Topic:
     masked: bool = False
     batched: bool = False
     adds_tokens: int = 0
-    program: Program = ""
+    runs: bool = False
     extra_sizes: Callable[[Architecture, int], Mapping[str, int]] = lambda _architecture, _tokens: {}
     token_step: Callable[[Architecture], int] = lambda _architecture: 1
     extra_symbols: str = ""
@@ -81,6 +80,11 @@ class Topic:
         entries = (item for table in self.tables for item in table.askable.items())
         sides = (str(Blank(key, field)) for key, entry in entries for field in entry.fields)
         return frozenset((*sides, *(f"{count}.count" for count in self.counts.split())))
+
+    @property
+    def reads_one_text(self) -> bool:
+        """Whether the tokens of one text read each other, rather than a new token a cache, or a text another."""
+        return not self.adds_tokens and not self.reads_two_texts
 
     @property
     def rows(self) -> frozenset[str]:

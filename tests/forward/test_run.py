@@ -293,12 +293,12 @@ def _is_tensor(value: object) -> bool:
 
 def test_very_few_tokens_need_the_bytes_of_rotating_their_queries_and_keys() -> None:
     narrow = replace(MODELS["llama"], d=4, H=1, G=1, d_h=1000, d_v=2, rotary=Rotary(10000.0, 1000))
-    parameters, angles, values = 4 * 8_020 + 8, 8_000 + 4_000, 8  # in 8 bytes each, and cosines and sines
+    parameters, angles = 4 * 8_020 + 8, 8_000 + 4_000  # in 8 bytes each, and cosines and sines
     # Queries and keys, the queries rotated, both rotated halves of the keys, and the keys joined from them.
-    assert bytes_needed(narrow, 1) == parameters + angles + values + 5 * 4_000
+    assert bytes_needed(narrow, 1) == parameters + angles + 5 * 4_000
     normed = replace(narrow, qk_norm="per-head", qk_norm_eps=1e-6)
     # Two gains; queries with their norm, and rotated; keys, divided by their length, times the gain; and that length.
-    assert bytes_needed(normed, 1) == parameters + 2 * 4_000 + angles + values + 5 * 4_000 + 4
+    assert bytes_needed(normed, 1) == parameters + 2 * 4_000 + angles + 5 * 4_000 + 4
 
 
 @pytest.mark.parametrize(("measured", "reported"), [(2_200_000, None), (12_300_000, 12_300_000)])

@@ -100,7 +100,7 @@ def test_a_sheet_has_torchs_shape_next_to_each_answer(topic: str) -> None:
 
 def test_a_topic_that_can_be_run_has_a_button() -> None:
     wording = LIBRARY.wording.topics
-    assert {key for key, topic in TOPICS.items() if topic.program} == {
+    assert {key for key, topic in TOPICS.items() if topic.runs} == {
         key for key, words in wording.items() if words.run_button and words.run_title
     }
 

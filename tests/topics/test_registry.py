@@ -62,7 +62,7 @@ def test_a_walk_leaves_no_multiplier_out(case: Case) -> None:
 
 
 def test_heads_and_layers_can_be_run() -> None:
-    assert [key for key, spec in TOPICS.items() if spec.program] == [
+    assert [key for key, spec in TOPICS.items() if spec.runs] == [
         "single-head",
         "bidirectional-head",
         "attention-layer",
