@@ -1,8 +1,8 @@
 """Follow-through: answers that are wrong by the key but right given the student's own earlier answers.
 
 The first mistake costs its box; what was worked out from it correctly earns `follow_share` of a mark, by default all of
-it. Four ways of following are recognized: a length carried along an equation, a product of sides, a side that is split
-or merged, and a total of parts.
+it. Five ways of following are recognized: a length carried along an equation, a product of sides, a side that is split
+or merged, a side that is joined from two, and a total of parts.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ def follow_through(
         **dict(_carried_lengths(problem.upstream_blanks, values, wrong)),
         **dict.fromkeys(_products_of_sides(problem, values, wrong, within_rounding)),
         **dict.fromkeys(_merged_and_split_sides(problem, values, wrong)),
+        **dict.fromkeys(_joined_sides(problem, values, wrong)),
         **dict.fromkeys(_totals_of_parts(problem, values, wrong, within_rounding)),
     }
     return {blank: repeated for blank, repeated in counted.items() if right_numbers - {wrong[blank]}}
@@ -76,6 +77,12 @@ def _merged_and_split_sides(problem: Problem, values: Values, wrong: Values) -> 
                 yield merged
             elif len(wrong_parts) == 1:
                 yield wrong_parts[0]
+
+
+def _joined_sides(problem: Problem, values: Values, wrong: Values) -> Iterator[Blank]:
+    for side, (first, second) in problem.table.joined_sides.items():
+        if side in wrong and first in values and second in values and values[side] == values[first] + values[second]:
+            yield side
 
 
 def _totals_of_parts(

@@ -92,6 +92,7 @@ def _equations(problem: Problem) -> tuple[_Equation, ...]:
                 for side in merged_parts:
                     others = tuple(other for other in merged_parts if other != side)
                     equations.append(_Equation(side, (merged, *others), _quotient))
+    equations += [_Equation(side, joined, sum) for side, joined in table.joined_sides.items()]
     return tuple(equations)
 
 

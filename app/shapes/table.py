@@ -19,7 +19,7 @@ from math import prod
 from typing import Literal, NamedTuple
 
 from app.algebra.expression import ONE, Expression, Formula, Rounding
-from app.shapes.operation import ONE_SIDE, Operation, axes_in
+from app.shapes.operation import ONE_SIDE, Concat, Operation, axes_in
 from app.shapes.patterns import Meaning, read_pattern
 
 BlankField = Literal[
@@ -340,6 +340,22 @@ class TensorTable:
     def merged_sides(self) -> Mapping[str, Mapping[Blank, tuple[Blank, ...]]]:
         """For each activation that merges or splits sides, in order, the merged sides with their parts."""
         return {tensor.key: tensor.merged_sides for tensor in self.activations if tensor.merged_sides}
+
+    @cached_property
+    def joined_sides(self) -> Mapping[Blank, tuple[Blank, Blank]]:
+        """Each side that a concatenation makes longer, with the two sides that it is the sum of."""
+        return {
+            side: (first, second)
+            for tensor in self.activations
+            if isinstance(tensor.made_by, Concat)
+            for side, first, second in zip(
+                tensor.sides, *(self[key].sides for key in tensor.made_by.operands), strict=True
+            )
+            if self._expression(side) == self._expression(first) + self._expression(second)
+        }
+
+    def _expression(self, blank: Blank) -> Expression:
+        return self[blank.tensor].expression(blank.field)
 
     def sized(self, key: str) -> Tensor | Count:
         """The tensor or count with that key; raises KeyError for a question and for unknown keys."""

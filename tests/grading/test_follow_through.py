@@ -86,6 +86,15 @@ def test_what_a_view_splits_and_a_reshape_merges_follows(library: Library) -> No
     assert kinds(neither, "wrong") == {"split_queries.dim1", "split_queries.dim2"}  # the features' mark
 
 
+def test_keys_follow_the_cache_and_the_new_keys_that_they_are_joined_from(library: Library) -> None:
+    sheet = library.variant("cache-qwen3-0.6b")  # 80 cached tokens and 7 new ones
+    joined = {"keys.dim2": 80 + 1, "repeated_keys.dim2": 81, "scores.dim3": 81}
+    report = marked(sheet, dict(sheet.key) | {"new_keys.dim2": 1} | joined)
+    assert (kinds(report, "wrong"), kinds(report, "follows")) == ({"new_keys.dim2"}, joined.keys())
+    wrong_sum = marked(sheet, dict(sheet.key) | {"new_keys.dim2": 1, "keys.dim2": 82})
+    assert kinds(wrong_sum, "wrong") == {"new_keys.dim2", "keys.dim2"}
+
+
 def test_a_wrong_input_length_costs_one_box(library: Library) -> None:
     report = marked(library.variant("llama-7b"), {box: 90 if size == 100 else size for box, size in LLAMA.items()})
     assert kinds(report, "wrong") == {"input.rows"}
