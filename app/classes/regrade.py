@@ -1,4 +1,4 @@
-"""Regrades an activity's attempts after a worksheet or the credit for follow-through was corrected.
+"""Regrades an activity's attempts after a worksheet was corrected or its marking changed.
 
 Attempts are marked by the worksheets as students had them or, if the teacher asks, as the library has them now. First
 `Regrading.preview` shows what would change. Then `Regrading.apply` makes exactly these changes, or none if they are out
@@ -96,7 +96,7 @@ class _State(NamedTuple):
     basis: Basis
     activity_id: int
     revision: int  # which says what worksheets count
-    follow_share: float
+    marking: str
     last_regrade: int
     last_attempts: frozenset[tuple[StudentSheetKey, int]]
 
@@ -110,7 +110,7 @@ class Regrading:
         self._previews: OrderedDict[_State, tuple[float, RegradePreview]] = OrderedDict()
 
     def preview(self, library: Library, store: Store, activity: Activity, basis: Basis = "frozen") -> RegradePreview:
-        """What marking every attempt again, with the current credit for follow-through, would change; cached."""
+        """What marking every attempt again, with the activity's marking, would change; cached."""
         return self._cached_preview(_state(library, store, activity, basis), library, store, activity)
 
     def apply(
@@ -137,6 +137,7 @@ class Regrading:
                 if locked is None or _state(library, store, locked, basis) != state:
                     return None
                 regrade_id = store.regrades.apply(activity.id, teacher.id, marks, preview.definitions)
+                _keep_sheets(library, store, activity, preview)
                 store.audit_log.record(teacher, AuditAction.ATTEMPTS_REGRADED, activity, str(len(marks)))
             # Marking twice by the same sheets changes nothing more: the next page need not do it to say so.
             self._cache_preview(state._replace(last_regrade=regrade_id), RegradePreview(preview.attempts))
@@ -158,12 +159,18 @@ class Regrading:
                 self._previews.popitem(last=False)
 
 
+def _keep_sheets(library: Library, store: Store, activity: Activity, preview: RegradePreview) -> None:
+    for change in preview.changes:
+        if definition := preview.definitions.get(change.new.marked_by):
+            defined_variant(library, store, activity, definition, change.attempt.variant)
+
+
 def _state(library: Library, store: Store, activity: Activity, basis: Basis) -> _State:
     last = frozenset((whose, attempt.id) for whose, attempt in store.classwork.last_attempts(activity.id).items())
     regrade = store.regrades.last(activity.id)
     models = tuple((model.key, model.config) for model in library.models.values())
     defined = (tuple(library.worksheets.values()), models, id(library.wording))
-    return _State(*defined, basis, activity.id, activity.revision, activity.policies.follow_share, regrade, last)
+    return _State(*defined, basis, activity.id, activity.revision, activity.policies.marking, regrade, last)
 
 
 def _compute_preview(library: Library, store: Store, activity: Activity, basis: Basis) -> RegradePreview:
@@ -184,10 +191,10 @@ def _compute_preview(library: Library, store: Store, activity: Activity, basis: 
             definitions[sheet] = (
                 frozen_definition(content, item)
                 if basis == "frozen"
-                else corrected_definition(library, store, content, item, models)
+                else corrected_definition(library, store, activity, content, item, models)
             )
         if (key := (*sheet, attempt.variant)) not in variants:
-            variants[key] = defined_variant(library, store, definitions[sheet], activity.policies, attempt.variant)
+            variants[key] = defined_variant(library, store, activity, definitions[sheet], attempt.variant, gives=False)
         variant, marked_by = variants[key], definitions[sheet].items[0].sheet_key
         report = grade(variant, box_texts(variant, attempt.answers))  # which ignores answers to boxes that it lacks
         new = NewMarks(stored_marks(variant, report), marked_by)

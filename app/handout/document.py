@@ -11,11 +11,11 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any, TypeVar
 
-from app.figures.figure import Arc, Box, Edge, Figure
 from app.figures.figure_layout import SIGN_PX
 from app.figures.geometry import Rect
+from app.figures.parts import Arc, Box, Edge, Figure
+from app.figures.shapes import Answers
 from app.figures.sheet_figures import draw_figures
-from app.figures.typed_shapes import Answers
 from app.handout.answer_key import key_rows, used_sizes
 from app.handout.name_language import language_of
 from app.handout.options import HandoutOptions, printable_line
@@ -256,7 +256,9 @@ def _formula_piece(node: FormulaNode) -> TypstData:
 def _drawn_figures(variant: Variant, answers: Answers, options: HandoutOptions) -> tuple[Figure, ...]:
     if options.figures == "none" or (TOPICS[variant.worksheet.topic].in_steps and not answers):
         return ()
-    figures = (figure for figure in draw_figures(variant, answers) if figure.has_scale)
+    # Given parameters would take half a page more where nothing is filled in.
+    drawn = draw_figures(variant, answers, names_sizes=bool(answers))
+    figures = (figure for figure in drawn if figure.has_scale)
     return tuple(figure for figure in figures if figure.key not in ("stripes", "deck-projection", "deck-output"))
 
 

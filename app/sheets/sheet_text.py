@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
 
 from app.algebra.number_text import format_number
 from app.models.architecture import Architecture
@@ -94,7 +94,7 @@ class SheetText:
 
     @property
     def _topic(self) -> TopicWording:
-        return self.wording.topics[self.worksheet.topic]
+        return self.wording.topic(self.worksheet.topic)
 
     @property
     def description(self) -> str:
@@ -253,6 +253,42 @@ class SheetText:
         for symbol in names:
             if symbol in symbols - without_own_name(sizes):
                 yield notation.symbol(symbol), names[_size_key(self.problem, symbol)]
+
+
+@dataclass(frozen=True)
+class FrozenText(SheetText):
+    """The prose of a sheet as it was frozen: `texts`, and the question next to each wrong box."""
+
+    texts: Mapping[str, Any]
+    nudges: Mapping[str, str]
+
+    @property
+    def title(self) -> str:
+        return str(self.texts["title"])
+
+    @property
+    def description(self) -> str:
+        return str(self.texts["description"])
+
+    @property
+    def asides(self) -> str:
+        return str(self.texts["asides"])
+
+    @property
+    def task(self) -> str:
+        return str(self.texts["task"])
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        return tuple(self.texts["assumptions"])
+
+    @property
+    def footnote(self) -> str | None:
+        footnote: str | None = self.texts["footnote"]
+        return footnote
+
+    def nudge(self, blank: Blank) -> str:
+        return self.nudges[str(blank)]
 
 
 def _size_key(problem: Problem, symbol: str) -> str:

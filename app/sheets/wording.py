@@ -6,9 +6,7 @@ is in sheets.toml. Every field is checked when the files are read, see `wording_
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from functools import cached_property
 from string import Formatter
 from typing import Any, Literal
 
@@ -126,6 +124,11 @@ class TopicWording(WordingPart):
         return self.nudges.get(str(blank)) or self.nudges[f"each.{blank.field}"]
 
 
+NO_TOPIC_WORDING = TopicWording.model_construct(
+    name="", title="", task="", description_parts=(), assumption_parts=(), rows={}, nudges={}
+)
+
+
 class MisconceptionWording(WordingPart):
     """A misconception in a few words, such as 'Head as wide as the model', and its sentences.
 
@@ -224,26 +227,17 @@ class Wording(WordingPart):
     def __hash__(self) -> int:
         return id(self)
 
-    @classmethod
-    def frozen(cls, text: str, today: Wording) -> Wording:
-        """The wording that was frozen as `text`, an earlier `Wording.text`."""
-        return cls.model_validate(laid_over(today.model_dump(by_alias=True), json.loads(text)), extra="ignore")
-
-    @cached_property
-    def text(self) -> str:
-        """What sheets say, as JSON, from which `frozen` restores the wording."""
-        return self.model_dump_json(by_alias=True, exclude={"glossary", "sample_course"})
-
     def say(self, section: SheetSection, key: str, **words: object) -> str:
         """The sentence of that section and key with its {words} filled in; raises KeyError if there is none."""
         return self.sheets[section][key].format(**words)
 
-    def topic_section(self, topic: str, section: TopicSection) -> Sentences:
-        """A section's sentences by key: the general ones, replaced and extended by the topic's.
+    def topic(self, key: str) -> TopicWording:
+        """The wording of a topic, or one without sentences."""
+        return self.topics.get(key, NO_TOPIC_WORDING)
 
-        Raises KeyError for an unknown topic.
-        """
-        words = self.topics[topic]
+    def topic_section(self, topic: str, section: TopicSection) -> Sentences:
+        """A section's sentences by key: the general ones, replaced and extended by the topic's."""
+        words = self.topic(topic)
         of_topic: Mapping[TopicSection, Sentences] = {
             "description": words.description,
             "assumptions": words.assumptions,
@@ -261,7 +255,7 @@ class Wording(WordingPart):
 
     def figure(self, topic: str, key: str) -> FigureWording:
         """The title and caption of a figure: the topic's or the general ones."""
-        return self.topics[topic].figures.get(key) or self.figures[key]
+        return self.topic(topic).figures.get(key) or self.figures[key]
 
     def misconception(self, key: str, kind: MisconceptionText) -> str:
         """One text of the misconception with this key."""

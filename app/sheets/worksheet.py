@@ -38,7 +38,7 @@ from app.names import clean_line, normal_form
 from app.refusal import Refusal
 from app.shapes.table import Count, TensorTable, symbol_fields
 from app.sheets.notation import NOTATIONS, NotationKey
-from app.topics.registry import TOPICS
+from app.topics.registry import NO_TOPIC, TOPICS
 from app.topics.requirements import TopicError
 from app.translation import N_
 from app.translation import gettext as _
@@ -47,7 +47,7 @@ MAX_SHORT_TEXT, MAX_MARKDOWN, MAX_FORMULA = 200, 4000, 200  # characters; a shor
 MAX_QUESTIONS, MAX_AUTHOR_MISCONCEPTIONS, MAX_MISCONCEPTION_BOXES = 10, 10, 40
 MAX_POINTS = 10  # for each box of a row
 MAX_SENTENCE = 600  # characters of a sentence for a real head
-NOT_SET = {"key", "frozen_bug", "follow_share"}  # fields that aren't settings of a file: an activity has the last one
+NOT_SET = {"key", "frozen_bug", "marking"}  # fields that aren't settings of a file: an activity has the last one
 MAX_NAMES = 500  # rows or models, more than there are
 MAX_MISCONCEPTION_KEY, MAX_MISCONCEPTION_NAME = 80, 80  # characters; a name is shown in columns of tables
 MAX_REPEATED = 60  # characters of an unknown name or formula that a message quotes
@@ -59,12 +59,16 @@ SYMBOLS = "symbols"
 OWN_WORKSHEET_PREFIX = "own-"  # for the keys of worksheets that a teacher wrote in the browser
 AUTHOR_MISCONCEPTION_PREFIX = "own-"  # for the keys of misconceptions that aren't in the catalogue
 _MAX_SLUG = 40
+# What a frozen sheet is without once its topic has changed or is gone.
+WITHOUT_TOPIC: Mapping[str, Any] = {"topic": NO_TOPIC, "bug": "", "bugs": "one", "frozen_bug": "", "sentence": "",
+                                    "checkpoint": "", "layer": 0, "head": 0}  # fmt: skip
 # They change the order of the letters around them, and so what a reader sees.
 _BIDI_CONTROLS = frozenset(map(chr, (*range(0x202A, 0x202F), *range(0x2066, 0x206A))))
 _UNSEEN = frozenset({"Cc", "Cs", "Zl", "Zp"})  # control characters, halves of surrogate pairs, line separators
 _KEY = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 
 Answers = Literal["numbers", "letters"]
+Marking = Literal["causes", "boxes", "rows"]  # what earns points: see Report.score
 
 
 class WorksheetError(Refusal):
@@ -142,6 +146,12 @@ def _one_of(known: Collection[str]) -> BeforeValidator:
         return name
 
     return BeforeValidator(check)
+
+
+def _checked_topic(topic: object) -> object:
+    if topic not in (*TOPICS, NO_TOPIC):
+        raise refused(unknown_name("{setting}", TOPICS, str(topic)))
+    return topic
 
 
 def _checked_text(text: str, longest: int, *, shortest: int = 1, lines: bool = False) -> str:
@@ -247,7 +257,7 @@ class Worksheet:
     key: str
     title: _Line
     model: Annotated[_Text, _must(N_("{setting} must be a text."))]
-    topic: Annotated[str, _one_of(TOPICS)]
+    topic: Annotated[str, BeforeValidator(_checked_topic)]
     tokens: _Number
     rows: _Names
     notation: Annotated[NotationKey, _one_of(NOTATIONS)] = "classic"
@@ -288,7 +298,7 @@ class Worksheet:
         _must(N_("{setting} must be a list of at most {most} misconceptions."), most=MAX_AUTHOR_MISCONCEPTIONS),
     ] = ()
     frozen_bug: str = ""
-    follow_share: float = 1.0
+    marking: Marking = "causes"
 
     def __post_init__(self) -> None:
         first, last = self.tokens_from, self.tokens_to

@@ -17,9 +17,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.figures.figure import Box, Figure
 from app.figures.geometry import Polygon
 from app.figures.mismatch_brackets import MIN_BRACKET_PX
+from app.figures.parts import Box, Figure
 from app.figures.scale import ScaleName
 from app.figures.sheet_figures import draw_figures
 from app.models.read_config import build_architecture
@@ -102,26 +102,14 @@ def products(figure: Figure) -> Iterator[tuple[Box, Box, Box]]:
             yield beside[0], above[0], result
 
 
-LEFT = {
-    "scores": "queries",
-    "weights": "scores",
-    "context": "weights",
-    "output": "context",
-    "all_queries": "all_inputs",
-    "all_keys": "all_inputs",
-    "all_scores": "all_queries",
-}  # others: the input
-
-
 def lane_products(figure: Figure) -> Iterator[tuple[Box, Box, Box]]:
     """The products of a flow; with the lane running down, a result's right operand is the left one."""
     lane = {
         box.tensor: box for box in reversed(figure.boxes) if box.tensor in box.products.split()
     }  # not enlarged ones
-    left_of = {**LEFT, **{key: "encoded" for key in ("keys", "values") if "encoded" in lane}}
     for operand in (box for box in figure.boxes if box.tensor not in box.products.split()):
         result = lane[operand.products]
-        left = lane[left_of.get(result.tensor, "input")]
+        left = next(box for key, box in lane.items() if key != result.tensor and result.tensor in box.products.split())
         stacked = operand.rect.bottom <= result.rect.y or operand.rect.y >= result.rect.bottom
         yield (left, operand, result) if stacked else (operand, left, result)
 
@@ -160,15 +148,12 @@ def test_each_figure_of_products_has_as_many_as_its_plan(name: str) -> None:
     plans = {plan.key: plan for plan in FIGURE_PLANS[table.key]}
     table = DRAWN_WITH.get(table.key, table)
     figures = {figure.key: figure for figure in right_figures(name)}
-    left_out = plans.keys() - figures.keys()
-    assert all(plans[key].layout == "decks" for key in left_out)  # steps whose results are not asked
+    assert table.has_more_sides or plans.keys() == figures.keys()  # steps whose results are not asked are left out
     for plan, figure in ((plans[key], figure) for key, figure in figures.items()):
-        one_operand = [key for key in plan.results if key in ("weights", "last_logits")]
-        if plan.layout == "decks":
-            one_operand = [key for key in plan.results if not isinstance(table[key].made_by, Matmul)]
-        expected = 0 if plan.layout in ("stack", "row") else len(plan.results) - len(one_operand)
+        multiplied = [made for key in plan.results if isinstance(made := table[key].made_by, Matmul)]
+        expected = len(multiplied)
         assert len(list(products(figure))) >= min(expected, 1), plan.key
-        if plan.layout.startswith("head"):
+        if any(made.is_by_head for made in multiplied):
             ((left, above, _),) = products(figure)
             letters = {box.letter for box in (left, above)}
             assert any("_" in letter for letter in letters), letters
@@ -194,7 +179,7 @@ def test_a_right_sheet_has_no_mismatch_and_every_asked_side_is_named(name: str) 
             asked = {edge.kind for edge in figure.edges if edge.blank and edge.blank.tensor in variant.worksheet.rows}
             assert len(names) >= min(3, len(asked))
             assert max(names.values()) <= len(figure.flow.lanes)
-            assert {edge.kind for edge in figure.edges if "token" in edge.name} == {"tokens"}
+            assert {edge.kind for edge in figure.edges if "token" in edge.name} <= {"tokens"}
             continue
         for edge in figure.edges:
             if edge.blank and edge.blank.field != "count" and edge.blank.tensor in variant.worksheet.rows:
@@ -264,22 +249,29 @@ HEAD_ROWS = ("input", "queries", "keys", "values", "scores", "weights", "context
 HEAD, LAYER = own_sheet(LIBRARY, model="llama-3.2-1b", rows=HEAD_ROWS), LIBRARY.variant("layer-mistral-7b")
 
 
-def multiplies(values: dict[str, tuple[int, int]], heads: int, kv_heads: int) -> bool:
-    """Whether torch can compute attention with a residual connection from matrices of these shapes."""
+def multiplies(values: dict[str, tuple[int, int]], variant: Variant, heads: int, kv_heads: int) -> bool:
+    """Whether torch can compute attention with a residual connection, with the parameters that the text gives."""
+    stated = frozenset[str]().union(*(fact.symbols for fact in variant.text.facts))
+
+    def parameter(key: str, rows: int, columns: int) -> torch.Tensor:
+        """A parameter with the sides that are given, and otherwise those that fit."""
+        drawn = zip(variant.table[key].shape, (rows, columns), strict=True)
+        shape = [side.size(variant.sizes) if str(side) in stated else fitting for side, fitting in drawn]
+        return torch.empty(shape, device="meta")
+
     m = {key: torch.empty(shape, device="meta") for key, shape in values.items()}
     x, q, k, v = (m[key] for key in ("input", "queries", "keys", "values"))
     try:
-        for projected in (q, k, v):
-            assert (x @ torch.empty(x.shape[1], projected.shape[1], device="meta")).shape == projected.shape
+        for key, projected in (("W_Q", q), ("W_K", k), ("W_V", v)):
+            assert (x @ parameter(key, x.shape[1], projected.shape[1])).shape == projected.shape
         q, k, v = (t.view(t.shape[0], n, -1).transpose(0, 1) for t, n in ((q, heads), (k, kv_heads), (v, kv_heads)))
         k, v = (t.repeat_interleave(heads // kv_heads, 0) for t in (k, v))
         scores = q @ k.transpose(1, 2)
         assert scores.shape[1:] == m["scores"].shape == m["weights"].shape
         context = m["weights"].expand(heads, -1, -1) @ v
         assert context.transpose(0, 1).reshape(context.shape[1], -1).shape == m["context"].shape
-        assert (m["context"] @ torch.empty(m["context"].shape[1], m["output"].shape[1], device="meta")).shape == m[
-            "output"
-        ].shape
+        output = m["context"] @ parameter("W_O", m["context"].shape[1], m["output"].shape[1])
+        assert output.shape == m["output"].shape
         return (x + m["output"]).shape == x.shape == m["output"].shape
     except (AssertionError, RuntimeError):
         return False
@@ -318,7 +310,7 @@ def test_there_is_a_mismatch_exactly_where_torch_cannot_multiply(seed: int, vari
     layer = variant is LAYER
     heads, kv_heads = (variant.architecture.H, variant.architecture.G) if layer else (1, 1)
     drawn = any(figure.mismatches for figure in draw_figures(variant, values))
-    assert drawn != multiplies(shapes, heads, kv_heads), shapes
+    assert drawn != multiplies(shapes, variant, heads, kv_heads), shapes
 
 
 @on_every_sheet()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import json
 import re
 import shutil
 from collections.abc import Collection, Iterator, Mapping
@@ -94,7 +93,7 @@ def reasons_of_operations() -> set[str]:
 def known_keys(wording: Wording) -> Mapping[str, Collection[str]]:
     """The keys of expressions that the code doesn't reveal; see `Keys`."""
     known: dict[str, Collection[str]] = {
-        "captions: mismatch.kind": ("heads", "undivided", "joined"),
+        "words: mismatch.kind": ("heads", "undivided", "joined"),
         "grade: made_by.adds": ("mask", "residual", "summand"),
         "grade: near_miss(variant, blank, typed, text)": get_args(NearMiss),
         "grade: ('misconception' if name else 'mistake') + ('-one' if count == 1 else '')": (
@@ -312,19 +311,6 @@ def test_a_language_shows_english_where_it_has_no_sentence(folder: Path) -> None
     (german / "topics" / "costs.toml").write_text('nmae = "Kosten"\n', encoding="utf-8")
     with pytest.raises(WorksheetError, match=r"^wording/de/topics/costs.toml: nmae: "):
         read_wording(folder, "de")
-
-
-def test_a_frozen_wording_stays_and_takes_what_it_lacks_from_today(library: Library) -> None:
-    today, kept = library.wording, json.loads(library.wording.text)
-    assert not {"glossary", "sample-course"} & kept.keys()
-    kept["topics"]["costs"] |= {"name": "Costs", "title": "Costs of {gone}", "new-field": "?"}
-    kept |= {"new-part": {}, "sheets": {**kept["sheets"], "new-section": {"key": "?"}}}
-    del kept["topics"]["growth"], kept["sheets"]["hints"]["look"]
-    frozen = Wording.frozen(json.dumps(kept), today)
-    assert (frozen.topics["costs"].name, frozen.topics["costs"].title) == ("Costs", today.topics["costs"].title)
-    assert frozen.topics["growth"] == today.topics["growth"]
-    assert frozen.sheets["hints"] == today.sheets["hints"]
-    assert Wording.frozen(frozen.text, today).text == frozen.text
 
 
 def test_what_is_said_about_bugs_is_true_of_pictures_and_sound() -> None:
