@@ -244,7 +244,7 @@ def test_only_its_module_knows_a_topic() -> None:
     named = {
         (name, node.value)
         for name, tree in app_modules().items()
-        if not name.startswith(("app.topics.", "app.misconceptions.groups.", "app.misconceptions.row_parts"))
+        if not name.startswith("app.topics.")
         for node in ast.walk(tree)
         if isinstance(node, ast.Constant) and node.value in keys
     }
@@ -260,7 +260,7 @@ def test_no_two_public_classes_share_a_name() -> None:
 
 
 def test_no_public_constant_is_defined_twice() -> None:
-    assert duplicates(public_constants()) == {"TOPIC", "GROUP"}
+    assert duplicates(public_constants()) == {"TOPIC"}
 
 
 # Rules and pages

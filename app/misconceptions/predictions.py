@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 from app.algebra.expression import DividedBySumError, Expression, Formula
 from app.algebra.parser import MAX_VALUE
-from app.misconceptions.catalogue import MISCONCEPTIONS
-from app.misconceptions.misconception import FORMULA_SYMBOLS, Prediction
+from app.misconceptions.catalogue import MISCONCEPTIONS, Prediction
 from app.misconceptions.slips import is_single_slip
+from app.misconceptions.symbols import FORMULA_SYMBOLS
 from app.shapes.consistency import Values
 from app.shapes.table import Blank, Count
 from app.topics.find_the_bug import BugTable, misconception_of
@@ -115,7 +115,7 @@ def _meanings(size: Expression, problem: Problem, blank: Blank) -> dict[str, Exp
 
 def _wrong_answers(prediction: Prediction, problem: Problem) -> dict[Blank, int]:
     sizes = dict(problem.sizes)
-    for symbol, formula in prediction.meanings.items():
+    for symbol, formula in prediction.substitutions.items():
         if (meant := formula.number(problem.sizes)) is None:
             return {}
         sizes[symbol] = meant
@@ -126,7 +126,7 @@ def _wrong_answers(prediction: Prediction, problem: Problem) -> dict[Blank, int]
     affected += [names[name] for name in prediction.overrides if name in names]
     wrong = dict[Blank, int]()
     for blank in affected:
-        if override := prediction.written.get(str(blank)):
+        if override := prediction.overrides.get(str(blank)):
             number = number_written(problem, blank, override)
         elif transposed:
             number = problem.answers[blank.transposed]
@@ -146,8 +146,10 @@ def wrong_expression(problem: Problem, expected: Expectation, blank: Blank) -> E
     """
     prediction = expected.prediction
     size = problem.expression(blank)
-    meanings: Mapping[str, Expression] = {symbol: meant.expression for symbol, meant in prediction.meanings.items()}
-    if formula := prediction.written.get(str(blank)):
+    meanings: Mapping[str, Expression] = {
+        symbol: meant.expression for symbol, meant in prediction.substitutions.items()
+    }
+    if formula := prediction.overrides.get(str(blank)):
         size, meanings = formula.expression, _meanings(formula.expression, problem, blank)
     elif prediction.transposed:
         size = problem.expression(blank.transposed)

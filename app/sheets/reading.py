@@ -9,7 +9,7 @@ from functools import cached_property, lru_cache
 
 from app.algebra.expression import Expression, ExpressionError
 from app.algebra.parser import CannotReadError, normalize_signs
-from app.misconceptions.misconception import BOX_SYMBOLS
+from app.misconceptions.symbols import BOX_SYMBOLS
 from app.names import without_unseen
 from app.shapes.table import Blank, Count, Joint, JointPart, OneOf, WrittenPattern
 from app.sheets.notation import OTHER_NAMES, Notation

@@ -1,13 +1,12 @@
 """The sentences of one language, from the files of a folder such as worksheets/wording/en/.
 
-Each topic has a file (`TopicWording`), and so has each group of misconceptions (`MisconceptionWording`); what several
-topics share is in sheets.toml. Every field is checked when the files are read, see `wording_files.py`.
+Each topic has a file (`TopicWording`), and misconceptions have some (`MisconceptionWording`); what several topics share
+is in sheets.toml. Every field is checked when the files are read, see `wording_files.py`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cached_property
 from string import Formatter
 from typing import Any, Literal
 
@@ -142,13 +141,6 @@ class MisconceptionWording(WordingPart):
     explanation: str
 
 
-class MisconceptionGroupWording(WordingPart):
-    """The name of a group, and its misconceptions by key."""
-
-    name: str
-    misconceptions: Mapping[str, MisconceptionWording]
-
-
 class AxisWording(WordingPart):
     """A field as sheets name it ("rows"), one of these ("row"), its size ("number of rows"), and a length in words.
 
@@ -221,7 +213,7 @@ class Wording(WordingPart):
     """
 
     topics: Mapping[str, TopicWording] = Field(repr=False)
-    misconception_groups: Mapping[str, MisconceptionGroupWording] = Field(repr=False)
+    misconceptions: Mapping[str, MisconceptionWording] = Field(repr=False)
     sheets: Mapping[str, Sentences] = Field(repr=False)
     axes: Mapping[str, AxisWording] = Field(repr=False)
     figures: Mapping[str, FigureWording] = Field(repr=False)
@@ -264,12 +256,6 @@ class Wording(WordingPart):
     def figure(self, topic: str, key: str) -> FigureWording:
         """The title and caption of a figure: the topic's or the general ones."""
         return self.topic(topic).figures.get(key) or self.figures[key]
-
-    @cached_property
-    def misconceptions(self) -> dict[str, MisconceptionWording]:
-        """The sentences about each misconception, by key."""
-        groups = self.misconception_groups.values()
-        return {key: words for group in groups for key, words in group.misconceptions.items()}
 
     def misconception(self, key: str, kind: MisconceptionText) -> str:
         """One text of the misconception with this key."""

@@ -1,7 +1,7 @@
 """Reads the wording of a language from its folder, such as worksheets/wording/en/, and checks it.
 
 topics/KEY.toml            what only sheets on this topic say
-misconceptions/GROUP.toml  the name of a group, and a table for each of its misconceptions
+misconceptions/GROUP.toml  a table for each misconception: its sentences and, in English only, its formulas
 sheets.toml                what sheets on several topics say
 glossary.toml              a table for each term
 sample-course.toml         the sample course
@@ -20,22 +20,33 @@ from pydantic import ValidationError
 from app.bugs.bank import BELIEFS, BUGS
 from app.bugs.programs import PROGRAMS
 from app.bugs.witnesses import Probe
-from app.misconceptions.catalogue import MISCONCEPTION_GROUPS
+from app.misconceptions.catalogue import MISCONCEPTIONS
 from app.shapes.table import BlankField
-from app.sheets.wording import SheetSection, Wording, laid_over
+from app.sheets.wording import MisconceptionWording, SheetSection, Wording, laid_over
 from app.sheets.worksheet import WorksheetError
 from app.topics.registry import TOPICS
 from app.translation import ENGLISH
 from app.translation import gettext as _
 
-_FILES = {"glossary": "glossary.toml", "sample-course": "sample-course.toml", "bugs": "bugs.toml"}
-_FOLDERS = {"topics": "topics", "misconception-groups": "misconceptions"}
+_FILES = {
+    "misconceptions": "misconceptions/",
+    "glossary": "glossary.toml",
+    "sample-course": "sample-course.toml",
+    "bugs": "bugs.toml",
+}
 Place = tuple[str | int, ...]  # where something is in a Wording: field, key, and so on
 
 
 def read_wording(folder: Path, language: str) -> Wording:
     """The wording of a language; sentences, files or a folder that it lacks are in English."""
     words = _read_folder(folder / ENGLISH, read_toml)
+    sentences = (
+        MisconceptionWording.model_fields
+    )  # English files also have formulas, see app/misconceptions/catalogue.py
+    words["misconceptions"] = {
+        key: {name: entry[name] for name in sentences if name in entry}
+        for key, entry in words["misconceptions"].items()
+    }
     if language != ENGLISH:
         translated = _read_folder(folder / language, lambda path: read_toml(path) if path.exists() else {})
         _refuse(((place, _("English has no such key")) for place in _unknown(words, translated)), language)
@@ -54,16 +65,13 @@ def read_wording(folder: Path, language: str) -> Wording:
 
 def _read_folder(folder: Path, read: Callable[[Path], dict[str, Any]]) -> dict[str, Any]:
     sheets = read(folder / "sheets.toml")
-    groups = {path.stem: read_toml(path) for path in sorted(folder.glob("misconceptions/*.toml"))}
+    groups = [read_toml(path) for path in sorted(folder.glob("misconceptions/*.toml"))]
     return {
         **{key: sheets.pop(key) for key in ("rows", "axes", "figures") if key in sheets},
         "sheets": sheets,
         "topics": {path.stem: read_toml(path) for path in sorted(folder.glob("topics/*.toml"))},
-        "misconception-groups": {
-            key: {**({"name": group.pop("name")} if "name" in group else {}), "misconceptions": group}
-            for key, group in groups.items()
-        },
-        **{field: read(folder / name) for field, name in _FILES.items()},
+        "misconceptions": {key: entry for group in groups for key, entry in group.items()},
+        **{field: read(folder / name) for field, name in _FILES.items() if name.endswith(".toml")},
     }
 
 
@@ -91,9 +99,7 @@ def _mismatches(wording: Wording) -> Iterator[tuple[Place, str]]:
         yield from _differences(("topics", key, "steps"), set(topic.steps) - TOPICS[key].rows, ())
         blanks = {f"{row}.{field}" for row in ("each", *topic.rows) for field in fields}
         yield from _differences(("topics", key, "nudges"), set(topic.nudges) - blanks, ())
-    yield from _differences(("misconception-groups",), wording.misconception_groups, MISCONCEPTION_GROUPS)
-    for key, group in wording.misconception_groups.items():
-        yield from _differences(("misconception-groups", key), group.misconceptions, MISCONCEPTION_GROUPS[key])
+    yield from _differences(("misconceptions",), wording.misconceptions, {each.key for each in MISCONCEPTIONS})
     yield from _differences(("sheets",), wording.sheets, get_args(SheetSection))
     yield from _differences(("axes",), wording.axes, fields)
     yield from _differences(("bugs", "programs"), wording.bugs.programs, PROGRAMS)
@@ -110,12 +116,12 @@ def _differences(place: Place, keys: Collection[str], expected: Collection[str])
 def _refuse(problems: Iterator[tuple[Place, str]], language: str) -> None:
     for (field, *rest), problem in problems:
         file = _FILES.get(str(field), "sheets.toml")
-        if field in _FOLDERS:
+        if field == "topics":
             key, *rest = rest
-            file = f"{_FOLDERS[str(field)]}/{key}.toml"
+            file = f"topics/{key}.toml"
         elif field not in (*_FILES, "sheets"):
             rest = [field, *rest]
-        table = ".".join(str(part) for part in rest if part != "misconceptions")
+        table = ".".join(str(part) for part in rest)
         raise WorksheetError(": ".join(filter(None, (f"wording/{language}/{file}", table, problem))))
 
 

@@ -8,12 +8,12 @@ from functools import cache
 
 import pytest
 
+from app.algebra.expression import Formula
 from app.grading.grade import grade
 from app.grading.hints import HINT_LEVELS, write_hint
 from app.grading.mistaken_sheets import right_texts
 from app.misconceptions import predictions
-from app.misconceptions.catalogue import MISCONCEPTIONS
-from app.misconceptions.misconception import Misconception, Prediction
+from app.misconceptions.catalogue import MISCONCEPTIONS, Misconception, Prediction
 from app.models.config_fields import ConfigError
 from app.models.read_config import build_architecture, read_config
 from app.sheets.worksheet import Model
@@ -68,7 +68,8 @@ def test_a_sheet_is_graded_for_every_family(sheet: str, caplog: pytest.LogCaptur
 def test_a_misconception_that_cannot_be_worked_out_is_left_out_and_logged(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    faulty = Misconception("faulty", 999, {"parameter-count": (Prediction({"embedding.count": "right + C*d"}),)})
+    prediction = Prediction({"embedding.count": Formula.parse("right + C*d")})
+    faulty = Misconception("faulty", 999, {"parameter-count": (prediction,)})
     monkeypatch.setattr(predictions, "MISCONCEPTIONS", (faulty, *MISCONCEPTIONS))
     config = json.dumps(
         {field: size for field, size in LLAMA.items() if field not in LENGTHS} | {"model_type": "llama"}

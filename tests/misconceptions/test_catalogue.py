@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import inspect
 import random
 import re
+import shutil
 from contextlib import suppress
-from dataclasses import replace
 from itertools import combinations, product
-from types import ModuleType
-from typing import Any
+from pathlib import Path
 
 import pytest
 
 from app.grading.follow_through import follow_through
 from app.grading.grade import grade
-from app.misconceptions.catalogue import MISCONCEPTIONS, by_number
+from app.misconceptions.catalogue import FOLDER, MISCONCEPTIONS, CatalogueError, read_catalogue
 from app.misconceptions.diagnosis import Diagnosis, diagnose
-from app.misconceptions.groups import costs, mask, scores, tokens
-from app.misconceptions.misconception import CatalogueError, Misconception, Prediction
 from app.misconceptions.predictions import cannot_tell_apart, expectations, wrong_expression
 from app.models.architecture import TokensError
 from app.models.read_config import build_architecture
@@ -63,61 +59,77 @@ def test_a_key_stands_for_one_misconception() -> None:
     assert all(set(misconception.topics) <= set(TOPICS) for misconception in MISCONCEPTIONS)
 
 
-@pytest.mark.parametrize(
-    ("topic", "prediction", "named"),
-    [
-        ("single-head", {"overrides": {"queries.columns": "H*d_hh"}}, "d_hh"),
-        ("single-head", {"overrides": {"quiries.columns": "d"}}, "quiries.columns"),
-        ("single-head", {"overrides": {"queries.colums": "d"}}, "queries.colums"),
-        ("single-head", {"overrides": {"queries.count": "d"}}, "queries.count"),  # no sheet asks for it
-        ("single-head", {"overrides": {"W_Q.columns": "d"}}, "W_Q.columns"),
-        ("single-head", {"overrides": {"queries.columns": "params"}}, "params"),  # from another topic
-        ("single-head", {"substitutions": {"G_kv": "H"}}, "G_kv"),
-        ("single-head", {"substitutions": {"G": "heads"}}, "heads"),
-        ("single-head", {"transposed": ("key",)}, "key"),
-        ("single-heads", {"transposed": ("*",)}, "single-heads"),
-    ],
-)
-def test_a_typo_in_a_row_is_an_error_that_names_it(topic: str, prediction: dict[str, Any], named: str) -> None:
-    with pytest.raises(CatalogueError, match=f"“mine” .*“{named}”"):
-        Misconception("mine", 99, {topic: (Prediction(**prediction),)})
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A copy of the catalogue's files, to change."""
+    shutil.copytree(FOLDER, tmp_path / "en")
+    return tmp_path / "en"
+
+
+TYPOS = [
+    ("mask", "[mask-forgotten]", "[mask-forgotten", "", ""),  # no TOML
+    ("mask", 'hint = "Take the first query.', 'hnt = "Take the first query.', "mask-forgotten", "hint"),
+    ("mask", 'name = "Mask forgotten"', 'name = ""', "mask-forgotten", "name"),
+    ("mask", 'name = "Mask forgotten"', 'name = "Mask"\nwhere = "?"', "mask-forgotten", "where"),
+    ("mask", "number = 58", 'number = "58"', "mask-forgotten", "number"),
+    ("mask", "number = 58", "number = 60", "diagonal-masked", "mask-forgotten"),
+    ("scores", "softmax-collapses", "mask-forgotten", "mask-forgotten", "mask-forgotten"),
+    ("mask", 'when = ["not causal"]', 'when = ["not casual"]', "causal-mask-everywhere", "casual"),
+    ("mask", 'masked = "8"', 'masced = "8"', "half-of-all-masked", "masced"),
+    ("mask", 'masked = "8"', '"masked.counts" = "8"', "half-of-all-masked", "masked.counts"),
+    ("mask", 'masked = "8"', 'masked = "8, 8"', "half-of-all-masked", "masked"),
+    ("mask", 'masked = "8"', 'masked = ["8", 9]', "half-of-all-masked", "masked"),
+    ("mask", 'masked = ["0", "right", "right", "0"]', 'masked = ["0", "right"]', "mask-forgotten", "lists"),
+    ("scores", 'under_root = "d"', 'under_root = "D"', "scale-by-model-width", "D"),
+    ("scores", 'under_root = "d"', 'under_root = "params"', "scale-by-model-width", "params"),  # of another topic
+    ("scores", 'key-side = "M"', 'keys-side = "M"', "texts-mixed-up", "keys-side"),
+    ("scores", 'mask = ["right", "d_h, d_h"]', 'mask = ["right", "d_h"]', "transposed-product", "mask"),
+    ("scores", "symbols = { N =", "symbols = { N_q =", "texts-mixed-up", "N_q"),
+    ("scores", 'symbols = { N = "M"', 'symbols = { N = "S"', "texts-mixed-up", "S"),
+    ("tokens", 'transposed = "keys"', 'transposed = "key"', "keys-already-transposed", "key"),
+    ("costs", '"growth model-costs"', '"growths model-costs"', "decoding-costs-a-prefill", "growths"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("group", "right", "typo", "key", "named"), TYPOS)
+def test_a_typo_is_an_error_with_its_file_and_line(
+    folder: Path, group: str, right: str, typo: str, key: str, named: str
+) -> None:
+    path = folder / "misconceptions" / f"{group}.toml"
+    text = path.read_text(encoding="utf-8")
+    assert right in text
+    path.write_text(text.replace(right, typo), encoding="utf-8")
+    with pytest.raises(CatalogueError) as refused:
+        read_catalogue(folder)
+    line = text[: text.index(right)].count("\n") + 1
+    said = str(refused.value)
+    assert str(path) in said
+    assert key in said
+    assert named in said
+    if key and named in typo:
+        assert f", line {line + typo[: typo.index(named)].count(chr(10))}: " in said
+
+
+@pytest.mark.parametrize(("right", "typo"), [("scores.rows", "score.rows"), ("first-steps", "first-step")])
+def test_a_typo_in_a_set_is_an_error(folder: Path, right: str, typo: str) -> None:
+    path = folder / "misconceptions.toml"
+    path.write_text(path.read_text(encoding="utf-8").replace(right, typo, 1), encoding="utf-8")
+    with pytest.raises(CatalogueError, match=rf"misconceptions.toml, line \d+: .*“{typo}”"):
+        read_catalogue(folder)
 
 
 @pytest.mark.parametrize("formula", ["H*", "2d", "floor(d", "round(d)", "1.5*d", "d/(d + 1)", "d/0", ""])
-def test_a_formula_that_cannot_be_read_is_an_error_that_names_it(formula: str) -> None:
-    read = "d + 1" if "+" in formula else formula.removeprefix("floor")  # what could not be
-    for prediction in (Prediction({"queries.columns": formula}), Prediction(substitutions={"G": formula})):
-        with pytest.raises(CatalogueError, match=f"“mine” .*'{re.escape(read)}'"):
-            Misconception("mine", 99, {"single-head": (prediction,)})
+def test_a_formula_that_cannot_be_read_is_an_error(folder: Path, formula: str) -> None:
+    path = folder / "misconceptions" / "scores.toml"
+    text = path.read_text(encoding="utf-8")
+    path.write_text(text.replace('under_root = "d"', f'under_root = "{formula}"'), encoding="utf-8")
+    with pytest.raises(CatalogueError, match=r"scores.toml, line \d+: scale-by-model-width: "):
+        read_catalogue(folder)
 
 
-@pytest.mark.parametrize(
-    ("group", "right", "typo", "key"),
-    [
-        (scores, '{"under_root.count": "d"}', '{"under_root.count": "D"}', "scale-by-model-width"),
-        (scores, '{"under_root.count": "d"}', '{"under_root.count": "d+"}', "scale-by-model-width"),
-        (mask, '{"masked.count": "8"}', '{"masked.counts": "8"}', "half-of-all-masked"),
-        (tokens, 'Prediction(transposed=("keys",))', 'Prediction(transposed=("key",))', "keys-already-transposed"),
-        (costs, '"growth model-costs"', '"growths model-costs"', "decoding-costs-a-prefill"),
-    ],
-)
-def test_a_group_is_not_imported_with_a_typo(group: ModuleType, right: str, typo: str, key: str) -> None:
-    source = inspect.getsource(group)
-    assert source.count(right) == 1
-    with pytest.raises(CatalogueError, match=key):
-        exec(compile(source.replace(right, typo), "group", "exec"), {"__name__": "group"})  # noqa: S102
-
-
-def test_a_number_and_a_key_are_those_of_one_row() -> None:
-    (first, second), free = MISCONCEPTIONS[:2], MISCONCEPTIONS[-1].number + 1
-    with pytest.raises(CatalogueError, match=rf"“{first.key}” and “{second.key}” .* {free}\b"):
-        by_number([*MISCONCEPTIONS[2:], first, replace(second, number=1)])
-    with pytest.raises(CatalogueError, match=f"“{first.key}”"):
-        by_number([*MISCONCEPTIONS, replace(first, number=free)])
-
-
-def test_where_a_row_is_decides_nothing() -> None:
-    assert by_number(reversed(MISCONCEPTIONS)) == MISCONCEPTIONS
+def test_where_an_entry_is_decides_nothing(folder: Path) -> None:
+    (folder / "misconceptions" / "mask.toml").rename(folder / "misconceptions" / "a.toml")
+    assert read_catalogue(folder) == MISCONCEPTIONS
 
 
 @ON_EACH_SHEET
@@ -177,7 +189,7 @@ def test_numbers_and_symbols_of_a_prediction_agree(topic: str) -> None:
             for expected in expectations(problem):
                 for blank, number in expected.wrong_answers.items():
                     size = wrong_expression(problem, expected, blank)
-                    formula = expected.prediction.written.get(str(blank))
+                    formula = expected.prediction.overrides.get(str(blank))
                     rounded = problem.table.askable[blank.tensor].key in ("multiples", "weights_4_bit") or (
                         formula and formula.rounded != "never"
                     )

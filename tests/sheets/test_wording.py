@@ -227,8 +227,6 @@ REFUSED = [
     ("topics/costs.toml", '"queries_flops.count" =', '"queries_flops.colum" =', "nudges.queries_flops.colum"),
     ("topics/single-head.toml", "[nudges]", "[nudgs]", "nudges"),
     ("topics/single-head.toml", "queries = {}", 'queries = { noet = "all" }', "rows.queries.noet"),
-    ("misconceptions/mask.toml", "hint =", "hnt =", "mask-forgotten.hint"),
-    ("misconceptions/mask.toml", "[mask-forgotten]", "[mask-forgoten]", "mask-forgoten"),
     ("sheets.toml", "[hints]", "[hint]", "hint"),
     ("sheets.toml", "length-one =", "lenght-one =", "axes.rows.lenght-one"),
     ("glossary.toml", "term =", "trem =", "shape.term"),
@@ -248,7 +246,7 @@ def test_a_misspelled_key_is_refused_with_its_place(
     assert str(refused.value).startswith(f"wording/en/{file}: {place}")
 
 
-@pytest.mark.parametrize("file", ["topics/costs.toml", "misconceptions/mask.toml", "sheets.toml"])
+@pytest.mark.parametrize("file", ["topics/costs.toml", "sheets.toml"])
 def test_a_missing_file_is_refused(folder: Path, file: str) -> None:
     (folder / "en" / file).unlink()
     with pytest.raises(WorksheetError, match=f"^(wording/en/)?{file}"):

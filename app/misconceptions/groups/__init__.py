@@ -1,1 +1,0 @@
-"""The misconceptions, one module per group."""
