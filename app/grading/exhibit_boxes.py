@@ -11,6 +11,7 @@ from functools import cached_property
 
 from app.figures.exhibits.decode_steps import DecodeStep
 from app.grading.grade import MarkKind, grade
+from app.sheets import prose
 from app.sheets.variant import Variant
 from app.topics import costs, three_dimensions
 from app.topics.layer_heads import BY_HEAD, LayerHeads
@@ -77,7 +78,7 @@ def mark_cache(variant: Variant, text: str) -> AskedBoxes:
     worksheet = replace(variant.worksheet, topic=costs.TOPIC.key, rows=("cache_16_bit",))
     sheet = _CacheSheet(worksheet, variant.model, variant.tokens, variant.wording)
     right = _("Right: the keys and values of every layer, token and key/value head.")
-    if sheet.text.cached:  # the step with full windows
+    if prose.cached(sheet):  # the step with full windows
         right = _("Right: the keys and values of the cached tokens, in every layer and key/value head.")
     return _marked(sheet, (text,), right)
 

@@ -7,6 +7,7 @@ import re
 from app.grading.explanations import mistaken_expression
 from app.misconceptions.predictions import Expectation, expectations
 from app.shapes.table import Blank
+from app.sheets import prose
 from app.sheets.variant import Variant
 
 
@@ -33,7 +34,7 @@ def mistaken_texts(variant: Variant) -> dict[str, dict[str, str]]:
 
 def misconception_names(variant: Variant) -> dict[str, str]:
     """The names of the misconceptions in `mistaken_texts`, by key."""
-    return {key: variant.text.misconception_name(key) for key in mistaken_texts(variant)}
+    return {key: prose.misconception_name(variant, key) for key in mistaken_texts(variant)}
 
 
 def _wrong_text(variant: Variant, expected: Expectation, blank: Blank) -> str:

@@ -26,9 +26,8 @@ from app.sheets.codes import write_code
 from app.sheets.notation import IN_CODE, NOTATIONS, Notation
 from app.sheets.numbers import Unreadable
 from app.sheets.reading import Answer, AnswerReader
-from app.sheets.sheet_text import SheetText
-from app.sheets.wording import FigureWording, TopicWording, Wording
-from app.sheets.worksheet import CHOICE, AuthorMisconception, Model, Worksheet, is_in_symbols
+from app.sheets.wording import FigureWording, TopicWording, Wording, fitting_text
+from app.sheets.worksheet import CHOICE, AuthorMisconception, Model, Worksheet, is_in_symbols, title_in_symbols
 from app.topics.find_the_bug import BugTable
 from app.topics.problem import Problem, problem_for
 from app.translation import ngettext
@@ -148,7 +147,7 @@ class Variant:
     def _row(self, key: str) -> Row:
         asked = self.table.askable[key]
         stored_as = asked.stored_as if isinstance(asked, Tensor) else ""
-        note = stored_as or self.topic_wording.rows[key].note_for(self.architecture, self.sizes)
+        note = stored_as or fitting_text(self.topic_wording.rows[key].note, self.problem)
         together = isinstance(asked, Joint)
         blanks = tuple(Blank(key, field) for field in asked.fields)
         of_row = sum(self.points.get(blank, 1) for blank in (blanks if together else blanks[:1]))
@@ -323,14 +322,13 @@ class Variant:
         lengths["N"] *= self.sizes.get("E", 1)
         return replace(self.problem, sizes={**self.sizes, **lengths})
 
-    @cached_property
-    def text(self) -> SheetText:
-        """The prose of this sheet."""
-        return SheetText(self.worksheet, self.model, self.problem, self.wording)
-
     @property
     def title(self) -> str:
-        return self.text.title
+        """The worksheet's title; with another model, one made from the topic and the model's name."""
+        if self.model.key == self.worksheet.model:
+            return self.worksheet.title
+        title = self.topic_wording.title_for(self.model.name, self.model.architecture)
+        return title_in_symbols(title) if is_in_symbols(self.worksheet.key) else title
 
 
 def _predicted_sizes(

@@ -22,7 +22,7 @@ from app.bugs.programs import PROGRAMS
 from app.bugs.witnesses import Probe
 from app.misconceptions.catalogue import MISCONCEPTION_GROUPS
 from app.shapes.table import BlankField
-from app.sheets.wording import SheetSection, Wording, laid_over
+from app.sheets.wording import FormsSection, SheetSection, Wording, laid_over
 from app.sheets.worksheet import WorksheetError
 from app.topics.registry import TOPICS
 from app.translation import ENGLISH
@@ -56,7 +56,7 @@ def _read_folder(folder: Path, read: Callable[[Path], dict[str, Any]]) -> dict[s
     sheets = read(folder / "sheets.toml")
     groups = {path.stem: read_toml(path) for path in sorted(folder.glob("misconceptions/*.toml"))}
     return {
-        **{key: sheets.pop(key) for key in ("rows", "axes", "figures") if key in sheets},
+        **{key: sheets.pop(key) for key in ("rows", "axes", "figures", *get_args(FormsSection)) if key in sheets},
         "sheets": sheets,
         "topics": {path.stem: read_toml(path) for path in sorted(folder.glob("topics/*.toml"))},
         "misconception-groups": {

@@ -11,7 +11,7 @@ from contextlib import suppress
 from functools import cache
 from itertools import product
 from pathlib import Path
-from typing import Literal, get_args
+from typing import get_args
 
 import pytest
 
@@ -26,7 +26,6 @@ from app.shapes.operation import Relation
 from app.shapes.table import Blank, Tensor, TensorTable
 from app.sheets.library import Library
 from app.sheets.reasons import sentence_of
-from app.sheets.sheet_text import sentence_forms
 from app.sheets.wording import MisconceptionText, SheetSection, Wording, WordingPart
 from app.sheets.wording_files import read_wording
 from app.sheets.worksheet import WorksheetError
@@ -37,12 +36,8 @@ from tests.helpers.families_cases import every_architecture
 from tests.helpers.shipped import LIBRARY
 from tests.helpers.source_code import app_modules
 
-SectionOfParts = Literal["description", "assumptions"]
-SECTIONS_OF_PARTS: tuple[SectionOfParts, ...] = get_args(SectionOfParts)
 FOLDER = PROJECT / "worksheets" / "wording"
 SYMBOLS = frozenset[str]().union(*(topic.symbols - topic.rows for topic in TOPICS.values()))
-# Under which keys sheets name sizes: by their symbols, or as a description calls them otherwise.
-SIZE_KEYS = SYMBOLS | {"N-encoder", "N-processed", "d-of-layers", "heads", "d_h-of-keys"}
 SIZES = frozenset(symbol for family in FAMILIES.values() for symbol in family.sizes)
 
 
@@ -114,27 +109,13 @@ def known_keys(wording: Wording) -> Mapping[str, Collection[str]]:
             *(f"lm-head-tied-{biases}" for biases in range(2)), *(f"lm-head-untied-{biases}" for biases in range(3)),
         ],
         "parser: reason": (),  # a CannotReadError's, below
-        "sheet_text: sentence_forms(self.problem)['cached'].items()": ("cached-window", "cached-some-windows"),
     }  # fmt: skip
-    known["parameter_sentences: fact.key"] = constructed_keys("app.shapes.parameter_inventory", known, "Fact")
+    known["prose: fact.key"] = constructed_keys("app.shapes.parameter_inventory", known, "Fact")
     known["wording: answer.reason"] = set[str]().union(
         *(constructed_keys(name, known, "Unreadable", "CannotReadError") for name in app_modules()
           if name.startswith(("app.algebra", "app.shapes", "app.sheets")))
     )  # fmt: skip
     return known
-
-
-def forms_of_parts() -> Mapping[str, set[str]]:
-    """The keys of the sentences of each part of a description or of assumptions that has several."""
-    forms = sentence_forms(LIBRARY.variant("llama-7b").problem)
-    return {part: {*keys} - {""} for part, keys in forms.items()}
-
-
-def parts_asked(wording: Wording, topic: str, section: SectionOfParts) -> set[str]:
-    """The keys of the sentences that a description, or assumptions, on a topic can have."""
-    words, forms = wording.topics[topic], forms_of_parts()
-    parts = words.description_parts if section == "description" else words.assumption_parts
-    return set[str]().union(*(forms.get(part, {part}) for part in parts))
 
 
 def figures_asked(topic: str) -> set[str]:
@@ -156,13 +137,8 @@ def sizes_asked(topic: str) -> set[str]:
 def unused_or_missing(wording: Wording) -> Iterator[str]:
     """Every sentence that nothing asks for, and every one that is asked for and not there, by its place."""
     asked = asked_keys(known_keys(wording))
-    for section in SECTIONS_OF_PARTS:
-        asked[section] |= set[str]().union(*(parts_asked(wording, topic, section) for topic in TOPICS))
-        own = {key for topic in TOPICS for key in wording.topics[topic].model_dump()[section]}
-        asked[section] -= own - wording.sheets[section].keys()
     asked["formulas"] |= phrases_asked(wording)
     optional = {
-        **dict.fromkeys(("symbol-names", "stated-sizes"), SIZE_KEYS),
         "axis-names": set[str]().union(*map(sizes_asked, TOPICS)),
         "row-things": {key for topic in TOPICS for table in tables_of(topic) for key in table.by_key},
     }
@@ -170,12 +146,6 @@ def unused_or_missing(wording: Wording) -> Iterator[str]:
         asked[name] |= sentences.keys() & optional.get(name, set())
         yield from (f"{name}.{key}" for key in asked[name] ^ sentences.keys())
     for topic, words in wording.topics.items():
-        for section in SECTIONS_OF_PARTS:
-            needed, sentences = parts_asked(wording, topic, section), wording.topic_section(topic, section)
-            written = words.description if section == "description" else words.assumptions
-            yield from (f"{topic}.{section}.{key}" for key in (needed - sentences.keys()) | (written.keys() - needed))
-        for names_of, names in (("symbol-names", words.symbol_names), ("stated-sizes", words.stated_sizes)):
-            yield from (f"{topic}.{names_of}.{symbol}" for symbol in names.keys() - TOPICS[topic].symbols)
         yield from (f"{topic}.axis-names.{size}" for size in words.axis_names.keys() - sizes_asked(topic))
         counts = {f"{topic}.reasons.{count.key}" for table in tables_of(topic) for count in table.counts}
         yield from counts - {f"{topic}.reasons.{key}" for key in words.reasons}
@@ -258,7 +228,6 @@ def test_a_missing_file_is_refused(folder: Path, file: str) -> None:
 
 UNUSED = [
     ("topics/costs.toml", "[nudges]", '[axis-names]\nQ = "queries"\n\n[nudges]', "costs.axis-names.Q"),
-    ("topics/costs.toml", "[description]", '[description]\nno-part = "Nothing."', "costs.description.no-part"),
     ("topics/costs.toml", "[nudges]", '[nudges]\n"each.rows" = "How many?"', "costs.nudges.each.rows"),
     ("topics/costs.toml", "[reasons]", '[reasons]\nno-row = "Nothing."', "costs.reasons.no-row"),
     ("topics/costs.toml", "[reasons]", '[row-things]\nno-tensor = "thing"\n\n[reasons]', "costs.row-things.no-tensor"),
@@ -290,15 +259,14 @@ def test_a_sentence_that_is_missing_is_found(folder: Path) -> None:
         gone.add(f"{section}.{match[1]}")
     for file, sentence in (
         ("costs.toml", r'"queries_flops.count" = [^\n]*\n'),
-        ("costs.toml", r"\nwork = [^\n]*"),
         ("decode-step.toml", r"\n\[figures.new-token\]\n[^\n]*\n[^\n]*"),
     ):
         path = folder / "en" / "topics" / file
         text, count = re.subn(sentence, "", path.read_text(encoding="utf-8"))
         assert count == 1
         path.write_text(text, encoding="utf-8")
-    gone |= {"costs.nudges.each.count", "costs.description.work", "decode-step.figures.new-token"}
-    optional = {"symbol-names", "stated-sizes", "axis-names", "row-things"}
+    gone |= {"costs.nudges.each.count", "decode-step.figures.new-token"}
+    optional = {"axis-names", "row-things"}
     found = {*unused_or_missing(read_wording(folder, "en"))}
     assert {each for each in gone if each.partition(".")[0] not in optional} - found == set()
 
@@ -319,11 +287,11 @@ def test_a_language_shows_english_where_it_has_no_sentence(folder: Path) -> None
 def test_a_frozen_wording_stays_and_takes_what_it_lacks_from_today(library: Library) -> None:
     today, kept = library.wording, json.loads(library.wording.text)
     assert not {"glossary", "sample-course"} & kept.keys()
-    kept["topics"]["costs"] |= {"name": "Costs", "title": "Costs of {gone}", "new-field": "?"}
+    kept["topics"]["costs"] |= {"name": "Costs", "new-field": "?"}
     kept |= {"new-part": {}, "sheets": {**kept["sheets"], "new-section": {"key": "?"}}}
     del kept["topics"]["growth"], kept["sheets"]["hints"]["look"]
     frozen = Wording.frozen(json.dumps(kept), today)
-    assert (frozen.topics["costs"].name, frozen.topics["costs"].title) == ("Costs", today.topics["costs"].title)
+    assert frozen.topics["costs"].name == "Costs"
     assert frozen.topics["growth"] == today.topics["growth"]
     assert frozen.sheets["hints"] == today.sheets["hints"]
     assert Wording.frozen(frozen.text, today).text == frozen.text

@@ -13,6 +13,7 @@ from app.exchange.imported_models import library_with_model
 from app.figures.exhibits.dealing import Dealing
 from app.figures.exhibits.heads import HeadsExhibit
 from app.grading.exhibit_boxes import DECKS, AskedBoxes, mark_cache, mark_deck
+from app.sheets import prose
 from app.sheets.library import Library
 from app.sheets.reading import MAX_BOX_TEXT
 from app.sheets.variant import Variant
@@ -140,7 +141,7 @@ def _table(variant: Variant, typed: Mapping[str, str]) -> HeadsTable:
     return HeadsTable(
         model=variant.model.name,
         choices=tuple(_choice(variant, count, heads, shows_default, not why_none) for count in possible),
-        cache_remark=why_none or variant.text.cached,
+        cache_remark=why_none or prose.cached(variant),
         drawing=HeadsExhibit(dealing, variant.letters),
         decks=decks,
         of_cache=of_cache,
