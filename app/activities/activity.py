@@ -40,7 +40,7 @@ class Policies:
     variants: Variants = "same"
     feedback: Feedback = "immediate"
     max_attempts: Annotated[int, Field(ge=0, le=MAX_ATTEMPTS_ALLOWED)] = 0
-    follow_share: Annotated[float, Field(ge=0, le=1)] = 1.0
+    marking: Literal["causes", "boxes", "rows"] = "causes"
     hints: bool = True
     run: Running = "after"
     ticket_anonymous: bool = True

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
 
-# The fields of a worksheet that its right answers depend on; not `title`, `models` and `follow_share`.
+# The fields of a worksheet that its right answers depend on; not `title`, `models` and `marking`.
 _QUESTION_FIELDS = ("model", "topic", "tokens", "rows", "notation", "kv_head_per_query_head", "decoder_tokens",
                     "answers")  # fmt: skip
 _RARE_QUESTION_FIELDS = ("edition", "chosen", "bug", "frozen_bug")  # also these, where they aren't empty

@@ -19,7 +19,7 @@ from app.classes.frozen.offered_worksheets import Offer
 from app.classes.student_sheet import ChosenWorksheet, choice_of
 from app.models.architecture import TokensError
 from app.sheets.library import Library
-from app.sheets.worksheet import WorksheetError, refused, whole_key
+from app.sheets.worksheet import Marking, WorksheetError, refused, whole_key
 from app.store import Content, Plan, Policies
 from app.topics.requirements import TopicError
 from app.translation import N_
@@ -71,10 +71,6 @@ def _optional(parse: Callable[[str], T], empty: T | None = None) -> Callable[[st
     return lambda text: parse(text) if text else empty
 
 
-def _share(text: str) -> float:
-    return _whole_number(0, 100)(text) / 100
-
-
 def _context(info: ValidationInfo) -> Mapping[str, Any]:
     return cast(Mapping[str, Any], info.context)
 
@@ -105,7 +101,7 @@ class ActivityForm(BaseModel):
         int,
         _read(_optional(_whole_number(1, MAX_ATTEMPTS_ALLOWED), 0), _ATTEMPTS, most=MAX_ATTEMPTS_ALLOWED),
     ]
-    follow_share: Annotated[float, _read(_share, N_("Enter a percentage from 0 to 100."))]
+    marking: Marking
     variants: Variants
     feedback: Feedback
     run: Running
@@ -216,9 +212,8 @@ def typed_activity(plan: Plan, content: Content, time_zone: str) -> dict[str, An
         "opens": _local(plan.opens_at, time_zone),
         "closes": _local(plan.closes_at, time_zone),
         "late_minutes": str(policies.late_minutes or ""),
-        **{name: getattr(policies, name) for name in ("variants", "feedback", "run")},
+        **{name: getattr(policies, name) for name in ("variants", "feedback", "marking", "run")},
         "max_attempts": str(policies.max_attempts or ""),
-        "follow_share": f"{policies.follow_share * 100:.0f}",
         **{name: "yes" if getattr(policies, name) else "" for name in ("hints", "examples", "exam", "auto_submit")},
         **{name: "yes" if getattr(policies, name) else "no" for name in ("ticket_anonymous", "names_listed")},
         "ticket": content.ticket.key if content.ticket else "",
@@ -258,7 +253,7 @@ def field_labels() -> dict[str, str]:
         "variants": _("Numbers"),
         "feedback": _("Marks are shown"),
         "max_attempts": _("Attempts per sheet"),
-        "follow_share": _("Credit for other boxes spoiled by the same mistake"),
+        "marking": _("Marking"),
         "hints": _("Hints"),
         "examples": _("Worked examples"),
         "exam": _("Exam conditions"),
@@ -281,6 +276,9 @@ def form_in_words(typed: Mapping[str, Any], titles: Mapping[str, str]) -> dict[s
         "immediate": _("at each check"),
         "after_hand_in": _("after handing in"),
         "after_close": _("after the activity closes"),
+        "causes": _("one mistake costs once"),
+        "boxes": _("every wrong box costs"),
+        "rows": _("whole rows"),
         "after": _("once marks are shown"),
         "before": _("from the start"),
     }

@@ -1,4 +1,4 @@
-"""Regrades an activity's attempts after a worksheet or the credit for follow-through was corrected.
+"""Regrades an activity's attempts after a worksheet was corrected or its marking changed.
 
 Attempts are marked by the worksheets as students had them or, if the teacher asks, as the library has them now. First
 `Regrading.preview` shows what would change. Then `Regrading.apply` makes exactly these changes, or none if they are out
@@ -96,7 +96,7 @@ class _State(NamedTuple):
     basis: Basis
     activity_id: int
     revision: int  # which says what worksheets count
-    follow_share: float
+    marking: str
     last_regrade: int
     last_attempts: frozenset[tuple[StudentSheetKey, int]]
 
@@ -110,7 +110,7 @@ class Regrading:
         self._previews: OrderedDict[_State, tuple[float, RegradePreview]] = OrderedDict()
 
     def preview(self, library: Library, store: Store, activity: Activity, basis: Basis = "frozen") -> RegradePreview:
-        """What marking every attempt again, with the current credit for follow-through, would change; cached."""
+        """What marking every attempt again, with the activity's marking, would change; cached."""
         return self._cached_preview(_state(library, store, activity, basis), library, store, activity)
 
     def apply(
@@ -163,7 +163,7 @@ def _state(library: Library, store: Store, activity: Activity, basis: Basis) -> 
     regrade = store.regrades.last(activity.id)
     models = tuple((model.key, model.config) for model in library.models.values())
     defined = (tuple(library.worksheets.values()), models, id(library.wording))
-    return _State(*defined, basis, activity.id, activity.revision, activity.policies.follow_share, regrade, last)
+    return _State(*defined, basis, activity.id, activity.revision, activity.policies.marking, regrade, last)
 
 
 def _compute_preview(library: Library, store: Store, activity: Activity, basis: Basis) -> RegradePreview:

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from app.algebra.expression import Expression
 from app.algebra.number_text import format_number
-from app.figures.figure import Box, Edge, EdgeKind, Figure, MismatchCaption, Sketch, side_ends
 from app.figures.geometry import Point, Rect
 from app.figures.growth_plot import growth_plot
-from app.figures.typed_shapes import Answers
+from app.figures.parts import Box, Edge, EdgeKind, Figure, MismatchCaption, Sketch, side_ends
+from app.figures.shapes import Answers
 from app.shapes.table import Blank, Count
 from app.sheets.reading import Answer
 from app.sheets.variant import Variant

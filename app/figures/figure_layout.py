@@ -18,10 +18,10 @@ from dataclasses import replace
 from itertools import chain
 
 from app.figures.decks.deck_figure import sketch_decks
-from app.figures.figure import Sign, Sketch
 from app.figures.flow import sketch_flow
 from app.figures.geometry import Point, Rect
 from app.figures.mismatch_brackets import brackets_of, head_brackets, joined_brackets, with_free_labels
+from app.figures.parts import Sign, Sketch
 from app.figures.pen import CORNER_PX, PULLED_PX, Pen, corner_arcs, pulled_out
 from app.figures.stripes import sketch_stripes
 from app.shapes.operation import Concat, LastRow, Operation

@@ -22,8 +22,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import groupby, pairwise
 
-from app.figures.captions import size_name
-from app.figures.figure import (
+from app.figures.geometry import Point, Rect
+from app.figures.mismatch_brackets import BRACKET_PX, MIN_BRACKET_PX, brackets_of, label_places
+from app.figures.parts import (
     Arc,
     Box,
     Edge,
@@ -36,9 +37,8 @@ from app.figures.figure import (
     side_ends,
     view_of,
 )
-from app.figures.geometry import Point, Rect
-from app.figures.mismatch_brackets import BRACKET_PX, MIN_BRACKET_PX, brackets_of, label_places
 from app.figures.pen import Pen
+from app.figures.words import size_name
 from app.shapes.consistency import Values
 from app.shapes.table import MATRIX_FIELDS, Blank
 from app.topics.registry import FIGURE_PLANS

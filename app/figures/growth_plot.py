@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from app.algebra.number_text import format_number
-from app.figures.figure import Edge, EdgeKind, EdgeSide, Figure, MismatchCaption, Sketch, spread
 from app.figures.geometry import Point
+from app.figures.parts import Edge, EdgeKind, EdgeSide, Figure, MismatchCaption, Sketch, spread
 from app.shapes.table import Blank
 from app.sheets.variant import Variant
 

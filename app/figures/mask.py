@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from app.figures.figure import Box
 from app.figures.geometry import Polygon
-from app.figures.typed_shapes import TypedShapes
+from app.figures.parts import Box
+from app.figures.shapes import TypedShapes
 from app.models.architecture import Architecture
 from app.topics.registry import TOPICS
 

@@ -9,11 +9,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import count, product
 
-from app.figures.captions import head_label
-from app.figures.figure import Box, MismatchBracket, Sketch, side_ends, spread
 from app.figures.geometry import Point, Rect
 from app.figures.lettering import LINE_PX, label_px
+from app.figures.parts import Box, MismatchBracket, Sketch, side_ends, spread
 from app.figures.pen import CORNER_PX, Pen
+from app.figures.words import head_label
 from app.shapes.consistency import DimensionMismatch
 from app.shapes.table import Blank
 

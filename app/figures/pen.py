@@ -9,8 +9,9 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
-from app.figures.captions import axis_name, edge_kind, head_label
-from app.figures.figure import (
+from app.figures.geometry import Point, Polygon, Rect
+from app.figures.mask import masked_areas
+from app.figures.parts import (
     Arc,
     Box,
     Edge,
@@ -22,10 +23,9 @@ from app.figures.figure import (
     side_ends,
     spread,
 )
-from app.figures.geometry import Point, Polygon, Rect
-from app.figures.mask import masked_areas
 from app.figures.scale import MatrixSizes
-from app.figures.typed_shapes import TypedShapes
+from app.figures.shapes import TypedShapes
+from app.figures.words import axis_name, edge_kind, head_label
 from app.shapes.table import Blank
 
 CORNER_PX = 12.0  # between an operand and the result

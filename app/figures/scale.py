@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Literal
 
-from app.figures.captions import token_names
 from app.figures.lettering import label_px
-from app.figures.typed_shapes import TypedShapes
+from app.figures.shapes import TypedShapes
+from app.figures.words import token_names
 from app.shapes.operation import Concat
 from app.shapes.table import Blank, Tensor
 from app.sheets.variant import Variant

@@ -8,15 +8,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from app.figures.captions import alt_text, captions, mismatch_captions
 from app.figures.count_bars import draw_counts, longest_bars
-from app.figures.figure import Figure
 from app.figures.figure_layout import sketch_figure
 from app.figures.flow import differing_plan
+from app.figures.parts import Figure
 from app.figures.pen import Pen
 from app.figures.scale import MatrixSizes, Scale, ScaleName
+from app.figures.shapes import Answers, TypedShapes
 from app.figures.stripes import has_stripes, thickens
-from app.figures.typed_shapes import Answers, TypedShapes
+from app.figures.words import alt_text, captions, mismatch_captions
 from app.sheets.steps import rows_so_far
 from app.sheets.variant import Variant
 from app.topics.registry import DRAWN_WITH, FIGURE_PLANS, TOPICS

@@ -19,10 +19,10 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from app.algebra.expression import Expression
-from app.figures.figure import Arc, Box, Edge, Flow, Sketch, side_ends, view_of
 from app.figures.geometry import Point, Rect
+from app.figures.parts import Arc, Box, Edge, Flow, Sketch, side_ends, view_of
 from app.figures.pen import Pen, pulled_out
-from app.figures.typed_shapes import TypedShapes
+from app.figures.shapes import TypedShapes
 from app.shapes.table import Blank
 from app.topics.topic import FigurePlan
 

@@ -10,8 +10,8 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from app.figures.figure import HOOK_PX, Arc, Box, Edge, Figure, MismatchBracket, Sign
 from app.figures.geometry import Polygon, Rect
+from app.figures.parts import HOOK_PX, Arc, Box, Edge, Figure, MismatchBracket, Sign
 
 _ESCAPED = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&#34;", "'": "&#39;"})
 

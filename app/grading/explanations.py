@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from app.algebra.expression import ONE, Expression
-from app.figures.figure import Figure
+from app.figures.parts import Figure
 from app.figures.scale import ScaleName
 from app.figures.sheet_figures import draw_side_by_side
 from app.grading.grade import Report

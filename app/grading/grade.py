@@ -20,6 +20,7 @@ from app.sheets import prose
 from app.sheets.numbers import Unreadable, decimal_prefix
 from app.sheets.reading import Answer
 from app.sheets.variant import Row, Variant
+from app.sheets.worksheet import Marking
 from app.topics.problem import Problem
 from app.translation import gettext as _
 
@@ -48,7 +49,7 @@ class Report:
     """The marks of a whole sheet by blank."""
 
     marks: Mapping[Blank, Mark]
-    follow_share: float = 1.0
+    marking: Marking = "causes"
     first_mismatch: DimensionMismatch | None = None
     diagnosis: Diagnosis | None = None
     points: Mapping[Blank, int] = field(default_factory=dict)
@@ -56,10 +57,14 @@ class Report:
     losses: tuple[str, ...] = ()
 
     @property
-    def score(self) -> float:
-        """The points of right boxes plus `follow_share` of follow-through points; an int if it is whole."""
-        score = round(self._points("right") + self.follow_share * self._points("follows"), 6)
-        return int(score) if score == int(score) else score
+    def score(self) -> int:
+        """What earns points depends on the marking; the three are in docs/grading.md."""
+        if self.marking == "causes":
+            return self._points("right", "follows")
+        if self.marking == "boxes":
+            return self._points("right")
+        spoiled = {blank.tensor for blank, mark in self.marks.items() if mark.kind != "right"}
+        return sum(self.points.get(blank, 1) for blank in self.marks if blank.tensor not in spoiled)
 
     @property
     def out_of(self) -> int:
@@ -165,12 +170,12 @@ def grade(variant: Variant, answers: Mapping[str, str]) -> Report:
     if diagnosis:
         diagnosis = replace(diagnosis, message=prose.misconception(variant, diagnosis.key, "nudge"))
     mismatch = find_first_mismatch(variant, values, texts)
-    share, losses = variant.worksheet.follow_share, tuple(_losses(variant, mistakes))
-    return Report(marks, share, mismatch, diagnosis, variant.points, mistakes, losses)
+    losses = tuple(_losses(variant, mistakes))
+    return Report(marks, variant.worksheet.marking, mismatch, diagnosis, variant.points, mistakes, losses)
 
 
 def _losses(variant: Variant, mistakes: Iterable[Mistake]) -> Iterator[str]:
-    for mistake in mistakes if variant.worksheet.follow_share else ():
+    for mistake in mistakes if variant.worksheet.marking == "causes" else ():
         if count := len(mistake.others):
             name = prose.misconception_name(variant, mistake.misconception) if mistake.misconception else ""
             yield variant.wording.say(
@@ -179,7 +184,6 @@ def _losses(variant: Variant, mistakes: Iterable[Mistake]) -> Iterator[str]:
                 if count == 1
                 else ("misconception" if name else "mistake"),
                 name=name, row=variant.row_name(mistake.costs.tensor), count=count,
-                credit="" if variant.worksheet.follow_share == 1 else f" ({_credit(variant)})",
             )  # fmt: skip
 
 
@@ -194,13 +198,13 @@ def with_kept_marks(variant: Variant, report: Report, kinds: Mapping[str, str]) 
         mark = report.marks[blank]
         other = replace(mark, kind=kind, message=feedback(variant, blank, kind), repeats=None)
         marks[blank] = mark if mark.kind == kind else other
-    return Report(marks, report.follow_share, points=report.points)
+    return Report(marks, report.marking, points=report.points)
 
 
 def without_help(report: Report) -> Report:
     """The report without the messages of wrong boxes; the score is unchanged."""
     marks = {blank: replace(mark, message="") if mark.kind == "wrong" else mark for blank, mark in report.marks.items()}
-    return Report(marks, report.follow_share, points=report.points)
+    return Report(marks, report.marking, points=report.points)
 
 
 def _mark(variant: Variant, blank: Blank, text: str, typed: Answer | Unreadable | None) -> Mark:
@@ -281,9 +285,7 @@ def feedback(variant: Variant, blank: Blank, kind: MarkKind) -> str:
 
 
 def _credit(variant: Variant) -> str:
-    share = variant.worksheet.follow_share
-    key = {0: "none", 0.5: "half", 1: "full"}.get(share, "share")
-    return variant.wording.say("credit", key, percent=f"{100 * share:g}")
+    return variant.wording.say("credit", "full" if variant.worksheet.marking == "causes" else "none")
 
 
 def find_first_mismatch(variant: Variant, values: Values, texts: Mapping[Blank, str]) -> DimensionMismatch | None:

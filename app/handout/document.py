@@ -11,11 +11,11 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any, TypeVar
 
-from app.figures.figure import Arc, Box, Edge, Figure
 from app.figures.figure_layout import SIGN_PX
 from app.figures.geometry import Rect
+from app.figures.parts import Arc, Box, Edge, Figure
+from app.figures.shapes import Answers
 from app.figures.sheet_figures import draw_figures
-from app.figures.typed_shapes import Answers
 from app.handout.answer_key import key_rows, used_sizes
 from app.handout.name_language import language_of
 from app.handout.options import HandoutOptions, printable_line

@@ -47,7 +47,7 @@ MAX_SHORT_TEXT, MAX_MARKDOWN, MAX_FORMULA = 200, 4000, 200  # characters; a shor
 MAX_QUESTIONS, MAX_AUTHOR_MISCONCEPTIONS, MAX_MISCONCEPTION_BOXES = 10, 10, 40
 MAX_POINTS = 10  # for each box of a row
 MAX_SENTENCE = 600  # characters of a sentence for a real head
-NOT_SET = {"key", "frozen_bug", "follow_share"}  # fields that aren't settings of a file: an activity has the last one
+NOT_SET = {"key", "frozen_bug", "marking"}  # fields that aren't settings of a file: an activity has the last one
 MAX_NAMES = 500  # rows or models, more than there are
 MAX_MISCONCEPTION_KEY, MAX_MISCONCEPTION_NAME = 80, 80  # characters; a name is shown in columns of tables
 MAX_REPEATED = 60  # characters of an unknown name or formula that a message quotes
@@ -65,6 +65,7 @@ _UNSEEN = frozenset({"Cc", "Cs", "Zl", "Zp"})  # control characters, halves of s
 _KEY = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 
 Answers = Literal["numbers", "letters"]
+Marking = Literal["causes", "boxes", "rows"]  # what earns points: see Report.score
 
 
 class WorksheetError(Refusal):
@@ -288,7 +289,7 @@ class Worksheet:
         _must(N_("{setting} must be a list of at most {most} misconceptions."), most=MAX_AUTHOR_MISCONCEPTIONS),
     ] = ()
     frozen_bug: str = ""
-    follow_share: float = 1.0
+    marking: Marking = "causes"
 
     def __post_init__(self) -> None:
         first, last = self.tokens_from, self.tokens_to

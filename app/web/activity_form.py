@@ -169,7 +169,6 @@ def _with_exact_times(plan: Plan, before: Plan, typed: Mapping[str, Any], stored
 def _typed(form: FormReader) -> dict[str, Any]:
     return {
         **{name: form.single_line(name) for name in TEXT_FIELDS},
-        "follow_share": form.single_line("follow_share").removesuffix("%").strip(),
         "worksheet": [_typed_sheet(form, key) for key in form.all("worksheet") if key],
         **{name: form.single_line(name) for name in ("import", "search", "new_ticket", "reopens", "version")},
         "imported": tuple(dict.fromkeys(form.all("imported")))[:MAX_IMPORTED],

@@ -239,7 +239,7 @@ class MisconceptionEntry(BaseModel):
 class GradeReport(BaseModel):
     """The marks of a sheet."""
 
-    score: int | float = Field(description="Right boxes, and a share of those consistent with an earlier mistake.")
+    score: int = Field(description="The points of boxes that are right or consistent with an earlier mistake.")
     out_of: int
     marks: dict[str, MarkEntry]
     mistakes: list[MistakeEntry]

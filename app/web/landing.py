@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import RedirectResponse
 
-from app.figures.figure import Edge, Figure, MismatchCaption
 from app.figures.geometry import Rect
 from app.figures.lettering import label_px, letter_px
+from app.figures.parts import Edge, Figure, MismatchCaption
 from app.figures.sheet_figures import draw_figures
 from app.grading.grade import Mark, grade
 from app.sheets.reading import MAX_BOX_TEXT

@@ -17,7 +17,7 @@ from app.store import (
         {"feedback": ""},
         {"max_attempts": -1},
         {"max_attempts": 100},
-        {"follow_share": 1.1},
+        {"marking": "half"},
         {"run": None},
     ],
 )

@@ -131,7 +131,7 @@ def test_what_is_typed_without_a_connection_is_kept_and_sent_later(browser: Brow
         "variants": "same",
         "feedback": "immediate",
         "run": "after",
-        "follow_share": "50",
+        "marking": "causes",
         "ticket_anonymous": "yes",
     }
     teacher.request.post("/courses/1/activities", form={"title": "A", "worksheet": "llama-7b", **rules})

@@ -7,7 +7,7 @@ import random
 import pytest
 from playwright.sync_api import Page
 
-from app.figures.figure import Figure
+from app.figures.parts import Figure
 from app.figures.sheet_figures import draw_figures
 from app.web.shared.templating import template_environment
 from tests.helpers.shipped import LIBRARY

@@ -26,7 +26,7 @@ from app.store import Content, Plan, Policies
 TICKETS = load_tickets(PROJECT / "worksheets")
 FIELDS = {
     "title": "Week 3", "ticket": "classic", "ticket_anonymous": "no", "variants": "per_student",
-    "feedback": "after_close", "run": "before", "follow_share": "25", "max_attempts": "3", "hints": "", "exam": "yes",
+    "feedback": "after_close", "run": "before", "marking": "rows", "max_attempts": "3", "hints": "", "exam": "yes",
     "opens": "2026-03-31T10:00", "closes": "2026-03-31T11:30", "late_minutes": "5", "names_listed": "no",
     "auto_submit": "", "examples": "",
     "day": "2026-03-31",
@@ -40,7 +40,7 @@ def read(library: Library, worksheets: tuple[str, ...] = ("llama-7b",), **fields
 
 def test_texts_become_a_plan_and_back(library: Library) -> None:
     plan, content = read(library, ("qwen2.5-0.5b", "llama-7b"))
-    policies = Policies("per_student", "after_close", 3, 0.25, hints=False, examples=False, run="before",
+    policies = Policies("per_student", "after_close", 3, "rows", hints=False, examples=False, run="before",
                         ticket_anonymous=False, exam=True, late_minutes=5, auto_submit=False)  # fmt: skip
     opens, closes = datetime(2026, 3, 31, 8, tzinfo=UTC), datetime(2026, 3, 31, 9, 30, tzinfo=UTC)
     assert plan == Plan("Week 3", date(2026, 3, 31), policies, opens, closes)
@@ -87,8 +87,7 @@ def test_a_new_form_has_the_default_policies(library: Library) -> None:
         ({"max_attempts": "0"}, "max_attempts", "from 1 to 99"),
         ({"max_attempts": "100"}, "max_attempts", "from 1 to 99"),
         ({"max_attempts": "+1"}, "max_attempts", "from 1 to 99"),
-        ({"follow_share": "101"}, "follow_share", "from 0 to 100"),
-        ({"follow_share": ""}, "follow_share", "from 0 to 100"),
+        ({"marking": "half"}, "marking", "“marking”"),
         ({"variants": "many"}, "variants", "“variants”"),
         ({"ticket": "own-7"}, "ticket", "exit ticket isn’t here"),
         ({"feedback": ""}, "feedback", "“feedback”"),

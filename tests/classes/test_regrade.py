@@ -42,7 +42,7 @@ def test_a_preview_says_what_would_change_and_changes_nothing(library: Library, 
     first, last, other = running.attempt(kim, FOLLOWING), running.attempt(kim, FOLLOWING), running.attempt(kim, KEY)
     lou = running.student("Lou")
     counting = running.attempt(lou, FOLLOWING)
-    running.change_follow_share(0)
+    running.change_marking("boxes")
     preview = regrading.preview(library, store, running.activity)
     assert preview.attempts == 4
     assert [change.attempt.id for change in preview.changes] == [first.id, last.id, counting.id]
@@ -70,7 +70,7 @@ def test_what_counts_after_a_worksheet_was_corrected_is_what_the_gradebook_count
     removed = running.attempt(lou, answers, sheet_number=2)
     sheet = library.worksheets["llama-7b"]
     shorter = replace(library, worksheets={**library.worksheets, "llama-7b": replace(sheet, rows=sheet.rows[:-1])})
-    running.change_follow_share(0)
+    running.change_marking("boxes")
     assert set(_scores_that_change(regrading, running)) == {old.id, counting.id, removed.id}
     running.library = shorter
     store.activities.revise(running.activity, freeze(shorter, ("llama-7b",), None))
@@ -93,17 +93,17 @@ def _scores_that_change(regrading: Regrading, running: RunningActivity) -> list[
 
 def test_the_database_is_asked_as_little_for_many_changes_as_for_one(library: Library, store: Store) -> None:
     running = RunningActivity(library, store)
-    running.change_follow_share(1)
+    running.change_marking("causes")
     counts, regrading = list[int](), Regrading()
     for number in range(1, 13):
         running.attempt(running.student(f"S{number}"), FOLLOWING)
-        running.change_follow_share(0)
+        running.change_marking("boxes")
         activity = running.activity
         with counted_statements(store) as statements:
             shown = regrading.preview(library, store, activity)
             assert regrading.apply(library, store, activity, running.teacher, shown.fingerprint) is shown
         assert len(shown.changes) == number
-        running.change_follow_share(1)
+        running.change_marking("causes")
         again = regrading.preview(library, store, running.activity)
         regrading.apply(library, store, running.activity, running.teacher, again.fingerprint)
         counts.append(len(statements))
@@ -116,7 +116,7 @@ def test_what_was_shown_is_applied_without_grading_again(
 ) -> None:
     running, regrading = RunningActivity(library, store), Regrading()
     attempt = running.attempt(running.student(), FOLLOWING)
-    running.change_follow_share(0)
+    running.change_marking("boxes")
     shown = regrading.preview(library, store, running.activity)
     assert regrading.apply(library, store, running.activity, running.teacher, "of other changes") is None
     assert regrading.apply(library, store, running.activity, running.teacher, shown.fingerprint) is shown
@@ -144,7 +144,7 @@ def test_a_preview_is_made_again_once_anything_has_changed(
     assert (previews(), previews()) == (1, 0)
     running.attempt(kim, KEY)
     assert (previews(), previews()) == (2, 0)
-    running.change_follow_share(0.25)
+    running.change_marking("rows")
     assert (previews(), previews()) == (2, 0)
     now += PREVIEW_TTL_S
     assert (previews(), previews()) == (2, 0)
@@ -153,11 +153,11 @@ def test_a_preview_is_made_again_once_anything_has_changed(
 def test_changes_that_are_no_shorter_those_shown_are_not_made(library: Library, store: Store) -> None:
     running, regrading = RunningActivity(library, store), Regrading()
     first = running.attempt(running.student("Kim"), FOLLOWING)
-    running.change_follow_share(0)
+    running.change_marking("boxes")
     shown = regrading.preview(library, store, running.activity)
-    running.change_follow_share(1)
+    running.change_marking("causes")
     second = running.attempt(running.student("Lou"), FOLLOWING)
-    running.change_follow_share(0)
+    running.change_marking("boxes")
     assert regrading.apply(library, store, running.activity, running.teacher, shown.fingerprint) is None
     assert store.classwork.attempts_of_activity(running.activity.id) == (first, second)
 
@@ -168,7 +168,7 @@ def test_an_attempt_that_comes_in_last_stops_the_regrade(
     running, regrading = RunningActivity(library, store), Regrading()
     kim, locked = running.student(), store.activities.locked
     running.attempt(kim, FOLLOWING)
-    running.change_follow_share(0)
+    running.change_marking("boxes")
     shown = regrading.preview(library, store, running.activity)
 
     def locked_a_moment_later(activity: Activity) -> Activity | None:
@@ -185,7 +185,7 @@ def test_an_attempt_that_comes_in_last_stops_the_regrade(
 def test_of_two_regrades_at_once_one_is_made(library: Library, store: Store) -> None:
     running = RunningActivity(library, store)
     running.attempt(running.student(), FOLLOWING)
-    running.change_follow_share(0)
+    running.change_marking("boxes")
     activity, workers = running.activity, (Regrading(), Regrading())
     [shown] = {each.preview(library, store, activity).fingerprint for each in workers}
     with ThreadPoolExecutor(2) as pool:

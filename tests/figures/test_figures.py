@@ -14,7 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.algebra.number_text import format_number
-from app.figures.figure import (
+from app.figures.geometry import Point, Rect
+from app.figures.parts import (
     Arc,
     Box,
     Edge,
@@ -25,7 +26,6 @@ from app.figures.figure import (
     Sign,
     Sketch,
 )
-from app.figures.geometry import Point, Rect
 from app.figures.scale import MAX_SIDE_PX, MIN_SIDE_PX, ScaleName
 from app.figures.sheet_figures import draw_figures
 from app.figures.stripes import THINNEST_PX
@@ -167,9 +167,16 @@ def test_right_answers_leave_no_mismatch(library: Library) -> None:
 
 def test_an_empty_sheet_is_drawn_open(library: Library) -> None:
     *_, figure = draw_figures(library.variant("llama-7b"), {})
-    assert all(box.incomplete for box in figure.boxes)
-    assert len({box.rect[2:] for box in figure.boxes}) == 1
-    assert {edge.label for edge in figure.edges} <= {"?", ""}
+    asked = [box for box in figure.boxes if not box.hatched]
+    assert all(box.incomplete for box in asked)
+    assert len({box.rect[2:] for box in asked}) == 1
+    assert {edge.label for edge in figure.edges} == {"?", "4096", "128"}, (
+        "the sides of parameters, which the text gives"
+    )
+    assert {edge.label for edge in figure.edges if edge.blank not in library.variant("llama-7b").blanks} <= {
+        "4096",
+        "128",
+    }
     assert figure.flow
     assert not figure.flow.lanes
     assert not figure.mismatches
@@ -196,7 +203,8 @@ def test_captions_come_after_the_first_check(library: Library) -> None:
 
 def test_a_mismatch_is_drawn_and_named_by_what_was_typed(library: Library) -> None:
     values = {Blank("queries", "columns"): 128, Blank("keys", "columns"): 4096}
-    broken = [figure for figure in draw_figures(library.variant("llama-7b"), values) if figure.mismatches]
+    figures = draw_figures(library.variant("llama-7b"), values, names_sizes=False)  # without the given parameters
+    broken = [figure for figure in figures if figure.mismatches]
     assert [figure.key for figure in broken] == ["flow"]
     (mismatch,) = broken[0].mismatches
     assert set(re.findall(r"\d+", mismatch.sentence)) == {"128", "4096"}
@@ -205,6 +213,13 @@ def test_a_mismatch_is_drawn_and_named_by_what_was_typed(library: Library) -> No
     assert [arc.products for arc in broken[0].arcs if arc.mismatch] == ["scores"]
     assert [each.text for each in broken[0].brackets] == ["4096 ≠ 128"]
     assert "mismatch" not in {edge.kind for edge in broken[0].edges}, "neither is blamed"
+
+
+def test_what_does_not_fit_a_given_parameter_is_marked(library: Library) -> None:
+    values = {Blank("queries", "columns"): 4096}
+    broken = [figure for figure in draw_figures(library.variant("llama-7b"), values) if figure.mismatches]
+    assert [mismatch.about[0] for figure in broken for mismatch in figure.mismatches] == ["queries.columns"]
+    assert [each.text for figure in broken for each in figure.brackets] == ["4096 ≠ 128"]
 
 
 def test_an_output_that_cannot_be_added_stands_in_the_outline_of_the_input(library: Library) -> None:
@@ -220,7 +235,7 @@ def test_an_output_that_cannot_be_added_stands_in_the_outline_of_the_input(libra
     assert outline.x + outline.width < figure.frame.right
     assert outline.y + outline.height < figure.frame.bottom
     needed = right[Blank("input", wide.field)]
-    assert [each.text for each in figure.brackets] == [f"{needed} ≠ 128"]
+    assert {each.text for each in figure.brackets} == {f"{needed} ≠ 128"}
     assert any("cannot be added" in each.sentence for each in figure.mismatches)
 
 

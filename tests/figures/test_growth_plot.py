@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.figures.figure import Edge, Figure
+from app.figures.parts import Edge, Figure
 from app.figures.sheet_figures import draw_figures
 from app.shapes.table import Blank
 from app.sheets.library import Library

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.figures.figure import Figure
 from app.figures.geometry import Rect
+from app.figures.parts import Figure
 from app.figures.scale import ScaleName
 from app.figures.sheet_figures import draw_figures
 from app.shapes.table import Blank

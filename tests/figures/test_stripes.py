@@ -8,8 +8,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from app.figures.figure import Box, Figure
 from app.figures.geometry import Rect
+from app.figures.parts import Box, Figure
 from app.figures.sheet_figures import draw_figures
 from app.figures.svg import figure_svg
 from app.shapes.table import Blank

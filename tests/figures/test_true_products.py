@@ -17,9 +17,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.figures.figure import Box, Figure
 from app.figures.geometry import Polygon
 from app.figures.mismatch_brackets import MIN_BRACKET_PX
+from app.figures.parts import Box, Figure
 from app.figures.scale import ScaleName
 from app.figures.sheet_figures import draw_figures
 from app.models.read_config import build_architecture
@@ -264,22 +264,29 @@ HEAD_ROWS = ("input", "queries", "keys", "values", "scores", "weights", "context
 HEAD, LAYER = own_sheet(LIBRARY, model="llama-3.2-1b", rows=HEAD_ROWS), LIBRARY.variant("layer-mistral-7b")
 
 
-def multiplies(values: dict[str, tuple[int, int]], heads: int, kv_heads: int) -> bool:
-    """Whether torch can compute attention with a residual connection from matrices of these shapes."""
+def multiplies(values: dict[str, tuple[int, int]], variant: Variant, heads: int, kv_heads: int) -> bool:
+    """Whether torch can compute attention with a residual connection, with the parameters that the text gives."""
+    stated = frozenset[str]().union(*(fact.symbols for fact in variant.text.facts))
+
+    def parameter(key: str, rows: int, columns: int) -> torch.Tensor:
+        """A parameter with the sides that are given, and otherwise those that fit."""
+        drawn = zip(variant.table[key].shape, (rows, columns), strict=True)
+        shape = [side.size(variant.sizes) if str(side) in stated else fitting for side, fitting in drawn]
+        return torch.empty(shape, device="meta")
+
     m = {key: torch.empty(shape, device="meta") for key, shape in values.items()}
     x, q, k, v = (m[key] for key in ("input", "queries", "keys", "values"))
     try:
-        for projected in (q, k, v):
-            assert (x @ torch.empty(x.shape[1], projected.shape[1], device="meta")).shape == projected.shape
+        for key, projected in (("W_Q", q), ("W_K", k), ("W_V", v)):
+            assert (x @ parameter(key, x.shape[1], projected.shape[1])).shape == projected.shape
         q, k, v = (t.view(t.shape[0], n, -1).transpose(0, 1) for t, n in ((q, heads), (k, kv_heads), (v, kv_heads)))
         k, v = (t.repeat_interleave(heads // kv_heads, 0) for t in (k, v))
         scores = q @ k.transpose(1, 2)
         assert scores.shape[1:] == m["scores"].shape == m["weights"].shape
         context = m["weights"].expand(heads, -1, -1) @ v
         assert context.transpose(0, 1).reshape(context.shape[1], -1).shape == m["context"].shape
-        assert (m["context"] @ torch.empty(m["context"].shape[1], m["output"].shape[1], device="meta")).shape == m[
-            "output"
-        ].shape
+        output = m["context"] @ parameter("W_O", m["context"].shape[1], m["output"].shape[1])
+        assert output.shape == m["output"].shape
         return (x + m["output"]).shape == x.shape == m["output"].shape
     except (AssertionError, RuntimeError):
         return False
@@ -318,7 +325,7 @@ def test_there_is_a_mismatch_exactly_where_torch_cannot_multiply(seed: int, vari
     layer = variant is LAYER
     heads, kv_heads = (variant.architecture.H, variant.architecture.G) if layer else (1, 1)
     drawn = any(figure.mismatches for figure in draw_figures(variant, values))
-    assert drawn != multiplies(shapes, heads, kv_heads), shapes
+    assert drawn != multiplies(shapes, variant, heads, kv_heads), shapes
 
 
 @on_every_sheet()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from app.algebra.number_text import format_number
-from app.figures.figure import Figure
+from app.figures.parts import Figure
 from app.grading.explanations import explain_diagnosis
 from app.grading.grade import Report, grade
 from app.sheets.library import Library

@@ -15,6 +15,7 @@ from app.grading.grade import Report, feedback, grade
 from app.models.architecture import TokensError
 from app.sheets.library import Library
 from app.sheets.variant import Variant
+from app.sheets.worksheet import Marking
 from app.topics.requirements import TopicError
 from tests.helpers.answer_keys import LLAMA
 from tests.helpers.shipped import LIBRARY
@@ -37,16 +38,19 @@ def kinds(report: Report, kind: str) -> set[str]:
 
 
 @pytest.mark.parametrize(
-    ("share", "credit"), [(0, "no credit"), (0.25, "25% credit"), (0.5, "half credit"), (1, "full credit")]
+    ("marking", "credit", "score"),
+    [("causes", "full credit", 13), ("boxes", "no credit", 10), ("rows", "no credit", 8)],
 )
-def test_what_a_follow_through_earns_is_said_beside_it(library: Library, share: float, credit: str) -> None:
+def test_what_a_follow_through_earns_is_said_beside_it(
+    library: Library, marking: Marking, credit: str, score: int
+) -> None:
     variant = library.variant("llama-7b")
-    variant = replace(variant, worksheet=replace(variant.worksheet, follow_share=share))
+    variant = replace(variant, worksheet=replace(variant.worksheet, marking=marking))
     wrong = {"queries.rows": 90, "keys.rows": 90, "scores.rows": 90, "scores.columns": 90}
     report = marked(variant, LLAMA | wrong)
     following = [mark for mark in report.marks.values() if mark.kind == "follows"]
     assert sorted(mark.repeats is None for mark in following) == [False, True, True]
-    assert report.score == pytest.approx(10 + 3 * share)
+    assert report.score == score
     for mark in following:
         assert credit in mark.message
         assert "once" not in mark.message
@@ -250,14 +254,6 @@ def test_one_number_everywhere_earns_nothing_by_following(sheet: Variant) -> Non
         assert kinds(report, "follows") == set()
         texts = (sheet.typed(blank, sheet.key[box]) for box, blank in sheet.blanks_by_name.items())
         assert report.score == sum(str(number) == text for text in texts)
-
-
-@pytest.mark.parametrize(("share", "score"), [(0.0, 5), (0.25, 7), (1.0, 13), (0.1, 5.8)])
-def test_an_activity_sets_what_following_is_worth(library: Library, share: float, score: float) -> None:
-    variant = library.variant("llama-7b")
-    variant = replace(variant, worksheet=replace(variant.worksheet, follow_share=share))
-    report = marked(variant, {box: 90 if size == 100 else size for box, size in LLAMA.items()})
-    assert (report.score, type(report.score)) == (score, type(score))
 
 
 @st.composite

@@ -69,7 +69,7 @@ def test_one_idea_held_throughout_costs_one_box(
     assert report.boxes - report.right == wrong
     assert (report.out_of - report.score, report.follows) == (1, wrong - 1)
     assert report.marks[first].kind == "wrong"
-    strict = replace(variant, worksheet=replace(variant.worksheet, follow_share=0.0))
+    strict = replace(variant, worksheet=replace(variant.worksheet, marking="boxes"))
     assert marked(strict, answers).score == report.right
     assert marked(strict, answers).losses == ()
 

@@ -10,6 +10,7 @@ from fastapi import FastAPI
 
 from app.classes.student_sheet import freeze, stored_marks, student_sheet
 from app.grading.grade import grade
+from app.sheets.worksheet import Marking
 from app.store import Attempt, Policies, Student
 from tests.helpers.closed_activity import close_activity
 from tests.helpers.html_page import Page
@@ -38,10 +39,10 @@ class MarkedClassroom(Classroom):
         graded = stored_marks(sheet.variant, grade(sheet.variant, answers))
         return record(services.store, sheet.key, answers, graded, sizes=sheet.sizes)
 
-    def change_follow_share(self, follow_share: float) -> None:
-        """Change, as the instructor, what a blank is worth that follows from an earlier mistake."""
+    def change_marking(self, marking: Marking) -> None:
+        """Change the marking as the instructor."""
         plan = self.activity.plan
-        changed = replace(plan, policies=replace(plan.policies, follow_share=follow_share))
+        changed = replace(plan, policies=replace(plan.policies, marking=marking))
         self.school.store.activities.change(self.activity, changed)
 
     def seen_by(self, student: Student) -> tuple[Page, str]:

@@ -14,6 +14,7 @@ import sqlalchemy as sa
 from app.classes.student_sheet import freeze, stored_marks, student_sheet
 from app.grading.grade import grade
 from app.sheets.library import Library
+from app.sheets.worksheet import Marking
 from app.store import Activity, Attempt, Plan, Policies, Store, Student
 from app.store.jobs import JobKind
 from tests.helpers.stored_class import enrol_student, record, teacher
@@ -53,10 +54,9 @@ class RunningActivity:
         marks = stored_marks(sheet.variant, grade(sheet.variant, answers))
         return record(self.store, sheet.key, answers, marks, sizes=sheet.sizes)
 
-    def change_follow_share(self, share: float) -> None:
-        """Change the credit for follow-through."""
+    def change_marking(self, marking: Marking) -> None:
         plan = self.activity.plan
-        self.store.activities.change(self.activity, replace(plan, policies=replace(plan.policies, follow_share=share)))
+        self.store.activities.change(self.activity, replace(plan, policies=replace(plan.policies, marking=marking)))
 
 
 @contextmanager

@@ -24,7 +24,7 @@ from tests.helpers.stored_class import CONTENT, SHEET, activity, course, enrol_s
 
 
 def test_an_activity_comes_back_as_it_was_made(store: Store) -> None:
-    plan = Plan("Week 3", None, Policies("per_student", "after_close", 2, 0.25, False, "before", False),
+    plan = Plan("Week 3", None, Policies("per_student", "after_close", 2, "rows", False, "before", False),
                 datetime(2026, 3, 1, 9, tzinfo=UTC), datetime(2026, 3, 1, 10, tzinfo=UTC))  # fmt: skip
     where = course(store)
     made = store.activities.add(where, plan, CONTENT)

@@ -58,6 +58,6 @@ def _marks_edition(current: Worksheet, frozen: Worksheet) -> str:
 def defined_variant(
     library: Library, store: Store, definition: Content, policies: Policies, sizes: VariantSizes
 ) -> Variant:
-    """The sheet of a definition with these sizes, and the credit for follow-through in `policies`."""
+    """The sheet of a definition with these sizes, and the marking in `policies`."""
     frozen_library = library_of(library, store, definition)
     return variant_of(frozen_library, store, frozen_worksheet(definition.items[0], policies), sizes)

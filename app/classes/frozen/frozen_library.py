@@ -100,8 +100,8 @@ def chosen_form(worksheet: Worksheet, chosen: Mapping[str, Any]) -> FrozenWorksh
 
 
 def frozen_worksheet(item: FrozenWorksheet, policies: Policies) -> Worksheet:
-    """A worksheet as it was frozen, with the credit for follow-through in `policies`."""
-    return worksheet_of(item, follow_share=policies.follow_share)
+    """A worksheet as it was frozen, with the marking in `policies`."""
+    return worksheet_of(item, marking=policies.marking)
 
 
 def frozen_ticket(content: Content) -> Ticket | None:

@@ -17,8 +17,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from app.figures.figure import Box, Edge, EdgeShown, EdgeSide, side_ends, spread
 from app.figures.geometry import Point, Rect
+from app.figures.parts import Box, Edge, EdgeShown, EdgeSide, side_ends, spread
 from app.figures.pen import Pen
 from app.figures.scale import UNKNOWN_DECK_PX
 from app.shapes.table import Blank

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from math import prod
 
 from app.figures.decks.deck import SLANT, Deck
-from app.figures.figure import MismatchBracket
 from app.figures.geometry import Point
+from app.figures.parts import MismatchBracket
 from app.figures.pen import Pen
 from app.shapes.table import Blank
 from app.topics.topic import FigurePlan

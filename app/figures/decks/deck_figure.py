@@ -12,9 +12,9 @@ from dataclasses import dataclass, field, replace
 
 from app.figures.decks.deck import Deck, deck_of, with_edges
 from app.figures.decks.deck_brackets import deck_brackets
-from app.figures.figure import Arc, EdgeShown, EdgeSide, Flow, Sign, Sketch, view_of
 from app.figures.geometry import Point, Rect
 from app.figures.mismatch_brackets import with_free_labels
+from app.figures.parts import Arc, EdgeShown, EdgeSide, Flow, Sign, Sketch, view_of
 from app.figures.pen import Pen
 from app.shapes.operation import Matmul
 from app.shapes.table import Blank

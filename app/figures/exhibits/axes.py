@@ -11,9 +11,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 
-from app.figures.captions import edge_kind, size_name
-from app.figures.figure import EdgeKind
-from app.figures.typed_shapes import TypedShapes
+from app.figures.parts import EdgeKind
+from app.figures.shapes import TypedShapes
+from app.figures.words import edge_kind, size_name
 from app.shapes.table import Blank
 from app.translation import gettext as _
 

@@ -18,7 +18,7 @@ from app.figures.exhibits.axes import CELL_PX, DrawnAxis, cells_of, drawn_axis
 from app.figures.exhibits.frames import DrawnMark, FrameDrawing, Part, PathMark, RectangleMark, TextMark
 from app.figures.exhibits.products import Product
 from app.figures.lettering import LABEL_PX, label_px
-from app.figures.typed_shapes import TypedShapes
+from app.figures.shapes import TypedShapes
 from app.sheets.reading import Answer
 from app.translation import gettext as _
 

@@ -10,7 +10,7 @@ from fractions import Fraction
 from math import prod
 
 from app.algebra.expression import Expression
-from app.figures.typed_shapes import TypedShapes
+from app.figures.shapes import TypedShapes
 from app.shapes.operation import Matmul
 from app.shapes.table import MATRIX_FIELDS, Blank, TensorTable, side_fields
 from app.sheets.variant import Variant

@@ -14,13 +14,13 @@ from functools import cached_property
 from typing import NamedTuple
 
 from app.algebra.number_text import format_measured, format_number
-from app.figures.captions import mask_captions
 from app.figures.exhibits.axes import true_lengths
 from app.figures.exhibits.frames import Exhibit, Frame, FrameDrawing
 from app.figures.exhibits.product_layout import TRAVEL_PX, ProductLayout
 from app.figures.exhibits.products import Product, multiplied, slices
 from app.figures.mask import is_causal, shared_limits
-from app.figures.typed_shapes import TypedShapes
+from app.figures.shapes import TypedShapes
+from app.figures.words import mask_captions
 from app.shapes.operation import Softmax
 from app.shapes.table import Tensor
 from app.translation import gettext as _

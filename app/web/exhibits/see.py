@@ -14,7 +14,7 @@ from app.figures.exhibits.heads import HeadsExhibit
 from app.figures.exhibits.products import products_of
 from app.figures.exhibits.slide import slide_exhibit
 from app.figures.exhibits.token import token_exhibit
-from app.figures.typed_shapes import TypedShapes
+from app.figures.shapes import TypedShapes
 from app.grading.exhibit_boxes import DECKS
 from app.sheets.library import Library
 from app.topics.layer_heads import LayerHeads

@@ -24,7 +24,7 @@ from app.figures.exhibits.products import (
     products_on,
 )
 from app.figures.exhibits.slide import slide_exhibit
-from app.figures.typed_shapes import TypedShapes
+from app.figures.shapes import TypedShapes
 from app.shapes.table import MATRIX_FIELDS, Blank
 from app.sheets.formulas import write_formula
 from app.sheets.library import Library

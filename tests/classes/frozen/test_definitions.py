@@ -52,6 +52,6 @@ def test_only_rows_that_both_ask_are_marked(library: Library, store: Store) -> N
     fewer = with_sheet(library, rows=sheet.rows[1:])
     definition = corrected_definition(fewer, store, content, content.items[0])
     sizes = replace(worksheet_sizes(sheet), tokens=7)
-    variant = defined_variant(fewer, store, definition, Policies(follow_share=0.25), sizes)
+    variant = defined_variant(fewer, store, definition, Policies(marking="rows"), sizes)
     assert variant.worksheet.rows == sheet.rows[1:]
-    assert (variant.tokens, variant.worksheet.follow_share) == (7, 0.25)
+    assert (variant.tokens, variant.worksheet.marking) == (7, "rows")

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.algebra.number_text import format_number
-from app.figures.figure import Box, Figure
 from app.figures.geometry import Rect
+from app.figures.parts import Box, Figure
 from app.figures.scale import ScaleName
 from app.figures.sheet_figures import draw_figures
 from app.shapes.table import Blank

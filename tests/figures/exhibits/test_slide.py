@@ -14,7 +14,7 @@ from app.figures.exhibits.axes import cells_of, true_lengths
 from app.figures.exhibits.frames import Exhibit, Frame, TextMark
 from app.figures.exhibits.products import UnmultipliableError, multiplied, products_of
 from app.figures.exhibits.slide import slide_exhibit
-from app.figures.typed_shapes import TypedShapes
+from app.figures.shapes import TypedShapes
 from app.models.architecture import TokensError
 from app.shapes.table import Blank
 from app.sheets.library import Library

@@ -76,7 +76,7 @@ def test_a_shipped_worksheet_comes_back_equal(key: str) -> None:
         ({"row_hints": ["queries"]}, "row_hints", "must be"),
         ({"row_hints": {"querys": "Q"}}, "row_hints querys", "no row “querys”: use some of input, queries"),
         ({"row_hints": {"queries": ""}}, "row_hints queries", "row_hints.queries must be a text"),
-        ({"follow_share": 0.5}, "follow_share", "no setting “follow_share”"),
+        ({"marking": "rows"}, "marking", "no setting “marking”"),
         ({"tolerance": 0.01}, "tolerance", "no setting “tolerance”"),
         ({"row_hints": {"W_Q": "Q"}}, "row_hints W_Q", "no row “W_Q”"),
         ({"row_points": {"queries": 11}}, "row_points queries", "a whole number from 0 to 10"),

@@ -130,7 +130,7 @@ def test_a_teacher_and_a_class_work_at_two_machines(
     lines = [line["value"] for line, _ in Page(shown).find("input", name="line")]
     entered = {**SentForm(shown).values, "line": lines, "do": "store"}
     assert ada.post(f"{activity}/paper", data=entered).status_code == 200
-    filled_in(ada, f"{activity}/edit", activity, {"follow_share": "0"})
+    filled_in(ada, f"{activity}/edit", activity, {"marking": "boxes"})
     for _look in range(3):
         [(changes, _)] = Page(ada.get(f"{activity}/regrade").text).find("input", name="changes")
     sent(ada, f"{activity}/regrade", {"changes": changes["value"]})

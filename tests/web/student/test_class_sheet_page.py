@@ -312,15 +312,15 @@ def test_answers_come_after_closing_and_not_before(classroom: Classroom) -> None
     assert not can_type(page)
 
 
-def test_what_follows_is_worth_the_share_of_the_activity(classroom: Classroom) -> None:
+def test_the_activity_decides_what_a_mistake_costs(classroom: Classroom) -> None:
     carried = {blank: "50" if text == "100" else text for blank, text in KEY.items()}
     scores = list[float]()
-    for number, share in enumerate((0.0, 1.0)):
-        activity = classroom.open(follow_share=share)
+    for number, marking in enumerate(("causes", "boxes", "rows")):
+        activity = classroom.open(marking=marking)
         _, browser = classroom.join(f"S{number}")
         press(browser, activity, "hand-in", carried)
         scores.append(attempts_in(classroom, activity)[0][1])
-    assert scores[1] > scores[0]
+    assert scores == [13, 5, 0]
 
 
 @pytest.mark.parametrize("by_button", [True, False])

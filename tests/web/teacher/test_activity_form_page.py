@@ -41,7 +41,7 @@ def test_another_teachers_exit_ticket_is_refused(classroom: Classroom) -> None:
         ({"worksheet": ["llama-7b", "llama-7b"]}, "once"),
         ({"max_attempts": "0"}, "a whole number of attempts from 1 to 99"),
         ({"max_attempts": "many"}, "a whole number of attempts"),
-        ({"follow_share": "101"}, "from 0 to 100"),
+        ({"marking": "half"}, "“marking”"),
         ({"feedback": "never"}, "“feedback”"),
         ({"day": "tomorrow"}, "“tomorrow” is not a date"),
         ({"opens": "soon"}, "“soon” is not a date and time"),

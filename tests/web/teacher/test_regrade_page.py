@@ -32,14 +32,14 @@ def changes(page: Page) -> str:
     return page.find("input", name="changes")[0][0]["value"]
 
 
-def test_a_changed_share_is_shown_first_then_applied_with_the_old_marks_kept(app_on_each_database: FastAPI) -> None:
+def test_a_changed_marking_is_shown_first_then_applied_with_the_old_marks_kept(app_on_each_database: FastAPI) -> None:
     classroom = MarkedClassroom(app_on_each_database)
     store = classroom.store
     kim, lou = classroom.student("Kim"), classroom.student("Lou")
     first, right = classroom.hand_in(lou, FOLLOWING), classroom.hand_in(kim, KEY)
     assert (first.score, right.score) == (13, 14)
     assert classroom.page("/regrade").find("input", name="changes") == []
-    classroom.change_follow_share(0)
+    classroom.change_marking("boxes")
     dry = classroom.page("/regrade")
     assert table_rows(dry)[1:] == [["Lou", "One head of LLaMA 7B", "13 of 14", "12 of 14", "−1"]]
     assert store.classwork.attempts_of_activity(classroom.activity.id) == (first, right)
@@ -69,7 +69,7 @@ def test_a_long_table_of_changes_has_pages(app: FastAPI, monkeypatch: pytest.Mon
     classroom = MarkedClassroom(app)
     for name in ("Kim", "Lou"):
         classroom.hand_in(classroom.student(name), FOLLOWING)
-    classroom.change_follow_share(0)
+    classroom.change_marking("boxes")
     first, second = classroom.page("/regrade"), classroom.page("/regrade?page=2")
     assert [table_rows(page)[1][0] for page in (first, second)] == ["Kim", "Lou"]
     assert changes(first) == changes(second)

@@ -13,14 +13,12 @@ from app.algebra.expression import ONE, Expression
 from app.algebra.number_text import format_number
 from app.shapes.consistency import DimensionMismatch, Values, mismatches, typed_source_of
 from app.shapes.operation import Concat, Matmul
-from app.shapes.table import Blank, TensorTable
+from app.shapes.table import Blank, Tensor, TensorTable
 from app.sheets.reading import Answer
 from app.sheets.steps import given_matrices, rows_so_far
 from app.sheets.variant import Variant
-from app.topics.registry import DRAWN_WITH
+from app.topics.registry import DRAWN_WITH, TOPICS
 
-# The tensors whose tokens and dimension are given by the description or by a step's question.
-_INPUTS = ("input", "encoded", "embedded", "token", "all_inputs")
 Answers = Mapping[Blank, int | Answer]  # what was typed; only a number if nothing was typed, as for the key
 
 
@@ -62,7 +60,7 @@ class TypedShapes:
     ) -> TypedShapes:
         """The lengths typed, given by the questions, or following from these, and the mismatches."""
         given = frozenset(given_matrices(variant, rows_so_far(variant, answers, step)))
-        table, known = _known(variant, answers, given)
+        table, known = _known(variant, answers, given, tells=names_sizes)
         lengths = {blank: answer.value for blank, answer in known.items()}
         meanings = {blank: answer.meaning for blank, answer in known.items() if answer.meaning is not None}
         compared = _by_meaning(variant, known) if meanings and shows_mismatches else lengths
@@ -75,9 +73,10 @@ class TypedShapes:
         in_letters = self.variant.worksheet.answers == "letters"
         if not self.names_sizes or in_letters or any(entry.parameter for entry in asked):
             return self
-        sides = [side for entry in self.table.tensors if entry.key in _INPUTS for side in entry.sides]
+        inputs = {entry.key for entry in self.table.activations if entry.made_by is None}
+        sides = [side for key in inputs for side in self.table[key].sides]
         products = [entry.made_by for entry in self.table.tensors if isinstance(entry.made_by, Matmul)]
-        inner = [product.operands[1] for product in products if product.operands[0] in _INPUTS]
+        inner = [product.operands[1] for product in products if product.operands[0] in inputs]
         sides += [Blank(key, "rows") for key in inner if self.table[key].parameter]
         facts = {blank: self._right_size(blank).size(self.variant.sizes) for blank in sides}
         return replace(self, lengths={**facts, **self.lengths})
@@ -211,11 +210,15 @@ class TypedShapes:
                     yield PartMismatch(tensor.key, "joined", tuple(parts))
 
 
-def _known(variant: Variant, answers: Answers, given: Collection[str]) -> tuple[TensorTable, dict[Blank, Answer]]:
+def _known(
+    variant: Variant, answers: Answers, given: Collection[str], *, tells: bool
+) -> tuple[TensorTable, dict[Blank, Answer]]:
     table = DRAWN_WITH.get(variant.table.key, variant.table)
     typed = {blank: _read(variant, blank, answer) for blank, answer in answers.items() if blank.field != "count"}
     for side in (side for key in given for side in table[key].sides):
         typed[side] = Answer(table[side.tensor].expression(side.field).size(variant.sizes))
+    if tells:
+        typed |= _stated(variant)
     if table is not variant.table:
         # A table that adds activations to the sheet's parameters is drawn for one token.
         one_token = Answer(1, ONE if variant.worksheet.answers == "letters" else None)  # the x of x · W
@@ -228,12 +231,32 @@ def _known(variant: Variant, answers: Answers, given: Collection[str]) -> tuple[
     if is_told and "input" not in asked and table is variant.table and "input" in table.by_key:
         width = table["input"].sides[-1]
         typed[width] = _read(variant, width, variant.architecture.d)
-    known = {**typed, **_plain_keys(variant, typed), **_context(variant, typed)}
+    known = {**typed, **dict(_by_head(variant, typed))}
     for _ in range(2):  # the second pass uses what follows from later matrices, as a new key from all keys
         sources = typed_source_of(table, dict.fromkeys(known, 0), asked)
         known = {blank: known[source] for blank, source in sources.items()}
         known = {**_merged(table, known, asked), **known}
     return table, known
+
+
+def _stated(variant: Variant) -> dict[Blank, Answer]:
+    """The sides of parameters whose sizes are in the sheet's text, unless the sheet asks for parameters."""
+    asked, sheet = [variant.table.askable[key] for key in variant.problem.rows], variant.worksheet
+    if (
+        sheet.answers == "letters"
+        or TOPICS[sheet.topic].in_steps
+        or any(isinstance(each, Tensor) and each.parameter for each in asked)
+    ):
+        return {}
+    symbols = frozenset[str]().union(*(fact.symbols for fact in variant.text.facts))
+    lengths = {
+        side: tensor.expression(side.field)
+        for tensor in variant.table.tensors
+        if tensor.parameter
+        for side in tensor.sides
+    }
+    stated = {Expression.symbol(symbol) for symbol in symbols if symbol in variant.sizes}
+    return {side: Answer(length.size(variant.sizes)) for side, length in lengths.items() if length in stated}
 
 
 def _repeated_once(variant: Variant, table: TensorTable, typed: Mapping[Blank, Answer]) -> dict[Blank, Answer]:
@@ -246,28 +269,31 @@ def _repeated_once(variant: Variant, table: TensorTable, typed: Mapping[Blank, A
     return dict.fromkeys(sides, one)
 
 
-def _plain_keys(variant: Variant, typed: Mapping[Blank, Answer]) -> dict[Blank, Answer]:
-    keys, rotary = (typed.get(Blank(key, "columns")) for key in ("keys", "rotary_key"))
-    if keys is None or rotary is None or "plain_keys" in variant.worksheet.rows:
-        return {}
-    width = keys.value - variant.architecture.H * rotary.value
-    in_symbols = keys.meaning - Expression.symbol("H") * rotary.meaning if keys.meaning and rotary.meaning else None
-    both = (Blank("plain_keys", "columns"), Blank("W_UK", "columns"))
-    return dict.fromkeys(both, Answer(width, in_symbols)) if width > 0 else {}
-
-
-def _context(variant: Variant, typed: Mapping[Blank, Answer]) -> dict[Blank, Answer]:
-    blank, values = Blank("context", "columns"), typed.get(Blank("values", "columns"))
-    if values is None or blank.tensor in variant.worksheet.rows or not _has_shared_values(variant.table):
-        return {}
-    width, rest = divmod(values.value, variant.architecture.G)
-    in_symbols = values.meaning / Expression.symbol("G") * Expression.symbol("H") if values.meaning else None
-    return {blank: Answer(width * variant.architecture.H, in_symbols)} if not rest else {}
-
-
-def _has_shared_values(table: TensorTable) -> bool:
-    made_by = table["context"].made_by if "context" in table.by_key else None
-    return made_by is not None and made_by.is_by_head and made_by.operand_sides[1] != made_by.sides
+def _by_head(variant: Variant, typed: Mapping[Blank, Answer]) -> Iterator[tuple[Blank, Answer]]:
+    """Widths of several heads that follow from other heads' widths, where nothing is asked of them."""
+    query_heads = Answer(variant.architecture.H, Expression.symbol("H"))
+    for tensor in variant.table.activations:
+        made_by, whole = tensor.made_by, tensor.sides[-1]
+        if not isinstance(made_by, Matmul | Concat) or not made_by.is_by_head:
+            continue
+        first, second = (variant.table[key].sides[-1] for key in made_by.operands)
+        if isinstance(made_by, Concat):  # a part next to each head: a head's other part is what is left of it
+            blank, *known = first, whole, second
+        elif made_by.operand_sides[1] != made_by.sides and "(" in made_by.sides[-1]:  # a group's values for its heads
+            blank, *known = whole, second
+        else:
+            continue
+        if blank.tensor in variant.worksheet.rows or not typed.keys() >= {*known}:
+            continue
+        source = typed[known[0]]
+        if isinstance(made_by, Concat):
+            added = _product([query_heads, typed[second]])
+            meaning = source.meaning - added.meaning if source.meaning and added.meaning else None
+            if source.value > added.value:
+                yield blank, Answer(source.value - added.value, meaning)
+        elif source.value % variant.architecture.G == 0:
+            meaning = source.meaning / Expression.symbol("G") * Expression.symbol("H") if source.meaning else None
+            yield blank, Answer(source.value // variant.architecture.G * query_heads.value, meaning)
 
 
 def _merged(table: TensorTable, known: Mapping[Blank, Answer], asked: frozenset[str]) -> dict[Blank, Answer]:
