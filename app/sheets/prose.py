@@ -9,14 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Literal
 
 from app.algebra.number_text import format_number
 from app.shapes.parameter_inventory import Fact
 from app.shapes.table import Blank, Count
 from app.sheets.notation import NOTATIONS, without_own_name
 from app.sheets.variant import Variant
-from app.sheets.wording import MisconceptionText, Wording, fitting, fitting_text
+from app.sheets.wording import MisconceptionText, PartsSection, Wording, fitting, fitting_text
 from app.sheets.worksheet import AuthorMisconception
 from app.topics.facts import local_layers
 from app.topics.registry import TOPICS
@@ -49,19 +48,17 @@ def asides(sheet: Variant) -> str:
 
 def stated_facts(sheet: Variant) -> tuple[StatedFact, ...]:
     """The parts of the description that apply to the model, in order, each with its sentence."""
-    return tuple(_stated(sheet, "description", sheet.topic_wording.description_parts))
+    return tuple(_stated(sheet, "description"))
 
 
 def assumptions(sheet: Variant) -> tuple[str, ...]:
     """The assumptions of the sheet: the sentences of its topic that fit the model."""
-    return tuple(fact.sentence for fact in _stated(sheet, "assumptions", sheet.topic_wording.assumption_parts))
+    return tuple(fact.sentence for fact in _stated(sheet, "assumptions"))
 
 
-def _stated(
-    sheet: Variant, section: Literal["description", "assumptions"], parts: tuple[str, ...]
-) -> Iterator[StatedFact]:
+def _stated(sheet: Variant, section: PartsSection) -> Iterator[StatedFact]:
     forms, words = sheet.wording.forms(sheet.worksheet.topic, section), _words(sheet)
-    for part in parts:
+    for part in sheet.topic_wording.parts(section):
         if form := fitting(forms[part], sheet.problem):
             mark = "*" if part == "heads" and _simplifies_heads(sheet) else ""
             sentence = form.text.format(**words) + mark

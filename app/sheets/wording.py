@@ -21,13 +21,14 @@ from functools import cached_property
 from string import Formatter
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, field_validator
 
 from app.algebra.parser import Unreadable
 from app.models.architecture import Architecture
 from app.shapes.table import Blank
-from app.topics.facts import is_true_of_model, is_true_of_sheet, words_of_condition
+from app.topics.facts import Word, is_true_of_model, is_true_of_sheet, words_of_condition
 from app.topics.problem import Problem
+from app.translation import gettext as _
 
 Sentences = Mapping[str, str]
 MisconceptionText = Literal["nudge", "hint", "explanation"]
@@ -36,6 +37,8 @@ SheetSection = Literal[
     "relations", "formulas", "unreadable", "drawing", "axis-names", "captions", "reasons", "row-things",
 ]  # fmt: skip
 TopicSection = Literal["axis-names", "reasons", "row-things"]
+PartsSection = Literal["description", "assumptions"]
+PARTS_SECTIONS: tuple[PartsSection, ...] = ("description", "assumptions")
 FormsSection = Literal["description", "assumptions", "symbol-names", "stated-sizes"]
 
 
@@ -59,15 +62,32 @@ class Sentence(WordingPart):
 
     @field_validator("when", "aside")
     @classmethod
-    def _can_be_read(cls, given: Any) -> Any:
+    def _names_facts(cls, given: Any) -> Any:
         for condition in given if isinstance(given, tuple) else [given]:
             if isinstance(condition, str):
                 words_of_condition(condition)
         return given
 
+    @field_validator("text")
+    @classmethod
+    def _can_be_filled_in(cls, text: str) -> str:
+        words_of(text)
+        return text
+
+    @property
+    def conditions(self) -> Iterable[Word]:
+        """Every word of the sentence's conditions."""
+        conditions = (*self.when, *([self.aside] if isinstance(self.aside, str) else []))
+        return (word for condition in conditions for word in words_of_condition(condition))
+
+    @property
+    def words(self) -> frozenset[str]:
+        """What is in {braces} in the text."""
+        return words_of(self.text)
+
     @property
     def symbols(self) -> frozenset[str]:
-        return words_of(self.text).union(self.states.split())
+        return self.words.union(self.states.split())
 
     def is_aside(self, problem: Problem) -> bool:
         return is_true_of_sheet(self.aside, problem) if isinstance(self.aside, str) else self.aside
@@ -79,8 +99,22 @@ def _as_forms(given: Any) -> Any:
     return _as_forms([given])
 
 
-# The forms of a sentence: in a file a text, a table, or a list of these.
-Forms = Annotated[tuple[Sentence, ...], BeforeValidator(_as_forms)]
+def _in_reach(forms: tuple[Sentence, ...]) -> tuple[Sentence, ...]:
+    if not all(form.when for form in forms[:-1]):
+        raise ValueError(_("Only the last form can do without `when`: those after it would never be used."))
+    return forms
+
+
+def _fit_always(forms: tuple[Sentence, ...]) -> tuple[Sentence, ...]:
+    if not forms or forms[-1].when:
+        raise ValueError(_("The last form must do without `when`, for all sheets that no other form fits."))
+    return forms
+
+
+# The forms of a sentence that some sheets don't have: in a file a text, a table, or a list of these.
+Forms = Annotated[tuple[Sentence, ...], BeforeValidator(_as_forms), AfterValidator(_in_reach)]
+# The forms of a sentence that every sheet has.
+AllForms = Annotated[Forms, AfterValidator(_fit_always)]
 
 
 def fitting(forms: Iterable[Sentence], problem: Problem) -> Sentence | None:
@@ -106,9 +140,9 @@ class RowWording(WordingPart):
 class StepWording(WordingPart):
     """The question that asks for a row of a sheet in steps and, once it is right, the `why` with its reason."""
 
-    question: Forms
+    question: AllForms
     why: str
-    reason: Forms
+    reason: AllForms
 
 
 class FigureWording(WordingPart):
@@ -118,23 +152,38 @@ class FigureWording(WordingPart):
     caption: str
 
 
-class TopicWording(WordingPart):
+class SectionsOfSheets(WordingPart):
+    """Sentences of one topic or of several, by the part of a description or of assumptions, or by symbol."""
+
+    description: Mapping[str, Forms] = Field({}, repr=False)
+    assumptions: Mapping[str, Forms] = Field({}, repr=False)
+    symbol_names: Mapping[str, AllForms] = Field({}, repr=False)
+    stated_sizes: Mapping[str, AllForms] = Field({}, repr=False)
+
+    def own_forms(self, section: FormsSection) -> Mapping[str, Forms]:
+        """The sentences of a section that are written here, in all their forms."""
+        forms: Mapping[FormsSection, Mapping[str, Forms]] = {
+            "description": self.description,
+            "assumptions": self.assumptions,
+            "symbol-names": self.symbol_names,
+            "stated-sizes": self.stated_sizes,
+        }
+        return forms[section]
+
+
+class TopicWording(SectionsOfSheets):
     """The sentences of one topic's sheets. `description_parts` and `assumption_parts` are written in this order."""
 
     name: str
-    title: Forms
-    task: Forms
+    title: AllForms
+    task: AllForms
     run_title: str = ""
     run_button: str = ""
     description_parts: tuple[str, ...]
     assumption_parts: tuple[str, ...]
-    description: Mapping[str, Forms] = {}
-    assumptions: Mapping[str, Forms] = {}
     rows: Mapping[str, RowWording]
     steps: Mapping[str, StepWording] = {}
     nudges: Sentences
-    symbol_names: Mapping[str, Forms] = {}
-    stated_sizes: Mapping[str, Forms] = {}
     axis_names: Sentences = {}
     reasons: Sentences = {}
     row_things: Sentences = {}
@@ -149,6 +198,10 @@ class TopicWording(WordingPart):
             if not form.when or any(is_true_of_model(each, architecture) for each in form.when)
         )
         return next(fits).text.format(model=name)
+
+    def parts(self, section: PartsSection) -> tuple[str, ...]:
+        """The parts of the description or of the assumptions, in order."""
+        return self.description_parts if section == "description" else self.assumption_parts
 
     def nudge(self, blank: Blank) -> str:
         """The question next to a wrong blank: its own nudge, or the topic's for its field."""
@@ -239,16 +292,12 @@ class BankWording(WordingPart):
         return self.bugs[key].reason if key in self.bugs else self.beliefs[key]
 
 
-class Wording(WordingPart):
+class Wording(SectionsOfSheets):
     """The sentences of one language; compared by identity, so that it can be the key of a cache.
 
     `sheets` are sections of sentences by key, with their {words} not filled in.
     """
 
-    description: Mapping[str, Forms] = Field(repr=False)
-    assumptions: Mapping[str, Forms] = Field(repr=False)
-    symbol_names: Mapping[str, Forms] = Field(repr=False)
-    stated_sizes: Mapping[str, Forms] = Field(repr=False)
     topics: Mapping[str, TopicWording] = Field(repr=False)
     misconception_groups: Mapping[str, MisconceptionGroupWording] = Field(repr=False)
     sheets: Mapping[str, Sentences] = Field(repr=False)
@@ -292,16 +341,8 @@ class Wording(WordingPart):
         return {**self.sheets[section], **of_topic[section]}
 
     def forms(self, topic: str, section: FormsSection) -> Mapping[str, Forms]:
-        """A section's sentences in all their forms, by key: the general ones, replaced and extended by the topic's."""
-        words = self.topics[topic]
-        general_and_own: Mapping[FormsSection, tuple[Mapping[str, Forms], Mapping[str, Forms]]] = {
-            "description": (self.description, words.description),
-            "assumptions": (self.assumptions, words.assumptions),
-            "symbol-names": (self.symbol_names, words.symbol_names),
-            "stated-sizes": (self.stated_sizes, words.stated_sizes),
-        }
-        general, own = general_and_own[section]
-        return {**general, **own}
+        """The shared sentences of a section, replaced and extended by the topic's, in all their forms."""
+        return {**self.own_forms(section), **self.topics[topic].own_forms(section)}
 
     def usual_size_name(self, symbol: str) -> str:
         """What a symbol means on most sheets: the last form of its name."""
