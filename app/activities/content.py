@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any
 
 # The fields of a worksheet that its right answers depend on; not `title`, `models` and `marking`.
 _QUESTION_FIELDS = ("model", "topic", "tokens", "rows", "notation", "kv_head_per_query_head", "decoder_tokens",
@@ -53,6 +53,11 @@ class FrozenWorksheet:
         questions = json.dumps(values, sort_keys=True, default=list)
         return f"{str(self.worksheet['key'])[:100]}@{hashlib.sha256(questions.encode()).hexdigest()[:12]}"
 
+    @cached_property
+    def fingerprint(self) -> str:
+        """A hash of all fields, under which the sheets that students were given are stored."""
+        return hashlib.sha256(json.dumps(self.worksheet, sort_keys=True, default=list).encode()).hexdigest()
+
 
 @dataclass(frozen=True)
 class FrozenTicket:
@@ -75,31 +80,15 @@ class FrozenTicket:
 
 
 @dataclass(frozen=True)
-class Snapshot:
-    """A text that revisions and runs name by its hash: the sections of a wording, or a model with its config."""
-
-    kind: Literal["wording", "model"]
-    content: str
-
-    @cached_property
-    def hash(self) -> str:
-        """The SHA-256 of the content, in hex."""
-        return hashlib.sha256(self.content.encode()).hexdigest()
-
-
-@dataclass(frozen=True)
 class Content:
-    """What students see: worksheets in order and an exit ticket, either of which may be missing."""
+    """What students see: worksheets in order and an exit ticket, either of which may be missing.
+
+    `models` are the models that sheets may have, by key: each one's name, about, card, config and report.
+    """
 
     items: tuple[FrozenWorksheet, ...]
     ticket: FrozenTicket | None
-    wording: str
-    models: Mapping[str, str] = field(default_factory=dict)
-    snapshots: tuple[Snapshot, ...] = field(default=(), compare=False, repr=False)
-
-    @property
-    def named(self) -> tuple[str, ...]:
-        return tuple({self.wording, *self.models.values()})
+    models: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     @cached_property
     def fingerprint(self) -> str:
@@ -107,22 +96,18 @@ class Content:
         return hashlib.sha256(json.dumps(self.as_json(), default=list).encode()).hexdigest()
 
     def as_json(self) -> dict[str, Any]:
-        """The content as JSON values, without its snapshots: "items", "ticket", "wording" and "models"."""
         return {
             "items": [dict(item.worksheet) for item in self.items],
             "ticket": dict(self.ticket.ticket) if self.ticket else None,
-            "wording": self.wording,
-            "models": dict(self.models),
+            "models": {key: dict(values) for key, values in self.models.items()},
         }
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Content:
-        """The content from `as_json`'s values, without snapshots; "models" may be missing."""
         return cls(
             tuple(FrozenWorksheet(worksheet) for worksheet in stored["items"]),
             FrozenTicket(stored["ticket"]) if stored["ticket"] else None,
-            stored["wording"],
-            stored.get("models", {}),
+            stored["models"],
         )
 
 

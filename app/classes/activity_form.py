@@ -231,7 +231,7 @@ def typed_sheet(key: str, model: str = "", tokens: str = "") -> dict[str, str]:
 
 def new_activity(tickets: Iterable[str], time_zone: str) -> dict[str, Any]:
     """The form of a new activity: default policies, no worksheet, and the first of `tickets`, if any."""
-    typed = typed_activity(Plan(""), Content((), None, ""), time_zone)
+    typed = typed_activity(Plan(""), Content((), None), time_zone)
     return {**typed, "ticket": next(iter(tickets), "")}
 
 

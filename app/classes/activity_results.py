@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 
 from app.algebra.number_text import format_number
 from app.classes.frozen.definitions import defined_variant
-from app.classes.frozen.frozen_library import frozen_worksheet, library_of
 from app.classes.frozen.misconception_words import MisconceptionWords
+from app.classes.given_sheets import given_variant
 from app.classes.roster_lookup import named_apart
-from app.classes.student_sheet import item_sizes, variant_of
+from app.classes.student_sheet import item_sizes
 from app.grading.grade import Report, grade, with_kept_marks
 from app.grading.item_analysis import (
     RowState,
@@ -146,8 +146,7 @@ def _sheet_results(
     by_student = dict[int, list[Attempt]]()
     for attempt in attempts:
         by_student.setdefault(attempt.student_id, []).append(attempt)
-    library = library_of(library, store, sheet.content)
-    variant = variant_of(library, store, frozen_worksheet(sheet.item, activity.policies), item_sizes(sheet.item))
+    variant = given_variant(library, store, activity, sheet.content, sheet.item, item_sizes(sheet.item))
     in_order = {student: tuple(in_time) for student, in_time in by_student.items()}
     return SheetResults(sheet.number, sheet.item, sheet.content, sheet.current, library, variant, in_order)
 
@@ -177,9 +176,9 @@ def _misconceptions_by_student(results: Sequence[SheetResults], attempt_index: i
 
 def common_wrong_answers(store: Store, activity: Activity, results: SheetResults) -> dict[str, WrongAnswer]:
     """The most common wrong answer to each row among students' first attempts, by the row's key."""
-    worksheet = frozen_worksheet(results.item, activity.policies)
-    library, all_sizes = results.library, {attempt.variant for attempt in results.first}
-    variants = {sizes: variant_of(library, store, worksheet, sizes) for sizes in all_sizes}
+    library, content, item = results.library, results.content, results.item
+    all_sizes = {attempt.variant for attempt in results.first}
+    variants = {sizes: given_variant(library, store, activity, content, item, sizes) for sizes in all_sizes}
     symbol_alone = len(variants) > 1
     given = dict[str, list[tuple[str, str]]]()
     for attempt in results.first:
@@ -231,7 +230,7 @@ def report_as_stored(
     definition = store.regrades.definitions(activity.id).get(attempt.marked_by) if is_regraded else None
     if definition:
         marked_rows = {blank.rpartition(".")[0] for blank in attempt.marks}
-        sheet = defined_variant(library, store, definition, activity.policies, attempt.variant)
+        sheet = defined_variant(library, store, activity, definition, attempt.variant)
         rows = tuple(row for row in frozen.worksheet.rows if row in marked_rows)
         sheet = replace(sheet, worksheet=replace(sheet.worksheet, rows=rows))
     return sheet, with_kept_marks(sheet, grade(sheet, box_texts(sheet, attempt.answers)), attempt.marks)

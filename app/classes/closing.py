@@ -15,9 +15,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from app.activities.rules import Rules
-from app.classes.frozen.frozen_library import frozen_worksheet, library_of
+from app.classes.given_sheets import given_variant
 from app.classes.sheet_actions import auto_submit
-from app.classes.student_sheet import variant_of
 from app.metrics import count_failure
 from app.sheets.library import Library
 from app.store import Activity, ClassSheetKey, NewAttempt, Store, UnfinishedWork
@@ -148,8 +147,8 @@ def _graded(
         for_student = replace(activity, extra_minutes=extra.get(draft.student_id, 0))
         revision, number, content = sheets[draft.sheet_key]
         try:
-            worksheet = frozen_worksheet(content.items[number - 1], activity.policies)
-            variant = variant_of(library_of(library, store, content), store, worksheet, draft.variant)
+            item = content.items[number - 1]
+            variant = given_variant(library, store, activity, content, item, draft.variant)
             submitted = auto_submit(variant, work, Rules.of(for_student, draft.saved_at)).attempt
         except Exception:  # one sheet that can't be graded must not keep a class from its marks
             log.exception("a draft of activity %s could not be graded", activity.id)

@@ -70,7 +70,7 @@ def gradebook_of(
     """The columns of the activities that have a worksheet and are no drafts, with students of these ids."""
     graded = [activity for activity in activities if activity.content.items and activity.state != "draft"]
     ids = [activity.id for activity in graded]
-    points = {activity.id: best_scores(library, store, activity.content) for activity in graded}
+    points = {activity.id: best_scores(library, store, activity) for activity in graded}
     scores = (each for each in store.grades.last_scores(ids) if each.student_id in students)
     overrides = (each for each in store.grades.overrides(ids) if each.student_id in students)
     return gradebook_columns(graded, at, points, scores, overrides)

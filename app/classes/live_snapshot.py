@@ -17,8 +17,8 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Literal, NamedTuple
 
-from app.classes.frozen.frozen_library import frozen_worksheet, library_of
-from app.classes.student_sheet import activity_variant, stored_marks, variant_of
+from app.classes.given_sheets import given_variant
+from app.classes.student_sheet import activity_variant, stored_marks
 from app.grading.grade import grade
 from app.grading.item_analysis import RowState, misconception_counts, row_state
 from app.logs import request_thread
@@ -266,12 +266,14 @@ def _grade_drafts(
 ) -> None:
     changed = {whose for whose, version in versions.items() if entry.drafts.get(whose, (-1,))[0] != version}
     texts = store.classwork.draft_texts(activity.id, {student_id for student_id, _ in changed})
-    worksheets = {item.sheet_key: frozen_worksheet(item, activity.policies) for item in activity.content.items}
-    library = library_of(library, store, activity.content)
+    content = activity.content
+    items = {item.sheet_key: item for item in content.items}
     for student_id, sheet in changed & set(texts):
         draft = texts[student_id, sheet]
         if (sheet, draft.variant) not in entry.variants:
-            entry.variants[sheet, draft.variant] = variant_of(library, store, worksheets[sheet], draft.variant)
+            entry.variants[sheet, draft.variant] = given_variant(
+                library, store, activity, content, items[sheet], draft.variant
+            )
         variant = entry.variants[sheet, draft.variant]
         marked = stored_marks(variant, grade(variant, box_texts(variant, draft.answers)))
         progress = LiveProgress("typing", _row_states(marked.marks), marked.misconceptions, _choices(draft.answers))

@@ -15,6 +15,7 @@ from typing import Literal
 
 from app.activities.work import Attempt, NewAttempt
 from app.classes.frozen.frozen_library import freeze_model, frozen_worksheet, library_of
+from app.classes.given_sheets import given_variant
 from app.classes.roster_lookup import RosterLookup
 from app.classes.student_sheet import (
     StudentSheet,
@@ -22,7 +23,6 @@ from app.classes.student_sheet import (
     sheet_with_sizes,
     sizes_of,
     stored_marks,
-    variant_of,
 )
 from app.exchange.imported_models import variant_from_code
 from app.grading.grade import AnswersError
@@ -216,7 +216,7 @@ class PaperImport:
             return self._coded[code]
         sheets = [frozen_worksheet(item, self.activity.policies) for item in self.activity.content.items]
         numbers = {sheet.key: number for number, sheet in enumerate(sheets, start=1)}
-        models = library_of(self.library, self.store, self.activity.content).models
+        models = library_of(self.library, self.activity.content).models
         frozen = Library({sheet.key: sheet for sheet in sheets}, models, self.library.wording)
         try:
             variant = variant_from_code(frozen, self.store, code)
@@ -242,10 +242,10 @@ class PaperImport:
         sheet = sheet_with_sizes(self.library, self.store, self.activity, parsed.student, number, saved)
         if sizes is None or sizes == sheet.sizes:
             return sheet
-        worksheet = frozen_worksheet(self.activity.content.items[number - 1], self.activity.policies)
         freeze_model(self.library, self.store, self.activity, sizes.model)
-        library = library_of(self.library, self.store, self.activity.content)
-        return StudentSheet(sheet.key, sizes, variant_of(library, self.store, worksheet, sizes))
+        content, item = self.activity.content, self.activity.content.items[number - 1]
+        variant = given_variant(self.library, self.store, self.activity, content, item, sizes)
+        return StudentSheet(sheet.key, sizes, variant)
 
     def _parse_line(self, line: str, line_number: int) -> ParsedLine:
         label, answers = split_name(line)

@@ -137,6 +137,7 @@ class Regrading:
                 if locked is None or _state(library, store, locked, basis) != state:
                     return None
                 regrade_id = store.regrades.apply(activity.id, teacher.id, marks, preview.definitions)
+                _keep_sheets(library, store, activity, preview)
                 store.audit_log.record(teacher, AuditAction.ATTEMPTS_REGRADED, activity, str(len(marks)))
             # Marking twice by the same sheets changes nothing more: the next page need not do it to say so.
             self._cache_preview(state._replace(last_regrade=regrade_id), RegradePreview(preview.attempts))
@@ -156,6 +157,12 @@ class Regrading:
             self._previews.move_to_end(state)
             while len(self._previews) > MAX_CACHED_PREVIEWS:
                 self._previews.popitem(last=False)
+
+
+def _keep_sheets(library: Library, store: Store, activity: Activity, preview: RegradePreview) -> None:
+    for change in preview.changes:
+        if definition := preview.definitions.get(change.new.marked_by):
+            defined_variant(library, store, activity, definition, change.attempt.variant)
 
 
 def _state(library: Library, store: Store, activity: Activity, basis: Basis) -> _State:
@@ -184,10 +191,10 @@ def _compute_preview(library: Library, store: Store, activity: Activity, basis: 
             definitions[sheet] = (
                 frozen_definition(content, item)
                 if basis == "frozen"
-                else corrected_definition(library, store, content, item, models)
+                else corrected_definition(library, store, activity, content, item, models)
             )
         if (key := (*sheet, attempt.variant)) not in variants:
-            variants[key] = defined_variant(library, store, definitions[sheet], activity.policies, attempt.variant)
+            variants[key] = defined_variant(library, store, activity, definitions[sheet], attempt.variant, gives=False)
         variant, marked_by = variants[key], definitions[sheet].items[0].sheet_key
         report = grade(variant, box_texts(variant, attempt.answers))  # which ignores answers to boxes that it lacks
         new = NewMarks(stored_marks(variant, report), marked_by)

@@ -22,8 +22,9 @@ from app.activities.work import (
     WorkDone,
 )
 from app.classes.frozen.frozen_library import library_of
+from app.classes.given_sheets import variant_of
 from app.classes.sheet_actions import Outcome
-from app.classes.student_sheet import StudentSheet, variant_of
+from app.classes.student_sheet import StudentSheet
 from app.grading.grade import Report
 from app.sheets.library import Library
 from app.sheets.variant import Variant
@@ -114,7 +115,7 @@ class ClassWork(StoredWork):
         """Whether an attempt answers a sheet with another code, because its model or lengths differ."""
         if attempt.variant == self.sizes:
             return False
-        library = library_of(self.library, self.store, self.activity.content)
+        library = library_of(self.library, self.activity.content)
         other = variant_of(library, self.store, self.sheet.variant.worksheet, attempt.variant)
         return other.code != self.sheet.variant.code
 

@@ -11,13 +11,11 @@ from app.bugs.bank import freeze_bug
 from app.classes.frozen.frozen_library import (
     chosen_form,
     freeze_ticket,
-    frozen_worksheet,
     library_of,
-    model_snapshot,
+    model_data,
     worksheet_of,
-    worksheet_with_bug,
 )
-from app.exchange.imported_models import library_with_model
+from app.classes.given_sheets import drawn_sizes, given_variant
 from app.grading.grade import Report
 from app.sheets.exit_tickets import Ticket
 from app.sheets.library import Library
@@ -29,7 +27,6 @@ from app.store import (
     Content,
     FrozenWorksheet,
     Graded,
-    Snapshot,
     Store,
     Student,
     VariantSizes,
@@ -66,16 +63,8 @@ def freeze(library: Library, worksheets: Sequence[ChosenWorksheet | str], ticket
     """What students will see: these worksheets as they are defined now, and the exit ticket's questions."""
     choices = [each if isinstance(each, ChosenWorksheet) else ChosenWorksheet(each) for each in worksheets]
     items = tuple(_freeze_choice(library, choice) for choice in choices)
-    keys = dict.fromkeys(key for item in items for key in models_of(item))
-    models = {key: model_snapshot(library.models[key]) for key in keys}
-    wording = Snapshot("wording", library.wording.text)
-    return Content(
-        items,
-        freeze_ticket(ticket) if ticket else None,
-        wording.hash,
-        {key: snapshot.hash for key, snapshot in models.items()},
-        (wording, *models.values()),
-    )
+    models = {key: model_data(library.models[key]) for item in items for key in models_of(item)}
+    return Content(items, freeze_ticket(ticket) if ticket else None, models)
 
 
 def _freeze_choice(library: Library, choice: ChosenWorksheet) -> FrozenWorksheet:
@@ -111,35 +100,36 @@ def sheet_key_of(activity: Activity, student: Student, sheet_number: int) -> Cla
 
 
 def sheet_with_sizes(
-    library: Library, store: Store, activity: Activity, student: Student, sheet_number: int, saved: VariantSizes | None
+    library: Library,
+    store: Store,
+    activity: Activity,
+    student: Student,
+    sheet_number: int,
+    saved: VariantSizes | None,
+    *,
+    gives: bool = True,
 ) -> StudentSheet:
     """Sheet `sheet_number`, from 1, in the newest revision, as this student has it, with their draft's sizes
     `saved`.
+
+    Unless it `gives` the sheet, as a preview doesn't, it may still change.
     """
-    library = library_of(library, store, activity.content)
-    item = activity.content.items[sheet_number - 1]
-    worksheet = frozen_worksheet(item, activity.policies)
-    sizes = saved or _first_sizes(library, activity, student, item)
-    key = sheet_key_of(activity, student, sheet_number)
-    return StudentSheet(key, sizes, variant_of(library, store, worksheet, sizes))
-
-
-def variant_of(library: Library, store: Store, worksheet: Worksheet, sizes: VariantSizes) -> Variant:
-    """A frozen worksheet with stored sizes, in its activity's library (see `library_of`).
-
-    Raises WorksheetError if the model no longer exists.
-    """
-    is_default = sizes.decoder_tokens == worksheet.decoder_tokens
-    worksheet = worksheet_with_bug(worksheet, sizes.bug) if sizes.bug else worksheet
-    models = library_with_model(library, store, sizes.model)
-    return models.variant_with_sizes(worksheet, sizes.model, sizes.tokens, None if is_default else sizes.decoder_tokens)
+    content, item = activity.content, activity.content.items[sheet_number - 1]
+    sizes = saved or _first_sizes(library, store, activity, student, item, gives=gives)
+    variant = given_variant(library, store, activity, content, item, sizes, gives=gives)
+    return StudentSheet(sheet_key_of(activity, student, sheet_number), sizes, variant)
 
 
 def activity_variant(library: Library, store: Store, activity: Activity, sheet_number: int) -> Variant:
     """Worksheet `sheet_number`, from 1, with the activity's model and lengths, not a student's."""
     item = activity.content.items[sheet_number - 1]
-    worksheet = frozen_worksheet(item, activity.policies)
-    return variant_of(library_of(library, store, activity.content), store, worksheet, item_sizes(item))
+    return given_variant(library, store, activity, activity.content, item, item_sizes(item))
+
+
+def give_sheets(library: Library, store: Store, activity: Activity) -> None:
+    """Keep the sheets of an activity as they are now, with the activity's models and lengths."""
+    for number in range(1, len(activity.content.items) + 1):
+        activity_variant(library, store, activity, number)
 
 
 def item_sizes(item: FrozenWorksheet) -> VariantSizes:
@@ -171,11 +161,10 @@ def stored_marks(variant: Variant, report: Report) -> Graded:
     return Graded(marks, misconceptions, report.score, report.out_of)
 
 
-def best_scores(library: Library, store: Store, content: Content) -> tuple[int, ...]:
+def best_scores(library: Library, store: Store, activity: Activity) -> tuple[int, ...]:
     """The most points on each worksheet of an activity, in order, with the activity's sizes."""
-    library = library_of(library, store, content)
-    sheets = [(worksheet_of(item), item_sizes(item)) for item in content.items]
-    return tuple(variant_of(library, store, sheet, sizes).best_score for sheet, sizes in sheets)
+    numbers = range(1, len(activity.content.items) + 1)
+    return tuple(activity_variant(library, store, activity, number).best_score for number in numbers)
 
 
 def worksheet_titles(content: Content) -> tuple[str, ...]:
@@ -188,7 +177,14 @@ def variant_seed(activity: Activity, student: Student) -> int:
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:6])
 
 
-def _first_sizes(library: Library, activity: Activity, student: Student, item: FrozenWorksheet) -> VariantSizes:
-    if activity.policies.variants == "per_student":
-        return sizes_of(library.seeded(item.key, variant_seed(activity, student), item.chosen.get("model")))
-    return item_sizes(item)
+def _first_sizes(
+    library: Library, store: Store, activity: Activity, student: Student, item: FrozenWorksheet, *, gives: bool
+) -> VariantSizes:
+    if activity.policies.variants != "per_student":
+        return item_sizes(item)
+
+    def draw() -> VariantSizes:
+        frozen, seed = library_of(library, activity.content), variant_seed(activity, student)
+        return sizes_of(frozen.seeded(item.key, seed, item.chosen.get("model")))
+
+    return drawn_sizes(store, activity, item, student, draw) if gives and activity.state != "draft" else draw()

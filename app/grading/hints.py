@@ -52,6 +52,8 @@ def write_hint(variant: Variant, report: Report, level: HintLevel) -> Hint | Non
         return None
     if level == 1 and (author_hint := _author_hint(variant, report)):
         return author_hint
+    if not variant.has_topic:
+        return None
     writer = HintWriter(variant, report)
     if report.diagnosis and not (variant.problem.case and level == 3):
         return writer.misconception_hint(report.diagnosis.key, report.diagnosis.explains, level)
@@ -62,6 +64,8 @@ def next_hint_level(variant: Variant, report: Report | None, given: Hint | None)
     """The level after the last given hint's, or None after level 3."""
     if report is None or report.complete or not report.has_readable_answer:
         return None
+    if not variant.has_topic:
+        return 1 if given is None and _author_hint(variant, report) else None
     before = given.level if given else 0 if _author_hint(variant, report) else 1
     return next((level for level in HINT_LEVELS if level > before), None)
 

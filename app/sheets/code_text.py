@@ -5,7 +5,9 @@ They are in the topic's wording, under "code"; those about bugs are in the bugs'
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from app.algebra.expression import Expression
 from app.bugs.case import BugCase
@@ -44,6 +46,9 @@ class CodeShown:
 
 def code_shown(variant: Variant) -> CodeShown | None:
     """A sheet's program, with its inputs' shapes, and its error's line and text; None without a program."""
+    if variant.frozen:
+        code = variant.frozen.values["code"]
+        return _code_again(code) if code else None
     case = variant.problem.case
     if case is None:
         return None
@@ -57,6 +62,13 @@ def code_shown(variant: Variant) -> CodeShown | None:
     error = f"{case.error}: {case.message}" if case.error else ""
     witness = _witness_shown(variant, case.witness or _table(variant).witness)
     return CodeShown(case.lines, given, case.raises_at, error, witness)
+
+
+def _code_again(values: Mapping[str, Any]) -> CodeShown:
+    witness = values["witness"]
+    shown = witness and WitnessShown(witness["caption"], tuple(witness["kinds"]), tuple(map(tuple, witness["cells"])))
+    given = tuple((name, shape) for name, shape in values["given"])
+    return CodeShown(tuple(values["lines"]), given, values["stops"], values["error"], shown)
 
 
 def _witness_shown(variant: Variant, witness: Witness | None) -> WitnessShown | None:
@@ -86,6 +98,8 @@ def gives_line_away(worksheet: Worksheet) -> bool:
 
 def option_text(variant: Variant, row: str, option: int) -> str:
     """The text of a choice's option, counted from 1."""
+    if variant.frozen and (said := variant.frozen.row(row)):
+        return str(said["options"][str(option)])
     words, asked = variant.topic_wording.code, variant.table.askable[row]
     if isinstance(asked, WrittenPattern) and option == OTHER_PATTERN:
         return words["other-pattern"]

@@ -11,6 +11,7 @@ from typing import Concatenate, ParamSpec, TypeVar
 from app.bugs.bank import BUGS, BugKind
 from app.models.architecture import TokensError
 from app.sheets.codes import BUG_LETTERS, Code, check_letters, model_letters, read_code, short_hash
+from app.sheets.frozen_sheet import FrozenSheet
 from app.sheets.replaced import REPLACED
 from app.sheets.seeds import ConfusedPairs, check_seed, draw_bug, draw_variant, max_versions, unavoidable_confusions
 from app.sheets.variant import Variant
@@ -144,9 +145,16 @@ class Library:
         return None
 
     @_cached(VARIANTS_REMEMBERED)
-    def variant_with_sizes(self, sheet: Worksheet, model: str, tokens: int, decoder_tokens: int | None) -> Variant:
+    def variant_with_sizes(
+        self,
+        sheet: Worksheet,
+        model: str,
+        tokens: int,
+        decoder_tokens: int | None,
+        frozen: FrozenSheet | None = None,
+    ) -> Variant:
         """The sheet of a stored worksheet with stored sizes, which aren't checked again."""
-        return Variant(sheet, self.model(model), tokens, self.wording, decoder_tokens)
+        return Variant(sheet, self.model(model), tokens, self.wording, decoder_tokens, frozen=frozen)
 
     def seeded(self, worksheet: str, seed: int, model: str | None = None, bug_kind: BugKind = "any") -> Variant:
         """The sheet that a seed draws, the same on every machine; about a bug of this kind, if possible."""

@@ -38,11 +38,15 @@ class StatedFact:
 
 def description(sheet: Variant) -> str:
     """The description of the model: the sentences of the sheet's topic that fit it, without asides."""
+    if sheet.frozen:
+        return str(sheet.frozen.texts["description"])
     return " ".join([*(fact.sentence for fact in stated_facts(sheet) if not fact.aside), *_inventory(sheet)])
 
 
 def asides(sheet: Variant) -> str:
     """The sentences of the description that no row needs."""
+    if sheet.frozen:
+        return str(sheet.frozen.texts["asides"])
     return " ".join(fact.sentence for fact in stated_facts(sheet) if fact.aside)
 
 
@@ -53,6 +57,8 @@ def stated_facts(sheet: Variant) -> tuple[StatedFact, ...]:
 
 def assumptions(sheet: Variant) -> tuple[str, ...]:
     """The assumptions of the sheet: the sentences of its topic that fit the model."""
+    if sheet.frozen:
+        return tuple(sheet.frozen.texts["assumptions"])
     return tuple(fact.sentence for fact in _stated(sheet, "assumptions"))
 
 
@@ -115,6 +121,8 @@ def _in_words(wording: Wording, value: int | str | Fact | tuple[Fact, ...]) -> s
 
 def task(sheet: Variant) -> str:
     """The sentences on what to write, and how."""
+    if sheet.frozen:
+        return str(sheet.frozen.texts["task"])
     problem, say = sheet.problem, sheet.wording.say
     sentences = [fitting_text(sheet.topic_wording.task, problem)]
     # Parameters and counts have no tokens, and for tensors with more dimensions the task already says it.
@@ -167,9 +175,12 @@ def size_in_words(sheet: Variant, symbol: str) -> str:
 
 def footnote(sheet: Variant) -> str | None:
     """A sentence that the sheet gives every query head its own key/value head, though the model shares them."""
-    real = sheet.model.architecture
+    if sheet.frozen:
+        frozen_footnote: str | None = sheet.frozen.texts["footnote"]
+        return frozen_footnote
     if not _simplifies_heads(sheet):
         return None
+    real = sheet.model.architecture
     key = "kv-head-per-query-head-one" if real.G == 1 else "kv-head-per-query-head"
     words = {"model": sheet.model.name, "share": real.query_heads_per_kv_head, **_written(real.all_sizes)}
     has_mark = any(fact.part == "heads" for fact in stated_facts(sheet))
@@ -197,7 +208,7 @@ def exceeds_context(sheet: Variant) -> bool:
 
 def nudge(sheet: Variant, blank: Blank) -> str:
     """The question next to a wrong box, which points to the idea without any number of the sheet."""
-    return sheet.topic_wording.nudge(blank)
+    return sheet.frozen.nudges[str(blank)] if sheet.frozen else sheet.topic_wording.nudge(blank)
 
 
 def misconception(sheet: Variant, key: str, kind: MisconceptionText) -> str:

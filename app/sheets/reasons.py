@@ -40,7 +40,7 @@ def row_reason(variant: Variant, key: str) -> Reason:
     Example: for the keys of LLaMA 7B, "100 × 128: one row for each token, and as many columns as W_K" and "(100 × 4096)
     · (4096 × 128) = 100 × 128".
     """
-    return _Writer(variant).reason(key)
+    return _Writer(variant).reason(key) if variant.has_topic else Reason("", "")
 
 
 @dataclass(frozen=True)

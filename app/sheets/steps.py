@@ -38,6 +38,9 @@ class _Matrix:
 
 def step_of(variant: Variant, row: str) -> StepSentences | None:
     """The step that asks for a row, in the sheet's letters and with the model's numbers, or None."""
+    if variant.frozen:
+        said = variant.frozen.row(row)
+        return StepSentences(**said["step"]) if said and said["step"] else None
     wording = variant.topic_wording.steps.get(row)
     if wording is None:
         return None

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import get_args
+from typing import TYPE_CHECKING, get_args
 
 from app.algebra.expression import Expression
 from app.algebra.number_text import format_number
@@ -30,7 +30,12 @@ from app.sheets.wording import FigureWording, TopicWording, Wording, fitting_tex
 from app.sheets.worksheet import CHOICE, AuthorMisconception, Model, Worksheet, is_in_symbols, title_in_symbols
 from app.topics.find_the_bug import BugTable
 from app.topics.problem import Problem, problem_for
+from app.topics.registry import NO_TOPIC
+from app.topics.requirements import TopicError
 from app.translation import ngettext
+
+if TYPE_CHECKING:
+    from app.sheets.frozen_sheet import FrozenSheet
 
 # Lengths that no other size equals. N and M are twice a prime, so that half of them is also a whole number.
 SENTINEL_LENGTHS = {"N": 2 * 500_009, "M": 2 * 500_029, "W": 700_001, "i": 300_007, "B": 800_011}
@@ -64,7 +69,7 @@ class Row:
 class Variant:
     """A worksheet whose sizes are fixed: the basis for pages, answer keys and grading.
 
-    `decoder_tokens` are None if they are the worksheet's.
+    `decoder_tokens` are None if they are the worksheet's. A sheet of an activity says and asks what is `frozen`.
     """
 
     worksheet: Worksheet
@@ -73,11 +78,12 @@ class Variant:
     wording: Wording
     decoder_tokens: int | None = None
     head: int | None = None
+    frozen: FrozenSheet | None = None
 
     @property
     def topic_wording(self) -> TopicWording:
         """The wording of this sheet's topic."""
-        return self.wording.topics[self.worksheet.topic]
+        return self.wording.topic(self.worksheet.topic)
 
     def figure_wording(self, key: str) -> FigureWording:
         """The title and caption of a figure on this sheet."""
@@ -107,16 +113,34 @@ class Variant:
         """
         decoder_tokens = self.decoder_tokens or self.worksheet.decoder_tokens
         sheet = self.worksheet
-        problem = problem_for(
-            sheet.topic, self.architecture, sheet.rows, self.tokens, decoder_tokens, sheet.bug_row, self.head
-        )
-        if is_in_symbols(sheet.key):
-            problem = replace(problem, rows=sheet.rows_asked(problem.table))
+        if self.frozen and not self.has_topic:
+            problem = self.frozen.problem(self.architecture)
+        else:
+            problem = problem_for(
+                sheet.topic, self.architecture, sheet.rows, self.tokens, decoder_tokens, sheet.bug_row, self.head
+            )
+            if is_in_symbols(sheet.key):
+                problem = replace(problem, rows=sheet.rows_asked(problem.table))
         if not sheet.misconceptions:
             return problem
         reader = AnswerReader(problem, NOTATIONS[sheet.notation].for_sizes(problem.sizes), in_letters=True)
         predicted = {each.key: _predicted_sizes(problem.blanks_by_name, reader, each) for each in sheet.misconceptions}
         return replace(problem, author_misconceptions=predicted)
+
+    @property
+    def has_topic(self) -> bool:
+        """Whether the app can draw and explain the sheet: not if it was frozen, and its topic has changed since."""
+        return self.worksheet.topic != NO_TOPIC
+
+    @cached_property
+    def asks_as_frozen(self) -> bool:
+        """Whether today's topic asks and answers what was frozen; also of a sheet that wasn't."""
+        if self.frozen is None or not self.has_topic:
+            return True
+        try:
+            return self.frozen.asks_the_same(self.problem)
+        except TopicError:
+            return False
 
     @property
     def table(self) -> TensorTable:
@@ -128,10 +152,15 @@ class Variant:
         """Every symbol that has a size on this sheet, including N."""
         return self.problem.sizes
 
+    @property
+    def shows_code(self) -> bool:
+        """Whether the sheet is about a program."""
+        return bool(self.frozen.values["code"] if self.frozen else self.problem.case)
+
     @cached_property
     def notation(self) -> Notation:
         """The worksheet's notation, with the names that symbols have for this model."""
-        notation = IN_CODE if self.problem.case else NOTATIONS[self.worksheet.notation]
+        notation = IN_CODE if self.shows_code else NOTATIONS[self.worksheet.notation]
         return notation.for_sizes(self.sizes)
 
     @cached_property
@@ -146,24 +175,34 @@ class Variant:
 
     def _row(self, key: str) -> Row:
         asked = self.table.askable[key]
-        stored_as = asked.stored_as if isinstance(asked, Tensor) else ""
-        note = stored_as or fitting_text(self.topic_wording.rows[key].note, self.problem)
         together = isinstance(asked, Joint)
         blanks = tuple(Blank(key, field) for field in asked.fields)
         of_row = sum(self.points.get(blank, 1) for blank in (blanks if together else blanks[:1]))
         # Every sheet about a program says so: without a bug it has no repair, and all its boxes count the same.
         points = of_row if self.points or self.problem.case else None
-        letter = self.notation.letter(key, asked.letter)
-        call = ""
+        if self.frozen and (said := self.frozen.row(key)):
+            note, code, points = said["note"], said["code"], said["points"]
+        else:
+            note, code = self._note(key), self._code(key)
+        return Row(key, self.letters[key], self.row_name(key), note, asked.fields, blanks, points, together, code)
+
+    def _note(self, key: str) -> str:
+        asked = self.table.askable[key]
+        stored_as = asked.stored_as if isinstance(asked, Tensor) else ""
+        return stored_as or fitting_text(self.topic_wording.rows[key].note, self.problem)
+
+    def _code(self, key: str) -> str:
+        asked, call = self.table.askable[key], ""
         if isinstance(asked, OneOf):
             call = asked.call
         elif isinstance(asked, Tensor) and asked.made_by and asked.made_by.shows_pattern:
             call = asked.made_by.code()
-        code = call.format(**self.letters)
-        return Row(key, letter, self.row_name(key), note, asked.fields, blanks, points, together, code)
+        return call.format(**self.letters)
 
     def row_name(self, key: str) -> str:
         """The name of a tensor or count, whether the sheet asks for it or not."""
+        if self.frozen and (said := self.frozen.row(key)):
+            return str(said["name"])
         name = self.topic_wording.rows[key].name
         if isinstance(self.table, BugTable) and (line := self.table.line_of(key)):
             return name.format(line=line)
@@ -235,6 +274,8 @@ class Variant:
 
     def axis(self, blank: Blank) -> str:
         """The sheet's word for what is typed: "rows", or "dim 0" on a sheet with more than two sides."""
+        if self.frozen and (said := self.frozen.box(blank)):
+            return said["axis"]
         row = self.topic_wording.rows.get(blank.tensor) if blank.field == "count" else None
         name = (row and row.box) or self.wording.axes[self.column_of(blank)].name
         return self.topic_wording.code.get(f"{blank.tensor}-chosen", name)
@@ -243,13 +284,14 @@ class Variant:
     def letters(self) -> dict[str, str]:
         """The letter of every tensor and count of the table in the sheet's notation, by key."""
         entries = {**self.table.by_key, **self.table.askable}
-        return {key: self.notation.letter(key, entry.letter) for key, entry in entries.items()}
+        letters = {key: self.notation.letter(key, entry.letter) for key, entry in entries.items()}
+        return letters | (self.frozen.letters if self.frozen else {})
 
     @cached_property
     def typeset_letters(self) -> tuple[str, ...]:
         """The letters and symbols that sentences write as mathematics: ('X', 'W_Q', 'd_h')."""
         letters = (*self.letters.values(), *self.reader.written_symbols)
-        if self.problem.case:
+        if self.shows_code:
             return ()
         is_word = re.compile("[Aa]|[a-z]{3,}|").fullmatch
         return tuple(letter for letter in letters if not is_word(letter))
@@ -325,6 +367,8 @@ class Variant:
     @property
     def title(self) -> str:
         """The worksheet's title; with another model, one made from the topic and the model's name."""
+        if self.frozen:
+            return str(self.frozen.texts["title"])
         if self.model.key == self.worksheet.model:
             return self.worksheet.title
         title = self.topic_wording.title_for(self.model.name, self.model.architecture)

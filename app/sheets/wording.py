@@ -15,7 +15,6 @@ are a list in which the first that fits is used:
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 from string import Formatter
@@ -208,6 +207,11 @@ class TopicWording(SectionsOfSheets):
         return self.nudges.get(str(blank)) or self.nudges[f"each.{blank.field}"]
 
 
+NO_TOPIC_WORDING = TopicWording.model_construct(
+    name="", title=(), task=(), description_parts=(), assumption_parts=(), rows={}, nudges={}
+)
+
+
 class MisconceptionWording(WordingPart):
     """A misconception in a few words, such as 'Head as wide as the model', and its sentences.
 
@@ -313,26 +317,17 @@ class Wording(SectionsOfSheets):
     def __hash__(self) -> int:
         return id(self)
 
-    @classmethod
-    def frozen(cls, text: str, today: Wording) -> Wording:
-        """The wording that was frozen as `text`, an earlier `Wording.text`."""
-        return cls.model_validate(laid_over(today.model_dump(by_alias=True), json.loads(text)), extra="ignore")
-
-    @cached_property
-    def text(self) -> str:
-        """What sheets say, as JSON, from which `frozen` restores the wording."""
-        return self.model_dump_json(by_alias=True, exclude={"glossary", "sample_course"})
-
     def say(self, section: SheetSection, key: str, **words: object) -> str:
         """The sentence of that section and key with its {words} filled in; raises KeyError if there is none."""
         return self.sheets[section][key].format(**words)
 
-    def topic_section(self, topic: str, section: TopicSection) -> Sentences:
-        """A section's sentences by key: the general ones, replaced and extended by the topic's.
+    def topic(self, key: str) -> TopicWording:
+        """The wording of a topic, or one without sentences."""
+        return self.topics.get(key, NO_TOPIC_WORDING)
 
-        Raises KeyError for an unknown topic.
-        """
-        words = self.topics[topic]
+    def topic_section(self, topic: str, section: TopicSection) -> Sentences:
+        """A section's sentences by key: the general ones, replaced and extended by the topic's."""
+        words = self.topic(topic)
         of_topic: Mapping[TopicSection, Sentences] = {
             "axis-names": words.axis_names,
             "reasons": words.reasons,
@@ -342,7 +337,7 @@ class Wording(SectionsOfSheets):
 
     def forms(self, topic: str, section: FormsSection) -> Mapping[str, Forms]:
         """The shared sentences of a section, replaced and extended by the topic's, in all their forms."""
-        return {**self.own_forms(section), **self.topics[topic].own_forms(section)}
+        return {**self.own_forms(section), **self.topic(topic).own_forms(section)}
 
     def usual_size_name(self, symbol: str) -> str:
         """What a symbol means on most sheets: the last form of its name."""
@@ -354,7 +349,7 @@ class Wording(SectionsOfSheets):
 
     def figure(self, topic: str, key: str) -> FigureWording:
         """The title and caption of a figure: the topic's or the general ones."""
-        return self.topics[topic].figures.get(key) or self.figures[key]
+        return self.topic(topic).figures.get(key) or self.figures[key]
 
     @cached_property
     def misconceptions(self) -> dict[str, MisconceptionWording]:

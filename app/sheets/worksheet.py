@@ -38,7 +38,7 @@ from app.names import clean_line, normal_form
 from app.refusal import Refusal
 from app.shapes.table import Count, TensorTable, symbol_fields
 from app.sheets.notation import NOTATIONS, NotationKey
-from app.topics.registry import TOPICS
+from app.topics.registry import NO_TOPIC, TOPICS
 from app.topics.requirements import TopicError
 from app.translation import N_
 from app.translation import gettext as _
@@ -59,6 +59,9 @@ SYMBOLS = "symbols"
 OWN_WORKSHEET_PREFIX = "own-"  # for the keys of worksheets that a teacher wrote in the browser
 AUTHOR_MISCONCEPTION_PREFIX = "own-"  # for the keys of misconceptions that aren't in the catalogue
 _MAX_SLUG = 40
+# What a frozen sheet is without once its topic has changed or is gone.
+WITHOUT_TOPIC: Mapping[str, Any] = {"topic": NO_TOPIC, "bug": "", "bugs": "one", "frozen_bug": "", "sentence": "",
+                                    "checkpoint": "", "layer": 0, "head": 0}  # fmt: skip
 # They change the order of the letters around them, and so what a reader sees.
 _BIDI_CONTROLS = frozenset(map(chr, (*range(0x202A, 0x202F), *range(0x2066, 0x206A))))
 _UNSEEN = frozenset({"Cc", "Cs", "Zl", "Zp"})  # control characters, halves of surrogate pairs, line separators
@@ -143,6 +146,12 @@ def _one_of(known: Collection[str]) -> BeforeValidator:
         return name
 
     return BeforeValidator(check)
+
+
+def _checked_topic(topic: object) -> object:
+    if topic not in TOPICS and topic != NO_TOPIC:
+        raise refused(unknown_name("{setting}", TOPICS, str(topic)))
+    return topic
 
 
 def _checked_text(text: str, longest: int, *, shortest: int = 1, lines: bool = False) -> str:
@@ -248,7 +257,7 @@ class Worksheet:
     key: str
     title: _Line
     model: Annotated[_Text, _must(N_("{setting} must be a text."))]
-    topic: Annotated[str, _one_of(TOPICS)]
+    topic: Annotated[str, BeforeValidator(_checked_topic)]
     tokens: _Number
     rows: _Names
     notation: Annotated[NotationKey, _one_of(NOTATIONS)] = "classic"

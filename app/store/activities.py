@@ -2,36 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql, sqlite
 
 from app.activities.activity import Activity, Plan, Spotlight, State, UndoableClose
-from app.activities.content import Content, Snapshot
+from app.activities.content import Content
 from app.activities.work import WorkDone
 
 from .classwork import select_work, work_of
 from .courses import Course
-from .queries import QueryBase, columns, from_row, hash_secret, insert_row
+from .queries import QueryBase, columns, from_row, hash_secret
 from .roster import Student, new_code, normalised_code
 from .tables import (
     activities,
     courses,
     enrolments,
     extra_time,
-    revision_snapshots,
+    given_sheets,
     revisions,
-    snapshots,
     students,
     undoable_closes,
     visitors,
 )
-
-InsertInto = Callable[[sa.Table], sqlite.Insert | postgresql.Insert]
 
 JOIN_CODE_LENGTH = 6
 MAX_CODES_TRIED = 5  # there are more than a hundred million codes
@@ -238,7 +234,7 @@ class Activities(QueryBase):
         self._execute(sa.update(activities).where(activities.c.id == activity.id).values(**values, **times))
 
     def revise(self, activity: Activity, content: Content) -> int:
-        """Store new content with its snapshots; return the number of the revision that holds it now."""
+        """Store new content; return the number of the revision that holds it now."""
         if content.as_json() == activity.content.as_json():
             return activity.revision
         with self.transaction() as connection:
@@ -249,16 +245,20 @@ class Activities(QueryBase):
             return activity.revision + 1
 
     def complete(self, activity_id: int, revision: int, content: Content) -> None:
-        """Replace a revision's content by the same with missing snapshots added; the caller ensures that nothing else
-        differs.
-        """
-        with self.transaction() as connection:
-            self._replace_revision(connection, activity_id, revision, content)
+        """Replace a revision's content by the same with more models; the caller ensures that nothing else differs."""
+        this = (revisions.c.activity_id == activity_id, revisions.c.number == revision)
+        self._execute(sa.update(revisions).where(*this).values(content=content))
 
-    def snapshots(self, hashes: Iterable[str]) -> Mapping[str, str]:
-        """The contents of these snapshots by hash; unknown hashes are left out."""
-        query = sa.select(snapshots.c.hash, snapshots.c.content).where(snapshots.c.hash.in_(list(hashes)))
-        return {row.hash: row.content for row in self._fetch_all(query)}
+    def given_sheet(self, activity_id: int, key: str) -> str | None:
+        """The sheet that students were given under this key, as JSON, or None."""
+        this = (given_sheets.c.activity_id == activity_id, given_sheets.c.key == key)
+        row = self._fetch_one(sa.select(given_sheets.c.sheet).where(*this))
+        return row.sheet if row else None
+
+    def give_sheet(self, activity_id: int, key: str, sheet: str) -> None:
+        """Store a sheet that students are given, as JSON, unless there is one under this key."""
+        insert = self._insert_into(given_sheets).values(activity_id=activity_id, key=key, sheet=sheet)
+        self._execute(insert.on_conflict_do_nothing())
 
     def content(self, activity_id: int, revision: int) -> Content | None:
         """The content of one revision, or None."""
@@ -278,27 +278,11 @@ class Activities(QueryBase):
         self._insert_revision(connection, activity_id, number, content)
 
     def _insert_revision(self, connection: sa.Connection, activity_id: int, number: int, content: Content) -> None:
-        keep_snapshots(connection, self._insert_into, content.snapshots, self.now())
         row = {"activity_id": activity_id, "number": number, "content": content, "created_at": self.now()}
-        revision_id = insert_row(connection, revisions, row)
-        name_snapshots(connection, revision_snapshots.c.revision_id, revision_id, content.named)
+        connection.execute(sa.insert(revisions).values(row))
 
     def _select(self, *conditions: sa.ColumnElement[bool]) -> tuple[Activity, ...]:
         return tuple(_activity(row) for row in self._fetch_all(_SELECT.where(*conditions)))
-
-
-def keep_snapshots(connection: sa.Connection, insert_into: InsertInto, kept: Iterable[Snapshot], at: datetime) -> None:
-    """Store snapshots by their hashes, in the transaction of the row that names them."""
-    for snapshot in sorted(kept, key=lambda snapshot: snapshot.hash):  # always in the same order, to avoid deadlocks
-        row = {"hash": snapshot.hash, "kind": snapshot.kind, "content": snapshot.content, "kept_at": at}
-        insert, again = insert_into(snapshots).values(row), {"kept_at": at}
-        connection.execute(insert.on_conflict_do_update(index_elements=[snapshots.c.hash], set_=again))
-
-
-def name_snapshots(connection: sa.Connection, owner: sa.Column[int], owner_id: int, hashes: Iterable[str]) -> None:
-    """Store which snapshots a revision or regrade names; unknown hashes are left out."""
-    named = sa.select(sa.literal(owner_id), snapshots.c.hash).where(snapshots.c.hash.in_(list(hashes)))
-    connection.execute(sa.insert(owner.table).from_select([owner.name, "hash"], named))
 
 
 def _activity(row: Any) -> Activity:

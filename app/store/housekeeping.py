@@ -20,23 +20,19 @@ from app.store.tables import (
     enrolments,
     materials,
     models,
-    regrade_snapshots,
-    revision_snapshots,
     runs,
     sessions,
-    snapshots,
     version_models,
     visitors,
 )
 
 RUN_RETENTION, LINK_RETENTION, PRACTICE_RETENTION = timedelta(days=7), timedelta(days=30), timedelta(days=365)
-SNAPSHOT_RETENTION = RUN_RETENTION + timedelta(days=1)  # runs also name some
 MODEL_RETENTION = timedelta(days=42)
 REMOVED_RETENTION = timedelta(days=30)  # for worksheets and exit tickets that their teachers removed
 AUDIT_RETENTION = timedelta(days=2 * 365)
 ROWS_AT_A_TIME, PAUSE_S = 500, 0.05  # per transaction, and the pause in between, so that saves go on meanwhile
-# Where imported models are named: in sheets, in frozen activities and runs, and in teachers' worksheets.
-_MODELS_NAMED = (drafts.c.model_key, attempts.c.model_key, snapshots.c.model_key, version_models.c.model_key)
+# Where imported models are named: in sheets and in teachers' worksheets.
+_MODELS_NAMED = (drafts.c.model_key, attempts.c.model_key, version_models.c.model_key)
 
 
 def delete_expired(engine: sa.Engine, at: datetime) -> int:
@@ -54,8 +50,6 @@ def delete_expired(engine: sa.Engine, at: datetime) -> int:
         audit_log.c.at < at - AUDIT_RETENTION,
         materials.c.removed_at < at - REMOVED_RETENTION,
     )
-    named_in = (revision_snapshots, regrade_snapshots)
-    unnamed = (~sa.exists().where(names.c.hash == snapshots.c.hash) for names in named_in)
     unused = (~sa.exists().where(named == models.c.key) for named in _MODELS_NAMED)
     last_use = sa.func.coalesce(models.c.used_at, models.c.created_at)
     steps = [
@@ -63,7 +57,6 @@ def delete_expired(engine: sa.Engine, at: datetime) -> int:
         partial(_delete_rows, drafts, drafts.c.visitor_id.is_not(None), drafts.c.saved_at < recent),
         partial(_delete_rows, attempts, attempts.c.visitor_id.is_not(None), attempts.c.created_at < recent),
         partial(_delete_rows, visitors, visitors.c.created_at < recent, *(~each for each in is_active)),
-        partial(_delete_rows, snapshots, snapshots.c.kept_at < at - SNAPSHOT_RETENTION, *unnamed),
         partial(_delete_rows, models, last_use < at - MODEL_RETENTION, *unused),
     ]
     count, errors = 0, list[Exception]()

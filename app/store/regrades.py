@@ -12,9 +12,8 @@ import sqlalchemy as sa
 from app.activities.content import Content
 from app.activities.work import Graded
 
-from .activities import keep_snapshots, name_snapshots
 from .queries import QueryBase, from_row, insert_row
-from .tables import attempts, old_marks, regrade_snapshots, regrades, teachers
+from .tables import attempts, old_marks, regrades, teachers
 
 _MARK_COLUMNS = ("marks", "misconceptions", "score", "out_of", "marked_by")
 
@@ -61,11 +60,7 @@ class Regrades(QueryBase):
         with self.transaction() as connection:
             corrected = {marked_by: content.as_json() for marked_by, content in (definitions or {}).items()}
             row = {"activity_id": activity_id, "teacher_id": teacher_id, "at": self.now(), "definitions": corrected}
-            for content in (definitions or {}).values():
-                keep_snapshots(connection, self._insert_into, content.snapshots, self.now())
             regrade_id = insert_row(connection, regrades, row)
-            named = {snapshot for content in (definitions or {}).values() for snapshot in content.named}
-            name_snapshots(connection, regrade_snapshots.c.regrade_id, regrade_id, named)
             if new:  # two statements, each executed for all attempts at once, so that a large class takes no longer
                 self._replace_marks(connection, activity_id, regrade_id, new)
         return regrade_id

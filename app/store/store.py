@@ -7,7 +7,7 @@ import json
 import os
 import secrets
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -15,11 +15,10 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from app.activities.content import Snapshot
 from app.activities.work import Answers
 from app.secret_key import SecretKey, read_or_make_secret
 
-from .activities import Activities, keep_snapshots
+from .activities import Activities
 from .audit import AuditLog
 from .classwork import Classwork
 from .courses import Courses
@@ -147,12 +146,10 @@ class Store(QueryBase):
         """An unfinished run, to be stored by `add_run`; `frozen` is what it stores of its sheet."""
         return Run(secrets.token_urlsafe(12), answers, frozen, None, None, self.now(), activity_id)
 
-    def add_run(self, run: Run, snapshots: Iterable[Snapshot] = ()) -> Run:
-        """Store a new run with `snapshots`, the texts that its `frozen` names, in one transaction; return the run."""
-        with self.transaction() as connection:
-            keep_snapshots(connection, self._insert_into, snapshots, run.created_at)
-            row = {name: value for name, value in vars(run).items() if value is not None}
-            connection.execute(sa.insert(runs).values(row))
+    def add_run(self, run: Run) -> Run:
+        """Store a new run, and return it."""
+        row = {name: value for name, value in vars(run).items() if value is not None}
+        self._execute(sa.insert(runs).values(row))
         return run
 
     def finish_run(self, run_id: str, result: Mapping[str, Any] | None, problem: str | None = None) -> None:

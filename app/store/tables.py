@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
@@ -89,11 +88,6 @@ _IMPORTED_KEY = re.compile(r"cfg-[0-9a-f]{20}")
 
 def _model_of_variant(context: Any) -> str | None:
     return imported_model(context.get_current_parameters()["variant"].model)
-
-
-def _model_of_snapshot(context: Any) -> str | None:
-    values = context.get_current_parameters()
-    return imported_model(json.loads(values["content"]).get("key")) if values["kind"] == "model" else None
 
 
 def _model_key(default: Callable[[Any], str | None]) -> Column[Any]:
@@ -260,17 +254,6 @@ activities = _numbered_table(
     Column("auto_submitted_at", UtcDateTime),  # when drafts became attempts after closing; null before
 )
 
-snapshots = Table(  # texts that revisions and runs refer to, each once: wordings, and models with their configs
-    "snapshots",
-    metadata,
-    Column("hash", String(64), primary_key=True),  # SHA-256 of the content
-    Column("kind", String(20), nullable=False),
-    _one_of("kind", "wording", "model"),
-    Column("content", Text, nullable=False),
-    Column("kept_at", UtcDateTime, nullable=False),  # when something that names it was last stored
-    _model_key(_model_of_snapshot),
-)
-
 revisions = _numbered_table(
     "revisions",
     Column("activity_id", ForeignKey("activities.id", ondelete="CASCADE"), nullable=False),
@@ -280,11 +263,12 @@ revisions = _numbered_table(
     UniqueConstraint("activity_id", "number"),
 )
 
-revision_snapshots = Table(  # which snapshots a revision's content names
-    "revision_snapshots",
+given_sheets = Table(  # sheets as students have them, whatever happens to the library, and the sizes they drew
+    "given_sheets",
     metadata,
-    Column("revision_id", ForeignKey("revisions.id", ondelete="CASCADE"), primary_key=True),
-    Column("hash", ForeignKey("snapshots.hash"), primary_key=True, index=True),
+    Column("activity_id", ForeignKey("activities.id", ondelete="CASCADE"), primary_key=True),
+    Column("key", String(64), primary_key=True),  # a hash of the frozen worksheet, and sizes or student
+    Column("sheet", Text, nullable=False),  # JSON, see app/classes/given_sheets.py
 )
 
 # What students do, and who practises
@@ -303,8 +287,6 @@ def _index(table: Table, *names: str, unique: bool = False) -> None:
     has_first = table.c[names[0]].is_not(None)
     Index(None, *(table.c[n] for n in names), unique=unique, sqlite_where=has_first, postgresql_where=has_first)
 
-
-_index(snapshots, "model_key")
 
 attendance = Table(
     "attendance",
@@ -425,13 +407,6 @@ regrades = _numbered_table(
     Column("teacher_id", ForeignKey("teachers.id", ondelete="SET NULL"), index=True),
     Column("at", UtcDateTime, nullable=False),
     Column("definitions", JSON, nullable=False),  # the corrected worksheets that marked, by marked_by
-)
-
-regrade_snapshots = Table(  # which snapshots a regrade's definitions name
-    "regrade_snapshots",
-    metadata,
-    Column("regrade_id", ForeignKey("regrades.id", ondelete="CASCADE"), primary_key=True),
-    Column("hash", ForeignKey("snapshots.hash"), primary_key=True, index=True),
 )
 
 old_marks = Table(

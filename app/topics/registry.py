@@ -50,7 +50,7 @@ from app.topics import (
     three_dimensions,
     whole_model,
 )
-from app.topics.requirements import require, unmet
+from app.topics.requirements import TopicError, require, unmet
 from app.topics.topic import Topic, first_free
 from app.translation import gettext as _
 
@@ -145,8 +145,22 @@ def _as_in_the_model(table: TensorTable, architecture: Architecture, topic: Topi
     return table if tensors == table.tensors else replace(table, tensors=tensors)
 
 
+def _no_table(_architecture: Architecture, _tokens: int) -> TensorTable:
+    raise TopicError(_("The topic of this sheet no longer exists."))
+
+
+NO_TOPIC = "no-topic"  # of a frozen sheet whose own topic has changed or is gone: nothing is known but what it says
+
+
+class _Topics(dict[str, Topic]):
+    def __missing__(self, key: str) -> Topic:
+        if key == NO_TOPIC:
+            return Topic(NO_TOPIC, "counts", _no_table, ())
+        raise KeyError(key)
+
+
 # In teaching order.
-TOPICS: Mapping[str, Topic] = {
+TOPICS: Mapping[str, Topic] = _Topics({
     module.TOPIC.key: module.TOPIC
     for module in (
         first_steps, single_head, bidirectional_head, scale_mask_softmax, attention_layer, three_dimensions,
@@ -154,7 +168,7 @@ TOPICS: Mapping[str, Topic] = {
         cache_tensor, rotary_pairs, head_parameters, layer_parameters, stored_weights, lora, feed_forward_width,
         whole_model, text_to_loss, parameter_count, experts, costs, growth, model_costs,
     )
-}  # fmt: skip
+})  # fmt: skip
 # By the key of a topic's table; tables that aren't here have nothing to draw.
 FIGURE_PLANS = {key: plans for topic in TOPICS.values() for key, plans in topic.figures.items()}
 DRAWN_WITH = {key: table for topic in TOPICS.values() for key, table in topic.drawn_with.items()}

@@ -20,7 +20,7 @@ from app.classes.frozen.offered_worksheets import content_to_open, offer_of
 from app.classes.materials import materials_for_course
 from app.classes.regrade import Basis, MarkChange
 from app.classes.roster_lookup import names_with_numbers
-from app.classes.student_sheet import worksheet_titles
+from app.classes.student_sheet import give_sheets, worksheet_titles
 from app.handout.options import MAX_PRINTED_LINE_LENGTH, NO_BACK, HandoutError
 from app.names import name_key
 from app.sheets.code_text import gives_line_away
@@ -103,6 +103,8 @@ def open_activity(services: ServicesDep, access: EditableActivity) -> Response:
         if activity.plan.closes_at and replace(activity, state="open").phase(now) in ("closing", "closed"):
             store.activities.change(activity, replace(activity.plan, closes_at=None))
         store.activities.set_state(activity, "open")
+        if opened := store.activities.find(activity.id):
+            give_sheets(materials.library, store, opened)
     return RedirectResponse(url_for("show_activity", activity_id=activity.id), 303)
 
 

@@ -23,6 +23,7 @@ from app.classes.activity_form import (
 )
 from app.classes.frozen.offered_worksheets import Offer, offer_of
 from app.classes.materials import OwnMaterials, materials_for_course
+from app.classes.student_sheet import give_sheets
 from app.exchange.imported_models import library_with_model
 from app.models.architecture import TokensError
 from app.sheets.code_text import gives_line_away
@@ -113,6 +114,7 @@ def change_activity(services: ServicesDep, access: EditableActivity, form: FormD
                 if typed["reopens"] != "yes":
                     _check_reopening(newest, plan, store.now())
                 revision = _save(store, access.teacher, newest, plan, content)
+                give_sheets(services.library, store, replace(newest, content=content))
     except ActivityFormError as error:
         return _render_form(services, access, activity, typed, status=422, problem=str(error), field=error.field)
     if not is_newest:

@@ -91,7 +91,8 @@ Preview = Annotated[StudentAccess, Depends(preview_access)]
 def read_preview_sheet(services: ServicesDep, access: Preview, number: int, scale: str = "root") -> PreviewSheet:
     """Sheet `number`, from 1, with empty boxes."""
     require_sheet(access, number)
-    sheet = sheet_with_sizes(services.library, services.store, access.activity, access.student, number, None)
+    library, store = services.library, services.store
+    sheet = sheet_with_sizes(library, store, access.activity, access.student, number, None, gives=False)
     return PreviewSheet(
         services=services,
         variant=sheet.variant,

@@ -20,12 +20,13 @@ from app.classes.activity_results import (
     report_as_stored,
     sheet_results,
 )
-from app.classes.frozen.frozen_library import frozen_ticket, frozen_worksheet
+from app.classes.frozen.frozen_library import frozen_ticket
 from app.classes.frozen.misconception_words import misconception_words
+from app.classes.given_sheets import given_variant
 from app.classes.gradebook import GradebookColumn, gradebook_columns
 from app.classes.paper_import import PaperImport, WrongSheetError, students_handed_in
 from app.classes.roster_lookup import RosterLookup
-from app.classes.student_sheet import activity_variant, best_scores, variant_of, worksheet_titles
+from app.classes.student_sheet import activity_variant, best_scores, worksheet_titles
 from app.classes.ticket_groups import choice_counts, group_answers
 from app.classes.written_answers import open_questions
 from app.grading.grade import AnswersError
@@ -118,7 +119,7 @@ def show_results(
     attempts = shown.attempts if shown else {}
     included = [student for student in students if order.includes(attempts.get(student.id, ()))]
     listed, pager = cut_page(order.sorted(shown, included), page)
-    words = misconception_words(library, store, activity, shown.library.wording if shown else None)
+    words = misconception_words(library, store, activity)
     return render(
         "teacher/results.html",
         access=access,
@@ -207,7 +208,7 @@ def _change_points(
     services: Services, access: StudentResultsAccess, kind: ChangeKind, points: float | None, reason: str
 ) -> None:
     store, student, teacher = services.store, access.student, access.at.teacher
-    best = best_scores(services.library, store, access.at.activity.content)
+    best = best_scores(services.library, store, access.at.activity)
     with store.transaction():
         activity = store.activities.locked(access.at.activity)  # no attempt and no other change comes in meanwhile
         column = _gradebook_column(store, activity, access, best) if activity else None
@@ -240,7 +241,7 @@ def _render_student_results(
     results = activity_results(library, store, activity, student)
     sheets = [sheet for sheet in results if student.id in sheet.attempts]
     is_graded = _is_graded(activity)
-    best = best_scores(library, store, activity.content) if is_graded else ()
+    best = best_scores(library, store, activity) if is_graded else ()
     return render(
         "teacher/student_results.html",
         status=status,
@@ -248,7 +249,7 @@ def _render_student_results(
         student=student,
         sheets=sheets,
         # in the words of each sheet's revision
-        words={sheet.number: misconception_words(library, store, activity, sheet.library.wording) for sheet in sheets},
+        words={sheet.number: misconception_words(library, store, activity) for sheet in sheets},
         losses={
             attempt.id: _losses(services, activity, sheet, attempt)
             for sheet in sheets
@@ -290,9 +291,9 @@ def _points_text(points: float | None) -> str:
 
 def _losses(services: Services, activity: Activity, sheet: SheetResults, attempt: Attempt) -> tuple[str, ...]:
     """A sentence for each mistake that makes more than one box wrong, and costs one."""
-    worksheet = frozen_worksheet(sheet.item, activity.policies)
+    store = services.store
     try:
-        variant = variant_of(sheet.library, services.store, worksheet, attempt.variant)
+        variant = given_variant(services.library, store, activity, sheet.content, sheet.item, attempt.variant)
     except WorksheetError:
         return ()
     _sheet, report = report_as_stored(services.library, services.store, activity, sheet.item, variant, attempt)

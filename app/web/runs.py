@@ -14,7 +14,6 @@ from PIL import Image
 
 from app.algebra.number_text import format_measured
 from app.classes import sheet_actions
-from app.classes.frozen.frozen_library import model_snapshot
 from app.classes.frozen.frozen_run import FrozenRun, freeze_run, sheet_of_run
 from app.classes.sheet_actions import may_run
 from app.forward.head_run import HeadNotRun
@@ -165,7 +164,7 @@ def run_again(
         services.storage.charge_student(enrolled.student.id, size)
     else:
         services.storage.charge(client_network(request), size)
-    frozen = FrozenRun(first.activity_id, first.frozen, model_snapshot(variant.model))
+    frozen = FrozenRun(first.activity_id, first.frozen)
     run, job = _queue(services, client, first.answers, options, frozen)
     return _respond(request, services, variant, run, job, options)
 
@@ -465,12 +464,12 @@ def _queue(
     """Store a new run and queue its job, in one transaction."""
     run = services.store.new_run(answers, frozen.values, frozen.activity_id)
     settings = {"device": options.device, "dtype": options.dtype, "head": options.head}
-    store_run = partial(services.store.add_run, run, (frozen.snapshot,))
+    store_run = partial(services.store.add_run, run)
     try:
         return run, queue_run(services, client, run.id, settings, store_run)
     except JobRefusedError as refusal:
         refused = replace(run, problem=why_not_queued(refusal))
-        return services.store.add_run(refused, (frozen.snapshot,)), None
+        return services.store.add_run(refused), None
 
 
 def _respond(

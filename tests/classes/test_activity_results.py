@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from app.classes.activity_results import report_as_stored
-from app.classes.frozen.frozen_library import frozen_form, frozen_worksheet
+from app.classes.frozen.frozen_library import frozen_form
 from app.classes.regrade import Regrading
-from app.classes.student_sheet import variant_of, worksheet_sizes
+from app.classes.student_sheet import activity_variant
 from app.grading.grade import Report
 from app.sheets.library import Library
 from app.sheets.variant import Variant
@@ -44,8 +44,7 @@ class RegradedAttempt:
     def report(self, attempt: Attempt) -> tuple[bool, Variant, Report]:
         """Whether the sheet of the attempt's report is the frozen one, that sheet, and the report."""
         activity = self.running.activity
-        worksheet = frozen_worksheet(self.item, activity.policies)
-        frozen = variant_of(self.library, self.store, worksheet, worksheet_sizes(worksheet))
+        frozen = activity_variant(self.library, self.store, activity, 1)
         sheet, report = report_as_stored(self.library, self.store, activity, self.item, frozen, attempt)
         return sheet is frozen, sheet, report
 

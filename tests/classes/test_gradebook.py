@@ -23,7 +23,7 @@ KIM, LOU = Student(1, 1, "Kim", "17", None), Student(2, 1, "Lou", None, None)
 
 def activity(number: int = 1, items: tuple[FrozenWorksheet, ...] = (FIRST, SECOND), closed: bool = True) -> Activity:
     plan = Plan(f"Week {number}", closes_at=datetime(2026, 3, 1, tzinfo=UTC) if closed else None)
-    return Activity(number, 1, "CODE", "open", plan, 1, Content(items, None, ""), auto_submitted_at=plan.closes_at)
+    return Activity(number, 1, "CODE", "open", plan, 1, Content(items, None), auto_submitted_at=plan.closes_at)
 
 
 def attempt(

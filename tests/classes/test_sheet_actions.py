@@ -102,7 +102,7 @@ def rules_at(moment: Moment, **policies: Any) -> Rules:
     at = CLOSES + timedelta(minutes=moment.minutes)
     plan = Plan("Week 3", None, Policies(late_minutes=LATE, **policies), OPENS, CLOSES)
     activity = Activity(
-        1, 1, "ABCDEF", "open", plan, 1, Content((), None, ""),
+        1, 1, "ABCDEF", "open", plan, 1, Content((), None),
         answers_shown_at=OPENS if moment.reopened else None,
         auto_submitted_at=at if moment.settled else None,
         longest_extra=EXTRA,

@@ -60,15 +60,16 @@ def test_a_worksheet_is_frozen_with_what_was_chosen(
     sheet = library.worksheets["llama-7b"]
     assert choice_of(item) == chosen
     assert models_of(item) == (models or (sheet.model, *sheet.models))
-    assert set(content.models) == set(models_of(item))
-    assert {snapshot.hash for snapshot in content.snapshots} == {content.wording, *content.models.values()}
+    assert {key: model["config"] for key, model in content.models.items()} == {
+        key: library.models[key].config for key in models_of(item)
+    }
 
 
 def test_an_attempt_stores_marks_by_box_and_the_diagnosis_first(library: Library, store: Store) -> None:
-    content = freeze(library, ("llama-7b",), None)
+    activity = RunningActivity(library, store).activity
     variant = library.variant("llama-7b")
     right, wide = (stored_marks(variant, grade(variant, answers)) for answers in (KEY, WIDE))
     assert (set(right.marks.values()), right.misconceptions, right.score) == ({"right"}, (), right.out_of)
     assert wide.misconceptions[0] == "head-as-wide-as-model"
     assert wide.marks.keys() == right.marks.keys() == KEY.keys()
-    assert best_scores(library, store, content) == (right.out_of,)
+    assert best_scores(library, store, activity) == (right.out_of,)

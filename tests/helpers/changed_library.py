@@ -10,6 +10,9 @@ from app.sheets.library import Library
 from app.sheets.wording import Wording
 
 Change = Callable[[Library], Library]
+# What a sheet says; sentences about drawings, marks and misconceptions are the app's.
+OF_SHEETS = ("answers", "assumptions", "description", "footnotes", "inventory", "layer-names")
+OF_TOPICS = ("title", "task", "description", "assumptions", "rows", "steps", "nudges")
 
 
 def without_anything(library: Library) -> Library:
@@ -26,8 +29,18 @@ def with_everything_changed(library: Library) -> Library:
     other = library.models["gpt2"]
     models = {key: replace(other, key=key, name=f"New {model.name}") for key, model in library.models.items()}
     sentences = library.wording.model_dump(by_alias=True)
-    wording = Wording.model_validate(longer(sentences))
+    topics = [(topic, OF_TOPICS) for topic in sentences["topics"].values()]
+    for part, keys in ((sentences["sheets"], OF_SHEETS), *topics):
+        part |= {key: longer(part[key]) for key in keys}
+    wording = Wording.model_validate(sentences)
     return Library(sheets, models, wording)
+
+
+def without_topic(library: Library, topic: str) -> Library:
+    """A library without a topic's worksheets and sentences."""
+    sheets = {key: sheet for key, sheet in library.worksheets.items() if sheet.topic != topic}
+    topics = {key: words for key, words in library.wording.topics.items() if key != topic}
+    return Library(sheets, library.models, library.wording.model_copy(update={"topics": topics}))
 
 
 def longer(sentences: Any) -> Any:

@@ -33,7 +33,7 @@ SHEET = {"key": "llama-7b", "title": "One head", "model": "llama-7b", "topic": "
          "rows": ["input", "queries"]}  # fmt: skip
 TICKET = {"key": "classic", "title": "Before you go", "instruction": "Pick a couple.",
           "questions": [{"key": "muddiest", "text": "?"}]}  # fmt: skip
-CONTENT = Content((FrozenWorksheet(SHEET),), FrozenTicket(TICKET), "w1")
+CONTENT = Content((FrozenWorksheet(SHEET),), FrozenTicket(TICKET))
 LLAMA = VariantSizes("llama-7b", 100)
 HALF = Graded({"queries.rows": "right", "queries.columns": "wrong"}, ("whole-width",), 1, 2)
 
@@ -114,7 +114,7 @@ def opened(store: Store) -> tuple[Activity, Student]:
 def activity(store: Store, plan: Plan) -> tuple[Activity, Student, str]:
     """An open activity, and a student of its course with their browser's token."""
     course = store.courses.add("Course", "UTC", add_teacher(store, "ada@example.org", "Ada"))
-    made = store.activities.add(course, plan, Content((), None, ""))
+    made = store.activities.add(course, plan, Content((), None))
     store.activities.set_state(made, "open")
     visitor = store.add_visitor()
     student, _ = store.roster.enrol_new_student(course, "Kim", visitor.id)

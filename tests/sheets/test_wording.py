@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import json
 import re
 import shutil
 from collections.abc import Iterator
@@ -269,19 +268,6 @@ def test_a_language_shows_english_where_it_has_no_sentence(folder: Path) -> None
     (german / "topics" / "costs.toml").write_text('nmae = "Kosten"\n', encoding="utf-8")
     with pytest.raises(WorksheetError, match=r"^wording/de/topics/costs.toml, line 1: nmae: "):
         read_wording(folder, "de")
-
-
-def test_a_frozen_wording_stays_and_takes_what_it_lacks_from_today(library: Library) -> None:
-    today, kept = library.wording, json.loads(library.wording.text)
-    assert not {"glossary", "sample-course"} & kept.keys()
-    kept["topics"]["costs"] |= {"name": "Costs", "new-field": "?"}
-    kept |= {"new-part": {}, "sheets": {**kept["sheets"], "new-section": {"key": "?"}}}
-    del kept["topics"]["growth"], kept["sheets"]["hints"]["look"]
-    frozen = Wording.frozen(json.dumps(kept), today)
-    assert frozen.topics["costs"].name == "Costs"
-    assert frozen.topics["growth"] == today.topics["growth"]
-    assert frozen.sheets["hints"] == today.sheets["hints"]
-    assert Wording.frozen(frozen.text, today).text == frozen.text
 
 
 def test_what_is_said_about_bugs_is_true_of_pictures_and_sound() -> None:

@@ -61,13 +61,13 @@ def test_an_activity_of_a_course_that_is_gone_is_refused_at_once(store: Store, m
     kept, gone = (store.courses.add("C", "UTC", teacher) for _ in range(2))
     store.courses.delete(gone)
     with pytest.raises(IntegrityError):
-        store.activities.add(gone, Plan("Week 3"), Content((), None, ""))
+        store.activities.add(gone, Plan("Week 3"), Content((), None))
     codes = iter(("AAAAAA", "AAAAAA", "BBBBBB", *["AAAAAA"] * 9))
     monkeypatch.setattr("app.store.activities.new_code", lambda _length: next(codes))
-    made = [store.activities.add(kept, Plan("Week 3"), Content((), None, "")) for _ in range(2)]
+    made = [store.activities.add(kept, Plan("Week 3"), Content((), None)) for _ in range(2)]
     assert [activity.join_code for activity in made] == ["AAAAAA", "BBBBBB"]
     with pytest.raises(RuntimeError):
-        store.activities.add(kept, Plan("Week 3"), Content((), None, ""))
+        store.activities.add(kept, Plan("Week 3"), Content((), None))
 
 
 TEN = datetime(2026, 3, 1, 10, tzinfo=UTC)
@@ -151,8 +151,8 @@ def test_archiving_a_course_closes_its_activities(store: Store, clock: Clock) ->
     made, _, _ = activity(store, Plan("Week 3", policies=rules, opens_at=clock.now + timedelta(days=1)))
     course = store.courses.find(made.course_id)
     assert course
-    draft = store.activities.add(course, Plan("Week 4"), Content((), None, ""))
-    past = store.activities.add(course, Plan("Week 2", policies=rules, closes_at=TEN), Content((), None, ""))
+    draft = store.activities.add(course, Plan("Week 4"), Content((), None))
+    past = store.activities.add(course, Plan("Week 2", policies=rules, closes_at=TEN), Content((), None))
     store.activities.set_state(past, "open")
     store.courses.archive(course)
     clock.pass_minutes(1)
@@ -167,7 +167,7 @@ def test_a_late_window_goes_on_when_a_course_is_restored(store: Store, clock: Cl
     made, _, _ = activity(store, plan)
     course = store.courses.find(made.course_id)
     assert course
-    past = store.activities.add(course, Plan("Week 2", closes_at=TEN), Content((), None, ""))
+    past = store.activities.add(course, Plan("Week 2", closes_at=TEN), Content((), None))
     store.activities.set_state(past, "open")
     store.activities.note_auto_submitted(past)
     before = [reload(store, its) for its in (made, past)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -11,15 +10,15 @@ import pytest
 import sqlalchemy as sa
 
 from app.activities.work import NewAttempt
-from app.store import Content, Graded, Plan, PracticeSheetKey, Snapshot, Store, VariantSizes, housekeeping, limits
+from app.store import Graded, PracticeSheetKey, Store, VariantSizes, housekeeping, limits
 from app.store.housekeeping import MODEL_RETENTION, PRACTICE_RETENTION, delete_expired
 from app.store.queries import utc_now
-from app.store.tables import attempts, drafts, materials, models, runs, sessions, snapshots
+from app.store.tables import attempts, drafts, materials, models, runs, sessions
 from tests.helpers.stored_class import save
 
 
 def test_models_go_when_nothing_uses_them(store: Store) -> None:
-    names = ("forgotten", "opened", "new", "on a sheet", "attempted", "frozen", "in a worksheet", "in an old version")
+    names = ("forgotten", "opened", "new", "on a sheet", "attempted", "in a worksheet", "in an old version")
     keys = {name: store.keep_model("M", {"n": name}, "pasted").key for name in names}
     visitor, teacher = store.add_visitor(), store.people.add_teacher("ada@example.org", "Ada")
     assert teacher
@@ -28,10 +27,6 @@ def test_models_go_when_nothing_uses_them(store: Store) -> None:
     sheet = PracticeSheetKey(visitor.id, f"llama-7b/{keys['attempted']}/100")
     attempt = NewAttempt({}, VariantSizes(keys["attempted"], 100), Graded({}, (), 0, 1))
     store.classwork.record(sheet, attempt, None)
-    frozen = Snapshot("model", json.dumps({"key": keys["frozen"], "config": {}}))
-    course = store.courses.add("C", "UTC", teacher)
-    content = Content((), None, frozen.hash, {keys["frozen"]: frozen.hash}, (frozen,))
-    activity = store.activities.add(course, Plan("A", None), content)
     material = store.materials.add("worksheet", teacher, teacher, {"model": keys["in an old version"]})
     settings = {"model": "gpt2", "models": ["gpt2", keys["in a worksheet"]]}
     store.materials.save(material, 1, settings, teacher)
@@ -39,7 +34,6 @@ def test_models_go_when_nothing_uses_them(store: Store) -> None:
     with store.engine.begin() as connection:
         connection.execute(sa.delete(drafts).where(drafts.c.sheet_key == sheet.sheet_key))
         connection.execute(sa.update(models).where(models.c.key != keys["new"]).values(created_at=old, used_at=old))
-        connection.execute(sa.update(snapshots).values(kept_at=old))
     assert store.find_model(keys["opened"])
 
     def left() -> set[str]:
@@ -49,7 +43,6 @@ def test_models_go_when_nothing_uses_them(store: Store) -> None:
         return {name for name, key in keys.items() if key in there}
 
     assert left() == set(names) - {"forgotten"}
-    store.activities.delete(activity)
     with store.engine.begin() as connection:
         for table in (drafts, attempts, materials):
             connection.execute(sa.delete(table))

@@ -1,26 +1,24 @@
-"""The library as an activity has it: its frozen worksheets, models and wording, whatever happened to them since.
-
-A revision names snapshots of its wording and of every model that its sheets may have.
-"""
+"""The worksheets and models of an activity as they were frozen, whatever happened to the library since."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
+from pydantic import ValidationError
+
 from app.bugs.bank import BUGS, freeze_bug, frozen_bug
 from app.models.read_config import read_config
 from app.sheets.exit_tickets import Ticket
 from app.sheets.library import Library
-from app.sheets.wording import Wording
-from app.sheets.worksheet import WORKSHEETS, Model, Worksheet, stored_fields
-from app.store import Activity, Content, FrozenTicket, FrozenWorksheet, Policies, Snapshot, Store
+from app.sheets.worksheet import WITHOUT_TOPIC, WORKSHEETS, Model, Worksheet, WorksheetError, stored_fields
+from app.store import Activity, Content, FrozenTicket, FrozenWorksheet, Policies, Store
+from app.topics.registry import TOPICS
+from app.translation import gettext as _
 
-# a few of each are in use at a time; a library caches each of its sheets
-LIBRARIES_REMEMBERED, WORDINGS_REMEMBERED = 32, 8
+LIBRARIES_REMEMBERED = 32  # a few are in use at a time; a library caches each of its sheets
 
 
 @dataclass(frozen=True)
@@ -28,56 +26,42 @@ class _Source:
     """What a library is made of; equal ones make equal libraries in the same process."""
 
     library_id: int
-    store_id: int
     fingerprint: str
-    library: Library = field(compare=False)  # a cache that holds these objects keeps their ids from being reused
-    store: Store = field(compare=False)
+    library: Library = field(compare=False)  # a cache that holds the object keeps its id from being reused
     content: Content = field(compare=False)
 
 
-@dataclass(frozen=True)
-class _WordingSource:
-    """A frozen wording, and the current one for sentences that it lacks."""
+def library_of(library: Library, content: Content) -> Library:
+    """The worksheets and models of an activity with this content, and the library's other models and wording.
 
-    today_id: int
-    hash: str
-    today: Wording = field(compare=False)
-    text: str = field(compare=False)
-
-
-def library_of(library: Library, store: Store, content: Content) -> Library:
-    """The library of an activity with this content: its frozen worksheets, models and wording."""
-    return _library_of(_Source(id(library), id(store), content.fingerprint, library, store, content))
+    Raises ConfigError for a frozen config that can no longer be read.
+    """
+    return _library_of(_Source(id(library), content.fingerprint, library, content))
 
 
 @lru_cache(LIBRARIES_REMEMBERED)
 def _library_of(source: _Source) -> Library:
-    return make_library(source.library, source.store, source.content)
-
-
-def make_library(library: Library, store: Store, content: Content) -> Library:
-    """Like `library_of`, but without a cache.
-
-    Raises ConfigError for a frozen config that can no longer be read.
-    """
-    texts = store.activities.snapshots((content.wording, *content.models.values()))
-    models = {key: _frozen_model(library, key, texts[hash_]) for key, hash_ in content.models.items() if hash_ in texts}
+    library, content = source.library, source.content
+    models = {key: _frozen_model(library, key, values) for key, values in content.models.items()}
     worksheets = {sheet.key: sheet for sheet in map(worksheet_of, content.items)}
-    wording = _frozen_wording(library.wording, content.wording, texts.get(content.wording))
-    is_as_today = (
-        wording is library.wording
-        and all(library.models.get(key) is model for key, model in models.items())
-        and all(library.find_worksheet(key) == sheet for key, sheet in worksheets.items())
+    is_as_today = all(library.models.get(key) is model for key, model in models.items()) and all(
+        library.find_worksheet(key) == sheet for key, sheet in worksheets.items()
     )
-    return library if is_as_today else Library(worksheets, {**library.models, **models}, wording)
+    return library if is_as_today else Library(worksheets, {**library.models, **models}, library.wording)
 
 
 def worksheet_of(item: FrozenWorksheet, **changed: Any) -> Worksheet:
     """A worksheet as it was frozen, except for the `changed` fields."""
     values = {**item.worksheet, **changed}
+    if values["topic"] not in TOPICS:
+        values |= WITHOUT_TOPIC
     if values.get("bug") in BUGS and values.get("frozen_bug") == freeze_bug(BUGS[values["bug"]]):
         del values["frozen_bug"]
-    return WORKSHEETS.validate_python(stored_fields(values), extra="ignore")
+    try:
+        return WORKSHEETS.validate_python(stored_fields(values), extra="ignore")
+    except ValidationError:
+        problem = _("The worksheet “{title}” was stored by another version of this app and can’t be read by this one.")
+        raise WorksheetError(problem.format(title=item.title)) from None
 
 
 def frozen_form(worksheet: Worksheet) -> FrozenWorksheet:
@@ -114,40 +98,25 @@ def freeze_ticket(ticket: Ticket) -> FrozenTicket:
     return FrozenTicket({"key": ticket.key, **ticket.settings})
 
 
-def model_snapshot(model: Model) -> Snapshot:
-    """Everything that a sheet needs of a model."""
-    values = {"key": model.key, "name": model.name, "about": model.about, "card": model.card, "config": model.config}
-    return Snapshot("model", json.dumps(values | ({"report": model.report} if model.report else {})))
+def model_data(model: Model) -> dict[str, str]:
+    """Everything that a sheet needs of a model besides its key."""
+    names = ("name", "about", "card", "config", "report")
+    return {name: getattr(model, name) for name in names}
 
 
 def freeze_model(library: Library, store: Store, activity: Activity, key: str) -> None:
     """Add a model to the activity's stored revision, because a sheet code has given it to somebody."""
     if key in activity.content.models or key not in library.models:
         return
-    snapshot = model_snapshot(library.models[key])
     with store.transaction():
         content = store.activities.content(activity.id, activity.revision)
         if content and key not in content.models:
-            completed = replace(content, models={**content.models, key: snapshot.hash}, snapshots=(snapshot,))
-            store.activities.complete(activity.id, activity.revision, completed)
+            models = {**content.models, key: model_data(library.models[key])}
+            store.activities.complete(activity.id, activity.revision, replace(content, models=models))
 
 
-def _frozen_model(library: Library, key: str, content: str) -> Model:
+def _frozen_model(library: Library, key: str, values: Mapping[str, str]) -> Model:
     today = library.models.get(key)
-    if today and model_snapshot(today).content == content:
+    if today and model_data(today) == values:
         return today
-    values: Mapping[str, str] = json.loads(content)
-    architecture = read_config(values["config"], values["name"])
-    texts = (values["key"], values["name"], values["about"], values["card"])
-    return Model(*texts, architecture, values["config"], values.get("report", ""))
-
-
-def _frozen_wording(today: Wording, wording_hash: str, text: str | None) -> Wording:
-    if text is None or text == today.text:
-        return today
-    return _wording_of(_WordingSource(id(today), wording_hash, today, text))
-
-
-@lru_cache(WORDINGS_REMEMBERED)
-def _wording_of(source: _WordingSource) -> Wording:
-    return Wording.frozen(source.text, source.today)
+    return Model(key=key, architecture=read_config(values["config"], values["name"]), **values)

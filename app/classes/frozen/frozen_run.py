@@ -6,38 +6,36 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from app.classes.frozen.frozen_library import frozen_form, library_of, make_library, model_snapshot, worksheet_of
-from app.classes.student_sheet import variant_of
+from app.classes.frozen.frozen_library import frozen_form, library_of, model_data, worksheet_of
+from app.classes.given_sheets import sheet_data, variant_of
+from app.sheets.frozen_sheet import FrozenSheet
 from app.sheets.library import Library
 from app.sheets.variant import Variant
-from app.store import Activity, Content, Run, Snapshot, Store, VariantSizes
+from app.store import Activity, Content, Run, Store, VariantSizes
 
 
 @dataclass(frozen=True)
 class FrozenRun:
-    """The sheet of a new run: the JSON stored with it, and the model's snapshot. `sheet_number` is 0 in practice."""
+    """The sheet of a new run: the JSON stored with it. `sheet_number` is 0 in practice."""
 
     activity_id: int | None
     values: Mapping[str, Any]
-    snapshot: Snapshot
 
 
 def freeze_run(variant: Variant, activity: Activity | None = None, sheet_number: int = 0) -> FrozenRun:
-    """What is stored with a run: its worksheet, sizes, model and sheet number, and an activity's wording and models."""
-    model, earlier = model_snapshot(variant.model), activity.content if activity else Content((), None, "")
-    models = {**earlier.models, variant.model.key: model.hash}
-    content = Content((frozen_form(variant.worksheet),), None, earlier.wording, models)
+    """What is stored with a run: its worksheet, model, sizes, the sheet as data, and its number."""
+    content = Content((frozen_form(variant.worksheet),), None, {variant.model.key: model_data(variant.model)})
     sizes = VariantSizes(variant.model.key, variant.tokens, variant.decoder_tokens or variant.worksheet.decoder_tokens)
-    values = {"content": content.as_json(), "sizes": asdict(sizes), "sheet": sheet_number}
-    return FrozenRun(activity.id if activity else None, values, model)
+    said = variant.frozen.values if variant.frozen else sheet_data(variant)
+    values = {"content": content.as_json(), "sizes": asdict(sizes), "given": said, "sheet": sheet_number}
+    return FrozenRun(activity.id if activity else None, values)
 
 
 def sheet_of_run(library: Library, store: Store, run: Run) -> Variant:
-    """A run's sheet as it was then; in practice with the current wording.
+    """A run's sheet as it was then.
 
     Raises WorksheetError if its imported model no longer exists.
     """
     content, sizes = Content.from_json(run.frozen["content"]), VariantSizes(**run.frozen["sizes"])
-    # Practice runs are always about new sheets: cached, they would displace the libraries of activities.
-    frozen_library = (make_library if run.activity_id is None else library_of)(library, store, content)
-    return variant_of(frozen_library, store, worksheet_of(content.items[0]), sizes)
+    worksheet, frozen = worksheet_of(content.items[0]), FrozenSheet(run.frozen["given"])
+    return variant_of(library_of(library, content), store, worksheet, sizes, frozen)

@@ -1,6 +1,6 @@
 """What the misconceptions of an activity are called, and how they are explained.
 
-The catalogue's use the activity's wording; a teacher's own use the words in the frozen worksheets.
+A teacher's own use the words in the frozen worksheets.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
 
-from app.classes.frozen.frozen_library import library_of, worksheet_of
+from app.classes.frozen.frozen_library import worksheet_of
 from app.sheets.library import Library
 from app.sheets.wording import Wording
 from app.sheets.worksheet import AUTHOR_MISCONCEPTION_PREFIX, AuthorMisconception
@@ -37,10 +37,8 @@ class MisconceptionWords:
         return words.explanation if words else ""
 
 
-def misconception_words(
-    library: Library, store: Store, activity: Activity, wording: Wording | None = None
-) -> MisconceptionWords:
-    """The names and explanations of an activity's misconceptions, in `wording` or the newest revision's wording."""
+def misconception_words(library: Library, store: Store, activity: Activity) -> MisconceptionWords:
+    """The names and explanations of an activity's misconceptions."""
 
     @cache
     def author(key: str) -> AuthorMisconception | None:
@@ -49,7 +47,7 @@ def misconception_words(
         sheets = (worksheet_of(item) for content in _contents(store, activity) for item in content.items)
         return next((each for sheet in sheets for each in sheet.misconceptions if each.key == key), None)
 
-    return MisconceptionWords(wording or library_of(library, store, activity.content).wording, author)
+    return MisconceptionWords(library.wording, author)
 
 
 def _contents(store: Store, activity: Activity) -> Iterator[Content]:

@@ -1,13 +1,14 @@
 """What an activity's form offers: the current worksheets and exit tickets, and those that the activity has.
 
-Students of an open activity keep what they have, whatever happened to the files: worksheets with their models and
-wording, and the exit ticket. Only new worksheets are frozen as they are now, unless the teacher asks for corrected
+Students of an open activity keep what they have, whatever happened to the files: worksheets with their models, and the
+exit ticket. Only new worksheets are frozen as they are now, unless the teacher asks for corrected
 ones. A draft, which nobody has seen, is frozen as the files are now.
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -17,6 +18,8 @@ from app.sheets.exit_tickets import Ticket
 from app.sheets.library import Library
 from app.sheets.worksheet import Worksheet
 from app.store import Activity, Content, FrozenWorksheet, Store
+
+Models = Mapping[str, Mapping[str, str]]  # each model's texts, by its key
 
 
 @dataclass(frozen=True)
@@ -53,7 +56,7 @@ def offer_of(
     """What can be chosen for an activity (None: a new one) from the current `library` and `tickets`."""
     if activity is None:
         return Offer(library, tickets)
-    frozen, ticket = library_of(library, store, activity.content), frozen_ticket(activity.content)
+    frozen, ticket = library_of(library, activity.content), frozen_ticket(activity.content)
     sheets = {item.key: worksheet_of(item) for item in activity.content.items}
     corrected = tuple(sheets[item.key] for item in activity.content.items if _is_corrected(library, frozen, item))
     stored_tickets = {ticket.key: ticket} if ticket else {}
@@ -74,7 +77,7 @@ def offer_of(
             **frozen.models,
             **{key: model for key, model in library.models.items() if is_draft or key in newer},
         },
-        library.wording if is_draft or taken else frozen.wording,
+        library.wording,
     )
     offered = {**tickets, **stored_tickets, **(tickets if is_draft or new_ticket else {})}
     return Offer(merged, offered, activity, corrected, ticket_corrected)
@@ -116,7 +119,7 @@ def _as_stored(item: FrozenWorksheet, content: Content, before: Content) -> Froz
     return FrozenWorksheet({**item.worksheet, "edition": edition}) if edition else item
 
 
-def edition_of(models: Mapping[str, str], before: Mapping[str, str]) -> str:
-    """A hash of these models, by key, if any of their hashes differs in `before`; otherwise ""."""
-    changed = any(before.get(key, model_hash) != model_hash for key, model_hash in models.items())
-    return hashlib.sha256(repr(sorted(models.items())).encode()).hexdigest()[:12] if changed else ""
+def edition_of(models: Models, before: Models) -> str:
+    """A hash of these models, by key, if any of them differs in `before`; otherwise ""."""
+    changed = any(before.get(key, model) != model for key, model in models.items())
+    return hashlib.sha256(json.dumps(models, sort_keys=True).encode()).hexdigest()[:12] if changed else ""

@@ -196,7 +196,7 @@ def row_views(
                 answer,
                 below,
                 _span(variant, row),
-                reason,
+                reason if reason and reason.message else None,
                 question,
                 steps=steps,
                 is_latest=bool(steps) and at + 1 == done,

@@ -7,9 +7,10 @@ from dataclasses import replace
 import pytest
 
 from app.classes.frozen.definitions import corrected_definition, defined_variant, frozen_definition
-from app.classes.student_sheet import freeze, worksheet_sizes
+from app.classes.student_sheet import worksheet_sizes
 from app.sheets.library import Library
 from app.store import Policies, Store
+from tests.helpers.running_activity import RunningActivity
 
 CONTENT_KEYS = ("llama-7b", "loss-gpt2")
 
@@ -35,23 +36,24 @@ def with_sheet(library: Library, **changes: object) -> Library:
 def test_a_correction_is_whatever_changes_right_answers_or_marks(
     library: Library, store: Store, changes: dict[str, object], *, is_corrected: bool
 ) -> None:
-    content = freeze(library, CONTENT_KEYS, None)
-    item = content.items[0]
+    activity = RunningActivity(library, store, CONTENT_KEYS).activity
+    content, item = activity.content, activity.content.items[0]
     frozen = frozen_definition(content, item)
-    corrected = corrected_definition(with_sheet(library, **changes), store, content, item)
+    corrected = corrected_definition(with_sheet(library, **changes), store, activity, content, item)
     assert (frozen.items, frozen.ticket) == ((item,), None)
     assert (corrected != frozen) == is_corrected
     assert (corrected.items[0].sheet_key != item.sheet_key) == is_corrected
     if is_corrected:
-        assert {snapshot.hash for snapshot in corrected.snapshots} == set(corrected.models.values())
+        assert corrected.models.keys() >= content.models.keys() & {item.worksheet["model"]}
 
 
 def test_only_rows_that_both_ask_are_marked(library: Library, store: Store) -> None:
-    content = freeze(library, CONTENT_KEYS, None)
+    activity = RunningActivity(library, store, CONTENT_KEYS, Policies(marking="rows")).activity
+    content = activity.content
     sheet = library.worksheets["llama-7b"]
     fewer = with_sheet(library, rows=sheet.rows[1:])
-    definition = corrected_definition(fewer, store, content, content.items[0])
+    definition = corrected_definition(fewer, store, activity, content, content.items[0])
     sizes = replace(worksheet_sizes(sheet), tokens=7)
-    variant = defined_variant(fewer, store, definition, Policies(marking="rows"), sizes)
+    variant = defined_variant(fewer, store, activity, definition, sizes)
     assert variant.worksheet.rows == sheet.rows[1:]
     assert (variant.tokens, variant.worksheet.marking) == (7, "rows")

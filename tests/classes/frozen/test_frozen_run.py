@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
-from app.classes.frozen.frozen_run import freeze_run
+from app.classes.frozen.frozen_run import freeze_run, sheet_of_run
+from app.classes.student_sheet import activity_variant
 from app.sheets.library import Library
 from app.store import Content, Store
+from tests.helpers.changed_library import with_everything_changed
 from tests.helpers.running_activity import RunningActivity
 
 
@@ -20,17 +22,17 @@ def test_a_run_stores_its_sheet_and_sizes_as_json(library: Library) -> None:
         {"model": "llama-13b", "tokens": 7, "decoder_tokens": None, "bug": ""},
         0,
     )
-    assert ([item.key for item in content.items], content.wording) == (["llama-7b"], "")
-    assert content.models == {"llama-13b": run.snapshot.hash}
+    assert [item.key for item in content.items] == ["llama-7b"]
+    assert content.models["llama-13b"]["config"] == library.models["llama-13b"].config
     assert run.activity_id is None
 
 
-def test_a_run_of_a_class_has_the_wording_and_the_models_of_its_activity(library: Library, store: Store) -> None:
+def test_a_run_of_a_class_has_the_sheet_of_its_activity(library: Library, store: Store) -> None:
     activity = RunningActivity(library, store).activity
-    variant = library.variant("llama-7b")
-    other = replace(variant, model=replace(library.models["llama-13b"], key="llama-7b"))
-    run = freeze_run(other, activity, 2)
-    content = Content.from_json(run.values["content"])
-    assert (run.activity_id, run.values["sheet"], content.wording) == (activity.id, 2, activity.content.wording)
-    assert content.models == {**activity.content.models, "llama-7b": run.snapshot.hash}
-    assert run.snapshot.hash != activity.content.models["llama-7b"]
+    variant = activity_variant(library, store, activity, 1)
+    frozen = freeze_run(variant, activity, 2)
+    assert (frozen.activity_id, frozen.values["sheet"]) == (activity.id, 2)
+    run = store.new_run({}, json.loads(json.dumps(frozen.values)), activity.id)
+    again = sheet_of_run(with_everything_changed(library), store, replace(run))
+    assert (again.title, again.rows, again.key) == (variant.title, variant.rows, variant.key)
+    assert again.architecture == variant.architecture

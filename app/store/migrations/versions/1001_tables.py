@@ -51,23 +51,6 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("key", name=op.f("pk_models")),
     )
     op.create_table(
-        "snapshots",
-        sa.Column("hash", sa.String(length=64), nullable=False),
-        sa.Column("kind", sa.String(length=20), nullable=False),
-        sa.Column("content", sa.Text(), nullable=False),
-        sa.Column("kept_at", sa.DateTime(timezone=True), nullable=False),
-        sa.Column("model_key", sa.String(length=32), nullable=True),
-        sa.CheckConstraint("kind IN ('wording', 'model')", name=op.f("ck_snapshots_kind")),
-        sa.PrimaryKeyConstraint("hash", name=op.f("pk_snapshots")),
-    )
-    op.create_index(
-        op.f("ix_snapshots_model_key"),
-        "snapshots",
-        ["model_key"],
-        sqlite_where=sa.text("model_key IS NOT NULL"),
-        postgresql_where=sa.text("model_key IS NOT NULL"),
-    )
-    op.create_table(
         "teachers",
         sa.Column("id", sa.Integer(), nullable=False),
         sa.Column("email", sa.String(length=254), nullable=False),
@@ -423,6 +406,16 @@ def upgrade() -> None:
     op.create_index(op.f("ix_regrades_activity_id"), "regrades", ["activity_id"])
     op.create_index(op.f("ix_regrades_teacher_id"), "regrades", ["teacher_id"])
     op.create_table(
+        "given_sheets",
+        sa.Column("activity_id", sa.Integer(), nullable=False),
+        sa.Column("key", sa.String(length=64), nullable=False),
+        sa.Column("sheet", sa.Text(), nullable=False),
+        sa.ForeignKeyConstraint(
+            ["activity_id"], ["activities.id"], name=op.f("fk_given_sheets_activity_id"), ondelete="CASCADE"
+        ),
+        sa.PrimaryKeyConstraint("activity_id", "key", name=op.f("pk_given_sheets")),
+    )
+    op.create_table(
         "revisions",
         sa.Column("id", sa.Integer(), nullable=False),
         sa.Column("activity_id", sa.Integer(), nullable=False),
@@ -561,28 +554,6 @@ def upgrade() -> None:
         sqlite_where=sa.text("visitor_id IS NOT NULL"),
         postgresql_where=sa.text("visitor_id IS NOT NULL"),
     )
-    op.create_table(
-        "regrade_snapshots",
-        sa.Column("regrade_id", sa.Integer(), nullable=False),
-        sa.Column("hash", sa.String(length=64), nullable=False),
-        sa.ForeignKeyConstraint(["hash"], ["snapshots.hash"], name=op.f("fk_regrade_snapshots_hash")),
-        sa.ForeignKeyConstraint(
-            ["regrade_id"], ["regrades.id"], name=op.f("fk_regrade_snapshots_regrade_id"), ondelete="CASCADE"
-        ),
-        sa.PrimaryKeyConstraint("regrade_id", "hash", name=op.f("pk_regrade_snapshots")),
-    )
-    op.create_index(op.f("ix_regrade_snapshots_hash"), "regrade_snapshots", ["hash"])
-    op.create_table(
-        "revision_snapshots",
-        sa.Column("revision_id", sa.Integer(), nullable=False),
-        sa.Column("hash", sa.String(length=64), nullable=False),
-        sa.ForeignKeyConstraint(["hash"], ["snapshots.hash"], name=op.f("fk_revision_snapshots_hash")),
-        sa.ForeignKeyConstraint(
-            ["revision_id"], ["revisions.id"], name=op.f("fk_revision_snapshots_revision_id"), ondelete="CASCADE"
-        ),
-        sa.PrimaryKeyConstraint("revision_id", "hash", name=op.f("pk_revision_snapshots")),
-    )
-    op.create_index(op.f("ix_revision_snapshots_hash"), "revision_snapshots", ["hash"])
     op.create_table(
         "version_models",
         sa.Column("material_id", sa.Integer(), nullable=False),
