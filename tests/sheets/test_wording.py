@@ -246,13 +246,13 @@ def test_a_missing_file_is_refused(folder: Path, file: str) -> None:
 def test_a_sentence_that_nothing_asks_for_or_that_is_missing_is_found(folder: Path) -> None:
     sheets, costs = folder / "en" / "sheets.toml", folder / "en" / "topics" / "costs.toml"
     for section in get_args(SheetSection):
-        change(sheets, f"\n[{section}]\n", f'\n[{section}]\nunasked-sentence = "Nothing."\n')
+        change(sheets, f"\n[{section}]\n", f'\n[{section}]\nsuperfluous-sentence = "Nothing."\n')
     change(costs, "[nudges]", '[figures.flow-2]\ntitle = "A"\ncaption = "B"\n[nudges]')
     change(costs, "[nudges]", '[axis-names]\nQ = "queries"\n\n[nudges]')
     for sentence in ("incomplete", "scaled-scores", "Matmul"):
         change(sheets, f"\n{sentence} = ", f"\nnothing-{sentence} = ")
     found = {*unused_or_missing(read_wording(folder, "en"))}
-    assert {f"{section}.unasked-sentence" for section in get_args(SheetSection)} <= found
+    assert {f"{section}.superfluous-sentence" for section in get_args(SheetSection)} <= found
     assert {"costs.figures.flow-2", "costs.axis-names.Q"} <= found
     assert {"marks.incomplete", "formulas.scaled-scores", "reasons.Matmul"} <= found
 
