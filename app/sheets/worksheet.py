@@ -149,7 +149,7 @@ def _one_of(known: Collection[str]) -> BeforeValidator:
 
 
 def _checked_topic(topic: object) -> object:
-    if topic not in TOPICS and topic != NO_TOPIC:
+    if topic not in (*TOPICS, NO_TOPIC):
         raise refused(unknown_name("{setting}", TOPICS, str(topic)))
     return topic
 
