@@ -16,6 +16,7 @@ from app.handout.options import HandoutOptions
 from app.handout.sheet_plan import HandoutSheet, plan_sheets
 from app.handout.typst_renderer import TypstRenderer
 from app.settings import PROJECT
+from app.sheets import prose
 from app.sheets.exit_tickets import load_tickets
 from app.sheets.worksheet_files import load_library
 
@@ -115,7 +116,9 @@ def _write_latex(folder: Path, sheets: list[HandoutSheet]) -> list[str]:
     for filled in (False, True):
         for sheet in sheets:
             rows = r"\\ \hline ".join(" & ".join(row) for row in _rows(sheet, filled))
-            text = f"{sheet.variant.text.description} {sheet.variant.text.task}".replace("_", r"\_").replace("’", "'")
+            text = f"{prose.description(sheet.variant)} {prose.task(sheet.variant)}".replace("_", r"\_").replace(
+                "’", "'"
+            )
             table = rf"\begin{{tabular}}{{|l|p{{3cm}}|p{{3cm}}|}}\hline {rows}\\ \hline\end{{tabular}}"
             pages.append(rf"\section*{{{sheet.variant.title}}} {text}\par {table}\newpage")
     head = r"\documentclass{article}\usepackage[T1]{fontenc}\begin{document}"
@@ -128,7 +131,7 @@ def _write_web_page(folder: Path, sheets: list[HandoutSheet]) -> list[str]:
     for filled in (False, True):
         for sheet in sheets:
             rows = "".join("<tr>" + "".join(f"<td>{cell}" for cell in row) for row in _rows(sheet, filled))
-            text = f"<p>{sheet.variant.text.description} {sheet.variant.text.task}"
+            text = f"<p>{prose.description(sheet.variant)} {prose.task(sheet.variant)}"
             pages.append(f"<section><h1>{sheet.variant.title}</h1>{text}<table border>{rows}</table></section>")
     style = "<meta charset=utf-8><style>section{break-after:page}td{width:8em;height:2em}</style>"
     (folder / "sheet.html").write_text(style + "".join(pages), encoding="utf-8")

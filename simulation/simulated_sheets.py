@@ -20,6 +20,7 @@ from app.misconceptions.diagnosis import Diagnosis, diagnose
 from app.misconceptions.predictions import cannot_tell_apart
 from app.misconceptions.slips import is_single_slip
 from app.shapes.table import Blank
+from app.sheets import prose
 from app.sheets.library import Library
 from app.sheets.variant import Variant
 from simulation.misconception_students import (
@@ -105,7 +106,7 @@ class SimulatedSheet:
     @cached_property
     def mentioned_numbers(self) -> list[int]:
         """The numbers in the sheet's words, from which a guessing student picks."""
-        words = f"{self.variant.text.description} {self.variant.text.footnote or ''}".replace(",", "")
+        words = f"{prose.description(self.variant)} {prose.footnote(self.variant) or ''}".replace(",", "")
         return [int(number) for number in re.findall(r"\b[1-9]\d*\b", words)]
 
     @cached_property

@@ -25,6 +25,7 @@ from app.grading.item_analysis import (
 )
 from app.misconceptions.predictions import expectations
 from app.shapes.table import Blank, Joint, OneOf, WrittenPattern
+from app.sheets import prose
 from app.sheets.code_text import option_label
 from app.sheets.library import Library
 from app.sheets.reading import Answer
@@ -221,7 +222,7 @@ def _meaning(variant: Variant, blank: Blank, number: int) -> str:
     symbols = [symbol for symbol, size in variant.sizes.items() if size == number]
     led_to = [e.misconception for e in expectations(variant.problem) if e.wrong_answers.get(blank) == number]
     if led_to and asked.isdisjoint(symbols):
-        return alternatives(dict.fromkeys(map(variant.text.misconception_name, led_to)))
+        return alternatives(dict.fromkeys(prose.misconception_name(variant, key) for key in led_to))
     return alternatives(
         dict.fromkeys(variant.notation.symbol(s) for s in symbols if s in asked or asked.isdisjoint(symbols))
     )

@@ -12,6 +12,7 @@ from typing import Any
 from app.classes.frozen.frozen_library import frozen_worksheet, library_of, worksheet_with_bug
 from app.exchange.imported_models import library_with_model
 from app.shapes.table import OTHER_PATTERN, OneOf, WrittenPattern
+from app.sheets import prose
 from app.sheets.code_text import code_shown, option_text
 from app.sheets.frozen_sheet import FrozenSheet, asked_data, key_data, program_data
 from app.sheets.library import Library
@@ -109,13 +110,19 @@ def _frozen_sheet(text: str) -> FrozenSheet:
 
 def sheet_data(variant: Variant) -> dict[str, Any]:
     """What a sheet says and asks, and its key, as JSON values for a `FrozenSheet`."""
-    text, code = variant.text, code_shown(variant)
-    names = ("title", "description", "asides", "task", "assumptions", "footnote")
+    code = code_shown(variant)
     return {
-        "texts": {name: getattr(text, name) for name in names},
+        "texts": {
+            "title": variant.title,
+            "description": prose.description(variant),
+            "asides": prose.asides(variant),
+            "task": prose.task(variant),
+            "assumptions": prose.assumptions(variant),
+            "footnote": prose.footnote(variant),
+        },
         "rows": {row.key: _row_data(variant, row) for row in variant.rows},
         "boxes": {
-            name: {"axis": variant.axis(blank), "nudge": text.nudge(blank)}
+            name: {"axis": variant.axis(blank), "nudge": prose.nudge(variant, blank)}
             for name, blank in variant.blanks_by_name.items()
         },
         "code": asdict(code) if code else None,

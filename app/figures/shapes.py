@@ -14,6 +14,7 @@ from app.algebra.number_text import format_number
 from app.shapes.consistency import DimensionMismatch, Values, mismatches, typed_source_of
 from app.shapes.operation import Concat, Matmul
 from app.shapes.table import Blank, Tensor, TensorTable
+from app.sheets import prose
 from app.sheets.reading import Answer
 from app.sheets.steps import given_matrices, rows_so_far
 from app.sheets.variant import Variant
@@ -257,7 +258,7 @@ def _stated(variant: Variant) -> dict[Blank, Answer]:
         or any(isinstance(each, Tensor) and each.parameter for each in asked)
     ):
         return {}
-    symbols = frozenset[str]().union(*(fact.symbols for fact in variant.text.facts))
+    symbols = frozenset[str]().union(*(fact.symbols for fact in prose.stated_facts(variant)))
     symbols |= {"d_v"} if "d_h" in symbols and variant.architecture.d_v == variant.architecture.d_h else set()
     lengths = {
         side: tensor.expression(side.field)

@@ -21,6 +21,7 @@ from app.misconceptions.predictions import (
     wrong_expression,
 )
 from app.shapes.table import Blank
+from app.sheets import prose
 from app.sheets.reading import Answer
 from app.sheets.variant import Variant
 
@@ -48,14 +49,14 @@ def explain_misconception(variant: Variant, misconception: str) -> Explanation:
     """The text that explains a misconception of the catalogue, with figures if it would change this sheet's answers."""
     if any(entry.misconception == misconception for entry in expectations(variant.problem)):
         return _explanation(variant, misconception, {}, "root")
-    return Explanation(misconception, variant.text.misconception(misconception, "explanation"), ())
+    return Explanation(misconception, prose.misconception(variant, misconception, "explanation"), ())
 
 
 def _explanation(variant: Variant, misconception: str, values: Mapping[Blank, int], scale: ScaleName) -> Explanation:
     mistaken = _mistaken(variant, misconception, values)
     pairs = draw_side_by_side(variant, mistaken, variant.problem.answers, scale)
     return Explanation(
-        misconception, variant.text.misconception(misconception, "explanation"), tuple(map(_frame_alike, pairs))
+        misconception, prose.misconception(variant, misconception, "explanation"), tuple(map(_frame_alike, pairs))
     )
 
 

@@ -16,6 +16,7 @@ from app.misconceptions.diagnosis import Diagnosis, diagnose
 from app.refusal import Refusal
 from app.shapes.consistency import DimensionMismatch, Values, mismatches, typed_source_of
 from app.shapes.table import Blank, Filling, Joint, JointPart, WrittenPattern
+from app.sheets import prose
 from app.sheets.numbers import Unreadable, decimal_prefix
 from app.sheets.reading import Answer
 from app.sheets.variant import Row, Variant
@@ -167,7 +168,7 @@ def grade(variant: Variant, answers: Mapping[str, str]) -> Report:
             repeats = None if blank in following else mistake.costs
             marks[blank] = _follow_through_mark(variant, blank, marks[blank], repeats)
     if diagnosis:
-        diagnosis = replace(diagnosis, message=variant.text.misconception(diagnosis.key, "nudge"))
+        diagnosis = replace(diagnosis, message=prose.misconception(variant, diagnosis.key, "nudge"))
     mismatch = find_first_mismatch(variant, values, texts)
     losses = tuple(_losses(variant, mistakes))
     return Report(marks, variant.worksheet.marking, mismatch, diagnosis, variant.points, mistakes, losses)
@@ -176,7 +177,7 @@ def grade(variant: Variant, answers: Mapping[str, str]) -> Report:
 def _losses(variant: Variant, mistakes: Iterable[Mistake]) -> Iterator[str]:
     for mistake in mistakes if variant.worksheet.marking == "causes" else ():
         if count := len(mistake.others):
-            name = variant.text.misconception_name(mistake.misconception) if mistake.misconception else ""
+            name = prose.misconception_name(variant, mistake.misconception) if mistake.misconception else ""
             yield variant.wording.say(
                 "losses",
                 ("misconception-one" if name else "mistake-one")
@@ -231,7 +232,7 @@ def _marks_together(
         return
     kind: MarkKind = "right" if _works(variant, joint, filled) else "wrong"
     for blank, answer in filled.items():
-        message = variant.text.nudge(blank) if kind == "wrong" and blank == first else ""
+        message = prose.nudge(variant, blank) if kind == "wrong" and blank == first else ""
         yield blank, Mark(kind, texts[blank], answer.value, message)
 
 
@@ -257,16 +258,16 @@ def _message(variant: Variant, blank: Blank, text: str, typed: Answer) -> str:
     asked = variant.table.askable[blank.tensor]
     if isinstance(asked, WrittenPattern):
         explained = diagnose(variant.problem, {blank: typed.value})
-        return variant.text.misconception(explained.key, "nudge") if explained else variant.text.nudge(blank)
+        return prose.misconception(variant, explained.key, "nudge") if explained else prose.nudge(variant, blank)
     missed = near_miss(variant, blank, typed, text)
     if missed is None:
-        return variant.text.nudge(blank)
+        return prose.nudge(variant, blank)
     prefix = decimal_prefix(text)
     message = variant.wording.say(
         "near-misses", missed, text=text.strip(), number=format_number(typed.value), decimal=f"{prefix}B",
         binary=f"{prefix.upper()}iB",
     )  # fmt: skip
-    return f"{message} {variant.text.nudge(blank)}" if missed in ("prefix", "coincidence") else message
+    return f"{message} {prose.nudge(variant, blank)}" if missed in ("prefix", "coincidence") else message
 
 
 def _follow_through_mark(variant: Variant, blank: Blank, wrong: Mark, repeats: Blank | None) -> Mark:
@@ -280,7 +281,7 @@ def feedback(variant: Variant, blank: Blank, kind: MarkKind) -> str:
     """The message for a kind of mark: the nudge of a wrong box, what a follow-through earns, or ""."""
     if kind == "follows":
         return variant.wording.say("marks", "follows", credit=_credit(variant))
-    return variant.text.nudge(blank) if kind == "wrong" else ""
+    return prose.nudge(variant, blank) if kind == "wrong" else ""
 
 
 def _credit(variant: Variant) -> str:
@@ -310,7 +311,7 @@ def find_first_mismatch(variant: Variant, values: Values, texts: Mapping[Blank, 
 
     # The sentence may only mention adding if the boxes belong to the very matrices that are added.
     adds = "residual" if first.added and left.tensor == first.left.tensor else _adds(variant, first)
-    size = "" if is_plain(first) else variant.text.size_in_words(str(variant.expression(left)))
+    size = "" if is_plain(first) else prose.size_in_words(variant, str(variant.expression(left)))
     message = variant.wording.say(
         "chain",
         "merged" if first.parts else adds or ("one-size" if size else "broadcast" if first.broadcast else "mismatch"),

@@ -18,6 +18,7 @@ from app.grading.grade import MarkKind, Report
 from app.shapes.consistency import residual_pairs
 from app.shapes.operation import Operation
 from app.shapes.table import MATRIX_FIELDS, Blank, Count, Joint, OneOf, Tensor
+from app.sheets import prose
 from app.sheets.code_text import code_hint
 from app.sheets.formulas import write_formula
 from app.sheets.reasons import row_reason
@@ -99,7 +100,7 @@ class HintWriter:
         boxes = tuple(blank for blank in explains if marks[blank].kind == "wrong" or marks[blank].repeats) or explains
         if level == 3:
             return self.boxes_to_check(boxes)
-        message = self.variant.text.misconception(misconception, "nudge" if level == 1 else "hint")
+        message = prose.misconception(self.variant, misconception, "nudge" if level == 1 else "hint")
         return Hint(level, message) if message else self.box_hint(boxes[0], boxes, level)
 
     def box_hint(self, blank: Blank, wrong: tuple[Blank, ...], level: HintLevel) -> Hint:
@@ -111,7 +112,7 @@ class HintWriter:
                 (blank,),
             )
         if level == 1:
-            return Hint(1, self._say("nudge", box=self._box(blank), nudge=self.variant.text.nudge(blank)), (blank,))
+            return Hint(1, self._say("nudge", box=self._box(blank), nudge=prose.nudge(self.variant, blank)), (blank,))
         if level == 2:
             relation = self.relation_sentence(blank)
             return Hint(2, self._say("related", box=self._box(blank), relation=relation), (blank,))
@@ -224,13 +225,13 @@ class HintWriter:
 
     def _sizes(self, blank: Blank) -> str:
         symbols = {stated for symbol in self.variant.expression(blank).symbols for stated in self._stated_for(symbol)}
-        named = self.variant.wording.topic_section(self.variant.worksheet.topic, "stated-sizes")
+        named = self.variant.wording.forms(self.variant.worksheet.topic, "stated-sizes")
         return self._and(
-            list(dict.fromkeys(self.variant.text.size_in_words(symbol) for symbol in named if symbol in symbols))
+            list(dict.fromkeys(prose.size_in_words(self.variant, symbol) for symbol in named if symbol in symbols))
         )
 
     def _stated_for(self, symbol: str) -> tuple[str, ...]:
-        stated = {name for fact in self.variant.text.facts for name in fact.symbols}
+        stated = {name for fact in prose.stated_facts(self.variant) for name in fact.symbols}
         if symbol == "d_v" and self.variant.sizes["d_v"] == self.variant.sizes["d_h"]:
             symbol = "d_h"  # the description uses d_h for a single head dimension
         is_hidden = symbol in ("d_h", "d_v") and symbol not in stated and {"d", "H"} <= stated

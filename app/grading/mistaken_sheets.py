@@ -13,6 +13,7 @@ from app.grading.grade import grade
 from app.misconceptions.predictions import Expectation, expectations
 from app.models.architecture import TokensError
 from app.shapes.table import Blank, Count, Tensor
+from app.sheets import prose
 from app.sheets.variant import Variant
 from app.sheets.worksheet import Marking
 from app.topics.requirements import TopicError
@@ -53,7 +54,7 @@ def mistaken_texts(variant: Variant) -> dict[str, dict[str, str]]:
 
 def misconception_names(variant: Variant) -> dict[str, str]:
     """The names of the misconceptions in `mistaken_texts`, by key."""
-    return {key: variant.text.misconception_name(key) for key in mistaken_texts(variant)}
+    return {key: prose.misconception_name(variant, key) for key in mistaken_texts(variant)}
 
 
 def _wrong_text(variant: Variant, expected: Expectation, blank: Blank) -> str:
@@ -87,7 +88,7 @@ def example_sheets(variant: Variant) -> list[ExampleSheet]:
 def _example(variant: Variant, kind: ExampleKind, texts: Mapping[str, str], held: str) -> ExampleSheet:
     report = grade(variant, texts)
     scores: dict[Marking, int] = {each: replace(report, marking=each).score for each in get_args(Marking)}
-    name = variant.text.misconception_name(held) if kind == "misconception" else ""
+    name = prose.misconception_name(variant, held) if kind == "misconception" else ""
     return ExampleSheet(kind, report.boxes - report.right, scores, name)
 
 

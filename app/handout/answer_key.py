@@ -8,6 +8,7 @@ from app.algebra.number_text import format_number
 from app.handout.symbol_pieces import Piece, split_expression, split_sentence, write_working
 from app.misconceptions.predictions import expectations
 from app.shapes.table import Blank, Count
+from app.sheets import prose
 from app.sheets.code_text import answer_in_words, option_label
 from app.sheets.formulas import formula_pieces
 from app.sheets.reasons import row_reason
@@ -61,9 +62,11 @@ def _wrong_shapes(variant: Variant, row: Row) -> list[dict[str, str]]:
         shape = tuple(expected.wrong_answers.get(blank, size) for blank, size in zip(row.blanks, truth, strict=True))
         if shape != tuple(truth) and expected.misconception not in misconceptions.setdefault(shape, []):
             misconceptions[shape].append(expected.misconception)
-    name = variant.text.misconception_name
     return [
-        {"shape": _shape_text(variant, row, shape), "misconception": "; ".join(map(name, keys))}
+        {
+            "shape": _shape_text(variant, row, shape),
+            "misconception": "; ".join(prose.misconception_name(variant, key) for key in keys),
+        }
         for shape, keys in list(misconceptions.items())[:MAX_WRONG_SHAPES]
     ]
 

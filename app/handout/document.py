@@ -23,6 +23,7 @@ from app.handout.pdf_binder import MAX_DOCUMENTS
 from app.handout.sheet_plan import HandoutSheet
 from app.handout.symbol_pieces import Piece, split_expression, split_sentence
 from app.shapes.table import DIMENSIONS, PARTS, Joint, OneOf, WrittenPattern
+from app.sheets import prose
 from app.sheets.authoring.markdown import (
     FormulaNode,
     FormulaRoot,
@@ -203,11 +204,11 @@ def _variant(variant: Variant, options: HandoutOptions, base_url: str) -> TypstD
         "title": _with_breaks(variant.title),
         "about": variant.model.about,
         "card": variant.model.card,
-        "description": variant.text.description,
+        "description": prose.description(variant),
         "task": _task(variant),
-        "assumptions": variant.text.assumptions,
-        "footnote": variant.text.footnote,
-        "report": variant.text.report,
+        "assumptions": prose.assumptions(variant),
+        "footnote": prose.footnote(variant),
+        "report": prose.report(variant),
         "questions": [_with_breaks(question.text) for question in variant.worksheet.questions],
         "introduction": _markdown(variant.worksheet.introduction),
         "own-footnote": _markdown(variant.worksheet.footnote),
@@ -306,9 +307,9 @@ def _program(variant: Variant) -> TypstData | None:
 
 def _task(variant: Variant) -> list[Piece]:
     if variant.worksheet.answers != "letters":
-        return [variant.text.task]
+        return [prose.task(variant)]
     symbols = frozenset(variant.reader.written_symbols) - {"a"}  # "a" is the article
-    return split_sentence(variant.text.task, symbols)
+    return split_sentence(prose.task(variant), symbols)
 
 
 def _width_in_em(pieces: Sequence[Piece]) -> float:

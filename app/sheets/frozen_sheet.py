@@ -42,6 +42,12 @@ class FrozenSheet:
         )
         return Problem(NO_TOPIC, architecture, table, self.values["sizes"], tuple(self.values["asked"]))
 
+    @property
+    def texts(self) -> Mapping[str, Any]:
+        """Title, description, asides, task, assumptions and footnote."""
+        texts: Mapping[str, Any] = self.values["texts"]
+        return texts
+
     @cached_property
     def letters(self) -> dict[str, str]:
         """The letter of each row by its key."""

@@ -15,6 +15,7 @@ from app.algebra.expression import Expression
 from app.algebra.number_text import format_number
 from app.shapes.operation import Concat, Matmul, Operation, SelectRows, axes_in
 from app.shapes.table import MATRIX_FIELDS, Blank, Count, OneOf, Tensor
+from app.sheets import prose
 from app.sheets.code_text import code_reason
 from app.sheets.formulas import write_formula
 from app.sheets.notation import Notation
@@ -115,7 +116,7 @@ class _Writer:
         is_tokens = str(length) in ("N", "M") or not length.symbols
         if is_tokens and (thing := self._thing(side)) and not self.variant.has_dimensions:
             return self._say("one-for-each", one=self._one(side), thing=thing)
-        size = self.variant.text.size_in_words(str(length)) or self.variant.notation.write(length)
+        size = prose.size_in_words(self.variant, str(length)) or self.variant.notation.write(length)
         if self.variant.has_dimensions:
             return self._say("dimension-given-side", axis=self.variant.axis(side), size=size)
         return self._say("given-side", length=self.variant.wording.axes[self.variant.column_of(side)].size, size=size)
@@ -125,7 +126,7 @@ class _Writer:
         return self._say("parameter", read=read, written=written)
 
     def _vector(self, length: Expression) -> str:
-        meaning = self.variant.text.size_in_words(str(length))
+        meaning = prose.size_in_words(self.variant, str(length))
         if not meaning and not self.in_letters:
             meaning = self.variant.notation.write(length)
         return self._say("vector-with-meaning" if meaning else "vector", length=self._amount(length), meaning=meaning)

@@ -6,6 +6,7 @@ from typing import Any
 
 from app.misconceptions.predictions import cannot_tell_apart
 from app.shapes.table import Joint, OneOf, WrittenPattern
+from app.sheets import prose
 from app.sheets.code_text import CHECKED_FIRST, code_shown, option_text
 from app.sheets.variant import Row, Variant
 from app.topics.registry import TOPICS
@@ -22,11 +23,11 @@ def variant_json(variant: Variant) -> dict[str, Any]:
         "tokens": variant.tokens,
         "decoder_tokens": variant.sizes["M"] if TOPICS[sheet.topic].reads_two_texts else None,
         "title": variant.title,
-        "description": variant.text.description,
-        "task": variant.text.task,
+        "description": prose.description(variant),
+        "task": prose.task(variant),
         "program": _program_json(variant),
-        "assumptions": list(variant.text.assumptions),
-        "footnote": variant.text.footnote,
+        "assumptions": list(prose.assumptions(variant)),
+        "footnote": prose.footnote(variant),
         "introduction": sheet.introduction,
         "own_footnote": sheet.footnote,
         "rows": [_row_json(variant, row) for row in variant.rows if row.key not in CHECKED_FIRST],

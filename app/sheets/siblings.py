@@ -16,6 +16,7 @@ from itertools import combinations, product
 from app.bugs.bank import BugKind
 from app.models.architecture import TokensError
 from app.shapes.table import Blank
+from app.sheets import prose
 from app.sheets.library import Library
 from app.sheets.notation import without_own_name
 from app.sheets.seeds import draw_once, random_numbers
@@ -79,7 +80,9 @@ def _coincidences(variant: Variant) -> int:
 
 
 def _facts(variant: Variant) -> frozenset[object]:
-    return frozenset([*((fact.part, fact.symbols) for fact in variant.text.facts), variant.architecture.causal])
+    return frozenset(
+        [*((fact.part, fact.symbols) for fact in prose.stated_facts(variant)), variant.architecture.causal]
+    )
 
 
 def rows_to_tell(variant: Variant, other: Variant) -> tuple[str, ...]:

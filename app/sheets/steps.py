@@ -10,6 +10,7 @@ from app.algebra.number_text import format_number
 from app.shapes.table import Blank
 from app.sheets.formulas import write_formula
 from app.sheets.variant import Variant
+from app.sheets.wording import fitting_text
 
 _NO_BREAK = "\u00a0"  # a non-breaking space
 
@@ -52,7 +53,8 @@ def step_of(variant: Variant, row: str) -> StepSentences | None:
         "pairs": format_number(variant.tokens**2),
         "each-query": variant.wording.say("formulas", "each-query"),
     }
-    return StepSentences(*(sentence.format_map(words) for sentence in wording.for_model(variant.architecture)))
+    question, reason = (fitting_text(forms, variant.problem) for forms in (wording.question, wording.reason))
+    return StepSentences(*(sentence.format_map(words) for sentence in (question, wording.why, reason)))
 
 
 def rows_so_far(variant: Variant, filled_in: Collection[Blank], step: str = "") -> tuple[str, ...]:
@@ -69,7 +71,7 @@ def given_matrices(variant: Variant, rows: Collection[str]) -> Iterator[str]:
     """Yield the inputs and parameters in these rows' questions that the sheet doesn't ask for."""
     for row in rows:
         if wording := variant.topic_wording.steps.get(row):
-            question, _why, _reason = wording.for_model(variant.architecture)
+            question = fitting_text(wording.question, variant.problem)
             names = (name or "" for _text, name, _spec, _conversion in Formatter().parse(question))
             named = {name.removesuffix(".shape") for name in names} & variant.table.by_key.keys()
             yield from (key for key in named - {*variant.worksheet.rows} if variant.table[key].made_by is None)

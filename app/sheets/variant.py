@@ -26,9 +26,8 @@ from app.sheets.codes import write_code
 from app.sheets.notation import IN_CODE, NOTATIONS, Notation
 from app.sheets.numbers import Unreadable
 from app.sheets.reading import Answer, AnswerReader
-from app.sheets.sheet_text import FrozenText, SheetText
-from app.sheets.wording import FigureWording, TopicWording, Wording
-from app.sheets.worksheet import CHOICE, AuthorMisconception, Model, Worksheet, is_in_symbols
+from app.sheets.wording import FigureWording, TopicWording, Wording, fitting_text
+from app.sheets.worksheet import CHOICE, AuthorMisconception, Model, Worksheet, is_in_symbols, title_in_symbols
 from app.topics.find_the_bug import BugTable
 from app.topics.problem import Problem, problem_for
 from app.topics.registry import NO_TOPIC
@@ -190,7 +189,7 @@ class Variant:
     def _note(self, key: str) -> str:
         asked = self.table.askable[key]
         stored_as = asked.stored_as if isinstance(asked, Tensor) else ""
-        return stored_as or self.topic_wording.rows[key].note_for(self.architecture, self.sizes)
+        return stored_as or fitting_text(self.topic_wording.rows[key].note, self.problem)
 
     def _code(self, key: str) -> str:
         asked, call = self.table.askable[key], ""
@@ -365,17 +364,15 @@ class Variant:
         lengths["N"] *= self.sizes.get("E", 1)
         return replace(self.problem, sizes={**self.sizes, **lengths})
 
-    @cached_property
-    def text(self) -> SheetText:
-        """The prose of this sheet."""
-        if self.frozen:
-            texts, nudges = self.frozen.values["texts"], self.frozen.nudges
-            return FrozenText(self.worksheet, self.model, self.problem, self.wording, texts, nudges)
-        return SheetText(self.worksheet, self.model, self.problem, self.wording)
-
     @property
     def title(self) -> str:
-        return self.text.title
+        """The worksheet's title; with another model, one made from the topic and the model's name."""
+        if self.frozen:
+            return str(self.frozen.texts["title"])
+        if self.model.key == self.worksheet.model:
+            return self.worksheet.title
+        title = self.topic_wording.title_for(self.model.name, self.model.architecture)
+        return title_in_symbols(title) if is_in_symbols(self.worksheet.key) else title
 
 
 def _predicted_sizes(

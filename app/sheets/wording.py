@@ -2,30 +2,42 @@
 
 Each topic has a file (`TopicWording`), and misconceptions have some (`MisconceptionWording`); what several topics share
 is in sheets.toml. Every field is checked when the files are read, see `wording_files.py`.
+
+A sentence stands with the condition under which sheets say it, see `app.topics.facts`. Where it has several forms, they
+are a list in which the first that fits is used:
+
+    long-input = { when = "long-input", text = "The sequence is longer than the context length of {C} tokens." }
+    tokens = [
+      { when = "causal", text = "The input is {N} tokens; a causal mask hides later tokens." },
+      "The input is {N} tokens; each of them attends to all {N}.",
+    ]
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from string import Formatter
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, field_validator
 
 from app.algebra.parser import Unreadable
 from app.models.architecture import Architecture
 from app.shapes.table import Blank
+from app.topics.facts import Word, is_true_of_model, is_true_of_sheet, words_of_condition
+from app.topics.problem import Problem
+from app.translation import gettext as _
 
 Sentences = Mapping[str, str]
 MisconceptionText = Literal["nudge", "hint", "explanation"]
 SheetSection = Literal[
-    "description", "inventory", "answers", "layer-names", "symbol-names", "assumptions", "footnotes",
-    "marks", "losses", "credit", "near-misses", "chain", "hints", "relations", "stated-sizes", "formulas",
-    "unreadable", "drawing", "axis-names", "captions", "reasons", "row-things",
+    "inventory", "answers", "layer-names", "footnotes", "marks", "losses", "credit", "near-misses", "chain", "hints",
+    "relations", "formulas", "unreadable", "drawing", "axis-names", "captions", "reasons", "row-things",
 ]  # fmt: skip
-TopicSection = Literal[
-    "description", "assumptions", "symbol-names", "stated-sizes", "axis-names", "reasons", "row-things"
-]
+TopicSection = Literal["axis-names", "reasons", "row-things"]
+PartsSection = Literal["description", "assumptions"]
+PARTS_SECTIONS: tuple[PartsSection, ...] = ("description", "assumptions")
+FormsSection = Literal["description", "assumptions", "symbol-names", "stated-sizes"]
 
 
 class WordingPart(BaseModel):
@@ -34,49 +46,101 @@ class WordingPart(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", alias_generator=lambda name: name.replace("_", "-"))
 
 
+class Sentence(WordingPart):
+    """One form of a sentence, for sheets of which one of the conditions in `when` is true, or for all.
+
+    `states` are symbols whose sizes it states in other words than {symbol}. An aside is a sentence of a description
+    that no row needs; `aside` can also be the condition under which it is one.
+    """
+
+    when: Annotated[tuple[str, ...], BeforeValidator(lambda given: (given,) if isinstance(given, str) else given)] = ()
+    text: str
+    states: str = ""
+    aside: bool | str = False
+
+    @field_validator("when", "aside")
+    @classmethod
+    def _names_facts(cls, given: Any) -> Any:
+        for condition in given if isinstance(given, tuple) else [given]:
+            if isinstance(condition, str):
+                words_of_condition(condition)
+        return given
+
+    @field_validator("text")
+    @classmethod
+    def _can_be_filled_in(cls, text: str) -> str:
+        words_of(text)
+        return text
+
+    @property
+    def conditions(self) -> Iterable[Word]:
+        """Every word of the sentence's conditions."""
+        conditions = (*self.when, *([self.aside] if isinstance(self.aside, str) else []))
+        return (word for condition in conditions for word in words_of_condition(condition))
+
+    @property
+    def words(self) -> frozenset[str]:
+        """What is in {braces} in the text."""
+        return words_of(self.text)
+
+    @property
+    def symbols(self) -> frozenset[str]:
+        return self.words.union(self.states.split())
+
+    def is_aside(self, problem: Problem) -> bool:
+        return is_true_of_sheet(self.aside, problem) if isinstance(self.aside, str) else self.aside
+
+
+def _as_forms(given: Any) -> Any:
+    if isinstance(given, list | tuple):
+        return [{"text": form} if isinstance(form, str) else form for form in given]
+    return _as_forms([given])
+
+
+def _in_reach(forms: tuple[Sentence, ...]) -> tuple[Sentence, ...]:
+    if not all(form.when for form in forms[:-1]):
+        raise ValueError(_("Only the last form can do without `when`: those after it would never be used."))
+    return forms
+
+
+def _fit_always(forms: tuple[Sentence, ...]) -> tuple[Sentence, ...]:
+    if not forms or forms[-1].when:
+        raise ValueError(_("The last form must do without `when`, for all sheets that no other form fits."))
+    return forms
+
+
+# The forms of a sentence that some sheets don't have: in a file a text, a table, or a list of these.
+Forms = Annotated[tuple[Sentence, ...], BeforeValidator(_as_forms), AfterValidator(_in_reach)]
+# The forms of a sentence that every sheet has.
+AllForms = Annotated[Forms, AfterValidator(_fit_always)]
+
+
+def fitting(forms: Iterable[Sentence], problem: Problem) -> Sentence | None:
+    """The first form that fits a sheet, or None."""
+    fits = (form for form in forms if not form.when or any(is_true_of_sheet(each, problem) for each in form.when))
+    return next(fits, None)
+
+
+def fitting_text(forms: Iterable[Sentence], problem: Problem) -> str:
+    """The text of the first form that fits a sheet, or ""."""
+    form = fitting(forms, problem)
+    return form.text if form else ""
+
+
 class RowWording(WordingPart):
-    """A row's name, and the note below it, which some rows have in another form for some models."""
+    """A row's name, its name in hints if it asks for a count, and the note below it."""
 
     name: str
     box: str = ""
-    note: str = ""
-    note_if_grouped: str = ""
-    note_if_sink: str = ""
-    note_if_patches: str = ""
-    note_if_projected: str = ""
-
-    def note_for(self, architecture: Architecture, sizes: Mapping[str, int]) -> str:
-        """The note for a model: the first fitting, non-empty one of grouped, sink, patches and projected, or `note`."""
-        forms = (
-            (self.note_if_grouped, architecture.G < architecture.H),
-            (self.note_if_sink, architecture.has_sinks),
-            (self.note_if_patches, "p" in sizes),
-            (self.note_if_projected, sizes.get("d_emb", sizes["d"]) != sizes["d"]),
-        )
-        return next((note for note, fits in forms if fits and note), self.note)
+    note: Forms = ()
 
 
 class StepWording(WordingPart):
-    """The question that asks for a row of a sheet in steps and, once it is right, the `why` with its reason.
+    """The question that asks for a row of a sheet in steps and, once it is right, the `why` with its reason."""
 
-    Models with attention sinks, or whose heads split the embedding dimension, have other sentences.
-    """
-
-    question: str
+    question: AllForms
     why: str
-    reason: str
-    question_if_sink: str = ""
-    reason_if_sink: str = ""
-    reason_if_split: str = ""
-
-    def for_model(self, architecture: Architecture) -> tuple[str, str, str]:
-        """The question, the why and the reason, in the form that fits the model."""
-        question, reason = self.question, self.reason
-        if architecture.H > 1 and architecture.H * architecture.d_h == architecture.d:
-            reason = self.reason_if_split or reason
-        if architecture.has_sinks:
-            question, reason = self.question_if_sink or question, self.reason_if_sink or reason
-        return question, self.why, reason
+    reason: AllForms
 
 
 class FigureWording(WordingPart):
@@ -86,27 +150,38 @@ class FigureWording(WordingPart):
     caption: str
 
 
-class TopicWording(WordingPart):
+class SectionsOfSheets(WordingPart):
+    """Sentences of one topic or of several, by the part of a description or of assumptions, or by symbol."""
+
+    description: Mapping[str, Forms] = Field({}, repr=False)
+    assumptions: Mapping[str, Forms] = Field({}, repr=False)
+    symbol_names: Mapping[str, AllForms] = Field({}, repr=False)
+    stated_sizes: Mapping[str, AllForms] = Field({}, repr=False)
+
+    def own_forms(self, section: FormsSection) -> Mapping[str, Forms]:
+        """The sentences of a section that are written here, in all their forms."""
+        forms: Mapping[FormsSection, Mapping[str, Forms]] = {
+            "description": self.description,
+            "assumptions": self.assumptions,
+            "symbol-names": self.symbol_names,
+            "stated-sizes": self.stated_sizes,
+        }
+        return forms[section]
+
+
+class TopicWording(SectionsOfSheets):
     """The sentences of one topic's sheets. `description_parts` and `assumption_parts` are written in this order."""
 
     name: str
-    title: str
-    title_of_encoder: str = ""
-    title_of_image: str = ""
-    task: str
-    task_compared: str = ""
-    task_stopped: str = ""
+    title: AllForms
+    task: AllForms
     run_title: str = ""
     run_button: str = ""
     description_parts: tuple[str, ...]
     assumption_parts: tuple[str, ...]
-    description: Sentences = {}
-    assumptions: Sentences = {}
     rows: Mapping[str, RowWording]
     steps: Mapping[str, StepWording] = {}
     nudges: Sentences
-    symbol_names: Sentences = {}
-    stated_sizes: Sentences = {}
     axis_names: Sentences = {}
     reasons: Sentences = {}
     row_things: Sentences = {}
@@ -115,9 +190,16 @@ class TopicWording(WordingPart):
 
     def title_for(self, name: str, architecture: Architecture) -> str:
         """The title for the model called `name`, "One head of LLaMA 7B"."""
-        of_image = architecture.input == "image" and self.title_of_image
-        title = of_image or (architecture.encoder_decoder and self.title_of_encoder) or self.title
-        return title.format(model=name)
+        fits = (
+            form
+            for form in self.title
+            if not form.when or any(is_true_of_model(each, architecture) for each in form.when)
+        )
+        return next(fits).text.format(model=name)
+
+    def parts(self, section: PartsSection) -> tuple[str, ...]:
+        """The parts of the description or of the assumptions, in order."""
+        return self.description_parts if section == "description" else self.assumption_parts
 
     def nudge(self, blank: Blank) -> str:
         """The question next to a wrong blank: its own nudge, or the topic's for its field."""
@@ -125,7 +207,7 @@ class TopicWording(WordingPart):
 
 
 NO_TOPIC_WORDING = TopicWording.model_construct(
-    name="", title="", task="", description_parts=(), assumption_parts=(), rows={}, nudges={}
+    name="", title=(), task=(), description_parts=(), assumption_parts=(), rows={}, nudges={}
 )
 
 
@@ -206,7 +288,7 @@ class BankWording(WordingPart):
         return self.bugs[key].reason if key in self.bugs else self.beliefs[key]
 
 
-class Wording(WordingPart):
+class Wording(SectionsOfSheets):
     """The sentences of one language; compared by identity, so that it can be the key of a cache.
 
     `sheets` are sections of sentences by key, with their {words} not filled in.
@@ -239,15 +321,19 @@ class Wording(WordingPart):
         """A section's sentences by key: the general ones, replaced and extended by the topic's."""
         words = self.topic(topic)
         of_topic: Mapping[TopicSection, Sentences] = {
-            "description": words.description,
-            "assumptions": words.assumptions,
-            "symbol-names": words.symbol_names,
-            "stated-sizes": words.stated_sizes,
             "axis-names": words.axis_names,
             "reasons": words.reasons,
             "row-things": words.row_things,
         }
         return {**self.sheets[section], **of_topic[section]}
+
+    def forms(self, topic: str, section: FormsSection) -> Mapping[str, Forms]:
+        """The shared sentences of a section, replaced and extended by the topic's, in all their forms."""
+        return {**self.own_forms(section), **self.topic(topic).own_forms(section)}
+
+    def usual_size_name(self, symbol: str) -> str:
+        """What a symbol means on most sheets: the last form of its name."""
+        return self.symbol_names[symbol][-1].text
 
     def axis_name(self, topic: str, size: str) -> str:
         """What a side's length counts on a topic's sheets, by its size, or ""."""

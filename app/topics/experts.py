@@ -22,8 +22,8 @@ from app.models.parameter_count import parameter_counts
 from app.models.parameter_specs import inner_width, number_of_parameters
 from app.shapes.operation import AddExperts, LargestWeights, Matmul, SelectRows
 from app.shapes.parameter_inventory import experts_inventory
-from app.shapes.parameter_rows import added_up, parameter_rows
 from app.shapes.table import PARTS_SUM, Count, FromParts, TensorTable, learned, tensor
+from app.topics.parameter_rows import added_up, parameter_rows
 from app.topics.requirements import NAMED_PARTS, ONE_STACK, Requirement
 from app.topics.single_head import INPUT
 from app.topics.topic import FigurePlan, Topic

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from app.shapes.parameter_inventory import parameter_inventory
-from app.shapes.parameter_rows import parameter_rows
 from app.shapes.table import TensorTable
+from app.topics.parameter_rows import parameter_rows
 from app.topics.requirements import NAMED_PARTS, ONE_STACK
 from app.topics.topic import Topic
 

@@ -26,6 +26,7 @@ from app.figures.steps import (
 )
 from app.models.architecture import TokensError
 from app.refusal import Refusal
+from app.sheets import prose
 from app.sheets.formulas import write_formula
 from app.sheets.library import Library
 from app.sheets.reading import MAX_BOX_TEXT, Answer
@@ -333,7 +334,7 @@ def show_heads(request: Request, services: ServicesDep) -> Response:
             "tried": tried,
             "reply": dealt(heads, tried) if tried is not None and tried < groups else "",
             "choices": [_choice(variant, count) for count in possible],
-            "remark": unmet(CACHE_OF_ALL_LAYERS, variant.architecture, variant.tokens) or variant.text.cached,
+            "remark": unmet(CACHE_OF_ALL_LAYERS, variant.architecture, variant.tokens) or prose.cached(variant),
             "sheet": sheet_link(variant),
         }
     return _page(request, services, requested, steps, query, **more)

@@ -10,7 +10,6 @@ from app.figures.glossary_drawings import DRAWING_HEIGHT, DRAWING_WIDTH, GLOSSAR
 from app.sheets.notation import NOTATIONS
 from app.sheets.wording import Wording
 from app.topics.registry import TOPICS
-from app.topics.topic import COMMON_SYMBOLS, MODEL_SYMBOLS
 from app.web.shared.permissions import require_practice
 from app.web.shared.services import LibraryDep
 from app.web.shared.templating import render
@@ -32,12 +31,12 @@ class GlossaryTerm:
 
 def glossary_terms(wording: Wording) -> tuple[GlossaryTerm, ...]:
     """Every term in reading order, with the symbols of sheets in the default notation."""
-    names, terms = wording.sheets["symbol-names"], []
+    terms = []
     for key, entry in wording.glossary.items():
-        symbol, symbol_name, size = entry.letter, "", entry.size
-        if size:
-            symbol = NOTATIONS["classic"].symbol("H" if size == "heads" else size)
-            symbol_name = names[size] if names[size] != entry.term.lower() else ""
+        symbol, symbol_name = entry.letter, ""
+        if entry.size:
+            symbol, name = NOTATIONS["classic"].symbol(entry.size), wording.usual_size_name(entry.size)
+            symbol_name = name if name != entry.term.lower() else ""
         terms.append(GlossaryTerm(key, entry.term, symbol, symbol_name, entry.text, entry.elsewhere))
     return tuple(terms)
 
@@ -51,9 +50,8 @@ def shared_letters(wording: Wording) -> tuple[tuple[str, tuple[str, ...]], ...]:
         for tensor in tensors:
             meant = meanings.setdefault(notation.letter(tensor.key, tensor.letter), {})
             meant.setdefault((tensor.role, tensor.parameter), rows[tensor.key].name)
-    for symbol, name in wording.sheets["symbol-names"].items():
-        if symbol in MODEL_SYMBOLS.union(COMMON_SYMBOLS, "B"):  # others are names of one size for several sheets
-            meanings.setdefault(notation.symbol(symbol), {})[symbol] = name
+    for symbol in wording.symbol_names:
+        meanings.setdefault(notation.symbol(symbol), {})[symbol] = wording.usual_size_name(symbol)
     return tuple((letter, tuple(meant.values())) for letter, meant in sorted(meanings.items()) if len(meant) > 1)
 
 

@@ -18,6 +18,7 @@ from app.classes.student_sheet import activity_variant, give_sheets
 from app.grading.grade import grade
 from app.models.architecture import Architecture
 from app.shapes.table import Tensor, TensorTable
+from app.sheets import prose
 from app.sheets.frozen_sheet import FrozenSheet
 from app.sheets.library import Library
 from app.sheets.variant import Variant
@@ -74,8 +75,8 @@ CHANGES = {
 
 
 def said(variant: Variant) -> tuple[object, ...]:
-    text = variant.text
-    texts = (variant.title, text.description, text.task, text.assumptions, text.footnote, text.asides)
+    texts = [variant.title, prose.description(variant), prose.task(variant), prose.asides(variant)]
+    texts += [*prose.assumptions(variant), prose.footnote(variant) or ""]
     return (*texts, variant.rows, variant.fields, dict(variant.key), [*map(variant.written_answer, variant.blanks)])
 
 

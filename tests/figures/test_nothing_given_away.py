@@ -16,6 +16,7 @@ from app.figures.scale import MIN_SIDE_PX
 from app.figures.sheet_figures import draw_figures
 from app.figures.svg import figure_svg
 from app.shapes.table import Blank
+from app.sheets import prose
 from app.sheets.notation import NOTATIONS
 from app.sheets.steps import step_of
 from app.sheets.variant import Variant
@@ -70,7 +71,7 @@ def check(variant: Variant) -> None:
     numbers = {int(number.replace(",", "")) for text in texts for number in re.findall(r"\d[\d,]*", text)}
     labels = {edge.label for figure in figures for edge in figure.edges if edge.blank in variant.problem.answers}
     assert labels <= {"?", ""}, variant.code
-    given = set(map(int, re.findall(r"\d+", re.sub(r"(?<=\d),(?=\d{3})", "", variant.text.description))))
+    given = set(map(int, re.findall(r"\d+", re.sub(r"(?<=\d),(?=\d{3})", "", prose.description(variant)))))
     answers = {n for blank, n in variant.problem.answers.items() if variant.reader.unit(blank) != "index"}
     assert not numbers & answers - given, variant.code  # an index may be any small number, as that of drawn tokens
     assert all(len({box.rect.width for box in each.boxes}) <= 1 for each in figures if not each.has_scale)
@@ -136,7 +137,7 @@ def test_given_parameters_are_drawn_at_their_sizes_from_the_first_second(workshe
     asks_parameters = any(row.key in variant.table.by_key and variant.table[row.key].parameter for row in variant.rows)
     if variant.worksheet.answers == "letters" or asks_parameters:
         return
-    stated = frozenset[str]().union(*(fact.symbols for fact in variant.text.facts))
+    stated = frozenset[str]().union(*(fact.symbols for fact in prose.stated_facts(variant)))
     for figure in draw_figures(variant, {}, "true"):
         lengths = dict[int, set[float]]()
         sides = ((edge, edge.blank) for edge in figure.edges if edge.blank)

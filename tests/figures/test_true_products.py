@@ -25,6 +25,7 @@ from app.figures.sheet_figures import draw_figures
 from app.models.read_config import build_architecture
 from app.shapes.operation import Matmul
 from app.shapes.table import Blank
+from app.sheets import prose
 from app.sheets.reading import Answer
 from app.sheets.variant import Variant
 from app.sheets.worksheet import Worksheet
@@ -251,7 +252,7 @@ HEAD, LAYER = own_sheet(LIBRARY, model="llama-3.2-1b", rows=HEAD_ROWS), LIBRARY.
 
 def multiplies(values: dict[str, tuple[int, int]], variant: Variant, heads: int, kv_heads: int) -> bool:
     """Whether torch can compute attention with a residual connection, with the parameters that the text gives."""
-    stated = frozenset({"d_v"}).union(*(fact.symbols for fact in variant.text.facts))  # here as large as d_h
+    stated = frozenset({"d_v"}).union(*(fact.symbols for fact in prose.stated_facts(variant)))  # here as large as d_h
 
     def parameter(key: str, rows: int, columns: int) -> torch.Tensor:
         """A parameter with the sides that are given, and otherwise those that fit."""

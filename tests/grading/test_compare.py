@@ -6,6 +6,7 @@ import pytest
 
 from app.grading.compare import near_miss
 from app.grading.grade import Report, grade
+from app.sheets import prose
 from app.sheets.library import Library
 from app.sheets.reading import Answer
 from app.sheets.variant import Variant
@@ -50,7 +51,7 @@ def test_a_number_that_just_misses_is_told_apart(
     assert near_miss(variant, blank, typed, text) == missed
     mark = grade(variant, {box: text}).marks[blank]
     assert mark.kind == "wrong"
-    assert (variant.text.nudge(blank) in mark.message) == (missed in (None, "prefix"))
+    assert (prose.nudge(variant, blank) in mark.message) == (missed in (None, "prefix"))
     if missed == "prefix":
         assert f"“{text}”" in mark.message
         assert "4000" in mark.message
@@ -95,8 +96,8 @@ def test_follow_through_and_diagnosis_take_rounded_counts_too(library: Library) 
 
 def test_a_sheet_says_that_bytes_may_be_rounded(library: Library) -> None:
     counting, costs = library.variant("count-llama-7b"), library.variant("costs-llama-7b")
-    assert "GB" in costs.text.task
-    assert "GB" not in counting.text.task
+    assert "GB" in prose.task(costs)
+    assert "GB" not in prose.task(counting)
 
 
 @pytest.mark.parametrize(("typed", "near"), [("d", "coincidence"), ("H*d_v", None), ("d_h", None)])

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from app.grading.grade import grade
 from app.shapes.table import Blank
+from app.sheets import prose
 from app.sheets.library import Library
 from app.sheets.variant import Variant
 from app.topics.registry import TOPICS
@@ -73,7 +74,7 @@ def test_dimensions_that_no_equation_on_the_sheet_joins_are_not_compared(workshe
     if worksheet == "three-dimensions-llama-7b":
         found = first_mismatch(variant, {"queries.rows": 100, "keys_by_head.dim1": 128})
         assert isinstance(found, dict)
-        assert variant.text.size_in_words("N") in found["message"]
+        assert prose.size_in_words(variant, "N") in found["message"]
 
 
 def mixed(variant: Variant) -> int:

@@ -19,6 +19,7 @@ from app.handout.symbol_pieces import split_sentence
 from app.handout.typst_renderer import TypstRenderer, missing_letters_note
 from app.settings import PROJECT
 from app.shapes.table import Blank, OneOf, WrittenPattern
+from app.sheets import prose
 from app.sheets.authoring.worksheet_settings import read_settings
 from app.sheets.code_text import answer_in_words, code_shown
 from app.sheets.exit_tickets import Ticket, load_tickets, ticket_of_settings
@@ -66,16 +67,16 @@ def given(variant: Variant) -> str:
     program = (*map(str, range(13)), str(code)) if code else ()  # with the numbers of its lines
     texts = (
         variant.title,
-        variant.text.description,
-        variant.text.task,
-        *variant.text.assumptions,
-        variant.text.footnote or "",
+        prose.description(variant),
+        prose.task(variant),
+        *prose.assumptions(variant),
+        prose.footnote(variant) or "",
         variant.worksheet.introduction,
         *(question.text for question in variant.worksheet.questions),
         *rows,
         *program,
     )
-    return " ".join((*texts, variant.model.about, variant.model.card, variant.text.report))
+    return " ".join((*texts, variant.model.about, variant.model.card, prose.report(variant)))
 
 
 def asked(variant: Variant, row: Row) -> str:

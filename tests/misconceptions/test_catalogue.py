@@ -19,6 +19,7 @@ from app.misconceptions.predictions import cannot_tell_apart, expectations, wron
 from app.models.architecture import TokensError
 from app.models.read_config import build_architecture
 from app.shapes.table import MATRIX_FIELDS, Blank
+from app.sheets import prose
 from app.sheets.library import Library
 from app.sheets.variant import Variant
 from app.topics.find_the_bug import BugTable, misconception_of
@@ -276,7 +277,7 @@ def test_a_right_sheet_and_a_single_slip_get_no_diagnosis(sheet: Variant) -> Non
 
 @ON_EACH_SHEET
 def test_random_numbers_of_the_sheet_are_rarely_diagnosed(sheet: Variant) -> None:
-    words = f"{sheet.text.description} {sheet.text.footnote or ''}".replace(",", "")
+    words = f"{prose.description(sheet)} {prose.footnote(sheet) or ''}".replace(",", "")
     numbers = [int(number) for number in re.findall(r"\b[1-9]\d*\b", words)]
     found = 0
     for seed in range(SEEDS):

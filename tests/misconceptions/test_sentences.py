@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from app.misconceptions.predictions import expectations
+from app.sheets import prose
 from app.sheets.variant import Variant
 from app.sheets.wording import MisconceptionText
 from app.topics.registry import TOPICS
@@ -26,7 +27,7 @@ VARIANTS = [
 def sentences(variant: Variant) -> Iterator[tuple[str, str]]:
     """Each sentence on each misconception that can show on the sheet, with the misconception's key."""
     for key in {expected.misconception for expected in expectations(variant.problem)}:
-        yield from ((key, variant.text.misconception(key, kind)) for kind in KINDS)
+        yield from ((key, prose.misconception(variant, key, kind)) for kind in KINDS)
 
 
 def projects_into_one_head(variant: Variant) -> bool:

@@ -19,6 +19,7 @@ from app.grading.explanations import mistaken_expression
 from app.grading.grade import grade
 from app.misconceptions.predictions import expectations
 from app.shapes.table import Blank, Count
+from app.sheets import prose
 from app.sheets.answer_tokens import answer_tokens
 from app.sheets.numbers import Unreadable
 from app.sheets.reading import Answer, AnswerReader
@@ -262,7 +263,7 @@ def test_what_a_sheet_asks_for_is_no_symbol_to_answer_with() -> None:
         if LIBRARY.refusal(worksheet.key, model) is None:
             variant, tried = LIBRARY.variant(worksheet.key, model), tried + 1
             assert "d_ff" not in variant.reader.symbols
-            assert "d_ff" not in variant.text.task
+            assert "d_ff" not in prose.task(variant)
             for text in ("d_ff", "3*d_model*d_ff", "d_ff/m"):
                 marks = grade(variant, {str(blank): text for blank in variant.blanks}).marks.values()
                 assert {mark.kind for mark in marks} == {"unreadable"}, (model, text)

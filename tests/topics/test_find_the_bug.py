@@ -15,6 +15,7 @@ import pytest
 from app.bugs.bank import BUGS
 from app.grading.grade import grade
 from app.grading.hints import HINT_LEVELS, write_hint
+from app.sheets import prose
 from app.sheets.authoring.worksheet_settings import check_settings
 from app.sheets.code_text import answer_in_words, code_shown, option_text
 from app.sheets.reasons import row_reason
@@ -85,7 +86,7 @@ def test_a_right_sheet_earns_all_and_its_reasons_are_true() -> None:
         code = code_shown(variant)
         assert code
         assert bool(code.error) != bool(code.witness)  # a program stops, or shows something
-        assert ("Read the message" in variant.text.task) is bool(code.error)
+        assert ("Read the message" in prose.task(variant)) is bool(code.error)
 
 
 def test_each_question_costs_what_it_is_worth() -> None:
@@ -165,7 +166,7 @@ def test_hints_follow_the_procedure_and_tell_no_answer() -> None:
 @pytest.mark.parametrize("bug", [bug for bug in BUGS if bug.startswith("nothing-wrong")])
 def test_a_sheet_without_a_bug_never_says_that_there_is_one(bug: str) -> None:
     variant = next(filter(None, (sheet_of(bug, model) for model in LIBRARY.models)))
-    right, said = right_texts(variant), [variant.text.task]
+    right, said = right_texts(variant), [prose.task(variant)]
     for row in ("where", "why"):
         wrong = "2" if right[f"{row}.choice"] == "1" else "1"
         report = grade(variant, {**right, f"{row}.choice": wrong})

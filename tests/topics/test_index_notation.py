@@ -14,6 +14,7 @@ from app.grading.hints import HINT_LEVELS, write_hint
 from app.grading.paper_lines import mark_lines
 from app.models.architecture import Architecture
 from app.shapes.table import OTHER_PATTERN, OneOf, WrittenPattern
+from app.sheets import prose
 from app.sheets.code_text import option_text
 from app.sheets.lint import findings_on
 from app.sheets.sheet_json import variant_json
@@ -140,9 +141,8 @@ def test_a_wrong_pattern_is_told_its_own_misconception_and_an_odd_one_is_unreada
     }
     report = grade(GPT2, {**right, **typed})
     marks = {str(blank): mark for blank, mark in report.marks.items() if str(blank) in typed}
-    nudge = GPT2.text.misconception
-    assert marks["scores_pattern.choice"].message == nudge("one-name-for-two-axes", "nudge")
-    assert marks["merge_pattern.choice"].message == nudge("group-order-swapped", "nudge")
+    assert marks["scores_pattern.choice"].message == prose.misconception(GPT2, "one-name-for-two-axes", "nudge")
+    assert marks["merge_pattern.choice"].message == prose.misconception(GPT2, "group-order-swapped", "nudge")
     assert marks["sums_pattern.choice"].kind == "wrong"
     assert marks["sums_pattern.choice"].read_as == OTHER_PATTERN
     assert marks["projection_pattern.choice"].kind == "unreadable"

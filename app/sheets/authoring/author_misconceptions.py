@@ -15,6 +15,7 @@ from app.misconceptions.diagnosis import diagnose
 from app.misconceptions.predictions import expectations, number_written
 from app.misconceptions.slips import is_single_slip
 from app.shapes.table import Blank, symbol_fields
+from app.sheets import prose
 from app.sheets.numbers import Unreadable
 from app.sheets.variant import Variant
 from app.sheets.worksheet import MAX_REPEATED, AuthorMisconception, WorksheetError
@@ -100,7 +101,7 @@ def _findings_about(variant: Variant, misconception: AuthorMisconception) -> Ite
             yield from _alike(variant, misconception)
         elif held:
             message = _("On this sheet “{name}” is taken for “{other}”.")
-            words = {"name": misconception.name, "other": variant.text.misconception_name(held)}
+            words = {"name": misconception.name, "other": prose.misconception_name(variant, held)}
             yield AuthorFinding(misconception.key, "hidden", message.format(**words), other=held)
         else:
             message = _("On this sheet “{name}” is not recognised: too few of its boxes count as wrong.")
@@ -118,5 +119,5 @@ def _alike(variant: Variant, misconception: AuthorMisconception) -> Iterator[Aut
     for other in dict.fromkeys(alike):
         if other != misconception.key:
             message = _("“{name}” fills in this sheet like “{other}”: students who do so are counted under “{name}”.")
-            words = {"name": misconception.name, "other": variant.text.misconception_name(other)}
+            words = {"name": misconception.name, "other": prose.misconception_name(variant, other)}
             yield AuthorFinding(misconception.key, "same", message.format(**words), other=other)

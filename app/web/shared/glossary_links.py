@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup, escape
 
+from app.sheets import prose
 from app.sheets.variant import Variant
 from app.sheets.wording import GlossaryEntry
 from app.translation import gettext as _
@@ -43,8 +44,8 @@ class LinkedSheet:
 
 def linked_sheet(variant: Variant) -> LinkedSheet:
     """A sheet's description, asides, task, assumptions and row names (by key) as escaped HTML."""
-    text = variant.text
-    sentences = (text.description, text.asides, text.task, *text.assumptions)
+    assumptions = prose.assumptions(variant)
+    sentences = (prose.description(variant), prose.asides(variant), prose.task(variant), *assumptions)
     texts = (*sentences, *(row.name for row in variant.rows))
     if current_page_request().may_practise:
         linked = [
@@ -54,8 +55,8 @@ def linked_sheet(variant: Variant) -> LinkedSheet:
     else:
         linked = list(map(escape, texts))
     names = dict(zip((row.key for row in variant.rows), linked[len(sentences) :], strict=True))
-    description, asides, task, *assumptions = linked[: len(sentences)]
-    return LinkedSheet(description, asides, task, tuple(assumptions), names)
+    description, asides, task, *linked_assumptions = linked[: len(sentences)]
+    return LinkedSheet(description, asides, task, tuple(linked_assumptions), names)
 
 
 def _markup(pieces: Iterable[LinkedText], *, tab_stop: bool) -> Markup:

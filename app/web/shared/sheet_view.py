@@ -12,6 +12,7 @@ from app.figures.steps import known_products
 from app.grading.grade import Mark, MarkKind, Report, grade
 from app.grading.hints import Hint
 from app.shapes.table import Blank, BlankField, Joint, OneOf, WrittenPattern
+from app.sheets import prose
 from app.sheets.code_text import CHECKED_FIRST, answer_in_words, option_text
 from app.sheets.formulas import FormulaPiece, formula_pieces
 from app.sheets.reading import Answer
@@ -312,7 +313,7 @@ def readable_answers(variant: Variant, texts: Mapping[str, str]) -> dict[Blank, 
 
 def length_remark(variant: Variant) -> str:
     """The remark that the number of tokens exceeds the context length in the model's config."""
-    if not variant.text.exceeds_context:
+    if not prose.exceeds_context(variant):
         return ""
     most = format_number(variant.architecture.all_sizes["C"])
     sentence = _("More tokens than the {most} that the config of {model} states as its context length.")

@@ -19,6 +19,7 @@ from app.algebra.number_text import format_measured, format_number
 from app.figures.heat_map import decimal
 from app.figures.svg import escaped, figure_svg, svg_symbol
 from app.settings import PROGRAM, PROJECT
+from app.sheets import prose
 from app.sheets.authoring.markdown import (
     FormulaNode,
     FormulaRoot,
@@ -89,6 +90,7 @@ def template_environment() -> Environment:
         slide_links=slide_links,
         exhibit_link=exhibit_link,
         program=PROGRAM,
+        prose=prose,
     )
     environment.filters.update(
         number=format_number,

@@ -7,6 +7,7 @@ import re
 import pytest
 from starlette.testclient import TestClient
 
+from app.sheets import prose
 from app.sheets.library import Library
 from app.web.glossary import glossary_terms, shared_letters
 from tests.helpers.html_page import Page
@@ -60,7 +61,7 @@ def test_a_sheet_links_each_of_its_terms_once(client: TestClient, library: Libra
     keys = {term.key for term in glossary_terms(library.wording)}
     assert {address.partition("#")[2] for address in addresses} <= keys
     assert all(link["target"] == "_blank" for link in links)
-    assert variant.text.task in " ".join(words for _, words in page.find("p"))
+    assert prose.task(variant) in " ".join(words for _, words in page.find("p"))
 
 
 def test_a_glossary_link_is_not_on_paper(client: TestClient) -> None:

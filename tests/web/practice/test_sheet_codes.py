@@ -8,6 +8,7 @@ import re
 import pytest
 from starlette.testclient import TestClient
 
+from app.sheets import prose
 from app.sheets.library import Library
 from tests.helpers.html_page import Page
 from tests.helpers.slow import one_in
@@ -28,7 +29,7 @@ def test_a_code_opens_its_sheet(client: TestClient, library: Library, sheet: str
     variant = library.seeded(sheet, 3)
     page = client.get(address.format(code=variant.code.lower().replace("-", "")))
     assert page.status_code == 200
-    assert variant.text.description in html.unescape(re.sub(r"<a class=\"term\"[^>]*>|</a>", "", page.text))
+    assert prose.description(variant) in html.unescape(re.sub(r"<a class=\"term\"[^>]*>|</a>", "", page.text))
     assert variant.code in page.text
 
 

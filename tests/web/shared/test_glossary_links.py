@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from app.figures.glossary_drawings import GLOSSARY_DRAWINGS
+from app.sheets import prose
 from app.sheets.library import Library
 from app.web.glossary import glossary_terms
 from app.web.shared.glossary_links import link_terms
@@ -20,7 +21,7 @@ def test_every_term_has_its_own_words_and_a_drawing(library: Library) -> None:
 def test_links_change_no_sentence_and_link_each_term_once(library: Library) -> None:
     for key in library.worksheets:
         variant = library.variant(key)
-        texts = (variant.text.description, variant.text.task, *(row.name for row in variant.rows))
+        texts = (prose.description(variant), prose.task(variant), *(row.name for row in variant.rows))
         linked = link_terms(library.wording.glossary, texts)
         assert tuple("".join(piece.text for piece in pieces) for pieces in linked) == texts
         terms = [piece.term for pieces in linked for piece in pieces if piece.term]

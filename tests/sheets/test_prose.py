@@ -16,6 +16,7 @@ from app.models.architecture import Architecture, TokensError
 from app.models.config_fields import ConfigError
 from app.models.read_config import build_architecture
 from app.shapes.table import MATRIX_FIELDS, Blank, BlankField
+from app.sheets import prose
 from app.sheets.library import Library
 from app.sheets.notation import NotationKey
 from app.sheets.variant import Variant
@@ -95,8 +96,9 @@ def made_sheets(library: Library, *, every_setting: bool) -> Iterator[Variant]:
 
 def sentences(variant: Variant) -> list[str]:
     """Everything a sheet says before anything is typed."""
-    text, rows = variant.text, [part for row in variant.rows for part in (row.name, row.note)]
-    return [text.title, text.description, text.asides, text.task, *text.assumptions, text.footnote or "", *rows]
+    rows = [part for row in variant.rows for part in (row.name, row.note)]
+    texts = (prose.description(variant), prose.asides(variant), prose.task(variant), *prose.assumptions(variant))
+    return [variant.title, *texts, prose.footnote(variant) or "", *rows]
 
 
 def numbers(text: str) -> set[int]:
@@ -117,8 +119,8 @@ def test_the_text_is_complete_for_every_family_and_topic(every_sheet: tuple[Vari
             known |= numbers(repr(list(inventory(a))))
         for run in runs:
             known |= {run.window or 0, ((run.window or 0) - 1) // 2, run.chunk or 0, sum(run.count for run in runs)}
-        said = numbers(variant.text.description)
-        assert said <= known, (a.family, variant.worksheet.topic, variant.text.description)
+        said = numbers(prose.description(variant))
+        assert said <= known, (a.family, variant.worksheet.topic, prose.description(variant))
         topics.add(variant.worksheet.topic)
     assert topics == set(TOPICS)
 
@@ -126,11 +128,16 @@ def test_the_text_is_complete_for_every_family_and_topic(every_sheet: tuple[Vari
 def test_the_description_states_what_every_box_needs(every_sheet: tuple[Variant, ...]) -> None:
     for variant in every_sheet:
         if variant.worksheet.topic in HEAD_TOPICS and variant.tokens > 1 and "V" in variant.sizes:
-            said = numbers(variant.text.description)
+            said = numbers(prose.description(variant))
             for symbol in frozenset[str]().union(*(variant.expression(blank).symbols for blank in variant.blanks)):
                 sources = (symbol, *WORKED_OUT.get(symbol, ()))
                 stated = [source for source in sources if variant.sizes.get(source) in said]
-                assert stated, (variant.architecture.family, variant.worksheet.topic, symbol, variant.text.description)
+                assert stated, (
+                    variant.architecture.family,
+                    variant.worksheet.topic,
+                    symbol,
+                    prose.description(variant),
+                )
 
 
 @pytest.mark.parametrize(
@@ -143,7 +150,7 @@ def test_the_description_states_what_every_box_needs(every_sheet: tuple[Variant,
     ],
 )
 def test_the_kind_of_attention_has_its_name(library: Library, changed: Mapping[str, int], kind: str) -> None:
-    description = llama_sheet(library, "attention-layer", **changed).text.description
+    description = prose.description(llama_sheet(library, "attention-layer", **changed))
     kinds = ("multi-head", "grouped-query", "multi-query", "single attention head")
     assert [each for each in kinds if each in description] == [kind]
 
@@ -154,13 +161,13 @@ def test_latent_attention_has_its_name_and_both_parts_of_a_key(library: Library)
     variant = sheet(
         library, build_architecture({**config, "architectures": [model_class]}, "The model"), "attention-layer", 5
     )
-    assert "multi-head latent attention" in variant.text.description
-    assert {10, 4, 14, LATENT["kv_lora_rank"], 5} <= numbers(variant.text.description)
+    assert "multi-head latent attention" in prose.description(variant)
+    assert {10, 4, 14, LATENT["kv_lora_rank"], 5} <= numbers(prose.description(variant))
 
 
 def test_a_head_dimension_is_said_to_be_divided_only_where_it_is(library: Library) -> None:
-    assert "512/8 = 64" in llama_sheet(library, "single-head").text.description
-    stated = llama_sheet(library, "single-head", head_dim=100).text.description
+    assert "512/8 = 64" in prose.description(llama_sheet(library, "single-head"))
+    stated = prose.description(llama_sheet(library, "single-head", head_dim=100))
     assert "not 512/8" in stated
     assert numbers(stated) >= {100}
     assert 64 not in numbers(stated)
@@ -184,8 +191,8 @@ def test_local_layers_are_spoken_of_where_they_hide_tokens(
     config, model_class = next(case.configs())
     config = {**config, **LOCAL[model_type], "architectures": [model_class]}
     few, many = (sheet(library, build_architecture(config, "The model"), topic, tokens) for tokens in (5, 40))
-    assert words in many.text.description
-    assert words not in few.text.description
+    assert words in prose.description(many)
+    assert words not in prose.description(few)
     assert not re.search(r"attends to all|nothing is .*masked", " ".join(sentences(many)))
 
 
@@ -199,8 +206,8 @@ def test_a_local_layer_is_said_to_hide_what_transformers_hides(library: Library,
         attentions = model(torch.arange(1, tokens + 1)[None], output_attentions=True).attentions
     hides = any(bool((weights == 0).any()) for weights in attentions)
     variant = sheet(library, build_architecture(config, "The model"), topic, tokens)
-    assert hides != bool(re.search("attends to all", variant.text.description))
-    assert hides != ("Assume that nothing is padded or masked." in variant.text.assumptions)
+    assert hides != bool(re.search("attends to all", prose.description(variant)))
+    assert hides != ("Assume that nothing is padded or masked." in prose.assumptions(variant))
     figures = draw_figures(variant, {blank: variant.answer(blank) for blank in variant.blanks})
     assert hides == any("distant tokens" in each for figure in figures for each in figure.explanations)
 
@@ -217,15 +224,15 @@ def test_tokens_that_are_no_words_are_worked_out(
     assert architecture.fixed_tokens == tokens
     for topic in ("bidirectional-head", "attention-layer", "cross-attention"):
         with suppress(TopicError):
-            described = numbers(sheet(library, architecture, topic, tokens).text.description)
+            described = numbers(prose.description(sheet(library, architecture, topic, tokens)))
             assert said <= described
             assert tokens not in described
 
 
 def test_the_assumptions_fit_the_mask(library: Library) -> None:
     causal, both_ways = library.variant("llama-7b"), library.variant("llama-7b", "bert-base")
-    assert any("masked entries" in sentence for sentence in causal.text.assumptions)
-    assert not any("masked entries" in sentence for sentence in both_ways.text.assumptions)
+    assert any("masked entries" in sentence for sentence in prose.assumptions(causal))
+    assert not any("masked entries" in sentence for sentence in prose.assumptions(both_ways))
 
 
 @pytest.fixture(scope="module")
@@ -249,13 +256,13 @@ def test_the_scale_of_the_scores_is_said_as_it_is(
     kinds = set()
     for variant in (*every_sheet, *shipped_sheets, *other):
         a = variant.architecture
-        for fact in variant.text.facts:
+        for fact in prose.stated_facts(variant):
             if fact.part == "scale":
                 divides = re.search(r"(?<!not )divided by the square root of the head dimension", fact.sentence)
                 assert bool(divides) == (a.score_scale.kind == "yarn"), fact.sentence
                 assert ("config" in fact.sentence) == (a.score_scale.kind == "stated"), fact.sentence
                 kinds.add(a.score_scale.kind)
-        said = {fact.part for fact in variant.text.facts}
+        said = {fact.part for fact in prose.stated_facts(variant)}
         if "scale" in library.wording.topics[variant.worksheet.topic].description_parts:
             assert ("scale" in said) == (a.score_scale.kind != "inverse-sqrt")
         if variant.worksheet.topic == "scale-mask-softmax":
@@ -276,9 +283,9 @@ def test_what_no_row_needs_is_an_aside(every_sheet: tuple[Variant, ...], shipped
     for variant in (*every_sheet, *shipped_sheets, without_norms):
         needed = frozenset[str]().union(*(variant.expression(blank).symbols for blank in variant.blanks))
         rows = " ".join(f"{row.name} {row.note}" for row in variant.rows)
-        for fact in variant.text.facts:
-            assert (fact.sentence in variant.text.asides) == fact.aside
-            assert (fact.sentence in variant.text.description) != fact.aside
+        for fact in prose.stated_facts(variant):
+            assert (fact.sentence in prose.asides(variant)) == fact.aside
+            assert (fact.sentence in prose.description(variant)) != fact.aside
             if fact.aside:
                 assert not {"d_rot", "W"} & fact.symbols & needed
                 assert fact.part not in ("sinks", "norms") or fact.part[:-1] not in rows
@@ -294,7 +301,7 @@ def test_weights_beside_a_sink_are_asked_without_it(
         if weights := next((row for row in variant.rows if row.key == "weights"), None):
             has_sink = variant.architecture.has_sinks
             assert ("sink" in weights.note) == has_sink, (variant.worksheet.topic, weights.note)
-            assert ("leave the sink out" in variant.text.description) == has_sink
+            assert ("leave the sink out" in prose.description(variant)) == has_sink
             topics |= {variant.worksheet.topic} if has_sink else set()
     assert topics == SINK_TOPICS
 
@@ -304,7 +311,7 @@ def test_assumptions_speak_only_of_what_the_model_and_the_sheet_have(
 ) -> None:
     found = set()
     for variant in (*every_sheet, *shipped_sheets):
-        said, text = " ".join(variant.text.assumptions), variant.text.description
+        said, text = " ".join(prose.assumptions(variant)), prose.description(variant)
         assert ("RoPE" not in said) or variant.architecture.rotary is not None
         assert ("tied" not in said) or "LM head is tied" in text
         assert ("Cached numbers" not in said) or "cache_of_token" in variant.worksheet.rows
@@ -324,7 +331,7 @@ def test_every_output_says_where_the_output_projection_leads(
     for variant in (*every_sheet, *shipped_sheets):
         for row in variant.rows:
             if row.key in ("output", "attended") and variant.worksheet.topic != "experts":
-                is_projected = "hidden size" in variant.text.description
+                is_projected = "hidden size" in prose.description(variant)
                 assert ("embedding space" in row.note) == (not is_projected), (variant.architecture.family, row.note)
                 assert ("hidden size" in row.note) == is_projected
                 forms.add((variant.worksheet.topic, is_projected))
@@ -340,22 +347,21 @@ def test_a_decoding_step_does_not_tell_how_many_keys_there_are(library: Library)
 def test_one_token_is_said_in_the_singular(every_sheet: tuple[Variant, ...]) -> None:
     for variant in every_sheet:
         if variant.tokens == 1 and variant.worksheet.topic in HEAD_TOPICS[:4]:
-            assert "1 token" not in variant.text.description
-            assert re.search("single token|one token", variant.text.description)
+            assert "1 token" not in prose.description(variant)
+            assert re.search("single token|one token", prose.description(variant))
 
 
 def test_an_input_beyond_the_context_length_draws_a_remark(library: Library) -> None:
     for topic, longest in (("single-head", 300), ("decode-step", 299)):
-        assert "context length" not in llama_sheet(library, topic, longest).text.description
-        assert "context length of 300 tokens" in llama_sheet(library, topic, longest + 1).text.description
+        assert "context length" not in prose.description(llama_sheet(library, topic, longest))
+        assert "context length of 300 tokens" in prose.description(llama_sheet(library, topic, longest + 1))
 
 
 def test_the_simplified_sheet_owns_up_in_its_footnote(library: Library) -> None:
-    text = library.variant("qwen2.5-0.5b").text
-    assert "multi-head" in text.description
-    assert text.footnote is not None
-    assert {14, 2} <= numbers(text.footnote)
-    assert library.variant("layer-mistral-7b", "qwen2.5-0.5b").text.footnote is None
+    simplified = library.variant("qwen2.5-0.5b")
+    assert "multi-head" in prose.description(simplified)
+    assert {14, 2} <= numbers(prose.footnote(simplified) or "")
+    assert prose.footnote(library.variant("layer-mistral-7b", "qwen2.5-0.5b")) is None
 
 
 def test_what_a_sheet_says_against_the_truth_has_the_asterisk_of_its_footnote(
@@ -366,29 +372,30 @@ def test_what_a_sheet_says_against_the_truth_has_the_asterisk_of_its_footnote(
         for simplified in (False, True):
             changed = replace(variant.worksheet, kv_head_per_query_head=simplified)
             with suppress(TopicError):
-                text = replace(variant, worksheet=changed).text
-                said = any(fact.part == "heads" for fact in text.facts)
+                changed_sheet = replace(variant, worksheet=changed)
+                said = any(fact.part == "heads" for fact in prose.stated_facts(changed_sheet))
+                footnote = prose.footnote(changed_sheet)
                 is_corrected = simplified and variant.model.architecture.G < variant.model.architecture.H
-                assert (text.footnote is not None) == is_corrected
-                assert text.description.count("*") == (is_corrected and said)
-                assert (text.footnote or "").startswith("*") == (is_corrected and said)
-                assert text.report == (variant.model.report if is_corrected else "")
+                assert (footnote is not None) == is_corrected
+                assert prose.description(changed_sheet).count("*") == (is_corrected and said)
+                assert (footnote or "").startswith("*") == (is_corrected and said)
+                assert prose.report(changed_sheet) == (variant.model.report if is_corrected else "")
                 marked |= {variant.worksheet.topic} if is_corrected and said else set()
     assert {"single-head", "attention-layer", "parameter-count"} <= marked
-    assert "2412.15115" in LIBRARY.variant("qwen2.5-0.5b").text.report
+    assert "2412.15115" in prose.report(LIBRARY.variant("qwen2.5-0.5b"))
 
 
 def test_the_symbols_to_answer_in_are_listed(library: Library) -> None:
     assert "N = number of tokens, d_model = embedding dimension, H = number of heads, d_head = head dimension" in (
-        library.variant("llama-7b~symbols").text.task.replace("\u00a0", " ")
+        prose.task(library.variant("llama-7b~symbols")).replace("\u00a0", " ")
     )
     architecture = library.model("mistral-7b").architecture
     variant = sheet(library, architecture, "attention-layer", 40, answers="letters")
-    assert "h_kv\u00a0= number of key/value heads" in variant.text.task
+    assert "h_kv\u00a0= number of key/value heads" in prose.task(variant)
 
 
 def test_every_symbol_of_an_answer_has_a_name(library: Library, every_sheet: tuple[Variant, ...]) -> None:
-    names = library.wording.sheets["symbol-names"]
+    names = library.wording.symbol_names
     for variant in every_sheet:
         if variant.worksheet.topic in (*HEAD_TOPICS, "layer-parameters"):
             for blank in variant.blanks:
@@ -398,14 +405,14 @@ def test_every_symbol_of_an_answer_has_a_name(library: Library, every_sheet: tup
 def names_of_symbols(variant: Variant) -> dict[str, str]:
     """What each of the sheet's symbols would mean if it were answered in symbols."""
     asked = replace(variant, worksheet=replace(variant.worksheet, answers="letters", notation="lecture"))
-    listed = re.findall(r"(\S+)\u00a0= ([^,.]+)", asked.text.task)
+    listed = re.findall(r"(\S+)\u00a0= ([^,.]+)", prose.task(asked))
     return {asked.reader.symbol_by_name[written]: name for written, name in listed}
 
 
 @pytest.mark.slow
 def test_a_symbol_stands_for_what_the_description_calls_it(every_sheet: tuple[Variant, ...]) -> None:
     for variant in every_sheet:
-        names, description, sizes = names_of_symbols(variant), variant.text.description, variant.sizes
+        names, description, sizes = names_of_symbols(variant), prose.description(variant), variant.sizes
         assert len(set(names.values())) == len(names), names
         if variant.worksheet.topic == "decode-step":
             assert "processed before" in names.get("N", "processed before")
@@ -428,9 +435,9 @@ def test_blocks_are_to_be_compared_only_where_rows_ask_for_both() -> None:
                     "block_parameters",
                     "gated_width",
                 } <= asked
-                assert ("compare" in variant.text.task) == both, (worksheet.key, model)
+                assert ("compare" in prose.task(variant)) == both, (worksheet.key, model)
     one_row = own_sheet(LIBRARY, "width-llama-7b", rows=("width",))
-    assert "compare" not in one_row.text.task
+    assert "compare" not in prose.task(one_row)
 
 
 def test_no_two_rows_of_a_sheet_have_one_name(every_sheet: tuple[Variant, ...]) -> None:
@@ -487,7 +494,7 @@ def test_a_nudge_takes_nothing_for_granted(library: Library, every_sheet: tuple[
     one_expert = build_architecture({**mixture, "architectures": ["MixtralForCausalLM"]}, "The model")
     for variant in (*every_sheet, sheet(library, one_expert, "experts", 40), library.variant("width-llama-7b")):
         if variant.worksheet.topic in ("experts", "costs", "feed-forward-width") and not is_true(variant):
-            said = [variant.text.nudge(blank) for blank in variant.blanks]
+            said = [prose.nudge(variant, blank) for blank in variant.blanks]
             assert not [nudge for nudge in said if re.search(pattern, nudge)], variant.architecture.family
 
 
@@ -533,15 +540,14 @@ def test_no_nudge_has_a_digit_or_names_rows_and_columns(library: Library) -> Non
 @pytest.mark.parametrize("key", LIBRARY.worksheets)
 def test_what_a_sheet_gives_is_written_on_it(key: str) -> None:
     sheet = LIBRARY.variant(key)
-    text = sheet.text
-    words = " ".join((text.description, text.task, *text.assumptions, text.footnote or "")).replace(",", "")
-    assert all(re.search(rf"(?<![\w.]){re.escape(given)}(?!\w)", words) for given in text.given)
-    assert len(text.given) <= (13 if sheet.architecture.has_latent_attention else 8)
-    assert text.given or sheet.worksheet.answers == "numbers"
+    words, given = " ".join(sentences(sheet)).replace(",", ""), prose.given(sheet)
+    assert all(re.search(rf"(?<![\w.]){re.escape(each)}(?!\w)", words) for each in given)
+    assert len(given) <= (13 if sheet.architecture.has_latent_attention else 8)
+    assert given or sheet.worksheet.answers == "numbers"
 
 
 def test_no_sheet_asks_for_bytes_that_no_row_asks_for() -> None:
     for key, sheet in LIBRARY.worksheets.items():
         variant = LIBRARY.variant(key)
         units = {getattr(variant.table.askable[row], "unit", "") for row in variant.problem.rows}
-        assert "bytes" in units or "byte" not in variant.text.task.lower(), (sheet.title, variant.text.task)
+        assert "bytes" in units or "byte" not in prose.task(variant).lower(), (sheet.title, prose.task(variant))
