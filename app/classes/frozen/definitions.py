@@ -11,8 +11,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from app.classes.frozen.frozen_library import chosen_form, library_of, model_data, worksheet_of
+from app.classes.frozen.given_sheets import given_variant
 from app.classes.frozen.offered_worksheets import edition_of, topic_edition
-from app.classes.given_sheets import given_variant
 from app.classes.student_sheet import models_of
 from app.sheets.library import Library
 from app.sheets.variant import Variant

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from app.classes.frozen.frozen_library import frozen_form, library_of, model_data, worksheet_of
-from app.classes.given_sheets import sheet_data, variant_of
+from app.classes.frozen.given_sheets import sheet_data, variant_of
 from app.sheets.frozen_sheet import FrozenSheet
 from app.sheets.library import Library
 from app.sheets.variant import Variant

@@ -13,7 +13,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from app.classes.frozen.frozen_library import frozen_ticket, library_of, worksheet_of
-from app.classes.given_sheets import given_variant, variant_of
+from app.classes.frozen.given_sheets import given_variant, variant_of
 from app.classes.student_sheet import ChosenWorksheet, choice_of, freeze, item_sizes, models_of
 from app.sheets.exit_tickets import Ticket
 from app.sheets.frozen_sheet import asked_data

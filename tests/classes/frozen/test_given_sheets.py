@@ -12,8 +12,8 @@ import pytest
 from fastapi import FastAPI
 
 from app.algebra.expression import Expression
+from app.classes.frozen.given_sheets import sheet_data
 from app.classes.frozen.offered_worksheets import offer_of
-from app.classes.given_sheets import sheet_data
 from app.classes.regrade import Regrading
 from app.classes.student_sheet import activity_variant, give_sheets
 from app.grading.grade import grade
