@@ -8,11 +8,13 @@ from app.figures.geometry import Polygon
 from app.figures.parts import Box
 from app.figures.shapes import TypedShapes
 from app.models.architecture import Architecture
+from app.shapes.operation import Softmax
+from app.shapes.table import Tensor
 from app.topics.registry import TOPICS
 
 
 def masked_areas(shapes: TypedShapes, box: Box) -> Iterator[Polygon]:
-    """Yield the areas of a box that a mask hides, if it is a square box of "weights" or a "mask"."""
+    """Yield the areas of a box that a mask hides, if it is a square box of weights or a mask."""
     if not (rows := hidden_rows(shapes, box.tensor)):
         return
     left, top, right, bottom = box.rect.x, box.rect.y, box.rect.right, box.rect.bottom
@@ -32,7 +34,8 @@ def masked_areas(shapes: TypedShapes, box: Box) -> Iterator[Polygon]:
 
 def hidden_rows(shapes: TypedShapes, tensor: str) -> int:
     """How many rows of weights or a mask can have hidden entries; 0 unless they are square."""
-    if tensor not in ("weights", "mask"):
+    softmax = _softmax(shapes)
+    if softmax is None or tensor not in {softmax.key, *(softmax.made_by.operands[1:] if softmax.made_by else ())}:
         return 0
     rows, columns = (shapes.lengths.get(side) for side in shapes.table[tensor].sides[-2:])
     return rows if rows and rows == columns else 0
@@ -45,8 +48,12 @@ def is_causal(shapes: TypedShapes) -> bool:
 
 def has_mask(shapes: TypedShapes) -> bool:
     """Whether a text attends to itself, so that the model's mask applies."""
-    scores = shapes.table.by_key.get("scores")
-    return scores is not None and scores.rows == scores.columns
+    weights = _softmax(shapes)
+    return weights is not None and weights.rows == weights.columns
+
+
+def _softmax(shapes: TypedShapes) -> Tensor | None:
+    return next((tensor for tensor in shapes.table.tensors if isinstance(tensor.made_by, Softmax)), None)
 
 
 def shared_limits(shapes: TypedShapes) -> tuple[int | None, int | None]:

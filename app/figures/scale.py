@@ -7,10 +7,8 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Literal
 
-from app.figures.lettering import label_px
 from app.figures.shapes import TypedShapes
-from app.figures.words import token_names
-from app.shapes.operation import Concat
+from app.shapes.operation import Matmul
 from app.shapes.table import Blank, Tensor
 from app.sheets.variant import Variant
 from app.topics.topic import FigurePlan
@@ -20,13 +18,12 @@ ScaleName = Literal["root", "true"]
 Size = tuple[float, float]  # width, height
 
 MAX_SIDE_PX = 200.0  # the longest length on the sheet
-MAX_GIVEN_PX = 120.0  # the same where a question gives matrices, which a flow later starts with
+MAX_GIVEN_PX = 100.0  # the same where a question gives matrices, which a flow later starts with
 UNKNOWN_SIDE_PX = 34.0  # a length not typed yet
 MIN_SIDE_PX = 7.0  # any length, so that it can be seen next to its coloured edge
 MIN_SHORTENED_RATIO = 4  # how many times everything else the longest length must be to be shortened
 MAX_FIGURE_PX = 520.0  # width of a figure, which is never shown smaller: the room next to a sheet on a laptop
-MIN_CONTENT_PX = 210.0  # the least of it for its matrices
-MAX_FLOW_PX = 318.0  # width of the matrices of a flow
+MAX_LANE_PX = 318.0  # width of the matrices of a lane
 DECK_STEP_PX, DECK_TEXTS_PX = 145.0, 65.0  # width of labels and signs: in a step from deck to deck, in a batch
 UNKNOWN_DECK_PX = 24.0  # a deck's length that isn't typed yet
 
@@ -58,7 +55,7 @@ class Scale:
             longest if far_longer else None,
         )
         sizes = MatrixSizes(shapes, scale)
-        shrunk = (sizes.content_room(plan) / max(sizes.content_width(plan), 1.0) for plan in plans)
+        shrunk = (sizes.content_room(plan) / max(sizes.content_width(plan), 1.0) for plan in plans if not plan.stripes)
         return replace(scale, px_per_unit=scale.px_per_unit * min(1.0, *shrunk, 1.0))
 
     def px(self, length: int | Fraction | None) -> float:
@@ -102,15 +99,14 @@ class MatrixSizes:
         return (self.scale.px(self.shapes.head_width(tensor)), self._px(Blank(tensor, "rows")))
 
     def operand_above(self, result: str) -> Tensor | None:
-        """The right operand of the operation that makes a result, if it has two operands."""
+        """The right operand of the product that makes a result, if it is one."""
         made_by = self.shapes.table[result].made_by
-        is_product = made_by is not None and len(made_by.operands) == 2 and not made_by.broadcasts
-        return self.shapes.table[made_by.operands[1]] if made_by and is_product else None
+        return self.shapes.table[made_by.operands[1]] if isinstance(made_by, Matmul) else None
 
-    def added_to(self, result: str) -> str:
-        """The key of the second operand of a broadcast addition or concatenation; "" for other results."""
+    def added_to(self, result: str) -> tuple[str, ...]:
+        """The further operands of a result that isn't a product, which are drawn with a sign before each."""
         made_by = self.shapes.table[result].made_by
-        return made_by.operands[1] if made_by and (made_by.broadcasts or isinstance(made_by, Concat)) else ""
+        return made_by.operands[1:] if made_by and made_by.sign and not isinstance(made_by, Matmul) else ()
 
     def is_drawn_transposed(self, result: str) -> bool:
         """Whether the right operand is drawn transposed, as Kᵀ in Q·Kᵀ: its columns are summed over."""
@@ -146,41 +142,27 @@ class MatrixSizes:
         lengths = self.shapes.lengths
         return sum(self.scale.px(lengths[s]) if s in lengths else UNKNOWN_DECK_PX for s in (columns, *behind))
 
-    def _lane_width(self, widths: list[float]) -> float:
+    def content_width(self, plan: FigurePlan) -> float:
+        """The width in px of a figure's matrices, without the space around and between them."""
+        added = [key for result in plan.results for key in self.added_to(result)]
+        if self.shapes.table.has_more_sides:
+            return sum(map(self._deck_width, (*plan.tensors, *added)))
+        if product := self.shapes.product_by_head(plan):
+            of_heads = (product.operands[0], *product.operands[1:], plan.results[0])
+            heads = sum(self.head_size(key)[0] for key in of_heads[::2] if self.shapes.heads(key))
+            return heads + sum(map(self.column_width, plan.results)) + self.size(plan.left)[0]
         stated = _stated_lengths(self.shapes.variant)
         model, tokens = (self.scale.px(stated[symbol]) if symbol in stated else 0.0 for symbol in ("d", "N"))
-        return max(sum(widths), 2.4 * model + 2 * tokens)
-
-    def content_width(self, plan: FigurePlan) -> float:
-        """The width in px of a figure's matrices in its layout, without the space around and between them."""
-        widths = [self.size(key)[0] for key in plan.tensors]
-        match plan.layout:
-            case "stack":
-                return max(widths)
-            case "row":
-                return sum(widths)
-            case "flow":
-                return self._lane_width(widths)
-            case "decks":
-                added = filter(None, map(self.added_to, plan.results))
-                return sum(map(self._deck_width, (*plan.tensors, *added)))
-            case "head-scores":
-                return widths[0] + self.head_size(plan.left)[0] + sum(self.column_width(key) for key in plan.results)
-            case "head-context":
-                return widths[0] + self.size("values")[0] + self.head_size("context")[0] + widths[1]
-        return widths[0] + sum(self.column_width(key) for key in plan.results)
+        columns = sum(self.size(key)[0] for key in (plan.left, *added)) + sum(map(self.column_width, plan.results))
+        return max(columns, 2.4 * model + 2 * tokens)  # the same at every step of filling in a head
 
     def content_room(self, plan: FigurePlan) -> float:
         """The room for a figure's matrices, without labels and space."""
-        if plan.layout == "flow":
-            return MAX_FLOW_PX
-        if plan.layout == "decks":
-            is_batched = len(self.shapes.table[plan.left].sides) > 2 and len(plan.results) > 1
-            steps = len(plan.results) + len(list(filter(None, map(self.added_to, plan.results))))
-            return max(120.0, MAX_FIGURE_PX + 75 - DECK_STEP_PX * steps - DECK_TEXTS_PX * is_batched)
-        label = max(40.0, *map(label_px, token_names(self.shapes))) + 7
-        pulled = 30.0 if plan.layout == "head-scores" else 0.0
-        return max(MIN_CONTENT_PX, MAX_FIGURE_PX - pulled - label - len(plan.results) * (label + 36))
+        if not self.shapes.table.has_more_sides:
+            return MAX_LANE_PX
+        is_batched = len(self.shapes.table[plan.left].sides) > 2 and len(plan.results) > 1
+        steps = len(plan.results) + sum(len(self.added_to(key)) for key in plan.results)
+        return max(120.0, MAX_FIGURE_PX + 75 - DECK_STEP_PX * steps - DECK_TEXTS_PX * is_batched)
 
 
 def _stated_lengths(variant: Variant) -> dict[str, int]:

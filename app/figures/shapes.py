@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -18,6 +18,7 @@ from app.sheets.reading import Answer
 from app.sheets.steps import given_matrices, rows_so_far
 from app.sheets.variant import Variant
 from app.topics.registry import DRAWN_WITH, TOPICS
+from app.topics.topic import FigurePlan
 
 Answers = Mapping[Blank, int | Answer]  # what was typed; only a number if nothing was typed, as for the key
 
@@ -47,7 +48,7 @@ class TypedShapes:
     mismatches: tuple[DimensionMismatch, ...]
     names_sizes: bool = True
     shows_mismatches: bool = True
-    given: frozenset[str] = frozenset()  # the matrices whose shapes the questions of a sheet in steps give
+    given: frozenset[str] = frozenset()  # the matrices with sides that the sheet's text or its questions give
 
     @classmethod
     def of(
@@ -59,8 +60,9 @@ class TypedShapes:
         step: str = "",
     ) -> TypedShapes:
         """The lengths typed, given by the questions, or following from these, and the mismatches."""
-        given = frozenset(given_matrices(variant, rows_so_far(variant, answers, step)))
-        table, known = _known(variant, answers, given, tells=names_sizes)
+        stated = {**_given_in_steps(variant, answers, step), **(_stated(variant) if names_sizes else {})}
+        table, known = _known(variant, {**answers, **stated})
+        given = frozenset(side.tensor for side in stated)
         lengths = {blank: answer.value for blank, answer in known.items()}
         meanings = {blank: answer.meaning for blank, answer in known.items() if answer.meaning is not None}
         compared = _by_meaning(variant, known) if meanings and shows_mismatches else lengths
@@ -145,11 +147,14 @@ class TypedShapes:
     @property
     def is_of_new_token(self) -> bool:
         """Whether the input is a single token, which attends to cached ones."""
-        return "input" in self.table.by_key and self.table["input"].rows == ONE
+        inputs = [each for each in self.table.activations if each.role == "input" and each.made_by is None]
+        return bool(inputs) and all(each.rows == ONE for each in inputs)
 
     def has_new_row(self, tensor: str) -> bool:
         """Whether a matrix's last row is the new token's, and the others are cached."""
-        return self.is_of_new_token and tensor in ("keys", "values")
+        products = (each.made_by for each in self.table.activations if isinstance(each.made_by, Matmul))
+        is_attended_to = any(product.operands[1] == tensor for product in products)
+        return self.is_of_new_token and is_attended_to and not self.table[tensor].parameter
 
     def head_letter(self, tensor: str) -> str:
         """The letter of a matrix's last head: K_8 of 8 heads; on a sheet in letters K_G."""
@@ -176,6 +181,11 @@ class TypedShapes:
         """
         columns = self.lengths.get(Blank(tensor, "columns"))
         return None if columns is None else Fraction(columns, self.heads(tensor))
+
+    def product_by_head(self, plan: FigurePlan) -> Matmul | None:
+        """The product that a figure of one head of a layer shows."""
+        made_by = self.table[plan.results[0]].made_by
+        return made_by if isinstance(made_by, Matmul) and made_by.is_by_head else None
 
     def mismatches_in(self, results: tuple[str, ...]) -> list[DimensionMismatch]:
         """The mismatches in the equations that make these matrices."""
@@ -210,15 +220,9 @@ class TypedShapes:
                     yield PartMismatch(tensor.key, "joined", tuple(parts))
 
 
-def _known(
-    variant: Variant, answers: Answers, given: Collection[str], *, tells: bool
-) -> tuple[TensorTable, dict[Blank, Answer]]:
+def _known(variant: Variant, answers: Answers) -> tuple[TensorTable, dict[Blank, Answer]]:
     table = DRAWN_WITH.get(variant.table.key, variant.table)
     typed = {blank: _read(variant, blank, answer) for blank, answer in answers.items() if blank.field != "count"}
-    for side in (side for key in given for side in table[key].sides):
-        typed[side] = Answer(table[side.tensor].expression(side.field).size(variant.sizes))
-    if tells:
-        typed |= _stated(variant)
     if table is not variant.table:
         # A table that adds activations to the sheet's parameters is drawn for one token.
         one_token = Answer(1, ONE if variant.worksheet.answers == "letters" else None)  # the x of x · W
@@ -226,17 +230,22 @@ def _known(
     asked = frozenset(variant.worksheet.rows)
     typed |= _repeated_once(variant, table, typed)
     widths = [blank for blank in variant.blanks if variant.expression(blank) == Expression.symbol("d")]
-    # Before that, the input's width would give these boxes away.
-    is_told = typed.keys() >= set(widths or variant.blanks)
-    if is_told and "input" not in asked and table is variant.table and "input" in table.by_key:
-        width = table["input"].sides[-1]
-        typed[width] = _read(variant, width, variant.architecture.d)
+    # Before that, the inputs' width would give these boxes away.
+    if typed.keys() >= set(widths or variant.blanks) and table is variant.table:
+        inputs = (each for each in table.activations if each.role == "input" and each.made_by is None)
+        model_wide = (each.sides[-1] for each in inputs if each.columns == Expression.symbol("d"))
+        typed |= {side: _read(variant, side, variant.architecture.d) for side in model_wide if side.tensor not in asked}
     known = {**typed, **dict(_by_head(variant, typed))}
     for _ in range(2):  # the second pass uses what follows from later matrices, as a new key from all keys
         sources = typed_source_of(table, dict.fromkeys(known, 0), asked)
         known = {blank: known[source] for blank, source in sources.items()}
         known = {**_merged(table, known, asked), **known}
     return table, known
+
+
+def _given_in_steps(variant: Variant, answers: Answers, step: str) -> dict[Blank, Answer]:
+    tensors = map(variant.table.by_key.__getitem__, given_matrices(variant, rows_so_far(variant, answers, step)))
+    return {side: Answer(tensor.size(side.field, variant.sizes)) for tensor in tensors for side in tensor.sides}
 
 
 def _stated(variant: Variant) -> dict[Blank, Answer]:

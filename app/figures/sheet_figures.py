@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from app.figures.count_bars import draw_counts, longest_bars
 from app.figures.figure_layout import sketch_figure
-from app.figures.flow import differing_plan
+from app.figures.layout import differing_plan
 from app.figures.parts import Figure
 from app.figures.pen import Pen
 from app.figures.scale import MatrixSizes, Scale, ScaleName
@@ -41,8 +41,23 @@ def draw_figures(
     if not plans:
         return bars
     shapes = TypedShapes.of(variant, answers, names_sizes, shows_mismatches, step)
-    plans = tuple(plan for plan in plans if plan.layout != "stripes" or has_stripes(shapes, plan))
+    plans = tuple(plan for plan in plans if not plan.stripes or has_stripes(shapes, plan))
     return (*_lay_out(shapes, plans, Scale.fitting(scale, shapes, plans)), *bars)
+
+
+def product_plan(variant: Variant, left: str, result: str) -> FigurePlan | None:
+    """The plan of one product alone, around its corner or as its figure has it in heads; None if no figure has it."""
+    plans = (plan for plan in _plans(variant) if plan.layout not in ("stripes", "stack", "row"))
+    plan = next((plan for plan in plans if result in plan.results), None)
+    if plan and plan.layout == "flow":
+        plan = replace(plan, left=left, layout="product")
+    return plan and replace(plan, results=(result,))
+
+
+def draw_product(variant: Variant, answers: Answers, plan: FigurePlan) -> Figure:
+    """The figure of a `product_plan`, drawn from `answers` at its own scale."""
+    shapes = TypedShapes.of(variant, answers)
+    return _figure(Pen(shapes, MatrixSizes(shapes, Scale.fitting("root", shapes, (plan,)))), plan)
 
 
 def draw_side_by_side(
@@ -59,8 +74,8 @@ def draw_side_by_side(
     smaller = min((Scale.fitting(scale, shapes, plans) for shapes in both), key=lambda fitted: fitted.px_per_unit)
     first, second = (Pen(shapes, MatrixSizes(shapes, smaller)) for shapes in both)
     lengths = (both[0].lengths, both[1].lengths)
-    plans = tuple(plan for plan in plans if plan.layout != "stripes")  # stripes have a scale of their own
-    plans = tuple(differing_plan(first, plan, *lengths) if plan.layout == "flow" else plan for plan in plans)
+    plans = tuple(plan for plan in plans if not plan.stripes)  # stripes have a scale of their own
+    plans = tuple(differing_plan(first, plan, *lengths) for plan in plans)
     return (*_differing((_figure(first, plan), _figure(second, plan)) for plan in plans if plan.results), *bars)
 
 
@@ -71,13 +86,13 @@ def _differing(pairs: Iterable[tuple[Figure, Figure]]) -> tuple[tuple[Figure, Fi
 def _plans(variant: Variant) -> tuple[FigurePlan, ...]:
     drawn, asked = DRAWN_WITH.get(variant.table.key, variant.table), set(variant.problem.rows)
     plans = tuple(p for p in FIGURE_PLANS.get(variant.table.key, ()) if drawn.by_key.keys() >= {*p.tensors})
-    results = {result for plan in plans for result in plan.results if plan.left != "input"}
+    results = {result for plan in plans for result in plan.results if not plan.needs_left}
 
     def is_asked(plan: FigurePlan) -> bool:
         given = set() if plan.left in results else {plan.left}
-        return bool(asked & (given if plan.left == "input" else given | set(plan.results)))
+        return bool(asked & (given if plan.needs_left else given | set(plan.results)))
 
-    return tuple(plan for plan in plans if plan.layout != "decks" or is_asked(plan))
+    return tuple(plan for plan in plans if is_asked(plan)) if drawn.has_more_sides else plans
 
 
 def _reached(variant: Variant, rows: Iterable[str], plans: Iterable[FigurePlan]) -> Iterator[FigurePlan]:
@@ -97,7 +112,7 @@ def _lay_out(shapes: TypedShapes, plans: tuple[FigurePlan, ...], scale: Scale) -
     pen = Pen(shapes, MatrixSizes(shapes, scale))
     figures = [_figure(pen, plan) for plan in plans]
     lengthened = [
-        thickens(pen, plan) if plan.layout == "stripes" else any(map(pen.sizes.lengthens, figure.tensors))
+        thickens(pen, plan) if plan.stripes else any(map(pen.sizes.lengthens, figure.tensors))
         for figure, plan in zip(figures, plans, strict=True)
     ]
     thinned = [any(box.is_thinned for box in figure.boxes) for figure in figures]
@@ -120,5 +135,5 @@ def _figure(pen: Pen, plan: FigurePlan) -> Figure:
         alt_text=alt_text(shapes, plan, sketch.boxes),
         captions=shortened,
         explanations=tuple(captions(shapes, plan, sketch.boxes)),
-        mismatches=tuple(mismatch_captions(shapes, plan)) if plan.layout != "stripes" else (),
+        mismatches=tuple(mismatch_captions(shapes, plan)) if not plan.stripes else (),
     )

@@ -123,7 +123,8 @@ class _Stripes:
     def _heads(self, key: str) -> int:
         variant = self.pen.shapes.variant
         is_decoder = variant.architecture.encoder_decoder
-        return variant.sizes["H"] if key == "queries" or is_decoder else variant.architecture.kv_heads
+        is_query = self.pen.shapes.table[key].role == "query"
+        return variant.sizes["H"] if is_query or is_decoder else variant.architecture.kv_heads
 
     def _is_all(self, key: str) -> bool:
         shapes, sizes = self.pen.shapes, self.pen.shapes.variant.sizes
@@ -178,7 +179,8 @@ class _Stripes:
     def _layer_box(self, box: Box, key: str) -> Box:
         heads, (x, y, width, height) = self._heads(key), box.rect
         stripe = width / heads
-        at = self._heads("queries") // 3 * heads // self._heads("queries")
+        query_heads = self.pen.shapes.variant.sizes["H"]
+        at = query_heads // 3 * heads // query_heads
         part = box.rect if self._is_all(key) else Rect(x + at * stripe, y, stripe, height)
         strips = heads if stripe >= _MIN_STRIPE_PX and height > 5 * THINNEST_PX else 0
         letter = "" if self.pen.outside_letter(box) else box.letter

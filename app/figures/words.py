@@ -11,10 +11,9 @@ from app.figures.mask import hidden_rows, is_causal, shared_limits, some_layers_
 from app.figures.parts import Box, EdgeKind, MismatchCaption
 from app.figures.shapes import PartMismatch, TypedShapes
 from app.shapes.consistency import DimensionMismatch, typed_source_of
-from app.shapes.operation import Softmax
+from app.shapes.operation import Repeat, Softmax
 from app.shapes.table import Blank
 from app.sheets.formulas import write_formula
-from app.topics.registry import FIGURE_PLANS
 from app.topics.topic import FigurePlan
 
 _KINDS: dict[str, EdgeKind] = {
@@ -113,12 +112,12 @@ def captions(shapes: TypedShapes, plan: FigurePlan, boxes: Sequence[Box]) -> Ite
     """Yield the sentences below a figure: what it shows, repeated decks, the mask, shared keys."""
     variant, wording = shapes.variant, shapes.variant.wording
     yield variant.figure_wording(plan.key).caption
-    if any(key.startswith("repeated") for key in plan.results):
+    if any(isinstance(shapes.table[key].made_by, Repeat) for key in plan.results):
         yield wording.say("captions", "deck-repeated")
     if rows := max((hidden_rows(shapes, box.tensor) for box in boxes), default=0):
         yield from (wording.say("captions", key) for key in mask_captions(shapes, rows))
-    if plan.layout == "head-scores":
-        query_heads, key_heads = shapes.heads("queries"), shapes.heads("keys")
+    if (product := shapes.product_by_head(plan)) and all(map(shapes.heads, product.operands)):
+        query_heads, key_heads = map(shapes.heads, product.operands)
         if query_heads == key_heads:
             yield wording.say("captions", "own-keys")
         elif variant.worksheet.answers != "letters":
@@ -140,12 +139,9 @@ def mask_captions(shapes: TypedShapes, rows: int) -> Iterator[str]:
 def mismatch_captions(shapes: TypedShapes, plan: FigurePlan) -> Iterator[MismatchCaption]:
     """Yield a sentence, with its boxes, for each mismatch in a figure; only typed lengths are mentioned."""
     letters = shapes.variant.typeset_letters
-    others = [other for other in FIGURE_PLANS[shapes.table.key] if other is not plan and other.draws_products]
-    drawn_elsewhere = {result for other in others for result in other.results if not plan.draws_products}
     for mismatch in shapes.mismatches_in(plan.results):
-        if mismatch.added or mismatch.at not in drawn_elsewhere:
-            sides = (mismatch.left, mismatch.right, *mismatch.parts)
-            yield MismatchCaption(_mismatch_caption(shapes, mismatch), _about(shapes, mismatch.at, sides), letters)
+        sides = (mismatch.left, mismatch.right, *mismatch.parts)
+        yield MismatchCaption(_mismatch_caption(shapes, mismatch), _about(shapes, mismatch.at, sides), letters)
     for part in shapes.part_mismatches:
         if part.result in plan.results:
             sides = tuple(blank for blank, _ in part.sides)

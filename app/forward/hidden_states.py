@@ -16,10 +16,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from app.forward.lines import ForwardError
-from app.forward.memory_needed import bytes_of_layers
 from app.forward.program import at_layer, check_modelled, program_of_tensors
 from app.forward.run import prepare
 from app.machine.memory import available_memory
+from app.models.architecture import Architecture, LayerKind
 from app.topics.attention_layer import TOPIC as LAYER_TOPIC
 from app.topics.single_head import SINGLE_HEAD
 from app.translation import gettext as _
@@ -75,10 +75,16 @@ class HiddenStates:
             self._opened, self._weights = opened, {}
         if layer in self._weights:
             return self._weights[layer]
-        weights, needed = checkpoint.layer_weights(layer), bytes_of_layers(checkpoint.architecture)
+        weights, a = checkpoint.layer_weights(layer), checkpoint.architecture
+        needed = 4 * sum(kind.layers * parameters_of(a, kind) for kind in a.kinds)  # of all layers
         if needed <= self.max_weight_bytes and (self._weights or needed <= available_memory() / 4):
             self._weights[layer] = weights
         return weights
+
+
+def parameters_of(architecture: Architecture, kind: LayerKind) -> int:
+    """The number of parameters of one layer of this kind."""
+    return sum(spec.count.size(architecture.all_sizes) for spec in kind.parameters)
 
 
 def check_real(checkpoint: Checkpoint) -> None:

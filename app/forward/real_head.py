@@ -25,16 +25,25 @@ from app.forward.hidden_states import (
     check_real,
     hidden_state,
     normalize,
+    parameters_of,
     sentence_key,
 )
 from app.forward.lines import ForwardError, ProgramLine, made_line
-from app.forward.memory_needed import bytes_needed, bytes_of_real_head
-from app.forward.program import at_layer, program_of_tensors, runnable_table
-from app.forward.run import MAX_REHEARSED_TOKENS, USABLE_SHARE, available_device, execute, prepare, with_shapes
+from app.forward.program import BYTES_BY_DTYPE, at_layer, program_of_tensors, runnable_table
+from app.forward.run import (
+    MAX_REHEARSED_TOKENS,
+    USABLE_SHARE,
+    available_device,
+    bytes_needed,
+    execute,
+    prepare,
+    with_shapes,
+)
 from app.forward.scores import mask_lines, score_lines
 from app.models.architecture import Architecture
 from app.models.read_config import build_architecture
 from app.shapes.table import TensorTable
+from app.topics.attention_layer import TOPIC as LAYER_TOPIC
 from app.topics.single_head import SINGLE_HEAD
 from app.translation import gettext as _
 
@@ -68,8 +77,6 @@ class RealHead:
     device_name: str
     dtype: str
     milliseconds: float
-    peak_bytes: int | None
-    needed_bytes: int
     arrays: Mapping[str, np.ndarray]
     layer_weights: np.ndarray
     mask: np.ndarray
@@ -137,7 +144,7 @@ class RealHead:
 
 _FACTS = (
     *("checkpoint", "revision", "is_gguf", "is_quantized", "layer", "head", "kv_head"),
-    *("device", "device_name", "dtype", "milliseconds", "peak_bytes", "needed_bytes"),
+    *("device", "device_name", "dtype", "milliseconds"),
 )
 
 
@@ -174,7 +181,7 @@ def run_real_head(
     tokens = checkpoint.tokens(text)
     check_length(checkpoint, len(tokens), most_tokens)
     program_of_tensors(a, len(tokens), (), layer=layer, head=head, dtype=dtype, device=device)  # refuses bad arguments
-    needed = bytes_of_real_head(a, len(tokens), layer, dtype)
+    needed = _bytes_needed(a, len(tokens), layer, dtype)
     free = available_bytes(device) or 0
     if needed > usable_share * free:
         raise _too_large_error(needed, free, device, usable_share)
@@ -210,7 +217,6 @@ def _run(
     rehearsed = device == "cuda" or len(ids) <= MAX_REHEARSED_TOKENS
     executed = execute(lines, {"tensors": tensors}, device=device, rehearsed=rehearsed)
     made = executed.variables
-    needed = bytes_needed(a, len(ids), dtype) - sum(tensor.nbytes for tensor in tensors.values())
     table = runnable_table(SINGLE_HEAD.key, a, len(ids))
     names = {"input": "X", "queries": "Q", "keys": "K", "values": "V", "weights": "A", "context": "C", "output": "O"}
     arrays = {"embeddings": _array(embedded)} | {key: _array(made[name]) for key, name in names.items()}
@@ -234,13 +240,22 @@ def _run(
         device_name=device_name(device),
         dtype=dtype,
         milliseconds=executed.milliseconds or 0.0,
-        peak_bytes=executed.peak_bytes if (executed.peak_bytes or 0) >= needed else None,
-        needed_bytes=needed,
         arrays={key: arrays[key] for key in ("embeddings", *SAVED)},
         layer_weights=layer_weights,
         mask=_mask(a, len(ids), made),
         lines=tuple(with_shapes(line, made) for line in lines),
     )
+
+
+def _bytes_needed(a: Architecture, tokens: int, layer: int, dtype: str) -> int:
+    shown = 4 * (tokens * (3 * a.d + 2 * a.d_h + 2 * a.d_v) + 2 * tokens**2) + tokens**2  # arrays, scores and mask
+    head = bytes_needed(a, tokens, dtype) + shown + 2 * a.H * tokens**2  # with the weights of the layer in float16
+    if not layer:
+        return head
+    # A layer below: its parameters, also in `dtype`, the tensors between its blocks, and its attention.
+    element, parameters = BYTES_BY_DTYPE[dtype], max(parameters_of(a, kind) for kind in a.kinds)
+    of_parameters = parameters * (4 + element * (dtype != "float32"))
+    return max(head, of_parameters + 3 * tokens * a.d_ff * element + bytes_needed(a, tokens, dtype, LAYER_TOPIC.key))
 
 
 def _too_large_error(needed: int, free: int, device: str, usable_share: float) -> ForwardError:

@@ -25,7 +25,6 @@ from app.forward.devices import (
     warm_up,
 )
 from app.forward.lines import ForwardError, ProgramLine
-from app.forward.memory_needed import bytes_needed
 from app.forward.program import architecture_of, is_layer, notes, program, run_sizes, runnable_table, variable_names
 from app.models.architecture import Architecture
 from app.topics.single_head import SINGLE_HEAD
@@ -86,7 +85,10 @@ HEAD_RUNS = TypeAdapter(HeadRun)  # reads what `as_dict` made, directly or from 
 
 @dataclass(frozen=True)
 class Executed:
-    """A finished program: its variables, the time of its timed lines, and its peak memory in bytes, if known."""
+    """A finished program: its variables, the time of its timed lines, and its peak memory in bytes.
+
+    The peak is None if it isn't known, or if the system reports less than the tensors made take.
+    """
 
     variables: dict[str, Any]
     milliseconds: float | None
@@ -143,7 +145,7 @@ def run_head(
         dtype=dtype,
         seed=seed,
         milliseconds=executed.milliseconds,
-        peak_bytes=_credible_peak(executed),
+        peak_bytes=executed.peak_bytes,
         needed_bytes=needed,
         shapes=shapes,
         agrees=not differing,
@@ -155,13 +157,36 @@ def run_head(
     )
 
 
-def _credible_peak(executed: Executed) -> int | None:
-    import torch
+def bytes_needed(
+    architecture: Architecture,
+    tokens: int,
+    dtype: str = "float32",
+    topic: str = SINGLE_HEAD.key,
+    decoder_tokens: int | None = None,
+) -> int:
+    """The most bytes that a program's tensors take at once.
 
-    tensors = [value for value in executed.variables.values() if isinstance(value, torch.Tensor)]
-    storages = {storage.data_ptr(): storage.nbytes() for storage in (tensor.untyped_storage() for tensor in tensors)}
-    peak = executed.peak_bytes
-    return None if peak is None or peak < sum(storages.values()) else peak
+    The program runs on torch's device "meta", which makes tensors without numbers; every storage alive is counted
+    after each of torch's operations.
+    """
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    class CountStorages(TorchDispatchMode):  # type: ignore[no-untyped-call]
+        peak = 0
+        alive: Mapping[Any, int] = {}
+
+        def __torch_dispatch__(self, operation: Any, _types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            result = operation(*args, **(kwargs or {}))
+            before = {storage: size for storage, size in self.alive.items() if not storage.expired()}
+            self.alive = before | _storages(result)
+            self.peak = max(self.peak, sum(self.alive.values()))
+            return result
+
+    lines = program(architecture, tokens, dtype=dtype, device="meta", topic=topic, decoder_tokens=decoder_tokens)
+    counted = CountStorages()  # type: ignore[no-untyped-call]
+    with counted:
+        _run_all([_compile(line) for line in sorted(lines, key=lambda line: line.timed)], {})
+    return counted.peak
 
 
 def disagreements(
@@ -199,7 +224,19 @@ def execute(
     _run_all(timed, variables)
     wait_for_device(device)
     seconds = time.perf_counter() - began
-    return Executed(variables, None if device == "meta" else seconds * 1000, peak_bytes_since(device, start))
+    peak = peak_bytes_since(device, start)
+    made = _storages(variables).items() - _storages(replaced).items()
+    if peak is not None and peak < sum(size for _storage, size in made):
+        peak = None
+    return Executed(variables, None if device == "meta" else seconds * 1000, peak)
+
+
+def _storages(values: object) -> dict[Any, int]:
+    from torch.multiprocessing.reductions import StorageWeakRef
+    from torch.utils._pytree import tree_leaves
+
+    storages = [leaf.untyped_storage() for leaf in tree_leaves(values) if hasattr(leaf, "untyped_storage")]
+    return {StorageWeakRef(storage): storage.nbytes() for storage in storages}  # type: ignore[no-untyped-call]
 
 
 def prepare(lines: Iterable[ProgramLine]) -> Callable[[Mapping[str, Any]], dict[str, Any]]:

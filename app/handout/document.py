@@ -256,7 +256,9 @@ def _formula_piece(node: FormulaNode) -> TypstData:
 def _drawn_figures(variant: Variant, answers: Answers, options: HandoutOptions) -> tuple[Figure, ...]:
     if options.figures == "none" or (TOPICS[variant.worksheet.topic].in_steps and not answers):
         return ()
-    figures = (figure for figure in draw_figures(variant, answers) if figure.has_scale)
+    # Given parameters would take half a page more where nothing is filled in.
+    drawn = draw_figures(variant, answers, names_sizes=bool(answers))
+    figures = (figure for figure in drawn if figure.has_scale)
     return tuple(figure for figure in figures if figure.key not in ("stripes", "deck-projection", "deck-output"))
 
 

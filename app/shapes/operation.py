@@ -524,8 +524,6 @@ class Lookup(Operation):
 class LastRow(Operation):
     """Only the last row: 'n v -> o v'."""
 
-    arrow = "↓"
-
     def formula(self) -> str:
         return "{last-row}"
 

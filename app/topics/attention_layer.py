@@ -76,14 +76,14 @@ DIRECT_LATENT_ATTENTION_LAYER = _latent_attention(
 )
 
 ONE_HEAD_OF_LAYER = (
-    FigurePlan("head-scores", "queries", ("scores", "weights"), "head-scores"),
-    FigurePlan("head-context", "weights", ("context",), "head-context"),
+    FigurePlan("head-scores", "queries", ("scores", "weights")),
+    FigurePlan("head-context", "weights", ("context",)),
     FigurePlan("layer-output", "context", ("output",)),
 )
 
 _LATENT = (
     FigurePlan("latent", "input", ("latent", "rotary_key")),
-    FigurePlan("latent-cache", "latent", ("rotary_key", "cache"), "row"),
+    FigurePlan("latent-cache", "latent", ("cache",)),
     FigurePlan("latent-keys-values", "latent", ("plain_keys", "values")),
     *ONE_HEAD_OF_LAYER,
 )

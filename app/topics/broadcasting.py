@@ -104,14 +104,14 @@ TOPIC = Topic(
     tables=(BROADCASTING,),
     figures={
         BROADCASTING.key: (
-            FigurePlan("masked", "scores", ("masked_scores",), "decks"),
-            FigurePlan("both-masks", "padding_mask", ("both_masks",), "decks"),
-            FigurePlan("positioned", "embedded", ("positioned",), "decks"),
-            FigurePlan("scaled", "normed", ("scaled",), "decks"),
-            FigurePlan("turned-by-head", "rotary_by_head", ("turned_by_head",), "decks"),
-            FigurePlan("turned-by-token", "rotary_by_token", ("turned_by_token",), "decks"),
-            FigurePlan("grouped", "grouped_queries", ("grouped_scores",), "decks"),
-            FigurePlan("grown", "number_row", ("grown",), "decks"),
+            FigurePlan("masked", "scores", ("masked_scores",)),
+            FigurePlan("both-masks", "padding_mask", ("both_masks",)),
+            FigurePlan("positioned", "embedded", ("positioned",)),
+            FigurePlan("scaled", "normed", ("scaled",)),
+            FigurePlan("turned-by-head", "rotary_by_head", ("turned_by_head",)),
+            FigurePlan("turned-by-token", "rotary_by_token", ("turned_by_token",)),
+            FigurePlan("grouped", "grouped_queries", ("grouped_scores",)),
+            FigurePlan("grown", "number_row", ("grown",)),
         ),
     },
 )

@@ -133,10 +133,10 @@ _ROOM_FOR_NEW_TOKENS = Requirement(
     _longest_before,
 )
 
-_APPENDED = FigurePlan("deck-cache", "cached_keys", ("keys",), "decks")
+_APPENDED = FigurePlan("deck-cache", "cached_keys", ("keys",))
 _ATTENTION = (
-    FigurePlan("deck-scores", "queries", ("scores", "weights"), "decks"),
-    FigurePlan("deck-context", "weights", ("context",), "decks"),
+    FigurePlan("deck-scores", "queries", ("scores", "weights")),
+    FigurePlan("deck-context", "weights", ("context",)),
 )
 
 TOPIC = Topic(
@@ -162,12 +162,12 @@ TOPIC = Topic(
     figures={
         GROUPED_KV_CACHE.key: (replace(_APPENDED, results=("keys", "repeated_keys")), *_ATTENTION),
         MULTI_HEAD_KV_CACHE.key: (_APPENDED, *_ATTENTION),
-        GROUPED_WINDOWED_KV_CACHE.key: (FigurePlan("deck-keys-used", "keys", ("repeated_keys",), "decks"), *_ATTENTION),
+        GROUPED_WINDOWED_KV_CACHE.key: (FigurePlan("deck-keys-used", "keys", ("repeated_keys",)), *_ATTENTION),
         WINDOWED_KV_CACHE.key: _ATTENTION,
         DECODER_KV_CACHE.key: (
             _APPENDED,
             *_ATTENTION,
-            FigurePlan("deck-cross-scores", "cross_queries", ("cross_scores",), "decks"),
+            FigurePlan("deck-cross-scores", "cross_queries", ("cross_scores",)),
         ),
     },
 )

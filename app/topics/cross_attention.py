@@ -37,13 +37,12 @@ TOPIC = Topic(
     tables=(CROSS_ATTENTION,),
     figures={
         CROSS_ATTENTION.key: (
-            FigurePlan("stripes", "input", ("queries",), "stripes"),
-            FigurePlan("stripes", "encoded", ("keys", "values"), "stripes"),
+            FigurePlan("stripes", "input", ("queries",), stripes=True),
+            FigurePlan("stripes", "encoded", ("keys", "values"), stripes=True),
             FigurePlan(
                 "two-texts",
                 "input",
                 ("queries", "scores", "weights", "context", "output", "values", "keys"),
-                "flow",
                 second_left="encoded",
             ),
         ),

@@ -84,11 +84,10 @@ TOPIC = Topic(
                 "new-token",
                 "input",
                 ("new_value", "new_key", "queries", "scores", "weights", "context", "output"),
-                "flow",
             ),
         ),
         WINDOWED_DECODE_STEP.key: (
-            FigurePlan("new-token", "input", ("queries", "scores", "weights", "context", "output"), "flow"),
+            FigurePlan("new-token", "input", ("queries", "scores", "weights", "context", "output")),
         ),
     },
 )

@@ -70,8 +70,8 @@ MORE_THAN_A_FEW = Requirement(
 _FIGURES = (
     FigurePlan("token-query", "token", ("token_query",)),
     FigurePlan("token-score", "token_query", ("token_score",)),
-    FigurePlan("few-tokens", "input", ("values", "keys", "queries", "scores", "weights", "context", "output"), "flow"),
-    FigurePlan("all-tokens", "all_inputs", ("all_keys", "all_queries", "all_scores"), "flow"),
+    FigurePlan("few-tokens", "input", ("values", "keys", "queries", "scores", "weights", "context", "output")),
+    FigurePlan("all-tokens", "all_inputs", ("all_keys", "all_queries", "all_scores")),
 )
 
 TOPIC = Topic(

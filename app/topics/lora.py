@@ -59,7 +59,7 @@ TOPIC = Topic(
         LORA.key: (
             FigurePlan("projections", "input", ("frozen_queries", "low_rank")),
             FigurePlan("query-update", "low_rank", ("query_update",)),
-            FigurePlan("adapted", "frozen_queries", ("query_update", "queries"), "stack"),
+            FigurePlan("adapted", "frozen_queries", ("queries",)),
         ),
     },
 )

@@ -97,8 +97,8 @@ TOPIC = Topic(
     counts="partner unrotated layer_angles layer_rotated",
     figures={
         ROTARY_PAIRS.key: (
-            FigurePlan("rotated-queries", "queries", ("angles", "rotated_queries"), "row"),
-            FigurePlan("rotated-keys", "keys", ("angles", "rotated_keys"), "row"),
+            FigurePlan("rotated-queries", "queries", ("rotated_queries",)),
+            FigurePlan("rotated-keys", "keys", ("rotated_keys",)),
         ),
     },
 )

@@ -112,9 +112,9 @@ TOPIC = Topic(
     "turned_weights",
     figures={
         SAME_SHAPES.key: (
-            FigurePlan("deck-queries", "queries", ("split_queries", "queries_by_head"), "decks"),
-            FigurePlan("deck-wrong-view", "queries", ("viewed_queries",), "decks"),
-            FigurePlan("deck-softmax", "scores", ("weights",), "decks"),
+            FigurePlan("deck-queries", "queries", ("split_queries", "queries_by_head")),
+            FigurePlan("deck-wrong-view", "queries", ("viewed_queries",)),
+            FigurePlan("deck-softmax", "scores", ("weights",)),
         ),
     },
 )

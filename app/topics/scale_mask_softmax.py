@@ -120,7 +120,7 @@ TOPIC = Topic(
     counts="under_root masked first_weights chosen_weights last_weights all_weights row_sum weights_sum",
     extra_symbols="i",
     figures={
-        SCALE_MASK_SOFTMAX.key: (_PRODUCT_OF_SCORES, FigurePlan("masking", "scores", ("mask", "weights"), "row")),
-        UNMASKED_SOFTMAX.key: (_PRODUCT_OF_SCORES, FigurePlan("softmax", "scores", ("weights",), "row")),
+        SCALE_MASK_SOFTMAX.key: (_PRODUCT_OF_SCORES, FigurePlan("masking", "scores", ("weights",))),
+        UNMASKED_SOFTMAX.key: (_PRODUCT_OF_SCORES, FigurePlan("softmax", "scores", ("weights",))),
     },
 )

@@ -44,8 +44,8 @@ BIDIRECTIONAL_HEAD = TensorTable(
 QUERIES_AND_KEYS = (tensor("queries", "Q", "N, d_h", "query"), tensor("keys", "K", "N, d_h", "key"))
 
 HEAD_FIGURES = (
-    FigurePlan("stripes", "input", ("queries", "keys", "values"), "stripes"),
-    FigurePlan("flow", "input", ("queries", "keys", "values", "scores", "weights", "context", "output"), "flow"),
+    FigurePlan("stripes", "input", ("queries", "keys", "values"), stripes=True),
+    FigurePlan("flow", "input", ("queries", "keys", "values", "scores", "weights", "context", "output")),
 )
 
 

@@ -123,11 +123,11 @@ _ONE_MATRIX_AT_EACH_END = Requirement(
     ),
 )
 
-_LOGITS = FigurePlan("deck-logits", "final", ("logits",), "decks")
+_LOGITS = FigurePlan("deck-logits", "final", ("logits",))
 _OF_TARGET_TEXT = (
     _LOGITS,
-    FigurePlan("deck-flat-logits", "logits", ("flat_logits",), "decks"),
-    FigurePlan("deck-targets", "targets", ("tokens",), "decks"),
+    FigurePlan("deck-flat-logits", "logits", ("flat_logits",)),
+    FigurePlan("deck-targets", "targets", ("tokens",)),
 )
 
 TOPIC = Topic(
@@ -141,18 +141,18 @@ TOPIC = Topic(
     figures={
         TEXT_TO_LOSS.key: (
             _LOGITS,
-            FigurePlan("deck-flat-logits", "shifted_logits", ("flat_logits",), "decks"),
-            FigurePlan("deck-targets", "tokens", ("targets",), "decks"),
+            FigurePlan("deck-flat-logits", "shifted_logits", ("flat_logits",)),
+            FigurePlan("deck-targets", "tokens", ("targets",)),
         ),
         TARGET_TEXT_TO_LOSS.key: _OF_TARGET_TEXT,
         SOUND_TO_LOSS.key: (
-            FigurePlan("deck-sound", "sound", ("convolved", "strided", "heard"), "decks"),
+            FigurePlan("deck-sound", "sound", ("convolved", "strided", "heard")),
             *_OF_TARGET_TEXT,
         ),
         IMAGE_TO_LOSS.key: (
-            FigurePlan("deck-patches", "pixels", ("patches", "flat_patches", "patch_tokens"), "decks"),
-            FigurePlan("deck-class-token", "class_tokens", ("image_tokens", "final", "class_vectors"), "decks"),
-            FigurePlan("deck-classes", "class_vectors", ("logits",), "decks"),
+            FigurePlan("deck-patches", "pixels", ("patches", "flat_patches", "patch_tokens")),
+            FigurePlan("deck-class-token", "class_tokens", ("image_tokens", "final", "class_vectors")),
+            FigurePlan("deck-classes", "class_vectors", ("logits",)),
         ),
     },
 )

@@ -52,14 +52,14 @@ def without_repeat(key: str, table: TensorTable) -> TensorTable:
 THREE_DIMENSIONS = without_repeat("three-dimensions", GROUPED_THREE_DIMENSIONS)
 
 HEADS_FIGURES = (
-    FigurePlan("deck-projection", "input", ("queries",), "decks"),
-    FigurePlan("deck-queries", "queries", ("split_queries", "queries_by_head"), "decks"),
-    FigurePlan("deck-keys", "keys", ("split_keys", "keys_by_head"), "decks"),
-    FigurePlan("deck-values", "values", ("split_values", "values_by_head"), "decks"),
-    FigurePlan("deck-scores", "queries_by_head", ("scores", "weights"), "decks"),
-    FigurePlan("deck-context", "weights", ("context",), "decks"),
-    FigurePlan("deck-merged", "context", ("context_by_token", "joined_context"), "decks"),
-    FigurePlan("deck-output", "joined_context", ("output",), "decks"),
+    FigurePlan("deck-projection", "input", ("queries",), needs_left=True),
+    FigurePlan("deck-queries", "queries", ("split_queries", "queries_by_head")),
+    FigurePlan("deck-keys", "keys", ("split_keys", "keys_by_head")),
+    FigurePlan("deck-values", "values", ("split_values", "values_by_head")),
+    FigurePlan("deck-scores", "queries_by_head", ("scores", "weights")),
+    FigurePlan("deck-context", "weights", ("context",)),
+    FigurePlan("deck-merged", "context", ("context_by_token", "joined_context")),
+    FigurePlan("deck-output", "joined_context", ("output",)),
 )
 
 _REPEATED = {"deck-keys": "repeated_keys", "deck-values": "repeated_values"}

@@ -19,28 +19,23 @@ MODEL_SYMBOLS = frozenset(symbol for family in FAMILIES.values() for symbol in f
 Subject = Literal["head", "softmax", "layer", "parameters", "model", "counts"]
 Bars = Literal["sums", "operations-and-bytes", "blocks-and-widths", "sums-and-growth"]
 Program = Literal["", "head", "layer", "split-heads", "one-more-token", "two-texts"]
-FigureLayout = Literal["product", "head-scores", "head-context", "stack", "row", "flow", "stripes", "decks"]
 
 
 @dataclass(frozen=True)
 class FigurePlan:
-    """The matrices that one figure shows, and their layout."""
+    """The tensors that one figure shows: a left operand, and what is made from it step by step."""
 
     key: str
     left: str
     results: tuple[str, ...]
-    layout: FigureLayout = "product"
-    second_left: str = ""
+    second_left: str = ""  # the left operand of a second lane
+    needs_left: bool = False  # drawn only if the sheet asks for the left operand, where tensors have more sides
+    stripes: bool = False  # the projections of a whole layer at true scale, with one head as a stripe
 
     @property
     def tensors(self) -> tuple[str, ...]:
         """The left operand and the results."""
         return (self.left, *self.results)
-
-    @property
-    def draws_products(self) -> bool:
-        """Whether the layout places results by their operands: every layout but "stack" and "row"."""
-        return self.layout not in ("stack", "row")
 
 
 @dataclass(frozen=True)

@@ -62,12 +62,12 @@ PLAIN_WHOLE_MODEL = _whole_model(
 
 _AFTER_FEED_FORWARD = (
     FigurePlan("down", "hidden", ("fed_forward",)),
-    FigurePlan("second-residual", "residual", ("fed_forward", "layer_output"), "stack"),
+    FigurePlan("second-residual", "residual", ("layer_output",)),
     FigurePlan("logits", "final", ("logits",)),
-    FigurePlan("last-logits", "logits", ("last_logits",), "stack"),
+    FigurePlan("last-logits", "logits", ("last_logits",)),
 )
 
-_FIRST_RESIDUAL = FigurePlan("first-residual", "embedded", ("attended", "residual"), "stack")
+_FIRST_RESIDUAL = FigurePlan("first-residual", "embedded", ("residual",))
 
 
 def whole_model_table(architecture: Architecture) -> TensorTable:
@@ -92,7 +92,7 @@ TOPIC = Topic(
         WHOLE_MODEL.key: (
             _FIRST_RESIDUAL,
             FigurePlan("feed-forward", "normed_residual", ("gate", "up")),
-            FigurePlan("gated", "gate", ("up", "hidden"), "stack"),
+            FigurePlan("gated", "gate", ("hidden",)),
             *_AFTER_FEED_FORWARD,
         ),
         PLAIN_WHOLE_MODEL.key: (

@@ -127,17 +127,6 @@ def save_class_sheet(request: Request, services: ServicesDep, posted: PostedClas
     return response
 
 
-@router.post("/class/{activity_id:int}/{number:int}/take")
-@in_threads("class")
-def take_class_product(posted: PostedClassSheet) -> Response:
-    """Save the boxes of a result worked out in an exhibit, and redirect (303) to the sheet."""
-    context = posted()
-    require_open(context.access)
-    if context.rules.attempts_left(context.work.attempts) != 0:
-        context.done(sheet_actions.save)
-    return RedirectResponse(context.access.links.sheet(context.number), 303)
-
-
 @router.post("/class/{activity_id:int}/{number:int}/check")
 @in_threads("class")
 def check_class_sheet(request: Request, posted: PostedClassSheet) -> Response:

@@ -21,9 +21,8 @@ from numpy.typing import NDArray
 from app.forward import run as forward
 from app.forward.devices import devices_here
 from app.forward.lines import ForwardError, listing
-from app.forward.memory_needed import bytes_needed
 from app.forward.program import BYTES_BY_DTYPE, notes, program
-from app.forward.run import HEAD_RUNS, execute, run_head
+from app.forward.run import HEAD_RUNS, bytes_needed, execute, run_head
 from app.models.architecture import Architecture, Rotary
 from app.models.read_config import build_architecture
 from app.topics.single_head import SINGLE_HEAD
@@ -285,8 +284,7 @@ def test_the_bytes_needed_are_those_of_the_tensors_left_at_the_end(name: str, dt
     architecture = MODELS[name]
     variables = execute(program(architecture, 300, dtype=dtype)).variables
     alive = {t.untyped_storage().data_ptr(): t.untyped_storage().nbytes() for t in variables.values() if _is_tensor(t)}
-    unused = 0 if architecture.rotary else -8 * 300 * (not architecture.causal)
-    assert 0 <= sum(alive.values()) - bytes_needed(architecture, 300, dtype) - unused <= 8 * architecture.d_h
+    assert bytes_needed(architecture, 300, dtype) == sum(alive.values())
 
 
 def _is_tensor(value: object) -> bool:
@@ -295,9 +293,12 @@ def _is_tensor(value: object) -> bool:
 
 def test_very_few_tokens_need_the_bytes_of_rotating_their_queries_and_keys() -> None:
     narrow = replace(MODELS["llama"], d=4, H=1, G=1, d_h=1000, d_v=2, rotary=Rotary(10000.0, 1000))
-    assert bytes_needed(narrow, 1) == 40_088 + 8 + 8_000 + 8_000 + 4_000
+    parameters, angles, values = 4 * 8_020 + 8, 8_000 + 4_000, 8  # in 8 bytes each, and cosines and sines
+    # Queries and keys, the queries rotated, both rotated halves of the keys, and the keys joined from them.
+    assert bytes_needed(narrow, 1) == parameters + angles + values + 5 * 4_000
     normed = replace(narrow, qk_norm="per-head", qk_norm_eps=1e-6)
-    assert bytes_needed(normed, 1) == 40_088 + 8 + 8_000 + 8_000 + 12_000 + 8_000
+    # Two gains; queries with their norm, and rotated; keys, divided by their length, times the gain; and that length.
+    assert bytes_needed(normed, 1) == parameters + 2 * 4_000 + angles + values + 5 * 4_000 + 4
 
 
 @pytest.mark.parametrize(("measured", "reported"), [(2_200_000, None), (12_300_000, 12_300_000)])

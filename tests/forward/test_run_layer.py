@@ -21,9 +21,8 @@ from app.forward import run as forward
 from app.forward.devices import devices_here
 from app.forward.head_run import run_sheet
 from app.forward.lines import ForwardError, listing
-from app.forward.memory_needed import bytes_needed
 from app.forward.program import BYTES_BY_DTYPE, program
-from app.forward.run import execute, run_head
+from app.forward.run import bytes_needed, execute, run_head
 from app.models.architecture import Architecture, Rotary
 from app.models.read_config import build_architecture
 from app.sheets.variant import Variant
@@ -268,19 +267,21 @@ def test_the_bytes_needed_are_those_of_the_tensors_left_at_the_end(name: str, dt
     variables = execute(program(architecture, 300, dtype=dtype, topic=LAYER)).variables
     tensors = [value for value in variables.values() if isinstance(value, torch.Tensor)]
     alive = {t.untyped_storage().data_ptr(): t.untyped_storage().nbytes() for t in tensors}
-    unused = 0 if architecture.rotary else -8 * 300 * (not architecture.causal)
-    needed = bytes_needed(architecture, 300, dtype, LAYER)
-    assert 0 <= sum(alive.values()) - needed - unused <= 8 * architecture.d_h
+    assert bytes_needed(architecture, 300, dtype, LAYER) == sum(alive.values())
 
 
 def test_very_few_tokens_need_the_bytes_of_rotating_and_norming_queries_and_keys() -> None:
     narrow = replace(LLAMA, d=4, H=1, G=1, d_h=1000, d_v=2, rotary=Rotary(10000.0, 1000))
-    numbers = 10_022 + 2_000 + 1_000
-    assert bytes_needed(narrow, 1, topic=LAYER) == 4 * numbers + 8 + 8_000
+    parameters, angles, values = 4 * 8_020 + 8, 8_000 + 4_000, 8  # in 8 bytes each, and cosines and sines
+    # Queries and keys, the queries rotated, both rotated halves of the keys, and the keys joined from them.
+    assert bytes_needed(narrow, 1, topic=LAYER) == parameters + angles + values + 5 * 4_000
     normed = replace(narrow, qk_norm="per-head", qk_norm_eps=1e-6)
-    assert bytes_needed(normed, 1, topic=LAYER) == 4 * (numbers + 4_000) + 8 + 8_000
+    parameters += 2 * 4_000  # the gains
+    # The same, and the queries and keys before their norms.
+    assert bytes_needed(normed, 1, topic=LAYER) == parameters + angles + values + 7 * 4_000
     still = replace(normed, rotary=None)
-    assert bytes_needed(still, 1, topic=LAYER) == 4 * (10_022 + 2_000 + 3_000 + 2_000) + 8
+    # Queries with and without norm; keys, divided by their length, times the gain; and that length.
+    assert bytes_needed(still, 1, topic=LAYER) == parameters + values + 5 * 4_000 + 4
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux lets a process reset its own peak")

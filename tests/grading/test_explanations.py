@@ -59,7 +59,8 @@ def test_a_pair_stands_on_one_scale_and_shows_the_mismatch_on_one_side(library: 
     assert mistaken.tensors == true.tensors == ("context", "output", "W_O")
     assert mistaken.boxes[0].rect[2:] == true.boxes[0].rect[2:]
     assert mistaken.frame.width == true.frame.width
-    assert (len(mistaken.mismatches), mistaken.captions, true.explanations) == (1, (), ())
+    # The output fits neither the given W_O nor the input that it is added to.
+    assert (len(mistaken.mismatches), mistaken.captions, true.explanations) == (2, (), ())
 
 
 def test_the_way_a_misconception_was_held_is_the_way_it_is_drawn(library: Library) -> None:

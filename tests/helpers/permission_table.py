@@ -66,7 +66,6 @@ TABLE: dict[str, Row] = {
     "GET /see/heads/embed": ALL_200,
     "GET /see/slide": ALL_200,
     "GET /see/slide/embed": ALL_200,
-    "POST /see/slide/take": ALL_303,
     "GET /see/token": ALL_200,
     "GET /see/token/embed": ALL_200,
     "GET /models": ALL_200,
@@ -235,7 +234,6 @@ TABLE: dict[str, Row] = {
     "GET /class/{activity_id:int}/{number:int}": STUDENT_SEES,
     "POST /class/{activity_id:int}/{number:int}/save": STUDENT_SEES,
     "POST /class/{activity_id:int}/{number:int}/check": STUDENT_DOES,
-    "POST /class/{activity_id:int}/{number:int}/take": STUDENT_DOES,
     "POST /class/{activity_id:int}/{number:int}/hand-in": STUDENT_DOES,
     "POST /class/{activity_id:int}/{number:int}/hint": (404, 404, 409, 404, 404, 404),  # nothing was checked yet
     "GET /class/{activity_id:int}/{number:int}/example": STUDENT_SEES,

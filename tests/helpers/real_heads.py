@@ -67,7 +67,7 @@ def made_up_head(text: str, layer: int, head: int) -> RealHead:
         architecture=architecture, layer=layer, head=head, kv_head=kv_head,
         tokens=tuple(tokens), parts=parts,
         device="cpu", device_name="a processor that is not there", dtype="float32", milliseconds=1.5,
-        peak_bytes=None, needed_bytes=5_600_000, arrays=arrays,
+        arrays=arrays,
         layer_weights=np.repeat(weights[None], 9, axis=0).astype(np.float16), mask=mask,
         lines=(ProgramLine("Q = X @ W_Q", "queries", ("Q",), shapes=((n, 64),)),),
     )  # fmt: skip

@@ -93,7 +93,7 @@ def reasons_of_operations() -> set[str]:
 def known_keys(wording: Wording) -> Mapping[str, Collection[str]]:
     """The keys of expressions that the code doesn't reveal; see `Keys`."""
     known: dict[str, Collection[str]] = {
-        "captions: mismatch.kind": ("heads", "undivided", "joined"),
+        "words: mismatch.kind": ("heads", "undivided", "joined"),
         "grade: made_by.adds": ("mask", "residual", "summand"),
         "grade: near_miss(variant, blank, typed, text)": get_args(NearMiss),
         "grade: ('misconception' if name else 'mistake') + ('-one' if count == 1 else '')": (

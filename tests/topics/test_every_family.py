@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.figures.exhibits.decode_steps import decode_steps
 from app.models.architecture import Architecture
 from app.models.config_fields import ConfigError
 from app.models.parameter_count import parameter_counts
 from app.models.parameter_specs import ParameterSpec
 from app.models.read_config import build_architecture
+from app.topics.decode_steps import decode_steps
 from app.topics.registry import TOPICS, refusal, sizes_for, topic_for
 from app.topics.requirements import visible_keys
 from tests.helpers.every_family import TOKENS, are_possible, possible

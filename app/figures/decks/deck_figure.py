@@ -50,9 +50,9 @@ class _DeckFigure:
             if isinstance(made_by, Matmul):
                 self._place_product(key, made_by.operands[1])
                 continue
-            if added := self.pen.sizes.added_to(key):
+            for added in self.pen.sizes.added_to(key):
                 self._place_step(added, made_by.sign if made_by else "", of=key)
-            self._place_step(key, "=" if added else "→", of=key)
+            self._place_step(key, made_by.arrow if made_by else "→", of=key)
         decks = [*self.placed.values(), *self.above.values()]
         boxes = tuple(self.pen.with_inside(deck.box) for deck in decks)
         sketch = Sketch(
@@ -150,7 +150,7 @@ class _DeckFigure:
         for at, key in enumerate(self.plan.results):
             decks = [self.placed[key], self.placed[self._operands(key)[0]]]
             decks += [self.above[key]] if key in self.above else []
-            decks += [self.placed[added]] if (added := self.pen.sizes.added_to(key)) else []
+            decks += [self.placed[added] for added in self.pen.sizes.added_to(key)]
             blanks = {side for deck in decks for side in deck.sides.drawn}
             rects = [deck.box.extent for deck in decks]
             rects += [edge.text_box for edge in sketch.edges if edge.blank in blanks and edge.text_height]

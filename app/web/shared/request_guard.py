@@ -36,7 +36,7 @@ _BODY_LIMITS: tuple[tuple[re.Pattern[str], int], ...] = tuple(
         r"/(worksheets|tickets)(/\w+)?": MAX_BODY,  # an author's longest texts, or a file
         r"/(sheet|class)/.*": MAX_WORK,
         r"/activities/\d+/paper": MAX_WORK,  # a line per student of a large class
-        r"/(runs|see/slide/take)": MAX_WORK,
+        r"/runs": MAX_WORK,
         r"/marking(\.csv)?": MAX_PAPER,
         r"/api/v1/grade": MAX_WORK,
         r"/activities/\d+/preview/ticket": MAX_WORK,

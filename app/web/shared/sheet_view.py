@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from app.algebra.number_text import format_number
-from app.figures.exhibits.decode_steps import DECODE_TOPIC
-from app.figures.exhibits.products import products_on
+from app.figures.steps import known_products
 from app.grading.grade import Mark, MarkKind, Report, grade
 from app.grading.hints import Hint
 from app.shapes.table import Blank, BlankField, Joint, OneOf, WrittenPattern
@@ -20,6 +19,7 @@ from app.sheets.reasons import row_reason
 from app.sheets.steps import step_of
 from app.sheets.variant import Row, Variant
 from app.store import question_name
+from app.topics.decode_step import DECODE_STEP
 from app.topics.layer_heads import SEVERAL_HEADS
 from app.topics.registry import TOPICS
 from app.topics.requirements import unmet
@@ -337,7 +337,7 @@ def exhibit_link(variant: Variant) -> ExhibitLink | None:
     if not current_page_request().may_practise:
         return None
     query = {"model": variant.model.key, "tokens": variant.tokens, "step": 1}
-    if variant.worksheet.topic == DECODE_TOPIC:
+    if variant.worksheet.topic == DECODE_STEP.key:
         return ExhibitLink("show_token", url_for("show_token", **query))
     topic = TOPICS[variant.worksheet.topic]
     is_layer = topic.subject == "layer" and not topic.uses_decoder and "context" in variant.table.by_key
@@ -370,7 +370,7 @@ def slide_links(variant: Variant, rows: Iterable[RowView], **sheet: object) -> I
         query |= {"simplified": 1} if worksheet.kv_head_per_query_head else {}
     typed = {box.name: box.text for row in rows for box in row.boxes if box.text}
     of_sheet = url_for("show_slide", **query, **typed)  # written once: the address of many boxes is long
-    for product in products_on(variant):
+    for product in known_products(variant, variant.problem.answers):
         address = f"{of_sheet}&product={product.result}"
         yield SlideLink(variant.letters[product.result], formula_pieces(variant, product.result), address)
 

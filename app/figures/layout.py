@@ -23,7 +23,7 @@ from functools import cached_property
 from itertools import groupby, pairwise
 
 from app.figures.geometry import Point, Rect
-from app.figures.mismatch_brackets import BRACKET_PX, MIN_BRACKET_PX, brackets_of, label_places
+from app.figures.mismatch_brackets import BRACKET_PX, MIN_BRACKET_PX, brackets_of, joined_brackets, label_places
 from app.figures.parts import (
     Arc,
     Box,
@@ -40,6 +40,7 @@ from app.figures.parts import (
 from app.figures.pen import Pen
 from app.figures.words import size_name
 from app.shapes.consistency import Values
+from app.shapes.operation import Concat, LastRow, Operation
 from app.shapes.table import MATRIX_FIELDS, Blank
 from app.topics.registry import FIGURE_PLANS
 from app.topics.topic import FigurePlan
@@ -59,13 +60,19 @@ LANES_PX = 16.0  # between two lanes with everything around them
 
 @dataclass(frozen=True)
 class _Product:
-    """One product of the lane: the keys of its result, its left operand, and its right one, if any."""
+    """One operation of the lane: the keys of its result, its left operand, and a product's right one.
+
+    An operation that isn't a product has its operands and its result in the lane, with a `sign` between them. Each
+    operand after the first is an entry of its own, which is drawn for `step`, the key of the operation's result.
+    """
 
     result: str
     left: str
     right: str
     is_above: bool
     is_transposed: bool
+    sign: str
+    step: str
 
     @cached_property
     def inner(self) -> tuple[Blank, Blank]:
@@ -98,14 +105,20 @@ def _lanes(pen: Pen, plan: FigurePlan) -> list[_Lane]:
 
 
 def differing_plan(pen: Pen, plan: FigurePlan, first: Values, second: Values) -> FigurePlan:
-    """The plan with only those products whose lengths differ between `first` and `second`, lane by lane."""
+    """The plan with only those products whose lengths differ between `first` and `second`, lane by lane.
+
+    One head of a layer and decks are small enough to be shown whole.
+    """
+    if pen.shapes.table.has_more_sides or pen.shapes.product_by_head(plan):
+        return plan
 
     def differs(each: _Product) -> bool:
-        blanks = [Blank(key, field) for key in (each.left, each.right, each.result) for field in MATRIX_FIELDS]
+        keys = (each.left, each.right, each.result, each.step)
+        blanks = [Blank(key, field) for key in keys for field in MATRIX_FIELDS]
         return any(first.get(blank) != second.get(blank) for blank in blanks)
 
     products = (each for lane in _lanes(pen, plan) for each in lane.products)
-    return replace(plan, results=tuple(each.result for each in products if differs(each)))
+    return replace(plan, results=tuple(dict.fromkeys(each.step for each in products if differs(each))))
 
 
 @dataclass(frozen=True)
@@ -143,7 +156,7 @@ class _Lane:
             edges=tuple(edge for column in columns.values() for edge in column.edges),
             arcs=tuple(arc for each in self.products if each.right for arc in self._arcs(each, columns)),
             outlines=self.pen.outlines(boxes),
-            signs=tuple(self._sign(each.result, columns) for each in self.products if not each.right),
+            signs=tuple(self._sign(each, columns) for each in self.products if each.sign),
         )
         column_brackets = [each for column in columns.values() for each in column.brackets]
         sketch = replace(sketch, brackets=(*column_brackets, *dict.fromkeys(self._other_brackets(columns, sketch))))
@@ -156,7 +169,7 @@ class _Lane:
 
     @cached_property
     def products(self) -> tuple[_Product, ...]:
-        """The products of this lane that the plan draws, in order."""
+        """The operations of this lane that the plan draws, in order."""
         products, is_above = list[_Product](), False
         for key in self.whole.results:
             made_by, operand = self.pen.shapes.table[key].made_by, self.pen.sizes.operand_above(key)
@@ -166,8 +179,12 @@ class _Lane:
             if operand and not (products and left == products[-1].left):
                 is_above = not is_above
             transposed = operand is not None and self.pen.sizes.is_drawn_transposed(key)
-            products.append(_Product(key, left, operand.key if operand else "", is_above, transposed))
-        return tuple(each for each in products if each.result in self.plan.results)
+            signs = made_by.signs if made_by else ""
+            for added, sign in zip(made_by.operands[1:] if made_by and not operand else (), signs, strict=False):
+                products.append(_Product(added, left, "", False, False, sign.strip(), key))
+            sign = "" if operand else signs[-1:]
+            products.append(_Product(key, left, operand.key if operand else "", is_above, transposed, sign, key))
+        return tuple(each for each in products if each.step in self.plan.results)
 
     @cached_property
     def product_of(self) -> dict[str, _Product]:
@@ -176,8 +193,8 @@ class _Lane:
     @cached_property
     def keys(self) -> tuple[str, ...]:
         """The matrices in the lane from left to right."""
-        drawn = {key for each in self.products for key in (each.left, each.result)}
-        return tuple(key for key in (self.left, *self.whole.results) if key in drawn)
+        first = self.products[0].left
+        return tuple(dict.fromkeys((first, *(key for each in self.products for key in (each.left, each.result)))))
 
     @cached_property
     def keys_of_both(self) -> frozenset[str]:
@@ -204,10 +221,23 @@ class _Lane:
         """Each matrix of the lane at (0, 0), by key, without contents."""
         boxes = dict[str, Box]()
         for key in self.keys:
-            products = [key, *(each.result for each in self.products if key in (each.left, each.right))]
+            products = dict.fromkeys(
+                [key, *(each.step for each in self.products if key in (each.left, each.right, each.result))]
+            )
             rect = Rect(0.0, 0.0, self._px(Blank(key, "columns")), self._px(Blank(key, "rows")))
-            boxes[key] = self.pen.empty_box(key, rect, products=" ".join(products))
+            boxes[key] = self._with_last_row(self.pen.empty_box(key, rect, products=" ".join(products)))
         return boxes
+
+    def _with_last_row(self, box: Box) -> Box:
+        if box.incomplete or not any(
+            isinstance(self._made_by(each), LastRow) and each.left == box.tensor for each in self.products
+        ):
+            return box
+        row = self.pen.sizes.scale.px(1)
+        return replace(box, part=Rect(box.rect.x, box.rect.bottom - row, box.rect.width, row))
+
+    def _made_by(self, product: _Product) -> Operation | None:
+        return self.pen.shapes.table[product.result].made_by
 
     @cached_property
     def edges(self) -> dict[str, tuple[Edge, ...]]:
@@ -250,18 +280,19 @@ class _Lane:
 
     def _gap(self, key: str, before: str, column: Sketch) -> float:
         product = self.product_of.get(key)
-        if product is None or product.left != before:
-            return NEXT_PX
-        return PRODUCT_PX if product.right else self._sign_room(column)
+        if product and product.sign:
+            return self._sign_room(column)
+        return PRODUCT_PX if product and product.left == before else NEXT_PX
 
     def _sign_room(self, column: Sketch) -> float:
         label = column.edges[0].text_box
         covered = column.boxes[0].rect.x - label.x if label.y < self.height / 2 + SIGN_TEXT_PX / 2 else 0.0
         return SIGN_ROOM_PX + 2 * max(0.0, covered)
 
-    def _sign(self, key: str, columns: dict[str, Sketch]) -> Sign:
-        x = columns[key].boxes[0].rect.x - self._sign_room(columns[key]) / 2
-        return Sign("→", Point(x, self.height / 2), key)
+    def _sign(self, product: _Product, columns: dict[str, Sketch]) -> Sign:
+        column = columns[product.result]
+        x = column.boxes[0].rect.x - self._sign_room(column) / 2
+        return Sign(product.sign, Point(x, self.height / 2), product.step)
 
     def _taken(self, key: str, column: Sketch) -> Iterator[_Taken]:
         for box in column.boxes:
@@ -273,7 +304,7 @@ class _Lane:
             yield bracket.bracket_box, 2.0
             yield next(label_places(bracket)), 2.0
         width = column.boxes[0].rect.width
-        if key in self.product_of and not self.product_of[key].right:
+        if key in self.product_of and self.product_of[key].sign:
             middle, half = -self._sign_room(column) / 2, SIGN_TEXT_PX / 2
             yield Rect(middle - half, self.height / 2 - half, 2 * half, 2 * half), 2.0
         for each in self.products:
@@ -332,9 +363,12 @@ class _Lane:
         has_numbers = box.tensor in stated and box.tensor not in self.keys_of_both
 
         def shows_no_number(side: Blank, blank: Blank) -> bool:
-            return not has_numbers or side not in shapes.lengths or shapes.share_number(side, blank)
+            if not has_numbers or (side not in shapes.lengths and not shapes.is_asked(side)):
+                return True
+            return shapes.share_number(side, blank) and (shapes.is_asked(blank) or not shapes.is_asked(side))
 
-        if shows_no_number(inner, Blank(product.left, "columns")):
+        is_repeated = any(self._repeats(each, product) for each in self.products[self.products.index(product) + 1 :])
+        if is_repeated or shows_no_number(inner, Blank(product.left, "columns")):
             inner_edge = self._edge(inner, "left", box, "line")
         else:
             inner_edge = self._edge(inner, "right", box)
@@ -343,14 +377,20 @@ class _Lane:
             shown = "label"
         return inner_edge, self._edge(outer, far, box, shown, letter)
 
+    def _repeats(self, later: _Product, product: _Product) -> bool:
+        lengths = [self.pen.shapes.lengths.get(each.inner[1]) for each in (later, product) if each.right]
+        asked = any(map(self.pen.shapes.is_asked, (later.inner[1], product.inner[1])))
+        return later.left == product.left and not asked and len(lengths) == 2 and lengths[0] == lengths[1]
+
     def _edge(self, blank: Blank, side: EdgeSide, box: Box, shown: EdgeShown = "label", letter: str = "") -> Edge:
         is_named = self._named.get(self.pen.label(blank)[2], blank) == blank
         return self.pen.edge(blank, side, box, shown, letter=letter, is_named=is_named)
 
     @cached_property
     def _named(self) -> dict[str, Blank]:
-        columns = (Blank(key, "columns") for key in reversed(self.keys))
-        return {self.pen.label(blank)[2]: blank for blank in columns} | {self._lane_name: self.tokens}
+        operands = [Blank(each.right, field) for each in self.products if each.right for field in MATRIX_FIELDS]
+        sides = (*operands[::-1], *(Blank(key, "columns") for key in reversed(self.keys)))
+        return {self.pen.label(blank)[2]: blank for blank in sides} | {self._lane_name: self.tokens}
 
     # Arcs and brackets
 
@@ -402,6 +442,11 @@ class _Lane:
                 ends = Point(x, y), Point(min(left.x, x - MIN_BRACKET_PX), y)
                 toward = Point(0.0, -1.0 * each.outward)
                 yield MismatchBracket(*ends, toward, self._differ(*each.inner), products=each.result)
+        for each in self.products:
+            made_by = self._made_by(each)
+            if isinstance(made_by, Concat) and each.result == each.step:
+                for bracket in joined_brackets(self.pen, columns[each.result].boxes[0], made_by.operands):
+                    yield replace(bracket, products=each.step)
         shown = [set(each.inner) for each in products]
         for mismatch in self.pen.shapes.mismatches_in(self.plan.results):
             pair = {mismatch.left, mismatch.right}
@@ -441,7 +486,12 @@ class _Lane:
 
     @cached_property
     def _working(self) -> str:
-        return next((key for key, known in self._answered.items() if not known), "")
+        working = self.pen.working
+        return (
+            next((each.step for each in self.products if each.right == working), working)
+            if working not in self.keys_of_both
+            else working
+        )
 
     def _flow(self, columns: dict[str, Sketch], states: dict[str, str]) -> Flow:
         lanes = list[Rect]()
@@ -462,7 +512,7 @@ class _Lane:
     def _groups(self) -> Iterator[list[_Product]]:
         group = list[_Product]()
         for each in self.products:
-            if group and each.right and each.left != group[0].left:
+            if group and not each.sign and each.left != group[0].left:
                 yield group
                 group = []
             group.append(each)

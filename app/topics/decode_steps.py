@@ -37,6 +37,7 @@ class DecodeStep:
     layers: how many layers it applies to, and of how many, if others see more keys; (0, 0) if all are alike.
     """
 
+    architecture: Architecture
     cached: int
     table: TensorTable
     sizes: Mapping[str, int]
@@ -94,9 +95,8 @@ def _is_reached(architecture: Architecture, cached: int) -> bool:
 
 
 def _step(architecture: Architecture, cached: int) -> DecodeStep:
-    return DecodeStep(
-        cached, topic_for(DECODE_TOPIC, architecture, cached), sizes_for(DECODE_TOPIC, architecture, cached, cached)
-    )
+    table = topic_for(DECODE_TOPIC, architecture, cached)
+    return DecodeStep(architecture, cached, table, sizes_for(DECODE_TOPIC, architecture, cached, cached))
 
 
 def _step_of_some_layers(architecture: Architecture, tokens: int) -> Iterator[DecodeStep]:

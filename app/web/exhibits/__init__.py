@@ -1,1 +1,0 @@
-"""The exhibits: pages that show a product step by step, with or without script, and in other sites' pages."""
