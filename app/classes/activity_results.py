@@ -11,8 +11,8 @@ from app.activities.activity import Counting
 from app.activities.work import counted_of
 from app.algebra.number_text import format_number
 from app.classes.frozen.definitions import defined_variant
+from app.classes.frozen.given_sheets import given_variant
 from app.classes.frozen.misconception_words import MisconceptionWords
-from app.classes.given_sheets import given_variant
 from app.classes.roster_lookup import named_apart
 from app.classes.student_sheet import item_sizes
 from app.grading.grade import Report, grade, with_kept_marks

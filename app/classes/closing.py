@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from app.activities.rules import Rules
-from app.classes.given_sheets import given_variant
+from app.classes.frozen.given_sheets import given_variant
 from app.classes.sheet_actions import auto_submit
 from app.metrics import count_failure
 from app.sheets.library import Library

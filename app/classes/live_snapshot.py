@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Literal, NamedTuple
 
-from app.classes.given_sheets import given_variant
+from app.classes.frozen.given_sheets import given_variant
 from app.classes.student_sheet import activity_variant, stored_marks
 from app.grading.grade import grade
 from app.grading.item_analysis import RowState, misconception_counts, row_state

@@ -15,7 +15,7 @@ from typing import Literal
 
 from app.activities.work import Attempt, NewAttempt
 from app.classes.frozen.frozen_library import freeze_model, frozen_worksheet, library_of
-from app.classes.given_sheets import given_variant
+from app.classes.frozen.given_sheets import given_variant
 from app.classes.roster_lookup import RosterLookup
 from app.classes.student_sheet import (
     StudentSheet,

@@ -23,7 +23,7 @@ from app.activities.work import (
     counted_of,
 )
 from app.classes.frozen.frozen_library import library_of
-from app.classes.given_sheets import variant_of
+from app.classes.frozen.given_sheets import variant_of
 from app.classes.sheet_actions import Outcome
 from app.classes.student_sheet import StudentSheet
 from app.grading.grade import Report

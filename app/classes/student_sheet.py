@@ -15,7 +15,7 @@ from app.classes.frozen.frozen_library import (
     model_data,
     worksheet_of,
 )
-from app.classes.given_sheets import drawn_sizes, given_variant
+from app.classes.frozen.given_sheets import drawn_sizes, given_variant
 from app.grading.grade import Report
 from app.sheets.exit_tickets import Ticket
 from app.sheets.library import Library

@@ -268,7 +268,7 @@ given_sheets = Table(  # sheets as students have them, whatever happens to the l
     metadata,
     Column("activity_id", ForeignKey("activities.id", ondelete="CASCADE"), primary_key=True),
     Column("key", String(64), primary_key=True),  # a hash of the frozen worksheet, and sizes or student
-    Column("sheet", Text, nullable=False),  # JSON, see app/classes/given_sheets.py
+    Column("sheet", Text, nullable=False),  # JSON, see app/classes/frozen/given_sheets.py
 )
 
 # What students do, and who practises

@@ -21,8 +21,8 @@ from app.classes.activity_results import (
     sheet_results,
 )
 from app.classes.frozen.frozen_library import frozen_ticket
+from app.classes.frozen.given_sheets import given_variant
 from app.classes.frozen.misconception_words import misconception_words
-from app.classes.given_sheets import given_variant
 from app.classes.gradebook import GradebookColumn, counted_attempts, gradebook_columns
 from app.classes.paper_import import PaperImport, WrongSheetError, students_handed_in
 from app.classes.promises import rule_in_words

@@ -13,7 +13,7 @@ from fastapi import FastAPI
 from sqlalchemy.exc import SQLAlchemyError
 from starlette.testclient import TestClient
 
-from app.classes.student_sheet import freeze
+from app.classes.student_sheet import freeze, give_sheets
 from app.sheets.library import Library
 from app.store import Activity, Course, Plan, Policies, Role, Store, Student, Teacher, Visitor
 from app.web.shared.cookies import TEACHER_COOKIE, VISITOR_COOKIE
@@ -91,7 +91,9 @@ class School:
         plan = plan or Plan("Week 3", None, policies or Policies())
         activity = self.store.activities.add(course, plan, content)
         self.store.activities.set_state(activity, "open")
-        return self.reload(activity)
+        opened = self.reload(activity)
+        give_sheets(self.library, self.store, opened)
+        return opened
 
     def end(self, activity: Activity) -> Activity:
         """Close an activity so long ago that nothing is accepted any more."""

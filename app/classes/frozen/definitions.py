@@ -7,15 +7,13 @@ Regrades store their corrected definitions.
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Iterable
 from dataclasses import replace
 
 from app.classes.frozen.frozen_library import chosen_form, library_of, model_data, worksheet_of
-from app.classes.frozen.offered_worksheets import edition_of
-from app.classes.given_sheets import given_variant, variant_of
-from app.classes.student_sheet import item_sizes, models_of
-from app.sheets.frozen_sheet import asked_data
+from app.classes.frozen.given_sheets import given_variant
+from app.classes.frozen.offered_worksheets import edition_of, topic_edition
+from app.classes.student_sheet import models_of
 from app.sheets.library import Library
 from app.sheets.variant import Variant
 from app.sheets.worksheet import Worksheet
@@ -47,10 +45,8 @@ def corrected_definition(
     both = {**frozen_library.models, **library.models}
     named = {key: model_data(both[key]) for key in sorted(keys) if key in both}
     corrected = chosen_form(replace(current, rows=rows), item.chosen)
-    edition = edition_of(named, content.models) + _marks_edition(current, frozen)
-    if not given_variant(library, store, activity, content, item, item_sizes(item), gives=False).has_topic:
-        edition += _key_edition(variant_of(frozen_library, store, frozen, item_sizes(item)))
-    if edition:
+    of_topic = topic_edition(library, store, activity, item, content)
+    if edition := edition_of(named, content.models) + _marks_edition(current, frozen) + of_topic:
         corrected = FrozenWorksheet({**corrected.worksheet, "edition": edition})
     if corrected.sheet_key == item.sheet_key:
         return frozen_definition(content, item)
@@ -60,10 +56,6 @@ def corrected_definition(
 def _marks_edition(current: Worksheet, frozen: Worksheet) -> str:
     now, before = ([getattr(sheet, name) for name in _MARKED_BY] for sheet in (current, frozen))
     return "" if now == before else hashlib.sha256(repr(now).encode()).hexdigest()[:12]
-
-
-def _key_edition(today: Variant) -> str:
-    return hashlib.sha256(json.dumps(asked_data(today.problem)).encode()).hexdigest()[:12]
 
 
 def defined_variant(

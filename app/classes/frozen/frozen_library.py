@@ -32,16 +32,20 @@ class _Source:
 
 
 def library_of(library: Library, content: Content) -> Library:
-    """The worksheets and models of an activity with this content, and the library's other models and wording.
-
-    Raises ConfigError for a frozen config that can no longer be read.
-    """
+    """The worksheets and models of an activity with this content, and the library's other models and wording."""
     return _library_of(_Source(id(library), content.fingerprint, library, content))
 
 
 @lru_cache(LIBRARIES_REMEMBERED)
 def _library_of(source: _Source) -> Library:
-    library, content = source.library, source.content
+    return make_library(source.library, source.content)
+
+
+def make_library(library: Library, content: Content) -> Library:
+    """Like `library_of`, but without a cache.
+
+    Raises ConfigError for a frozen config that can no longer be read.
+    """
     models = {key: _frozen_model(library, key, values) for key, values in content.models.items()}
     worksheets = {sheet.key: sheet for sheet in map(worksheet_of, content.items)}
     is_as_today = all(library.models.get(key) is model for key, model in models.items()) and all(

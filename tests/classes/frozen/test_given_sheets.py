@@ -12,7 +12,8 @@ import pytest
 from fastapi import FastAPI
 
 from app.algebra.expression import Expression
-from app.classes.given_sheets import sheet_data
+from app.classes.frozen.given_sheets import sheet_data
+from app.classes.frozen.offered_worksheets import offer_of
 from app.classes.regrade import Regrading
 from app.classes.student_sheet import activity_variant, give_sheets
 from app.grading.grade import grade
@@ -128,6 +129,23 @@ def test_a_regrade_by_the_library_uses_the_code_as_it_is_now(
     [after] = store.classwork.attempts_of_activity(activity.id)
     assert (after.score, after.marks["keys.columns"]) == (13, "wrong")
     assert regrading.preview(now, store, running.activity, "library").changes == ()
+
+
+def test_a_teacher_may_give_the_sheet_as_the_code_asks_it_now(
+    library: Library, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    activity = RunningActivity(library, store).activity
+    give_sheets(library, store, activity)
+    now = CHANGES["a changed right answer"](monkeypatch)(library)
+    assert [sheet.key for sheet in offer_of(now, {}, store, activity).corrected] == ["llama-7b"]
+    kept, taken = (
+        offer_of(now, {}, store, activity, corrections=keys).freeze(("llama-7b",), "") for keys in ((), ("llama-7b",))
+    )
+    assert kept.items == activity.content.items
+    corrected = replace(activity, content=taken)
+    assert activity_variant(now, store, activity, 1).key["keys.columns"] == 128
+    assert activity_variant(now, store, corrected, 1).key["keys.columns"] == 256
+    assert offer_of(now, {}, store, corrected).corrected == ()
 
 
 def test_a_sheet_is_kept_when_the_activity_opens_and_not_before(library: Library, store: Store) -> None:
