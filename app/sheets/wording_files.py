@@ -224,7 +224,9 @@ def _refuse(problems: Iterator[tuple[Place, str]], folder: Path, language: str) 
             rest = [field, *rest]
         place = [part for part in rest if part != "misconceptions"]
         line = _line(folder / language / file, place)
-        where = f"wording/{language}/{file}" + (f", line {line}" if line else "")
+        where = f"wording/{language}/{file}"
+        if line:
+            where = _("{file}, line {line}").format(file=where, line=line)
         table = ".".join(map(str, place))
         raise WorksheetError(": ".join(filter(None, (where, table, problem))))
 
