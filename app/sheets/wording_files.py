@@ -226,7 +226,9 @@ def _refuse(problems: Iterator[tuple[Place, str]], folder: Path, language: str) 
         elif field not in (*_FILES, "sheets"):
             rest = [field, *rest]
         line = _line(folder / language / file, rest)
-        where = f"wording/{language}/{file}" + (f", line {line}" if line else "")
+        where = f"wording/{language}/{file}"
+        if line:
+            where = _("{file}, line {line}").format(file=where, line=line)
         table = ".".join(map(str, rest))
         raise WorksheetError(": ".join(filter(None, (where, table, problem))))
 
