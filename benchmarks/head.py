@@ -20,9 +20,8 @@ from typing import Any
 import torch
 
 from app.forward.devices import available_bytes, device_name, peak_bytes_since, start_memory_count
-from app.forward.memory_needed import bytes_needed
 from app.forward.program import program
-from app.forward.run import execute
+from app.forward.run import bytes_needed, execute
 from app.models.architecture import Architecture
 from app.models.read_config import build_architecture
 from simulation.moved_bytes import bytes_moved
