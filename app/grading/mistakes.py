@@ -24,7 +24,7 @@ from app.shapes.consistency import Values
 from app.shapes.table import Blank, Count, FromParts, Tensor
 from app.topics.problem import Problem
 
-BOXES_PER_MISTAKE = 5  # typed boxes per mistake; with fewer, finding mistakes is guessing
+BOXES_PER_MISTAKE = 5  # typed boxes per mistake that makes others follow; with fewer, it may be a guess
 BOXES_ELSEWHERE = 1  # other wrong boxes that may hold a number that a misconception explains
 # How many ways of working a number out are tried per equation, and how many numbers are kept per quantity.
 MOST_COMBINATIONS, MOST_NUMBERS = 64, 8
@@ -268,7 +268,7 @@ class _Sheet:
         explained = self.explained_by(held)
         transposing = next((e for e in held if e.transposed), None)
         boxes = dict[tuple[Quantity, int], list[Blank]]()
-        silent, quantities, results = self.silent(transposing, held), _quantities(self.problem), _results(self.problem)
+        silent, quantities, results = self.silent(transposing), _quantities(self.problem), _results(self.problem)
         for blank, number in self.wrong.items():
             if blank not in explained:
                 meant = _meant(blank, transposing) if transposing else blank
@@ -287,7 +287,7 @@ class _Sheet:
         given = [_Given(self.quantity(blank), number, (blank,)) for blank, number in self.wrong.items()]
         rows = self.problem.table.askable
         totals = {key for key, row in rows.items() if isinstance(row, Count) and row.made_from}
-        silent = self.silent(None, ()) | {blank for blank in self.wrong if blank.tensor not in totals}
+        silent = self.silent(None) | {blank for blank in self.wrong if blank.tensor not in totals}
         return _Causes((), self.fewest(given, [], silent, len(given)))
 
     def expected_by(self, held: Expectation, fields: Sequence[str] | None = None) -> list[_Given]:
@@ -315,28 +315,19 @@ class _Sheet:
         left = [number for blank, number in self.wrong.items() if blank not in explained] if explained else []
         return {blank: e for blank, e in explained.items() if left.count(self.wrong[blank]) <= BOXES_ELSEWHERE}
 
-    def silent(self, transposing: Expectation | None, held: Iterable[Expectation]) -> Set[Blank]:
-        """The wrong blanks whose number earns nothing by following."""
-        sure = self._right_numbers
-        if len(sure) <= 1:  # otherwise there is a right number besides the typed ones
-            sure = sure.union(given.number for each in held for given in self.expected_by(each))
+    def silent(self, transposing: Expectation | None) -> Set[Blank]:
+        """The wrong blanks whose number earns nothing by following: it is typed for several right numbers."""
         moved = transposing.transposed if transposing else ()
-        if (moved, sure) not in self._silent:
+        if moved not in self._silent:
             quantities = {b: self.quantity(_meant(b, transposing) if transposing else b) for b in self.wrong}
             places = defaultdict[int, set[Quantity]](set)
             for blank, number in self.wrong.items():
                 places[number].add(quantities[blank])
-            self._silent[moved, sure] = {
-                blank for blank, number in self.wrong.items() if not sure - {number} or len(places[number]) > 1
-            }
-        return self._silent[moved, sure]
+            self._silent[moved] = {blank for blank, number in self.wrong.items() if len(places[number]) > 1}
+        return self._silent[moved]
 
     @cached_property
-    def _right_numbers(self) -> frozenset[int]:
-        return frozenset(number for blank, number in self.values.items() if blank not in self.wrong)
-
-    @cached_property
-    def _silent(self) -> dict[tuple[tuple[str, ...], frozenset[int]], Set[Blank]]:
+    def _silent(self) -> dict[tuple[str, ...], Set[Blank]]:
         return {}
 
     def quantity(self, blank: Blank) -> Quantity:
