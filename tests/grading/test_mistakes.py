@@ -154,9 +154,8 @@ def test_one_more_typo_never_costs_more_than_one_box(worksheet: str) -> None:
         still_right = [box for box, number in right.items() if answers[box] == number]
         lost = lost_boxes(variant, answers)
         for box in chance.sample(still_right, min(6, len(still_right))):
-            typo = next(
-                number for number in count(10 * right[box] + chance.randint(1, 9)) if number not in answers.values()
-            )
+            numbers = count(10 * right[box] + chance.randint(1, 9))
+            typo = next(number for number in numbers if number not in answers.values())
             answers = answers | {box: typo}
             lost, before = lost_boxes(variant, answers), lost
             assert lost <= before + 1
