@@ -3,8 +3,8 @@
 An entry has a misconception's sentences and, in its tables `on`, what a student who holds it writes on the sheets of
 some topics, in symbols (docs/file-formats.md). Whatever the tables don't mention stays right.
 
->>> MISCONCEPTIONS[0].key, MISCONCEPTIONS[0].topics[0]
-('head-as-wide-as-model', 'single-head')
+>>> MISCONCEPTIONS[0].key, MISCONCEPTIONS[0].topics[:2]
+('head-as-wide-as-model', ('first-steps', 'single-head'))
 """
 
 from __future__ import annotations

@@ -82,8 +82,9 @@ def tickets_in_brackets(tickets: Mapping[str, Ticket]) -> dict[str, Ticket]:
 def _bracketed(words: Any) -> Any:
     if isinstance(words, Mapping):
         stays = {name for name in ("letter", "size", "key", "kind") if " " not in str(words.get(name, " "))}
+        stays |= {"when", "states", "aside"} if "text" in words else set()
         return {name: each if name in stays else _bracketed(each) for name, each in words.items()}
-    if isinstance(words, list) and all(isinstance(each, Mapping) for each in words):
+    if isinstance(words, list | tuple) and all(isinstance(each, Mapping) for each in words):
         return [_bracketed(each) for each in words]
     return f"‹{words}›" if isinstance(words, str) and words else words
 
@@ -94,7 +95,8 @@ def english_words(page: str) -> list[str]:
     reader.feed(page)
     reader.close()
     text = " ".join(map(_outside, ("".join(reader.texts), *reader.attributes)))
-    return [word for word in re.findall(r"[^\W\d_]{3,}", text) if not word.isupper()]
+    in_sentences = re.findall(r"(?<![._])\b[^\W\d_]{3,}(?!\w*=)", text)  # not Q_head, .view() or dim=-1 in code
+    return [word for word in in_sentences if not word.isupper()]
 
 
 def _outside(text: str) -> str:
@@ -116,7 +118,8 @@ class _Reader(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         values = dict(attrs)
-        if self._skipped or ((tag in SYMBOLIC or values.get("translate") == "no") and tag not in VOID_ELEMENTS):
+        is_symbolic = tag in SYMBOLIC or values.get("class") == "sub" or values.get("translate") == "no"
+        if self._skipped or (is_symbolic and tag not in VOID_ELEMENTS):
             self._skipped += [tag] if tag not in VOID_ELEMENTS else []
             return
         self.attributes += [value or "" for name, value in attrs if name in READ_ATTRIBUTES]

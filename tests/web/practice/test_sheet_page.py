@@ -275,13 +275,23 @@ def test_a_fresh_visitor_is_not_given_the_answers(client: TestClient) -> None:
     assert page.find("tr", class_="answer") == []
     assert page.marks() == {}
     assert set(page.boxes().values()) == {""}
-    assert {attrs["data-size"] for attrs, _ in page.find("g") if "data-size" in attrs} == {"?"}
+    drawn = {attrs["data-blank"]: attrs["data-size"] for attrs, _ in page.find("g") if "data-blank" in attrs}
+    asked = {box.partition(".")[0] for box in page.boxes()}
+    known = {blank for blank, size in drawn.items() if size != "?"}
+    assert {drawn[blank] for blank in known} == {"128", "4096"}  # of parameters, whose sizes the description states
+    assert not asked & {blank.partition(".")[0] for blank in known}
+    [described] = [attrs["aria-label"] for attrs, _ in page.find("svg") if "One head" in attrs.get("aria-label", "")]
+    sides = {name: "{} × {}".format(*sizes) for name, *sizes in re.findall(r"([A-Z]\w*) (\S+) × ([^\s,.]+)", described)}
+    assert {size for name, size in sides.items() if not name.startswith("W_")} == {"? × ?", "? × 128"}
+    assert [name for name, size in sides.items() if size == "? × 128"] == ["C"]  # as W_O has it; C has no box
     about_the_sheet = {"data-keep", "data-copy-link", "data-frames", "href", "value", "viewbox", "width", "height", "d"}
     geometry = about_the_sheet | {"data-key", "x", "y", "x1", "x2", "y1", "y2", "hx-trigger", "content", "class", "src"}
     for tag, attributes, _ in page.elements:
         for name, value in attributes.items():
+            if (tag == "g" and name == "data-size") or value == described:
+                continue
             assert name in geometry or not re.search(r"\b(100|128|4096)\b", value), (tag, name, value)
-    outside = text.replace(page.text("h1"), "")
+    outside = re.sub(r"<svg.*?</svg>", "", text.replace(page.text("h1"), ""), flags=re.DOTALL)
     assert len(re.findall(r"\b128\b", outside)) == 3  # in the description, 4096/32 = 128, and twice in its key
     assert "<!--" not in text
 
