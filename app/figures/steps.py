@@ -136,6 +136,10 @@ class _DrawnProduct:
         differ = not self.product.by_head and shapes.differ(*self.sides[1:3])
         return not (differ or parts or shapes.mismatches_in((result,)))
 
+    @property
+    def _has_decks(self) -> bool:
+        return len(self.operands.table[self.product.result].shape) > len(MATRIX_FIELDS)
+
     def met(self) -> ExhibitStep:
         sizes = _("{left} is {rows} × {columns}, {right} is {inner} × {right_columns}.")
         if self.product.is_transposed:
@@ -143,6 +147,8 @@ class _DrawnProduct:
         verdict = _("Not all the sides that meet are equal: they can’t be multiplied.")
         if self.fits:
             verdict = _("The inner sides meet, {columns} = {inner}: they can be multiplied.")
+        elif self._has_decks and not self.operands.differ(*self.sides[1:3]):
+            verdict = _("The inner sides are equal, but the decks don’t match card for card: they can’t be multiplied.")
         question = self._say(_("What shape is {result}?")) if self.fits else ""
         sentence = " ".join(map(self._say, (sizes, verdict)))
         return ExhibitStep(self.product.result, sentence, partial(self._figures, {}), question)
@@ -160,7 +166,7 @@ class _DrawnProduct:
             split = (self.product.left, self.product.result)
             heads = next(self.operands.heads_label(key) for key in split if self.operands.heads(key))
             yield _("Each of the {heads} heads has such a product of its own.").replace("{heads}", heads)
-        elif len(self.operands.table[self.product.result].shape) > len(MATRIX_FIELDS):
+        elif self._has_decks:
             yield _("Each card of the deck has such a product of its own.")
 
     def _say(self, sentence: str) -> str:

@@ -124,6 +124,15 @@ def test_heads_of_unequal_width_do_not_fit(library: Library) -> None:
     assert len(of_part([*product_steps(variant, wide)], "scores")) == 1
 
 
+def test_decks_of_unequal_height_do_not_fit_though_their_inner_sides_are_equal(library: Library) -> None:
+    variant = library.variant("three-dimensions-llama-7b")
+    [heads] = [blank for blank in variant.blanks if str(blank) == "keys_by_head.dim0"]
+    answers = {**true_answers(variant), heads: Answer(8)}
+    [met] = [step for step in product_steps(variant, answers) if step.part == "scores"]
+    assert not met.question
+    assert "card for card" in met.sentence
+
+
 @pytest.mark.parametrize("key", IN_SYMBOLS)
 def test_a_sheet_in_symbols_is_shown_in_symbols(library: Library, key: str) -> None:
     variant = library.variant(key)

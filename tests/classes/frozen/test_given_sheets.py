@@ -12,7 +12,7 @@ import pytest
 from fastapi import FastAPI
 
 from app.algebra.expression import Expression
-from app.classes.frozen.given_sheets import sheet_data
+from app.classes.frozen.given_sheets import given_variant, sheet_data
 from app.classes.frozen.offered_worksheets import offer_of
 from app.classes.regrade import Regrading
 from app.classes.student_sheet import activity_variant, give_sheets, student_sheet
@@ -116,10 +116,13 @@ def test_a_sheet_answered_with_other_numbers_opens_without_its_topic(
 ) -> None:
     classroom = MarkedClassroom(new_app)
     library, store, kim = classroom.school.library, classroom.store, classroom.student("Kim")
-    sheet = student_sheet(library, store, classroom.school.reload(classroom.activity), kim, 1)
+    activity = classroom.school.reload(classroom.activity)
+    sheet = student_sheet(library, store, activity, kim, 1)
+    on_paper = replace(sheet.sizes, tokens=50)
+    given_variant(library, store, activity, activity.content, activity.content.items[0], on_paper)
     with classroom.browser_of(kim) as browser:
         assert browser.post(f"{classroom.sheet_path}/save", data=KEY).status_code < 400
-        record(store, sheet.key, KEY, sizes=replace(sheet.sizes, tokens=50))  # as from paper
+        record(store, sheet.key, KEY, sizes=on_paper)
         services = classroom.school.services
         changed = removes_topic(monkeypatch)(services.library)
         new_app.state.services = replace(services, libraries={ENGLISH: changed})
