@@ -288,7 +288,7 @@ def test_a_fresh_visitor_is_not_given_the_answers(client: TestClient) -> None:
     geometry = about_the_sheet | {"data-key", "x", "y", "x1", "x2", "y1", "y2", "hx-trigger", "content", "class", "src"}
     for tag, attributes, _ in page.elements:
         for name, value in attributes.items():
-            if tag == "g" and name == "data-size" or value == described:
+            if (tag == "g" and name == "data-size") or value == described:
                 continue
             assert name in geometry or not re.search(r"\b(100|128|4096)\b", value), (tag, name, value)
     outside = re.sub(r"<svg.*?</svg>", "", text.replace(page.text("h1"), ""), flags=re.DOTALL)
