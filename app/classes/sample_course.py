@@ -7,10 +7,11 @@ their progress.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo
 
-from app.classes.student_sheet import freeze, stored_marks, worksheet_sizes
+from app.classes.student_sheet import freeze, give_sheets, stored_marks, worksheet_sizes
 from app.grading.grade import grade
 from app.misconceptions.predictions import expectations
 from app.shapes.table import Blank
@@ -48,6 +49,8 @@ def add_sample_course(library: Library, tickets: Mapping[str, Ticket], store: St
         store.activities.note_auto_submitted(closed)  # all of them were handed in
         going_on = store.activities.add(course, open_plan, freeze(library, SHEETS_TODAY, ticket))
         store.activities.set_state(going_on, "open")
+        for activity in (closed, going_on):
+            give_sheets(library, store, replace(activity, state="open"))
         students = (
             *_students_yesterday(library, words, closed, yesterday),
             *_students_today(library, going_on, today - timedelta(minutes=12)),

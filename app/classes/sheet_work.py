@@ -22,8 +22,7 @@ from app.activities.work import (
     WorkDone,
     counted_of,
 )
-from app.classes.frozen.frozen_library import library_of
-from app.classes.frozen.given_sheets import variant_of
+from app.classes.frozen.given_sheets import given_variant
 from app.classes.sheet_actions import Outcome
 from app.classes.student_sheet import StudentSheet
 from app.grading.grade import Report
@@ -123,8 +122,9 @@ class ClassWork(StoredWork):
         """Whether an attempt answers a sheet with another code, because its model or lengths differ."""
         if attempt.variant == self.sizes:
             return False
-        library = library_of(self.library, self.activity.content)
-        other = variant_of(library, self.store, self.sheet.variant.worksheet, attempt.variant)
+        content = self.activity.content
+        item = content.items[self.sheet.key.sheet_number - 1]
+        other = given_variant(self.library, self.store, self.activity, content, item, attempt.variant, gives=False)
         return other.code != self.sheet.variant.code
 
     @cached_property

@@ -61,7 +61,9 @@ class TypedShapes:
         step: str = "",
     ) -> TypedShapes:
         """The lengths typed, given by the questions, or following from these, and the mismatches."""
-        stated = {**_given_in_steps(variant, answers, step), **(_stated(variant) if names_sizes else {})}
+        stated = _given_in_steps(variant, answers, step)
+        if names_sizes and shows_mismatches:
+            stated = {**stated, **_stated(variant)}
         table, known = _known(variant, {**answers, **stated})
         given = frozenset(side.tensor for side in stated)
         lengths = {blank: answer.value for blank, answer in known.items()}

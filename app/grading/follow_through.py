@@ -1,8 +1,8 @@
 """Follow-through: answers that are wrong by the key but right given the student's own earlier answers.
 
-The first mistake costs its box; what was worked out from it correctly earns `follow_share` of a mark, by default all of
-it. Five ways of following are recognized: a length carried along an equation, a product of sides, a side that is split
-or merged, a side that is joined from two, and a total of parts.
+The first mistake costs its box; what was worked out from it correctly costs nothing unless the activity marks
+otherwise. Five ways of following are recognized: a length carried along an equation, a product of sides, a side that is
+split or merged, a side that is joined from two, and a total of parts.
 """
 
 from __future__ import annotations

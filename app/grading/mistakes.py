@@ -24,7 +24,7 @@ from app.shapes.consistency import Values
 from app.shapes.table import Blank, Count, FromParts, Tensor
 from app.topics.problem import Problem
 
-BOXES_PER_MISTAKE = 5  # typed boxes per mistake; with fewer, finding mistakes is guessing
+BOXES_PER_MISTAKE = 5  # typed boxes per mistake that makes others follow; with fewer, it may be a guess
 BOXES_ELSEWHERE = 1  # other wrong boxes that may hold a number that a misconception explains
 # How many ways of working a number out are tried per equation, and how many numbers are kept per quantity.
 MOST_COMBINATIONS, MOST_NUMBERS = 64, 8
@@ -145,8 +145,9 @@ def find_mistakes(
     if len(wrong) == 1:
         return (Mistake(next(iter(wrong))),)
     sheet = _Sheet(problem, values, wrong, within_rounding)
-    best = sheet.best_causes((diagnosis.key, *diagnosis.also) if diagnosis else (), points)
-    mistakes = sheet.mistakes(best or sheet.each_box_alone(), points)
+    diagnosed = (diagnosis.key, *diagnosis.also) if diagnosis else ()
+    best = sheet.best_causes(diagnosed, points)
+    mistakes = sheet.mistakes(best, points) if best else sheet.many_mistakes(diagnosed, points)
     if not (best and diagnosis and best.misconceptions == {diagnosis.key, *diagnosis.also}):
         mistakes = [replace(mistake, misconception="") for mistake in mistakes]
     return tuple(sorted(mistakes, key=lambda mistake: problem.blanks.index(mistake.costs)))
@@ -185,10 +186,15 @@ class _Sheet:
     wrong: Values
     within_rounding: WithinRounding
 
+    @cached_property
+    def most(self) -> int:
+        """How many mistakes of several boxes a sheet can have; with the same number in every box, none."""
+        return -(-len(self.values) // BOXES_PER_MISTAKE) if len(set(self.values.values())) > 1 else 0
+
     def best_causes(self, diagnosed: Sequence[str], points: Mapping[Blank, int]) -> _Causes | None:
         """The fewest causes that explain all wrong boxes or, if boxes have `points`, the cheapest."""
         best: _Causes | None = None
-        most = -(-len(self.values) // BOXES_PER_MISTAKE) if len(set(self.values.values())) > 1 else 0
+        most = self.most
         candidates = self._candidates(self.values)
         known = product(*([each for each in candidates if each.misconception == key] for key in diagnosed))
         others = takewhile(lambda held: len(held) <= most, self.held_at_once(candidates))
@@ -201,6 +207,35 @@ class _Sheet:
             if most == 0:
                 break
         return best
+
+    def many_mistakes(self, diagnosed: Sequence[str], points: Mapping[Blank, int]) -> list[Mistake]:
+        """The mistakes of a sheet with more than `most`: those with the most boxes, and each other box by itself.
+
+        So one more wrong number costs its own box, and doesn't make the others dearer.
+        """
+        alone = self.mistakes(self.each_box_alone(), points)
+        candidates = self._candidates(self.values) if self.most else []
+        helds = [(), *((each,) for each in candidates)] if self.most else []
+        helds += product(*([each for each in candidates if each.misconception == key] for key in diagnosed))
+        explanations = [alone]
+        for causes in filter(None, (self.causes(held, len(self.wrong)) for held in helds)):
+            mistakes = self.mistakes(causes, points)
+            consistent = [mistake for mistake in mistakes if self.is_consistent(mistake, causes.held)]
+            largest = sorted(consistent, key=lambda mistake: -len(mistake.others))[: self.most]
+            explanations.append([*largest, *_without(alone, largest)])
+        return min(explanations, key=lambda mistakes: sum(points.get(each.costs, 1) for each in mistakes))
+
+    def is_consistent(self, mistake: Mistake, held: Iterable[Expectation]) -> bool:
+        """Whether the mistake has most boxes that it would make wrong; a guess seldom has."""
+        boxes = {mistake.costs, *mistake.others}
+        expected = next((each for each in held if each.misconception == mistake.misconception), None)
+        quantities = {self.quantity(blank) for blank in boxes}
+        made_wrong = [
+            blank
+            for blank in self.values
+            if (blank in expected.wrong_answers if expected else self.quantity(blank) in quantities)
+        ]
+        return 3 * len(boxes) > 2 * len(made_wrong)
 
     def lost(self, causes: _Causes, points: Mapping[Blank, int]) -> int:
         return sum(points.get(mistake.costs, 1) for mistake in self.mistakes(causes, points))
@@ -233,7 +268,7 @@ class _Sheet:
         explained = self.explained_by(held)
         transposing = next((e for e in held if e.transposed), None)
         boxes = dict[tuple[Quantity, int], list[Blank]]()
-        silent, quantities, results = self.silent(transposing, held), _quantities(self.problem), _results(self.problem)
+        silent, quantities, results = self.silent(transposing), _quantities(self.problem), _results(self.problem)
         for blank, number in self.wrong.items():
             if blank not in explained:
                 meant = _meant(blank, transposing) if transposing else blank
@@ -252,7 +287,7 @@ class _Sheet:
         given = [_Given(self.quantity(blank), number, (blank,)) for blank, number in self.wrong.items()]
         rows = self.problem.table.askable
         totals = {key for key, row in rows.items() if isinstance(row, Count) and row.made_from}
-        silent = self.silent(None, ()) | {blank for blank in self.wrong if blank.tensor not in totals}
+        silent = self.silent(None) | {blank for blank in self.wrong if blank.tensor not in totals}
         return _Causes((), self.fewest(given, [], silent, len(given)))
 
     def expected_by(self, held: Expectation, fields: Sequence[str] | None = None) -> list[_Given]:
@@ -280,28 +315,19 @@ class _Sheet:
         left = [number for blank, number in self.wrong.items() if blank not in explained] if explained else []
         return {blank: e for blank, e in explained.items() if left.count(self.wrong[blank]) <= BOXES_ELSEWHERE}
 
-    def silent(self, transposing: Expectation | None, held: Iterable[Expectation]) -> Set[Blank]:
-        """The wrong blanks whose number earns nothing by following."""
-        sure = self._right_numbers
-        if len(sure) <= 1:  # otherwise there is a right number besides the typed ones
-            sure = sure.union(given.number for each in held for given in self.expected_by(each))
+    def silent(self, transposing: Expectation | None) -> Set[Blank]:
+        """The wrong blanks whose number earns nothing by following: it is typed for several right numbers."""
         moved = transposing.transposed if transposing else ()
-        if (moved, sure) not in self._silent:
+        if moved not in self._silent:
             quantities = {b: self.quantity(_meant(b, transposing) if transposing else b) for b in self.wrong}
             places = defaultdict[int, set[Quantity]](set)
             for blank, number in self.wrong.items():
                 places[number].add(quantities[blank])
-            self._silent[moved, sure] = {
-                blank for blank, number in self.wrong.items() if not sure - {number} or len(places[number]) > 1
-            }
-        return self._silent[moved, sure]
+            self._silent[moved] = {blank for blank, number in self.wrong.items() if len(places[number]) > 1}
+        return self._silent[moved]
 
     @cached_property
-    def _right_numbers(self) -> frozenset[int]:
-        return frozenset(number for blank, number in self.values.items() if blank not in self.wrong)
-
-    @cached_property
-    def _silent(self) -> dict[tuple[tuple[str, ...], frozenset[int]], Set[Blank]]:
+    def _silent(self) -> dict[tuple[str, ...], Set[Blank]]:
         return {}
 
     def quantity(self, blank: Blank) -> Quantity:
@@ -402,6 +428,15 @@ class _Sheet:
         boxes = sorted(group, key=self.problem.blanks.index)
         costs = max(boxes, key=lambda blank: points.get(blank, 1))
         return Mistake(costs, tuple(blank for blank in boxes if blank != costs), misconception)
+
+
+def _without(mistakes: Iterable[Mistake], others: Iterable[Mistake]) -> Iterator[Mistake]:
+    """The mistakes without the boxes of others."""
+    taken = {blank for mistake in others for blank in (mistake.costs, *mistake.others)}
+    for mistake in mistakes:
+        left = [blank for blank in (mistake.costs, *mistake.others) if blank not in taken]
+        if left:
+            yield Mistake(left[0], tuple(left[1:]))
 
 
 def _meant(blank: Blank, transposing: Expectation) -> Blank:

@@ -11,7 +11,8 @@ from app.sheets.wording import Wording
 
 Change = Callable[[Library], Library]
 # What a sheet says; sentences about drawings, marks and misconceptions are the app's.
-OF_SHEETS = ("answers", "assumptions", "description", "footnotes", "inventory", "layer-names")
+OF_ALL = ("description", "assumptions")
+OF_SHEETS = ("answers", "footnotes", "inventory", "layer-names")
 OF_TOPICS = ("title", "task", "description", "assumptions", "rows", "steps", "nudges")
 
 
@@ -30,7 +31,7 @@ def with_everything_changed(library: Library) -> Library:
     models = {key: replace(other, key=key, name=f"New {model.name}") for key, model in library.models.items()}
     sentences = library.wording.model_dump(by_alias=True)
     topics = [(topic, OF_TOPICS) for topic in sentences["topics"].values()]
-    for part, keys in ((sentences["sheets"], OF_SHEETS), *topics):
+    for part, keys in ((sentences, OF_ALL), (sentences["sheets"], OF_SHEETS), *topics):
         part |= {key: longer(part[key]) for key in keys}
     wording = Wording.model_validate(sentences)
     return Library(sheets, models, wording)
@@ -44,7 +45,10 @@ def without_topic(library: Library, topic: str) -> Library:
 
 
 def longer(sentences: Any) -> Any:
-    """A section with one more word in every sentence; lists stay, since they hold keys."""
+    """A section with one more word in every sentence, but not in its conditions."""
     if isinstance(sentences, Mapping):
-        return {key: longer(value) for key, value in sentences.items()}
+        kept = ("when", "states", "aside")
+        return {key: value if key in kept else longer(value) for key, value in sentences.items()}
+    if isinstance(sentences, list | tuple):
+        return [longer(each) for each in sentences]
     return f"{sentences} New." if isinstance(sentences, str) else sentences

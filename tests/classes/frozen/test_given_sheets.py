@@ -15,7 +15,7 @@ from app.algebra.expression import Expression
 from app.classes.frozen.given_sheets import sheet_data
 from app.classes.frozen.offered_worksheets import offer_of
 from app.classes.regrade import Regrading
-from app.classes.student_sheet import activity_variant, give_sheets
+from app.classes.student_sheet import activity_variant, give_sheets, student_sheet
 from app.grading.grade import grade
 from app.models.architecture import Architecture
 from app.shapes.table import Tensor, TensorTable
@@ -34,6 +34,7 @@ from tests.helpers.html_page import Page
 from tests.helpers.marked_classroom import MarkedClassroom
 from tests.helpers.running_activity import RunningActivity
 from tests.helpers.shipped import LIBRARY
+from tests.helpers.stored_class import record
 
 TOPIC = "single-head"
 ChangeCode = Callable[[pytest.MonkeyPatch], Change]
@@ -108,6 +109,21 @@ def test_students_see_and_answer_the_same_sheet(
             assert browser.post(f"{classroom.sheet_path}/{step}", data=KEY).status_code < 500
     for path in ("", "/results", "/live", "/summary", f"/results/{kim.id}"):
         assert classroom.get(f"{classroom.path}{path}")
+
+
+def test_a_sheet_answered_with_other_numbers_opens_without_its_topic(
+    new_app: FastAPI, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    classroom = MarkedClassroom(new_app)
+    library, store, kim = classroom.school.library, classroom.store, classroom.student("Kim")
+    sheet = student_sheet(library, store, classroom.school.reload(classroom.activity), kim, 1)
+    with classroom.browser_of(kim) as browser:
+        assert browser.post(f"{classroom.sheet_path}/save", data=KEY).status_code < 400
+        record(store, sheet.key, KEY, sizes=replace(sheet.sizes, tokens=50))  # as from paper
+        services = classroom.school.services
+        changed = removes_topic(monkeypatch)(services.library)
+        new_app.state.services = replace(services, libraries={ENGLISH: changed})
+        assert browser.get(classroom.sheet_path).status_code == 200
 
 
 def rows_of(page: Page) -> list[str]:

@@ -57,6 +57,7 @@ def test_with_marks_the_rule_changes_by_regrading_only(marked: MarkedClassroom) 
         refused = marked.instructor.post(marked.path, data=form)
         assert refused.status_code == 422
         assert "regrading" in Page(refused.text).text("p", class_="problem")
+        assert marked.instructor.post(marked.path, data=SentForm(refused.text).values).status_code == 303
     assert marked.school.reload(marked.activity).policies == marked.activity.policies
 
 
