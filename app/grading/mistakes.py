@@ -268,7 +268,7 @@ class _Sheet:
         explained = self.explained_by(held)
         transposing = next((e for e in held if e.transposed), None)
         boxes = dict[tuple[Quantity, int], list[Blank]]()
-        silent, quantities, results = self.silent(transposing), _quantities(self.problem), _results(self.problem)
+        silent, quantities, results = self.silent(transposing, held), _quantities(self.problem), _results(self.problem)
         for blank, number in self.wrong.items():
             if blank not in explained:
                 meant = _meant(blank, transposing) if transposing else blank
@@ -287,7 +287,7 @@ class _Sheet:
         given = [_Given(self.quantity(blank), number, (blank,)) for blank, number in self.wrong.items()]
         rows = self.problem.table.askable
         totals = {key for key, row in rows.items() if isinstance(row, Count) and row.made_from}
-        silent = self.silent(None) | {blank for blank in self.wrong if blank.tensor not in totals}
+        silent = self.silent(None, ()) | {blank for blank in self.wrong if blank.tensor not in totals}
         return _Causes((), self.fewest(given, [], silent, len(given)))
 
     def expected_by(self, held: Expectation, fields: Sequence[str] | None = None) -> list[_Given]:
@@ -315,19 +315,28 @@ class _Sheet:
         left = [number for blank, number in self.wrong.items() if blank not in explained] if explained else []
         return {blank: e for blank, e in explained.items() if left.count(self.wrong[blank]) <= BOXES_ELSEWHERE}
 
-    def silent(self, transposing: Expectation | None) -> Set[Blank]:
-        """The wrong blanks whose number earns nothing by following: it is typed for several right numbers."""
+    def silent(self, transposing: Expectation | None, held: Iterable[Expectation]) -> Set[Blank]:
+        """The wrong blanks whose number earns nothing by following."""
+        sure = self._right_numbers
+        if len(sure) <= 1:  # otherwise there is a right number besides the typed ones
+            sure = sure.union(given.number for each in held for given in self.expected_by(each))
         moved = transposing.transposed if transposing else ()
-        if moved not in self._silent:
+        if (moved, sure) not in self._silent:
             quantities = {b: self.quantity(_meant(b, transposing) if transposing else b) for b in self.wrong}
             places = defaultdict[int, set[Quantity]](set)
             for blank, number in self.wrong.items():
                 places[number].add(quantities[blank])
-            self._silent[moved] = {blank for blank, number in self.wrong.items() if len(places[number]) > 1}
-        return self._silent[moved]
+            self._silent[moved, sure] = {
+                blank for blank, number in self.wrong.items() if not sure - {number} or len(places[number]) > 1
+            }
+        return self._silent[moved, sure]
 
     @cached_property
-    def _silent(self) -> dict[tuple[str, ...], Set[Blank]]:
+    def _right_numbers(self) -> frozenset[int]:
+        return frozenset(number for blank, number in self.values.items() if blank not in self.wrong)
+
+    @cached_property
+    def _silent(self) -> dict[tuple[tuple[str, ...], frozenset[int]], Set[Blank]]:
         return {}
 
     def quantity(self, blank: Blank) -> Quantity:

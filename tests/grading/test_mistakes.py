@@ -141,7 +141,7 @@ def test_a_typo_on_a_sheet_with_many_mistakes_costs_one_box() -> None:
 
 
 @pytest.mark.parametrize("worksheet", one_in(3, IN_NUMBERS))
-def test_one_more_typo_never_costs_more_than_one_box(worksheet: str) -> None:
+def test_one_more_typo_costs_one_box_while_something_is_right(worksheet: str) -> None:
     variant, chance = LIBRARY.variant(worksheet), random.Random(worksheet)  # noqa: S311 - simulated students
     right = dict(variant.key)
     misread = chance.choice(sorted(set(right.values())))
@@ -153,7 +153,7 @@ def test_one_more_typo_never_costs_more_than_one_box(worksheet: str) -> None:
     for answers in students:
         still_right = [box for box, number in right.items() if answers[box] == number]
         lost = lost_boxes(variant, answers)
-        for box in chance.sample(still_right, min(6, len(still_right))):
+        for box in chance.sample(still_right, len(still_right))[1:7]:  # all but one
             numbers = count(10 * right[box] + chance.randint(1, 9))
             typo = next(number for number in numbers if number not in answers.values())
             answers = answers | {box: typo}
