@@ -27,7 +27,7 @@ from app.figures.steps import (
 from app.models.architecture import TokensError
 from app.refusal import Refusal
 from app.sheets import prose
-from app.sheets.formulas import write_formula
+from app.sheets.formulas import formula_pieces
 from app.sheets.library import Library
 from app.sheets.reading import MAX_BOX_TEXT, Answer
 from app.sheets.variant import Variant
@@ -214,7 +214,7 @@ def show_slide(request: Request, services: ServicesDep) -> Response:
         request, services, requested, steps, query, first=first,
         topics=[(key, library.wording.topics[key].name) for key in library.topics if _has_products(library, key)],
         topic=worksheet.topic,
-        formulas={key: f"{variant.letters[key]} = {write_formula(variant, key)}" for key in starts} if variant else {},
+        formulas={key: (variant.letters[key], formula_pieces(variant, key)) for key in starts} if variant else {},
         starts=starts,
         inner=_inner_sides(variant, products) if variant and "typed" not in wanted else {},
         back=_back(variant, wanted) if variant and "typed" in wanted else "",
