@@ -1,6 +1,6 @@
 """The sizes that a program runs with: the model's, and small ones for computing numbers.
 
-Sizes must all differ: with as many heads as tokens, code that mixes them up raises nothing.
+Sizes must all differ: with as many heads as tokens, code that mixes them up raises no error.
 """
 
 from __future__ import annotations
@@ -48,12 +48,12 @@ def check_sizes(program: CodeProgram, architecture: Architecture, tokens: int, b
     """Raise BugError unless the model can read this many tokens, B is at least MIN_BATCH, and all sizes differ."""
     _check_positions(program, architecture, tokens)
     if "B" in program.symbols and batch < MIN_BATCH:
-        raise BugError(_("With one input, a batch hides bugs: choose a batch of at least 2."), tokens, MIN_BATCH + 1)
+        raise BugError(_("A batch of one input hides bugs: choose a batch size of at least 2."), tokens, MIN_BATCH + 1)
     clash = _equal_sizes(program, architecture, tokens, batch)
     if clash is None:
         return
     first, second, size = clash
-    reason = _("{first} and {second} are both {size:,}, so code that mixes them up raises nothing.").format(
+    reason = _("{first} and {second} are both {size:,}, so code that mixes them up raises no error.").format(
         first=first, second=second, size=size
     )
     if "B" not in (first, second):

@@ -10,7 +10,7 @@ from app.store import Store
 
 
 def can_close(activity: Activity, now: datetime) -> bool:
-    """Whether a button to close it makes sense: not if it has closed, or closes within seconds anyway."""
+    """Whether to offer a Close button: only if the activity is open or waiting to open, and not about to close."""
     return activity.phase(now) in ("open", "waiting") and not activity.is_about_to_close(now)
 
 

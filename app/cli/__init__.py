@@ -54,7 +54,7 @@ INPUT_ERRORS = (
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command in `arguments`, by default the process's."""
+    """Run the command given by `arguments` (default: `sys.argv[1:]`)."""
     terminal = next(filter(None, map(os.environ.get, ("LC_ALL", "LC_MESSAGES", "LANG"))), "")
     speak(preferred_language(terminal))  # "de_DE.UTF-8"
     for stream in (sys.stdout, sys.stderr):

@@ -39,8 +39,8 @@ class CatalogueError(ValueError):
 class Prediction:
     """One way in which a misconception fills in a sheet: either `transposed`, or `overrides` and `substitutions`.
 
-    `overrides` give boxes, by name, another size; `substitutions` give symbols another meaning. The way is considered
-    only if at least `compared` typed matrices are oriented as it says.
+    `overrides` give boxes, by name, another size; `substitutions` give symbols another meaning. If `compared` is
+    set, at least that many typed matrices must be transposed, or not, as predicted.
     """
 
     overrides: Mapping[str, Formula] = field(default_factory=dict)

@@ -186,7 +186,7 @@ class ClassSheet(SheetContext):
 
 
 def opened_class_sheet(services: Services, access: StudentAccess, number: int, scale: str) -> ClassSheet:
-    """Sheet `number`, from 1, as last saved, or as it counts once the activity has closed."""
+    """Sheet `number` (from 1) as last saved or, once the activity has closed, the attempt that counts."""
     work = _class_work(services, access, number)
     typed = work.draft.answers if work.draft else {}
     if access.rules.shows_answers and work.counted and not work.answers_other_numbers(work.counted):

@@ -137,7 +137,7 @@ def edition_of(models: Models, before: Models) -> str:
 def topic_edition(
     library: Library, store: Store, activity: Activity, item: FrozenWorksheet, content: Content | None = None
 ) -> str:
-    """A hash of what a worksheet's topic asks now, if that isn't what students were given; otherwise ""."""
+    """A hash of what the topic asks today if it has changed since students got the worksheet, or ""."""
     content, sizes = content or activity.content, item_sizes(item)
     is_known = library.find_worksheet(item.key) is not None and worksheet_of(item).topic != NO_TOPIC
     if not is_known or given_variant(library, store, activity, content, item, sizes, gives=False).has_topic:

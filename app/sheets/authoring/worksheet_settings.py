@@ -39,7 +39,7 @@ _ENTRIES: Mapping[str | int, tuple[str, ...]] = {
     "questions": tuple(each.name for each in fields(OpenQuestion)),
     "misconceptions": tuple(each.name for each in fields(AuthorMisconception)),
 }
-_NO_SETTING = N_("there is no setting “{setting}”; there are: {known}.")
+_NO_SETTING = N_("there is no setting “{setting}”; the settings are: {known}.")
 
 
 class SettingError(WorksheetError):
