@@ -24,7 +24,7 @@ from app.shapes.consistency import Values
 from app.shapes.table import Blank, Count, FromParts, Tensor
 from app.topics.problem import Problem
 
-BOXES_PER_MISTAKE = 5  # typed boxes per mistake that makes others follow; with fewer, it may be a guess
+BOXES_PER_MISTAKE = 5  # typed boxes per mistake; with fewer, finding mistakes is guessing
 BOXES_ELSEWHERE = 1  # other wrong boxes that may hold a number that a misconception explains
 # How many ways of working a number out are tried per equation, and how many numbers are kept per quantity.
 MOST_COMBINATIONS, MOST_NUMBERS = 64, 8
@@ -145,9 +145,8 @@ def find_mistakes(
     if len(wrong) == 1:
         return (Mistake(next(iter(wrong))),)
     sheet = _Sheet(problem, values, wrong, within_rounding)
-    diagnosed = (diagnosis.key, *diagnosis.also) if diagnosis else ()
-    best = sheet.best_causes(diagnosed, points)
-    mistakes = sheet.mistakes(best, points) if best else sheet.many_mistakes(diagnosed, points)
+    best = sheet.best_causes((diagnosis.key, *diagnosis.also) if diagnosis else (), points)
+    mistakes = sheet.mistakes(best or sheet.each_box_alone(), points)
     if not (best and diagnosis and best.misconceptions == {diagnosis.key, *diagnosis.also}):
         mistakes = [replace(mistake, misconception="") for mistake in mistakes]
     return tuple(sorted(mistakes, key=lambda mistake: problem.blanks.index(mistake.costs)))
@@ -186,15 +185,10 @@ class _Sheet:
     wrong: Values
     within_rounding: WithinRounding
 
-    @cached_property
-    def most(self) -> int:
-        """How many mistakes of several boxes a sheet can have; with the same number in every box, none."""
-        return -(-len(self.values) // BOXES_PER_MISTAKE) if len(set(self.values.values())) > 1 else 0
-
     def best_causes(self, diagnosed: Sequence[str], points: Mapping[Blank, int]) -> _Causes | None:
         """The fewest causes that explain all wrong boxes or, if boxes have `points`, the cheapest."""
         best: _Causes | None = None
-        most = self.most
+        most = -(-len(self.values) // BOXES_PER_MISTAKE) if len(set(self.values.values())) > 1 else 0
         candidates = self._candidates(self.values)
         known = product(*([each for each in candidates if each.misconception == key] for key in diagnosed))
         others = takewhile(lambda held: len(held) <= most, self.held_at_once(candidates))
@@ -207,35 +201,6 @@ class _Sheet:
             if most == 0:
                 break
         return best
-
-    def many_mistakes(self, diagnosed: Sequence[str], points: Mapping[Blank, int]) -> list[Mistake]:
-        """The mistakes of a sheet with more than `most`: those with the most boxes, and each other box by itself.
-
-        So one more wrong number costs its own box, and doesn't make the others dearer.
-        """
-        alone = self.mistakes(self.each_box_alone(), points)
-        candidates = self._candidates(self.values) if self.most else []
-        helds = [(), *((each,) for each in candidates)] if self.most else []
-        helds += product(*([each for each in candidates if each.misconception == key] for key in diagnosed))
-        explanations = [alone]
-        for causes in filter(None, (self.causes(held, len(self.wrong)) for held in helds)):
-            mistakes = self.mistakes(causes, points)
-            consistent = [mistake for mistake in mistakes if self.is_consistent(mistake, causes.held)]
-            largest = sorted(consistent, key=lambda mistake: -len(mistake.others))[: self.most]
-            explanations.append([*largest, *_without(alone, largest)])
-        return min(explanations, key=lambda mistakes: sum(points.get(each.costs, 1) for each in mistakes))
-
-    def is_consistent(self, mistake: Mistake, held: Iterable[Expectation]) -> bool:
-        """Whether the mistake has most boxes that it would make wrong; a guess seldom has."""
-        boxes = {mistake.costs, *mistake.others}
-        expected = next((each for each in held if each.misconception == mistake.misconception), None)
-        quantities = {self.quantity(blank) for blank in boxes}
-        made_wrong = [
-            blank
-            for blank in self.values
-            if (blank in expected.wrong_answers if expected else self.quantity(blank) in quantities)
-        ]
-        return 3 * len(boxes) > 2 * len(made_wrong)
 
     def lost(self, causes: _Causes, points: Mapping[Blank, int]) -> int:
         return sum(points.get(mistake.costs, 1) for mistake in self.mistakes(causes, points))
@@ -437,15 +402,6 @@ class _Sheet:
         boxes = sorted(group, key=self.problem.blanks.index)
         costs = max(boxes, key=lambda blank: points.get(blank, 1))
         return Mistake(costs, tuple(blank for blank in boxes if blank != costs), misconception)
-
-
-def _without(mistakes: Iterable[Mistake], others: Iterable[Mistake]) -> Iterator[Mistake]:
-    """The mistakes without the boxes of others."""
-    taken = {blank for mistake in others for blank in (mistake.costs, *mistake.others)}
-    for mistake in mistakes:
-        left = [blank for blank in (mistake.costs, *mistake.others) if blank not in taken]
-        if left:
-            yield Mistake(left[0], tuple(left[1:]))
 
 
 def _meant(blank: Blank, transposing: Expectation) -> Blank:
