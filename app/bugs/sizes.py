@@ -48,7 +48,7 @@ def check_sizes(program: CodeProgram, architecture: Architecture, tokens: int, b
     """Raise BugError unless the model can read this many tokens, B is at least MIN_BATCH, and all sizes differ."""
     _check_positions(program, architecture, tokens)
     if "B" in program.symbols and batch < MIN_BATCH:
-        raise BugError(_("A batch of one input hides bugs: choose a batch size of at least 2."), tokens, MIN_BATCH + 1)
+        raise BugError(_("A batch of one input hides bugs: choose a batch of at least 2."), tokens, MIN_BATCH + 1)
     clash = _equal_sizes(program, architecture, tokens, batch)
     if clash is None:
         return

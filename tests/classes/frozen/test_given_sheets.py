@@ -65,7 +65,12 @@ def changes_tensors(change: Callable[[Tensor], Tensor]) -> ChangeCode:
 
 
 def removes_topic(monkeypatch: pytest.MonkeyPatch) -> Change:
-    monkeypatch.delitem(cast("dict[str, Topic]", TOPICS), TOPIC)
+    topics = cast("dict[str, Topic]", TOPICS)
+    others = {key: topic for key, topic in topics.items() if key != TOPIC}
+    for key in reversed([*topics]):  # all of them, so that they come back in their order
+        monkeypatch.delitem(topics, key)
+    for key, topic in others.items():
+        monkeypatch.setitem(topics, key, topic)
     return lambda library: without_topic(library, TOPIC)
 
 
