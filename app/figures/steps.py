@@ -262,12 +262,12 @@ def heads_steps(variant: Variant) -> tuple[ExhibitStep, ...]:
 
 
 def asked_head(heads: LayerHeads) -> int:
-    """The query head that is asked about: in the middle of the second group, if there is one."""
+    """The query head that the step asks about: in the middle of the second group, if there is one."""
     return min(heads.count("queries") - 1, heads.shared_by + heads.shared_by // 2)
 
 
 def dealt(heads: LayerHeads, key_head: int) -> str:
-    """What is said to the choice of a key head for the asked query head."""
+    """The reply to a chosen key head: whether the query head that was asked about reads it."""
     readers, asked = heads.readers_of(key_head), asked_head(heads)
     if asked in readers:
         sentence = ngettext(

@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 from app.checkpoints.checkpoint import CheckpointError
 from app.checkpoints.sources import open_checkpoint
-from app.forward.devices import available_bytes, device_name
+from app.forward.devices import device_name
 from app.forward.hidden_states import HiddenStates, Report
 from app.forward.lines import ForwardError
 from app.forward.real_head import RealHead, run_real_head
@@ -35,11 +35,10 @@ JobKind = Literal["head", "real head", "device"]
 
 @dataclass(frozen=True)
 class DeviceHere:
-    """A device of this machine: "cuda", "mps" or "cpu", its name for people, and the bytes free for a run."""
+    """A device of this machine: "cuda", "mps" or "cpu" and its name for people."""
 
     device: str
     name: str
-    usable_bytes: int
 
 
 class RunTooLong(Exception):
@@ -175,9 +174,9 @@ def _serve_jobs(pipe: Connection) -> None:
         pipe.send(in_language(spoken, _run_job, work[kind], arguments, options))
 
 
-def _describe_device(device: str | None, usable_share: float) -> DeviceHere:
+def _describe_device(device: str | None, **_options: object) -> DeviceHere:
     device = available_device(device)
-    return DeviceHere(device, device_name(device), int(usable_share * (available_bytes(device) or 0)))
+    return DeviceHere(device, device_name(device))
 
 
 def _run_job(work: Callable[..., object], arguments: tuple[object, ...], options: dict[str, Any]) -> tuple[str, Any]:

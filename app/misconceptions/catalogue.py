@@ -21,9 +21,10 @@ from typing import Annotated, Any, NoReturn, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from app.algebra.expression import ExpressionError, Formula
-from app.misconceptions.symbols import CONDITIONS, FORMULA_SYMBOLS
+from app.misconceptions.symbols import FORMULA_SYMBOLS
 from app.models.architecture import Architecture
 from app.shapes.table import DIMENSIONS, MATRIX_FIELDS
+from app.topics.facts import MODEL_FACTS, ConditionError, is_true_of_model, words_of_condition
 from app.topics.registry import TOPICS
 from app.topics.topic import Topic
 
@@ -51,12 +52,12 @@ class Prediction:
 
 @dataclass(frozen=True)
 class Misconception:
-    """One entry of the catalogue: its predictions for each topic, and the conditions that a model must fulfil."""
+    """One entry of the catalogue: its predictions for each topic, and the condition that a model must fulfil."""
 
     key: str
     number: int
     predictions: Mapping[str, tuple[Prediction, ...]]
-    conditions: tuple[str, ...] = ()
+    condition: str = ""
 
     @property
     def topics(self) -> tuple[str, ...]:
@@ -64,10 +65,7 @@ class Misconception:
         return tuple(self.predictions)
 
     def applies_to(self, architecture: Architecture) -> bool:
-        return all(
-            CONDITIONS[condition.removeprefix("not ")](architecture) != condition.startswith("not ")
-            for condition in self.conditions
-        )
+        return is_true_of_model(self.condition, architecture)
 
 
 class _Checked(BaseModel):
@@ -100,7 +98,7 @@ class _Entry(_Checked):
     nudge: _Sentence
     hint: _Sentence
     explanation: _Sentence
-    when: list[str] = []
+    when: str = ""
     on: Annotated[list[_On], Field(min_length=1)]
 
 
@@ -181,7 +179,10 @@ class _EntryReader:
 
     def read(self) -> Misconception:
         entry = self.file.read(_Entry, self.file.contents[self.key], self.key)
-        self._check("condition", (condition.removeprefix("not ") for condition in entry.when), CONDITIONS)
+        try:
+            self._check("fact of models", (word.fact for word in words_of_condition(entry.when)), MODEL_FACTS)
+        except ConditionError as error:
+            self._refuse(str(error), "when")
         predictions = dict[str, tuple[Prediction, ...]]()
         for self.table, on in enumerate(entry.on):
             self._check("topic", on.topics.split(), TOPICS.keys() | self.sets.topics.keys())
@@ -189,7 +190,7 @@ class _EntryReader:
             self._check_names(on, [TOPICS[topic] for topic in topics])
             for topic in topics:
                 predictions[topic] = (*predictions.get(topic, ()), *self._predictions(on, TOPICS[topic]))
-        return Misconception(self.key, entry.number, predictions, tuple(entry.when))
+        return Misconception(self.key, entry.number, predictions, entry.when)
 
     def _check(self, kind: str, words: Iterable[str], known: Collection[str]) -> None:
         self.file.check(kind, words, known, self.key, self.table)

@@ -1,4 +1,4 @@
-"""What the catalogue's formulas may use besides a sheet's sizes, and the conditions under which an entry applies."""
+"""What the catalogue's formulas may use besides a sheet's sizes."""
 
 from __future__ import annotations
 
@@ -6,12 +6,10 @@ from collections.abc import Callable, Mapping
 from fractions import Fraction
 
 from app.algebra.expression import ZERO, Expression
-from app.models.architecture import Architecture
 from app.models.parameter_specs import number_of_parameters
 from app.shapes.table import Blank
 from app.topics.problem import Problem
 from app.topics.rotary_pairs import other_partner
-from app.topics.stored_weights import fused_order
 
 # The blank's right size, and the size of the other side of the same matrix: teachers may use these too.
 BOX_SYMBOLS: Mapping[str, Callable[[Problem, Blank], Expression]] = {
@@ -87,31 +85,4 @@ FORMULA_SYMBOLS: Mapping[str, Callable[[Problem, Blank], Expression]] = {
     "model_of_one_expert": _model_of_one_expert,
     "billions_of_one_expert": _billions_of_one_expert,
     "prefill_of_next": _prefill_of_next,
-}
-
-# What an entry's `when` may require of a model, each also as "not …".
-CONDITIONS: Mapping[str, Callable[[Architecture], bool]] = {
-    "image": lambda model: model.input == "image",
-    "tokens-looked-up": lambda model: model.fixed_tokens is None,
-    "context-length": lambda model: model.C is not None,
-    "encoder-decoder": lambda model: model.encoder_decoder,
-    "causal": lambda model: model.causal,
-    "window": lambda model: model.window is not None,
-    "latent-attention": lambda model: model.has_latent_attention,
-    "several-heads": lambda model: model.H > 1,
-    "several-kv-heads": lambda model: model.G > 1,
-    "grouped-queries": lambda model: model.G != model.H,
-    "grouped-queries-in-real-model": lambda model: model.kv_heads != model.H,
-    "heads-split-width": lambda model: model.H * model.d_h == model.d,
-    "square-projections": lambda model: model.H * model.d_h == model.d and model.G == model.H,
-    "fused-by-head": lambda model: fused_order(model) == "by-head",
-    "fused-by-matrix": lambda model: fused_order(model) == "by-matrix",
-    "rope": lambda model: model.rotary is not None,
-    "part-rotated": lambda model: model.rotary is not None and model.rotary.width < model.d_h,
-    "position-table": lambda model: model.has_position_table,
-    "tied-embeddings": lambda model: model.tied_embeddings,
-    "gated": lambda model: model.gated,
-    "four-times-width": lambda model: model.d_ff == 4 * model.d,
-    "experts": lambda model: model.has_experts,
-    "several-experts-per-token": lambda model: model.all_sizes.get("k", 1) > 1,
 }

@@ -1,4 +1,4 @@
-"""The facts on which sentences depend: `when = "window !causal"` in a wording file names two of them.
+"""The facts on which sentences and misconceptions depend: `when = "window !causal"` names two of them.
 
 A condition is made of words that must all be true of a sheet, each with an optional "!" in front for "not":
 
@@ -28,13 +28,25 @@ from app.translation import gettext as _
 # What is true of a model.
 MODEL_FACTS: Mapping[str, Callable[[Architecture], bool]] = {
     "image": lambda model: model.input == "image",
+    "tokens-looked-up": lambda model: model.fixed_tokens is None,
+    "context-length": lambda model: model.C is not None,
     "sound": lambda model: model.input == "sound",
     "encoder-decoder": lambda model: model.encoder_decoder,
     "causal": lambda model: model.causal,
+    "has-window": lambda model: model.window is not None,
     "lm-head": lambda model: model.has_lm_head,
     "tied": lambda model: model.tied_embeddings,
     "shared-layers": lambda model: model.stacks[0].spec.count != "L",
     "gated": lambda model: model.gated,
+    "four-times-width": lambda model: model.d_ff == 4 * model.d,
+    "experts": lambda model: model.has_experts,
+    "several-experts-per-token": lambda model: model.all_sizes.get("k", 1) > 1,
+    "one-head": lambda model: model.H == 1,
+    "shared-keys": lambda model: model.G < model.H,
+    "shared-keys-in-real-model": lambda model: model.kv_heads < model.H,
+    "one-key-head": lambda model: model.G == 1,
+    "derived-head-dimension": lambda model: model.H * model.d_h == model.d,
+    "square-projections": lambda model: model.H * model.d_h == model.d and model.G == model.H,
     "latent": lambda model: model.has_latent_attention,
     "latent-queries": lambda model: model.has_latent_queries,
     "no-scale": lambda model: model.score_scale.kind == "none",
@@ -47,6 +59,7 @@ MODEL_FACTS: Mapping[str, Callable[[Architecture], bool]] = {
     "alibi": lambda model: model.position_bias == "alibi",
     "disentangled": lambda model: model.position_bias == "disentangled",
     "rope": lambda model: model.rotary is not None,
+    "partial-rope": lambda model: model.rotary is not None and model.rotary.width < model.d_h,
     "neighbouring-pairs": lambda model: model.rotary is not None and model.rotary.adjacent_pairs,
     "position-table": lambda model: model.has_position_table,
     "norms-before": lambda model: model.norm_placement == "pre",
@@ -64,12 +77,7 @@ SHEET_FACTS: Mapping[str, Callable[[Problem], bool]] = {
     "adds-tokens": lambda sheet: bool(TOPICS[sheet.topic].adds_tokens),
     "one-token": lambda sheet: sheet.sizes["N"] == 1,
     "projected": lambda sheet: sheet.sizes.get("d_emb", sheet.sizes["d"]) != sheet.sizes["d"],
-    "one-head": lambda sheet: sheet.sizes["H"] == 1,
-    "shared-keys": lambda sheet: sheet.sizes["G"] < sheet.sizes["H"],
-    "one-key-head": lambda sheet: sheet.sizes["G"] == 1,
     "values-differ": lambda sheet: sheet.sizes["d_h"] != sheet.sizes["d_v"],
-    "derived-head-dimension": lambda sheet: sheet.sizes["d_h"] * sheet.sizes["H"] == sheet.sizes["d"],
-    "partial-rope": lambda sheet: 0 < sheet.sizes.get("d_rot", 0) < sheet.sizes["d_h"],
     "multiplied-width": lambda sheet: sheet.sizes.get("percent", 100) != 100,
     "window": lambda sheet: _window_hides_tokens(sheet),
     "chunks": lambda sheet: _chunks_hide_tokens(sheet),

@@ -201,7 +201,7 @@ class MadeUp(FakeRunner):
         super().__init__()
         self.changes = {"device_name": NAME}
     def describe_device(self, *_, **__):
-        return DeviceHere("cpu", NAME, 10**12)
+        return DeviceHere("cpu", NAME)
 
 process.HeadRunner = MadeUp
 """

@@ -194,7 +194,6 @@ def test_as_many_run_at_a_time_as_there_are_children(runner: HeadRunner) -> None
 def test_the_device_of_runs_that_name_none(runner: HeadRunner, monkeypatch: pytest.MonkeyPatch) -> None:
     here = runner.describe_device()
     assert here.name
-    assert here.usable_bytes > 0
     assert runner.run(LLAMA, 2).device == here.device
     assert runner.run(LLAMA, 2, device="meta").device == "meta"
     monkeypatch.setattr(runner, "_device", "meta")

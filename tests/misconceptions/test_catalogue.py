@@ -75,7 +75,7 @@ TYPOS = [
     ("mask", "number = 58", 'number = "58"', "mask-forgotten", "number"),
     ("mask", "number = 58", "number = 60", "diagonal-masked", "mask-forgotten"),
     ("scores", "softmax-collapses", "mask-forgotten", "mask-forgotten", "mask-forgotten"),
-    ("mask", 'when = ["not causal"]', 'when = ["not casual"]', "causal-mask-everywhere", "casual"),
+    ("mask", 'when = "!causal"', 'when = "!casual"', "causal-mask-everywhere", "casual"),
     ("mask", 'masked = "8"', 'masced = "8"', "half-of-all-masked", "masced"),
     ("mask", 'masked = "8"', '"masked.counts" = "8"', "half-of-all-masked", "masked.counts"),
     ("mask", 'masked = "8"', 'masked = "8, 8"', "half-of-all-masked", "masked"),

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from app.classes.frozen.frozen_library import frozen_form, library_of, make_library, model_data, worksheet_of
-from app.classes.frozen.given_sheets import sheet_data, variant_of
-from app.sheets.frozen_sheet import FrozenSheet
+from app.classes.frozen.given_sheets import frozen_sheet, sheet_data, variant_of
 from app.sheets.library import Library
 from app.sheets.variant import Variant
 from app.store import Activity, Content, Run, Store, VariantSizes
@@ -37,7 +37,7 @@ def sheet_of_run(library: Library, store: Store, run: Run) -> Variant:
     Raises WorksheetError if its imported model no longer exists.
     """
     content, sizes = Content.from_json(run.frozen["content"]), VariantSizes(**run.frozen["sizes"])
-    worksheet, frozen = worksheet_of(content.items[0]), FrozenSheet(run.frozen["given"])
+    worksheet, frozen = worksheet_of(content.items[0]), frozen_sheet(json.dumps(run.frozen["given"]))
     # Practice runs are always about new sheets: cached, they would displace the libraries of activities.
     of_run = make_library(library, content) if run.activity_id is None else library_of(library, content)
     return variant_of(of_run, store, worksheet, sizes, frozen)

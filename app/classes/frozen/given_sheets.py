@@ -36,7 +36,7 @@ def given_variant(
 ) -> Variant:
     """A worksheet of an activity in a student's sizes, as it was when students were first given it.
 
-    Of a draft, and unless it `gives` the sheet to anybody, it may still change.
+    A draft's sheet may still change, and so may one that is only looked at (`gives=False`).
     """
     library, worksheet = library_of(library, content), frozen_worksheet(item, activity.policies)
     if activity.state == "draft":
@@ -47,13 +47,13 @@ def given_variant(
         return sheet_data(variant_of(library, store, worksheet, sizes))
 
     text = _kept(store, activity, key, make) if gives else _found(store, activity, key)
-    return variant_of(library, store, worksheet, sizes, _frozen_sheet(text) if text else None)
+    return variant_of(library, store, worksheet, sizes, frozen_sheet(text) if text else None)
 
 
 def drawn_sizes(
     store: Store, activity: Activity, item: FrozenWorksheet, student: Student, draw: Callable[[], VariantSizes]
 ) -> VariantSizes:
-    """The sizes that a student has drawn of a worksheet."""
+    """The sizes drawn for a student on a worksheet."""
     text = _kept(store, activity, f"{item.fingerprint} student {student.id}", lambda: asdict(draw()))
     return VariantSizes(**json.loads(text))
 
@@ -104,7 +104,8 @@ def _stored(store: Store, activity_id: int, key: str) -> str:
 
 
 @lru_cache(SHEETS_REMEMBERED)
-def _frozen_sheet(text: str) -> FrozenSheet:
+def frozen_sheet(text: str) -> FrozenSheet:
+    """The sheet of a stored text; the same object each time, since sheets are cached by it."""
     return FrozenSheet(json.loads(text))
 
 
