@@ -222,6 +222,8 @@ def bug_case(bug: Bug, architecture: Architecture, tokens: int, batch: int) -> B
 
 def _check_model(program: CodeProgram, architecture: Architecture, tokens: int, batch: int) -> None:
     name = architecture.name
+    if architecture.attention_problem:
+        raise BugError(architecture.attention_problem)
     if architecture.has_latent_attention or architecture.d_v != architecture.d_h:
         raise BugError(_("{model} makes keys and values from a latent, unlike this code.").format(model=name))
     if architecture.score_scale.kind != "inverse-sqrt":
@@ -235,7 +237,7 @@ def _check_model(program: CodeProgram, architecture: Architecture, tokens: int, 
     rotary = architecture.rotary
     if program.rotary and (rotary is None or rotary.width != architecture.d_h or rotary.adjacent_pairs):
         raise BugError(_("{model} does not rotate its queries and keys as this code does.").format(model=name))
-    seen = min(run.window or run.chunk or tokens + 1 for run in architecture.runs[:1])
+    seen = min(run.window or run.chunk or tokens + 1 for run in architecture.stacks[0].attending[:1])
     if tokens + program.decodes > seen and not program.two_texts:
         proposed = first_possible(program, architecture, range(seen - program.decodes, 1, -1), batch)
         reason = _("Beyond {seen:,} tokens, {model} hides more than this code.").format(seen=seen, model=name)

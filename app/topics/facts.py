@@ -41,6 +41,8 @@ MODEL_FACTS: Mapping[str, Callable[[Architecture], bool]] = {
     "four-times-width": lambda model: model.d_ff == 4 * model.d,
     "experts": lambda model: model.has_experts,
     "several-experts-per-token": lambda model: model.all_sizes.get("k", 1) > 1,
+    "hybrid": lambda model: model.is_hybrid,
+    "mixer": lambda model: model.has_mixers,
     "one-head": lambda model: model.H == 1,
     "shared-keys": lambda model: model.G < model.H,
     "shared-keys-in-real-model": lambda model: model.kv_heads < model.H,
@@ -177,7 +179,7 @@ def local_layers(model: Architecture) -> LocalLayers:
 
 
 def _runs(model: Architecture) -> tuple[LayerRun, ...]:
-    return model.stacks[0].runs if model.stacks else ()
+    return model.stacks[0].attending if model.stacks else ()
 
 
 def _tokens_read(sheet: Problem) -> int:

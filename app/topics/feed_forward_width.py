@@ -95,6 +95,7 @@ TOPIC = Topic(
     "counts",
     _width_table,
     (ONE_STACK, NO_EXPERTS, LAYERS_OF_ONE_SHAPE, _KNOWN_WIDTH),
+    about_attention=False,
     bars="blocks-and-widths",
     extra_sizes=_width_sizes,
     counts="width block_parameters gated_width four_d two_thirds multiplied multiples gated_parameters "

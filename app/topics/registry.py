@@ -66,13 +66,13 @@ def topic_for(key: str, architecture: Architecture, tokens: int, bug: Bug | None
     topic = TOPICS[key]
     if bug and topic.build_for_bug:
         return topic.build_for_bug(bug, architecture, tokens)
-    require(topic.requires, architecture, tokens)
+    require(topic.requirements, architecture, tokens)
     return _as_in_the_model(topic.build_table(architecture, tokens), architecture, topic)
 
 
 def refusal(key: str, architecture: Architecture, tokens: int) -> str | None:
     """Why a topic doesn't fit this model with this many tokens, and what to choose instead; None if it fits."""
-    return unmet(TOPICS[key].requires, architecture, tokens)
+    return unmet(TOPICS[key].requirements, architecture, tokens)
 
 
 def sizes_for(key: str, architecture: Architecture, tokens: int, decoder_tokens: int) -> dict[str, int]:
@@ -83,7 +83,7 @@ def sizes_for(key: str, architecture: Architecture, tokens: int, decoder_tokens:
     rotated = architecture.rotary.width if architecture.rotary else 0
     rotary_sizes = {"d_rot": rotated} if rotated else {}
     extra_sizes = topic.extra_sizes(architecture, tokens)
-    sides = {tokens, *(model_sizes[symbol] for symbol in ("d", "H", "G", "d_h", "d_v"))}
+    sides = {tokens, *(model_sizes.get(symbol, 0) for symbol in ("d", "H", "G", "d_h", "d_v"))}
     batch_size = {"B": first_free(BATCH_SIZES, tokens, sides)} if topic.batched else {}
     return {**model_sizes, "W": window, **extra_sizes, **rotary_sizes, **batch_size, "N": tokens, "M": decoder_tokens}
 

@@ -43,8 +43,13 @@ def unmet(requirements: Iterable[Requirement], architecture: Architecture, token
     """The sentence of the first requirement that the model or the tokens fail, or None."""
     for requirement in requirements:
         if not requirement.is_met(architecture, tokens):
-            number = f"{requirement.number(architecture, tokens):,}"
-            return gettext(requirement.sentence).format(model=architecture.name, tokens=f"{tokens:,}", number=number)
+            return gettext(requirement.sentence).format(
+                model=architecture.name,
+                tokens=f"{tokens:,}",
+                number=f"{requirement.number(architecture, tokens):,}",
+                attention_problem=architecture.attention_problem,
+                layer_problem=architecture.layer_problem,
+            )
     return None
 
 
@@ -62,14 +67,14 @@ def visible_keys(run: LayerRun, tokens: int) -> int:
 
 
 def _most_with_one_mask(architecture: Architecture, _tokens: int) -> int:
-    runs = architecture.stacks[0].runs
+    runs = architecture.stacks[0].attending
     reaches = {architecture.reach_of(run.window) for run in runs if run.window}
     is_same_window = architecture.causal and len({run.window for run in runs}) == 1
     return min([*(() if is_same_window else reaches), *(run.chunk for run in runs if run.chunk)], default=MAX_TOKENS)
 
 
 def _see_alike(architecture: Architecture, tokens: int) -> bool:
-    runs = architecture.stacks[-1].runs
+    runs = architecture.stacks[-1].attending
     in_first_chunk = all(tokens + 1 <= run.chunk for run in runs if run.chunk)
     return len({visible_keys(run, tokens) for run in runs}) <= 1 and in_first_chunk
 
@@ -88,6 +93,8 @@ def _are_matrices_alike(architecture: Architecture, _tokens: int) -> bool:
 def _are_attention_matrices_alike(architecture: Architecture, _tokens: int) -> bool:
     kinds = architecture.stacks[0].kinds
     of_kind = (kind.rows.get("attention", ()) for kind in kinds)
+    if architecture.is_hybrid:
+        of_kind = (specs for specs in of_kind if specs)
     return len({tuple(spec for spec in specs if not spec.is_vector) for specs in of_kind}) <= 1
 
 
@@ -110,6 +117,15 @@ def _have_rows(architecture: Architecture, _tokens: int) -> bool:
     return has_rows and len(rest) == 1 and len(kinds) <= 2
 
 
+ATTENTION = Requirement(lambda architecture, _tokens: not architecture.attention_problem, "{attention_problem}")
+ORDINARY_LAYERS = Requirement(lambda architecture, _tokens: not architecture.layer_problem, "{layer_problem}")
+KNOWN_COMPUTATION = Requirement(
+    lambda architecture, _tokens: not architecture.shapes_only,
+    N_(
+        "Of {model} only shapes are known here, not where it has its norms or how it encodes positions: choose a sheet "
+        "about its attention, or a model such as GPT-2 or LLaMA 7B."
+    ),
+)
 OWN_PROJECTIONS = Requirement(
     lambda architecture, _tokens: not architecture.has_latent_attention,
     N_(
@@ -160,6 +176,13 @@ KV_CACHE = Requirement(
         "and values, such as GPT-2."
     ),
 )
+CACHE_IN_ALL_LAYERS = Requirement(
+    lambda architecture, _tokens: not architecture.is_hybrid,
+    N_(
+        "Only the layers of {model} with attention cache keys and values; the others keep a state of fixed size. "
+        "Choose a model with attention in all layers, such as LLaMA 7B."
+    ),
+)
 CACHE_OF_KEYS_AND_VALUES = Requirement(
     lambda architecture, _tokens: not architecture.has_latent_attention,
     N_(
@@ -179,7 +202,7 @@ ONE_NUMBER_OF_VISIBLE_KEYS = Requirement(
         "Choose fewer than {number} tokens."
     ),
     lambda architecture, _tokens: min(
-        limit for run in architecture.stacks[-1].runs for limit in (run.window, run.chunk) if limit
+        limit for run in architecture.stacks[-1].attending for limit in (run.window, run.chunk) if limit
     ),
 )
 CACHE_OF_KNOWN_LENGTH = Requirement(
@@ -192,10 +215,10 @@ ENCODER_AND_DECODER = Requirement(
     N_("{model} has no cross-attention: choose an encoder-decoder model, such as T5 small."),
 )
 ONE_STACK = Requirement(
-    lambda architecture, _tokens: not architecture.encoder_decoder,
+    lambda architecture, _tokens: len(architecture.stacks) == 1,
     N_(
-        "{model} has encoder layers and decoder layers, which differ: choose a model with one stack of layers, "
-        "such as GPT-2."
+        "{model} has several stacks of layers, such as encoder layers and decoder layers, which differ: choose a model "
+        "with one stack of layers, such as GPT-2."
     ),
 )
 NO_EXPERTS = Requirement(
