@@ -222,8 +222,6 @@ def bug_case(bug: Bug, architecture: Architecture, tokens: int, batch: int) -> B
 
 def _check_model(program: CodeProgram, architecture: Architecture, tokens: int, batch: int) -> None:
     name = architecture.name
-    if architecture.attention_problem:
-        raise BugError(architecture.attention_problem)
     if architecture.has_latent_attention or architecture.d_v != architecture.d_h:
         raise BugError(_("{model} makes keys and values from a latent, unlike this code.").format(model=name))
     if architecture.score_scale.kind != "inverse-sqrt":

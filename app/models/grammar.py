@@ -21,6 +21,7 @@ from functools import lru_cache
 from typing import Any
 
 from app.algebra.expression import Expression
+from app.refusal import Refusal
 
 Names = Mapping[str, Any]
 Evaluate = Callable[[Names, int], Any]
@@ -44,6 +45,8 @@ class Rule:
         """The number (whole if it can be), word or None that the rule gives; raises RuleError."""
         try:
             return _whole(self.evaluate(names, layer))
+        except Refusal:  # of a value that the config states wrongly
+            raise
         except (TypeError, ZeroDivisionError, IndexError, OverflowError, ValueError) as error:
             raise RuleError(f"“{self.text}”: {error}") from None
 

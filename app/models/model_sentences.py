@@ -127,11 +127,9 @@ def property_sentences(a: Architecture) -> Iterator[str]:
                 "({norm}), and both results are added to the input."
             ),
         }[a.norm_placement].format(norm=a.norm)
-    if a.layer_problem:
-        yield a.layer_problem
-    elif a.gated:
+    if a.gated:
         yield _("Gated feed-forward block: three matrices (gate, up and down).")
-    elif any("feed_forward" in kind.rows for kind in a.kinds):
+    elif not a.layer_problem and any("feed_forward" in kind.rows for kind in a.kinds):
         yield _("Feed-forward block without a gate: two matrices.")
     yield from _expert_sentences(a)
     if not a.has_lm_head:

@@ -29,8 +29,10 @@ from app.translation import gettext as _
 
 Answer = TypeVar("Answer")
 MAX_CONFIG_BYTES = 1_000_000
-# transformers gives causal models without this field's truth a mask in both directions.
+# "is_causal": false gives a causal model a mask in both directions, by create_causal_mask in transformers, which two
+# types don't call.
 _READ_ELSEWHERE = frozenset({"is_causal"})
+_CAUSAL_ALWAYS = ("internlm3", "openai-gpt")
 # the beginning of the pointer file that Git LFS puts in place of a large file
 LFS_POINTER = "version https://git-lfs.github.com/spec/"
 
@@ -167,10 +169,22 @@ def _stated_class(config: Config) -> str:
 
 def _by_table(table: FamilyTable, chosen: Part, class_name: str, name: str) -> Architecture:
     config, model_type = chosen.config, chosen.model_type or str(chosen.config["model_type"])
-    check_unread_fields(config, table.fields)
+    if class_name not in table.classes and any(line.mask == "cross" for line in table.attention):
+        _check_class(class_name, model_type, table.classes[0])
+    is_causal = any(line.mask == "causal" for line in table.attention)
+    check_unread_fields(config, table.fields | (frozenset() if is_causal else _READ_ELSEWHERE))
     model_class = class_name if class_name in table.classes else table.classes[0]
     notes = (*chosen.notes, *_notes_on_class(class_name, model_class), *notes_on_fields(config, model_type, table))
     return read_table(table, config, name, model_type, model_class, notes)
+
+
+def _check_class(stated: str, model_type: str, counted: str) -> None:
+    if stated.endswith("ForCausalLM"):
+        problem = _(
+            "{stated} is the decoder of “{type}” by itself, which is not counted here: remove “architectures” to count "
+            "{counted}."
+        )
+        raise ConfigError(problem.format(stated=quoted(stated), type=model_type, counted=counted))
 
 
 def _notes_on_class(stated: str, counted: str) -> Iterator[str]:
@@ -181,16 +195,18 @@ def _notes_on_class(stated: str, counted: str) -> Iterator[str]:
 def _recognize(chosen: Part) -> _Recognized:
     part, is_text_part = chosen.config, chosen.is_of_multimodal_file
     model_type, family = find_family(part)
-    check_unread_fields(part, _READ_ELSEWHERE if family.causal else frozenset())
+    check_unread_fields(part, frozenset() if model_type in _CAUSAL_ALWAYS else _READ_ELSEWHERE)
     if isinstance(part.get("id2label"), dict):  # a classifier's file lists its labels instead of counting them
         part = {**part, "id2label": len(part["id2label"]) or None}
     stated, task_heads = "" if is_text_part else _stated_class(part), family.layout.task_heads
     suffix = task_suffix(stated, task_heads)
     model_class = stated if suffix else family.model_class
+    if not suffix and any(stack.decoder for stack in family.layout.stacks):
+        _check_class(stated, model_type, model_class)
     task_head = task_heads[suffix or task_suffix(model_class, task_heads) or next(iter(task_heads))]
     notes = (*chosen.notes, *_notes_on_class(stated, model_class), *notes_on_fields(part, model_type, None))
     flags = find_flags(part, family) | task_head.flags
-    if family.causal and part.get("is_causal") is False:
+    if family.causal and not read_bool(part, "is_causal", True):
         flags |= {"bidirectional"}
     if family.tied != "never" and read_bool(part, "tie_word_embeddings", family.tied):
         flags |= {"tied"}
@@ -201,6 +217,8 @@ def _stacks(model: _Recognized, reader: SizeReader) -> tuple[LayerStack, ...]:
     family, L = model.family, reader.required("L")
     is_bidirectional = not family.causal or "bidirectional" in model.flags
     windows = window_per_layer(family.windows, model.config, L, centred=is_bidirectional)
+    if family.causal and any(windows) and not read_bool(model.config, "is_causal", True):
+        raise ConfigError(_('"is_causal" is false in a model with sliding windows, which is not supported.'))
     specs = (spec for spec in family.layout.stacks if not (spec.decoder and model.task_head.without_decoder))
     stacks = []
     for spec in specs:

@@ -15,9 +15,9 @@ from functools import cached_property
 from itertools import groupby
 
 from app.algebra.expression import Expression, ExpressionError
-from app.models.architecture import MAIN_SYMBOLS, Architecture, LayerRun, LayerStack, NormKind, QKNorm
+from app.models.architecture import MAIN_SYMBOLS, Architecture, LayerRun, LayerStack, NormKind, QKNorm, SizeSource
 from app.models.config_fields import Config, ConfigError
-from app.models.grammar import Rule
+from app.models.grammar import Rule, RuleError
 from app.models.parameter_specs import (
     ModelPart,
     ParameterSpec,
@@ -143,8 +143,21 @@ class _Reader:
             notes=notes,
         )
         shown = {*architecture.all_sizes, *MAIN_SYMBOLS}
-        sources = tuple(source for symbol, source in self.values.sources.items() if symbol in shown)
-        return replace(architecture, size_sources=sources)
+        sources = self._sources_of_heads(first, heads) | self.values.sources
+        in_order = (symbol for symbol in (*MAIN_SYMBOLS, *sources) if symbol in sources and symbol in shown)
+        return replace(architecture, size_sources=tuple(sources[symbol] for symbol in dict.fromkeys(in_order)))
+
+    def _sources_of_heads(self, first: _Layer | None, heads: _Heads) -> dict[str, SizeSource]:
+        # A size without a field, such as G in a model without shared keys, has the rule of the attention line.
+        if first is None or first.line is None:
+            return {}
+        line = first.line
+        rules = {"H": line.heads, "G": line.kv_heads, "d_h": line.d_h, "d_v": line.d_v}
+        return {
+            symbol: SizeSource(symbol, getattr(heads, symbol), None, rule.text)
+            for symbol, rule in rules.items()
+            if rule.text != symbol
+        }
 
     # Layers
 
@@ -413,8 +426,8 @@ class _Attention:
         if noun not in self.left_out:
             self.left_out.append(noun)
         problem = _(
-            "{model} has {part} in its attention, which this sheet leaves no room for: choose another model, such as "
-            "LLaMA 7B."
+            "{model} has {part} in its attention, which sheets about parameters have no place for: choose another "
+            "model, such as LLaMA 7B."
         )
         self.layer_problem = self.layer_problem or problem.format(model=self.reader.name, part=part)
 
@@ -461,7 +474,10 @@ class _Attention:
 
     def _scale_problems(self, rule: Rule) -> Iterator[str]:
         names = ChainMap({"H": self.heads.H, "G": self.heads.G, "d_h": self.heads.d_h}, self.reader.values)
-        factor = rule.value(names)
+        try:
+            factor = rule.value(names)
+        except RuleError:
+            raise self.reader.values.no_value(rule) from None
         usual = self.heads.d_h**-0.5
         fields = [field for field in sorted(rule.names) if field in self.reader.table.numbers]
         if isinstance(factor, bool) or (not isinstance(factor, int | float) and not hasattr(factor, "numerator")):

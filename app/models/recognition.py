@@ -87,14 +87,19 @@ def _by_rule(config: Config, part: dict[str, Any], rule: TextPart) -> dict[str, 
     read = {**rule.absent, **part}
     if rule.table and (not rule.allows_others or "model_type" not in part):
         read["model_type"] = rule.table
-    if rule.tie in ("always", "never"):
-        read["tie_word_embeddings"] = rule.tie == "always"
-    elif rule.tie == "outer":
-        stated = config.get("tie_word_embeddings")
-        read["tie_word_embeddings"] = rule.tied if stated is None else stated
-    elif read.get("tie_word_embeddings") is None:
-        read["tie_word_embeddings"] = rule.tied
-    return read
+    outside, inside = (
+        stated if (stated := of.get("tie_word_embeddings")) is not None else absent
+        for of, absent in zip((config, part), rule.tied, strict=True)
+    )
+    ties = {
+        "outer": outside,
+        "part": inside,
+        "either": outside or inside,
+        "both": outside and inside,
+        "always": True,
+        "never": False,
+    }
+    return {**read, "tie_word_embeddings": ties[rule.tie]}
 
 
 def find_table(model_type: object, class_name: str) -> FamilyTable | None:

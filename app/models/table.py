@@ -71,7 +71,8 @@ class ListField:
 
     `known` are the words that a config may state, with the word that conditions use for each.
 
-    `absent` are the words by condition, the first that holds counting; None if the config must state the list.
+    `absent` are the words by condition, the first that holds counting; None if the config must state the list, or if
+    its absence stands for the numbers of all layers.
     """
 
     field: str
@@ -133,14 +134,15 @@ class AttentionLine:
 class TextPart:
     """Where a multimodal file describes its text model: the field, the type, and what absence means there.
 
-    `tie` is one of "outer", "part", "always" and "never"; `tied` is what its absence means.
+    `tie` says where "tie_word_embeddings" is read: "outer", "part", "either", "both", "always" or "never". `tied` is
+    what its absence means, outside and in the part.
     """
 
     field: str
     table: str
     allows_others: bool
     tie: str
-    tied: bool
+    tied: tuple[bool, bool]
     absent: Mapping[str, Any]
 
 
@@ -319,6 +321,8 @@ def _switch(row: list[str]) -> Switch:
 
 def _list_field(row: list[str]) -> ListField:
     name, absent, *known = row
+    if absent == "all":
+        return ListField(name, None, {})
     if absent.startswith("["):
         return ListField(name, (), {}, tuple(json.loads(absent)))
     pairs = (word.partition("=") for word in (known[0].split() if known else ()))
@@ -455,13 +459,14 @@ def _limit(text: str) -> Limit:
 
 def _text_part(rows: Sequence[list[str]]) -> TextPart:
     lines = {row[0]: row[1] for row in rows if row[0] != "absent"}
-    tie, _space, tied = lines.get("tie_word_embeddings", "part").partition(" ")
-    absent = (row[1].partition(" ") for row in rows if row[0] == "absent")
+    tie, *absent_tie = next((row[1:] for row in rows if row[0] == "tie_word_embeddings"), ["part", "false"])
+    words = [word == "true" for text in absent_tie for word in text.split()] or [False]
+    absent = (" ".join(row[1:]).partition(" ") for row in rows if row[0] == "absent")
     return TextPart(
         field=lines["field"],
         table=lines.get("table", ""),
         allows_others=lines.get("others", "yes") == "yes",
         tie=tie,
-        tied=tied == "true" or tie == "always",
+        tied=(words[0], words[-1]),
         absent={name: json.loads(value) for name, _space, value in absent},
     )

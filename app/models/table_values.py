@@ -47,13 +47,13 @@ class TableValues(dict[str, Any]):
         try:
             return rule.value(self, layer)
         except RuleError:
-            raise self._no_value(rule) from None
+            raise self.no_value(rule) from None
 
     def whole(self, rule: Rule, layer: int = 0) -> int:
         """A whole number, 0 or more, that a rule gives for this config."""
         value = self.by_rule(rule, layer)
         if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-            raise self._no_value(rule)
+            raise self.no_value(rule)
         return value
 
     def all_hold(self, conditions: Sequence[Rule], layer: int = 0) -> bool:
@@ -101,7 +101,7 @@ class TableValues(dict[str, Any]):
         if size is None:
             return None
         if isinstance(size, bool) or not isinstance(size, int) or size < 0:
-            raise self._no_value(rule, line.fields)
+            raise self.no_value(rule, line.fields)
         is_default = rule.text.isdigit()
         self.sources[line.symbol] = SizeSource(
             line.symbol,
@@ -151,6 +151,8 @@ class TableValues(dict[str, Any]):
 
     def _list(self, line: ListField) -> Any:
         if not line.known:
+            if line.absent is None and self.config.get(line.field) is None:
+                return range(self.depth)
             return read_layer_numbers(self.config, line.field, line.layers)
         stated, depth = self.config.get(line.field), self.depth
         if stated is None:
@@ -189,9 +191,11 @@ class TableValues(dict[str, Any]):
             problem = _('"{field}" is null, but models of type "{type}" need its value: add it.')
         return ConfigError(problem.format(field=field, type=self.model_type))
 
-    def _no_value(self, rule: Rule, fields: Sequence[str] = ()) -> ConfigError:
-        lines = (self.table.sizes.get(name) for name in sorted(rule.names))
+    def no_value(self, rule: Rule, fields: Sequence[str] = ()) -> ConfigError:
+        """The error that a rule has no value for this config."""
+        known = {**self.table.sizes, **self.table.numbers}
+        lines = (known.get(name) for name in sorted(rule.names))
         named = {field for line in lines if line for field in line.fields if field in self.config} or rule.names
-        problem = _("{rule} is not a whole number for these sizes: check {fields}.")
+        problem = _("{rule} has no possible value in this config.json: check {fields}.")
         names = ", ".join(f'"{name}"' for name in sorted({*named, *fields}))
         return ConfigError(problem.format(rule=rule.text.replace("*", "·"), fields=names))
