@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from app.models.architecture import MAX_TOKENS, Architecture, LayerRun
 from app.refusal import Refusal
+from app.shapes.parameter_inventory import is_told_whole
 from app.translation import N_, gettext
 
 Number = Callable[[Architecture, int], int]
@@ -114,7 +115,8 @@ def _have_rows(architecture: Architecture, _tokens: int) -> bool:
     may_differ = {"feed_forward", "router", "experts", "shared_experts"} if mixed else {"norms"}
     rest = {tuple(spec for spec in kind.parameters if spec.part.row not in may_differ) for kind in kinds}
     has_rows = not any("" in rows for rows in (architecture.outside_rows, *(kind.rows for kind in kinds)))
-    return has_rows and len(rest) == 1 and len(kinds) <= 2
+    is_told = not architecture.shapes_only or is_told_whole(architecture)
+    return has_rows and len(rest) == 1 and len(kinds) <= 2 and is_told
 
 
 ATTENTION = Requirement(lambda architecture, _tokens: not architecture.attention_problem, "{attention_problem}")
@@ -261,8 +263,8 @@ PLAIN_SUMS = Requirement(
 NAMED_PARTS = Requirement(
     _have_rows,
     N_(
-        "{model} has parameters that this sheet has no row for: choose a model whose layers consist of attention, "
-        "a feed-forward block and norms, such as LLaMA 7B."
+        "{model} has parameters that this sheet has no row or no words for: choose a model whose layers consist of "
+        "attention, a feed-forward block and norms, such as LLaMA 7B."
     ),
 )
 
