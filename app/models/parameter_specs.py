@@ -24,7 +24,7 @@ Bucket = Literal["attention", "attention_norms", "mlp", "norms", "other", "embed
 Row = Literal[
     "embedding", "patch_embedding", "embedding_norm", "embedding_projection", "final_norm", "pooler", "head_transform",
     "output_head", "task_head",
-    "attention", "sinks", "feed_forward", "router", "experts", "shared_experts", "norms", "",
+    "attention", "sinks", "mixer", "feed_forward", "router", "experts", "shared_experts", "norms", "",
 ]  # fmt: skip
 
 
@@ -56,7 +56,7 @@ class ModelPart(Enum):
     CROSS_ATTENTION = ("cross_attention", "other", "")
     RELATIVE_POSITIONS = ("relative_positions", "other", "")
     INDEXER = ("indexer", "other", "")  # chooses the keys that a token attends to
-    MIXER = ("mixer", "other", "")  # mixes tokens without N×N scores: state spaces, linear attention, convolutions
+    MIXER = ("mixer", "other", "mixer")  # mixes tokens without N×N scores: state spaces, linear attention, convolutions
     FEED_FORWARD = ("feed_forward", "mlp", "feed_forward")
     ROUTER = ("router", "mlp", "router")
     EXPERTS = ("experts", "mlp", "experts")

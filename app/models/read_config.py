@@ -29,10 +29,7 @@ from app.translation import gettext as _
 
 Answer = TypeVar("Answer")
 MAX_CONFIG_BYTES = 1_000_000
-# "is_causal": false gives a causal model a mask in both directions, by create_causal_mask in transformers, which two
-# types don't call.
-_READ_ELSEWHERE = frozenset({"is_causal"})
-_CAUSAL_ALWAYS = ("internlm3", "openai-gpt")
+_IS_CAUSAL = frozenset({"is_causal"})
 # the beginning of the pointer file that Git LFS puts in place of a large file
 LFS_POINTER = "version https://git-lfs.github.com/spec/"
 
@@ -172,7 +169,7 @@ def _by_table(table: FamilyTable, chosen: Part, class_name: str, name: str) -> A
     if class_name not in table.classes and any(line.mask == "cross" for line in table.attention):
         _check_class(class_name, model_type, table.classes[0])
     is_causal = any(line.mask == "causal" for line in table.attention)
-    check_unread_fields(config, table.fields | (frozenset() if is_causal else _READ_ELSEWHERE))
+    check_unread_fields(config, table.fields | (frozenset() if is_causal else _IS_CAUSAL))
     model_class = class_name if class_name in table.classes else table.classes[0]
     notes = (*chosen.notes, *_notes_on_class(class_name, model_class), *notes_on_fields(config, model_type, table))
     return read_table(table, config, name, model_type, model_class, notes)
@@ -195,7 +192,7 @@ def _notes_on_class(stated: str, counted: str) -> Iterator[str]:
 def _recognize(chosen: Part) -> _Recognized:
     part, is_text_part = chosen.config, chosen.is_of_multimodal_file
     model_type, family = find_family(part)
-    check_unread_fields(part, frozenset() if model_type in _CAUSAL_ALWAYS else _READ_ELSEWHERE)
+    check_unread_fields(part, _IS_CAUSAL if family.reads_is_causal or not family.causal else frozenset())
     if isinstance(part.get("id2label"), dict):  # a classifier's file lists its labels instead of counting them
         part = {**part, "id2label": len(part["id2label"]) or None}
     stated, task_heads = "" if is_text_part else _stated_class(part), family.layout.task_heads

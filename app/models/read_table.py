@@ -40,7 +40,13 @@ _OF_HEAD = {ModelPart.OUTPUT_HEAD, ModelPart.OUTPUT_BIAS, ModelPart.HEAD_TRANSFO
 _QUERIES_TO_OUTPUT = "qkvo"
 # Parts of an attention module that sheets leave out, by a pattern in the tensor's name. Any other part that isn't a
 # projection or a norm of queries and keys keeps the model off sheets about attention.
-_LEFT_OUT: Mapping[str, str] = {r"(^|[._])(g|gate)(_proj)?\.": N_("a gate on the output of attention")}
+_GATE = N_("a gate on the output of attention")
+_LEFT_OUT: Mapping[str, str] = {
+    r"(^|[._])(g|gate)(_proj|_bias)?(\.|$)": _GATE,
+    r"sub_norm|inner_attn_ln": N_("a norm inside attention"),
+}
+# Types that switch to sparse attention once an input is long enough, which no short forward pass shows.
+_SPARSE = frozenset({"big_bird", "bigbird_pegasus", "led", "longformer", "longt5", "reformer"})
 _SQUARE_ROOT = re.compile(r"1/sqrt\((.*)\)")
 
 
@@ -83,20 +89,24 @@ class _Reader:
             [*outside, *(spec for _stack, layers in stacks for layer in layers for spec in layer.parameters)]
         )
         first = next((layer for _stack, layers in stacks for layer in layers if layer.line), None)
+        if not stacks:
+            raise ConfigError(_("This model has no layers: check their number."))
         heads = self._heads(first.line) if first and first.line else _Heads()
-        attention = _Attention(self, first, heads, stacks)
+        d = self._size("d") or self._width_of_embedding(outside)
+        attention = _Attention(self, first, heads, d, stacks)
         head_parameters = tuple(spec for spec in outside if spec.part in _OF_HEAD)
         base_parameters = tuple(spec for spec in outside if spec.part not in _OF_HEAD)
-        has_logits = self.model_class.endswith(_LM_CLASSES)
-        is_tied = has_logits and not any(spec.part == ModelPart.OUTPUT_HEAD for spec in head_parameters)
+        heads_of_table = any(tensor.spec.part == ModelPart.OUTPUT_HEAD for tensor in self.table.outside)
+        has_logits = heads_of_table or self.model_class.endswith(_LM_CLASSES)
+        output = (spec for spec in head_parameters if spec.part == ModelPart.OUTPUT_HEAD and spec.kind == "matrix")
+        is_tied = has_logits and not any(output)
         decoders = self._decoders
         logits = parse_shape("M" if decoders else "N", "V") if has_logits and "V" in self.table.sizes else None
         causal = bool(first and first.line and first.line.mask == "causal")
         layer_stacks = tuple(self._layer_stack(stack, layers) for stack, layers in stacks)
         width = self._inner_width(stacks)
-        sizes = {symbol: self._size(symbol) for symbol in ("d", "d_ff", "V", "L", "C")}
+        sizes = {symbol: self._size(symbol) for symbol in ("d_ff", "V", "L", "C")}
         d_ff = sizes["d_ff"] or width or 0
-        d = sizes["d"] or 0
         feed_forward = _FeedForward(self, [layer for _stack, layers in stacks for layer in layers], d, d_ff)
         norms = [spec for spec in outside if spec.part in (ModelPart.FINAL_NORM, ModelPart.EMBEDDING_NORM)]
         position_rows = self._position_rows(outside)
@@ -313,6 +323,13 @@ class _Reader:
             **({"P_dec": rows} if rows else {}),
         }
 
+    def _width_of_embedding(self, outside: ParameterSpecs) -> int:
+        tables = [spec for spec in outside if spec.part == ModelPart.TOKEN_TABLE]
+        if not tables:
+            problem = _("The embedding dimension of “{type}” is not known here: choose a model of another type.")
+            raise ConfigError(problem.format(type=self.model_type))
+        return self._axis(tables[0].in_out_shape[-1], tables[0].name)
+
     def _position_rows(self, outside: ParameterSpecs) -> int | None:
         rows = [
             self._axis(spec.stored_shape[0], spec.name)
@@ -336,9 +353,10 @@ class _Attention:
         reader: _Reader,
         first: _Layer | None,
         heads: _Heads,
+        d: int,
         stacks: Sequence[tuple[TableStack, list[_Layer]]],
     ) -> None:
-        self.reader, self.heads = reader, heads
+        self.reader, self.heads, self.d = reader, heads, d
         self.line = first.line if first else None
         self.specs = first.parameters if first else ()
         self.layers = [layer for _stack, layers in stacks[:1] for layer in layers]
@@ -350,7 +368,14 @@ class _Attention:
 
     @property
     def _matrices(self) -> ParameterSpecs:
-        return tuple(s for s in self.specs if s.part == ModelPart.ATTENTION and s.kind == "matrix")
+        of_attention = (s for s in self.specs if s.part == ModelPart.ATTENTION and s.kind == "matrix")
+        return tuple(spec for spec in of_attention if spec not in self._gates)
+
+    @cached_property
+    def _gates(self) -> ParameterSpecs:
+        parts = (ModelPart.ATTENTION, ModelPart.LATENT_ATTENTION)
+        matrices = (spec for spec in self.specs if spec.part in parts and spec.kind == "matrix")
+        return tuple(spec for spec in matrices if any(re.search(pattern, spec.name) for pattern in _LEFT_OUT))
 
     @property
     def is_latent(self) -> bool:
@@ -379,6 +404,12 @@ class _Attention:
     def _problems(self) -> Iterator[str]:
         """Yield the sentences that refuse sheets about attention."""
         model = self.reader.name
+        if self.reader.model_type in _SPARSE:
+            problem = _(
+                "In long inputs, a token of {model} attends to a part of the others: choose a model with attention to "
+                "all, such as GPT-2."
+            )
+            yield problem.format(model=model)
         if self.line is None:
             kind = self.reader.table.without_attention
             if kind:
@@ -409,9 +440,15 @@ class _Attention:
         """Yield the names of tensors in the attention module that sheets have no place for."""
         assert self.line is not None  # noqa: S101 - the caller has looked
         module, known = self.line.module, {ModelPart.ATTENTION, ModelPart.LATENT_ATTENTION, ModelPart.QUERY_NORM}
-        known |= {ModelPart.KEY_NORM, ModelPart.SINKS, ModelPart.NORMS, ModelPart.RELATIVE_POSITIONS}
+        known |= {ModelPart.KEY_NORM, ModelPart.SINKS, ModelPart.RELATIVE_POSITIONS}
+        for gate in self._gates:
+            self._leave_out(_GATE, gate.name)
+        projections = {spec.name.removesuffix("weight") for spec in self.specs if spec.kind == "matrix"}
         for spec in self.specs:
-            if spec.part not in known and (spec.name.startswith(f"{module}.") or spec.part == ModelPart.INDEXER):
+            is_known = spec.part in known or (spec.part == ModelPart.NORMS and "output" in spec.name)
+            if spec.part == ModelPart.ATTENTION and spec.kind != "matrix":
+                is_known = spec.name.removesuffix("bias") in projections
+            if not is_known and (spec.name.startswith(f"{module}.") or spec.part == ModelPart.INDEXER):
                 noun = next((noun for pattern, noun in _LEFT_OUT.items() if re.search(pattern, spec.name)), "")
                 if noun:
                     self._leave_out(noun, spec.name)
@@ -432,19 +469,15 @@ class _Attention:
         self.layer_problem = self.layer_problem or problem.format(model=self.reader.name, part=part)
 
     def _odd_projections(self) -> Iterator[str]:
-        d, heads, shape = self.reader._size("d"), self.heads, self._shape
-        matrices = list(self._matrices)
-        gates = [s for s in matrices if any(re.search(pattern, s.name) for pattern in _LEFT_OUT)]
-        for gate in gates:
-            self._leave_out(next(iter(_LEFT_OUT.values())), gate.name)
-        matrices = [spec for spec in matrices if spec not in gates]
+        d, heads, shape = self.d, self.heads, self._shape
+        matrices = self._matrices
         queries, keys, values = heads.H * heads.d_h, heads.G * heads.d_h, heads.G * heads.d_v
         separate = [(d, queries), (d, keys), (d, values), (heads.H * heads.d_v, d)]
         if len(matrices) == 4:
             for spec, wanted in zip(matrices, separate, strict=True):
                 is_queries = wanted == separate[0] and spec is matrices[0]
                 if is_queries and shape(spec) == (d, 2 * queries):  # Qwen 3 Next: the other half is a gate
-                    self._leave_out(next(iter(_LEFT_OUT.values())), spec.name)
+                    self._leave_out(_GATE, spec.name)
                 elif shape(spec) != wanted:
                     yield spec.name
         elif len(matrices) == 2:
@@ -455,12 +488,14 @@ class _Attention:
             yield matrices[0].name if matrices else self.reader.table.attention[0].module
 
     def _odd_latent_parts(self) -> Iterator[str]:
-        latent = [s for s in self.specs if s.part in (ModelPart.LATENT_ATTENTION, ModelPart.ATTENTION)]
-        sizes = {symbol: self.reader._size(symbol) for symbol in ("d", "r_q", "r_kv", "d_nope", "d_rope", "d_v", "H")}
+        parts = (ModelPart.LATENT_ATTENTION, ModelPart.ATTENTION)
+        latent = [spec for spec in self.specs if spec.part in parts and spec not in self._gates]
+        sizes = {symbol: self.reader._size(symbol) for symbol in ("r_q", "r_kv", "d_nope", "d_rope", "d_v")}
         if any(sizes[symbol] is None for symbol in ("r_kv", "d_nope", "d_rope", "d_v")):
             yield latent[0].name
             return
-        d, r_q, r_kv, d_nope, d_rope, d_v, H = (size or 0 for size in sizes.values())
+        r_q, r_kv, d_nope, d_rope, d_v = (size or 0 for size in sizes.values())
+        d, H = self.d, self.heads.H
         queries = [(d, r_q), (r_q, H * (d_nope + d_rope))] if r_q else [(d, H * (d_nope + d_rope))]
         wanted = [*queries, (d, r_kv + d_rope), (r_kv, H * (d_nope + d_v)), (H * d_v, d)]
         shapes = [self._shape(spec) for spec in latent if spec.kind == "matrix"]

@@ -354,9 +354,12 @@ def _tensors(lines: Sequence[_Line]) -> Iterator[TableTensor]:
 def _place_of_projection(tensor: TableTensor) -> int:
     if tensor.spec.part not in (ModelPart.ATTENTION, ModelPart.CROSS_ATTENTION):
         return 0
-    leaf = tensor.spec.name.removesuffix(".weight").removesuffix(".bias").rpartition(".")[2]
-    starts = leaf[0] if leaf[0] in _PROJECTIONS and not leaf.startswith("qkv") else ""
-    return _PROJECTIONS.index(starts) + 1 if starts else 0 if "qkv" in leaf.lower() else len(_PROJECTIONS) + 1
+    leaf = tensor.spec.name.removesuffix(".weight").removesuffix(".bias").rpartition(".")[2].lower()
+    is_fused = any(word in leaf for word in ("qkv", "query_key_value", "c_attn", "w_pack"))
+    if is_fused:
+        return 0
+    starts = leaf.removeprefix("w").lstrip("_")[:1]
+    return _PROJECTIONS.index(starts) + 1 if starts in _PROJECTIONS else len(_PROJECTIONS) + 1
 
 
 def _tensors_of_line(columns: Sequence[str], outer: Conditions) -> Iterator[TableTensor]:

@@ -36,9 +36,11 @@ def parameter_inventory(architecture: Architecture) -> Iterator[Fact]:
     outside, kinds = architecture.outside_rows, architecture.stacks[0].kinds
     yield from _embeddings(architecture, outside)
     yield from _layers(architecture, kinds)
-    yield from _attention(architecture, kinds[0].rows)
+    yield from _mixers(architecture, kinds)
+    if attending := next((kind.rows for kind in kinds if "attention" in kind.rows), None):
+        yield from _attention(architecture, attending)
     with_experts, without = (next((k for k in kinds if k.has_experts is has), None) for has in (True, False))
-    if without:
+    if without and "feed_forward" in without.rows:
         yield _feed_forward(architecture, without.rows["feed_forward"], beside_experts=with_experts is not None)
     if with_experts:
         yield from _experts(architecture, with_experts.rows)
@@ -85,7 +87,7 @@ def _layers(a: Architecture, kinds: Sequence[LayerKind]) -> Iterator[Fact]:
         yield Fact("layers-share-one" if stored == 1 else "layers-share", {"L": a.L, "stored": stored})
         return
     yield Fact("layers", {"L": a.L})
-    if any(kind.has_experts for kind in kinds) and len(kinds) > 1:
+    if len({kind.has_experts for kind in kinds}) > 1:
         experts, dense = (sum(kind.layers for kind in kinds if kind.has_experts is has) for has in (True, False))
         yield Fact("layers-mixed-one" if dense == 1 else "layers-mixed", {"dense": dense, "experts": experts})
 
@@ -106,6 +108,16 @@ def _attention(a: Architecture, layer: Mapping[Row, ParameterSpecs]) -> Iterator
             yield Fact("qk-norms-biases" if _has_biases(norms["q"]) else "qk-norms", sizes)
     if "sinks" in layer:
         yield Fact("sinks")
+
+
+def _mixers(a: Architecture, kinds: Sequence[LayerKind]) -> Iterator[Fact]:
+    mixing = [kind for kind in kinds if "mixer" in kind.rows]
+    if not mixing:
+        return
+    count = number_of_parameters(mixing[0].rows["mixer"]).size(a.all_sizes)
+    layers, attending = sum(kind.layers for kind in mixing), len(a.attention_layers)
+    key = "mixer-only" if not attending else "mixer-beside" if layers == attending == a.L else "mixer-instead"
+    yield Fact(key, {"n": layers, "attending": attending, "count": count})
 
 
 def _latent_attention(a: Architecture) -> Iterator[Fact]:

@@ -79,11 +79,13 @@ def sizes_for(key: str, architecture: Architecture, tokens: int, decoder_tokens:
     """A size for every symbol that the topic's table may use."""
     topic = TOPICS[key]
     model_sizes = architecture.decoder_sizes if topic.uses_decoder else architecture.all_sizes
+    if architecture.H == 0:  # no layer attends
+        model_sizes = {**dict.fromkeys(("H", "G", "d_h", "d_v"), 0), **model_sizes}
     window = next((run.window for run in architecture.runs if run.window), tokens + 1)
     rotated = architecture.rotary.width if architecture.rotary else 0
     rotary_sizes = {"d_rot": rotated} if rotated else {}
     extra_sizes = topic.extra_sizes(architecture, tokens)
-    sides = {tokens, *(model_sizes.get(symbol, 0) for symbol in ("d", "H", "G", "d_h", "d_v"))}
+    sides = {tokens, *(model_sizes[symbol] for symbol in ("d", "H", "G", "d_h", "d_v"))}
     batch_size = {"B": first_free(BATCH_SIZES, tokens, sides)} if topic.batched else {}
     return {**model_sizes, "W": window, **extra_sizes, **rotary_sizes, **batch_size, "N": tokens, "M": decoder_tokens}
 

@@ -6,10 +6,10 @@ sum or an order of steps that its model doesn't have. A row used by only one top
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from app.models.architecture import MAX_TOKENS, Architecture, LayerRun
+from app.models.architecture import MAX_TOKENS, Architecture, LayerKind, LayerRun
 from app.refusal import Refusal
 from app.shapes.parameter_inventory import is_told_whole
 from app.translation import N_, gettext
@@ -88,7 +88,7 @@ def _most_cached_alike(architecture: Architecture, _tokens: int) -> int:
 
 def _are_matrices_alike(architecture: Architecture, _tokens: int) -> bool:
     matrices = {tuple(spec for spec in kind.parameters if not spec.is_vector) for kind in architecture.kinds}
-    return len(matrices) <= 1 and all(spec.part.row for of_layer in matrices for spec in of_layer)
+    return len(matrices) <= 1 and all(spec.part.row not in ("", "mixer") for of_layer in matrices for spec in of_layer)
 
 
 def _are_attention_matrices_alike(architecture: Architecture, _tokens: int) -> bool:
@@ -111,12 +111,23 @@ def _has_norms_before_blocks(architecture: Architecture, _tokens: int) -> bool:
 
 def _have_rows(architecture: Architecture, _tokens: int) -> bool:
     kinds = architecture.stacks[0].kinds
+    if architecture.has_mixers:
+        return _are_rows_alike(architecture, kinds) and is_told_whole(architecture)
     mixed = any(kind.has_experts for kind in kinds)
     may_differ = {"feed_forward", "router", "experts", "shared_experts"} if mixed else {"norms"}
     rest = {tuple(spec for spec in kind.parameters if spec.part.row not in may_differ) for kind in kinds}
     has_rows = not any("" in rows for rows in (architecture.outside_rows, *(kind.rows for kind in kinds)))
     is_told = not architecture.shapes_only or is_told_whole(architecture)
     return has_rows and len(rest) == 1 and len(kinds) <= 2 and is_told
+
+
+def _are_rows_alike(architecture: Architecture, kinds: Sequence[LayerKind]) -> bool:
+    # Kinds of layers differ in which rows they have, not in what is in a row.
+    of_row = {(row, specs) for kind in kinds for row, specs in kind.rows.items()}
+    rows = [row for row, _specs in of_row]
+    blocks = {len({"feed_forward", "experts"} & kind.rows.keys()) for kind in kinds}
+    has_rows = "" not in rows and "" not in architecture.outside_rows
+    return has_rows and len(rows) == len(set(rows)) and len(blocks) == 1
 
 
 ATTENTION = Requirement(lambda architecture, _tokens: not architecture.attention_problem, "{attention_problem}")
@@ -228,6 +239,13 @@ NO_EXPERTS = Requirement(
     N_(
         "{model} has a mixture of experts in place of one feed-forward block: choose a sheet that counts its "
         "parameters, or a model without experts, such as LLaMA 7B."
+    ),
+)
+NO_MIXERS = Requirement(
+    lambda architecture, _tokens: not architecture.has_mixers,
+    N_(
+        "Besides attention, {model} has blocks that mix tokens in another way, and this sheet does not count their "
+        "operations: choose a model such as LLaMA 7B."
     ),
 )
 LAYERS_OF_ONE_SHAPE = Requirement(
