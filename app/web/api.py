@@ -194,12 +194,12 @@ class MarkEntry(BaseModel):
     repeats: str | None = Field(description="The box that the mistake costs, if this one is not worked out from it.")
 
 
-class MistakeEntry(BaseModel):
-    """A mistake: one box is lost, and the others follow."""
+class CauseEntry(BaseModel):
+    """A cause of wrong boxes: one of them is lost, and the others follow."""
 
     costs: str
     others: list[str]
-    misconception: str | None = Field(description="The key of a misconception, if the mistake is one.")
+    misconception: str | None = Field(description="The key of a misconception, if the cause is one.")
 
 
 class MismatchEntry(BaseModel):
@@ -242,7 +242,7 @@ class GradeReport(BaseModel):
     score: int = Field(description="The points of boxes that are right or consistent with an earlier mistake.")
     out_of: int
     marks: dict[str, MarkEntry]
-    mistakes: list[MistakeEntry]
+    causes: list[CauseEntry]
     first_mismatch: MismatchEntry | None
     diagnosis: DiagnosisEntry | None
     opened: list[RowEntry] = Field([], description="Rows that open with the first check, such as that for a repair.")
