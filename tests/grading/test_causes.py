@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.grading.grade import Report, grade
 from app.grading.causes import find_causes
+from app.grading.grade import Report, grade
 from app.sheets.variant import Variant
 from simulation.misconception_students import misconception_sheets
 from tests.helpers.shipped import LIBRARY
