@@ -1,6 +1,6 @@
 """What a drawing consists of: matrices as boxes, their labelled edges, arcs between them, and the figure around them.
 
-svg.py turns it into SVG, handouts into PDF. The origin is the upper left corner of a figure's left operand.
+svg.py turns it into SVG. The origin is the upper left corner of a figure's left operand.
 """
 
 from __future__ import annotations

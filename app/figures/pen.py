@@ -39,6 +39,7 @@ class Pen:
 
     shapes: TypedShapes
     sizes: MatrixSizes
+    in_place_of_numbers: str | None = None
     # label, colour and name of the drawn ones
     sides: dict[Blank, tuple[str, EdgeKind, str]] = field(default_factory=dict)
 
@@ -157,6 +158,8 @@ class Pen:
     def labelled_head(self, box: Box, side: EdgeSide) -> Sketch:
         """A single head with its width as a label at `side`: the typed width of all heads divided by their number."""
         label, kind, name = head_label(self.shapes, box.tensor)
+        if self.in_place_of_numbers is not None:
+            label, kind, name = self.in_place_of_numbers, "unknown", ""
         edge = Edge(None, side, *side_ends(box.rect, side), label, kind, name, self.outside_letter(box))
         return Sketch(boxes=(box,), edges=(edge,))
 
@@ -189,6 +192,8 @@ class Pen:
 
     def label(self, blank: Blank) -> tuple[str, EdgeKind, str]:
         """The label of a side, its colour, and the name of what it counts."""
+        if self.in_place_of_numbers is not None:
+            return (self.in_place_of_numbers, "unknown", "")
         if blank not in self.sides:
             named = (self.shapes.label(blank), edge_kind(self.shapes, blank), axis_name(self.shapes, blank))
             self.sides[blank] = named
