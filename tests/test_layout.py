@@ -268,7 +268,7 @@ WORDS = {
 KNOW_ROWS: dict[str, set[str]] = {
     "app.checkpoints.checkpoint": {"o_dim", "q_dim"},
     "app.cli.run": {"kv_head"},
-    "app.figures.count_bars": {"multiples"},
+    "app.figures.counts": {"multiples"},
     "app.figures.growth_plot": {"crossing", "pairwise_flops", "projections_flops"},
     "app.forward.program": {"encoded", "new_key", "new_value"},
     "app.forward.real_head": {"kv_head"},

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from app.figures.count_bars import draw_counts, longest_bars
+from app.figures.counts import draw_counts, longest_bars
 from app.figures.layout import differing_plan, sketch_figure
 from app.figures.parts import Figure
 from app.figures.pen import Pen

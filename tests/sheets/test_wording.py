@@ -15,7 +15,7 @@ from typing import get_args
 import pytest
 
 from app.bugs.bank import BUGS
-from app.figures.count_bars import KINDS_OF_COUNTS
+from app.figures.counts import KINDS_OF_COUNTS
 from app.figures.glossary_drawings import GLOSSARY_DRAWINGS
 from app.settings import PROJECT
 from app.shapes.table import Tensor, TensorTable
