@@ -1,36 +1,37 @@
-"""Bars for sheets that only count: parts to scale, each starting where the one above ends, and their total."""
+"""Figures of sheets that count: bars to scale, and a plot of what grows with the tokens.
+
+In a sum, each part's bar starts where the one above ends. A plot has logarithmic axes: a count with N is a line that
+rises by one decade per decade, one with N² rises by two.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 from app.algebra.expression import Expression
 from app.algebra.number_text import format_number
 from app.figures.geometry import Point, Rect
-from app.figures.growth_plot import growth_plot
-from app.figures.parts import Box, Edge, EdgeKind, Figure, MismatchCaption, Sketch, side_ends
+from app.figures.parts import Box, Edge, EdgeKind, EdgeSide, Figure, MismatchCaption, Sketch, side_ends, spread
 from app.figures.shapes import Answers
 from app.shapes.table import Blank, Count
 from app.sheets.reading import Answer
 from app.sheets.variant import Variant
 from app.topics.registry import TOPICS
-from app.topics.topic import Bars
+from app.topics.topic import Growth
 
 LONGEST_PX, UNKNOWN_PX, MIN_PX = 175.0, 24.0, 1.5
 BAR_PX, ROW_PX = 15.0, 26.0
-# How the keys of one kind of count end, the key of its figure, and the other kind's key.
-KINDS_OF_COUNTS: Mapping[Bars, tuple[str, str, str]] = {
-    "operations-and-bytes": ("_flops", "operations", "bytes"),
-    "blocks-and-widths": ("_parameters", "blocks", "widths"),
-}
+PLOT_WIDTH_PX, PLOT_HEIGHT_PX = 210.0, 170.0
+MOST_TICKS = 5
+RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 @dataclass(frozen=True)
 class CountPlan:
-    """The counts in one figure: `parts` that add up, times `factor`, to `whole`; without `whole`, counts of
-    one kind.
-    """
+    """The counts in one figure: `parts` times `factor` add up to `whole`; without `whole`, counts of one kind."""
 
     key: str
     parts: tuple[str, ...]
@@ -47,14 +48,9 @@ def count_plans(variant: Variant) -> tuple[CountPlan, ...]:
     asked = variant.problem.asked
     if variant.worksheet.answers == "letters":
         return ()
-    if kinds := KINDS_OF_COUNTS.get(TOPICS[variant.worksheet.topic].bars):
-        ending, first, second = kinds
-        keys = [count.key for count in variant.table.counts if count.key in asked and count.key != "multiples"]
-        of_first_kind = tuple(key for key in keys if key.endswith(ending))
-        plans = (
-            CountPlan(first, of_first_kind),
-            CountPlan(second, tuple(key for key in keys if key not in of_first_kind)),
-        )
+    if figures := TOPICS[variant.worksheet.topic].count_figures:
+        keys = [count.key for count in variant.table.counts if count.key in asked]
+        plans = (CountPlan(each.key, tuple(key for key in keys if key in each.counts)) for each in figures)
         return tuple(sorted((plan for plan in plans if plan.rows), key=lambda plan: keys.index(plan.rows[0])))
     return tuple(_sums(variant.table.counts, asked, variant.sizes))
 
@@ -76,8 +72,8 @@ def draw_counts(
     """The bars of a counting sheet, each figure on its own linear scale."""
     numbers = _typed_counts(answers)
     scales = longest or longest_bars(variant, answers)
-    is_plotted = TOPICS[variant.worksheet.topic].bars == "sums-and-growth" and variant.worksheet.answers == "numbers"
-    plots = (growth_plot(variant, numbers, shows_mismatches=shows_mismatches),) if is_plotted else ()
+    growth = TOPICS[variant.worksheet.topic].growth if variant.worksheet.answers == "numbers" else None
+    plots = (_GrowthPlot(variant, growth, numbers, shows_mismatches).figure(),) if growth else ()
     bars = (
         _figure(variant, plan, numbers, scales[plan.rows[-1]], shows_mismatches=shows_mismatches)
         for plan in count_plans(variant)
@@ -153,3 +149,123 @@ def _labels(
 
 def _number(numbers: Mapping[str, int], key: str) -> str:
     return format_number(numbers[key]) if key in numbers else "?"
+
+
+# What grows with the tokens
+
+
+@dataclass(frozen=True)
+class _GrowthPlot:
+    """A line through each typed count, with the sheet's number of tokens and the typed crossing marked."""
+
+    variant: Variant
+    growth: Growth
+    numbers: Mapping[str, int]
+    shows_mismatches: bool
+
+    def figure(self) -> Figure:
+        variant, words = self.variant, self.variant.figure_wording("growth")
+        sketch = Sketch(edges=spread([*self._scales(), *self._lines()]))
+        mismatches = list[MismatchCaption]()
+        if self.differs:
+            sentence = variant.wording.say("drawing", "growth", tokens=self._number(self.growth.crossing))
+            mismatches.append(MismatchCaption(sentence, self.keys))
+        readings = (f"{variant.row_name(key)} {self._number(key)}" for key in self.keys)
+        return Figure(
+            **vars(sketch),
+            key="growth",
+            frame=sketch.extent,
+            alt_text=f"{words.title}. {', '.join(readings)}.",
+            captions=(words.caption,),
+            mismatches=tuple(mismatches),
+            has_scale=False,
+        )
+
+    @cached_property
+    def keys(self) -> tuple[str, str, str]:
+        return self.growth.linear, self.growth.squared, self.growth.crossing
+
+    @cached_property
+    def lines(self) -> Mapping[str, tuple[int, EdgeKind]]:
+        """The typed counts drawn as lines: how steep each is, and its colour."""
+        lines: Mapping[str, tuple[int, EdgeKind]] = {self.growth.linear: (1, "model"), self.growth.squared: (2, "head")}
+        return {key: line for key, line in lines.items() if key in self.typed}
+
+    @cached_property
+    def typed(self) -> Mapping[str, int]:
+        return {key: self.numbers[key] for key in self.keys if self.numbers.get(key, 0) > 0}
+
+    def _number(self, key: str) -> str:
+        return format_number(self.typed[key]) if key in self.typed else "?"
+
+    @cached_property
+    def differs(self) -> bool:
+        """Whether the typed crossing isn't where the typed counts are equal."""
+        if not self.shows_mismatches or len(self.typed) < len(self.keys):
+            return False
+        linear, squared, crossing = (self.typed[key] for key in self.keys)
+        return linear * self.variant.tokens != squared * crossing
+
+    # Axes, in decades: tokens to the right, operations upwards
+
+    @cached_property
+    def tokens(self) -> tuple[int, int]:
+        lengths = [float(self.variant.tokens), float(self.typed.get(self.growth.crossing, self.variant.tokens))]
+        if len(self.lines) > 1:
+            linear, squared = (self.typed[key] for key in self.lines)
+            lengths.append(self.variant.tokens * linear / squared)
+        left = max(0, math.floor(math.log10(min(lengths)) - 0.3))
+        return left, max(left + 2, math.ceil(math.log10(max(lengths)) + 0.2))
+
+    @cached_property
+    def operations(self) -> tuple[int, int]:
+        ends = [self._operations(key, decade) for key in self.lines for decade in self.tokens] or [1.0, 100.0]
+        low, high = math.floor(math.log10(min(ends))), math.ceil(math.log10(max(ends)))
+        return low, max(high, low + 1)
+
+    def _operations(self, key: str, decade: int) -> float:
+        slope, _kind = self.lines[key]
+        return self.typed[key] * (10.0**decade / self.variant.tokens) ** slope
+
+    def _at(self, tokens: float, operations: float) -> Point:
+        (left, right), (low, high) = self.tokens, self.operations
+        x = (math.log10(tokens) - left) / (right - left) * PLOT_WIDTH_PX
+        return Point(x, (high - math.log10(operations)) / (high - low) * PLOT_HEIGHT_PX)
+
+    def _scales(self) -> Iterator[Edge]:
+        names = self.variant.topic_wording.axis_names
+        yield replace(_line((0, 0), (0, PLOT_HEIGHT_PX), "other"), given=True)
+        yield replace(_line((0, PLOT_HEIGHT_PX), (PLOT_WIDTH_PX, PLOT_HEIGHT_PX), "other"), given=True)
+        sides: tuple[tuple[EdgeSide, tuple[int, int]], ...] = (("below", self.tokens), ("left", self.operations))
+        for side, (first, last) in sides:
+            for decade in range(first, last + 1, max(1, math.ceil((last - first) / MOST_TICKS))):
+                share = (decade - first) / (last - first)
+                x, y = (share * PLOT_WIDTH_PX, PLOT_HEIGHT_PX) if side == "below" else (0, (1 - share) * PLOT_HEIGHT_PX)
+                yield _label(x, y, side, f"10{str(decade).translate(RAISED)}", "other")
+        yield _label(PLOT_WIDTH_PX / 2, PLOT_HEIGHT_PX + 16, "below", "", "other", names["growth-tokens"])
+        yield _label(0, 0, "top", "", "other", names["growth-operations"])
+
+    def _lines(self) -> Iterator[Edge]:
+        names = self.variant.topic_wording.axis_names
+        for key, (_slope, kind) in self.lines.items():
+            first, last = (self._at(10.0**decade, self._operations(key, decade)) for decade in self.tokens)
+            yield _line(first, last, kind, self._number(key), Blank(key, "count"))
+            yield _label(*last, "right", "", kind, names[key.replace("_", "-")])
+        x, tokens = self._at(self.variant.tokens, 1).x, format_number(self.variant.tokens)
+        yield _line((x, 0), (x, PLOT_HEIGHT_PX), "tokens", tokens)
+        yield _label(x, 0, "top", f"N = {tokens}", "tokens")
+        crossing = self.growth.crossing
+        if crossing in self.typed:
+            x, kind = self._at(self.typed[crossing], 1).x, "mismatch" if self.differs else "other"
+            yield _line((x, 0), (x, PLOT_HEIGHT_PX), kind, self._number(crossing), Blank(crossing, "count"))
+            yield _label(x, 0, "top", self._number(crossing), kind)
+
+
+def _line(
+    start: tuple[float, float], end: tuple[float, float], kind: EdgeKind, number: str = "·", blank: Blank | None = None
+) -> Edge:
+    return Edge(blank, "below", Point(*start), Point(*end), number, kind, shown="line")
+
+
+def _label(x: float, y: float, side: EdgeSide, label: str, kind: EdgeKind, name: str = "") -> Edge:
+    return Edge(None, side, Point(x, y), Point(x, y), label, kind, name)
