@@ -23,14 +23,30 @@ from app.figures.parts import (
     side_ends,
     spread,
 )
-from app.figures.scale import MatrixSizes
+from app.figures.scale import UNKNOWN_DECK_PX, MatrixSizes
 from app.figures.shapes import TypedShapes
 from app.figures.words import axis_name, edge_kind, head_label
 from app.shapes.table import Blank
+from app.topics.registry import TOPICS
 
 CORNER_PX = 12.0  # between an operand and the result
 PULLED_PX = 30.0  # between a matrix and a head pulled out of it
 MIN_RULE_PX = 2.5  # between the lines of two heads; closer ones would blur
+SLANT = Point(0.8, 0.6)  # how far right and up a card moves per pixel further back
+MIN_CARD_PX = 3.2  # from one card to the next
+MOST_CARDS, MOST_TEXTS = 12, 3  # that are drawn
+TEXTS_PX = 9.0  # from the last card of a text to the next text's first
+BATCHED_SHARE = 0.5  # share of their depth that cards keep where several texts are behind one another
+
+
+@dataclass(frozen=True)
+class Sides:
+    """What the sides of a tensor are as drawn: rows and columns of a card, how many cards, and how many texts."""
+
+    rows: Blank
+    columns: Blank
+    cards: Blank | None = None
+    texts: Blank | None = None
 
 
 @dataclass(frozen=True)
@@ -50,7 +66,58 @@ class Pen:
         sides = ((key, shapes.table[key].sides) for key in shapes.variant.problem.rows if key in shapes.table.by_key)
         return next((key for key, each in sides if any(side not in shapes.lengths for side in each)), "")
 
-    # Matrices
+    # Tensors
+
+    def sides_of(self, tensor: str) -> Sides:
+        """The last two sides are rows and columns; with a batch, the first one counts texts."""
+        *before, rows, columns = self.shapes.table[tensor].sides
+        is_batched = TOPICS[self.shapes.variant.worksheet.topic].batched and not self.shapes.table[tensor].parameter
+        texts = before.pop(0) if before and is_batched else None
+        return Sides(rows, columns, before[0] if before else None, texts)
+
+    def with_cards(self, box: Box) -> Box:
+        """A copy of a box with the cards behind it: of each text, if there are several."""
+        sides, lengths = self.sides_of(box.tensor), self.shapes.lengths
+        cards, texts = (lengths.get(side) if side else 1 for side in (sides.cards, sides.texts))
+        depth = self._cards_depth(sides)
+        count = min(cards or 3, MOST_CARDS, 1 + int(depth / MIN_CARD_PX))
+        stacks = min(texts, MOST_TEXTS) if texts else 2
+        if count * stacks == 1:
+            return replace(box, is_thinned=max(cards or 0, texts or 0) > 1)
+        step, pitch = depth / max(count - 1, 1), depth + TEXTS_PX
+        places = [pitch * text + step * card for text in range(stacks) for card in range(count)]
+        return replace(
+            box,
+            cards=tuple(Point(place * SLANT.x, place * SLANT.y) for place in places[1:]),
+            odd_cards=tuple(self._odd_cards(sides, count, stacks)),
+            is_thinned=(cards or 0) > count or (texts or 0) > stacks,
+        )
+
+    def _cards_depth(self, sides: Sides) -> float:
+        cards = self.shapes.lengths.get(sides.cards) if sides.cards else 1
+        if cards == 1:
+            return 0.0
+        return (self.sizes.scale.px(cards) if cards else UNKNOWN_DECK_PX / 2) * (BATCHED_SHARE if sides.texts else 1)
+
+    def _odd_cards(self, sides: Sides, count: int, stacks: int) -> Iterator[int]:
+        groups, heads = self.shapes.variant.sizes["G"], self.shapes.variant.sizes["H"]
+        if sides.cards is None or not (1 < groups < heads) or count < groups:
+            return
+        length = self.shapes.table[sides.cards.tensor].expression(sides.cards.field)
+        if length.symbols in ({"H"}, {"G"}):
+            for place in range(1, stacks * count):
+                if place % count * groups // count % 2:
+                    yield place - 1
+
+    def ends(self, box: Box, blank: Blank, side: EdgeSide) -> tuple[Point, Point]:
+        """Both ends of a side of a box; cards and texts go from the "upper" or the "lower" corner to the back."""
+        sides, rect, depth = self.sides_of(box.tensor), box.rect, box.depth
+        if blank not in (sides.cards, sides.texts):
+            return side_ends(rect.moved(depth.x, -depth.y) if side in ("top", "right") else rect, side)
+        if blank == sides.cards:
+            depth = Point(*(self._cards_depth(sides) * slant for slant in SLANT))
+        front = Point(rect.right, rect.bottom) if side == "lower" else Point(rect.x, rect.y)
+        return front, front.moved(depth.x, -depth.y)
 
     def box(self, tensor: str, x: float, y: float, *, transposed: bool = False) -> Box:
         """A matrix with its upper left corner at (x, y), and its contents."""
@@ -172,11 +239,10 @@ class Pen:
         *,
         letter: str = "",
         is_named: bool = True,
-        ends: tuple[Point, Point] | None = None,
     ) -> Edge:
         """A side of a box: its ends, its label with its colour, and the name of what it counts."""
         label, kind, name = self.label(blank)
-        start, end = ends or side_ends(box.rect, side)
+        start, end = self.ends(box, blank, side)
         return Edge(
             blank=blank,
             side=side,
