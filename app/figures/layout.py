@@ -26,6 +26,7 @@ from functools import cached_property
 from itertools import groupby, pairwise
 
 from app.figures.geometry import Point, Rect
+from app.figures.heads import with_heads, with_wholes
 from app.figures.mismatch_brackets import (
     BRACKET_PX,
     MIN_BRACKET_PX,
@@ -35,7 +36,6 @@ from app.figures.mismatch_brackets import (
     label_places,
     with_free_labels,
 )
-from app.figures.one_head import sketch_one_head
 from app.figures.parts import (
     SIGN_SIDE_PX,
     Arc,
@@ -104,7 +104,8 @@ def sketch_figure(pen: Pen, plan: FigurePlan) -> Sketch:
     if plan.stripes:
         sketch = sketch_stripes(pen, plan)
     elif product := pen.shapes.product_by_head(plan):
-        sketch = sketch_one_head(pen, plan, product)
+        by_head, of_heads = with_heads(pen, plan, product)
+        sketch = with_wholes(pen, _Lane(by_head, of_heads, of_heads, plan.left).sketch())
     else:
         sketch = sketch_lanes(pen, plan)
     return with_free_labels(sketch)
@@ -122,7 +123,8 @@ def sketch_lanes(pen: Pen, plan: FigurePlan) -> Sketch:
 
 
 def _lanes(pen: Pen, plan: FigurePlan) -> list[_Lane]:
-    lanes = (_Lane(pen, plan, left) for left in (plan.left, plan.second_left) if left)
+    whole = next(each for each in FIGURE_PLANS[pen.shapes.table.key] if each.key == plan.key)
+    lanes = (_Lane(pen, plan, whole, left) for left in (plan.left, plan.second_left) if left)
     return [lane for lane in lanes if lane.products]
 
 
@@ -151,6 +153,7 @@ class _Lane:
 
     pen: Pen
     plan: FigurePlan
+    whole: FigurePlan  # of the whole drawing, even if only some of its products are drawn
     left: str
 
     def sketch(self) -> Sketch:
@@ -186,11 +189,6 @@ class _Lane:
             brackets += self._other_brackets(columns, sketch)
         sketch = replace(sketch, brackets=tuple(dict.fromkeys(brackets)))
         return replace(sketch, flow=self._flow(columns, sketch.states(self._working, self._is_done)))
-
-    @cached_property
-    def whole(self) -> FigurePlan:
-        """The plan of the whole drawing, even if only some of its products are drawn."""
-        return next(plan for plan in FIGURE_PLANS[self.pen.shapes.table.key] if plan.key == self.plan.key)
 
     @cached_property
     def products(self) -> tuple[_Product, ...]:

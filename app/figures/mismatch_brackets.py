@@ -14,12 +14,11 @@ from math import prod
 from app.figures.geometry import Point, Rect
 from app.figures.lettering import LINE_PX, label_px
 from app.figures.parts import Box, MismatchBracket, Sketch, side_ends, spread
-from app.figures.pen import CORNER_PX, SLANT, Pen
-from app.figures.words import head_label
+from app.figures.pen import SLANT, Pen
 from app.shapes.consistency import DimensionMismatch
 from app.shapes.table import Blank
 
-BRACKET_PX = CORNER_PX / 2  # between a side and its bracket
+BRACKET_PX = 6.0  # between a side and its bracket
 MIN_BRACKET_PX = 6.0
 ROOM_PX = 3.0  # at either end of a label, whose width is an estimate
 AWAY_PX = 5.0  # between a side of cards and its bracket
@@ -50,15 +49,6 @@ def brackets_of(pen: Pen, mismatch: DimensionMismatch, sketch: Sketch) -> tuple[
         first = [replace(second[0], box=needed, label=pen.shapes.label(mismatch.left))]
     pairs = sorted(product(first, second), key=lambda pair: _distance(*pair))
     return tuple(_bracket_between(*pair) for pair in pairs[:1])
-
-
-def head_brackets(pen: Pen, first: Box, second: Box) -> tuple[MismatchBracket, ...]:
-    """The bracket between two heads of known, different widths, if the drawing compares them."""
-    widths = {pen.shapes.head_width(box.tensor) for box in (first, second)}
-    if not pen.shapes.shows_mismatches or len(widths) == 1 or None in widths:
-        return ()
-    sides = (Side(b, b.transposed, head_label(pen.shapes, b.tensor)[0], b.role == "value") for b in (first, second))
-    return (_bracket_between(*sides),)
 
 
 def joined_brackets(pen: Pen, joined: Box, parts: Iterable[str]) -> tuple[MismatchBracket, ...]:
