@@ -93,10 +93,15 @@ def with_wholes(pen: Pen, sketch: Sketch) -> Sketch:
             at: EdgeSide = "right" if whole.transposed else "top"
             is_named = pen.label(side)[2] not in names
             edges.append(pen.edge(side, at, whole, letter=pen.outside_letter(whole), is_named=is_named))
-    edges += (
-        replace(edge, blank=None) if edge.blank and edge.blank.tensor.endswith(_HEAD) else edge for edge in sketch.edges
-    )
+    edges += (_of_whole(pen, edge) for edge in sketch.edges)
     return replace(sketch, boxes=tuple(boxes), edges=tuple(edges), pulled=tuple(pulled))
+
+
+def _of_whole(pen: Pen, edge: Edge) -> Edge:
+    if edge.blank is None or not edge.blank.tensor.endswith(_HEAD):
+        return edge
+    rows = pen.sides_of(edge.blank.tensor.removesuffix(_HEAD)).rows
+    return replace(edge, blank=rows if edge.blank.field == rows.field else None)
 
 
 def _above(pen: Pen, head: Box, key: str) -> Box:
