@@ -268,26 +268,12 @@ WORDS = {
 KNOW_ROWS: dict[str, set[str]] = {
     "app.checkpoints.checkpoint": {"o_dim", "q_dim"},
     "app.cli.run": {"kv_head"},
-    "app.figures.count_bars": {"multiples"},
-    "app.figures.growth_plot": {"crossing", "pairwise_flops", "projections_flops"},
     "app.forward.program": {"encoded", "new_key", "new_value"},
     "app.forward.real_head": {"kv_head"},
     "app.handout.document": {"repair"},
     "app.sheets.code_text": {"repair"},
-    "app.sheets.head_stages": {
-        "k_start",
-        "kv_head",
-        "o_dim",
-        "q_start",
-        "row_sum",
-        "stored_W_K",
-        "stored_W_O",
-        "stored_W_Q",
-        "stored_W_QKV",
-    },
     "app.sheets.notation": {"all_inputs", "other_token"},
     "app.web.shared.sheet_view": {"repair"},
-    "app.web.shared.stage_view": {"stored_W_Q", "stored_W_QKV"},
 }
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.figures.count_bars import count_plans
+from app.figures.counts import count_plans
 from app.grading.grade import Report, feedback, grade
 from app.models.architecture import TokensError
 from app.sheets.library import Library
