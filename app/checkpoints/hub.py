@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from app.checkpoints.checkpoint import ADAPTER_FILES, CheckpointError, an_adapter, check_is_plain_text
-from app.checkpoints.readable import readable_architecture
+from app.checkpoints.readable import fields_read, readable_architecture
 from app.translation import gettext as _
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ class _Fetch:
         if _CONFIG not in self.sizes:
             raise CheckpointError(_("“{name}” has no config.json on the Hub.").format(name=self.name))
         folder = self.file(_CONFIG).parent
-        readable_architecture(self.json(folder / _CONFIG), self.name)
+        readable_architecture(fields_read(self.json(folder / _CONFIG)), self.name)
         for file in _SMALL[1:]:
             if file in self.sizes:
                 self.file(file)

@@ -14,10 +14,25 @@ from app.models.families.checkpoints import (
     COMMON_FIELDS,
     COMMON_FIXED,
     ROPE_FIELDS,
+    ROTARY_SHARE,
     CheckpointRule,
 )
 from app.models.read_config import build_architecture
 from app.translation import gettext as _
+
+_ROPE_SETTINGS = ("rope_scaling", "rope_parameters")
+
+
+def fields_read(config: Mapping[str, Any]) -> dict[str, Any]:
+    """A config without the fields that its family's classes in transformers ignore."""
+    model_type = config.get("model_type")
+    rule = CHECKPOINT_RULES.get(model_type) if isinstance(model_type, str) else None
+    ignored = rule.ignored if rule else frozenset()
+    settings = {field: config[field] for field in _ROPE_SETTINGS if isinstance(config.get(field), dict)}
+    if any(_rope_type(each) != "default" for each in settings.values()):
+        ignored -= {ROTARY_SHARE}  # every scaling of RoPE reads it, and these families' modules then fail
+    in_use = {field: {key: each[key] for key in each if key not in ignored} for field, each in settings.items()}
+    return {field: value for field, value in {**config, **in_use}.items() if field not in ignored}
 
 
 def readable_architecture(config: Mapping[str, Any], name: str) -> Architecture:
@@ -70,17 +85,21 @@ def _unknown(config: Mapping[str, Any], rule: CheckpointRule) -> Iterator[tuple[
     activation = config.get(rule.activation[0])
     if activation is not None and (not isinstance(activation, str) or activation not in ACTIVATIONS):
         yield rule.activation[0], activation
-    for field in ("rope_scaling", "rope_parameters"):
+    for field in _ROPE_SETTINGS:
         settings = config.get(field)
         if not isinstance(settings, dict):
             continue
-        kind = settings.get("rope_type", settings.get("type", "default"))
+        kind = _rope_type(settings)
         if not isinstance(kind, str) or kind not in ROPE_FIELDS:
             yield f"{field}.rope_type", kind
             continue
         for name, value in settings.items():
-            if name not in ROPE_FIELDS[kind] and value is not None:
+            if name not in ROPE_FIELDS[kind] | ({ROTARY_SHARE} & known) and value is not None:
                 yield f"{field}.{name}", value
+
+
+def _rope_type(settings: Mapping[str, Any]) -> object:
+    return settings.get("rope_type", settings.get("type", "default"))
 
 
 def _not_run(architecture: Architecture) -> Iterator[str]:

@@ -35,7 +35,7 @@ from app.checkpoints.gguf_file import (
     pieces_of,
     read_index,
 )
-from app.checkpoints.readable import check_tensor_names, readable_architecture
+from app.checkpoints.readable import check_tensor_names, fields_read, readable_architecture
 from app.checkpoints.safetensors_files import SafetensorsFiles, header
 from app.checkpoints.tokens import gguf_tokenizer, json_tokenizer
 from app.models.families.checkpoints import CHECKPOINT_RULES
@@ -293,7 +293,7 @@ def _config(folder: _Folder) -> Mapping[str, Any]:
     config = folder.json("config.json", MAX_CONFIG_BYTES)
     if config is None:
         raise CheckpointError(_("{folder} has no config.json.").format(folder=folder.path.name))
-    return config
+    return fields_read(config)
 
 
 def _weight_files(folder: _Folder, path: Path) -> dict[str, Path | str]:

@@ -51,7 +51,7 @@ def observe(model: Any, ids: Sequence[int]) -> Observed:
     ]
     given = torch.tensor([list(ids)])
     with torch.no_grad():
-        result = model(given, labels=given, output_attentions=True, output_hidden_states=True)
+        result = model(given, labels=given, output_attentions=True, output_hidden_states=True, use_cache=False)
     for hook in hooks:
         hook.remove()
     weights = [each[0] for each in result.attentions]
