@@ -83,9 +83,7 @@ PYDANTIC = {"pydantic", "pydantic_core", "annotated_types", "typing_extensions",
 # The files of checkpoints are read into torch's tensors; they import it in functions, as the process that runs a head.
 TORCH_MODULES = {
     "app.forward.run",
-    "app.forward.devices",
     "app.forward.process",
-    "app.forward.hidden_states",
     "app.forward.real_head",
     "app.checkpoints.checkpoint",
     "app.checkpoints.gguf_file",
@@ -98,7 +96,6 @@ NUMPY_MODULES = {
     "app.checkpoints.gguf_file",
     "app.figures.head_readout",
     "app.figures.heat_map",
-    "app.forward.hidden_states",
     "app.forward.real_head",
 }  # in functions, where numbers are made
 EVALUATING_MODULES = {"app.forward.run"}  # runs the program that it has written itself
@@ -270,7 +267,6 @@ KNOW_ROWS: dict[str, set[str]] = {
     "app.cli.run": {"kv_head"},
     "app.figures.count_bars": {"multiples"},
     "app.figures.growth_plot": {"crossing", "pairwise_flops", "projections_flops"},
-    "app.forward.program": {"encoded", "new_key", "new_value"},
     "app.forward.real_head": {"kv_head"},
     "app.handout.document": {"repair"},
     "app.sheets.code_text": {"repair"},

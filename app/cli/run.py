@@ -12,10 +12,8 @@ from app.checkpoints.checkpoint import Checkpoint, StoredPart
 from app.checkpoints.hub import fetch_checkpoint
 from app.checkpoints.sources import SMOLLM2, open_checkpoint
 from app.exchange.hub import repository_name
-from app.forward.devices import DEVICES
-from app.forward.hidden_states import HiddenStates, likelihood
-from app.forward.program import BYTES_BY_DTYPE, RUNNABLE_TOPICS
-from app.forward.real_head import RealHead, run_real_head, save_npz
+from app.forward.program import BYTES_BY_DTYPE, DEVICES, RUNNABLE_TOPICS
+from app.forward.real_head import HiddenStates, RealHead, likelihood, run_real_head, save_npz
 from app.forward.run import run_head
 from app.topics.registry import possible_tokens
 from app.translation import N_

@@ -16,9 +16,9 @@ from tempfile import TemporaryDirectory
 
 from app import __version__
 from app.checkpoints.sources import ListedCheckpoint, listed_checkpoints
-from app.forward.devices import device_name
 from app.forward.lines import ForwardError
 from app.forward.process import HeadRunner, RunnerFailed, RunTooLong
+from app.forward.run import device_name
 from app.jobs.jobs import QUEUES, queue_name
 from app.logs import configure_logging
 from app.settings import Settings

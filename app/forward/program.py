@@ -61,15 +61,14 @@ O = C @ W_O  # (100, 768)
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from app.algebra.expression import Expression
-from app.forward.devices import DEVICES
-from app.forward.draws import import_lines, input_lines, parameter_lines
 from app.forward.lines import ForwardError, ProgramLine, helper
 from app.forward.rope import angle_lines, apply_rope, check_rotary, rotated_pairs, scaling_type
-from app.forward.scores import has_chunks, has_window, needs_positions, position_bias_lines, score_lines, unmasked
+from app.models.alibi import STRENGTH
 from app.models.architecture import Architecture, TokensError
 from app.shapes.operation import Concat, Matmul, Softmax, Transpose
 from app.shapes.table import Tensor, TensorTable
@@ -79,6 +78,7 @@ from app.topics.requirements import TopicError
 from app.topics.single_head import SINGLE_HEAD
 from app.translation import gettext as _
 
+DEVICES = ("cpu", "cuda", "mps", "meta")
 BYTES_BY_DTYPE: Mapping[str, int] = {"float32": 4, "bfloat16": 2, "float16": 2}
 MAX_SEED = 2**32 - 1
 RUNNABLE_TOPICS = tuple(topic.key for topic in TOPICS.values() if topic.runs)
@@ -504,3 +504,229 @@ def notes(architecture: Architecture, tokens: int, topic: str = SINGLE_HEAD.key)
         "first-layer": any((run.window, run.chunk, run.rotary) != (a.window, a.chunk, a.rotary) for run in runs),
     }
     return tuple(key for key, is_true in applies.items() if is_true)
+
+
+# Inputs and parameters, drawn at random
+
+
+def import_lines() -> Iterator[ProgramLine]:
+    """Yield what every program with random numbers starts with: import torch and crc32, a heading, and `draw_for`."""
+    yield ProgramLine("import torch")
+    yield ProgramLine("from zlib import crc32")
+    yield ProgramLine("", comment="Random numbers that depend on the seed and on what they are for")
+    yield ProgramLine('def draw_for(name):\n    torch.manual_seed(crc32(f"{seed} {name}".encode()))')
+
+
+def input_lines(shape: str, name: str = "X", makes: str | None = None, comment: str = "") -> Iterator[ProgramLine]:
+    """Yield the line that seeds the draw, and the one that draws an input from a standard normal."""
+    yield ProgramLine(f'draw_for("{makes or "input"}")')
+    yield ProgramLine(f"{name} = torch.randn({shape}, device=device, dtype=dtype)", makes, (name,), comment)
+
+
+def parameter_lines(a: Architecture, table: TensorTable, head: int | None) -> Iterator[ProgramLine]:
+    """Yield the lines that draw the parameters of a head with its key/value head, or of a whole layer."""
+    if head is not None:
+        yield from _query_parameter_lines(a, head)
+        yield from _key_value_parameter_lines(a, head // a.query_heads_per_kv_head)
+    elif a.has_latent_attention:
+        yield from _latent_parameter_lines(a, table)
+    else:
+        yield from _layer_parameter_lines(a)
+
+
+def _query_parameter_lines(a: Architecture, head: int) -> Iterator[ProgramLine]:
+    yield ProgramLine('draw_for(f"query head {head}")', comment=f"query head {head:d}")
+    yield _matrix_line(a, "W_Q", "d, d_h")
+    yield _matrix_line(a, "W_O", "d_v, d")
+    yield from _bias_lines(a, "q", "d_h")
+    yield from _gain_line(a, "Q", "d_h")
+    if a.has_sinks:
+        yield ProgramLine('draw_for(f"sink of head {head}")')
+        yield ProgramLine(f"sink = {_random_normal(a, '')}", names=("sink",), comment="a learned score without a key")
+    if a.position_bias == "relative":
+        yield ProgramLine('draw_for(f"position bias of head {head}")')
+        buckets = f"{a.extra['n_buckets']:d}"
+        yield helper(f"b_P = {_random_normal(a, buckets)}", "one learned number for each bucket of distances")
+
+
+def _key_value_parameter_lines(a: Architecture, kv_head: int) -> Iterator[ProgramLine]:
+    group = a.query_heads_per_kv_head
+    comment = f"key/value head {kv_head:d}"
+    if group > 1:
+        comment += f", shared by query heads {kv_head * group:d} to {(kv_head + 1) * group - 1:d}"
+    yield ProgramLine('draw_for(f"key/value head {kv_head}")', comment=comment)
+    yield _matrix_line(a, "W_K", "d, d_h")
+    yield _matrix_line(a, "W_V", "d, d_v")
+    yield from _bias_lines(a, "k", "d_h")
+    yield from _bias_lines(a, "v", "d_v")
+    yield from _gain_line(a, "K", "d_h")
+
+
+def _layer_parameter_lines(a: Architecture) -> Iterator[ProgramLine]:
+    yield ProgramLine(
+        "W_Q, W_O = X.new_empty(d, H * d_h), X.new_empty(H * d_v, d)\n"
+        "for head in range(H):\n"
+        '    draw_for(f"query head {head}")\n'
+        f"    W_Q.view(d, H, d_h)[:, head] = {_random_normal(a, 'd, d_h')}\n"
+        f"    W_O.view(H, d_v, d)[head] = {_random_normal(a, 'd_v, d')}",
+        names=("W_Q", "W_O"),
+    )
+    yield ProgramLine(
+        "W_K, W_V = X.new_empty(d, G * d_h), X.new_empty(d, G * d_v)\n"
+        "for kv_head in range(G):\n"
+        '    draw_for(f"key/value head {kv_head}")\n'
+        f"    W_K.view(d, G, d_h)[:, kv_head] = {_random_normal(a, 'd, d_h')}\n"
+        f"    W_V.view(d, G, d_v)[:, kv_head] = {_random_normal(a, 'd, d_v')}",
+        names=("W_K", "W_V"),
+    )
+    for letter, width in (("q", "H * d_h"), ("k", "G * d_h"), ("v", "G * d_v"), ("o", "d")):
+        yield from _bias_lines(a, letter, width)
+    all_heads = a.qk_norm == "all-heads"
+    yield from _gain_line(a, "Q", "H * d_h" if all_heads else "d_h")
+    yield from _gain_line(a, "K", "G * d_h" if all_heads else "d_h")
+    if a.has_sinks:
+        draw = f'    draw_for(f"sink of head {{head}}")\n    sink[head] = {_random_normal(a, "")}'
+        yield helper(
+            f"sink = X.new_empty(H)\nfor head in range(H):\n{draw}", "for each head, a learned score without a key"
+        )
+    if a.position_bias == "relative":
+        buckets = f"{a.extra['n_buckets']:d}"
+        draw = f'    draw_for(f"position bias of head {{head}}")\n    b_P[head] = {_random_normal(a, buckets)}'
+        code = f"b_P = X.new_empty(H, {buckets})\nfor head in range(H):\n{draw}"
+        yield helper(code, "for each head, one learned number for each bucket of distances")
+
+
+def _latent_parameter_lines(a: Architecture, table: TensorTable) -> Iterator[ProgramLine]:
+    for tensor in (tensor for tensor in table.tensors if tensor.parameter):
+        shape = ", ".join(str(length).replace("*", " * ") for length in tensor.shape)
+        yield ProgramLine(f'draw_for("{tensor.letter}")')
+        yield ProgramLine(f"{tensor.letter} = {_random_normal(a, shape)}", tensor.key, (tensor.letter,))
+    yield _gain("g_KV", "r_kv")
+    if a.has_latent_queries:
+        yield _gain("g_Q", "r_q")
+
+
+def _random_normal(a: Architecture, shape: str) -> str:
+    size = f"({shape},)" if shape and "," not in shape else f"({shape})"
+    return f"torch.normal(0.0, {float(a.initializer_range)!r}, {size}, device=device, dtype=dtype)"
+
+
+def _gain(name: str, width: str) -> ProgramLine:
+    return helper(f"{name} = torch.ones({width}, device=device, dtype=dtype)", "the gain of a norm starts at 1")
+
+
+def _matrix_line(a: Architecture, name: str, shape: str) -> ProgramLine:
+    return ProgramLine(f"{name} = {_random_normal(a, shape)}", name, (name,))
+
+
+def _bias_lines(a: Architecture, projection: str, width: str) -> Iterator[ProgramLine]:
+    if projection in a.biases:
+        yield helper(f"b_{projection.upper()} = torch.zeros({width}, device=device, dtype=dtype)", "a bias starts at 0")
+
+
+def _gain_line(a: Architecture, letter: str, width: str) -> Iterator[ProgramLine]:
+    if a.qk_norm in ("per-head", "all-heads"):
+        yield _gain(f"g_{letter}", width)
+
+
+# Between Q·Kᵀ and the attention weights: scale, position bias, softcap, mask, softmax
+
+MAX_DISTANCE = 128  # T5's "relative_attention_max_distance": larger distances share a bucket
+
+
+def unmasked(a: Architecture) -> Architecture:
+    """The same attention with no key hidden from any query."""
+    return replace(a, causal=False, window=None, chunk=None)
+
+
+def needs_positions(a: Architecture) -> bool:
+    """Whether lines of the scores read `position`: for a causal mask, a window or ALiBi, but not for T5's bias."""
+    return a.causal or a.window is not None or a.position_bias == "alibi"
+
+
+def position_bias_lines(a: Architecture, head: int | None) -> Iterator[ProgramLine]:
+    """Yield lines that prepare what is added to the scores by the distance of query and key, if anything."""
+    if a.position_bias == "relative":
+        yield ProgramLine("", comment="Relative position bias: distances of query and key are sorted into buckets")
+        yield from _bucket_lines(a.extra["n_buckets"])
+        yield helper("bias = b_P[..., bucket]")
+    if a.position_bias == "alibi":
+        yield ProgramLine("", comment="ALiBi: a fixed slope for each head, so that near keys count more")
+        if head is not None:
+            yield ProgramLine(f"slope = {a.alibi_slopes[head]!r}")
+        elif a.H & (a.H - 1) == 0:  # a power of two of heads has a formula
+            yield helper(f"slope = 2.0 ** (-{STRENGTH} * torch.arange(1, H + 1, device=device) / H)")
+        else:
+            yield helper(f"slope = torch.tensor({list(a.alibi_slopes)!r}, device=device)")
+
+
+def _bucket_lines(buckets: int) -> Iterator[ProgramLine]:
+    half, exact = buckets // 2, buckets // 2 // 2
+    yield helper("distance = torch.arange(1 - N, N, device=device)", "position of the key minus that of the query")
+    growth = f"(distance.abs() / {exact:d}).log() / {math.log(MAX_DISTANCE / exact)!r} * {half - exact:d}"
+    yield helper(f"far = ({exact:d} + ({growth}).long()).clamp(max={half - 1:d})", f"for distances from {exact:d} on")
+    yield helper(f"bucket = torch.where(distance.abs() < {exact:d}, distance.abs(), far) + {half:d} * (distance > 0)")
+
+
+def score_lines(
+    a: Architecture, tokens: int, *, layer: bool = False, makes: str | None = None
+) -> Iterator[ProgramLine]:
+    """Yield the timed lines that turn S = Q·Kᵀ into the attention weights A, in the order of the model's module."""
+    scale = a.score_scale
+    if scale.kind == "inverse-sqrt":
+        yield _on_scores("S /= d_h**0.5")
+    if scale.kind == "yarn":
+        yield _on_scores(f"S *= {float(scale.number)!r} / d_h**0.5", "with YaRN’s constant for long inputs")
+    if scale.kind == "root":
+        yield _on_scores(f"S /= {float(scale.number)!r}**0.5", f'"{scale.field}" in place of d_h')
+    if scale.kind == "stated":
+        yield _on_scores(f"S *= {float(scale.factor)!r}", f'as "{scale.field}" says')
+    if a.position_bias == "relative":
+        # Row i of the scores takes the distances from -i to N - 1 - i: a slice of `bias` that starts at N - 1 - i.
+        yield _on_scores("S += bias.unfold(-1, N, 1).flip(-2)", "row i: the distances from -i to N - 1 - i")
+    if a.position_bias == "alibi":
+        # Lacks slope · (position of the query), which is the same number in a whole row and doesn't change the softmax.
+        yield _on_scores("S += slope[:, None, None] * position" if layer else "S += slope * position", "ALiBi")
+    if a.score_softcap is not None:
+        cap = repr(float(a.score_softcap))
+        yield _on_scores(f"S = S.div_({cap}).tanh_().mul_({cap})", f"softcap: {cap} · tanh(S / {cap})")
+    yield from mask_lines(a, tokens)
+    if a.has_sinks:
+        column = f"{'sink[:, None, None]' if layer else 'sink'}.expand(*S.shape[:-1], 1)"
+        code = f"A = torch.softmax(torch.cat((S, {column}), dim=-1), dim=-1)[..., :-1]"
+        yield ProgramLine(code, makes, ("A",), "the sink takes a share", timed=True)
+    else:
+        yield ProgramLine("A = torch.softmax(S, dim=-1)", makes, ("A",), timed=True)
+
+
+def mask_lines(a: Architecture, tokens: int) -> Iterator[ProgramLine]:
+    """Yield lines that set hidden scores in S to -inf: later tokens, and tokens outside the window or chunk."""
+    # Compared, not subtracted: a difference of positions would be an N × N table of 8-byte numbers.
+    if a.causal:
+        yield _mask("position > position[:, None]", "no later token")
+    if has_window(a, tokens) and a.causal:
+        yield _mask(f"position[:, None] >= position + {a.window:d}", "nor one before the window")
+    elif has_window(a, tokens):
+        side = ((a.window or 1) - 1) // 2
+        yield _mask(f"position > position[:, None] + {side:d}", "none after the window")
+        yield _mask(f"position[:, None] > position + {side:d}", "nor before it")
+    if has_chunks(a, tokens):
+        yield _mask(f"position // {a.chunk:d} < position[:, None] // {a.chunk:d}", "nor one of an earlier chunk")
+
+
+def has_window(a: Architecture, tokens: int) -> bool:
+    """Whether a window hides any of `tokens` tokens: shorter than `tokens` if causal, otherwise than 2·tokens - 1."""
+    return a.window is not None and a.window < (tokens if a.causal else 2 * tokens - 1)
+
+
+def has_chunks(a: Architecture, tokens: int) -> bool:
+    """Whether the text is longer than one chunk of a model that attends within chunks."""
+    return a.chunk is not None and a.chunk < tokens
+
+
+def _mask(condition: str, comment: str) -> ProgramLine:
+    return _on_scores(f'S.masked_fill_({condition}, float("-inf"))', comment)
+
+
+def _on_scores(code: str, comment: str = "") -> ProgramLine:
+    return ProgramLine(code, None, ("S",), comment, timed=True)

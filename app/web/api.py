@@ -12,7 +12,7 @@ from fastapi import APIRouter, Depends, HTTPException, Request
 from pydantic import BaseModel, ConfigDict, Field, StrictInt
 
 from app.exchange.imported_models import import_config, import_from_hub, library_with_model, variant_from_code
-from app.forward.head_run import HeadNotRun, why_not_run
+from app.forward.process import HeadNotRun, why_not_run
 from app.forward.program import RUNNABLE_TOPICS
 from app.forward.real_head import RealHead
 from app.grading.grade import grade

@@ -17,9 +17,9 @@ from app.checkpoints.sources import ListedCheckpoint
 from app.classes import sheet_actions
 from app.classes.sheet_actions import SentSheet, perform
 from app.classes.sheet_work import PracticeWork, practice_sheet_key
-from app.forward.head_run import HeadNotRun
 from app.forward.lines import ForwardError
 from app.forward.notebook import NOTEBOOK_TYPE, head_notebook
+from app.forward.process import HeadNotRun
 from app.forward.real_head import RealHead, save_npz
 from app.grading.hints import HINT_LEVELS, HintLevel
 from app.sheets.head_stages import HeadStage, StageKey, head_stages

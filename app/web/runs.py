@@ -16,8 +16,8 @@ from app.algebra.number_text import format_measured
 from app.classes import sheet_actions
 from app.classes.frozen.frozen_run import FrozenRun, freeze_run, sheet_of_run
 from app.classes.sheet_actions import may_run
-from app.forward.head_run import HeadNotRun
 from app.forward.notebook import NOTEBOOK_TYPE, run_notebook
+from app.forward.process import HeadNotRun
 from app.forward.run import HEAD_RUNS, HeadRun
 from app.machine.work_queue import Client
 from app.shapes.table import Blank

@@ -15,9 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from app.forward.head_run import HeadNotRun, run_checkpoint
 from app.forward.lines import ForwardError
-from app.forward.process import HeadRunner, RunnerFailed, RunTooLong
+from app.forward.process import HeadNotRun, HeadRunner, RunnerFailed, RunTooLong, run_checkpoint
 from app.jobs.jobs import JobStoppedError
 from app.models.read_config import build_architecture
 

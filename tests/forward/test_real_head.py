@@ -14,9 +14,18 @@ import torch
 
 from app.checkpoints.checkpoint import Checkpoint, LayerWeights
 from app.checkpoints.sources import open_checkpoint
-from app.forward.hidden_states import HiddenStates, embeddings, hidden_state, likelihood, run_layer
 from app.forward.lines import ForwardError
-from app.forward.real_head import SAVED, RealHead, run_real_head, save_npz
+from app.forward.real_head import (
+    SAVED,
+    HiddenStates,
+    RealHead,
+    embeddings,
+    hidden_state,
+    likelihood,
+    run_layer,
+    run_real_head,
+    save_npz,
+)
 from tests.helpers.real_checkpoints import letters, observe, relative_error, saved_checkpoint
 from tests.helpers.shipped import LIBRARY
 from tests.helpers.small_checkpoints import FAMILY_CONFIGS, random_fields, small_model, write_gguf
@@ -301,7 +310,7 @@ def test_memory_that_runs_out_all_the_same_is_a_refusal(tmp_path: Path, monkeypa
     def run_out(*_arguments: object) -> None:
         raise torch.OutOfMemoryError
 
-    monkeypatch.setattr("app.forward.hidden_states.run_layer", run_out)
+    monkeypatch.setattr("app.forward.real_head.run_layer", run_out)
     with pytest.raises(ForwardError, match="bytes"):
         run_real_head(saved_checkpoint(small_model("llama"), tmp_path), TEXT, layer=1, head=0)
 

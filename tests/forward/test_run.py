@@ -19,10 +19,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from app.forward import run as forward
-from app.forward.devices import devices_here
 from app.forward.lines import ForwardError, listing
 from app.forward.program import BYTES_BY_DTYPE, notes, program
-from app.forward.run import HEAD_RUNS, bytes_needed, execute, run_head
+from app.forward.run import HEAD_RUNS, bytes_needed, devices_here, execute, run_head
 from app.models.architecture import Architecture, Rotary
 from app.models.read_config import build_architecture
 from app.topics.single_head import SINGLE_HEAD

@@ -18,11 +18,10 @@ from numpy.typing import NDArray
 
 from app.cli import main
 from app.forward import run as forward
-from app.forward.devices import devices_here
-from app.forward.head_run import run_sheet
 from app.forward.lines import ForwardError, listing
+from app.forward.process import run_sheet
 from app.forward.program import BYTES_BY_DTYPE, program
-from app.forward.run import bytes_needed, execute, run_head
+from app.forward.run import bytes_needed, devices_here, execute, run_head
 from app.models.architecture import Architecture, Rotary
 from app.models.read_config import build_architecture
 from app.sheets.variant import Variant

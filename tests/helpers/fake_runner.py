@@ -9,9 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from app.forward.hidden_states import Report
 from app.forward.process import HeadRunner
-from app.forward.real_head import RealHead
+from app.forward.real_head import RealHead, Report
 from app.forward.run import HEAD_RUNS, HeadRun, run_head
 from app.models.architecture import Architecture
 from tests.helpers.real_heads import made_up_head

@@ -14,7 +14,7 @@ from typing import Any
 from fastapi import HTTPException
 
 from app.checkpoints.sources import ListedCheckpoint, listed_checkpoints
-from app.forward.head_run import HeadNotRun, run_checkpoint
+from app.forward.process import HeadNotRun, run_checkpoint
 from app.forward.real_head import RealHead
 from app.jobs.jobs import Task
 from app.machine.work_queue import Client

@@ -10,7 +10,7 @@ from typing import Any
 
 from app.classes.frozen.frozen_run import sheet_of_run
 from app.exchange.imported_models import library_with_model
-from app.forward.head_run import (
+from app.forward.process import (
     HeadNotRun,
     check_runnable,
     run_architecture,

@@ -15,9 +15,8 @@ import sqlalchemy as sa
 from starlette.testclient import TestClient
 
 from app.activities.activity import Policies
-from app.forward.head_run import why_not_run
 from app.forward.lines import ForwardError
-from app.forward.process import RunTooLong
+from app.forward.process import RunTooLong, why_not_run
 from app.jobs import jobs as jobs_module
 from app.models.read_config import build_architecture
 from app.sheets.head_stages import head_stages

@@ -13,9 +13,8 @@ import sqlalchemy as sa
 from sqlalchemy.exc import OperationalError
 from starlette.testclient import TestClient
 
-from app.forward.head_run import FailureReason, why_not_run
 from app.forward.lines import ForwardError
-from app.forward.process import RunnerFailed, RunTooLong
+from app.forward.process import FailureReason, RunnerFailed, RunTooLong, why_not_run
 from app.forward.program import notes
 from app.jobs.jobs import Jobs
 from app.machine.work_queue import Client
