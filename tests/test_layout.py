@@ -86,14 +86,14 @@ TORCH_MODULES = {
     "app.forward.process",
     "app.forward.real_head",
     "app.checkpoints.checkpoint",
-    "app.checkpoints.gguf_file",
-    "app.checkpoints.safetensors_files",
+    "app.checkpoints.gguf",
+    "app.checkpoints.files",
 }
 NUMPY_MODULES = {
     "app.forward.notebook",
     "app.bugs.tensors",
     "app.bugs.witnesses",
-    "app.checkpoints.gguf_file",
+    "app.checkpoints.gguf",
     "app.figures.head_readout",
     "app.figures.heat_map",
     "app.forward.real_head",

@@ -156,7 +156,7 @@ class TensorFile(Protocol):
 
 
 class Checkpoint:
-    """An open file or folder of weights, from `app.checkpoints.sources.open_checkpoint`.
+    """An open file or folder of weights, from `app.checkpoints.files.open_checkpoint`.
 
     `name` is for people; `revision` changes whenever the files do.
     """

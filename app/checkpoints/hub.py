@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from app.checkpoints.checkpoint import ADAPTER_FILES, CheckpointError, an_adapter, check_is_plain_text
-from app.checkpoints.readable import fields_read, readable_architecture
+from app.checkpoints.files import fields_read, readable_architecture
 from app.translation import gettext as _
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 from app.checkpoints.checkpoint import CheckpointError, Token
-from app.checkpoints.gguf_file import GgufIndex, array_items
+from app.checkpoints.gguf import GgufIndex, array_items
 from app.models.families.checkpoints import BYTE_LEVEL, PRE_TOKENIZERS
 from app.translation import gettext as _
 

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from app.checkpoints.checkpoint import Checkpoint, StoredPart
+from app.checkpoints.files import SMOLLM2, open_checkpoint
 from app.checkpoints.hub import fetch_checkpoint
-from app.checkpoints.sources import SMOLLM2, open_checkpoint
 from app.exchange.hub import repository_name
 from app.forward.program import BYTES_BY_DTYPE, DEVICES, RUNNABLE_TOPICS
 from app.forward.real_head import HiddenStates, RealHead, likelihood, run_real_head, save_npz

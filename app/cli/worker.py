@@ -15,7 +15,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from app import __version__
-from app.checkpoints.sources import ListedCheckpoint, listed_checkpoints
+from app.checkpoints.files import ListedCheckpoint, listed_checkpoints
 from app.forward.lines import ForwardError
 from app.forward.process import HeadRunner, RunnerFailed, RunTooLong
 from app.forward.run import device_name

@@ -16,7 +16,7 @@ from queue import Empty, LifoQueue
 from typing import Any, Literal
 
 from app.checkpoints.checkpoint import CheckpointError
-from app.checkpoints.sources import open_checkpoint
+from app.checkpoints.files import open_checkpoint
 from app.forward.lines import ForwardError
 from app.forward.program import check_modelled, is_layer, run_sizes, runnable_table
 from app.forward.real_head import HiddenStates, RealHead, Report, run_real_head

@@ -13,7 +13,7 @@ from fastapi.responses import RedirectResponse
 
 from app.activities.rules import PRACTICE_RULES
 from app.algebra.number_text import format_measured
-from app.checkpoints.sources import ListedCheckpoint
+from app.checkpoints.files import ListedCheckpoint
 from app.classes import sheet_actions
 from app.classes.sheet_actions import SentSheet, perform
 from app.classes.sheet_work import PracticeWork, practice_sheet_key

@@ -12,7 +12,7 @@ from safetensors.torch import load_file, save_file
 from transformers import AutoModelForCausalLM
 
 from app.checkpoints.checkpoint import Checkpoint, CheckpointError
-from app.checkpoints.sources import open_checkpoint
+from app.checkpoints.files import open_checkpoint
 from tests.helpers.small_checkpoints import FAMILY_CONFIGS, small_model
 
 LAYER = 1

@@ -11,7 +11,7 @@ import pytest
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 
 from app.checkpoints.checkpoint import CheckpointError
-from app.checkpoints.sources import SMOLLM2, open_checkpoint
+from app.checkpoints.files import SMOLLM2, open_checkpoint
 from app.checkpoints.tokens import MAX_TEXT_CHARACTERS, json_tokenizer, visible
 from app.models.families.checkpoints import PRE_TOKENIZERS
 from tests.helpers.small_checkpoints import small_model, write_gguf

@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from app.checkpoints.checkpoint import Checkpoint, LayerWeights
-from app.checkpoints.sources import open_checkpoint
+from app.checkpoints.files import open_checkpoint
 from app.forward.lines import ForwardError
 from app.forward.real_head import (
     SAVED,

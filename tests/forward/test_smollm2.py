@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from app.checkpoints.checkpoint import Checkpoint
-from app.checkpoints.sources import SMOLLM2, open_checkpoint, smollm2_file
+from app.checkpoints.files import SMOLLM2, open_checkpoint, smollm2_file
 from app.forward.real_head import HiddenStates, likelihood, run_real_head
 from app.settings import PROJECT
 from tests.helpers.real_checkpoints import observe, relative_error

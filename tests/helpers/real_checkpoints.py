@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from app.checkpoints.checkpoint import Checkpoint, Token
-from app.checkpoints.sources import open_checkpoint
+from app.checkpoints.files import open_checkpoint
 from tests.helpers.small_checkpoints import WORDS
 
 

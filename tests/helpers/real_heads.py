@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from app.checkpoints.checkpoint import StoredPart, StoredTensor, Token
-from app.checkpoints.sources import ListedCheckpoint
+from app.checkpoints.files import ListedCheckpoint
 from app.forward.lines import ProgramLine
 from app.forward.real_head import RealHead
 from app.models.read_config import build_architecture

@@ -13,7 +13,7 @@ from typing import Any
 
 from fastapi import HTTPException
 
-from app.checkpoints.sources import ListedCheckpoint, listed_checkpoints
+from app.checkpoints.files import ListedCheckpoint, listed_checkpoints
 from app.forward.process import HeadNotRun, run_checkpoint
 from app.forward.real_head import RealHead
 from app.jobs.jobs import Task

