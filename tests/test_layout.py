@@ -264,10 +264,8 @@ WORDS = {
 # Modules that still know rows of a single topic; the list is to become shorter.
 KNOW_ROWS: dict[str, set[str]] = {
     "app.checkpoints.checkpoint": {"o_dim", "q_dim"},
-    "app.cli.run": {"kv_head"},
     "app.figures.count_bars": {"multiples"},
     "app.figures.growth_plot": {"crossing", "pairwise_flops", "projections_flops"},
-    "app.forward.real_head": {"kv_head"},
     "app.handout.document": {"repair"},
     "app.sheets.code_text": {"repair"},
     "app.sheets.head_stages": {

@@ -10,7 +10,9 @@ import codecs
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
+
+from pydantic import ConfigDict
 
 from app.models.architecture import Architecture
 from app.models.config_fields import read_positive_number
@@ -67,8 +69,10 @@ class StoredTensor:
 class Token:
     """A token: its id, its bytes, and how a page shows it, with spaces and odd bytes made visible.
 
-    The bytes of one token need not be whole characters.
+    The bytes of one token need not be whole characters; as JSON they are hexadecimal.
     """
+
+    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(ser_json_bytes="hex", val_json_bytes="hex")
 
     id: int
     text: str
@@ -93,19 +97,23 @@ class StoredPart:
 
 
 @dataclass(frozen=True)
-class HeadWeights:
-    """The parameters of one query head and its key/value head, by the program's variable, in float32."""
-
-    parts: tuple[StoredPart, ...]
-    tensors: Mapping[str, torch.Tensor]
-
-
-@dataclass(frozen=True)
 class NormWeights:
     """A normalization's scale, with Gemma's 1 already added, and its bias, None for RMSNorm; each (d,)."""
 
     scale: torch.Tensor
     bias: torch.Tensor | None
+
+
+@dataclass(frozen=True)
+class HeadWeights:
+    """The parameters of one query head, its key/value head and the norm before them, by variable, in float32."""
+
+    parts: tuple[StoredPart, ...]
+    tensors: Mapping[str, torch.Tensor]
+
+    @property
+    def norm(self) -> NormWeights:
+        return NormWeights(self.tensors["g_X"], self.tensors.get("b_X"))
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,6 @@ from .terminal import Commands, InputError, optional_whole_number, print_json, p
 
 ROWS_PRINTED = 12  # the last queries of the text, whose strongest keys are printed
 KEYS_PRINTED = 3
-_NUMBERS = ("layer", "head", "kv_head")
 # What a stored part's note says about it.
 PART_NOTES = {
     "permuted": N_("rows put back into order"),
@@ -146,8 +145,9 @@ def _progress(sentence: str) -> Callable[[int, int], None]:
 
 
 def _print_real_head(real_head: RealHead) -> None:
-    heading = _("{model}, layer {layer}, head {head} (key/value head {kv_head})")
-    print(heading.format(model=real_head.checkpoint, **{name: getattr(real_head, name) for name in _NUMBERS}))
+    heading = _("{model}, layer {layer}, head {head} (key/value head {shared})")
+    numbers = {"layer": real_head.layer, "head": real_head.head, "shared": real_head.kv_head}
+    print(heading.format(model=real_head.checkpoint, **numbers))
     device = _("{tokens} tokens, on {device_name} in {dtype}")
     print(device.format(tokens=len(real_head.tokens), device_name=real_head.device_name, dtype=real_head.dtype))
     if real_head.is_quantized:

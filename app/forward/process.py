@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
 from queue import Empty, LifoQueue
@@ -18,7 +17,7 @@ from typing import Any, Literal
 from app.checkpoints.checkpoint import CheckpointError
 from app.checkpoints.files import open_checkpoint
 from app.forward.lines import ForwardError
-from app.forward.program import check_modelled, is_layer, run_sizes, runnable_table
+from app.forward.program import runnable_table
 from app.forward.real_head import HiddenStates, RealHead, Report, run_real_head
 from app.forward.run import USABLE_SHARE, HeadRun, available_device, device_name, run_head
 from app.machine.child import START_LIMIT_S, TICK_S, ChildLost, ChildTooLarge, ChildTooSlow, WarmChild, enter_child
@@ -30,69 +29,15 @@ from app.topics.single_head import SINGLE_HEAD
 from app.translation import gettext as _
 from app.translation import in_language, language
 
+RUNNER_IDLE_LIMIT_S = 300
+SHARE_OF_VISITORS = 0.5  # visitors' runs leave the other half of the free memory to the app
+
 FailureReason = Literal["busy", "too-long", "stopped"]
-NotRunReason = Literal["refused"] | FailureReason
+JobKind = Literal["head", "real head", "device"]
 
 
-class HeadNotRun(ValueError):
-    """A head or layer that wasn't run; `str()` is the sentence to show."""
-
-    def __init__(self, sentence: str, reason: NotRunReason) -> None:
-        super().__init__(sentence)
-        self.reason = reason
-
-
-def run_sheet(runner: HeadRunner, variant: Variant, **options: Any) -> HeadRun:
-    """Run the head or layer that a sheet asks about, with `options` for `run_architecture`; blocks. Raises
-    HeadNotRun.
-    """
-    architecture, tokens, of_sheet = parts_of_sheet(variant)
-    return run_architecture(runner, architecture, tokens, **of_sheet, **options)
-
-
-def parts_of_sheet(variant: Variant) -> tuple[Architecture, int, dict[str, Any]]:
-    """What `run_sheet` runs: (architecture, number of tokens, `run_head`'s options "topic" and "decoder_tokens")."""
-    topic = variant.worksheet.topic
-    options: dict[str, Any] = {"topic": topic}
-    if TOPICS[topic].reads_two_texts:
-        options["decoder_tokens"] = variant.problem.sizes["M"]
-    return variant.architecture if is_layer(topic) else variant.model.architecture, variant.tokens, options
-
-
-def run_architecture(runner: HeadRunner, architecture: Architecture, tokens: int, **options: Any) -> HeadRun:
-    """Run one head or layer of an architecture."""
-    check_runnable(architecture, tokens, options.get("topic", SINGLE_HEAD.key), options.get("decoder_tokens"))
-    with _failures_told():
-        return runner.run(architecture, tokens, **options)
-
-
-def check_runnable(architecture: Architecture, tokens: int, topic: str, decoder_tokens: int | None) -> None:
-    """Raise HeadNotRun, "refused", if no program fits the model and topic, or the model can't take the tokens."""
-    with _failures_told():
-        run_sizes(topic, architecture, tokens, decoder_tokens)
-        runnable_table(topic, architecture, tokens)
-        check_modelled(architecture, topic)
-
-
-def run_checkpoint(runner: HeadRunner, source: str, text: str, **options: Any) -> RealHead:
-    with _failures_told(is_real=True):
-        return runner.run_real_head(source, text, **options)
-
-
-@contextmanager
-def _failures_told(*, is_real: bool = False) -> Iterator[None]:
-    try:
-        yield
-    except ForwardError as refusal:
-        raise HeadNotRun(str(refusal), "refused") from None
-    except RunTooLong:
-        raise HeadNotRun(why_not_run("too-long", is_real=is_real), "too-long") from None
-    except RunnerFailed:
-        raise HeadNotRun(why_not_run("stopped", is_real=is_real), "stopped") from None
-
-
-def why_not_run(reason: FailureReason, *, is_real: bool = False) -> str:
-    """The sentence on why the runner has no result, and what to try instead."""
+def not_run(reason: FailureReason, *, is_real: bool = False) -> ForwardError:
+    """The error of a run without a result, with what to try instead."""
     sentences: dict[FailureReason, str] = {
         "busy": _("Too many runs are in progress. Try again in a minute."),
         "too-long": _(
@@ -114,33 +59,29 @@ def why_not_run(reason: FailureReason, *, is_real: bool = False) -> str:
                 "The run stopped before it finished, perhaps because memory ran out. Try again with a shorter sentence."
             ),
         }
-    return sentences[reason]
+    return ForwardError(sentences[reason], reason)
 
 
-RUNNER_IDLE_LIMIT_S = 300
-SHARE_OF_VISITORS = 0.5  # visitors' runs leave the other half of the free memory to the app
-
-JobKind = Literal["head", "real head", "device"]
-
-
-@dataclass(frozen=True)
-class DeviceHere:
-    """A device of this machine: "cuda", "mps" or "cpu" and its name for people."""
-
-    device: str
-    name: str
+def run_sheet(runner: HeadRunner, variant: Variant, **options: Any) -> HeadRun:
+    """Run the head or layer that a sheet asks about; blocks."""
+    topic = TOPICS[variant.worksheet.topic]
+    architecture = variant.architecture if topic.is_layer else variant.model.architecture
+    if topic.reads_two_texts:
+        options["decoder_tokens"] = variant.problem.sizes["M"]
+    return run_architecture(runner, architecture, variant.tokens, topic=topic.key, **options)
 
 
-class RunTooLong(Exception):
-    """The head took longer than the time limit, and its process was killed."""
-
-
-class RunnerFailed(Exception):
-    """The child process ended or failed without a result, e.g. killed by the system for its memory."""
+def run_architecture(runner: HeadRunner, architecture: Architecture, tokens: int, **options: Any) -> HeadRun:
+    """Run one head or layer of an architecture; blocks. What can't run is refused before a child is needed."""
+    runnable_table(options.get("topic", SINGLE_HEAD.key), architecture, tokens, options.get("decoder_tokens"))
+    return runner.run(architecture, tokens, **options)
 
 
 class HeadRunner:
-    """Runs heads in child processes, from any number of threads; each call waits for its result."""
+    """Runs heads in child processes, from any number of threads; each call waits for its result.
+
+    Raises ForwardError if there is none.
+    """
 
     def __init__(
         self,
@@ -167,10 +108,9 @@ class HeadRunner:
     def run(
         self, architecture: Architecture, tokens: int, *, check: Callable[[], object] = lambda: None, **options: Any
     ) -> HeadRun:
-        """Run `run_head` with these arguments and options in a child; blocks."""
-        answer = self._ask("head", (architecture, tokens), options, check)
-        assert isinstance(answer, HeadRun)  # noqa: S101 - as `_run_job` has it
-        return answer
+        """Run `run_head` with these arguments and options."""
+        run: HeadRun = self._ask("head", (architecture, tokens), options, check)
+        return run
 
     def run_real_head(
         self,
@@ -181,17 +121,15 @@ class HeadRunner:
         report: Report = lambda _done, _total: None,
         **options: Any,
     ) -> RealHead:
-        """Open a source's checkpoint and run `run_real_head` on it in a child, with these options; blocks."""
+        """Open a source's checkpoint and run `run_real_head` on it with these options."""
         arguments = (source, text, self._checkpoint_folders)
-        answer = self._ask("real head", arguments, options, check, lambda layers: report(*layers))
-        assert isinstance(answer, RealHead)  # noqa: S101 - as `_run_job` has it
-        return answer
+        head: RealHead = self._ask("real head", arguments, options, check, lambda layers: report(*layers))
+        return head
 
-    def describe_device(self, check: Callable[[], object] = lambda: None) -> DeviceHere:
-        """The default device; loads torch in a child, and raises as `run` does."""
-        answer = self._ask("device", (), {}, check)
-        assert isinstance(answer, DeviceHere)  # noqa: S101 - as `_run_job` has it
-        return answer
+    def describe_device(self, check: Callable[[], object] = lambda: None) -> tuple[str, str]:
+        """The default device, such as "cuda", and its name for people; loads torch in a child."""
+        device: tuple[str, str] = self._ask("device", (), {}, check)
+        return device
 
     def _ask(
         self,
@@ -200,7 +138,7 @@ class HeadRunner:
         options: dict[str, Any],
         check: Callable[[], object],
         on_progress: Callable[[Any], object] = lambda _content: None,
-    ) -> object:
+    ) -> Any:
         def wait() -> None:
             if self._closed:
                 raise ChildLost
@@ -212,13 +150,13 @@ class HeadRunner:
                 job = language(), kind, arguments, {"usable_share": self.memory_share, **options, "device": device}
                 outcome, answer = child.ask(job, self.time_limit_s, on_progress, on_tick=check)
         except ChildTooSlow:
-            raise RunTooLong from None
+            raise not_run("too-long", is_real=kind == "real head") from None
         except (ChildLost, ChildTooLarge):
-            raise RunnerFailed from None
+            raise not_run("stopped", is_real=kind == "real head") from None
         if outcome == "refused":
             raise ForwardError(answer)
         if outcome == "failed":
-            raise RunnerFailed
+            raise not_run("stopped", is_real=kind == "real head")
         return answer
 
     @contextmanager
@@ -234,7 +172,7 @@ class HeadRunner:
             self._idle.put(child)
 
     def close(self) -> None:
-        """Kill the children for good: running heads and all later calls raise RunnerFailed."""
+        """Kill the children for good: running heads and all later calls raise ForwardError, "stopped"."""
         self._closed = True
         for child in self._children:
             child.close()
@@ -264,9 +202,9 @@ def _serve_jobs(pipe: Connection) -> None:
         pipe.send(in_language(spoken, _run_job, work[kind], arguments, options))
 
 
-def _describe_device(device: str | None, **_options: object) -> DeviceHere:
+def _describe_device(device: str | None, **_options: object) -> tuple[str, str]:
     device = available_device(device)
-    return DeviceHere(device, device_name(device))
+    return device, device_name(device)
 
 
 def _run_job(work: Callable[..., object], arguments: tuple[object, ...], options: dict[str, Any]) -> tuple[str, Any]:

@@ -107,7 +107,6 @@ def fake_report(architecture: Architecture, tokens: int) -> dict[str, Any]:
             {
                 "code": "Q = X @ W_Q",
                 "makes": "queries",
-                "names": ["Q"],
                 "comment": "<shape & all>",
                 "shapes": [head["queries"]],
             }

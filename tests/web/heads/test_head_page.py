@@ -16,7 +16,7 @@ from starlette.testclient import TestClient
 
 from app.activities.activity import Policies
 from app.forward.lines import ForwardError
-from app.forward.process import RunTooLong, why_not_run
+from app.forward.process import not_run
 from app.jobs import jobs as jobs_module
 from app.models.read_config import build_architecture
 from app.sheets.head_stages import head_stages
@@ -158,9 +158,9 @@ def test_a_head_ends_while_the_layers_below_run(
 
 def test_a_head_that_took_too_long_says_so_and_can_be_deleted(client: TestClient, runner: FakeRunner) -> None:
     store: Store = client.app.state.services.store  # type: ignore[attr-defined]
-    runner.problem = RunTooLong()
+    runner.problem = not_run("too-long", is_real=True)
     address = run_head(client)
-    assert why_not_run("too-long", is_real=True) in client.get(address).text
+    assert str(runner.problem) in client.get(address).text
     client.post(f"{address}/delete")
     assert (client.get(address).status_code, kept_of_sentence(store)) == (404, 0)
 
