@@ -263,7 +263,6 @@ WORDS = {
 }  # fmt: skip
 # Modules that still know rows of a single topic; the list is to become shorter.
 KNOW_ROWS: dict[str, set[str]] = {
-    "app.checkpoints.checkpoint": {"o_dim", "q_dim"},
     "app.figures.count_bars": {"multiples"},
     "app.figures.growth_plot": {"crossing", "pairwise_flops", "projections_flops"},
     "app.handout.document": {"repair"},

@@ -19,7 +19,7 @@ from app.models.config_fields import read_positive_number
 from app.models.families.checkpoints import ACTIVATIONS, CHECKPOINT_RULES, Activation
 from app.models.parameter_specs import ModelPart, ParameterSpec, ParameterSpecs
 from app.models.read_config import LFS_POINTER
-from app.topics.stored_weights import stored_weights
+from app.topics.stored_weights import head_slices
 from app.translation import gettext as _
 
 if TYPE_CHECKING:
@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 ALL = slice(None)
 ADAPTER_FILES = frozenset({"adapter_config.json", "adapter_model.safetensors"})
 CheckpointKind = Literal["safetensors", "gguf"]
+# What is special about a stored part: its rows are reordered, it lies in one tensor with others, several heads read it,
+# and 1 is added to its numbers.
+PartNote = Literal["permuted", "fused", "shared", "plus-one"]
 
 
 class CheckpointError(Exception):
@@ -92,8 +95,8 @@ class StoredPart:
     dim: int
     start: int
     length: int
-    is_turned: bool
-    note: str = ""
+    is_turned: bool = False
+    notes: tuple[PartNote, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -269,10 +272,8 @@ class Checkpoint:
 
         [table] = self._outside(ModelPart.TOKEN_TABLE)
         name = self._stored(table, None).name
-        wanted = sorted(set(ids))
-        row_of = {token: row for row, token in enumerate(wanted)}
-        rows = torch.cat([self.tensor(name, slice(first, last)) for first, last in _runs(wanted)])
-        return rows[[row_of[token] for token in ids]]
+        rows = {token: self.tensor(name, slice(token, token + 1)) for token in set(ids)}
+        return torch.cat([rows[token] for token in ids])
 
     def position_rows(self, count: int) -> torch.Tensor | None:
         """The first rows (count, d) of the position table, None for a model without one."""
@@ -321,35 +322,35 @@ class Checkpoint:
 
     def _head_parts(self, layer: int, head: int) -> Iterator[StoredPart]:
         a, specs = self.architecture, self._layer_specs(layer)
-        slices, is_shared = head_slices(a, head), a.query_heads_per_kv_head > 1
-        biases = []
+        slices, biases = head_slices(a, head), list[StoredPart]()
         for letters, matrix, bias in _projections(specs):
-            stored = self._stored(matrix, layer)
-            is_turned = matrix.stored_shape != matrix.in_out_shape
-            note = ["permuted"] * self._permuted(stored.name) + ["fused"] * (len(letters) > 1)
+            stored, is_turned = self._stored(matrix, layer), matrix.stored_shape != matrix.in_out_shape
             for letter in letters:
                 at = slices[letter]
-                notes = " ".join([*note, *["shared"] * (is_shared and letter in "KV")])
+                holds: dict[PartNote, bool] = {
+                    "permuted": self._permuted(stored.name),
+                    "fused": len(letters) > 1,
+                    "shared": a.query_heads_per_kv_head > 1 and letter in "KV",
+                }
+                notes = tuple(note for note, is_true in holds.items() if is_true)
                 yield StoredPart(f"W_{letter}", stored, at.dim, at.start, at.length, is_turned, notes)
                 if bias is not None:
                     stored_bias = self._stored(bias, layer)
                     start, length = (0, stored_bias.shape[0]) if letter == "O" else (at.start, at.length)
-                    biases.append(StoredPart(f"b_{letter}", stored_bias, 0, start, length, is_turned=False, note=notes))
+                    biases.append(StoredPart(f"b_{letter}", stored_bias, 0, start, length, notes=notes))
         yield from biases
         for letter, part in (("Q", ModelPart.QUERY_NORM), ("K", ModelPart.KEY_NORM)):
             for spec in (spec for spec in specs if spec.part == part):
-                yield self._whole(f"g_{letter}", self._stored(spec, layer))
+                yield StoredPart(f"g_{letter}", self._stored(spec, layer), 0, 0, a.d_h)
+        notes = ("plus-one",) if self._rule.norm_offset else ()
         for variable, spec in zip(("g_X", "b_X"), _norm_specs(specs)[0], strict=False):
-            yield self._whole(variable, self._stored(spec, layer), "plus-one" if self._rule.norm_offset else "")
-
-    def _whole(self, variable: str, stored: StoredTensor, note: str = "") -> StoredPart:
-        return StoredPart(variable, stored, 0, 0, stored.shape[0], is_turned=False, note=note)
+            yield StoredPart(variable, self._stored(spec, layer), 0, 0, a.d, notes=notes)
 
     def _used(self, part: StoredPart) -> torch.Tensor:
         cut = slice(part.start, part.start + part.length)
         rows, columns = (cut, ALL) if part.dim == 0 else (ALL, cut)
         values = self.tensor(part.stored.name, rows, columns)
-        if "plus-one" in part.note.split():
+        if "plus-one" in part.notes:
             values = values + self._rule.norm_offset
         return values.T.contiguous() if part.is_turned else values
 
@@ -400,32 +401,6 @@ class Checkpoint:
         return NormWeights(scale + self._rule.norm_offset, bias[0] if bias else None)
 
 
-@dataclass(frozen=True)
-class HeadSlice:
-    """One head's slice of a stored matrix, for torch.narrow."""
-
-    dim: int
-    start: int
-    length: int
-
-
-def head_slices(architecture: Architecture, head: int) -> dict[str, HeadSlice]:
-    """The slices of the stored matrices for a query head, for torch.narrow, by "Q", "K", "V" and "O"."""
-    a = architecture
-    later = head % a.query_heads_per_kv_head
-    table, sizes = stored_weights(a, 1), {**a.all_sizes, "j": head - later}
-    number = {count.key: count.size("count", sizes) for count in table.counts}
-    starts = {letter: number[f"{letter.lower()}_start"] for letter in "QKVO"}
-    starts["Q"] += later * a.d_h
-    starts["O"] += later * a.d_v
-    dims = {"O": number["o_dim"]}
-    lengths = {"V": a.d_v, "O": a.d_v}
-    return {
-        letter: HeadSlice(dims.get(letter, number["q_dim"]), start, lengths.get(letter, a.d_h))
-        for letter, start in starts.items()
-    }
-
-
 def _projections(specs: ParameterSpecs) -> Iterator[tuple[str, ParameterSpec, ParameterSpec | None]]:
     attention = [spec for spec in specs if spec.part == ModelPart.ATTENTION]
     matrices = [spec for spec in attention if spec.kind == "matrix"]
@@ -442,11 +417,3 @@ def _norm_specs(specs: ParameterSpecs) -> list[list[ParameterSpec]]:
         else:
             norms[-1].append(spec)
     return norms
-
-
-def _runs(numbers: Sequence[int]) -> Iterator[tuple[int, int]]:
-    first = 0
-    for i, number in enumerate(numbers):
-        if i + 1 == len(numbers) or numbers[i + 1] != number + 1:
-            yield numbers[first], number + 1
-            first = i + 1

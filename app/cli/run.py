@@ -168,7 +168,7 @@ def _part_row(part: StoredPart, used: tuple[int, ...]) -> tuple[str, ...]:
     if len(part.stored.shape) == 1:
         kind = _("numbers {first} to {last}")
     which = _("all") if is_whole else kind.format(first=part.start, last=last)
-    notes = [_(PART_NOTES[note]) for note in part.note.split()]
+    notes = [_(PART_NOTES[note]) for note in part.notes]
     slices = ", ".join([which, *notes] + [_("transposed")] * part.is_turned)
     stored = " × ".join(map(str, part.stored.shape))
     in_use = " × ".join(map(str, used or (part.length,)))

@@ -192,9 +192,9 @@ def _stored_rows(head: RealHead, part: StoredPart, asked: bool) -> list[str]:
     while len(slices) > 1 and slices[-1] == ":":
         slices.pop()
     code = f'tensors["{part.variable}"] = in_file[{", ".join(slices)}].float()'
-    if "permuted" in part.note.split():  # in the file, the rows of both halves of a head alternate
+    if "permuted" in part.notes:  # in the file, the rows of both halves of a head alternate
         code += f".unflatten(0, (-1, {head.architecture.d_h // 2}, 2)).transpose(1, 2).flatten(0, 2)"
-    code += ".T" * part.is_turned + " + 1" * ("plus-one" in part.note.split())
+    code += ".T" * part.is_turned + " + 1" * ("plus-one" in part.notes)
     rows = [f"in_file = stored({part.stored.name!r})"]
     if asked:
         sides = ", ".join(["..."] * len(part.stored.shape))

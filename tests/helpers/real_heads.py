@@ -45,7 +45,7 @@ def made_up_head(text: str, layer: int, head: int) -> RealHead:
             start=64 * (kv_head if name in ("W_K", "W_V") else head),
             length=64,
             is_turned=True,
-            note="permuted" if name == "W_Q" else "permuted shared" if name == "W_K" else "",
+            notes=("permuted",) if name == "W_Q" else ("permuted", "shared") if name == "W_K" else (),
         )
         for name, shape in stored.items()
     )
