@@ -90,7 +90,6 @@ TORCH_MODULES = {
     "app.checkpoints.files",
 }
 NUMPY_MODULES = {
-    "app.forward.notebook",
     "app.bugs.tensors",
     "app.bugs.witnesses",
     "app.checkpoints.gguf",
