@@ -18,7 +18,6 @@ from app.activities.activity import Policies
 from app.forward.lines import ForwardError
 from app.forward.process import not_run
 from app.jobs import jobs as jobs_module
-from app.models.read_config import build_architecture
 from app.sheets.head_stages import head_stages
 from app.store import Store
 from app.store.jobs import JOB_RETENTION, Job, JobTable, jobs
@@ -300,7 +299,7 @@ def test_a_stage_says_what_is_special_about_the_model(
     plain = finished_head("a cat and a dog and a cow")
     parts = (*plain.parts, *(replace(plain.parts[0], variable=name) for name in added_parts))
     stated = SMOLLM2_CONFIG | config
-    special = replace(plain, config=stated, architecture=build_architecture(stated, plain.checkpoint), parts=parts)
+    special = replace(plain, config=stated, parts=parts)
     store = client.app.state.services.store  # type: ignore[attr-defined]
     texts = []
     for head in (plain, special):
