@@ -127,12 +127,21 @@ class TensorFile(Protocol):
     """The tensors of one checkpoint, in one file or several."""
 
     @property
+    def kind(self) -> CheckpointKind: ...
+
+    @property
     def names(self) -> Collection[str]:
         """The names of all tensors."""
 
     @property
     def is_quantized(self) -> bool:
         """Whether any tensor has fewer than 16 bits per number."""
+
+    def name_of(self, tensor: str) -> str:
+        """The file's name for a tensor of the family's layout."""
+
+    def is_permuted(self, name: str) -> bool:
+        """Whether the rows of each head are stored in another order, which `read` undoes."""
 
     def stored(self, name: str) -> StoredTensor:
         """Name, shape and dtype of a tensor."""
@@ -152,18 +161,14 @@ class Checkpoint:
         *,
         name: str,
         revision: str,
-        kind: CheckpointKind,
         config: Mapping[str, Any],
         architecture: Architecture,
         file: TensorFile,
-        names: Callable[[str], str],
-        permuted: Callable[[str], bool],
         tokenize: Callable[[str], tuple[Token, ...]],
     ) -> None:
-        self.name, self.revision, self.kind, self.config = name, revision, kind, config
-        self.architecture = architecture
-        self.is_quantized = file.is_quantized
-        self._file, self._names, self._permuted, self._tokenize = file, names, permuted, tokenize
+        self.name, self.revision, self.config, self.architecture = name, revision, config, architecture
+        self.kind, self.is_quantized = file.kind, file.is_quantized
+        self._file, self._tokenize = file, tokenize
         self._rule = CHECKPOINT_RULES[architecture.family]
 
     # How it computes, besides what the architecture says
@@ -201,16 +206,7 @@ class Checkpoint:
         """
         if name not in self._file.names:
             raise CheckpointError(_("{checkpoint} has no tensor “{name}”.").format(checkpoint=self.name, name=name))
-        if not self._permuted(name):
-            return self._file.read(name, rows, columns)
-        # Row i of a head's first half and row i of its second half are neighbours in the file.
-        width, stored = self.architecture.d_h, self._file.stored(name)
-        start, stop, step = rows.indices(stored.shape[0])
-        first, last = start // width * width, -(-stop // width) * width
-        heads = self._file.read(name, slice(first, last), columns)
-        pairs = heads.reshape(-1, width // 2, 2, *heads.shape[1:])  # (heads, d_h/2, 2, …)
-        in_order = pairs.transpose(1, 2).reshape(heads.shape)
-        return in_order[start - first : stop - first : step].contiguous()
+        return self._file.read(name, rows, columns)
 
     # Tensors as they are used
 
@@ -284,7 +280,7 @@ class Checkpoint:
 
     def _stored(self, spec: ParameterSpec, layer: int | None) -> StoredTensor:
         prefix = "" if layer is None else self.architecture.stacks[0].spec.name.format(i=layer)
-        name = self._names(prefix + spec.name)
+        name = self._file.name_of(prefix + spec.name)
         if name not in self._file.names:
             raise CheckpointError(_("{checkpoint} has no tensor “{name}”.").format(checkpoint=self.name, name=name))
         stored = self._file.stored(name)
@@ -303,7 +299,7 @@ class Checkpoint:
             for letter in letters:
                 at = slices[letter]
                 holds: dict[PartNote, bool] = {
-                    "permuted": self._permuted(stored.name),
+                    "permuted": self._file.is_permuted(stored.name),
                     "fused": len(letters) > 1,
                     "shared": a.query_heads_per_kv_head > 1 and letter in "KV",
                 }

@@ -18,7 +18,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from app.checkpoints.checkpoint import Checkpoint, CheckpointError, StoredTensor
 from app.checkpoints.gguf import (
@@ -28,7 +28,6 @@ from app.checkpoints.gguf import (
     GgufIndex,
     gguf_config,
     gguf_name,
-    is_permuted,
     pieces_of,
     read_index,
 )
@@ -87,12 +86,9 @@ def _open_gguf(path: Path, allowed: Sequence[Path]) -> Checkpoint:
     return Checkpoint(
         name=architecture.name,
         revision=_revision(index.files),
-        kind="gguf",
         config=config,
         architecture=architecture,
-        file=GgufFile(index),
-        names=gguf_name,
-        permuted=lambda tensor: is_permuted(index, tensor),
+        file=GgufFile(index, architecture.d_h),
         tokenize=gguf_tokenizer(index, architecture.V or 0),
     )
 
@@ -121,12 +117,9 @@ def _open_safetensors(path: Path, allowed: Sequence[Path]) -> Checkpoint:
     return Checkpoint(
         name=architecture.name,
         revision=commit or _revision(sorted({file for file in files.values() if isinstance(file, Path)})),
-        kind="safetensors",
         config=config,
         architecture=architecture,
-        file=SafetensorsFiles(files),
-        names=name_in_file,
-        permuted=lambda _tensor: False,
+        file=SafetensorsFiles(files, name_in_file),
         tokenize=json_tokenizer(folder.content, folder.path.name, architecture.V or 0),
     )
 
@@ -410,12 +403,18 @@ class SafetensorsFiles:
     of a shard take no memory.
     """
 
+    kind: Literal["safetensors"] = "safetensors"
     is_quantized = False
 
-    def __init__(self, files: Mapping[str, Path | str]) -> None:
+    def __init__(self, files: Mapping[str, Path | str], name_in_file: Callable[[str], str]) -> None:
         self.names = files.keys()
-        self._files = files
-        self._opened = cache(_open)
+        self._files, self._name_in_file, self._opened = files, name_in_file, cache(_open)
+
+    def name_of(self, tensor: str) -> str:
+        return self._name_in_file(tensor)
+
+    def is_permuted(self, name: str) -> bool:
+        return False
 
     def stored(self, name: str) -> StoredTensor:
         """Name, shape and dtype of a tensor, from its file's header.

@@ -6,7 +6,7 @@ import io
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -14,6 +14,7 @@ import torch
 
 from app.checkpoints.checkpoint import Checkpoint, LayerWeights
 from app.checkpoints.files import open_checkpoint
+from app.checkpoints.gguf import GgufFile
 from app.forward.lines import ForwardError
 from app.forward.real_head import (
     SAVED,
@@ -123,7 +124,7 @@ def test_weights_that_are_misread_are_noticed(family: str, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("family", ["llama", "qwen2"])
-def test_a_gguf_file_gives_the_same_head(family: str, tmp_path: Path) -> None:
+def test_a_gguf_file_gives_the_same_head(family: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     plain = {"attention_bias": False, "mlp_bias": False} if family == "llama" else {}
     model = small_model(family, **plain)
     checkpoint = open_checkpoint(write_gguf(model, tmp_path / "model.gguf"), [tmp_path])
@@ -134,7 +135,7 @@ def test_a_gguf_file_gives_the_same_head(family: str, tmp_path: Path) -> None:
         assert relative_error(run.arrays["weights"], observed.weights[1][head]) < MAX_ERROR
     assert likelihood(checkpoint, TEXT) == pytest.approx(observed.likelihood, rel=MAX_ERROR)
     if family == "llama":
-        checkpoint._permuted = lambda _name: False
+        monkeypatch.setattr(checkpoint._file, "is_permuted", lambda _name: False)
         run = run_real_head(checkpoint, TEXT, layer=1, head=3)
         assert relative_error(run.arrays["weights"], observed.weights[1][3]) > 100 * MAX_ERROR
 
@@ -142,13 +143,14 @@ def test_a_gguf_file_gives_the_same_head(family: str, tmp_path: Path) -> None:
 def test_a_head_of_smollm2_by_hand(smollm2: Checkpoint) -> None:
     run = run_real_head(smollm2, SENTENCE, layer=0, head=4)
     a, ids = smollm2.architecture, [token.id for token in run.tokens]
-    every = slice(None)
+    file, every = cast("GgufFile", smollm2._file), slice(None)
 
     def stored(name: str) -> np.ndarray:
-        return smollm2._file.read(f"blk.0.{name}.weight", every, every).double().numpy()
+        tensor: np.ndarray = file.read_as_stored(f"blk.0.{name}.weight", every, every).double().numpy()
+        return tensor
 
     x = smollm2.embedding_rows(ids).double().numpy()
-    x = x / np.sqrt((x**2).mean(-1, keepdims=True) + smollm2.norm_eps) * stored_gain(smollm2)
+    x = x / np.sqrt((x**2).mean(-1, keepdims=True) + smollm2.norm_eps) * stored("attn_norm")
     width, kv_head = a.d_h, 4 // 3
     angle = np.outer(np.arange(len(ids)), 100_000.0 ** (-np.arange(0, width, 2) / width))
 
@@ -167,11 +169,6 @@ def test_a_head_of_smollm2_by_hand(smollm2: Checkpoint) -> None:
     output = context @ stored("attn_output")[:, 4 * width : 5 * width].T
     for name, expected in {"input": x, "scores": scores, "weights": weights, "output": output}.items():
         assert relative_error(run.arrays[name], expected) < MAX_ERROR
-
-
-def stored_gain(checkpoint: Checkpoint) -> np.ndarray:
-    gain: np.ndarray = checkpoint._file.read("blk.0.attn_norm.weight", slice(None), slice(None)).double().numpy()
-    return gain
 
 
 @pytest.mark.slow
