@@ -83,22 +83,18 @@ PYDANTIC = {"pydantic", "pydantic_core", "annotated_types", "typing_extensions",
 # The files of checkpoints are read into torch's tensors; they import it in functions, as the process that runs a head.
 TORCH_MODULES = {
     "app.forward.run",
-    "app.forward.devices",
     "app.forward.process",
-    "app.forward.hidden_states",
     "app.forward.real_head",
     "app.checkpoints.checkpoint",
-    "app.checkpoints.gguf_file",
-    "app.checkpoints.safetensors_files",
+    "app.checkpoints.gguf",
+    "app.checkpoints.files",
 }
 NUMPY_MODULES = {
-    "app.forward.notebook",
     "app.bugs.tensors",
     "app.bugs.witnesses",
-    "app.checkpoints.gguf_file",
+    "app.checkpoints.gguf",
     "app.figures.head_readout",
     "app.figures.heat_map",
-    "app.forward.hidden_states",
     "app.forward.real_head",
 }  # in functions, where numbers are made
 EVALUATING_MODULES = {"app.forward.run"}  # runs the program that it has written itself
@@ -266,10 +262,6 @@ WORDS = {
 }  # fmt: skip
 # Modules that still know rows of a single topic; the list is to become shorter.
 KNOW_ROWS: dict[str, set[str]] = {
-    "app.checkpoints.checkpoint": {"o_dim", "q_dim"},
-    "app.cli.run": {"kv_head"},
-    "app.forward.program": {"encoded", "new_key", "new_value"},
-    "app.forward.real_head": {"kv_head"},
     "app.handout.document": {"repair"},
     "app.sheets.code_text": {"repair"},
     "app.sheets.notation": {"all_inputs", "other_token"},

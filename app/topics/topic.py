@@ -99,6 +99,11 @@ class Topic:
         return frozenset((*sides, *(f"{count}.count" for count in self.counts.split())))
 
     @property
+    def is_layer(self) -> bool:
+        """Whether the topic is a whole attention layer rather than one head."""
+        return self.subject == "layer"
+
+    @property
     def reads_one_text(self) -> bool:
         """Whether the tokens of one text read each other, rather than a new token a cache, or a text another."""
         return not self.adds_tokens and not self.reads_two_texts

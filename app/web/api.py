@@ -12,7 +12,8 @@ from fastapi import APIRouter, Depends, HTTPException, Request
 from pydantic import BaseModel, ConfigDict, Field, StrictInt
 
 from app.exchange.imported_models import import_config, import_from_hub, library_with_model, variant_from_code
-from app.forward.head_run import HeadNotRun, why_not_run
+from app.forward.lines import ForwardError
+from app.forward.process import not_run
 from app.forward.program import RUNNABLE_TOPICS
 from app.forward.real_head import RealHead
 from app.grading.grade import grade
@@ -413,7 +414,7 @@ def run_forward(request: Request, services: ServicesDep, client: QueueClient, bo
         asked["config"] = None if body.config is None else json.dumps(body.config)  # PostgreSQL's JSON has no Infinity
         check_asked(services, asked)
         result: dict[str, Any] = json.loads(_answer(services, "run", client, asked, part_of_run(services, asked)))
-    except HeadNotRun as problem:
+    except ForwardError as problem:
         raise HTTPException(STATUS_OF_REASON.get(problem.reason, 503), str(problem)) from None
     return result
 
@@ -436,7 +437,7 @@ def run_head_of_checkpoint(
         choice = HeadChoice(body.checkpoint, body.text, body.layer, body.head)
         key = find_checkpoint(services, body.checkpoint).key
         real_head = RealHead.from_bytes(_answer(services, "head", client, asdict(choice), key))
-    except HeadNotRun as problem:
+    except ForwardError as problem:
         raise HTTPException(STATUS_OF_REASON.get(problem.reason, 503), str(problem)) from None
     return real_head.as_dict() | {"weights": real_head.arrays["weights"].tolist()}
 
@@ -452,10 +453,10 @@ def _answer(services: Services, kind: JobKind, client: Client, arguments: Mappin
             finally:
                 services.jobs.rows.delete(job)
     except QueueFullError:
-        raise HTTPException(503, why_not_run("busy")) from None
+        raise HTTPException(503, str(not_run("busy"))) from None
     except JobRefusedError as refusal:
         raise HTTPException(503, why_not_queued(refusal)) from None
-    problem = job.problem or services.jobs.why_it_waits(job) or why_not_run("busy")
+    problem = job.problem or services.jobs.why_it_waits(job) or str(not_run("busy"))
     raise HTTPException(STATUS_OF_REASON.get(job.reason, 503), problem)
 
 

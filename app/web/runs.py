@@ -16,7 +16,7 @@ from app.algebra.number_text import format_measured
 from app.classes import sheet_actions
 from app.classes.frozen.frozen_run import FrozenRun, freeze_run, sheet_of_run
 from app.classes.sheet_actions import may_run
-from app.forward.head_run import HeadNotRun
+from app.forward.lines import ForwardError
 from app.forward.notebook import NOTEBOOK_TYPE, run_notebook
 from app.forward.run import HEAD_RUNS, HeadRun
 from app.machine.work_queue import Client
@@ -221,7 +221,7 @@ def download_notebook(services: ServicesDep, run_id: str) -> Response:
 def _to_real_head(request: Request, services: Services, client: Client, choice: HeadChoice, **options: Any) -> Response:
     try:
         job = start_head(services, client, choice, **options)
-    except HeadNotRun as refusal:
+    except ForwardError as refusal:
         raise HTTPException(503, str(refusal)) from None
     address = url_for("show_head", key=job.key, skip=ALL_STAGES)
     if is_htmx(request):

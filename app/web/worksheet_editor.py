@@ -12,7 +12,7 @@ from markupsafe import Markup
 
 from app.bugs.bank import BUGS
 from app.checkpoints.checkpoint import CheckpointError
-from app.checkpoints.sources import listed_checkpoints, open_checkpoint
+from app.checkpoints.files import listed_checkpoints, open_checkpoint
 from app.classes.authoring.remarks import Proposal, Remark, remarks_on
 from app.classes.authoring.worksheet_form import (
     Typed,

@@ -16,7 +16,7 @@ from starlette.testclient import TestClient
 
 from app.exchange import hub
 from app.forward.lines import ForwardError
-from app.forward.process import RunnerFailed, RunTooLong
+from app.forward.process import not_run
 from app.jobs.inline import InlineJobs
 from app.jobs.jobs import Jobs, Kind
 from app.machine.work_queue import Client
@@ -377,8 +377,8 @@ def test_a_config_with_half_a_character_is_refused(client: TestClient) -> None:
     ("problem", "status"),
     [
         (ForwardError("The device must be another."), 422),
-        (RunTooLong(), 504),
-        (RunnerFailed(), 503),
+        (not_run("too-long"), 504),
+        (not_run("stopped"), 503),
         (RuntimeError("secret"), 500),
     ],
 )
