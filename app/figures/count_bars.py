@@ -12,7 +12,7 @@ from app.figures.growth_plot import growth_plot
 from app.figures.parts import Box, Edge, EdgeKind, Figure, MismatchCaption, Sketch, side_ends
 from app.figures.shapes import Answers
 from app.shapes.table import Blank, Count
-from app.sheets.reading import Answer
+from app.sheets.answers import Answer
 from app.sheets.variant import Variant
 from app.topics.registry import TOPICS
 from app.topics.topic import Bars

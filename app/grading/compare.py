@@ -11,9 +11,7 @@ from typing import Literal
 
 from app.misconceptions.predictions import expectations
 from app.shapes.table import Blank
-from app.sheets.answer_tokens import PREFIXES
-from app.sheets.numbers import decimal_prefix
-from app.sheets.reading import Answer
+from app.sheets.answers import PREFIXES, Answer, box_unit, decimal_prefix
 from app.sheets.variant import Variant
 
 
@@ -21,7 +19,7 @@ def is_right(variant: Variant, blank: Blank, typed: Answer) -> bool:
     if typed.meaning is None:
         key = variant.answer(blank)
         return typed.value == key or variant.within_rounding(blank, typed, key)
-    return variant.reader.is_equivalent(typed, variant.expression(blank))
+    return variant.is_equivalent(typed, variant.expression(blank))
 
 
 NearMiss = Literal["close", "close-or-rounded", "binary", "prefix", "coincidence"]
@@ -34,7 +32,7 @@ def near_miss(variant: Variant, blank: Blank, typed: Answer, text: str) -> NearM
     """
     if typed.meaning is not None:
         return "coincidence" if typed.value == variant.answer(blank) else None
-    key, unit, prefix = variant.answer(blank), variant.reader.unit(blank), decimal_prefix(text)
+    key, unit, prefix = variant.answer(blank), box_unit(variant.problem, blank), decimal_prefix(text)
     if prefix and unit == "bytes":
         factor = Fraction(PREFIXES[f"{prefix.upper()}i"], PREFIXES[prefix])
         if abs(typed.value * factor - key) <= typed.margin * factor:

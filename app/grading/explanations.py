@@ -22,7 +22,7 @@ from app.misconceptions.predictions import (
 )
 from app.shapes.table import Blank
 from app.sheets import prose
-from app.sheets.reading import Answer
+from app.sheets.answers import Answer
 from app.sheets.variant import Variant
 
 MAX_ATTEMPTS_EXPLAINED = 20  # the latest attempts of a sheet that are searched for a misconception
@@ -68,7 +68,7 @@ def mistaken_expression(variant: Variant, expected: Expectation, blank: Blank) -
     meaning = wrong_expression(variant.problem, expected, blank)
     if meaning is None or not (meaning.symbols or meaning == ONE):
         return None
-    return meaning if meaning.symbols <= set(variant.reader.symbols) else None
+    return meaning if meaning.symbols <= set(variant.symbols.in_order) else None
 
 
 def _mistaken(variant: Variant, misconception: str, values: Mapping[Blank, int]) -> Mapping[Blank, int | Answer]:

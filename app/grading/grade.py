@@ -9,6 +9,7 @@ from itertools import permutations
 from typing import Literal, get_args
 
 from app.algebra.number_text import format_number
+from app.algebra.parser import Unreadable
 from app.grading.compare import is_right, near_miss, number_meant
 from app.grading.follow_through import follow_through
 from app.grading.mistakes import Mistake, find_mistakes
@@ -17,8 +18,7 @@ from app.refusal import Refusal
 from app.shapes.consistency import DimensionMismatch, Values, mismatches, typed_source_of
 from app.shapes.table import Blank, Filling, Joint, JointPart, WrittenPattern
 from app.sheets import prose
-from app.sheets.numbers import Unreadable, decimal_prefix
-from app.sheets.reading import Answer
+from app.sheets.answers import Answer, decimal_prefix
 from app.sheets.variant import Row, Variant
 from app.sheets.worksheet import Marking
 from app.topics.problem import Problem

@@ -177,7 +177,7 @@ class HintWriter:
     def _next_step(self, blank: Blank) -> str:
         entry = self.variant.table.sized(blank.tensor)
         if isinstance(entry, Count):
-            return self._relation(self._form(entry, self.variant.reader.canonical(entry.total)), blank)
+            return self._relation(self._form(entry, self.variant.symbols.canonical(entry.total)), blank)
         if blank.field == "count":
             marks = [self.report.marks.get(Blank(blank.tensor, field)) for field in MATRIX_FIELDS]
             is_right = all(mark and mark.kind == "right" for mark in marks)

@@ -49,7 +49,7 @@ def _filled_box(variant: Variant, blank: Blank) -> dict[str, Any]:
 
 
 def _reason(variant: Variant, row: Row) -> list[Piece]:
-    letters = frozenset({*variant.letters.values(), *variant.reader.written_symbols}) - {"A", "a"}  # articles
+    letters = frozenset({*variant.letters.values(), *variant.symbols.written}) - {"A", "a"}  # articles
     step = step_of(variant, row.key)
     sentences = (step.why, step.reason) if step else row_reason(variant, row.key)
     return split_sentence(" ".join(sentences), letters)

@@ -276,7 +276,7 @@ def _row(variant: Variant, row: Row, *, asks: bool) -> TypstData:
     names: TypstData = {"name": _with_breaks(row.name), "note": ", ".join(filter(None, (row.code, row.note)))}
     if asks and (step := step_of(variant, row.key)):
         # leaves out articles
-        symbols = frozenset({*variant.letters.values(), *variant.reader.written_symbols}) - {"A", "a"}
+        symbols = frozenset({*variant.letters.values(), *variant.symbols.written}) - {"A", "a"}
         names = {"name": split_sentence(step.question, symbols), "note": ""}
     if variant.is_question(row):
         asked = _asks(variant, row) if asks else None
@@ -308,7 +308,7 @@ def _program(variant: Variant) -> TypstData | None:
 def _task(variant: Variant) -> list[Piece]:
     if variant.worksheet.answers != "letters":
         return [prose.task(variant)]
-    symbols = frozenset(variant.reader.written_symbols) - {"a"}  # "a" is the article
+    symbols = frozenset(variant.symbols.written) - {"a"}  # "a" is the article
     return split_sentence(prose.task(variant), symbols)
 
 

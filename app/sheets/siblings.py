@@ -74,7 +74,7 @@ def _coincidences(variant: Variant) -> int:
         for row in variant.rows
         for blanks in combinations(row.blanks, 2)
         if variant.answer(blanks[0]) == variant.answer(blanks[1])
-        and len({variant.reader.canonical(variant.expression(blank)) for blank in blanks}) > 1
+        and len({variant.symbols.canonical(variant.expression(blank)) for blank in blanks}) > 1
     ]
     return len(sizes) - len(set(sizes)) + len(equal_sides)
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, get_args
 
 from app.algebra.expression import Expression
 from app.algebra.number_text import format_number
+from app.algebra.parser import Unreadable
 from app.models.architecture import Architecture
 from app.shapes.table import (
     DIMENSIONS,
@@ -22,10 +23,9 @@ from app.shapes.table import (
     TensorTable,
     WrittenPattern,
 )
+from app.sheets.answers import Answer, parse_formula, read_answer
 from app.sheets.codes import write_code
-from app.sheets.notation import IN_CODE, NOTATIONS, Notation
-from app.sheets.numbers import Unreadable
-from app.sheets.reading import Answer, AnswerReader
+from app.sheets.notation import IN_CODE, NOTATIONS, Notation, SheetSymbols
 from app.sheets.wording import FigureWording, TopicWording, Wording, fitting_text
 from app.sheets.worksheet import CHOICE, AuthorMisconception, Model, Worksheet, is_in_symbols, title_in_symbols
 from app.topics.find_the_bug import BugTable
@@ -123,8 +123,8 @@ class Variant:
                 problem = replace(problem, rows=sheet.rows_asked(problem.table))
         if not sheet.misconceptions:
             return problem
-        reader = AnswerReader(problem, NOTATIONS[sheet.notation].for_sizes(problem.sizes), in_letters=True)
-        predicted = {each.key: _predicted_sizes(problem.blanks_by_name, reader, each) for each in sheet.misconceptions}
+        symbols = SheetSymbols(problem, NOTATIONS[sheet.notation].for_sizes(problem.sizes), in_letters=True)
+        predicted = {each.key: _predicted_sizes(symbols, each) for each in sheet.misconceptions}
         return replace(problem, author_misconceptions=predicted)
 
     @property
@@ -290,7 +290,7 @@ class Variant:
     @cached_property
     def typeset_letters(self) -> tuple[str, ...]:
         """The letters and symbols that sentences write as mathematics: ('X', 'W_Q', 'd_h')."""
-        letters = (*self.letters.values(), *self.reader.written_symbols)
+        letters = (*self.letters.values(), *self.symbols.written)
         if self.shows_code:
             return ()
         is_word = re.compile("[Aa]|[a-z]{3,}|").fullmatch
@@ -339,13 +339,19 @@ class Variant:
         return asked.texts[number - 1] if isinstance(asked, WrittenPattern) else str(number)
 
     @cached_property
-    def reader(self) -> AnswerReader:
-        """Reads what is typed into the boxes of this sheet."""
-        return AnswerReader(self.problem, self.notation, in_letters=self.worksheet.answers == "letters")
+    def symbols(self) -> SheetSymbols:
+        """The symbols that answers to this sheet may use."""
+        return SheetSymbols(self.problem, self.notation, in_letters=self.worksheet.answers == "letters")
 
     def read(self, blank: Blank, text: str) -> Answer | Unreadable | None:
         """What a text in that box means; None for an empty box, Unreadable if it can't be read."""
-        return self.reader.read(blank, text)
+        return read_answer(self.symbols, blank, text)
+
+    def is_equivalent(self, typed: Answer, length: Expression) -> bool:
+        """Whether an answer equals a length: by its number, or in letters by its value in this model."""
+        if typed.meaning is None:
+            return typed.value == length.size(self.sizes)
+        return self.symbols.are_equal(typed.meaning, length)
 
     def within_rounding(self, blank: Blank, answer: Answer, number: int) -> bool:
         """Whether an answer that may be rounded (parameters, operations, bytes, entries) can mean `number`."""
@@ -375,13 +381,11 @@ class Variant:
         return title_in_symbols(title) if is_in_symbols(self.worksheet.key) else title
 
 
-def _predicted_sizes(
-    blanks: Mapping[str, Blank], reader: AnswerReader, misconception: AuthorMisconception
-) -> Mapping[Blank, Expression]:
-    sizes = dict[Blank, Expression]()
+def _predicted_sizes(symbols: SheetSymbols, misconception: AuthorMisconception) -> Mapping[Blank, Expression]:
+    sizes, blanks = dict[Blank, Expression](), symbols.problem.blanks_by_name
     for box, formula in misconception.boxes.items():
         if box in blanks:
-            size = reader.read_formula(formula)
+            size = parse_formula(symbols, formula)
             if not isinstance(size, Expression):
                 return {}
             sizes[blanks[box]] = size

@@ -28,7 +28,7 @@ from app.classes.ticket_answers import ticket_problems
 from app.grading.explanations import MAX_ATTEMPTS_EXPLAINED
 from app.grading.grade import grade
 from app.grading.mistaken_sheets import misconception_names, mistaken_texts
-from app.sheets.reading import MAX_BOX_TEXT
+from app.sheets.answers import MAX_BOX_TEXT
 from app.sheets.variant import box_texts
 from app.store import Student
 from app.translation import gettext as _

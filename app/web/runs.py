@@ -21,7 +21,7 @@ from app.forward.notebook import NOTEBOOK_TYPE, run_notebook
 from app.forward.run import HEAD_RUNS, HeadRun
 from app.machine.work_queue import Client
 from app.shapes.table import Blank
-from app.sheets.reading import Answer
+from app.sheets.answers import Answer
 from app.sheets.variant import Row, Variant
 from app.store import Answers, Run
 from app.store.jobs import Job, JobRefusedError

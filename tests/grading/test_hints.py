@@ -20,6 +20,7 @@ from app.misconceptions.catalogue import MISCONCEPTIONS
 from app.misconceptions.predictions import expectations
 from app.models.architecture import TokensError
 from app.shapes.table import MATRIX_FIELDS, Blank, Joint, OneOf, symbol_fields
+from app.sheets.answers import box_unit
 from app.sheets.library import Library
 from app.sheets.reasons import row_reason
 from app.sheets.variant import Variant
@@ -89,7 +90,7 @@ def tells(variant: Variant, sentence: str) -> bool:
     written = {
         variant.notation.write(variant.expression(blank))
         for blank in sizes
-        if variant.expression(blank).symbols or variant.reader.unit(blank) != "index"  # dim 2 is a box as well
+        if variant.expression(blank).symbols or box_unit(variant.problem, blank) != "index"  # dim 2 is a box as well
     }
     unnamed = without_rows(variant, sentence)
     in_letters = {word.strip(".,:;()") for word in unnamed.split()} if variant.worksheet.answers == "letters" else set()
@@ -190,7 +191,7 @@ def test_what_the_last_hint_says_of_a_count_is_true_of_its_formula(sheet: Varian
     for blank in (blank for blank in sheet.blanks if blank.field == "count"):
         message = writer.boxes_to_check((blank,)).message
         assert not re.search(r"[-−]\d", message), message
-        expression = sheet.reader.canonical(sheet.expression(blank))
+        expression = sheet.symbols.canonical(sheet.expression(blank))
         if "for a single token first" in message:
             assert {term.symbols.count("N") for term in expression.terms} == {1}
         if "single product" in message:

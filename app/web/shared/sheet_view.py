@@ -13,9 +13,9 @@ from app.grading.grade import Mark, MarkKind, Report, grade
 from app.grading.hints import Hint
 from app.shapes.table import Blank, BlankField, Joint, OneOf, WrittenPattern
 from app.sheets import prose
+from app.sheets.answers import Answer
 from app.sheets.code_text import CHECKED_FIRST, answer_in_words, option_text
 from app.sheets.formulas import FormulaPiece, formula_pieces
-from app.sheets.reading import Answer
 from app.sheets.reasons import row_reason
 from app.sheets.steps import step_of
 from app.sheets.variant import Row, Variant
