@@ -31,10 +31,9 @@ from app.sheets.answers import MAX_BOX_TEXT, MAX_NUMBER_TEXT, MAX_SYMBOLS_TEXT, 
 from app.sheets.authoring.markdown import check_markdown
 from app.sheets.authoring.worksheet_settings import check_settings
 from app.sheets.exit_tickets import check_ticket
-from app.sheets.library import Library
+from app.sheets.library import Library, load_library
 from app.sheets.variant import Variant
 from app.sheets.worksheet import MAX_FORMULA, MAX_MARKDOWN, WorksheetError
-from app.sheets.worksheet_files import load_library
 from app.web.shared.request_guard import MAX_PAPER
 
 STUDENT_S, TEACHER_S = 0.1, 1.0
