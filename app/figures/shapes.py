@@ -16,7 +16,7 @@ from app.shapes.operation import Concat, Matmul
 from app.shapes.table import Blank, Tensor, TensorTable
 from app.sheets import prose
 from app.sheets.answers import Answer
-from app.sheets.steps import given_matrices, rows_so_far
+from app.sheets.prose import given_matrices, rows_so_far
 from app.sheets.variant import Variant
 from app.topics.registry import DRAWN_WITH, TOPICS
 from app.topics.topic import FigurePlan

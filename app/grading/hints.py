@@ -20,7 +20,7 @@ from app.shapes.operation import Operation
 from app.shapes.table import MATRIX_FIELDS, Blank, Count, Joint, OneOf, Tensor
 from app.sheets import prose
 from app.sheets.code_text import code_hint
-from app.sheets.formulas import write_formula
+from app.sheets.prose import write_formula
 from app.sheets.reasons import row_reason
 from app.sheets.variant import Variant
 

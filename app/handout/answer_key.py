@@ -10,9 +10,8 @@ from app.misconceptions.predictions import expectations
 from app.shapes.table import Blank, Count
 from app.sheets import prose
 from app.sheets.code_text import answer_in_words, option_label
-from app.sheets.formulas import formula_pieces
+from app.sheets.prose import formula_pieces, step_of
 from app.sheets.reasons import row_reason
-from app.sheets.steps import step_of
 from app.sheets.variant import Row, Variant
 
 MAX_WRONG_SHAPES = 6  # per row, most telling first, so that a key fits on a page

@@ -34,7 +34,7 @@ from app.sheets.authoring.markdown import (
 )
 from app.sheets.code_text import asks_in_vain_for_repair, code_shown, option_text
 from app.sheets.exit_tickets import SCALE_POINTS, Ticket, picking_rule
-from app.sheets.steps import step_of
+from app.sheets.prose import step_of
 from app.sheets.variant import Row, Variant
 from app.topics.find_the_bug import REPAIR_POINTS
 from app.topics.registry import TOPICS

@@ -17,8 +17,8 @@ from app.shapes.operation import Concat, Matmul, Operation, SelectRows, axes_in
 from app.shapes.table import MATRIX_FIELDS, Blank, Count, OneOf, Tensor
 from app.sheets import prose
 from app.sheets.code_text import code_reason
-from app.sheets.formulas import write_formula
 from app.sheets.notation import Notation
+from app.sheets.prose import write_formula
 from app.sheets.variant import Variant
 
 # Phrases that stay in a formula whose sizes are written as numbers: "2 · 100 · 4096 · 128, for each of 32 heads".

@@ -28,8 +28,8 @@ from app.models.architecture import TokensError
 from app.refusal import Refusal
 from app.sheets import prose
 from app.sheets.answers import MAX_BOX_TEXT, Answer
-from app.sheets.formulas import formula_pieces
 from app.sheets.library import Library
+from app.sheets.prose import formula_pieces
 from app.sheets.variant import Variant
 from app.sheets.worksheet import Worksheet, WorksheetError
 from app.topics.decode_step import DECODE_STEP

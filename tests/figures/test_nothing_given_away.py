@@ -19,7 +19,7 @@ from app.shapes.table import Blank
 from app.sheets import prose
 from app.sheets.answers import box_unit
 from app.sheets.notation import NOTATIONS
-from app.sheets.steps import step_of
+from app.sheets.prose import step_of
 from app.sheets.variant import Variant
 from app.topics.registry import TOPICS
 from tests.helpers.shipped import LIBRARY

@@ -23,7 +23,7 @@ from app.sheets import prose
 from app.sheets.authoring.worksheet_settings import read_settings
 from app.sheets.code_text import answer_in_words, code_shown
 from app.sheets.exit_tickets import Ticket, load_tickets, ticket_of_settings
-from app.sheets.steps import step_of
+from app.sheets.prose import step_of
 from app.sheets.variant import Row, Variant
 from app.topics.registry import TOPICS
 from tests.helpers.own_sheets import with_own_worksheet

@@ -15,9 +15,8 @@ from app.shapes.table import Blank, BlankField, Joint, OneOf, WrittenPattern
 from app.sheets import prose
 from app.sheets.answers import Answer
 from app.sheets.code_text import CHECKED_FIRST, answer_in_words, option_text
-from app.sheets.formulas import FormulaPiece, formula_pieces
+from app.sheets.prose import FormulaPiece, formula_pieces, step_of
 from app.sheets.reasons import row_reason
-from app.sheets.steps import step_of
 from app.sheets.variant import Row, Variant
 from app.store import question_name
 from app.topics.decode_step import DECODE_STEP
