@@ -26,8 +26,7 @@ from app.sheets.codes import BUG_LETTERS, Code, check_letters, model_letters, re
 from app.sheets.frozen_sheet import FrozenSheet
 from app.sheets.seeds import ConfusedPairs, check_seed, draw_bug, draw_variant, max_versions, unavoidable_confusions
 from app.sheets.variant import Variant
-from app.sheets.wording import Wording
-from app.sheets.wording_files import read_toml, read_wording
+from app.sheets.wording import Wording, read_toml, read_wording
 from app.sheets.worksheet import CHOICE, SYMBOLS, Model, Worksheet, WorksheetError, key_in
 from app.topics.registry import TOPICS, check_decoder_tokens, check_topic_tokens, possible_tokens, topic_for
 from app.topics.requirements import TopicError
