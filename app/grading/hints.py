@@ -225,7 +225,7 @@ class HintWriter:
 
     def _sizes(self, blank: Blank) -> str:
         symbols = {stated for symbol in self.variant.expression(blank).symbols for stated in self._stated_for(symbol)}
-        named = self.variant.wording.forms(self.variant.worksheet.topic, "stated-sizes")
+        named = self.variant.wording.forms(self.variant.worksheet.topic, "stated_sizes")
         return self._and(
             list(dict.fromkeys(prose.size_in_words(self.variant, symbol) for symbol in named if symbol in symbols))
         )

@@ -152,7 +152,7 @@ def _named_symbols(sheet: Variant) -> Iterator[tuple[str, str]]:
     stated = frozenset[str]().union(*(fact.symbols for fact in stated_facts(sheet)))
     asked = (sheet.expression(blank).symbols for blank in sheet.blanks)
     symbols = frozenset({"d", *(_OFFERED & stated)}).union(*asked) - without_own_name(sheet.sizes)
-    for symbol, forms in sheet.wording.forms(sheet.worksheet.topic, "symbol-names").items():
+    for symbol, forms in sheet.wording.forms(sheet.worksheet.topic, "symbol_names").items():
         if symbol in symbols:
             yield sheet.notation.symbol(symbol), fitting_text(forms, sheet.problem)
 
@@ -169,7 +169,7 @@ def given(sheet: Variant) -> tuple[str, ...]:
 
 def size_in_words(sheet: Variant, symbol: str) -> str:
     """A size as this model's description names it, "the embedding dimension"; "" for any other symbol."""
-    return fitting_text(sheet.wording.forms(sheet.worksheet.topic, "stated-sizes").get(symbol, ()), sheet.problem)
+    return fitting_text(sheet.wording.forms(sheet.worksheet.topic, "stated_sizes").get(symbol, ()), sheet.problem)
 
 
 # Below and beside the sheet

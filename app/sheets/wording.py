@@ -63,7 +63,7 @@ SheetSection = Literal[
 TopicSection = Literal["axis-names", "reasons", "row-things"]
 PartsSection = Literal["description", "assumptions"]
 PARTS_SECTIONS: tuple[PartsSection, ...] = ("description", "assumptions")
-FormsSection = Literal["description", "assumptions", "symbol-names", "stated-sizes"]
+FormsSection = Literal["description", "assumptions", "symbol_names", "stated_sizes"]
 
 
 class WordingPart(BaseModel):
@@ -113,6 +113,10 @@ class Sentence(WordingPart):
     def symbols(self) -> frozenset[str]:
         return self.words.union(self.states.split())
 
+    def fits(self, is_true: Callable[[str], bool]) -> bool:
+        """Whether it has no condition, or one that is true."""
+        return not self.when or any(map(is_true, self.when))
+
     def is_aside(self, problem: Problem) -> bool:
         return is_true_of_sheet(self.aside, problem) if isinstance(self.aside, str) else self.aside
 
@@ -143,8 +147,7 @@ AllForms = Annotated[Forms, AfterValidator(_fit_always)]
 
 def fitting(forms: Iterable[Sentence], problem: Problem) -> Sentence | None:
     """The first form that fits a sheet, or None."""
-    fits = (form for form in forms if not form.when or any(is_true_of_sheet(each, problem) for each in form.when))
-    return next(fits, None)
+    return next((form for form in forms if form.fits(lambda condition: is_true_of_sheet(condition, problem))), None)
 
 
 def fitting_text(forms: Iterable[Sentence], problem: Problem) -> str:
@@ -186,13 +189,8 @@ class SectionsOfSheets(WordingPart):
 
     def own_forms(self, section: FormsSection) -> Mapping[str, Forms]:
         """The sentences of a section that are written here, in all their forms."""
-        forms: Mapping[FormsSection, Mapping[str, Forms]] = {
-            "description": self.description,
-            "assumptions": self.assumptions,
-            "symbol-names": self.symbol_names,
-            "stated-sizes": self.stated_sizes,
-        }
-        return forms[section]
+        forms: Mapping[str, Forms] = getattr(self, section)
+        return forms
 
 
 class TopicWording(SectionsOfSheets):
@@ -216,12 +214,8 @@ class TopicWording(SectionsOfSheets):
 
     def title_for(self, name: str, architecture: Architecture) -> str:
         """The title for the model called `name`, "One head of LLaMA 7B"."""
-        fits = (
-            form
-            for form in self.title
-            if not form.when or any(is_true_of_model(each, architecture) for each in form.when)
-        )
-        return next(fits).text.format(model=name)
+        title = next(form for form in self.title if form.fits(lambda each: is_true_of_model(each, architecture)))
+        return title.text.format(model=name)
 
     def parts(self, section: PartsSection) -> tuple[str, ...]:
         """The parts of the description or of the assumptions, in order."""
@@ -345,13 +339,7 @@ class Wording(SectionsOfSheets):
 
     def topic_section(self, topic: str, section: TopicSection) -> Sentences:
         """A section's sentences by key: the general ones, replaced and extended by the topic's."""
-        words = self.topic(topic)
-        of_topic: Mapping[TopicSection, Sentences] = {
-            "axis-names": words.axis_names,
-            "reasons": words.reasons,
-            "row-things": words.row_things,
-        }
-        return {**self.sheets[section], **of_topic[section]}
+        return {**self.sheets[section], **getattr(self.topic(topic), section.replace("-", "_"))}
 
     def forms(self, topic: str, section: FormsSection) -> Mapping[str, Forms]:
         """The shared sentences of a section, replaced and extended by the topic's, in all their forms."""
@@ -439,9 +427,10 @@ def read_wording(folder: Path, language: str) -> Wording:
 
 def _read_folder(folder: Path, read: Callable[[Path], dict[str, Any]]) -> dict[str, Any]:
     sheets = read(folder / "sheets.toml")
+    fields = ("rows", "axes", "figures", *(each.alias for each in SectionsOfSheets.model_fields.values()))
     groups = [read_toml(path) for path in sorted(folder.glob("misconceptions/*.toml"))]
     return {
-        **{key: sheets.pop(key) for key in ("rows", "axes", "figures", *get_args(FormsSection)) if key in sheets},
+        **{key: sheets.pop(key) for key in fields if key in sheets},
         "sheets": sheets,
         "topics": {path.stem: read_toml(path) for path in sorted(folder.glob("topics/*.toml"))},
         "misconceptions": {key: entry for group in groups for key, entry in group.items()},
