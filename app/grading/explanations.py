@@ -74,7 +74,7 @@ def mistaken_expression(variant: Variant, expected: Expectation, blank: Blank) -
 def _mistaken(variant: Variant, misconception: str, values: Mapping[Blank, int]) -> Mapping[Blank, int | Answer]:
     sheet = predicted_sheet(variant.problem, misconception, values)
     nearest = nearest_expectation(variant.problem, misconception, values)
-    if variant.worksheet.answers != "letters" or nearest is None:
+    if not variant.worksheet.in_letters or nearest is None:
         return sheet
     written = {blank: mistaken_expression(variant, nearest, blank) for blank in nearest.wrong_answers}
     return {**sheet, **{blank: Answer(sheet[blank], meaning) for blank, meaning in written.items() if meaning}}

@@ -137,7 +137,7 @@ def _relation_of_count(sheet: Variant, blank: Blank, count: Count, sizes: str) -
     if names & {"scales", "biases"} and names <= _LEARNED:
         return _relation(sheet, "learned-numbers", blank)
     formula = write_formula(sheet, blank.tensor)
-    factors = "factors-in-letters" if sheet.worksheet.answers == "letters" else "factors"
+    factors = "factors-in-letters" if sheet.worksheet.in_letters else "factors"
     # A formula with a number in it ("2 · N · d") would give too much away.
     helps = _helps(sheet, count) and not re.search(r"\d", formula)
     return _relation(sheet, "amount" if helps else factors, blank, sum=formula, sizes=sizes)
@@ -146,7 +146,7 @@ def _relation_of_count(sheet: Variant, blank: Blank, count: Count, sizes: str) -
 def _helps(sheet: Variant, count: Count) -> bool:
     names = _NAME.findall(count.formula)
     sizes = [name for name in names if name in sheet.sizes]
-    in_letters = sheet.worksheet.answers == "letters"
+    in_letters = sheet.worksheet.in_letters
     tells = len(sizes) == len(names) and (len(names) == 1 or in_letters)
     has_answer = in_letters and str(count.total) in sizes
     return not tells and not has_answer and not set(names) <= _MATRICES
@@ -160,7 +160,7 @@ def _made(sheet: Variant, blank: Blank, operation: Operation) -> str:
     formula = f"{letter} = {formula}"
     # How many places are sliced off and, in letters, how often heads are repeated would answer other boxes.
     formula = re.sub(r"\[[-:, \d]+\]", "[…]", formula)
-    if sheet.worksheet.answers == "letters":
+    if sheet.worksheet.in_letters:
         formula = re.sub(r"\w+ // \w+", "…", formula)
     return _relation(sheet, "batched-product" if in_batches else operation.relation, blank, equation=formula)
 

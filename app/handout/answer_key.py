@@ -40,7 +40,7 @@ def _filled_boxes(variant: Variant, row: Row) -> dict[str, Any]:
 
 def _filled_box(variant: Variant, blank: Blank) -> dict[str, Any]:
     entry, dim = variant.table.askable[blank.tensor], variant.expression(blank)
-    if variant.worksheet.answers == "letters":
+    if variant.worksheet.in_letters:
         symbols = split_expression(variant.notation.write(dim))
         return {"number": symbols, "working": [f"= {format_number(variant.answer(blank))}"]}
     formula = formula_pieces(variant, blank.tensor) if isinstance(entry, Count) else ()

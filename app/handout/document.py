@@ -306,7 +306,7 @@ def _program(variant: Variant) -> TypstData | None:
 
 
 def _task(variant: Variant) -> list[Piece]:
-    if variant.worksheet.answers != "letters":
+    if not variant.worksheet.in_letters:
         return [prose.task(variant)]
     symbols = frozenset(variant.symbols.written) - {"a"}  # "a" is the article
     return split_sentence(prose.task(variant), symbols)

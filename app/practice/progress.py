@@ -130,7 +130,7 @@ def _repeat(library: Library, record: PracticeRecord, card: Card) -> Repetition 
         return None
     idea = library.wording.misconceptions[card.misconception].name
     for expected in expectations(missed_on.problem):
-        if expected.misconception == card.misconception and missed_on.worksheet.answers == "numbers":
+        if expected.misconception == card.misconception and not missed_on.worksheet.in_letters:
             blank, typed = next(iter(expected.wrong_answers.items()))
             row = next(row for row in missed_on.rows if row.key == blank.tensor)
             if not missed_on.is_question(row):

@@ -52,7 +52,7 @@ def code_shown(variant: Variant) -> CodeShown | None:
     case = variant.problem.case
     if case is None:
         return None
-    in_letters = variant.worksheet.answers == "letters"
+    in_letters = variant.worksheet.in_letters
 
     def written(shape: tuple[Expression, ...]) -> str:
         sides = (variant.notation.write(each) if in_letters else str(each.size(variant.sizes)) for each in shape)

@@ -199,7 +199,7 @@ def _confusion_sentences(variant: Variant, kind: FindingKind, confusions: Confus
 
 
 def _equal_sizes(variant: Variant) -> Iterator[tuple[FindingKind, str]]:
-    if variant.worksheet.answers == "letters":  # which are compared by their values in the model
+    if variant.worksheet.in_letters:  # which are compared by their values in the model
         return
     asked = sorted(frozenset[str]().union(*(variant.expression(blank).symbols for blank in variant.blanks)))
     is_same = variant.symbols.are_identical
@@ -222,7 +222,7 @@ def _equal_sizes(variant: Variant) -> Iterator[tuple[FindingKind, str]]:
 
 
 def _rows_with_one_answer(variant: Variant) -> Iterator[tuple[FindingKind, str]]:
-    if variant.worksheet.answers == "letters":
+    if variant.worksheet.in_letters:
         return
     canonical, rows_by_numbers = variant.symbols.canonical, defaultdict[tuple[int, ...], list[Row]](list)
     for row in variant.rows:

@@ -130,14 +130,14 @@ def task(sheet: Variant) -> str:
     # Parameters and counts have no tokens, and for tensors with more dimensions the task already says it.
     if problem.table.activations and not problem.table.has_more_sides:
         sentences.append(say("answers", "tokens"))
-    if sheet.worksheet.answers == "letters":
+    if sheet.worksheet.in_letters:
         symbols = ", ".join(f"{symbol}\u00a0= {name}" for symbol, name in _named_symbols(sheet))
         sentences.append(say("answers", "letters", list=symbols))
     return " ".join([*sentences, *_ways_of_counting(sheet)])
 
 
 def _ways_of_counting(sheet: Variant) -> Iterator[str]:
-    asks_no_sums = sheet.worksheet.answers == "letters" or TOPICS[sheet.worksheet.topic].in_steps
+    asks_no_sums = sheet.worksheet.in_letters or TOPICS[sheet.worksheet.topic].in_steps
     if asks_no_sums or all(blank.field != "count" for blank in sheet.blanks):
         return
     asked = (sheet.table.askable[row] for row in sheet.problem.rows)
@@ -159,7 +159,7 @@ def _named_symbols(sheet: Variant) -> Iterator[tuple[str, str]]:
 
 def given(sheet: Variant) -> tuple[str, ...]:
     """The sizes or symbols that the sheet gives, as typed: ("4096", "32", "128", "100"), or ("T", "d", "h")."""
-    if sheet.worksheet.answers == "letters":
+    if sheet.worksheet.in_letters:
         return tuple(symbol for symbol, _name in _named_symbols(sheet))
     worksheet = sheet.worksheet
     texts = (description(sheet), *assumptions(sheet), footnote(sheet) or "", worksheet.introduction, worksheet.footnote)

@@ -329,7 +329,7 @@ class Variant:
         if isinstance(asked, WrittenPattern):
             return asked.texts[asked.right - 1]
         is_typed = not isinstance(asked, OneOf) and not (part and part.kind == "dimension")
-        if is_typed and (self.worksheet.answers == "letters" if in_symbols is None else in_symbols):
+        if is_typed and (self.worksheet.in_letters if in_symbols is None else in_symbols):
             return self.notation.write(self.expression(blank))
         return format_number(self.answer(blank))
 
@@ -341,7 +341,7 @@ class Variant:
     @cached_property
     def symbols(self) -> SheetSymbols:
         """The symbols that answers to this sheet may use."""
-        return SheetSymbols(self.problem, self.notation, in_letters=self.worksheet.answers == "letters")
+        return SheetSymbols(self.problem, self.notation, in_letters=self.worksheet.in_letters)
 
     def read(self, blank: Blank, text: str) -> Answer | Unreadable | None:
         """What a text in that box means; None for an empty box, Unreadable if it can't be read."""
@@ -359,12 +359,12 @@ class Variant:
 
     def may_be_rounded(self, blank: Blank, answer: Answer) -> bool:
         """Whether an answer in numbers is a count that was typed rounded."""
-        return blank.field == "count" and self.worksheet.answers == "numbers" and bool(answer.margin)
+        return blank.field == "count" and not self.worksheet.in_letters and bool(answer.margin)
 
     @cached_property
     def problem_for_marking(self) -> Problem:
         """The problem that answers are compared with: in letters, its lengths equal no other size."""
-        if self.worksheet.answers != "letters":
+        if not self.worksheet.in_letters:
             return self.problem
         lengths = {symbol: length for symbol, length in SENTINEL_LENGTHS.items() if symbol in self.sizes}
         lengths["N"] *= self.sizes.get("E", 1)

@@ -344,7 +344,7 @@ def _sheet_notes(variant: Variant) -> Iterator[str]:
             "The worksheet names a sentence for a real head; this run drew random numbers instead. The shapes are the "
             "same."
         )
-    if variant.worksheet.answers == "letters":
+    if variant.worksheet.in_letters:
         yield _(
             "PyTorch has only numbers, so your formulas are compared by the numbers that they come to. Check tells you "
             "whether a formula itself is right."

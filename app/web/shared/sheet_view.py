@@ -358,7 +358,7 @@ class SlideLink:
 def slide_links(variant: Variant, rows: Iterable[RowView], **sheet: object) -> Iterator[SlideLink]:
     """Yield a link for each product on a sheet that can be shown, in the order of computation."""
     worksheet = variant.worksheet
-    differs = worksheet.is_own and worksheet.answers != "numbers"
+    differs = worksheet.is_own and worksheet.in_letters
     if differs or not current_page_request().may_practise:
         return
     query: dict[str, object] = {"worksheet": worksheet.key, "topic": worksheet.topic, "model": variant.model.key}
