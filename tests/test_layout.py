@@ -272,8 +272,6 @@ KNOW_ROWS: dict[str, set[str]] = {
     "app.figures.growth_plot": {"crossing", "pairwise_flops", "projections_flops"},
     "app.forward.program": {"encoded", "new_key", "new_value"},
     "app.forward.real_head": {"kv_head"},
-    "app.handout.document": {"repair"},
-    "app.sheets.code_text": {"repair"},
     "app.sheets.head_stages": {
         "k_start",
         "kv_head",
@@ -286,7 +284,6 @@ KNOW_ROWS: dict[str, set[str]] = {
         "stored_W_QKV",
     },
     "app.sheets.notation": {"all_inputs", "other_token"},
-    "app.web.shared.sheet_view": {"repair"},
     "app.web.shared.stage_view": {"stored_W_Q", "stored_W_QKV"},
 }
 

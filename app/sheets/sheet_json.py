@@ -7,7 +7,7 @@ from typing import Any
 from app.misconceptions.predictions import cannot_tell_apart
 from app.shapes.table import Joint, OneOf, WrittenPattern
 from app.sheets import prose
-from app.sheets.code_text import CHECKED_FIRST, code_shown, option_text
+from app.sheets.code_text import code_shown, option_text
 from app.sheets.variant import Row, Variant
 from app.topics.registry import TOPICS
 
@@ -30,7 +30,7 @@ def variant_json(variant: Variant) -> dict[str, Any]:
         "footnote": prose.footnote(variant),
         "introduction": sheet.introduction,
         "own_footnote": sheet.footnote,
-        "rows": [_row_json(variant, row) for row in variant.rows if row.key not in CHECKED_FIRST],
+        "rows": [_row_json(variant, row) for row in variant.rows if not row.opens_late],
         "questions": [question.text for question in sheet.questions],
         "cannot_tell_apart": [[key, other or "right"] for key, other in cannot_tell_apart(variant.problem)],
     }
@@ -38,7 +38,7 @@ def variant_json(variant: Variant) -> dict[str, Any]:
 
 def opened_rows(variant: Variant) -> list[dict[str, Any]]:
     """The rows that `variant_json` leaves out, which come with the report of a checked sheet."""
-    return [_row_json(variant, row) for row in variant.rows if row.key in CHECKED_FIRST]
+    return [_row_json(variant, row) for row in variant.rows if row.opens_late]
 
 
 def _row_json(variant: Variant, row: Row) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, get_args
 
@@ -15,9 +15,11 @@ from app.models.architecture import Architecture
 from app.shapes.table import (
     DIMENSIONS,
     MATRIX_FIELDS,
+    Asked,
     Blank,
     BlankField,
     Joint,
+    Offer,
     OneOf,
     Tensor,
     TensorTable,
@@ -43,17 +45,38 @@ SENTINEL_LENGTHS = {"N": 2 * 500_009, "M": 2 * 500_029, "W": 700_001, "i": 300_0
 
 @dataclass(frozen=True)
 class Row:
-    """One line of a sheet: the tensor or count it asks for, its letter in the sheet's notation, name and short note."""
+    """One line of a sheet: what it asks for, its letter in the sheet's notation, name, short note, points and code."""
 
     key: str
     letter: str
     name: str
     note: str
-    fields: tuple[BlankField, ...]
-    blanks: tuple[Blank, ...]
+    asked: Asked = field(compare=False)  # a frozen sheet's doesn't say how a tensor is made
     points: int | None = None
-    together: bool = False
     code: str = ""
+
+    @property
+    def fields(self) -> tuple[BlankField, ...]:
+        return self.asked.fields
+
+    @cached_property
+    def blanks(self) -> tuple[Blank, ...]:
+        return tuple(Blank(self.key, field) for field in self.fields)
+
+    @property
+    def together(self) -> bool:
+        """Whether its boxes are marked together."""
+        return isinstance(self.asked, Joint)
+
+    @property
+    def opens_late(self) -> bool:
+        """Whether it opens only after a check, since it shows the answer to another row."""
+        return isinstance(self.asked, Joint) and bool(self.asked.reveals)
+
+    @property
+    def offers(self) -> Offer | None:
+        """What there is to choose from in a multiple-choice question."""
+        return self.asked.offers if isinstance(self.asked, OneOf) else None
 
     @property
     def points_in_words(self) -> str:
@@ -175,16 +198,15 @@ class Variant:
 
     def _row(self, key: str) -> Row:
         asked = self.table.askable[key]
-        together = isinstance(asked, Joint)
-        blanks = tuple(Blank(key, field) for field in asked.fields)
-        of_row = sum(self.points.get(blank, 1) for blank in (blanks if together else blanks[:1]))
+        blanks = [Blank(key, field) for field in asked.fields]
+        of_row = sum(self.points.get(blank, 1) for blank in (blanks if isinstance(asked, Joint) else blanks[:1]))
         # Every sheet about a program says so: without a bug it has no repair, and all its boxes count the same.
         points = of_row if self.points or self.problem.case else None
         if self.frozen and (said := self.frozen.row(key)):
             note, code, points = said["note"], said["code"], said["points"]
         else:
             note, code = self._note(key), self._code(key)
-        return Row(key, self.letters[key], self.row_name(key), note, asked.fields, blanks, points, together, code)
+        return Row(key, self.letters[key], self.row_name(key), note, asked, points, code)
 
     def _note(self, key: str) -> str:
         asked = self.table.askable[key]

@@ -14,7 +14,7 @@ from app.grading.hints import Hint
 from app.shapes.table import Blank, BlankField, Joint, OneOf, WrittenPattern
 from app.sheets import prose
 from app.sheets.answers import Answer
-from app.sheets.code_text import CHECKED_FIRST, answer_in_words, option_text
+from app.sheets.code_text import answer_in_words, option_text
 from app.sheets.prose import FormulaPiece, formula_pieces, step_of
 from app.sheets.reasons import row_reason
 from app.sheets.variant import Row, Variant
@@ -173,7 +173,7 @@ def row_views(
     views = []
     waits = one_at_a_time and report is None and truth is None
     for at, row in enumerate(variant.rows[:shown]):
-        if waits and row.key in CHECKED_FIRST and at not in typed:
+        if waits and row.opens_late and at not in typed:
             continue
         boxes = tuple(
             replace(_box_view(variant, row, blank, answers, report), hinted=blank in pointed_at) for blank in row.blanks
@@ -430,5 +430,5 @@ def _answer_view(variant: Variant, row: Row) -> AnswerView:
 
 def repair_opens_later(variant: Variant, rows: Iterable[RowView]) -> bool:
     """Whether the sheet says that its repair opens after the first check."""
-    asks = variant.problem.case is not None and "repair" in variant.worksheet.rows
-    return asks and all(row.row.key != "repair" and not any(box.kind for box in row.boxes) for row in rows)
+    asks = not TOPICS[variant.worksheet.topic].late_rows.keys().isdisjoint(variant.worksheet.rows)
+    return asks and not any(view.row.opens_late or any(box.kind for box in view.boxes) for view in rows)
