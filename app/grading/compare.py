@@ -39,7 +39,7 @@ def near_miss(variant: Variant, blank: Blank, typed: Answer, text: str) -> NearM
             return "binary"
     digits = str(typed.value).rstrip("0")
     step = 10 ** (len(str(typed.value)) - len(digits))
-    if blank.field == "count" and len(digits) > 1 and 1 < step > abs(typed.value - key):
+    if blank.is_count and len(digits) > 1 and 1 < step > abs(typed.value - key):
         return "close-or-rounded" if unit in ("bytes", "operations") else "close"
     return "prefix" if prefix and text.rstrip().endswith(prefix) else None
 

@@ -147,7 +147,7 @@ def grade(variant: Variant, answers: Mapping[str, str]) -> Report:
     for row in variant.rows:
         if row.together:
             marks.update(_marks_together(variant, row, texts, read))
-    questions = {blank for row in variant.rows if variant.is_question(row) for blank in row.blanks}
+    questions = {blank for row in variant.rows if row.is_question for blank in row.blanks}
     typed = {b: answer for b, answer in read.items() if isinstance(answer, Answer) and b not in questions}
     values = {
         blank: number_meant(variant, blank, answer, right=marks[blank].kind == "right")

@@ -116,7 +116,7 @@ def relation_sentence(sheet: Variant, blank: Blank) -> str:
         return _relation_of_count(sheet, blank, entry, sizes)
     if entry.hint and blank.field == "columns":
         return _relation(sheet, entry.hint, blank)
-    if blank.field == "count":
+    if blank.is_count:
         return _relation(sheet, "numbers", blank)
     if entry.stored_as:
         return _relation(sheet, "stored-parameter", blank)
@@ -212,7 +212,7 @@ def _next_step(sheet: Variant, report: Report, blank: Blank) -> str:
     entry = sheet.table.sized(blank.tensor)
     if isinstance(entry, Count):
         return _relation(sheet, _form(entry, sheet.symbols.canonical(entry.total)), blank)
-    if blank.field == "count":
+    if blank.is_count:
         marks = [report.marks.get(Blank(blank.tensor, field)) for field in MATRIX_FIELDS]
         is_right = all(mark and mark.kind == "right" for mark in marks)
         return _relation(sheet, "sides-right" if is_right else "sides-first", blank)
@@ -268,7 +268,7 @@ def _box(sheet: Variant, blank: Blank) -> str:
 
 
 def _is_whole(sheet: Variant, blank: Blank) -> bool:
-    return blank.field == "count" or isinstance(sheet.table.askable[blank.tensor], OneOf | Joint)
+    return blank.is_count or isinstance(sheet.table.askable[blank.tensor], OneOf | Joint)
 
 
 def _boxes(sheet: Variant, blanks: tuple[Blank, ...]) -> str:
@@ -285,7 +285,7 @@ def _boxes(sheet: Variant, blanks: tuple[Blank, ...]) -> str:
 
 def _several_of_a_row(sheet: Variant, blanks: list[Blank]) -> str:
     row = sheet.row_name(blanks[0].tensor)
-    if any(blank.field == "count" for blank in blanks):
+    if any(blank.is_count for blank in blanks):
         return _say(sheet, "whole", row=row)
     return _say(sheet, "one", row=row, axis=_and(sheet, list(map(sheet.axis, blanks))))
 

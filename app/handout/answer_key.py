@@ -33,7 +33,7 @@ def used_sizes(variant: Variant) -> list[dict[str, Any]]:
 
 
 def _filled_boxes(variant: Variant, row: Row) -> dict[str, Any]:
-    if variant.is_question(row):
+    if row.is_question:
         return {"count": {"number": [answer_in_words(variant, row.key)], "working": []}}
     return {variant.column_of(blank): _filled_box(variant, blank) for blank in row.blanks}
 

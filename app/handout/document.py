@@ -277,7 +277,7 @@ def _row(variant: Variant, row: Row, *, asks: bool) -> TypstData:
         # leaves out articles
         symbols = frozenset({*variant.letters.values(), *variant.symbols.written}) - {"A", "a"}
         names = {"name": split_sentence(step.question, symbols), "note": ""}
-    if variant.is_question(row):
+    if row.is_question:
         asked = _asks(variant, row) if asks else None
         return {"letter": [], **names, "points": row.points_in_words, "fields": ["count"], "signs": [], "asks": asked}
     boxes = {"fields": list(map(variant.column_of, row.blanks)), "signs": variant.signs(row), "asks": None}

@@ -56,6 +56,11 @@ class Blank(NamedTuple):
         return f"{self.tensor}.{self.field}"
 
     @property
+    def is_count(self) -> bool:
+        """Whether it is a count rather than a side, a choice or a part."""
+        return self.field == "count"
+
+    @property
     def transposed(self) -> Blank:
         """The same blank of the transposed matrix; a blank that isn't a matrix's side is returned as it is."""
         if self.field not in MATRIX_FIELDS:

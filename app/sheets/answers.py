@@ -97,7 +97,9 @@ def read_answer(symbols: SheetSymbols, blank: Blank, text: str) -> Answer | Unre
 def box_unit(problem: Problem, blank: Blank) -> BoxUnit:
     """What a box's number counts: "side" for rows and columns, otherwise the count's unit, such as "bytes"."""
     asked = problem.table.askable.get(blank.tensor)
-    return "side" if blank.field != "count" else asked.unit if isinstance(asked, Count) else "parameters"
+    if not blank.is_count:
+        return "side"
+    return asked.unit if isinstance(asked, Count) else "parameters"
 
 
 # What a question offers

@@ -97,7 +97,7 @@ class Library:
         sheet = self.worksheets[first]
         if choices[0] == SYMBOLS:
             sheet, choices = sheet.in_symbols(), choices[1:]
-        elif sheet.bugs != "one" and choices[0] in sheet.dealt_bugs:
+        elif sheet.deals_bugs and choices[0] in sheet.dealt_bugs:
             sheet, choices = sheet.with_bug(choices[0]), choices[1:]
         match choices:
             case []:
@@ -181,7 +181,7 @@ class Library:
     @_cached(CONFUSIONS_REMEMBERED)
     def _bugs_shown(self, worksheet: str, models: tuple[str, ...]) -> Mapping[str, tuple[str, ...]]:
         sheet = self.worksheet(worksheet)
-        if sheet.whole not in self.worksheets or sheet.bugs == "one":
+        if sheet.whole not in self.worksheets or not sheet.deals_bugs:
             return {}
         about = {bug: self._about(sheet, bug).key for bug in sheet.dealt_bugs}
         showing = {bug: tuple(each for each in models if self.refusal(about[bug], each) is None) for bug in about}

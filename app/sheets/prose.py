@@ -138,7 +138,7 @@ def task(sheet: Variant) -> str:
 
 def _ways_of_counting(sheet: Variant) -> Iterator[str]:
     asks_no_sums = sheet.worksheet.in_letters or TOPICS[sheet.worksheet.topic].in_steps
-    if asks_no_sums or all(blank.field != "count" for blank in sheet.blanks):
+    if asks_no_sums or all(not blank.is_count for blank in sheet.blanks):
         return
     asked = (sheet.table.askable[row] for row in sheet.problem.rows)
     units = {entry.unit for entry in asked if isinstance(entry, Count)}

@@ -59,7 +59,7 @@ def sibling(variant: Variant, models: Mapping[str, Model], seed: int, answers: A
 def another_bug(library: Library, variant: Variant, seed: int, kind: BugKind) -> Variant | None:
     """A sheet about another bug, of this kind if possible; None if the worksheet has no other bug."""
     sheet = library.worksheets.get(library_key(variant.worksheet.key))
-    if sheet is None or sheet.bugs == "one":
+    if sheet is None or not sheet.deals_bugs:
         return None
     model = None if variant.model.key in (sheet.model, *sheet.models) else variant.model.key
     dealt = (library.seeded(sheet.key, seed + turn, model, kind) for turn in range(BUG_DRAWS))

@@ -64,6 +64,11 @@ class Row:
         return tuple(Blank(self.key, field) for field in self.fields)
 
     @property
+    def is_question(self) -> bool:
+        """Whether it asks for a choice, or boxes that are marked together, and not for a tensor or count."""
+        return isinstance(self.asked, OneOf | Joint)
+
+    @property
     def together(self) -> bool:
         """Whether its boxes are marked together."""
         return isinstance(self.asked, Joint)
@@ -253,18 +258,10 @@ class Variant:
         """The columns of boxes on the sheet, from left to right: rows and columns, or dim0, dim1 and so on,
         and count.
         """
-        in_columns = [row for row in self.rows if not self.is_question(row)]
+        in_columns = [row for row in self.rows if not row.is_question]
         rows = [row for row in in_columns if row.fields != ("count",)] or in_columns
         columns = {self.column_of(blank) for row in rows for blank in row.blanks}
         return tuple(field for field in get_args(BlankField) if field in columns)
-
-    def is_question(self, row: Row) -> bool:
-        """Whether a row isn't a tensor or count, but a choice or boxes that are marked together."""
-        return isinstance(self.table.askable[row.key], OneOf | Joint)
-
-    def is_count_among_shapes(self, row: Row) -> bool:
-        """Whether the row asks only for a count on a sheet whose columns are for shapes."""
-        return row.fields == ("count",) and len(self.fields) > 1
 
     def column_of(self, blank: Blank) -> BlankField:
         """The column of the sheet that contains a blank's box."""
@@ -298,7 +295,7 @@ class Variant:
         """The sheet's word for what is typed: "rows", or "dim 0" on a sheet with more than two sides."""
         if self.frozen and (said := self.frozen.box(blank)):
             return said["axis"]
-        row = self.topic_wording.rows.get(blank.tensor) if blank.field == "count" else None
+        row = self.topic_wording.rows.get(blank.tensor) if blank.is_count else None
         name = (row and row.box) or self.wording.axes[self.column_of(blank)].name
         return self.topic_wording.code.get(f"{blank.tensor}-chosen", name)
 
@@ -381,7 +378,7 @@ class Variant:
 
     def may_be_rounded(self, blank: Blank, answer: Answer) -> bool:
         """Whether an answer in numbers is a count that was typed rounded."""
-        return blank.field == "count" and not self.worksheet.in_letters and bool(answer.margin)
+        return blank.is_count and not self.worksheet.in_letters and bool(answer.margin)
 
     @cached_property
     def problem_for_marking(self) -> Problem:

@@ -308,7 +308,7 @@ class Worksheet:
         if first is not None and last is not None and first > last:
             raise refused(_("{setting} must be at least as much as the first number of the range."), "tokens_to")
         bugs = TOPICS[self.topic].bugs
-        named = "bug" if self.bug else "bugs" if self.bugs != "one" else ""
+        named = "bug" if self.bug else "bugs" if self.deals_bugs else ""
         if named and not bugs:
             raise refused(_("{setting} must be left out: this topic is not about a program with a bug."), named)
         if bugs and self.bug not in bugs and not self.frozen_bug:
@@ -337,6 +337,11 @@ class Worksheet:
         if self.frozen_bug:
             return frozen_bug(self.frozen_bug)
         return BUGS[self.bug] if self.bug else None
+
+    @property
+    def deals_bugs(self) -> bool:
+        """Whether a seed draws the bug."""
+        return self.bugs != "one"
 
     @property
     def dealt_bugs(self) -> tuple[str, ...]:

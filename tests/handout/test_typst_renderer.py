@@ -113,7 +113,7 @@ def is_in_words(variant: Variant, blank: Blank) -> bool:
 
 def boxes_on_paper(variant: Variant) -> int:
     """How many boxes a sheet has to write in: one for each blank, but of questions patterns, two sizes and a line."""
-    questions = {row.key for row in variant.rows if variant.is_question(row)}
+    questions = {row.key for row in variant.rows if row.is_question}
     patterns = [key for key in questions if isinstance(variant.table.askable[key], WrittenPattern)]
     written = (
         len(patterns)

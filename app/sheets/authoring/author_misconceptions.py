@@ -94,7 +94,7 @@ def _findings_about(variant: Variant, misconception: AuthorMisconception) -> Ite
         message = _("“{name}” changes one number by one digit here, which counts as a slip and not as a misconception.")
         yield AuthorFinding(misconception.key, "slip", message.format(name=misconception.name))
     else:
-        questions = {blank for row in variant.rows if variant.is_question(row) for blank in row.blanks}
+        questions = {blank for row in variant.rows if row.is_question for blank in row.blanks}
         filled_in = {blank: number for blank, number in {**key, **written}.items() if blank not in questions}
         diagnosis = diagnose(variant.problem_for_marking, filled_in)
         held = diagnosis.key if diagnosis and not diagnosis.also else ""

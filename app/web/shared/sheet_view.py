@@ -401,9 +401,9 @@ def _question_parts(variant: Variant, row: Row, answers: Mapping[str, str]) -> d
 
 
 def _cells(variant: Variant, row: Row, boxes: tuple[BoxView, ...], answer: AnswerView | None) -> tuple[CellView, ...]:
-    if variant.is_question(row):
+    if row.is_question:
         return ()
-    if variant.is_count_among_shapes(row):
+    if _span(variant, row):
         return (CellView(None, boxes[0], answer.fields[0] if answer else None),)
     columns = [box.column for box in boxes]
     box_in: Mapping[str, BoxView] = dict(zip(columns, boxes, strict=True))
@@ -417,7 +417,7 @@ def _cells(variant: Variant, row: Row, boxes: tuple[BoxView, ...], answer: Answe
 
 
 def _answer_view(variant: Variant, row: Row) -> AnswerView:
-    if variant.is_question(row):
+    if row.is_question:
         return AnswerView((), text=answer_in_words(variant, row.key))
     fields = tuple(
         (format_number(variant.answer(blank)), variant.notation.write(variant.expression(blank)))
