@@ -17,9 +17,9 @@ from app.shapes.table import OTHER_PATTERN, OneOf, WrittenPattern
 from app.sheets import prose
 from app.sheets.code_text import option_text
 from app.sheets.lint import findings_on
-from app.sheets.sheet_json import variant_json
 from app.sheets.variant import Variant
 from app.topics.registry import refusal, topic_for
+from app.web.api import variant_json
 from tests.helpers.every_family import TOKENS, possible
 from tests.helpers.shipped import LIBRARY, MODELS
 
