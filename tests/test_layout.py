@@ -283,7 +283,6 @@ KNOW_ROWS: dict[str, set[str]] = {
         "stored_W_Q",
         "stored_W_QKV",
     },
-    "app.sheets.notation": {"all_inputs", "other_token"},
     "app.web.shared.stage_view": {"stored_W_Q", "stored_W_QKV"},
 }
 

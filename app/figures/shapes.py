@@ -108,7 +108,11 @@ class TypedShapes:
 
     def letter(self, tensor: str) -> str:
         """The letter of a matrix in this sheet's notation."""
-        return self.variant.notation.letter(tensor, self.table[tensor].letter)
+        return self._letters[tensor]
+
+    @cached_property
+    def _letters(self) -> Mapping[str, str]:
+        return self.variant.notation.letters_in(self.table)
 
     def label(self, blank: Blank) -> str:
         """A length as the sheet writes it: a number, or symbols on a sheet in letters; "?" if it isn't known."""

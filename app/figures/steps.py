@@ -330,10 +330,7 @@ def _token_figures(variant: Variant, step: DecodeStep) -> tuple[Figure, ...]:
 
 
 def _token_sentence(variant: Variant, step: DecodeStep) -> str:
-    letters = {
-        name: variant.notation.letter(key, step.table[key].letter)
-        for name, key in (("K", "keys"), ("V", "values"), ("q", "queries"))
-    }
+    letters = {name: step.table[key].letter for name, key in (("K", "keys"), ("V", "values"), ("q", "queries"))}
     numbers = {name: format_number(getattr(step, name)) for name in ("cached", "tokens", "keys")}
     layers, all_layers = step.layers
     if layers:

@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import Literal
 
 from app.algebra.expression import Expression, ExpressionError
+from app.shapes.table import TensorTable
 from app.topics.problem import Problem
 
 # Symbols that are written as another one if the model makes the two equal: without grouped queries, G is H.
@@ -31,7 +32,7 @@ def without_own_name(sizes: Mapping[str, int]) -> frozenset[str]:
 
 @dataclass(frozen=True)
 class Notation:
-    """How one kind of course writes things: `letters` by tensor key, and `symbols` by the tables' symbol.
+    """How one kind of course writes things: `letters` by the tables' letter, and `symbols` by the tables' symbol.
 
     `_` starts a subscript.
     """
@@ -49,9 +50,15 @@ class Notation:
         """A table symbol's name in this notation, by default the symbol itself."""
         return self.symbols.get(in_table, in_table)
 
-    def letter(self, key: str, in_table: str) -> str:
-        """A tensor's letter in this notation, by default the table's letter `in_table`."""
-        return self.letters.get(key, in_table)
+    def letters_in(self, table: TensorTable) -> dict[str, str]:
+        """The letter of every tensor and count of a table by key: the table's own unless this notation has another.
+
+        A letter that the table uses for something else is left to it.
+        """
+        entries = {**table.by_key, **table.askable}
+        taken = {entry.letter for entry in entries.values()}
+        letters = {own: ours for own, ours in self.letters.items() if ours not in taken}
+        return {key: letters.get(entry.letter, entry.letter) for key, entry in entries.items()}
 
     def write(self, expression: Expression) -> str:
         """An expression as text in this notation's names: 'H·d_head' for H*d_h in the classic one."""
@@ -97,16 +104,7 @@ def add_up(terms: Iterable[tuple[int | Fraction, Sequence[str], Sequence[str]]],
 
 _CLASSIC = {"d": "d_model", "d_h": "d_head", "G": "H_kv"}
 _LECTURE = {"N": "T", "H": "h", "G": "h_kv", "T": "n_types", "E": "n_exp"}  # T: BERT's token types
-_PRIMED = {
-    "input": "E",
-    "all_inputs": "E",
-    "token": "e",
-    "other_token": "e'",
-    "W_Q": "W'_Q",
-    "W_K": "W'_K",
-    "W_V": "W'_V",
-    "W_O": "W'_O",
-}
+_PRIMED = {"X": "E", "x": "e", "x'": "e'", "W_Q": "W'_Q", "W_K": "W'_K", "W_V": "W'_V", "W_O": "W'_O"}
 NotationKey = Literal["classic", "lecture"]
 NOTATIONS: Mapping[NotationKey, Notation] = {
     "classic": Notation({}, _CLASSIC, {"d_h": "d_k", "d_v": "d_v"}),

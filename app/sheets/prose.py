@@ -217,8 +217,8 @@ def misconception(sheet: Variant, key: str, kind: MisconceptionText) -> str:
     """A misconception's "nudge", "hint" or "explanation" in the sheet's notation; KeyError for an unknown key."""
     if described := _author_misconception(sheet, key):
         return {"nudge": described.question, "explanation": described.explanation}.get(kind, "")
-    notation = NOTATIONS[sheet.worksheet.notation]
-    return re.sub(r"W_\w+", lambda match: notation.letter(match[0], match[0]), sheet.wording.misconception(key, kind))
+    letters = NOTATIONS[sheet.worksheet.notation].letters
+    return re.sub(r"W_\w+", lambda match: letters.get(match[0], match[0]), sheet.wording.misconception(key, kind))
 
 
 def misconception_name(sheet: Variant, key: str) -> str:

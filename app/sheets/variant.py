@@ -302,9 +302,7 @@ class Variant:
     @cached_property
     def letters(self) -> dict[str, str]:
         """The letter of every tensor and count of the table in the sheet's notation, by key."""
-        entries = {**self.table.by_key, **self.table.askable}
-        letters = {key: self.notation.letter(key, entry.letter) for key, entry in entries.items()}
-        return letters | (self.frozen.letters if self.frozen else {})
+        return self.notation.letters_in(self.table) | (self.frozen.letters if self.frozen else {})
 
     @cached_property
     def typeset_letters(self) -> tuple[str, ...]:

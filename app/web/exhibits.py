@@ -373,7 +373,7 @@ def show_token(request: Request, services: ServicesDep) -> Response:
         tokens = {step.part: token for step, token in both}
         query = {"model": variant.model.key, "tokens": str(variant.tokens)}
         letters = {
-            name: variant.notation.letter(key, both[0][1].table[key].letter)
+            name: both[0][1].table[key].letter
             for name, key in (("K", "keys"), ("V", "values"), ("q", "queries"), ("s", "scores"))
         }
         more = {
