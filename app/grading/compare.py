@@ -18,7 +18,7 @@ from app.sheets.variant import Variant
 def is_right(variant: Variant, blank: Blank, typed: Answer) -> bool:
     if typed.meaning is None:
         key = variant.answer(blank)
-        return typed.value == key or variant.within_rounding(blank, typed, key)
+        return typed.value == key or typed.may_be_rounded_from(key)
     return variant.is_equivalent(typed, variant.expression(blank))
 
 
@@ -51,8 +51,8 @@ def number_meant(variant: Variant, blank: Blank, typed: Answer, *, right: bool) 
     if typed.meaning is not None:
         # N/3 may be whole only at the sheet’s own length
         return typed.meaning.size(variant.problem_for_marking.sizes, "up")
-    if not variant.may_be_rounded(blank, typed):
+    if not typed.margin:
         return typed.value
     predicted = (expected.wrong_answers.get(blank) for expected in expectations(variant.problem))
-    close = [number for number in predicted if number is not None and variant.within_rounding(blank, typed, number)]
+    close = [number for number in predicted if number is not None and typed.may_be_rounded_from(number)]
     return min(close, key=lambda number: abs(number - typed.value), default=typed.value)

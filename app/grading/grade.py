@@ -156,7 +156,7 @@ def grade(variant: Variant, answers: Mapping[str, str]) -> Report:
     problem = variant.problem_for_marking
 
     def within_rounding(blank: Blank, number: int) -> bool:
-        return variant.within_rounding(blank, typed[blank], number)
+        return typed[blank].may_be_rounded_from(number)
 
     counted = follow_through(problem, values, within_rounding)
     following = {blank for blank, repeated in counted.items() if repeated is None}

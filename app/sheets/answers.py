@@ -61,9 +61,9 @@ class Answer:
     meaning: Expression | None = None
     margin: int = 0
 
-    def can_mean(self, number: int) -> bool:
-        """Whether a number is the one typed, or within its rounding."""
-        return abs(self.value - number) <= self.margin
+    def may_be_rounded_from(self, number: int) -> bool:
+        """Whether the text was rounded, and may be so from this number."""
+        return self.margin > 0 and abs(self.value - number) <= self.margin
 
 
 def read_answer(symbols: SheetSymbols, blank: Blank, text: str) -> Answer | Unreadable | None:

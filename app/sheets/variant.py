@@ -370,14 +370,6 @@ class Variant:
             return typed.value == length.size(self.sizes)
         return self.symbols.are_equal(typed.meaning, length)
 
-    def within_rounding(self, blank: Blank, answer: Answer, number: int) -> bool:
-        """Whether an answer that may be rounded (parameters, operations, bytes, entries) can mean `number`."""
-        return self.may_be_rounded(blank, answer) and abs(answer.value - number) <= answer.margin
-
-    def may_be_rounded(self, blank: Blank, answer: Answer) -> bool:
-        """Whether an answer in numbers is a count that was typed rounded."""
-        return blank.is_count and not self.worksheet.in_letters and bool(answer.margin)
-
     @cached_property
     def problem_for_marking(self) -> Problem:
         """The problem that answers are compared with: in letters, its lengths equal no other size."""
