@@ -22,7 +22,7 @@ from app.exchange.toml_text import MAX_TOML_BYTES, TomlError, read_toml, write_t
 from app.figures.sheet_figures import draw_figures
 from app.grading.grade import AnswersError, grade
 from app.grading.hints import write_hint
-from app.grading.paper_lines import mark_lines
+from app.grading.paper import mark_lines
 from app.models.config_fields import ConfigError
 from app.models.parameter_count import parameters_json
 from app.models.read_config import read_config

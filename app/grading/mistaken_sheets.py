@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
-from app.grading.explanations import mistaken_expression
+from app.grading.explain import mistaken_expression
 from app.grading.grade import grade
 from app.misconceptions.predictions import Expectation, expectations
 from app.models.architecture import TokensError

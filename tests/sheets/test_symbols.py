@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from app.algebra.expression import Expression
 from app.algebra.parser import Unreadable
 from app.figures.sheet_figures import draw_figures
-from app.grading.explanations import mistaken_expression
+from app.grading.explain import mistaken_expression
 from app.grading.grade import grade
 from app.misconceptions.predictions import expectations
 from app.shapes.table import Blank, Count

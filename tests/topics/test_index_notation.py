@@ -11,7 +11,7 @@ from einops import EinopsError, rearrange, repeat
 
 from app.grading.grade import grade
 from app.grading.hints import HINT_LEVELS, write_hint
-from app.grading.paper_lines import mark_lines
+from app.grading.paper import mark_lines
 from app.models.architecture import Architecture
 from app.shapes.table import OTHER_PATTERN, OneOf, WrittenPattern
 from app.sheets import prose
