@@ -232,7 +232,7 @@ def test_only_its_row_knows_a_family() -> None:
     named = {
         (name, node.value)
         for name, tree in app_modules().items()
-        if not name.startswith(("app.models.families.", "app.sheets.replaced"))  # keys of models aren't families
+        if not name.startswith("app.models.families.")
         for node in ast.walk(tree)
         if isinstance(node, ast.Constant) and node.value in FAMILIES
     }
@@ -260,13 +260,6 @@ WORDS = {
     "cache", "causal", "chosen", "classifier", "gate", "hidden", "latent", "latent_queries", "mask", "padding",
     "patches", "positions", "residual", "scaled", "sound", "token", "up", "where", "why", "width",
 }  # fmt: skip
-# Modules that still know rows of a single topic; the list is to become shorter.
-KNOW_ROWS: dict[str, set[str]] = {
-    "app.handout.document": {"repair"},
-    "app.sheets.code_text": {"repair"},
-    "app.sheets.notation": {"all_inputs", "other_token"},
-    "app.web.shared.sheet_view": {"repair"},
-}
 
 
 def test_only_its_module_knows_a_row_of_a_topic() -> None:
@@ -278,7 +271,7 @@ def test_only_its_module_knows_a_row_of_a_topic() -> None:
         if not name.startswith("app.topics."):
             strings = {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)}
             known |= {(name, row) for row in own & strings}
-    assert {(name, row) for name, row in known if row not in KNOW_ROWS.get(name, set())} == set()
+    assert known == set()
 
 
 def tensors_of(topic: Topic) -> set[str]:

@@ -9,6 +9,7 @@ from itertools import permutations
 from typing import Literal, get_args
 
 from app.algebra.number_text import format_number
+from app.algebra.parser import Unreadable
 from app.grading.causes import Cause, find_causes, worked_out
 from app.grading.compare import is_right, near_miss, number_meant
 from app.misconceptions.diagnosis import Diagnosis, diagnose
@@ -16,8 +17,7 @@ from app.refusal import Refusal
 from app.shapes.consistency import DimensionMismatch, Values, mismatches, typed_source_of
 from app.shapes.table import Blank, Filling, Joint, JointPart, WrittenPattern
 from app.sheets import prose
-from app.sheets.numbers import Unreadable, decimal_prefix
-from app.sheets.reading import Answer
+from app.sheets.answers import Answer, decimal_prefix
 from app.sheets.variant import Row, Variant
 from app.sheets.worksheet import Marking
 from app.topics.problem import Problem
@@ -146,7 +146,7 @@ def grade(variant: Variant, answers: Mapping[str, str]) -> Report:
     for row in variant.rows:
         if row.together:
             marks.update(_marks_together(variant, row, texts, read))
-    questions = {blank for row in variant.rows if variant.is_question(row) for blank in row.blanks}
+    questions = {blank for row in variant.rows if row.is_question for blank in row.blanks}
     typed = {b: answer for b, answer in read.items() if isinstance(answer, Answer) and b not in questions}
     values = {
         blank: number_meant(variant, blank, answer, right=marks[blank].kind == "right")
@@ -155,7 +155,7 @@ def grade(variant: Variant, answers: Mapping[str, str]) -> Report:
     problem = variant.problem_for_marking
 
     def within_rounding(blank: Blank, number: int) -> bool:
-        return variant.within_rounding(blank, typed[blank], number)
+        return typed[blank].may_be_rounded_from(number)
 
     following = worked_out(problem, values, within_rounding)
     diagnosis = diagnose(problem, values, following) or _diagnosis_of_choices(problem, read)
