@@ -24,6 +24,7 @@ from app.models.read_config import build_architecture
 from app.sheets.authoring.worksheet_settings import SettingError, read_settings
 from app.sheets.codes import BUG_LETTERS, Code, check_letters, model_letters, read_code, short_hash
 from app.sheets.frozen_sheet import FrozenSheet
+from app.sheets.replaced import REPLACED
 from app.sheets.seeds import ConfusedPairs, check_seed, draw_bug, draw_variant, max_versions, unavoidable_confusions
 from app.sheets.variant import Variant
 from app.sheets.wording import Wording, read_toml, read_wording
@@ -222,7 +223,7 @@ class Library:
             problem = _("“{text}” is not the code of a sheet: a code is letters such as {example}.")
             example = self.variant(next(iter(self.worksheets))).code
             raise WorksheetError(problem.format(text=text[:60], example=example))
-        if variant := self._variant_from_code(code):
+        if variant := self._variant_from_code(code) or self._variant_in_place(code):
             return variant
         problem = _(
             "No sheet has the code {text}: check it for a typo. "
@@ -237,6 +238,19 @@ class Library:
             for model in self._models_of(code, sheet.model) if sheet else ():
                 if sheet and (variant := self._variant_if_code_fits(code, sheet, model)):
                     return variant
+        return None
+
+    def _variant_in_place(self, code: Code) -> Variant | None:
+        # The check letters depend on rows that no file has any more. Without them, a mistyped code of a worksheet that
+        # shares its letters with an old one would open the wrong sheet.
+        if any(short_hash(key, 3) == code.worksheet for key in self.worksheets):
+            return None
+        for old, new in REPLACED.items():
+            models = self._models_of(code, new.model) if short_hash(old, 3) == code.worksheet else []
+            for model in models:
+                with suppress(TokensError, TopicError, WorksheetError):
+                    decoder_tokens = code.decoder_tokens or new.decoder_tokens
+                    return self.variant(new.worksheet, model or None, code.tokens, decoder_tokens)
         return None
 
     def _models_of(self, code: Code, default: str) -> list[str]:

@@ -18,6 +18,7 @@ from app.practice.lessons import lesson_with, lessons_of
 from app.practice.progress import lesson_views, next_worksheet, to_repeat
 from app.practice.record import WAITS, PracticeRecord
 from app.sheets.library import Library
+from app.sheets.replaced import REPLACED
 from app.sheets.siblings import another_bug
 from app.sheets.worksheet import WorksheetError, key_in, library_key, whole_key
 from app.topics.requirements import TopicError
@@ -53,6 +54,13 @@ def show_sheet(
 ) -> Response:
     """The sheet as this browser left it: the texts of the last save, and the marks of texts unchanged since a check."""
     library = library_with_model(library_for(request, services, worksheet), services.store, model)
+    replaced = REPLACED.get(library_key(worksheet))
+    if replaced and not library.find_worksheet(worksheet):
+        sizes = {"tokens": tokens, "decoded": decoded or replaced.decoder_tokens}
+        query = {name: size for name, size in sizes.items() if size}
+        model = model or replaced.model
+        address = url_for("show_sheet", worksheet=replaced.worksheet, **({"model": model} if model else {}), **query)
+        return RedirectResponse(address, 303)
     try:
         variant = find_variant(library, worksheet, model, tokens, decoded)
     except (WorksheetError, TokensError, TopicError) as error:

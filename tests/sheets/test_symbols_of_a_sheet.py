@@ -1,4 +1,4 @@
-"""Sheets in symbols, made from worksheets in numbers."""
+"""Sheets in symbols, made from worksheets in numbers, and the sheets that replace old ones."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from dataclasses import replace
 
 import pytest
 
+from app.sheets.codes import short_hash
+from app.sheets.replaced import REPLACED
 from app.sheets.worksheet import WorksheetError
 from app.topics.requirements import TopicError
 from tests.helpers.shipped import LIBRARY
@@ -52,8 +54,18 @@ def test_no_other_ending_makes_a_sheet(end: str) -> None:
     assert LIBRARY.find_worksheet(f"llama-7b{end}") is None
 
 
+def test_old_sheets_lead_to_sheets_that_exist() -> None:
+    in_use = {short_hash(key, 3) for key in LIBRARY.worksheets}
+    for old, new in REPLACED.items():
+        variant = LIBRARY.variant(new.worksheet, new.model or None, decoder_tokens=new.decoder_tokens)
+        if short_hash(old, 3) not in in_use:
+            opened = LIBRARY.variant_from_code(f"{short_hash(old, 3)}-FF-BB")  # 60 tokens
+            assert (opened.worksheet, opened.model) == (variant.worksheet, variant.model)
+            assert opened.tokens in (60, variant.architecture.fixed_tokens)
+
+
 @pytest.mark.parametrize("key", LIBRARY.worksheets)
-def test_a_mistyped_code_opens_no_sheet(key: str) -> None:
+def test_no_mistyped_code_opens_the_sheet_that_replaced_an_old_one(key: str) -> None:
     code = LIBRARY.variant(key).code
     with pytest.raises(WorksheetError):
         LIBRARY.variant_from_code(code[:-1] + ("B" if code[-1] != "B" else "C"))

@@ -14,6 +14,15 @@ from tests.helpers.html_page import Page
 from tests.helpers.slow import one_in
 
 
+def test_the_address_of_an_old_sheet_leads_to_the_one_in_its_place(client: TestClient) -> None:
+    old = client.get("/sheet?worksheet=letters-layer-mistral-7b&tokens=7", follow_redirects=False)
+    assert old.status_code == 303
+    assert old.headers["location"] == "/sheet?worksheet=layer-mistral-7b~symbols&tokens=7"
+    old = client.get("/sheet?worksheet=cross-t5-small", follow_redirects=False)
+    assert client.get(old.headers["location"]).status_code == 200
+    assert "model=t5-small" in old.headers["location"]
+
+
 @pytest.mark.parametrize("address", ["/v/{code}", "/v?code={code}"])
 @pytest.mark.parametrize("sheet", ["llama-7b", "cross-bart-base", "llama-7b~symbols"])
 def test_a_code_opens_its_sheet(client: TestClient, library: Library, sheet: str, address: str) -> None:
