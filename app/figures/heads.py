@@ -20,6 +20,11 @@ PULLED_PX = 30.0  # between a right operand and the matrix that its head is pull
 _HEAD = "/head"  # ends the key of a head that is drawn as a matrix of its own
 
 
+def whole_of(key: str) -> str:
+    """The key of the matrix that a head is pulled out of, or of a matrix itself."""
+    return key.removesuffix(_HEAD)
+
+
 def with_heads(pen: Pen, plan: FigurePlan, product: Matmul) -> tuple[Pen, FigurePlan]:
     """The pen and the plan for a product of single heads, each a matrix with a key of its own."""
     shapes, result = pen.shapes, plan.results[0]
@@ -78,7 +83,7 @@ def with_wholes(pen: Pen, sketch: Sketch) -> Sketch:
     matrices = [box for box in sketch.boxes if not box.tensor.endswith(_HEAD)]
     wholes = {box.tensor: _with_last_head(pen, box) for box in matrices if pen.shapes.heads(box.tensor)}
     for box in sketch.boxes:
-        key = box.tensor.removesuffix(_HEAD)
+        key = whole_of(box.tensor)
         if key == box.tensor:
             boxes.append(wholes.get(key, box))
             continue
@@ -100,7 +105,7 @@ def with_wholes(pen: Pen, sketch: Sketch) -> Sketch:
 def _of_whole(pen: Pen, edge: Edge) -> Edge:
     if edge.blank is None or not edge.blank.tensor.endswith(_HEAD):
         return edge
-    rows = pen.sides_of(edge.blank.tensor.removesuffix(_HEAD)).rows
+    rows = pen.sides_of(whole_of(edge.blank.tensor)).rows
     return replace(edge, blank=rows if edge.blank.field == rows.field else None)
 
 
