@@ -17,7 +17,7 @@ from app.figures.geometry import Point, Rect
 from app.figures.parts import Box, Edge, EdgeKind, EdgeSide, Figure, MismatchCaption, Sketch, side_ends, spread
 from app.figures.shapes import Answers
 from app.shapes.table import Blank, Count
-from app.sheets.reading import Answer
+from app.sheets.answers import Answer
 from app.sheets.variant import Variant
 from app.topics.registry import TOPICS
 from app.topics.topic import Growth

@@ -16,7 +16,7 @@ from app.figures.scale import MatrixSizes, Scale, ScaleName
 from app.figures.shapes import Answers, TypedShapes
 from app.figures.stripes import has_stripes, thickens
 from app.figures.words import alt_text, captions, mismatch_captions
-from app.sheets.steps import rows_so_far
+from app.sheets.prose import rows_so_far
 from app.sheets.variant import Variant
 from app.topics.registry import DRAWN_WITH, FIGURE_PLANS, TOPICS
 from app.topics.topic import FigurePlan

@@ -31,11 +31,10 @@ from app.sheets.authoring.markdown import (
     MarkdownSpan,
     read_markdown,
 )
-from app.sheets.code_text import asks_in_vain_for_repair, code_shown, option_text
+from app.sheets.code_text import code_shown, option_text, rows_in_vain
 from app.sheets.exit_tickets import SCALE_POINTS, Ticket, picking_rule
-from app.sheets.steps import step_of
+from app.sheets.prose import step_of
 from app.sheets.variant import Row, Variant
-from app.topics.find_the_bug import REPAIR_POINTS
 from app.topics.registry import TOPICS
 from app.translation import gettext as _
 from app.translation import language
@@ -260,10 +259,10 @@ def _drawn_figures(variant: Variant, answers: Answers, options: HandoutOptions) 
 
 def _rows(variant: Variant, *, asks: bool = False) -> TypstData:
     rows = [_row(variant, row, asks=asks) for row in variant.rows]
-    if asks and asks_in_vain_for_repair(variant):
-        points = variant.worksheet.row_points.get("repair", REPAIR_POINTS)
-        repair = Row("repair", "", variant.row_name("repair"), "", (), (), points, together=True)
-        rows.append({**_NO_ROW, "name": repair.name, "points": repair.points_in_words, "asks": _asks()})
+    for joint in rows_in_vain(variant) if asks else ():
+        points = variant.worksheet.row_points.get(joint.key, joint.points)
+        row = Row(joint.key, "", variant.row_name(joint.key), "", joint, points)
+        rows.append({**_NO_ROW, "name": row.name, "points": row.points_in_words, "asks": _asks()})
     return {"rows": rows, "letter-width": max((_width_in_em(row["letter"]) for row in rows), default=0)}
 
 
@@ -271,9 +270,9 @@ def _row(variant: Variant, row: Row, *, asks: bool) -> TypstData:
     names: TypstData = {"name": _with_breaks(row.name), "note": ", ".join(filter(None, (row.code, row.note)))}
     if asks and (step := step_of(variant, row.key)):
         # leaves out articles
-        symbols = frozenset({*variant.letters.values(), *variant.reader.written_symbols}) - {"A", "a"}
+        symbols = frozenset({*variant.letters.values(), *variant.symbols.written}) - {"A", "a"}
         names = {"name": split_sentence(step.question, symbols), "note": ""}
-    if variant.is_question(row):
+    if row.is_question:
         asked = _asks(variant, row) if asks else None
         return {"letter": [], **names, "points": row.points_in_words, "fields": ["count"], "signs": [], "asks": asked}
     boxes = {"fields": list(map(variant.column_of, row.blanks)), "signs": variant.signs(row), "asks": None}
@@ -283,12 +282,12 @@ def _row(variant: Variant, row: Row, *, asks: bool) -> TypstData:
 def _asks(variant: Variant | None = None, row: Row | None = None) -> TypstData:
     asked = variant.table.askable[row.key] if variant and row else None
     if variant and row and isinstance(asked, OneOf) and not isinstance(asked, WrittenPattern):
-        is_line = row.key == "where"
+        is_line = row.offers == "lines"
         texts = [(number, option_text(variant, row.key, number)) for number in asked.options]
         options = [f"{number}\u2002{text}" if not is_line or not number else str(number) for number, text in texts]
         options = [*options[1:], options[0]] if is_line else options
         return {"options": options, "short": is_line or bool(asked.texts), "boxes": 0, "line": False}
-    boxes = len(asked.parts) if isinstance(asked, Joint) and not any(asked.between) else 0
+    boxes = len(asked.parts) if isinstance(asked, Joint) and not asked.is_code else 0
     return {"options": [], "short": False, "boxes": boxes, "line": not boxes}
 
 
@@ -301,9 +300,9 @@ def _program(variant: Variant) -> TypstData | None:
 
 
 def _task(variant: Variant) -> list[Piece]:
-    if variant.worksheet.answers != "letters":
+    if not variant.worksheet.in_letters:
         return [prose.task(variant)]
-    symbols = frozenset(variant.reader.written_symbols) - {"a"}  # "a" is the article
+    symbols = frozenset(variant.symbols.written) - {"a"}  # "a" is the article
     return split_sentence(prose.task(variant), symbols)
 
 

@@ -1,6 +1,6 @@
 """The stages of a real head, from its tokens to its output: each with the sheet that asks for its shapes.
 
->>> from app.sheets.worksheet_files import load_library
+>>> from app.sheets.library import load_library
 >>> from app.settings import PROJECT
 >>> library = load_library(PROJECT / "worksheets", "en")
 >>> stages = head_stages(library.model("smollm2-135m"), library.wording, tokens=12, head=3)

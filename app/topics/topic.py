@@ -11,7 +11,7 @@ from app.bugs.bank import Bug
 from app.models.architecture import Architecture
 from app.models.families import FAMILIES
 from app.shapes.parameter_inventory import Fact
-from app.shapes.table import Blank, TensorTable
+from app.shapes.table import Blank, Joint, TensorTable
 from app.topics.requirements import Requirement
 
 COMMON_SYMBOLS = ("N", "M", "W", "d_rot")  # sizes that sheets of every topic may have besides the model's
@@ -97,6 +97,17 @@ class Topic:
         entries = (item for table in self.tables for item in table.askable.items())
         sides = (str(Blank(key, field)) for key, entry in entries for field in entry.fields)
         return frozenset((*sides, *(f"{count}.count" for count in self.counts.split())))
+
+    @cached_property
+    def late_rows(self) -> Mapping[str, Joint]:
+        """The rows that open only after a check, since they show the answer to another one."""
+        asked = (entry for table in self.tables for entry in table.askable.values())
+        return {entry.key: entry for entry in asked if isinstance(entry, Joint) and entry.reveals}
+
+    @property
+    def is_layer(self) -> bool:
+        """Whether the topic is a whole attention layer rather than one head."""
+        return self.subject == "layer"
 
     @property
     def reads_one_text(self) -> bool:

@@ -26,7 +26,7 @@ from app.models.read_config import build_architecture
 from app.shapes.operation import Matmul
 from app.shapes.table import Blank
 from app.sheets import prose
-from app.sheets.reading import Answer
+from app.sheets.answers import Answer
 from app.sheets.variant import Variant
 from app.sheets.worksheet import Worksheet
 from app.topics.registry import DRAWN_WITH, FIGURE_PLANS, TOPICS

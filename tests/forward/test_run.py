@@ -19,10 +19,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from app.forward import run as forward
-from app.forward.devices import devices_here
 from app.forward.lines import ForwardError, listing
-from app.forward.program import BYTES_BY_DTYPE, notes, program
-from app.forward.run import HEAD_RUNS, bytes_needed, execute, run_head
+from app.forward.program import BYTES_BY_DTYPE, notes, program, runnable_table
+from app.forward.run import HEAD_RUNS, bytes_needed, devices_here, execute, run_head
 from app.models.architecture import Architecture, Rotary
 from app.models.read_config import build_architecture
 from app.topics.single_head import SINGLE_HEAD
@@ -221,7 +220,12 @@ def test_a_tensor_of_another_shape_is_named() -> None:
     given = {"W_Q": torch.ones(32, 9), "W_K": torch.ones(32, 9), "b_Q": torch.ones(9), "b_K": torch.ones(9)}
     variables = execute(program(SMALL_GPT2, 5), given).variables
     shapes = {tensor.key: list(variables[tensor.letter].shape) for tensor in SINGLE_HEAD.tensors}
-    assert forward.disagreements(shapes, SMALL_GPT2, 5) == ("W_Q", "W_K", "queries", "keys")
+    assert forward.disagreements(shapes, *runnable_table("single-head", SMALL_GPT2, 5)) == (
+        "W_Q",
+        "W_K",
+        "queries",
+        "keys",
+    )
 
 
 @pytest.mark.parametrize("device", COMPUTING_DEVICES)

@@ -20,8 +20,7 @@ from app.settings import PROJECT
 from app.shapes.table import Tensor, TensorTable
 from app.sheets.library import Library
 from app.sheets.reasons import sentence_of
-from app.sheets.wording import MisconceptionText, SheetSection, Wording, WordingPart
-from app.sheets.wording_files import read_wording
+from app.sheets.wording import MisconceptionText, SheetSection, Wording, WordingPart, read_wording
 from app.sheets.worksheet import WorksheetError
 from app.topics.registry import FIGURE_PLANS, TOPICS, topic_for
 from app.topics.requirements import TopicError

@@ -195,7 +195,7 @@ def part_lines(real_head: RealHead) -> tuple[PartLine, ...]:
             last=part.start + part.length - 1,
             total=total,
             is_square=len(shape) == 2 and shape[0] == shape[1],
-            notes=tuple(meanings[word] for word in part.note.split() if word in meanings),
+            notes=tuple(meanings[word] for word in part.notes),
         )
         lines.append(line)
     return tuple(lines)
