@@ -128,6 +128,7 @@ def pulled_out(whole: Box, head: Box) -> Pulled:
     """The band from a head's place in a matrix to the head itself, to the right or below."""
     assert whole.part is not None  # noqa: S101 - the head's place
     part, rect = whole.part, head.rect
-    if rect.x >= whole.rect.right:
-        return Pulled(((part.right, part.y), (rect.x, rect.y), (rect.x, rect.bottom), (part.right, part.bottom)))
-    return Pulled(((part.x, part.bottom), (rect.x, rect.y), (rect.right, rect.y), (part.right, part.bottom)))
+    near, far = ((part.right, part.y), (part.right, part.bottom)), ((rect.x, rect.y), (rect.x, rect.bottom))
+    if rect.x < whole.rect.right:
+        near, far = ((part.x, part.bottom), (part.right, part.bottom)), ((rect.x, rect.y), (rect.right, rect.y))
+    return Pulled((near[0], *far, near[1]), head.products)
