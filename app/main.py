@@ -23,8 +23,7 @@ from app.jobs.jobs import Jobs, Kind
 from app.machine.turn import MachineTurn
 from app.settings import PROJECT, Settings
 from app.sheets.exit_tickets import Ticket, load_tickets
-from app.sheets.library import Library
-from app.sheets.worksheet_files import load_library
+from app.sheets.library import Library, load_library
 from app.store import Store
 from app.store.jobs import JobKind
 from app.store.queries import Clock, utc_now

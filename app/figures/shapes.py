@@ -15,8 +15,8 @@ from app.shapes.consistency import DimensionMismatch, Values, mismatches, typed_
 from app.shapes.operation import Concat, Matmul
 from app.shapes.table import Blank, Tensor, TensorTable
 from app.sheets import prose
-from app.sheets.reading import Answer
-from app.sheets.steps import given_matrices, rows_so_far
+from app.sheets.answers import Answer
+from app.sheets.prose import given_matrices, rows_so_far
 from app.sheets.variant import Variant
 from app.topics.registry import DRAWN_WITH, TOPICS
 from app.topics.topic import FigurePlan
@@ -108,7 +108,11 @@ class TypedShapes:
 
     def letter(self, tensor: str) -> str:
         """The letter of a matrix in this sheet's notation."""
-        return self.variant.notation.letter(tensor, self.table[tensor].letter)
+        return self._letters[tensor]
+
+    @cached_property
+    def _letters(self) -> Mapping[str, str]:
+        return self.variant.notation.letters_in(self.table)
 
     def label(self, blank: Blank) -> str:
         """A length as the sheet writes it: a number, or symbols on a sheet in letters; "?" if it isn't known."""
@@ -129,7 +133,7 @@ class TypedShapes:
         if blank not in self._named:
             typed = Answer(self.lengths[blank], self.meanings.get(blank))
             sizes = (self._right_size(blank), *self._sizes)
-            self._named[blank] = next((each for each in sizes if self.variant.reader.is_equivalent(typed, each)), None)
+            self._named[blank] = next((each for each in sizes if self.variant.is_equivalent(typed, each)), None)
         return self._named[blank]
 
     @cached_property
@@ -340,7 +344,7 @@ def _mismatches(
                 value = prod(factor.value for factor in factors)
                 # Sums of many products take long to multiply, so their numbers are compared first.
                 meaning = _product(factors).meaning if known[whole].value == value else None
-                if meaning is None or not variant.reader.is_equivalent(known[whole], meaning):
+                if meaning is None or not variant.is_equivalent(known[whole], meaning):
                     yield DimensionMismatch(result, whole, parts[-1], parts=parts)
 
 
@@ -360,7 +364,7 @@ def _by_meaning(variant: Variant, known: Mapping[Blank, Answer]) -> dict[Blank, 
 
     def number(answer: Answer) -> int:
         for index, meaning in enumerate(meanings):
-            if meaning.meaning and answer.meaning and variant.reader.is_equivalent(meaning, answer.meaning):
+            if meaning.meaning and answer.meaning and variant.is_equivalent(meaning, answer.meaning):
                 return index
         meanings.append(answer)
         return len(meanings) - 1

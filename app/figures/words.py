@@ -13,7 +13,7 @@ from app.figures.shapes import PartMismatch, TypedShapes
 from app.shapes.consistency import DimensionMismatch, typed_source_of
 from app.shapes.operation import Repeat, Softmax
 from app.shapes.table import Blank
-from app.sheets.formulas import write_formula
+from app.sheets.prose import write_formula
 from app.topics.topic import FigurePlan
 
 _KINDS: dict[str, EdgeKind] = {

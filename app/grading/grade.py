@@ -9,16 +9,15 @@ from itertools import permutations
 from typing import Literal, get_args
 
 from app.algebra.number_text import format_number
+from app.algebra.parser import Unreadable
+from app.grading.causes import Cause, find_causes, worked_out
 from app.grading.compare import is_right, near_miss, number_meant
-from app.grading.follow_through import follow_through
-from app.grading.mistakes import Mistake, find_mistakes
 from app.misconceptions.diagnosis import Diagnosis, diagnose
 from app.refusal import Refusal
 from app.shapes.consistency import DimensionMismatch, Values, mismatches, typed_source_of
 from app.shapes.table import Blank, Filling, Joint, JointPart, WrittenPattern
 from app.sheets import prose
-from app.sheets.numbers import Unreadable, decimal_prefix
-from app.sheets.reading import Answer
+from app.sheets.answers import Answer, decimal_prefix
 from app.sheets.variant import Row, Variant
 from app.sheets.worksheet import Marking
 from app.topics.problem import Problem
@@ -53,7 +52,7 @@ class Report:
     first_mismatch: DimensionMismatch | None = None
     diagnosis: Diagnosis | None = None
     points: Mapping[Blank, int] = field(default_factory=dict)
-    mistakes: tuple[Mistake, ...] = ()
+    causes: tuple[Cause, ...] = ()
     losses: tuple[str, ...] = ()
 
     @property
@@ -117,10 +116,10 @@ class Report:
                 }
                 for blank, mark in self.marks.items()
             },
-            "mistakes": [
-                {"costs": str(mistake.costs), "others": list(map(str, mistake.others)),
-                 "misconception": mistake.misconception or None}
-                for mistake in self.mistakes
+            "causes": [
+                {"costs": str(cause.costs), "others": list(map(str, cause.others)),
+                 "misconception": cause.misconception or None}
+                for cause in self.causes
             ],
             "first_mismatch": first and {
                 "at": first.at, "left": str(first.left), "right": str(first.right), "message": first.message,
@@ -133,7 +132,7 @@ class Report:
 
 
 def grade(variant: Variant, answers: Mapping[str, str]) -> Report:
-    """Mark every box of the sheet, and find mistakes, a diagnosis and, if the worksheet shows it, a mismatch.
+    """Mark every box of the sheet, and find causes, a diagnosis and, if the worksheet shows it, a mismatch.
 
     Raises AnswersError for an unknown box name.
     """
@@ -147,7 +146,7 @@ def grade(variant: Variant, answers: Mapping[str, str]) -> Report:
     for row in variant.rows:
         if row.together:
             marks.update(_marks_together(variant, row, texts, read))
-    questions = {blank for row in variant.rows if variant.is_question(row) for blank in row.blanks}
+    questions = {blank for row in variant.rows if row.is_question for blank in row.blanks}
     typed = {b: answer for b, answer in read.items() if isinstance(answer, Answer) and b not in questions}
     values = {
         blank: number_meant(variant, blank, answer, right=marks[blank].kind == "right")
@@ -156,34 +155,33 @@ def grade(variant: Variant, answers: Mapping[str, str]) -> Report:
     problem = variant.problem_for_marking
 
     def within_rounding(blank: Blank, number: int) -> bool:
-        return variant.within_rounding(blank, typed[blank], number)
+        return typed[blank].may_be_rounded_from(number)
 
-    counted = follow_through(problem, values, within_rounding)
-    following = {blank for blank, repeated in counted.items() if repeated is None}
+    following = worked_out(problem, values, within_rounding)
     diagnosis = diagnose(problem, values, following) or _diagnosis_of_choices(problem, read)
     points = {blank: number for blank, number in variant.points.items() if blank not in questions}
-    mistakes = find_mistakes(problem, values, diagnosis, within_rounding, points)
-    for mistake in mistakes:
-        for blank in mistake.others:
-            repeats = None if blank in following else mistake.costs
+    causes = find_causes(problem, values, diagnosis, within_rounding, points)
+    for cause in causes:
+        for blank in cause.others:
+            repeats = None if blank in following else cause.costs
             marks[blank] = _follow_through_mark(variant, blank, marks[blank], repeats)
     if diagnosis:
         diagnosis = replace(diagnosis, message=prose.misconception(variant, diagnosis.key, "nudge"))
     mismatch = find_first_mismatch(variant, values, texts)
-    losses = tuple(_losses(variant, mistakes))
-    return Report(marks, variant.worksheet.marking, mismatch, diagnosis, variant.points, mistakes, losses)
+    losses = tuple(_losses(variant, causes))
+    return Report(marks, variant.worksheet.marking, mismatch, diagnosis, variant.points, causes, losses)
 
 
-def _losses(variant: Variant, mistakes: Iterable[Mistake]) -> Iterator[str]:
-    for mistake in mistakes if variant.worksheet.marking == "causes" else ():
-        if count := len(mistake.others):
-            name = prose.misconception_name(variant, mistake.misconception) if mistake.misconception else ""
+def _losses(variant: Variant, causes: Iterable[Cause]) -> Iterator[str]:
+    for cause in causes if variant.worksheet.marking == "causes" else ():
+        if count := len(cause.others):
+            name = prose.misconception_name(variant, cause.misconception) if cause.misconception else ""
             yield variant.wording.say(
                 "losses",
                 ("misconception-one" if name else "mistake-one")
                 if count == 1
                 else ("misconception" if name else "mistake"),
-                name=name, row=variant.row_name(mistake.costs.tensor), count=count,
+                name=name, row=variant.row_name(cause.costs.tensor), count=count,
             )  # fmt: skip
 
 

@@ -35,7 +35,12 @@ _SEPARATE: tuple[tuple[str, Role, str, str], ...] = (
     ("W_O", "output", "output", "o"),
 )
 _FUSED: tuple[tuple[str, Role, str, str], ...] = (("W_QKV", "hidden", "fused", "qkv"), _SEPARATE[-1])
+# The parameter that begins a stored matrix, by its row.
+FIRST_PARAMETER = {**{f"stored_{letter}": letter for letter, *_ in _SEPARATE}, "stored_W_QKV": "W_Q"}
 _CONV1D = "conv1d-weights"
+# What the exhibit of a real head asks for, except rows that the model lacks.
+FILE_OF_ONE_HEAD = ("stored_W_Q", "stored_W_K", "stored_W_QKV", "stored_W_O", "q_start", "kv_head", "k_start", "o_dim")
+OF_SHARED_HEAD = ("kv_head", "k_start")  # j·G/H is only a whole number for the first of the heads that share
 
 _J, _H, _G, _D_H, _D_V = map(Expression.symbol, ("j", "H", "G", "d_h", "d_v"))
 

@@ -21,7 +21,7 @@ from app.forward.notebook import NOTEBOOK_TYPE, run_notebook
 from app.forward.run import HEAD_RUNS, HeadRun
 from app.machine.work_queue import Client
 from app.shapes.table import Blank
-from app.sheets.reading import Answer
+from app.sheets.answers import Answer
 from app.sheets.variant import Row, Variant
 from app.store import Answers, Run
 from app.store.jobs import Job, JobRefusedError
@@ -344,7 +344,7 @@ def _sheet_notes(variant: Variant) -> Iterator[str]:
             "The worksheet names a sentence for a real head; this run drew random numbers instead. The shapes are the "
             "same."
         )
-    if variant.worksheet.answers == "letters":
+    if variant.worksheet.in_letters:
         yield _(
             "PyTorch has only numbers, so your formulas are compared by the numbers that they come to. Check tells you "
             "whether a formula itself is right."

@@ -135,7 +135,7 @@ def render_editor(
         reads_two_texts=topic in TOPICS and TOPICS[topic].reads_two_texts,
         rows=_rows(draft, variant),
         boxes=tuple(variant.blanks_by_name) if variant else (),
-        symbols=tuple(variant.reader.written_symbols) if variant else (),
+        symbols=tuple(variant.symbols.written) if variant else (),
         views=PREVIEW_VIEWS,
         view=view,
         preview=preview,

@@ -26,7 +26,7 @@ from app.models.read_config import build_architecture
 from app.shapes.operation import Matmul
 from app.shapes.table import Blank
 from app.sheets import prose
-from app.sheets.reading import Answer
+from app.sheets.answers import Answer
 from app.sheets.variant import Variant
 from app.sheets.worksheet import Worksheet
 from app.topics.registry import DRAWN_WITH, FIGURE_PLANS, TOPICS
@@ -105,14 +105,17 @@ def products(figure: Figure) -> Iterator[tuple[Box, Box, Box]]:
 
 def lane_products(figure: Figure) -> Iterator[tuple[Box, Box, Box]]:
     """The products of a flow; with the lane running down, a result's right operand is the left one."""
-    lane = {
-        box.tensor: box for box in reversed(figure.boxes) if box.tensor in box.products.split()
-    }  # not enlarged ones
-    for operand in (box for box in figure.boxes if box.tensor not in box.products.split()):
-        result = lane[operand.products]
-        left = next(box for key, box in lane.items() if key != result.tensor and result.tensor in box.products.split())
-        stacked = operand.rect.bottom <= result.rect.y or operand.rect.y >= result.rect.bottom
-        yield (left, operand, result) if stacked else (operand, left, result)
+    keys = [box.products.split() for box in figure.boxes]
+    in_lane = [len(each) > 1 or box.tensor in each for box, each in zip(figure.boxes, keys, strict=True)]
+    drawn = list(zip(figure.boxes, keys, in_lane, strict=True))
+    lane = {each[0]: box for box, each, is_in_lane in reversed(drawn) if is_in_lane}  # not enlarged ones
+    for key, result in lane.items():
+        operands = [box for box, each, is_in_lane in drawn if not is_in_lane and each == [key]]
+        if operands:  # the nearest one; a head is pulled out of the other
+            operand = min(operands, key=lambda box: abs(box.rect.centre.y - result.rect.centre.y))
+            left = next(box for name, box in lane.items() if name != key and key in box.products.split())
+            stacked = operand.rect.bottom <= result.rect.y or operand.rect.y >= result.rect.bottom
+            yield (left, operand, result) if stacked else (operand, left, result)
 
 
 def card_products(figure: Figure) -> Iterator[tuple[Box, Box, Box]]:

@@ -7,13 +7,13 @@ from dataclasses import replace
 import pytest
 import torch
 
+from app.algebra.parser import Unreadable
 from app.grading.grade import Mark, grade
 from app.models.architecture import MAX_TOKENS
 from app.shapes.table import symbol_fields
+from app.sheets.answers import Answer, box_unit
 from app.sheets.library import Library
 from app.sheets.notation import NOTATIONS
-from app.sheets.numbers import Unreadable
-from app.sheets.reading import Answer
 from app.sheets.variant import Variant
 
 
@@ -72,8 +72,8 @@ def test_every_symbol_of_a_sheet_in_numbers_is_read_in_its_boxes(library: Librar
         if worksheet.answers != "numbers":
             continue
         sizes = [blank for blank in variant.blanks if blank.field in symbol_fields(variant.table.askable[blank.tensor])]
-        for blank in {variant.reader.unit(blank): blank for blank in sizes}.values():
-            for name, symbol in variant.reader.symbol_by_name.items():
+        for blank in {box_unit(variant.problem, blank): blank for blank in sizes}.values():
+            for name, symbol in variant.symbols.by_name.items():
                 size = variant.sizes[symbol]
                 for text, number in {name: size, f"2·{name}": 2 * size, f"3x{name} x 2": 6 * size}.items():
                     if variant.read(blank, text) != Answer(number):

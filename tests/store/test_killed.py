@@ -118,7 +118,7 @@ import sys, time
 from pathlib import Path
 from app.classes import closing
 from app.settings import PROJECT
-from app.sheets.worksheet_files import load_library
+from app.sheets.library import load_library
 from app.store import Classwork, Store
 
 def slowly(self, attempts, usual=Classwork.add_attempts):
