@@ -220,7 +220,7 @@ def _mark(variant: Variant, blank: Blank, text: str, typed: Answer | Unreadable 
 def _marks_together(
     variant: Variant, row: Row, texts: Mapping[Blank, str], read: Mapping[Blank, Answer | Unreadable | None]
 ) -> Iterator[tuple[Blank, Mark]]:
-    joint = variant.table.askable[row.key]
+    joint = row.asked
     filled = {blank: answer for blank in row.blanks if isinstance(answer := read[blank], Answer)}
     if not isinstance(joint, Joint) or not filled:
         return
