@@ -305,7 +305,7 @@ def find_first_mismatch(variant: Variant, values: Values, texts: Mapping[Blank, 
     left, right = source_of[first.left], source_of[first.right]
 
     def written(blank: Blank) -> str:
-        in_letters = variant.worksheet.answers == "letters"
+        in_letters = variant.worksheet.in_letters
         text = texts[source_of[blank]].strip()
         return text if in_letters else format_number(lengths[blank])
 
