@@ -13,7 +13,7 @@ from app.figures.lettering import label_px, letter_px
 from app.figures.parts import Edge, Figure, MismatchCaption
 from app.figures.sheet_figures import draw_figures
 from app.grading.grade import Mark, grade
-from app.sheets.reading import MAX_BOX_TEXT
+from app.sheets.answers import MAX_BOX_TEXT
 from app.sheets.variant import Row, Variant
 from app.web.shared.permissions import PracticeOpen
 from app.web.shared.services import LibraryDep
