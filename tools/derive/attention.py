@@ -147,9 +147,9 @@ def forward_pass(model_class: ModelClass, values: Values) -> Pass:
     """One forward pass on the CPU with random weights, and what attention was given."""
     torch.manual_seed(0)
     try:
-        model = model_class.build(values, torch.device("cpu"), "probe")
+        model = model_class.build_to_run(values, "probe")
     except KeyError:  # a class with a list of implementations of its own
-        model = model_class.build(values, torch.device("cpu"))
+        model = model_class.build_to_run(values, "eager")
     RECORDER.names = {id(module): name for name, module in model.named_modules()}
     RECORDER.calls = []
     prepare(model)

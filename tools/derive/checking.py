@@ -37,6 +37,7 @@ def check(deriver: Deriver, heads: HeadDeriver, table: reading.Table) -> Outcome
         try:
             values = table.values(sample.given)
             predicted = table.tensors(values)
+            table.heads(values)  # refuses heads that aren't of one size
         except (reading.Unreadable, TypeError) as reason:
             outcome.refused += 1
             outcome.reasons.add(str(reason))

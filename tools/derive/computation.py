@@ -55,7 +55,7 @@ def rows(heads: HeadDeriver) -> list[tuple[str, ...]]:
 
 def placement(model_class: ModelClass, values: Values) -> str:
     """pre, post, output, sandwich or parallel, by which module's result another one receives in the second layer."""
-    model = model_class.build(values, torch.device("cpu"))
+    model = model_class.build_to_run(values, "eager")
     prepare(model)
     stacks = [
         name
@@ -120,7 +120,7 @@ def rotation(heads: HeadDeriver, sample: Sample) -> tuple[str, ...]:
     AttentionInterface.register("probe", record)
     try:
         torch.manual_seed(1)
-        model = heads.deriver.model_class.build(sample.given, torch.device("cpu"), "probe")
+        model = heads.deriver.model_class.build_to_run(sample.given, "probe")
         prepare(model)
         run(model, torch.full((1, 8), 5))
     finally:

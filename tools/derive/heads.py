@@ -140,11 +140,10 @@ class HeadDeriver:
         if len(seen) < 4:
             raise NoRule("attention", f"no forward pass: {self.prober.last_error}"[:160])
         modules = dict.fromkeys((c.module, c.is_self_attention) for s in seen for c in s.found.calls)
-        if not modules:
-            reason = WITHOUT_SCORES.get(self.prober.model_class.model_type, "")
-            if not reason:
-                raise NoRule("attention", "no scores were seen in a forward pass")
+        if reason := WITHOUT_SCORES.get(self.prober.model_class.model_type):
             return [("none", reason)]
+        if not modules:
+            raise NoRule("attention", "no scores were seen in a forward pass")
         rows = [row for module, is_self in modules for row in self._module(seen, module, is_self)]
         return list(dict.fromkeys(rows))
 

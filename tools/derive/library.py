@@ -10,7 +10,7 @@ import re
 import sys
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from typing import Any
 
 os.environ.update(TRANSFORMERS_VERBOSITY="error", HF_HUB_OFFLINE="1")
@@ -18,6 +18,7 @@ os.environ.update(TRANSFORMERS_VERBOSITY="error", HF_HUB_OFFLINE="1")
 import torch
 import transformers
 from transformers import CONFIG_MAPPING
+from transformers.initialization import no_init_weights
 from transformers.models.auto import modeling_auto
 
 warnings.filterwarnings("ignore")
@@ -146,7 +147,7 @@ class ModelClass:
         return self.build_config(self.config(values, **ties), device, attention)
 
     def build_config(self, config: Any, device: torch.device = META, attention: str = "eager") -> Any:
-        with device, _without_numbers() if device == META else nullcontext():
+        with device, _unfilled() if device == META else no_init_weights():  # the second would also untie
             try:
                 model = self.model_class._from_config(copy.deepcopy(config), attn_implementation=attention)
             except (ValueError, AttributeError) as error:
@@ -154,6 +155,19 @@ class ModelClass:
                     raise
                 model = self.model_class._from_config(config)
         return model.eval()
+
+    def build_to_run(self, values: Values, attention: str) -> Any:
+        """A model on the CPU with random numbers in its text part only: what isn't filled needs no memory."""
+        model = self.build(values, torch.device("cpu"), attention)
+        prefixes = self._text_modules(model) if self.part else [""]
+        with torch.no_grad():
+            for name, parameter in model.named_parameters():
+                if any(name.startswith(prefix) for prefix in prefixes):
+                    if parameter.dim() > 1:
+                        parameter.normal_(0, 0.1)
+                    else:
+                        parameter.uniform_(0.5, 1)
+        return model
 
     def text_config(self, model: Any) -> Any:
         return getattr(model.config, self.part) if self.part else model.config
@@ -182,8 +196,8 @@ class ModelClass:
 
 
 @contextmanager
-def _without_numbers() -> Iterator[None]:
-    """Modules don't fill their tensors, which takes a third of the time although nothing is filled on the meta device."""
+def _unfilled() -> Iterator[None]:
+    """Modules don't fill their tensors: a third of the time, although the meta device has nothing to fill."""
     classes = (torch.nn.Linear, torch.nn.Embedding, torch.nn.LayerNorm)
     fill = [cls.reset_parameters for cls in classes]
     for cls in classes:

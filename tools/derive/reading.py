@@ -139,8 +139,9 @@ class Table:
             else:
                 values[name] = stated
         for name, *tie in self.rows("text part"):
-            if name == "tie_word_embeddings":  # `tie` is always, never, or where to look and what absence means
-                values[name] = config.get(name, tie[1] == "true") if len(tie) == 2 else tie[0] == "always"
+            if name == "tie_word_embeddings":  # probes state the same for the whole file and for its part
+                absent = any(word == "true" for word in tie) if tie[0] != "both" else tie[1:] == ["true", "true"]
+                values[name] = config.get(name, absent) if len(tie) > 1 else tie[0] == "always"
         for name, default, *_ in [*self.rows("switches"), *self.rows("numbers")]:
             values[name] = json.loads(default) if config.get(name) is None else config[name]
         for name, default, *known in self.rows("words"):

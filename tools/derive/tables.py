@@ -14,6 +14,7 @@ from tools.derive.deriving import Deriver, NoRule, Stack, TensorRow
 from tools.derive.fitting import Condition, condition, fields_of
 from tools.derive.heads import HeadDeriver
 from tools.derive.library import Values, read
+from tools.derive.parts import ties
 from tools.derive.probing import Sample, by_layer
 from tools.derive.words import ALWAYS_STATED, HARMLESS, NO_SIZE, PATTERN, SYMBOL_OF, WINDOW, role
 from tools.derive.writing import Table, text_of
@@ -47,7 +48,7 @@ class TableDeriver:
         table: Table = {f"class  {self.model_class.name}": []}
         base = self.model_class.model_class.base_model_prefix
         if self.model_class.part:
-            table["text part"] = [("field", self.model_class.part), ("tie_word_embeddings", *self._ties())]
+            table["text part"] = [("field", self.model_class.part), ("tie_word_embeddings", *ties(self.model_class, self.prober.base))]
         elif base:
             table[f"base  {self._base_class()}  {base}"] = []
         sections = {
@@ -147,7 +148,8 @@ class TableDeriver:
         """What absent and null mean for each size."""
         self.reader = reading.parse(text_of([{"class  x": [], **tensors}], ""))[0]
         prober = self.prober
-        for name in [n for n in prober.sizes if self._is_stated(n)] + prober.auto:
+        self.rules_needed = [n for n in prober.sizes if self._is_stated(n)] + prober.auto
+        for name in self.rules_needed:
             default = prober.default[name]
             fits = self.used_in_tensors(tensors, name)
             if name in prober.auto or default is None:
@@ -191,7 +193,8 @@ class TableDeriver:
         if name in prober.nullable:
             return "none"
         default = self.deriver.default_sample
-        if default and (value == "absent" or prober.default[name] is None) and default.values.get(name, 0) in (None, read(default.config, name)):
+        others = [n for n in self.rules_needed if n != name and default and default.values.get(n) is None and n not in prober.nullable]
+        if default and not others and (value == "absent" or prober.default[name] is None) and default.values.get(name, 0) in (None, read(default.config, name)):
             seen.append(({**default.values, name: None}, read(default.config, name), default.shapes))
         if all(type(found) is int for _, found, _ in seen):
             samples = [Sample({}, values, {}, {}, None) for values, _, _ in seen]
@@ -310,30 +313,6 @@ class TableDeriver:
         fixed = {row[0] for row in self._fixed()}
         other = {n for name in self.rules for n in self._other_names(name)}
         return [n for n in self.prober.default if n not in self.used | set(self.rules) | fixed | other]
-
-    # Ties of multimodal files
-
-    def _ties(self) -> tuple[str, ...]:
-        """What tie_word_embeddings of the whole and of the part decide together."""
-        tied, rows = [], []
-        for outer in (None, True, False):
-            for part in (None, True, False):
-                try:
-                    model = self.model_class.build(self.prober.base, outer_tie=outer, part_tie=part)
-                except Exception:  # noqa: BLE001, S112 - classes raise anything
-                    continue
-                head, table = model.get_output_embeddings(), model.get_input_embeddings()
-                if head is None or table is None:
-                    return ("never",)
-                rows.append((outer, part))
-                tied.append(head.weight is table.weight)
-        if all(tied) or not any(tied):
-            return ("always",) if all(tied) else ("never",)
-        for place, who in enumerate(("outer", "part")):
-            for absent in (True, False):
-                if tied == [absent if row[place] is None else row[place] for row in rows]:
-                    return (who, json.dumps(absent))
-        raise NoRule("field", "tie_word_embeddings")
 
 
 def flat(stacks: Any) -> dict[tuple[str, int, str], tuple[int, tuple[int, ...]]]:
