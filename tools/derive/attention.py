@@ -1,0 +1,195 @@
+"""What one forward pass shows of attention: the shapes of queries, keys and values, the scale, and which keys are seen."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch.overrides import TorchFunctionMode
+from transformers import AttentionInterface, AttentionMaskInterface
+from transformers.masking_utils import eager_mask
+
+from tools.derive.library import ModelClass, Values
+
+TOKENS = 13
+_LAYER = re.compile(r"\.(\d+)\.")
+_PRODUCTS = ("matmul", "__matmul__", "bmm", "baddbmm", "softmax", "einsum")
+
+
+@dataclass
+class Call:
+    """One call of attention. `seen` has the number of keys that each query sees."""
+
+    module: str  # "model.layers.{i}.self_attn", further numbers as {j}
+    layer: int | None
+    queries: tuple[int, ...]  # batch, heads, tokens, width
+    keys: tuple[int, ...]
+    values: tuple[int, ...]
+    scale: float | None = None
+    softcap: float | None = None
+    sinks: bool = False
+    seen: tuple[int, ...] = ()
+    sees_later: bool = False
+
+    @property
+    def is_self_attention(self) -> bool:
+        return self.queries[2] == self.keys[2] and not re.search("cross|encoder_attn|EncDec", self.module)
+
+
+@dataclass
+class Pass:
+    """What a forward pass showed. `causal` is None where the calls have masks, or no logits can tell."""
+
+    calls: list[Call] = field(default_factory=list)
+    causal: bool | None = None
+
+
+class _Recorder:
+    """The attention function that transformers calls in a probe: it takes notes, and computes as eager attention does."""
+
+    def __init__(self) -> None:
+        self.calls = list[Call]()
+        self.names = dict[int, str]()
+
+    def __call__(
+        self,
+        module: Any,
+        query: torch.Tensor,
+        key: torch.Tensor,
+        value: torch.Tensor,
+        attention_mask: torch.Tensor | None = None,
+        scaling: float | None = None,
+        dropout: float = 0.0,
+        **kwargs: Any,
+    ) -> tuple[torch.Tensor, None]:
+        shapes = [tuple(x.shape) for x in (query, key, value)]
+        scale = query.shape[-1] ** -0.5 if scaling is None else float(scaling)
+        groups = query.shape[1] // key.shape[1]
+        key, value = key.repeat_interleave(groups, 1), value.repeat_interleave(groups, 1)
+        scores = query @ key.transpose(-1, -2) * scale
+        seen = torch.ones(scores.shape[-2:], dtype=torch.bool)
+        if attention_mask is not None:
+            mask = attention_mask[..., : scores.shape[-1]]
+            # A bias by position is part of the mask: only what is very low is hidden.
+            seen = (mask if mask.dtype == torch.bool else mask > -1e4)[0, 0].expand(scores.shape[-2:])
+            scores = scores.masked_fill(~mask, -1e9) if mask.dtype == torch.bool else scores + mask
+        elif kwargs.get("is_causal", getattr(module, "is_causal", False)) and shapes[0][2] == shapes[1][2] > 1:
+            seen = seen.tril()
+            scores = scores.masked_fill(~seen, -1e9)
+        name = self.names.get(id(module), "")
+        number = _LAYER.search(name)
+        self.calls.append(
+            Call(
+                numbered(name),
+                int(number[1]) if number else None,
+                *shapes,
+                scale=scale,
+                softcap=kwargs.get("softcap"),
+                sinks=kwargs.get("s_aux") is not None,
+                seen=tuple(seen.sum(-1).tolist()),
+                sees_later=bool(seen.triu(1).any()),
+            )
+        )
+        return (scores.softmax(-1) @ value).transpose(1, 2).contiguous(), None
+
+
+RECORDER = _Recorder()
+AttentionInterface.register("probe", RECORDER)
+AttentionMaskInterface.register("probe", eager_mask)
+
+
+def numbered(name: str) -> str:
+    """'h.3.attn.2.x' -> 'h.{i}.attn.{j}.x'"""
+    return re.sub(r"(?<=\.)\d+(?=\.|$)", "{j}", _LAYER.sub(".{i}.", name, count=1))
+
+
+class _Products(TorchFunctionMode):
+    """The products around every softmax, for attention that can't be replaced."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen = list[tuple[str, list[tuple[int, ...]], tuple[int, ...]]]()
+
+    def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result, name = function(*args, **(kwargs or {})), getattr(function, "__name__", "")
+        if name in _PRODUCTS:
+            flat = [x for x in [*args, *(kwargs or {}).values()] if isinstance(x, torch.Tensor)]
+            self.seen.append((name, [tuple(x.shape) for x in flat][-2:], tuple(result.shape)))
+        return result
+
+    def calls(self) -> Iterator[Call]:
+        """The heads around each softmax over the tokens, in order: the n-th call isn't known to be the n-th layer."""
+        for place, (name, inputs, _) in enumerate(self.seen):
+            if name != "softmax" or len(inputs[0]) < 3 or inputs[0][-1] not in (TOKENS, TOKENS + 1):
+                continue
+            before = self._product(reversed(self.seen[:place]), lambda _inputs, out: out[-2:] == (TOKENS, TOKENS))
+            after = self._product(self.seen[place + 1 :], lambda inputs, _out: inputs[0][-1] in (TOKENS, TOKENS + 1))
+            if before and after:
+                heads = inputs[0][1] if len(inputs[0]) == 4 else inputs[0][0]
+                queries = (1, heads, TOKENS, before[0][-1])
+                yield Call("", None, queries, (1, heads, TOKENS, before[0][-1]), (1, heads, TOKENS, after[1][-1]))
+
+    def _product(self, products: Any, fits: Any) -> list[tuple[int, ...]] | None:
+        return next(
+            (
+                inputs
+                for name, inputs, out in products
+                if name not in ("softmax", "einsum") and len(inputs) == 2 and fits(inputs, out)
+            ),
+            None,
+        )
+
+
+def forward_pass(model_class: ModelClass, values: Values) -> Pass:
+    """One forward pass on the CPU with random weights, and what attention was given."""
+    torch.manual_seed(0)
+    try:
+        model = model_class.build_to_run(values, "probe")
+    except KeyError:  # a class with a list of implementations of its own
+        model = model_class.build_to_run(values, "eager")
+    RECORDER.names = {id(module): name for name, module in model.named_modules()}
+    RECORDER.calls = []
+    prepare(model)
+    ids = torch.randint(3, 90, (1, TOKENS))
+    run(model, ids)
+    if RECORDER.calls:
+        return Pass(list(RECORDER.calls))
+    with _Products() as products:
+        out = run(model, ids)
+    found = Pass(list(products.calls()))
+    logits = getattr(out, "logits", None)
+    if logits is not None and logits.shape[1] == TOKENS and not model.config.is_encoder_decoder:
+        other = ids.clone()
+        other[0, -1] = (ids[0, -1] + 7) % 90 + 3
+        found.causal = bool(torch.allclose(logits[0, :-1], run(model, other).logits[0, :-1], atol=1e-4))
+    return found
+
+
+def prepare(model: Any) -> None:
+    """Experts as plain loops: the faster ways need sizes that probes don't have."""
+    for config in {id(m.config): m.config for m in model.modules() if hasattr(m, "config")}.values():
+        if hasattr(config, "_experts_implementation"):
+            config._experts_implementation = "eager"
+
+
+def run(model: Any, ids: torch.Tensor) -> Any:
+    """The model's output for these tokens, however its class wants to be called."""
+    error: Exception = RuntimeError("not run")
+    ways = ({"use_cache": False}, {"use_cache": False, "decoder_input_ids": ids}, {}, {"decoder_input_ids": ids})
+    known = _WAYS.get(type(model))
+    for way in range(len(ways)) if known is None else [known]:
+        try:
+            with torch.no_grad():
+                output = model(input_ids=ids, **ways[way])
+        except Exception as failure:  # noqa: BLE001 - classes raise anything
+            error = failure
+        else:
+            _WAYS[type(model)] = way
+            return output
+    raise error
+
+
+_WAYS = dict[type, int]()
