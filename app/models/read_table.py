@@ -45,6 +45,12 @@ _LEFT_OUT: Mapping[str, str] = {
     r"(^|[._])(g|gate)(_proj|_bias)?(\.|$)": _GATE,
     r"sub_norm|inner_attn_ln": N_("a norm inside attention"),
 }
+# Types that count positions from the padding token's id + 1, so that two rows of their position table are never used.
+_COUNTS_FROM_PADDING = frozenset({
+    "bridgetower", "data2vec-text", "esm", "ibert", "layoutlmv3", "lilt", "longformer", "luke", "markuplm", "mpnet",
+    "roberta-prelayernorm", "xlm-roberta-xl", "xmod",
+})  # fmt: skip
+_PADDED_ROWS = 2
 # Types that switch to sparse attention once an input is long enough, which no short forward pass shows.
 _SPARSE = frozenset({"big_bird", "bigbird_pegasus", "led", "longformer", "longt5", "reformer"})
 _SQUARE_ROOT = re.compile(r"1/sqrt\((.*)\)")
@@ -97,7 +103,7 @@ class _Reader:
         base_parameters = tuple(spec for spec in outside if spec.part not in _OF_HEAD)
         heads_of_table = any(tensor.spec.part == ModelPart.OUTPUT_HEAD for tensor in self.table.outside)
         has_logits = heads_of_table or self.model_class.endswith(_LM_CLASSES)
-        output = (spec for spec in head_parameters if spec.part == ModelPart.OUTPUT_HEAD and spec.kind == "matrix")
+        output = (spec for spec in head_parameters if spec.kind == "matrix" and "V" in spec.symbols)
         is_tied = has_logits and not any(output)
         decoders = self._decoders
         logits = parse_shape("M" if decoders else "N", "V") if has_logits and "V" in self.table.sizes else None
@@ -330,7 +336,10 @@ class _Reader:
             if spec.part == ModelPart.POSITION_TABLE and len(spec.stored_shape) == 2
         ]
         stated = self._size("C")
-        return min([*rows, *([stated] if stated else [])]) if rows else None
+        if not rows:
+            return None
+        usable = min([*rows, *([stated] if stated else [])])
+        return usable - _PADDED_ROWS if self.model_type in _COUNTS_FROM_PADDING and usable == rows[0] else usable
 
     def _softcap(self, first: _Layer | None) -> float | None:
         rule = first.line.softcap if first and first.line else None
@@ -379,7 +388,7 @@ class _Attention:
         biased = {spec.name.removesuffix("bias") for spec in self.specs if spec.name.endswith(".bias")}
         if self.is_latent:
             latent = (s.name for s in self.specs if s.part == ModelPart.LATENT_ATTENTION and s.kind == "bias")
-            return _QUERIES_TO_OUTPUT if any(latent) else ""
+            return "o" if any(latent) else ""
         has_bias = [spec.name.removesuffix("weight") in biased for spec in self._matrices]
         if len(has_bias) == len(_QUERIES_TO_OUTPUT):
             return "".join(letter for letter, has in zip(_QUERIES_TO_OUTPUT, has_bias, strict=True) if has)
@@ -500,14 +509,19 @@ class _Attention:
     def _shape(self, spec: ParameterSpec) -> tuple[int, ...]:
         return tuple(self.reader._axis(axis, spec.name) for axis in spec.in_out_shape)
 
-    def _scale_problems(self, rule: Rule) -> Iterator[str]:
+    def _scale_problems(self, rule: Rule | None) -> Iterator[str]:
+        if rule is None:
+            yield self._unknown_scale()
+            return
         names = ChainMap({"H": self.heads.H, "G": self.heads.G, "d_h": self.heads.d_h}, self.reader.values)
         try:
             factor = rule.value(names)
         except RuleError:
             raise self.reader.values.no_value(rule) from None
         usual = self.heads.d_h**-0.5
-        fields = [field for field in sorted(rule.names) if field in self.reader.table.numbers]
+        table = self.reader.table
+        unnamed = {symbol for symbol, line in table.sizes.items() if symbol in line.fields}  # by the field's own name
+        fields = [field for field in sorted(rule.names) if field in table.numbers or field in unnamed]
         if isinstance(factor, bool) or (not isinstance(factor, int | float) and not hasattr(factor, "numerator")):
             factor = None
         if factor is None:
