@@ -1,4 +1,4 @@
-"""What one forward pass shows of attention: the shapes of queries, keys and values, the scale, and which keys are seen."""
+"""What one forward pass shows of attention: the shapes of queries, keys and values, the scale, and the keys seen."""
 
 from __future__ import annotations
 
@@ -35,6 +35,16 @@ class Call:
     sees_later: bool = False
 
     @property
+    def sizes(self) -> tuple[int, int, int, int]:
+        """Heads, key/value heads, width of queries and keys, width of values."""
+        return self.queries[1], self.keys[1], self.queries[3], self.values[3]
+
+    @property
+    def is_chunked(self) -> bool:
+        """Whether tokens see the keys of their chunk, so that some see fewer than the token before."""
+        return not self.sees_later and any(x > y for x, y in zip(self.seen, self.seen[1:], strict=False))
+
+    @property
     def is_self_attention(self) -> bool:
         return self.queries[2] == self.keys[2] and not re.search("cross|encoder_attn|EncDec", self.module)
 
@@ -48,7 +58,7 @@ class Pass:
 
 
 class _Recorder:
-    """The attention function that transformers calls in a probe: it takes notes, and computes as eager attention does."""
+    """The attention function that transformers calls in a probe: takes notes, and computes as eager attention does."""
 
     def __init__(self) -> None:
         self.calls = list[Call]()
@@ -65,7 +75,7 @@ class _Recorder:
         dropout: float = 0.0,
         **kwargs: Any,
     ) -> tuple[torch.Tensor, None]:
-        shapes = [tuple(x.shape) for x in (query, key, value)]
+        queries, keys, values = (tuple(x.shape) for x in (query, key, value))
         scale = query.shape[-1] ** -0.5 if scaling is None else float(scaling)
         groups = query.shape[1] // key.shape[1]
         key, value = key.repeat_interleave(groups, 1), value.repeat_interleave(groups, 1)
@@ -76,7 +86,7 @@ class _Recorder:
             # A bias by position is part of the mask: only what is very low is hidden.
             seen = (mask if mask.dtype == torch.bool else mask > -1e4)[0, 0].expand(scores.shape[-2:])
             scores = scores.masked_fill(~mask, -1e9) if mask.dtype == torch.bool else scores + mask
-        elif kwargs.get("is_causal", getattr(module, "is_causal", False)) and shapes[0][2] == shapes[1][2] > 1:
+        elif kwargs.get("is_causal", getattr(module, "is_causal", False)) and queries[2] == keys[2] > 1:
             seen = seen.tril()
             scores = scores.masked_fill(~seen, -1e9)
         name = self.names.get(id(module), "")
@@ -85,7 +95,9 @@ class _Recorder:
             Call(
                 numbered(name),
                 int(number[1]) if number else None,
-                *shapes,
+                queries,
+                keys,
+                values,
                 scale=scale,
                 softcap=kwargs.get("softcap"),
                 sinks=kwargs.get("s_aux") is not None,
@@ -178,13 +190,18 @@ def prepare(model: Any) -> None:
 def run(model: Any, ids: torch.Tensor) -> Any:
     """The model's output for these tokens, however its class wants to be called."""
     error: Exception = RuntimeError("not run")
-    ways = ({"use_cache": False}, {"use_cache": False, "decoder_input_ids": ids}, {}, {"decoder_input_ids": ids})
+    ways: list[dict[str, Any]] = [
+        {"use_cache": False},
+        {"use_cache": False, "decoder_input_ids": ids},
+        {},
+        {"decoder_input_ids": ids},
+    ]
     known = _WAYS.get(type(model))
     for way in range(len(ways)) if known is None else [known]:
         try:
             with torch.no_grad():
                 output = model(input_ids=ids, **ways[way])
-        except Exception as failure:  # noqa: BLE001 - classes raise anything
+        except Exception as failure:
             error = failure
         else:
             _WAYS[type(model)] = way
