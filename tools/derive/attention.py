@@ -15,6 +15,7 @@ from transformers.masking_utils import eager_mask
 from tools.derive.library import ModelClass, Values
 
 TOKENS = 13
+UNSEEN = -1  # key/value heads that are copied before the product
 _LAYER = re.compile(r"\.(\d+)\.")
 _PRODUCTS = ("matmul", "__matmul__", "bmm", "baddbmm", "softmax", "einsum")
 
@@ -123,36 +124,46 @@ class _Products(TorchFunctionMode):
 
     def __init__(self) -> None:
         super().__init__()
-        self.seen = list[tuple[str, list[tuple[int, ...]], tuple[int, ...]]]()
+        self.seen = list[tuple[str, list[torch.Tensor], torch.Tensor]]()
 
     def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result, name = function(*args, **(kwargs or {})), getattr(function, "__name__", "")
         if name in _PRODUCTS:
-            flat = [x for x in [*args, *(kwargs or {}).values()] if isinstance(x, torch.Tensor)]
-            self.seen.append((name, [tuple(x.shape) for x in flat][-2:], tuple(result.shape)))
+            tensors = [x for x in [*args, *(kwargs or {}).values()] if isinstance(x, torch.Tensor)]
+            self.seen.append((name, tensors[-2:], result))
         return result
 
     def calls(self) -> Iterator[Call]:
         """The heads around each softmax over the tokens, in order: the n-th call isn't known to be the n-th layer."""
-        for place, (name, inputs, _) in enumerate(self.seen):
-            if name != "softmax" or len(inputs[0]) < 3 or inputs[0][-1] not in (TOKENS, TOKENS + 1):
+        for place, (name, (scores, *_), _out) in enumerate(self.seen):
+            if name != "softmax" or scores.dim() < 3 or scores.shape[-1] not in (TOKENS, TOKENS + 1):
                 continue
-            before = self._product(reversed(self.seen[:place]), lambda _inputs, out: out[-2:] == (TOKENS, TOKENS))
-            after = self._product(self.seen[place + 1 :], lambda inputs, _out: inputs[0][-1] in (TOKENS, TOKENS + 1))
+            products = [(inputs, out) for name, inputs, out in self.seen[:place] if _is_product(name, inputs)]
+            before = next((inputs for inputs, out in reversed(products) if out.shape[-2:] == (TOKENS, TOKENS)), None)
+            later = [inputs for name, inputs, _ in self.seen[place + 1 :] if _is_product(name, inputs)]
+            after = next((inputs for inputs in later if inputs[0].shape[-1] in (TOKENS, TOKENS + 1)), None)
             if before and after:
-                heads = inputs[0][1] if len(inputs[0]) == 4 else inputs[0][0]
-                queries = (1, heads, TOKENS, before[0][-1])
-                yield Call("", None, queries, (1, heads, TOKENS, before[0][-1]), (1, heads, TOKENS, after[1][-1]))
+                heads = scores.shape[1] if scores.dim() == 4 else scores.shape[0]
+                width, value_width = before[0].shape[-1], after[1].shape[-1]
+                queries, keys, values = (
+                    (1, heads, TOKENS, width),
+                    (1, UNSEEN, TOKENS, width),
+                    (1, heads, TOKENS, value_width),
+                )
+                yield Call("", None, queries, keys, values, scale=_scale(before[0] @ before[1], scores))
 
-    def _product(self, products: Any, fits: Any) -> list[tuple[int, ...]] | None:
-        return next(
-            (
-                inputs
-                for name, inputs, out in products
-                if name not in ("softmax", "einsum") and len(inputs) == 2 and fits(inputs, out)
-            ),
-            None,
-        )
+
+def _is_product(name: str, inputs: list[torch.Tensor]) -> bool:
+    return name not in ("softmax", "einsum") and len(inputs) == 2
+
+
+def _scale(products: torch.Tensor, scores: torch.Tensor) -> float | None:
+    """What products were multiplied by, in the last row of one head: a bias that grows evenly (ALiBi) drops out."""
+    row, scaled = (x.reshape(-1, *x.shape[-2:])[0, -1, :TOKENS].double().diff(n=2) for x in (products, scores))
+    ratios = scaled / row
+    is_same = bool(torch.allclose(ratios, ratios[:1].expand_as(ratios), rtol=1e-2))
+    # Queries may have been scaled before: 1 says nothing.
+    return float(ratios.median()) if is_same and abs(float(ratios.median()) - 1) > 1e-3 else None
 
 
 def forward_pass(model_class: ModelClass, values: Values) -> Pass:

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, field
 
 from tools.derive import reading
-from tools.derive.attention import TOKENS, Call
+from tools.derive.attention import TOKENS, UNSEEN, Call
 from tools.derive.deriving import Deriver, NoRule
 from tools.derive.heads import HeadDeriver
 from tools.derive.tables import flat
@@ -81,7 +81,8 @@ def _check_heads(heads: HeadDeriver, table: reading.Table, outcome: Outcome) -> 
 
 
 def _compare(call: Call, expected: reading.Heads) -> None:
-    problems = [f"{call.sizes} for {expected.sizes}"] * (call.sizes != expected.sizes)
+    pairs = zip(call.sizes, expected.sizes, strict=True)
+    problems = [f"{seen} for {size}" for seen, size in pairs if seen not in (size, UNSEEN)]
     if call.scale is not None and not math.isclose(call.scale, expected.scale, rel_tol=1e-4):
         problems.append(f"scale {expected.scale} for {call.scale}")
     if call.seen and expected.mask != "cross":

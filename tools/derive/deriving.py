@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from tools.derive import reading
+from tools.derive.attention import numbered
 from tools.derive.fitting import Fitter, Terms, Truth, Truths, both, condition, negated, text
 from tools.derive.library import ModelClass
 from tools.derive.probing import FIELDS_WITH_WIDTH, Prober, Sample, Unbuildable, by_layer
@@ -17,6 +20,7 @@ from tools.derive.words import COUNTS, PATTERN, SYMBOL_OF
 
 SAMPLES = 32
 FEWEST_SAMPLES = 10
+ENOUGH = 8  # samples that have a tensor
 # Sizes that decide about no tensor, unless they may be null.
 _NO_CONDITION = {"L", "L_dec", "H", "d", "V"}
 
@@ -31,12 +35,16 @@ class NoRule(Exception):
 
 @dataclass
 class Tensor:
-    """A tensor under one condition: how many of it a layer has, and its axes."""
+    """A tensor under one condition: how many of it a layer has, and its axes.
+
+    `bias` is the condition of the bias beside a weight, "" for always and None for none.
+    """
 
     name: str
     when: str
     copies: str
     axes: tuple[str, ...]
+    bias: str | None = None
 
 
 @dataclass
@@ -65,7 +73,18 @@ class Deriver:
         self.samples = [s for _ in range(SAMPLES) if (s := self.prober.sample())]
         if len(self.samples) < FEWEST_SAMPLES:
             raise Unbuildable(self.prober.last_error)
+        self._add_rare()
         self._fitters = dict[Any, Fitter]()
+
+    def _add_rare(self) -> None:
+        """More samples with the tensors that few of them have."""
+        for _ in range(2 * SAMPLES):
+            seen = Counter((stack, name) for s in self.samples for stack, name in _tensors_of(s))
+            rare = {tensor for tensor, number in seen.items() if number < ENOUGH}
+            if not rare:
+                return
+            if (sample := self.prober.sample()) and rare & _tensors_of(sample):
+                self.samples.append(sample)
 
     def _default_sample(self) -> Sample | None:
         """The class's own default, at full size: small numbers fit too many expressions."""
@@ -226,9 +245,40 @@ class Deriver:
             stack.count, stack.when = self.words(count), when
         rows = [(s, i) for s in having for i in (range(max(s.stacks[name]) + 1) if name else (0,))]
         truths = self.truths(rows, layered=bool(name))
+        beside = set[str]()
         for tensor in dict.fromkeys(tensor for s, i in rows for tensor in s.stacks[name].get(i, {})):
-            stack.tensors += self._tensors(name, tensor, rows, truths)
+            bias = self._bias(name, tensor, rows, truths)
+            beside |= {f"{tensor.removesuffix('.weight')}.bias"} if bias is not None else set()
+            stack.tensors += [replace(found, bias=bias) for found in self._tensors(name, tensor, rows, truths)]
+        stack.tensors = [tensor for tensor in stack.tensors if tensor.name not in beside]
         return stack
+
+    def _bias(self, stack: str, weight: str, rows: Sequence[Row], truths: Truths) -> str | None:
+        """When a weight has a bias beside it; None if never, or if the bias is of another length."""
+        base, is_weight, _ = weight.rpartition(".weight")
+        layers = [s.stacks[stack].get(i, {}) for s, i in rows]
+        both_there = [
+            (layer[weight], layer[f"{base}.bias"]) for layer in layers if {weight, f"{base}.bias"} <= layer.keys()
+        ]
+        alone = any(f"{base}.bias" in layer and weight not in layer for layer in layers)
+        if not is_weight or not both_there or alone or not both_there[0][0][1]:
+            return None
+        axis = -1 if self.is_in_out(stack, base) else 0
+        if any((copies, shape[axis : axis + 1 or None]) != bias for (copies, shape), bias in both_there):
+            return None
+        there = np.array([weight in layer for layer in layers])
+        wanted = np.array([f"{base}.bias" in layer for layer in layers])[there]
+        return condition(wanted, {literal: truth[there] for literal, truth in truths.items()})
+
+    def is_in_out(self, stack: str, name: str) -> bool:
+        """Whether a module's matrix is stored (in, out)."""
+        return (f"{stack}.{{i}}.{name}" if stack else name) in self._conv1d
+
+    @cached_property
+    def _conv1d(self) -> set[str]:
+        models = [self.model_class.build(sample.given) for sample in self.samples[:6]]
+        modules = [item for model in models for item in model.named_modules()]
+        return {numbered(name) for name, module in modules if type(module).__name__ == "Conv1D"}
 
     def _tensors(self, stack: str, name: str, rows: Sequence[Row], truths: Truths) -> list[Tensor]:
         label = f"{stack}.{{i}}.{name}" if stack else name
@@ -257,3 +307,8 @@ class Deriver:
             return self.words(copies), tuple(found)
         # It may depend on fields that change nothing on their own.
         return self._shape(observed, None) if self._seen(tensor) else None
+
+
+def _tensors_of(sample: Sample) -> set[tuple[str, str]]:
+    stacks = sample.stacks
+    return {(stack, name) for stack in stacks for layer in stacks[stack].values() for name in layer}

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tools.derive import reading
-from tools.derive.attention import TOKENS, Call, Pass
+from tools.derive.attention import TOKENS, UNSEEN, Call, Pass
 from tools.derive.deriving import Deriver, NoRule
 from tools.derive.fitting import Truths, both, condition
 from tools.derive.library import Values
@@ -182,17 +182,32 @@ class HeadDeriver:
         fitter, calls = self.deriver.fitter([o.sample for o in observed]), [o.call for o in observed]
         sizes = [fitter.fit(list(numbers)) for numbers in zip(*(call.sizes for call in calls), strict=True)]
         words = [self.deriver.words(terms) for terms in sizes if terms]
+        if words and calls[0].keys[1] == UNSEEN:
+            words[1] = self._unseen_kv_heads(words[0])
         scale, mask, softcap = self._scale(observed), self._mask(observed), self._softcap(observed)
         if len(words) < len(sizes) or not scale or not mask or softcap is None or len({c.sinks for c in calls}) > 1:
             return None
         flags = [f"softcap {softcap}"] * bool(softcap) + ["sinks"] * calls[0].sinks
         return [*words, scale.format(width=words[2]), mask], flags
 
+    def _unseen_kv_heads(self, heads: str) -> str:
+        """As many as there are heads, if no field says otherwise."""
+        if self.prober.hint.kv_heads:
+            return self.prober.hint.kv_heads
+        fields = [
+            field for field, symbol in self.prober.symbol.items() if symbol == "G" and field in self.prober.effects
+        ]
+        if fields:
+            raise NoRule("attention", f"{fields[0]}: the number of key/value heads wasn't seen")
+        return heads
+
     def _scale(self, observed: Sequence[Observed]) -> str | None:
         """What scores are multiplied by."""
+        if self.prober.hint.scale:
+            return self.prober.hint.scale
         scales = [o.call.scale for o in observed if o.call.scale is not None]
-        if not scales:
-            return "1/sqrt({width})"  # it wasn't seen
+        if len(scales) < len(observed):
+            return None
         widths = [o.call.queries[3] for o in observed]
 
         def equal(numbers: Sequence[float]) -> bool:

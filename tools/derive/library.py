@@ -77,8 +77,9 @@ class ModelClass:
         self.config_class = CONFIG_MAPPING[model_type]
         self.model_class = getattr(transformers, class_name)
         own = self.model_class.config_class
-        self.is_other = own not in (None, self.config_class) and not issubclass(self.config_class, own)
         self.part = text_part(self.config_class)
+        # The class of the text part is in the list of the whole type.
+        self.is_other = self.part is not None and own not in (None, self.config_class)
         self.outer = Values()
         text = self.config_class
         self.text_type = model_type

@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from transformers.configuration_utils import ALLOWED_LAYER_TYPES
 
+from tools.derive import reading
 from tools.derive.attention import Pass, forward_pass
 from tools.derive.library import ModelClass, Values, read
 from tools.derive.words import (
@@ -480,6 +481,8 @@ class Prober:
             values[name] = list(read(config, name) or [])
         for name in self.auto:
             values[name] = read(config, name)
+        for name, rule in self.hint.rules.items():
+            values[name] = reading.evaluate(rule, values) if values.get(name) is None else values[name]
         for name in self.sizes:
             found = read(config, name)
             if values.get(name) is None and type(found) is int and name not in self.nullable:

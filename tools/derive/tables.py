@@ -6,15 +6,13 @@ import json
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from transformers.models.auto.modeling_auto import MODEL_MAPPING_NAMES
 
 from tools.derive import reading
-from tools.derive.attention import numbered
-from tools.derive.deriving import Deriver, NoRule, Stack, Tensor
+from tools.derive.deriving import Deriver, NoRule, Stack
 from tools.derive.fitting import condition
 from tools.derive.heads import HeadDeriver
 from tools.derive.library import Values, read
@@ -92,19 +90,16 @@ class TableDeriver:
 
     def _rows_of(self, stack: Stack) -> list[Row]:
         """One row for tensors of equal shape and condition under one module; a bias stands beside its weight."""
-        biases = {weight: bias for bias in stack.tensors if (weight := self._weight_of(bias, stack))}
         groups = defaultdict[Row, list[str]](list)
         for tensor in stack.tensors:
-            if tensor.name in {bias.name for bias in biases.values()}:
-                continue
             base = tensor.name.removesuffix(".weight")
             flags = [f"copies {tensor.copies}"] * (tensor.copies != "1")
             if base == tensor.name:
                 flags.append("bare")
-            elif self._is_in_out(stack, base):
+            elif self.deriver.is_in_out(stack.name, base):
                 flags.append("in-out")
-            if bias := biases.get(tensor.name):
-                flags.append(_bias(tensor, bias))
+            if tensor.bias is not None:
+                flags.append(f"bias if {tensor.bias}" if tensor.bias else "bias")
             flags += [f"if {tensor.when}"] * bool(tensor.when)
             shape = " × ".join(f"({axis})" if " " in axis else axis for axis in tensor.axes) or "()"
             parent, _, leaf = base.rpartition(".")
@@ -113,28 +108,6 @@ class TableDeriver:
             (name, f"{parent}.{' '.join(leaves)}" if parent else " ".join(leaves), *rest)
             for (name, parent, *rest), leaves in groups.items()
         ]
-
-    def _weight_of(self, bias: Tensor, stack: Stack) -> str:
-        """The weight that a bias can stand beside: there is one row of each, and no bias without its weight."""
-        name = f"{bias.name.removesuffix('.bias')}.weight"
-        weights = [tensor for tensor in stack.tensors if tensor.name == name]
-        biases = [tensor for tensor in stack.tensors if tensor.name == bias.name]
-        if not bias.name.endswith(".bias") or len(weights) != 1 or len(biases) != 1 or not weights[0].axes:
-            return ""
-        axis = weights[0].axes[-1 if self._is_in_out(stack, name.removesuffix(".weight")) else 0]
-        layers = [layer for s in self.deriver.samples for layer in s.stacks.get(stack.name, {}).values()]
-        alone = any(bias.name in layer and name not in layer for layer in layers)
-        return name if bias.axes == (axis,) and bias.copies == weights[0].copies and not alone else ""
-
-    def _is_in_out(self, stack: Stack, name: str) -> bool:
-        return (f"{stack.name}.{{i}}.{name}" if stack.name else name) in self._conv1d
-
-    @cached_property
-    def _conv1d(self) -> set[str]:
-        """The modules whose matrices are stored (in, out)."""
-        models = [self.model_class.build(sample.given) for sample in self.deriver.samples[:6]]
-        modules = [item for model in models for item in model.named_modules()]
-        return {numbered(name) for name, module in modules if type(module).__name__ == "Conv1D"}
 
     # Sizes
 
@@ -145,7 +118,9 @@ class TableDeriver:
         self.stated = [name for name in prober.sizes if self._is_stated(name)] + prober.auto
         for name in self.stated:
             default = prober.default[name]
-            if name in prober.auto:
+            if name in prober.hint.rules:
+                self.rules[name] = [self._named(prober.hint.rules[name])]
+            elif name in prober.auto:
                 self.rules[name] = [self._rule(name, "absent")]
             elif default is None:
                 absent, null = self._rule(name, "absent"), self._rule(name, None)
@@ -292,12 +267,6 @@ class TableDeriver:
         known = {*self.used, *self.rules, *(row[0] for row in self._fixed())}
         known |= {other for name in self.rules for other in self._other_names(name)}
         return [name for name in self.prober.default if name not in known]
-
-
-def _bias(weight: Tensor, bias: Tensor) -> str:
-    """The flag of a bias, without the conditions of its weight."""
-    parts = [part for part in bias.when.split(" and ") if part and part not in weight.when.split(" and ")]
-    return f"bias if {' and '.join(parts)}" if parts and bias.when != weight.when else "bias"
 
 
 def _rules_of(tensors: Table) -> Iterator[str]:

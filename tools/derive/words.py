@@ -137,8 +137,10 @@ class Hint:
     """What has to be said by hand about one model type, in one line with its reason.
 
     `words` are texts to try in a field, `choices` numbers for a symbol. `given` are fields that every probe sets,
-    `follows` those that it computes from the others, and `leave` those that hold no size. `computed` are sizes that a
-    table needs beside its fields, in the grammar of tables.
+    `follows` those that it computes from the others, and `leave` those that hold no size. In the grammar of tables,
+    `rules` say what the absence of a field means, `scale` what scores are multiplied by,
+    `kv_heads` how many key/value heads there are, and `computed` are sizes that
+    a table needs beside its fields.
     """
 
     reason: str
@@ -148,6 +150,9 @@ class Hint:
     computed: Mapping[str, str] = field(default_factory=dict)
     leave: tuple[str, ...] = ()
     choices: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    rules: Mapping[str, str] = field(default_factory=dict)
+    scale: str = ""
+    kv_heads: str = ""
 
 
 _T5 = Hint("its text field states the activation and the gate", words={"feed_forward_proj": ("relu", "gated-gelu")})
@@ -162,8 +167,15 @@ HINTS: Mapping[str, Hint] = {
     **dict.fromkeys(("t5", "mt5", "umt5", "switch_transformers", "longt5"), _T5),
     "lfm2": _LFM2,
     "codegen": Hint("its heads lie in four parts", choices={"H": (4, 8, 12)}),
+    "falcon": Hint(
+        "one field's default depends on a switch, and keys are copied before they are seen",
+        rules={"num_ln_in_parallel_attn": "2 if new_decoder_architecture else 1"},
+        kv_heads="G if new_decoder_architecture or not multi_query else 1",
+    ),
     "gpt_neo": Hint(
-        "its lists must fit each other", follows={"attention_types": lambda v: [[["global"], v["num_layers"]]]}
+        "its lists must fit each other, and its scores have no scale",
+        scale="1",
+        follows={"attention_types": lambda v: [[["global"], v["num_layers"]]]},
     ),
     "lfm2_moe": Hint(
         "its class rejects its own default",
