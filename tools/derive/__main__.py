@@ -6,7 +6,6 @@ import argparse
 import os
 import resource
 import signal
-import sys
 import time
 import traceback
 from pathlib import Path
@@ -24,7 +23,7 @@ from tools.derive.tables import TableDeriver
 from tools.derive.writing import Table, text_of, wrapped
 
 FAMILIES = Path(__file__).resolve().parents[2] / "data" / "families"
-SECONDS = 150  # per type
+SECONDS = 120  # per type
 MEMORY = 9 << 30
 SAME = 12  # configs in which two classes are compared
 
@@ -36,31 +35,33 @@ def main() -> None:
     parser.add_argument("--missing", action="store_true", help="only the types that have no file")
     parser.add_argument("--text", action="store_true", help="only the types that hold no other config")
     parser.add_argument("--seconds", type=int, default=SECONDS, help="the most that one type may take")
+    parser.add_argument("--folder", type=Path, default=FAMILIES, help="where the tables are")
     arguments = parser.parse_args()
+    folder: Path = arguments.folder
     known = model_types()
     wanted = arguments.types or sorted(known, key=lambda name: (ModelClass.has_part(name), name))
     if arguments.refused:
-        wanted = [name for name in wanted if not (FAMILIES / name).exists() or "\nrefused" in (FAMILIES / name).read_text()]
+        wanted = [name for name in wanted if not (folder / name).exists() or "\nrefused" in (folder / name).read_text()]
     if arguments.missing:
-        wanted = [name for name in wanted if not (FAMILIES / name).exists()]
+        wanted = [name for name in wanted if not (folder / name).exists()]
     if arguments.text:
         wanted = [name for name in wanted if not ModelClass.has_part(name)]
-    FAMILIES.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)
     for model_type in wanted:
         start = time.monotonic()
-        _in_child(model_type, known[model_type], arguments.seconds)
-        first = (FAMILIES / model_type).read_text().splitlines()[1]
+        _in_child(folder, model_type, known[model_type], arguments.seconds)
+        first = (folder / model_type).read_text().splitlines()[1]
         print(f"{model_type}: {first} ({time.monotonic() - start:.0f} s)", flush=True)
 
 
-def _in_child(model_type: str, classes: list[str], seconds: int) -> None:
+def _in_child(folder: Path, model_type: str, classes: list[str], seconds: int) -> None:
     """Derive one type in a process of its own, which may take so long and so much memory."""
     child = os.fork()
     if not child:
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
         signal.alarm(seconds)
         try:
-            write(model_type, derive(model_type, classes))
+            write(folder, model_type, derive(folder, model_type, classes))
         except BaseException:  # the parent writes why there is no table
             traceback.print_exc()
             os._exit(1)
@@ -69,12 +70,12 @@ def _in_child(model_type: str, classes: list[str], seconds: int) -> None:
     if os.WIFSIGNALED(status):
         late = os.WTERMSIG(status) == signal.SIGALRM
         reason = f"it took more than {seconds} seconds to derive" if late else "it took too much memory to derive"
-        write(model_type, [refusal("class", reason)])
+        write(folder, model_type, [refusal("class", reason)])
     elif os.WEXITSTATUS(status):
-        write(model_type, [refusal("class", "the tool that derives tables failed")])
+        write(folder, model_type, [refusal("class", "the tool that derives tables failed")])
 
 
-def derive(model_type: str, classes: list[str]) -> list[Table]:
+def derive(folder: Path, model_type: str, classes: list[str]) -> list[Table]:
     """The tables of a type, or the refusal that takes their place."""
     tables = list[Table]()
     deriver: Deriver | None = None
@@ -82,10 +83,13 @@ def derive(model_type: str, classes: list[str]) -> list[Table]:
         model_class = ModelClass(model_type, name)
         if model_class.is_other or (deriver and tables and _has_same_tensors(deriver, model_class)):
             if not model_class.is_other:
-                tables[-1] = {f"{heading} {name}" if heading.startswith("class") else heading: rows for heading, rows in tables[-1].items()}
+                tables[-1] = {
+                    f"{heading} {name}" if heading.startswith("class") else heading: rows
+                    for heading, rows in tables[-1].items()
+                }
             continue
         try:
-            table = pointer(model_class, FAMILIES) if model_class.part else None
+            table = pointer(model_class, folder) if model_class.part else None
             if table is None:
                 deriver = Deriver(model_class)
                 table = _table(deriver)
@@ -108,7 +112,7 @@ def _has_same_tensors(deriver: Deriver, other: ModelClass) -> bool:
                 return False
             if same < 2 and forward_pass(other, sample.given) != forward_pass(deriver.model_class, sample.given):
                 return False
-        except Exception:  # noqa: BLE001, S112 - classes raise anything
+        except Exception:  # noqa: S112 - classes raise anything
             continue
         same += 1
     return same > SAME // 2
@@ -129,9 +133,9 @@ def refusal(kind: str, what: str) -> Table:
     return {f"refused  {kind}  {' '.join(what.split())}": []}
 
 
-def write(model_type: str, tables: list[Table]) -> None:
-    (FAMILIES / model_type).write_text(text_of(tables, f"{model_type}, transformers {transformers.__version__}"))
+def write(folder: Path, model_type: str, tables: list[Table]) -> None:
+    (folder / model_type).write_text(text_of(tables, f"{model_type}, transformers {transformers.__version__}"))
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

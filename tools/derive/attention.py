@@ -1,4 +1,4 @@
-"""What one forward pass shows of attention: the shapes of queries, keys and values, the scale, and which keys are seen."""
+"""What one forward pass shows of attention: the shapes of queries, keys and values, the scale, and the keys seen."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from transformers.masking_utils import eager_mask
 from tools.derive.library import ModelClass, Values
 
 TOKENS = 13
+UNSEEN = -1  # key/value heads that are copied before the product
 _LAYER = re.compile(r"\.(\d+)\.")
 _PRODUCTS = ("matmul", "__matmul__", "bmm", "baddbmm", "softmax", "einsum")
 
@@ -35,6 +36,16 @@ class Call:
     sees_later: bool = False
 
     @property
+    def sizes(self) -> tuple[int, int, int, int]:
+        """Heads, key/value heads, width of queries and keys, width of values."""
+        return self.queries[1], self.keys[1], self.queries[3], self.values[3]
+
+    @property
+    def is_chunked(self) -> bool:
+        """Whether tokens see the keys of their chunk, so that some see fewer than the token before."""
+        return not self.sees_later and any(x > y for x, y in zip(self.seen, self.seen[1:], strict=False))
+
+    @property
     def is_self_attention(self) -> bool:
         return self.queries[2] == self.keys[2] and not re.search("cross|encoder_attn|EncDec", self.module)
 
@@ -48,7 +59,7 @@ class Pass:
 
 
 class _Recorder:
-    """The attention function that transformers calls in a probe: it takes notes, and computes as eager attention does."""
+    """The attention function that transformers calls in a probe: takes notes, and computes as eager attention does."""
 
     def __init__(self) -> None:
         self.calls = list[Call]()
@@ -65,7 +76,7 @@ class _Recorder:
         dropout: float = 0.0,
         **kwargs: Any,
     ) -> tuple[torch.Tensor, None]:
-        shapes = [tuple(x.shape) for x in (query, key, value)]
+        queries, keys, values = (tuple(x.shape) for x in (query, key, value))
         scale = query.shape[-1] ** -0.5 if scaling is None else float(scaling)
         groups = query.shape[1] // key.shape[1]
         key, value = key.repeat_interleave(groups, 1), value.repeat_interleave(groups, 1)
@@ -76,7 +87,7 @@ class _Recorder:
             # A bias by position is part of the mask: only what is very low is hidden.
             seen = (mask if mask.dtype == torch.bool else mask > -1e4)[0, 0].expand(scores.shape[-2:])
             scores = scores.masked_fill(~mask, -1e9) if mask.dtype == torch.bool else scores + mask
-        elif kwargs.get("is_causal", getattr(module, "is_causal", False)) and shapes[0][2] == shapes[1][2] > 1:
+        elif kwargs.get("is_causal", getattr(module, "is_causal", False)) and queries[2] == keys[2] > 1:
             seen = seen.tril()
             scores = scores.masked_fill(~seen, -1e9)
         name = self.names.get(id(module), "")
@@ -85,7 +96,9 @@ class _Recorder:
             Call(
                 numbered(name),
                 int(number[1]) if number else None,
-                *shapes,
+                queries,
+                keys,
+                values,
                 scale=scale,
                 softcap=kwargs.get("softcap"),
                 sinks=kwargs.get("s_aux") is not None,
@@ -111,36 +124,46 @@ class _Products(TorchFunctionMode):
 
     def __init__(self) -> None:
         super().__init__()
-        self.seen = list[tuple[str, list[tuple[int, ...]], tuple[int, ...]]]()
+        self.seen = list[tuple[str, list[torch.Tensor], torch.Tensor]]()
 
     def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result, name = function(*args, **(kwargs or {})), getattr(function, "__name__", "")
         if name in _PRODUCTS:
-            flat = [x for x in [*args, *(kwargs or {}).values()] if isinstance(x, torch.Tensor)]
-            self.seen.append((name, [tuple(x.shape) for x in flat][-2:], tuple(result.shape)))
+            tensors = [x for x in [*args, *(kwargs or {}).values()] if isinstance(x, torch.Tensor)]
+            self.seen.append((name, tensors[-2:], result))
         return result
 
     def calls(self) -> Iterator[Call]:
         """The heads around each softmax over the tokens, in order: the n-th call isn't known to be the n-th layer."""
-        for place, (name, inputs, _) in enumerate(self.seen):
-            if name != "softmax" or len(inputs[0]) < 3 or inputs[0][-1] not in (TOKENS, TOKENS + 1):
+        for place, (name, (scores, *_), _out) in enumerate(self.seen):
+            if name != "softmax" or scores.dim() < 3 or scores.shape[-1] not in (TOKENS, TOKENS + 1):
                 continue
-            before = self._product(reversed(self.seen[:place]), lambda _inputs, out: out[-2:] == (TOKENS, TOKENS))
-            after = self._product(self.seen[place + 1 :], lambda inputs, _out: inputs[0][-1] in (TOKENS, TOKENS + 1))
+            products = [(inputs, out) for name, inputs, out in self.seen[:place] if _is_product(name, inputs)]
+            before = next((inputs for inputs, out in reversed(products) if out.shape[-2:] == (TOKENS, TOKENS)), None)
+            later = [inputs for name, inputs, _ in self.seen[place + 1 :] if _is_product(name, inputs)]
+            after = next((inputs for inputs in later if inputs[0].shape[-1] in (TOKENS, TOKENS + 1)), None)
             if before and after:
-                heads = inputs[0][1] if len(inputs[0]) == 4 else inputs[0][0]
-                queries = (1, heads, TOKENS, before[0][-1])
-                yield Call("", None, queries, (1, heads, TOKENS, before[0][-1]), (1, heads, TOKENS, after[1][-1]))
+                heads = scores.shape[1] if scores.dim() == 4 else scores.shape[0]
+                width, value_width = before[0].shape[-1], after[1].shape[-1]
+                queries, keys, values = (
+                    (1, heads, TOKENS, width),
+                    (1, UNSEEN, TOKENS, width),
+                    (1, heads, TOKENS, value_width),
+                )
+                yield Call("", None, queries, keys, values, scale=_scale(before[0] @ before[1], scores))
 
-    def _product(self, products: Any, fits: Any) -> list[tuple[int, ...]] | None:
-        return next(
-            (
-                inputs
-                for name, inputs, out in products
-                if name not in ("softmax", "einsum") and len(inputs) == 2 and fits(inputs, out)
-            ),
-            None,
-        )
+
+def _is_product(name: str, inputs: list[torch.Tensor]) -> bool:
+    return name not in ("softmax", "einsum") and len(inputs) == 2
+
+
+def _scale(products: torch.Tensor, scores: torch.Tensor) -> float | None:
+    """What products were multiplied by, in the last row of one head: a bias that grows evenly (ALiBi) drops out."""
+    row, scaled = (x.reshape(-1, *x.shape[-2:])[0, -1, :TOKENS].double().diff(n=2) for x in (products, scores))
+    ratios = scaled / row
+    is_same = bool(torch.allclose(ratios, ratios[:1].expand_as(ratios), rtol=1e-2))
+    # Queries may have been scaled before: 1 says nothing.
+    return float(ratios.median()) if is_same and abs(float(ratios.median()) - 1) > 1e-3 else None
 
 
 def forward_pass(model_class: ModelClass, values: Values) -> Pass:
@@ -178,13 +201,18 @@ def prepare(model: Any) -> None:
 def run(model: Any, ids: torch.Tensor) -> Any:
     """The model's output for these tokens, however its class wants to be called."""
     error: Exception = RuntimeError("not run")
-    ways = ({"use_cache": False}, {"use_cache": False, "decoder_input_ids": ids}, {}, {"decoder_input_ids": ids})
+    ways: list[dict[str, Any]] = [
+        {"use_cache": False},
+        {"use_cache": False, "decoder_input_ids": ids},
+        {},
+        {"decoder_input_ids": ids},
+    ]
     known = _WAYS.get(type(model))
     for way in range(len(ways)) if known is None else [known]:
         try:
             with torch.no_grad():
                 output = model(input_ids=ids, **ways[way])
-        except Exception as failure:  # noqa: BLE001 - classes raise anything
+        except Exception as failure:
             error = failure
         else:
             _WAYS[type(model)] = way

@@ -21,7 +21,7 @@ _FEED_FORWARD = re.compile(
     r"^(mlp|feed_forward|ffn|block_sparse_moe|intermediate|ff|fc1|DenseReluDense)$"
     r"|dense_h_to_4h$|fc1$|\.wi$|ffn\.lin1$"
 )
-PASSES = 4
+PASSES = 2
 
 
 @dataclass
@@ -43,7 +43,7 @@ def rows(heads: HeadDeriver) -> list[tuple[str, ...]]:
         try:
             placements.add(placement(heads.deriver.model_class, sample.given))
             rotations.add(rotation(heads, sample))
-        except Exception:  # noqa: BLE001, S112 - a proposal: nothing is written where nothing was seen
+        except Exception:  # noqa: S112 - a proposal: nothing is written where nothing was seen
             continue
     found: list[tuple[str, ...]] = []
     if len(placements) == 1 and "" not in placements:
@@ -75,7 +75,11 @@ def placement(model_class: ModelClass, values: Values) -> str:
             received = next((x for x in tensors if x.is_floating_point()), None)
             returned = result[0] if isinstance(result, tuple) else result
             alive.extend((received, returned))  # so that no id is used twice
-            inputs = sum(received is not None and x.shape == received.shape for x in [*arguments, *keywords.values()] if isinstance(x, torch.Tensor))
+            inputs = sum(
+                received is not None and x.shape == received.shape
+                for x in [*arguments, *keywords.values()]
+                if isinstance(x, torch.Tensor)
+            )
             seen.append(_Module(name, type(module).__name__, id(received), id(returned), inputs))
 
         return hook

@@ -33,6 +33,9 @@ class Term:
     under: tuple[str, ...] = ()
     multiple: int | None = None
 
+    def ordered(self, key: Callable[[str], Any]) -> Term:
+        return Term(self.coefficient, tuple(sorted(self.over, key=key)), self.under, self.multiple)
+
     def text(self, name: Callable[[str], str]) -> str:
         number = abs(self.coefficient)
         factors = [str(number.numerator)] * (number.numerator != 1 or not self.over) + [name(f) for f in self.over]
@@ -46,16 +49,12 @@ Terms = tuple[Term, ...]
 
 
 def text(terms: Terms, name: Callable[[str], str] = str) -> str:
-    """The expression in the grammar of tables."""
+    """The expression in the grammar of tables; `name` says how it calls a field."""
     words = ""
     for term in terms:
         sign = "-" if term.coefficient < 0 else "+"
         words += f" {sign} {term.text(name)}" if words else term.text(name) if sign == "+" else f"-{term.text(name)}"
     return words
-
-
-def fields_of(terms: Terms) -> set[str]:
-    return {field for term in terms for field in (*term.over, *term.under)}
 
 
 class Fitter:
@@ -168,11 +167,14 @@ class Fitter:
 
 
 _SHARES = sorted({Fraction(p, q) for q in range(2, 65) for p in (1, 2, 3, 4, 5, 7, 8)}, key=lambda f: f.denominator)
-_ROUNDED_UP = [Fraction(p, q) for p, q in ((1, 2), (1, 3), (2, 3), (4, 3), (8, 3), (1, 16), (1, 8), (1, 4), (1, 1), (2, 1), (3, 1), (4, 1))]
+_ROUNDED_UP = [
+    Fraction(p, q)
+    for p, q in ((1, 2), (1, 3), (2, 3), (4, 3), (8, 3), (1, 16), (1, 8), (1, 4), (1, 1), (2, 1), (3, 1), (4, 1))
+]
 
 
 def _without_constant(vector: Vector) -> bytes:
-    return (vector - vector[0]).tobytes()
+    return bytes((vector - vector[0]).tobytes())
 
 
 def _with_constant(terms: Terms, rest: Vector) -> Terms:
@@ -180,69 +182,70 @@ def _with_constant(terms: Terms, rest: Vector) -> Terms:
     return (*terms, Term(Fraction(constant))) if constant else terms
 
 
-@dataclass(frozen=True)
-class Literal:
-    """A condition on fields and on the number i of a layer: its text, its truth, and the fields that it mentions."""
-
-    text: str
-    test: Callable[[Mapping[str, Any], int], bool]
-    fields: tuple[str, ...] = ()
+# Where each condition of a list of candidates holds; the simplest first.
+Truths = Mapping[str, Truth]
 
 
-Truths = Mapping[Literal, Truth]
+def both(first: str, second: str) -> str:
+    """The condition that both hold; "" always holds."""
+    parts = [f"({part})" if " or " in part else part for part in dict.fromkeys((first, second)) if part]
+    return " and ".join(parts) if len(parts) > 1 else first or second
 
 
-@dataclass(frozen=True)
-class Condition:
-    """Literals joined by "and" or "or": all of `groups`, each of which is a choice of literals, or the other way round."""
-
-    text: str = ""
-    fields: frozenset[str] = frozenset()
-
-    def __and__(self, other: Condition) -> Condition:
-        if not self.text or not other.text or self.text == other.text:
-            return self if self.text else other
-        words = " and ".join(f"({c.text})" if " or " in c.text else c.text for c in (self, other))
-        return Condition(words, self.fields | other.fields)
+def negated(literal: str) -> str:
+    """The opposite of a condition without "and" and "or"."""
+    for word, opposite in _OPPOSITES:
+        if word in literal:
+            return literal.replace(word, opposite, 1)
+    return literal.removeprefix("not ") if literal.startswith("not ") else f"not {literal}"
 
 
-ALWAYS = Condition()
-
-
-def condition(wanted: Truth, truths: Truths) -> Condition | None:
+def condition(wanted: Truth, truths: Truths) -> str | None:
     """The simplest condition that is true exactly where `wanted` is, or None."""
     if wanted.all():
-        return ALWAYS
-    useful = list[tuple[Literal, Truth]]()
+        return ""
+    useful = list[tuple[str, Truth]]()
     seen = set[bytes]()
     for literal, truth in truths.items():
         if truth.tobytes() not in seen and truth.any() and not truth.all():
             seen.add(truth.tobytes())
             useful.append((literal, truth))
-    for some, shape in _shapes(wanted, useful):
-        return Condition(shape.format(*(literal.text for literal in some)), frozenset(f for l in some for f in l.fields))
-    return None
+    return next(_conditions(wanted, useful), None)
 
 
-def _shapes(wanted: Truth, useful: list[tuple[Literal, Truth]]) -> Iterator[tuple[list[Literal], str]]:
+def _conditions(wanted: Truth, useful: list[tuple[str, Truth]]) -> Iterator[str]:
     for literal, truth in useful:
         if (truth == wanted).all():
-            yield [literal], "{}"
+            yield literal
     necessary = [(literal, truth) for literal, truth in useful if truth[wanted].all()]
     sufficient = [(literal, truth) for literal, truth in useful if not truth[~wanted].any()]
     for size in (2, 3):
         for some in combinations(necessary[:60], size):
             if (np.logical_and.reduce([truth for _, truth in some]) == wanted).all():
-                yield [literal for literal, _ in some], " and ".join(["{}"] * size)
+                yield " and ".join(literal for literal, _ in some)
         for some in combinations(sufficient[:60], size):
             if (np.logical_or.reduce([truth for _, truth in some]) == wanted).all():
-                yield [literal for literal, _ in some], " or ".join(["{}"] * size)
+                yield " or ".join(literal for literal, _ in some)
     pairs = list(combinations(useful[:60], 2))
     for first, x in necessary[:40]:
         for (second, y), (third, z) in pairs:
             if ((x & (y | z)) == wanted).all():
-                yield [first, second, third], "{} and ({} or {})"
+                yield f"{first} and ({second} or {third})"
     for first, x in sufficient[:40]:
         for (second, y), (third, z) in pairs:
             if ((x | (y & z)) == wanted).all():
-                yield [first, second, third], "{} or {} and {}"
+                yield f"{first} or {second} and {third}"
+
+
+_OPPOSITES = (
+    (" == ", " != "),
+    (" != ", " == "),
+    (" >= ", " < "),
+    (" <= ", " > "),
+    (" < ", " >= "),
+    (" > ", " <= "),
+    (" is not ", " is "),
+    (" is ", " is not "),
+    (" not in ", " in "),
+    (" in ", " not in "),
+)

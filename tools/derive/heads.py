@@ -10,41 +10,34 @@ from typing import Any
 import numpy as np
 
 from tools.derive import reading
-from tools.derive.attention import TOKENS, Call, Pass
+from tools.derive.attention import TOKENS, UNSEEN, Call, Pass
 from tools.derive.deriving import Deriver, NoRule
-from tools.derive.fitting import ALWAYS, Condition, condition, fields_of
+from tools.derive.fitting import Truths, both, condition
 from tools.derive.library import Values
 from tools.derive.probing import Sample
 from tools.derive.words import HARMLESS, PATTERN, SCALE, SYMBOL_OF, WINDOW, WITHOUT_SCORES
+from tools.derive.writing import Row
 
-PASSES = 10
+PASSES = 8
 # What a window field means for the number of keys that a token sees, the token included.
 _WINDOWS = ("{w}", "{w} + 1", "{w} - 1", "2·{w} + 1", "2·{w} - 1", "2·({w}//2) + 1", "{w}//2 + 1", "{w}//2", "2·{w}")
 
 
 @dataclass
 class Seen:
-    """A sample and the calls of attention in its forward pass."""
+    """A sample and what its forward pass showed."""
 
     sample: Sample
     found: Pass
 
 
 @dataclass
-class Heads:
-    """A row of a table's attention: what all calls of one module under one condition have in common."""
+class Observed:
+    """A call of attention in the forward pass of a sample."""
 
-    heads: str
-    kv_heads: str
-    width: str
-    value_width: str
-    scale: str
-    mask: str
-    softcap: str
-    sinks: bool
-
-
-Observed = tuple[Sample, Call, bool | None]
+    sample: Sample
+    call: Call
+    causal: bool | None
 
 
 class HeadDeriver:
@@ -52,12 +45,13 @@ class HeadDeriver:
 
     def __init__(self, deriver: Deriver) -> None:
         self.deriver, self.prober = deriver, deriver.prober
-        self.used = set[str]()  # the fields that rows mention
-        self.varied = dict[str, list[Any]]()  # fields that change only attention
+        self.varied = dict[str, list[Any]]()  # fields that change nothing but attention
         self.care = 0  # failed forward passes: the more, the fewer fields are varied
 
-    def rows(self) -> list[tuple[str, ...]]:
+    def rows(self) -> list[Row]:
         """The rows; raises NoRule if the heads of some module have no expression."""
+        if reason := WITHOUT_SCORES.get(self.prober.model_class.model_type):
+            return [("none", reason)]
         self._look()
         try:
             return self._rows()
@@ -66,26 +60,24 @@ class HeadDeriver:
                 raise
             # What has no expression stays at its default, which the table then demands.
             self.prober.frozen |= set(self.varied)
-            self.varied, self.used = {}, set()
+            self.varied = {}
             return self._rows()
 
     def _look(self) -> None:
         """Find the fields that change nothing but attention, one at a time."""
-        sample = before = None
-        for _ in range(12):
-            sample = self.runnable()
-            before = self.prober.passes(sample.given) if sample else None
-            if before and before.calls:
-                break
+        samples = [sample for _ in range(12) if (sample := self.runnable())]
+        passes = ((sample, self.prober.passes(sample.given)) for sample in samples)
+        sample, before = next(((s, found) for s, found in passes if found and found.calls), (None, None))
         if sample is None or before is None:
             return
         for name, value in self.prober.default.items():
             if name in self.prober.effects or name in sample.given or HARMLESS.search(name):
                 continue
             others = self._others(name, value)
-            changes = [x for x in others[:1] if self._differs(before, sample.given, name, x)]
-            if changes or (name in self.prober.texts and any(self._differs(before, sample.given, name, x) for x in others)):
-                self.varied[name] = others if SCALE.search(name) and not isinstance(value, bool) else [value, *others]
+            tried = others if name in self.prober.texts else others[:1]
+            if any(self._differs(before, sample.given, name, other) for other in tried):
+                is_number = SCALE.search(name) and not isinstance(value, bool)
+                self.varied[name] = others if is_number else [value, *others]
 
     def _others(self, name: str, value: Any) -> list[Any]:
         """Values to try in a field that changes no tensor."""
@@ -97,9 +89,9 @@ class HeadDeriver:
             return [3, 2, 5]
         return self.prober.words_in_source(name) if name in self.prober.texts else []
 
-    def _differs(self, before: Pass | None, given: Values, name: str, value: Any) -> bool:
+    def _differs(self, before: Pass, given: Values, name: str, value: Any) -> bool:
         after = self.prober.passes({**given, name: value})
-        return before is not None and after is not None and (after.causal, after.calls) != (before.causal, before.calls)
+        return after is not None and (after.causal, after.calls) != (before.causal, before.calls)
 
     def runnable(self) -> Sample | None:
         """A sample for a forward pass: some classes build what they can't run."""
@@ -109,7 +101,8 @@ class HeadDeriver:
             if self.care > 2:
                 prober.variants = {name: values[-1:] for name, values in prober.variants.items()}
             if self.care > 5:
-                prober.sizes = [n for n in prober.sizes if SYMBOL_OF.get(n) != "d_h" and n not in prober.model_class.undeclared]
+                undeclared = prober.model_class.undeclared
+                prober.sizes = [n for n in prober.sizes if SYMBOL_OF.get(n) != "d_h" and n not in undeclared]
             return prober.sample()
         finally:
             prober.variants, prober.sizes = keep
@@ -118,8 +111,6 @@ class HeadDeriver:
         """Forward passes of new samples, until enough show attention."""
         seen = list[Seen]()
         for _ in range(3 * wanted):
-            if sum(bool(s.found.calls) for s in seen) >= wanted:
-                break
             sample = self.runnable()
             if not sample:
                 continue
@@ -130,180 +121,161 @@ class HeadDeriver:
                 if self.care in (3, 6):
                     seen.clear()  # from here on fewer fields are varied
                 continue
-            sample.values.update({name: value for name, value in extra.items() if value is not None})
-            sample.given.update(extra)
+            sample.values |= {name: value for name, value in extra.items() if value is not None}
+            sample.given |= extra
             seen.append(Seen(sample, found))
+            if sum(bool(s.found.calls) for s in seen) == wanted:
+                break
         return seen
 
-    def _rows(self) -> list[tuple[str, ...]]:
+    def _rows(self) -> list[Row]:
         seen = self.passes()
-        if len(seen) < 4:
+        if len(seen) < PASSES // 2:
             raise NoRule("attention", f"no forward pass: {self.prober.last_error}"[:160])
-        modules = dict.fromkeys((c.module, c.is_self_attention) for s in seen for c in s.found.calls)
-        if reason := WITHOUT_SCORES.get(self.prober.model_class.model_type):
-            return [("none", reason)]
+        modules = dict.fromkeys((call.module, call.is_self_attention) for s in seen for call in s.found.calls)
         if not modules:
             raise NoRule("attention", "no scores were seen in a forward pass")
-        rows = [row for module, is_self in modules for row in self._module(seen, module, is_self)]
-        return list(dict.fromkeys(rows))
+        return list(dict.fromkeys(row for module, is_self in modules for row in self._module(seen, module, is_self)))
 
-    def _module(self, seen: Sequence[Seen], module: str, is_self: bool) -> list[tuple[str, ...]]:
+    def _module(self, seen: Sequence[Seen], module: str, is_self: bool) -> list[Row]:
         observed = [
-            (s.sample, call, s.found.causal)
+            Observed(s.sample, call, s.found.causal)
             for s in seen
             for call in s.found.calls
             if (call.module, call.is_self_attention) == (module, is_self)
         ]
         stack, _, rest = module.partition(".{i}.")
-        layered = observed[0][1].layer is not None
+        layered = observed[0].call.layer is not None
         if not rest:
             stack, rest = self._main_stack(), module or "attention"
-        truths = self._truths(observed, layered)
-        cases = self.deriver.cases(observed, truths, lambda some: self._heads(some, is_self))
+        cases = self.deriver.cases(observed, self._truths(observed, layered), self._heads)
         if not cases:
             raise NoRule("attention", module or "attention")
-        when = self._layers(seen, observed, stack) if layered else ALWAYS
-        rows = []
-        for case, heads in cases:
-            flags = [f"softcap {heads.softcap}"] * bool(heads.softcap) + ["sinks"] * heads.sinks
-            if layered and is_self:
-                here = [o for o in observed if not case.text or self._holds(case, o)]
-                flags = self._windows(here) + flags
-            condition = when & case
-            self.used |= condition.fields
-            flags += [f"if {condition.text}"] * bool(condition.text)
-            columns = (heads.heads, heads.kv_heads, heads.width, heads.value_width, heads.scale, heads.mask)
-            rows.append((stack, rest, *columns, *flags))
+        when = self._layers(seen, observed, stack) if layered else ""
+        rows = list[Row]()
+        for case, (columns, flags) in cases:
+            here = [o for o in observed if not case or self._holds(case, o)]
+            windows = self._windows(here) if layered and is_self else []
+            whole = both(when, case)
+            rows.append((stack, rest, *columns, *windows, *flags, *([f"if {whole}"] if whole else [])))
         return rows
 
-    def _holds(self, case: Condition, observed: Observed) -> bool:
-        sample, call, _ = observed
-        values = {self.deriver.name(n): x for n, x in sample.values.items()}
-        return bool(reading.evaluate(case.text, {**values, "i": call.layer}))
-
     def _main_stack(self) -> str:
-        return max(self.deriver.samples[0].stacks, key=lambda name: len(self.deriver.samples[0].stacks[name]))
+        stacks = self.deriver.samples[0].stacks
+        return max(stacks, key=lambda name: len(stacks[name]))
 
-    def _truths(self, observed: Sequence[Observed], layered: bool) -> Any:
-        switches = [n for n in self.varied if isinstance(self.prober.default[n], bool)]
-        self.prober.effects |= dict.fromkeys(switches, "shapes")
-        words = {n: v for n, v in self.varied.items() if n in self.prober.texts}
-        self.prober.words |= words
+    def _holds(self, case: str, observed: Observed) -> bool:
+        return bool(reading.evaluate(case, {**self.deriver.named(observed.sample.values), "i": observed.call.layer}))
+
+    def _truths(self, observed: Sequence[Observed], layered: bool) -> Truths:
+        words = {name: values for name, values in self.varied.items() if name in self.prober.texts}
+        patterns = [name for name in self.prober.sizes if PATTERN.search(name)] if layered else []
+        keep, self.prober.words = self.prober.words, {**self.prober.words, **words}
         try:
-            extra = [n for n in self.prober.sizes if PATTERN.search(n)] if layered else []
-            return self.deriver.literals([(s, c.layer or 0) for s, c, _ in observed], layered, extra)
+            rows = [(o.sample, o.call.layer or 0) for o in observed]
+            return self.deriver.truths(rows, layered, [*patterns, *self.varied])
         finally:
-            for name in switches:
-                del self.prober.effects[name]
-            for name in words:
-                del self.prober.words[name]
+            self.prober.words = keep
 
-    def _heads(self, observed: Sequence[Observed], is_self: bool) -> Heads | None:
-        fitter = self.deriver.fitter([sample for sample, _, _ in observed])
-        calls = [call for _, call, _ in observed]
-        found = [
-            fitter.fit([numbers(call) for call in calls])
-            for numbers in (
-                lambda call: call.queries[1],
-                lambda call: call.keys[1],
-                lambda call: call.queries[3],
-                lambda call: call.values[3],
-            )
-        ]
-        scale, mask, softcap = self._scale(observed), self._mask(observed, is_self), self._softcap(observed)
-        if None in found or scale is None or mask is None or softcap is None or len({call.sinks for call in calls}) > 1:
+    def _heads(self, observed: Sequence[Observed]) -> tuple[list[str], list[str]] | None:
+        """The columns and flags of a row that describes all these calls."""
+        fitter, calls = self.deriver.fitter([o.sample for o in observed]), [o.call for o in observed]
+        sizes = [fitter.fit(list(numbers)) for numbers in zip(*(call.sizes for call in calls), strict=True)]
+        words = [self.deriver.words(terms) for terms in sizes if terms]
+        if words and calls[0].keys[1] == UNSEEN:
+            words[1] = self._unseen_kv_heads(words[0])
+        scale, mask, softcap = self._scale(observed), self._mask(observed), self._softcap(observed)
+        if len(words) < len(sizes) or not scale or not mask or softcap is None or len({c.sinks for c in calls}) > 1:
             return None
-        heads, kv_heads, width, value_width = (self.deriver.words(terms) for terms in found)
-        self.used |= {field for terms in found for field in fields_of(terms)}
-        scale = scale.replace("WIDTH", width if width.replace("_", "").isalnum() else f"({width})" if not scale.startswith("1/sqrt") else width)
-        return Heads(heads, kv_heads, width, value_width, scale, mask, softcap, calls[0].sinks)
+        flags = [f"softcap {softcap}"] * bool(softcap) + ["sinks"] * calls[0].sinks
+        return [*words, scale.format(width=words[2]), mask], flags
+
+    def _unseen_kv_heads(self, heads: str) -> str:
+        """As many as there are heads, if no field says otherwise."""
+        if self.prober.hint.kv_heads:
+            return self.prober.hint.kv_heads
+        fields = [
+            field for field, symbol in self.prober.symbol.items() if symbol == "G" and field in self.prober.effects
+        ]
+        if fields:
+            raise NoRule("attention", f"{fields[0]}: the number of key/value heads wasn't seen")
+        return heads
 
     def _scale(self, observed: Sequence[Observed]) -> str | None:
         """What scores are multiplied by."""
-        scales = [call.scale for _, call, _ in observed]
-        if None in scales:
-            return "1/sqrt(WIDTH)" if not any(scales) else None
-        widths = [call.queries[3] for _, call, _ in observed]
+        if self.prober.hint.scale:
+            return self.prober.hint.scale
+        scales = [o.call.scale for o in observed if o.call.scale is not None]
+        if len(scales) < len(observed):
+            return None
+        widths = [o.call.queries[3] for o in observed]
 
         def equal(numbers: Sequence[float]) -> bool:
             return all(math.isclose(x, y, rel_tol=1e-5) for x, y in zip(numbers, scales, strict=True))
 
-        for words, numbers in (
-            ("1", [1.0 for _ in widths]),
-            ("1/sqrt(WIDTH)", [w**-0.5 for w in widths]),
-            ("1/WIDTH", [1 / w for w in widths]),
-        ):
-            if equal(numbers):
-                return words
-        for name, default in self.prober.default.items():
-            values = [sample.values.get(name) for sample, _, _ in observed]
-            if isinstance(default, bool) or not all(isinstance(x, int | float) and x > 0 for x in values) or len(set(values)) == 1:
+        if equal([1.0] * len(scales)):
+            return "1"
+        if equal([w**-0.5 for w in widths]):
+            return "1/sqrt({width})"
+        if equal([1 / w for w in widths]):
+            return "1/({width})"
+        for field, default in self.prober.default.items():
+            values = [x for o in observed if isinstance(x := o.sample.values.get(field), int | float) and x > 0]
+            if isinstance(default, bool) or len(values) < len(scales) or len(set(values)) == 1:
                 continue
-            for words, numbers in ((name, values), (f"1/sqrt({name})", [x**-0.5 for x in values]), (f"{name}/sqrt(WIDTH)", [x * w**-0.5 for x, w in zip(values, widths, strict=True)])):
-                if equal(numbers):
-                    self.used.add(name)
-                    return words.replace(name, self.deriver.name(name))
+            name = self.deriver.name(field)
+            if equal(values):
+                return name
+            if equal([x**-0.5 for x in values]):
+                return f"1/sqrt({name})"
+            if equal([x * w**-0.5 for x, w in zip(values, widths, strict=True)]):
+                return f"{name}/sqrt({{width}})"
         return None
 
     def _softcap(self, observed: Sequence[Observed]) -> str | None:
         """The field with the largest score: "" for none."""
-        caps = [call.softcap for _, call, _ in observed]
-        if not any(caps):
+        if not any(o.call.softcap for o in observed):
             return ""
-        for name in self.prober.default:
-            if all(sample.values.get(name) == cap for (sample, _, _), cap in zip(observed, caps, strict=True)):
-                self.used.add(name)
-                return self.deriver.name(name)
-        return None
+        fields = (f for f in self.prober.default if all(o.sample.values.get(f) == o.call.softcap for o in observed))
+        return next((self.deriver.name(field) for field in fields), None)
 
-    def _mask(self, observed: Sequence[Observed], is_self: bool) -> str | None:
-        if not is_self:
+    def _mask(self, observed: Sequence[Observed]) -> str | None:
+        if not observed[0].call.is_self_attention:
             return "cross"
-        if observed[0][1].seen:
-            later = {call.sees_later for _, call, _ in observed}
+        if observed[0].call.seen:
+            later = {o.call.sees_later for o in observed}
         else:
-            later = {causal is False for _, _, causal in observed if causal is not None}
+            later = {o.causal is False for o in observed if o.causal is not None}
         return None if len(later) != 1 else "all" if later.pop() else "causal"
 
-    def _layers(self, seen: Sequence[Seen], observed: Sequence[Observed], stack: str) -> Condition:
+    def _layers(self, seen: Sequence[Seen], observed: Sequence[Observed], stack: str) -> str:
         """In which layers this module is called."""
-        has = {(id(sample), call.layer) for sample, call, _ in observed}
-        every = [(s.sample, i) for s in seen for i in range(self._depth(s.sample, stack))]
-        wanted = np.array([(id(s), i) in has for s, i in every])
-        found = condition(wanted, self.deriver.literals(every, True, [n for n in self.prober.sizes if PATTERN.search(n)]))
+        has = {(id(o.sample), o.call.layer) for o in observed}
+        rows = [(s.sample, i) for s in seen for i in range(max(s.sample.stacks.get(stack, [-1])) + 1)]
+        wanted = np.array([(id(sample), i) in has for sample, i in rows])
+        patterns = [name for name in self.prober.sizes if PATTERN.search(name)]
+        found = condition(wanted, self.deriver.truths(rows, extra=patterns))
         if found is None:
             raise NoRule("attention", f"the layers of {stack} that have attention")
         return found
 
-    def _depth(self, sample: Sample, stack: str) -> int:
-        return max(sample.stacks.get(stack) or {-1: 0}) + 1
-
     def _windows(self, observed: Sequence[Observed]) -> list[str]:
         """How many keys a token sees at most, and in which layers."""
-        windowed = np.array([max(call.seen) < TOKENS for _, call, _ in observed])
+        windowed = np.array([max(o.call.seen) < TOKENS for o in observed])
         if not windowed.any():
             return []
-        truths = self._truths(observed, layered=True)
-        when = condition(windowed, truths)
+        when = condition(windowed, self._truths(observed, layered=True))
         some = [o for o, here in zip(observed, windowed, strict=True) if here]
-        chunked = any(x > y for _, call, _ in some for x, y in zip(call.seen, call.seen[1:], strict=False)) and not some[0][1].sees_later
-        for name in self.prober.sizes:
-            if not WINDOW.search(name):
-                continue
-            for words in _WINDOWS:
-                rule = words.format(w=self.deriver.name(name))
-                if all(self._window(rule, o) == max(o[1].seen) for o in some):
-                    if when is None:
-                        break
-                    self.used |= {name, *when.fields}
-                    return [f"{'chunk' if chunked else 'window'} {rule}" + (f" if {when.text}" if when.text else "")]
-        raise NoRule("attention", f"the windows of {some[0][1].module}")
+        kind = "chunk" if all(o.call.is_chunked for o in some) else "window"
+        for field in self.prober.sizes if when is not None else ():
+            for rule in _WINDOWS if WINDOW.search(field) else ():
+                words = rule.format(w=self.deriver.name(field))
+                if all(self._keys(words, o) == max(o.call.seen) for o in some):
+                    return [f"{kind} {words} if {when}" if when else f"{kind} {words}"]
+        raise NoRule("attention", f"the windows of {some[0].call.module}")
 
-    def _window(self, rule: str, observed: Observed) -> int | None:
-        values = {self.deriver.name(n): x for n, x in observed[0].values.items()}
+    def _keys(self, rule: str, observed: Observed) -> int | None:
         try:
-            result: int = min(reading.evaluate(rule, values), TOKENS)
+            return min(int(reading.evaluate(rule, self.deriver.named(observed.sample.values))), TOKENS)
         except (TypeError, KeyError):
             return None
-        return result
-

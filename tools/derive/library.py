@@ -1,4 +1,4 @@
-"""The model types of transformers: their classes, the fields of their configs, and tiny models built from chosen fields."""
+"""The model types of transformers: classes, fields of configs, and tiny models built from chosen fields."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from transformers.initialization import no_init_weights
 from transformers.models.auto import modeling_auto
 
 warnings.filterwarnings("ignore")
-transformers.logging.set_verbosity_error()
+transformers.logging.set_verbosity_error()  # type: ignore[no-untyped-call]
 torch.set_num_threads(1)
 
 META = torch.device("meta")
@@ -35,8 +35,10 @@ TASKS = (
     "CAUSAL_LM",
 )
 _BASE_FIELDS = {field.name for field in dataclasses.fields(transformers.PretrainedConfig)}
-# A field that code asks for although no class declares it: getattr(config, "head_dim", None), kwargs.pop("interval", 4).
-_ASKED_FOR = re.compile(r"""(?:getattr\((?:self\.)?(?:text_)?config, |kwargs\.(?:pop|get)\()["'](\w+)["'](?:, ([\w.]+))?""")
+# A field that code asks for although no class declares it, as in getattr(config, "head_dim", None).
+_ASKED_FOR = re.compile(
+    r"""(?:getattr\((?:self\.)?(?:text_)?config, |kwargs\.(?:pop|get)\()["'](\w+)["'](?:, ([\w.]+))?"""
+)
 _DEPTH = re.compile(r"(num_(hidden_)?layers|depth|n_layers?|encoder_layers|num_blocks)$")
 Values = dict[str, Any]
 
@@ -63,20 +65,21 @@ def read(config: Any, name: str) -> Any:
     """A field of a config, or None if it has none (or one per layer)."""
     try:
         return getattr(config, name, None)
-    except Exception:  # noqa: BLE001 - properties of configs raise anything
+    except Exception:
         return None
 
 
 class ModelClass:
-    """One model class of one type: the fields of the part of its config that describes text, and models built from them."""
+    """One model class of one type: the fields of its config that describe text, and models built from them."""
 
     def __init__(self, model_type: str, class_name: str) -> None:
         self.model_type, self.name = model_type, class_name
         self.config_class = CONFIG_MAPPING[model_type]
         self.model_class = getattr(transformers, class_name)
         own = self.model_class.config_class
-        self.is_other = own not in (None, self.config_class) and not issubclass(self.config_class, own)
         self.part = text_part(self.config_class)
+        # The class of the text part is in the list of the whole type.
+        self.is_other = self.part is not None and own not in (None, self.config_class)
         self.outer = Values()
         text = self.config_class
         self.text_type = model_type
@@ -98,7 +101,7 @@ class ModelClass:
 
     def _read_fields(self) -> None:
         text = self.text_class
-        own = text.__dict__.get("__annotations__", {})
+        own = inspect.get_annotations(text)
         self.annotations, self.default = dict[str, str](), Values()
         for field in dataclasses.fields(text):
             if field.name in _BASE_FIELDS and field.name not in own:
@@ -198,15 +201,15 @@ class ModelClass:
 @contextmanager
 def _unfilled() -> Iterator[None]:
     """Modules don't fill their tensors: a third of the time, although the meta device has nothing to fill."""
-    classes = (torch.nn.Linear, torch.nn.Embedding, torch.nn.LayerNorm)
-    fill = [cls.reset_parameters for cls in classes]
-    for cls in classes:
-        cls.reset_parameters = lambda _self: None  # type: ignore[method-assign]
+    modules: list[Any] = [torch.nn.Linear, torch.nn.Embedding, torch.nn.LayerNorm]
+    fill = [module.reset_parameters for module in modules]
+    for module in modules:
+        module.reset_parameters = lambda _self: None
     try:
         yield
     finally:
-        for cls, method in zip(classes, fill, strict=True):
-            cls.reset_parameters = method  # type: ignore[method-assign]
+        for module, method in zip(modules, fill, strict=True):
+            module.reset_parameters = method
 
 
 def _shrunk(config: Values) -> Values:

@@ -27,7 +27,9 @@ def pointer(model_class: ModelClass, families: Path) -> Table | None:
     if table is None or not _describes(table, model_class, model_class.text_type):
         return None
     others = [other for other in OTHERS if other != model_class.text_type]
-    is_open = any((of_other := _table_of(other, families)) and _describes(of_other, model_class, other) for other in others)
+    is_open = any(
+        (of_other := _table_of(other, families)) and _describes(of_other, model_class, other) for other in others
+    )
     rows = [
         ("field", str(model_class.part)),
         ("table", model_class.text_type),
@@ -41,7 +43,11 @@ def pointer(model_class: ModelClass, families: Path) -> Table | None:
 def _table_of(model_type: str, families: Path) -> reading.Table | None:
     file = families / model_type
     tables = reading.parse(file.read_text()) if file.exists() else []
-    return tables[0] if tables and tables[0].sections[0].heading[0] == "class" and not tables[0].rows("text part") else None
+    return (
+        tables[0]
+        if tables and tables[0].sections[0].heading[0] == "class" and not tables[0].rows("text part")
+        else None
+    )
 
 
 def _describes(table: reading.Table, model_class: ModelClass, text_type: str) -> bool:
@@ -55,14 +61,16 @@ def _describes(table: reading.Table, model_class: ModelClass, text_type: str) ->
         for config in configs:
             try:
                 model = model_class.build(config)
-            except Exception:  # noqa: BLE001, S112 - classes raise anything
+            except Exception:  # noqa: S112 - classes raise anything
                 continue
             try:
                 values = table.values({**defaults, **config})
             except reading.Unreadable:
                 continue
             head, embedding = model.get_output_embeddings(), model.get_input_embeddings()
-            values["tie_word_embeddings"] = head is not None and embedding is not None and head.weight is embedding.weight
+            values["tie_word_embeddings"] = (
+                head is not None and embedding is not None and head.weight is embedding.weight
+            )
             predicted = [(*place, *what) for place, what in table.tensors(values).items()]
             actual = [
                 (stack, i, name, *what)
@@ -102,7 +110,7 @@ def _defaults(table: reading.Table, model_class: ModelClass) -> Values:
     """What the whole file fills in for fields that its text part leaves out, where that isn't the table's default."""
     try:
         part = read(model_class.config({}), str(model_class.part))
-    except Exception:  # noqa: BLE001 - classes raise anything
+    except Exception:
         return {}
     stated = table.values({})
     found = Values()
@@ -122,7 +130,7 @@ def ties(model_class: ModelClass, base: Values) -> tuple[str, ...]:
         for part in (None, True, False):
             try:
                 model = model_class.build(base, outer_tie=outer, part_tie=part)
-            except Exception:  # noqa: BLE001, S112 - classes raise anything
+            except Exception:  # noqa: S112 - classes raise anything
                 continue
             head, embedding = model.get_output_embeddings(), model.get_input_embeddings()
             if head is None or embedding is None:

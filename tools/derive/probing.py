@@ -7,14 +7,28 @@ import random
 import re
 from collections import defaultdict
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from transformers.configuration_utils import ALLOWED_LAYER_TYPES
 
+from tools.derive import reading
 from tools.derive.attention import Pass, forward_pass
 from tools.derive.library import ModelClass, Values, read
-from tools.derive.words import CHOICES, DIVISORS, HARMLESS, HINTS, LAYER_WORDS, NO_HINT, NO_SIZE, PATTERN, SYMBOL_OF, WINDOW
+from tools.derive.words import (
+    CHOICES,
+    DIVISORS,
+    HARMLESS,
+    HINTS,
+    LAYER_WORDS,
+    NO_HINT,
+    NO_SIZE,
+    PATTERN,
+    ROTATED,
+    SYMBOL_OF,
+    WINDOW,
+)
 
 Shapes = dict[str, tuple[int, ...]]
 # Of one layer: how many tensors have this name (numbers in it are {j}), and their shape.
@@ -102,7 +116,9 @@ class Prober:
         value, annotation = self.default[name], self.model_class.annotations[name]
         if NO_SIZE.search(name) or isinstance(value, bool):
             return False
-        return isinstance(value, int) or (value is None and "int" in annotation and not re.search("list|dict|bool", annotation))
+        return isinstance(value, int) or (
+            value is None and "int" in annotation and not re.search("list|dict|bool", annotation)
+        )
 
     def _may_be_switch(self, name: str) -> bool:
         value, annotation = self.default[name], self.model_class.annotations[name]
@@ -110,7 +126,9 @@ class Prober:
 
     def _is_text(self, name: str, value: Any) -> bool:
         annotation = self.model_class.annotations[name]
-        return isinstance(value, str) or (value is None and "str" in annotation and "int" not in annotation and "list" not in annotation)
+        return isinstance(value, str) or (
+            value is None and "str" in annotation and "int" not in annotation and "list" not in annotation
+        )
 
     def _symbols(self) -> dict[str, str]:
         """The symbol of each size that has one; of two fields with the same symbol, the first that is declared."""
@@ -137,15 +155,19 @@ class Prober:
 
     def choose(self, symbol: str, chosen: Mapping[str, int]) -> int:
         """A number for a symbol; key/value heads divide the heads."""
+        if symbol == "d_emb" and "d" in chosen and self.rng.random() < 0.25:
+            return chosen["d"]  # equal widths often need no projection
         heads = chosen.get("H", 12)
-        choices = [n for n in CHOICES[symbol] if symbol != "G" or (heads % n == 0 and n < heads)]
+        choices = [
+            n for n in self.hint.choices.get(symbol, CHOICES[symbol]) if symbol != "G" or (heads % n == 0 and n < heads)
+        ]
         return self.rng.choice(choices)
 
     def random_sizes(self, without_symbol: bool = True) -> Values:
         """Random numbers for fields with a symbol and, if wanted, for the others that have an effect."""
         values = {**self.tokens, **{name: n for name, n in DIVISORS.items() if name in self.default}, **self.hint.given}
         chosen = dict[str, int]()
-        for name in sorted(self.sizes, key=lambda name: SYMBOL_OF.get(name) != "H"):
+        for name in sorted(self.sizes, key=lambda name: "Hd".find(SYMBOL_OF.get(name, "-")) % 3):
             symbol = SYMBOL_OF.get(name)
             if symbol and name not in self.frozen:
                 if self.symbol.get(name) != symbol and self.effects.get(name):  # a second size of the same kind
@@ -154,6 +176,8 @@ class Prober:
                     values[name] = chosen[symbol] = chosen.get(symbol) or self.choose(symbol, chosen)
             elif WINDOW.search(name) and name not in self.effects:
                 values[name] = self.rng.choice([4, 5, 6, 7])
+            elif ROTATED.search(name) and name not in self.effects:
+                values[name] = 8
             elif without_symbol and name in self.variants and name not in self.frozen:
                 values[name] = self.rng.choice(self.variants[name])
         for name in self.auto:
@@ -199,10 +223,8 @@ class Prober:
     def _mix_layers(self) -> None:
         """Give the base layers of every kind, so that the fields of each kind have an effect."""
         mixed = {**self.base, **{name: [*words] * 9 for name, words in self.layer_words.items() if len(words) > 1}}
-        try:
+        with suppress(Exception):  # classes raise anything; the first base will do
             self._set_base(self._with_depth(mixed))
-        except Exception:  # noqa: BLE001, S110 - classes raise anything; the first base will do
-            pass
 
     def _set_base(self, base: Values) -> None:
         shapes, config = self.build(base)
@@ -218,14 +240,16 @@ class Prober:
 
     def _look_again(self) -> None:
         """Look at the fields without effect once more, where a switch, a null or a word takes or adds tensors."""
-        states = [(n, not self.base.get(n, self.default[n])) for n in self.switches if self.effects.get(n) == "names"]
+        states: list[tuple[str, Any]] = [
+            (n, not self.base.get(n, self.default[n])) for n in self.switches if self.effects.get(n) == "names"
+        ]
         states += [(n, None if self.base.get(n) is not None else self.variants[n][0]) for n in sorted(self.nullable)]
         states += [(n, word) for n, words in self.words.items() for word in words if word != self.default[n]]
         first, known = self.base, self.tensors_of_base
         for name, value in states[:8]:
             try:
                 self._set_base({**first, name: value})
-            except Exception:  # noqa: BLE001, S112 - classes raise anything
+            except Exception:  # noqa: S112 - classes raise anything
                 continue
             for size in [n for n in self.sizes if n not in self.effects and n != name]:
                 now = self.base.get(size, read(self.base_config, size))
@@ -244,10 +268,12 @@ class Prober:
                 values["tie_word_embeddings"] = False  # the whole config may have another default
             if attempt >= 8:  # the class's own sizes, with few layers
                 few = ("L", "L_dec", "V")
-                values = self.tokens | {n: x for n, x in values.items() if SYMBOL_OF.get(n) in few or n in self.hint.given}
+                values = self.tokens | {
+                    n: x for n, x in values.items() if SYMBOL_OF.get(n) in few or n in self.hint.given
+                }
             try:
                 self.build(values)
-            except Exception as failure:  # noqa: BLE001 - classes raise anything
+            except Exception as failure:
                 error = failure
             else:
                 return values
@@ -257,7 +283,7 @@ class Prober:
         """What changes if only this field has this value."""
         try:
             shapes, _ = self.build(self._with_depth({**self.base, name: value}))
-        except Exception:  # noqa: BLE001 - classes raise anything
+        except Exception:
             return "error"
         if shapes == self.base_shapes:
             return "none"
@@ -281,7 +307,7 @@ class Prober:
         others = {n: x for n, x in self.base.items() if SYMBOL_OF.get(n) not in ("d", "L")}
         try:
             part = self.text_config({**others, name: 480})
-        except Exception:  # noqa: BLE001 - classes raise anything
+        except Exception:
             return
         for declared in self.sizes:
             if declared not in self.model_class.undeclared and read(part, declared) == 480:
@@ -340,7 +366,9 @@ class Prober:
         if HARMLESS.search(name):
             return
         words = [*self.hint.words.get(name, ()), *self.words_in_source(name)]
-        effects = {word: self.effect(name, word) for word in dict.fromkeys([*words, "probe"]) if word != self.default[name]}
+        effects = {
+            word: self.effect(name, word) for word in dict.fromkeys([*words, "probe"]) if word != self.default[name]
+        }
         known = [word for word, effect in effects.items() if effect != "error" and word != "probe"]
         if any(effects[word] in ("shapes", "names") for word in known):
             default = [] if self.default[name] is None else [self.default[name]]
@@ -351,9 +379,15 @@ class Prober:
 
     def words_in_source(self, name: str) -> list[str]:
         """The texts with which the source compares this field, and those that its annotation allows."""
-        words = re.findall(r"'(\w[\w-]*)'", self.model_class.annotations[name]) if "Literal" in self.model_class.annotations[name] else []
+        words = (
+            re.findall(r"'(\w[\w-]*)'", self.model_class.annotations[name])
+            if "Literal" in self.model_class.annotations[name]
+            else []
+        )
         for node in ast.walk(_parsed(self.model_class.source)):
-            if isinstance(node, ast.Compare) and any(getattr(x, "attr", getattr(x, "id", "")) == name for x in ast.walk(node)):
+            if isinstance(node, ast.Compare) and any(
+                getattr(x, "attr", getattr(x, "id", "")) == name for x in ast.walk(node)
+            ):
                 words += [x.value for x in ast.walk(node) if isinstance(x, ast.Constant) and isinstance(x.value, str)]
         return [word for word in words if word != name]
 
@@ -385,13 +419,15 @@ class Prober:
         """What a forward pass shows, or None if there can't be one."""
         try:
             return forward_pass(self.model_class, values)
-        except Exception as error:  # noqa: BLE001 - classes raise anything
+        except Exception as error:
             self.last_error = f"{type(error).__name__}: {str(error)[:200]}"
             return None
 
     def depth(self) -> int:
         names = [name for name in self.default if SYMBOL_OF.get(name) == "L"]
-        return next((read(self.base_config, name) for name in names), 0) or getattr(self.base_config, "num_hidden_layers", 0)
+        return next((read(self.base_config, name) for name in names), 0) or getattr(
+            self.base_config, "num_hidden_layers", 0
+        )
 
     # Sampling
 
@@ -404,7 +440,7 @@ class Prober:
                     del values[name]
             try:
                 shapes, config = self.build(values)
-            except Exception as error:  # noqa: BLE001 - classes raise anything
+            except Exception as error:
                 self.last_error = f"{type(error).__name__}: {str(error)[:200]}"
                 continue
             return Sample(values, self.complete(values, config), shapes, by_layer(shapes), config)
@@ -414,7 +450,11 @@ class Prober:
         values = self.random_sizes(without_symbol)
         if self.only_defaults:
             few = ("L", "L_dec", "V")
-            values = {n: x for n, x in values.items() if n in self.tokens or n in self.variants or SYMBOL_OF.get(n) in few or n in self.hint.given}
+            values = {
+                n: x
+                for n, x in values.items()
+                if n in self.tokens or n in self.variants or SYMBOL_OF.get(n) in few or n in self.hint.given
+            }
         for name in self.switches:
             if name in self.effects and name not in self.frozen:
                 values[name] = self.rng.random() < 0.5
@@ -441,6 +481,8 @@ class Prober:
             values[name] = list(read(config, name) or [])
         for name in self.auto:
             values[name] = read(config, name)
+        for name, rule in self.hint.rules.items():
+            values[name] = reading.evaluate(rule, values) if values.get(name) is None else values[name]
         for name in self.sizes:
             found = read(config, name)
             if values.get(name) is None and type(found) is int and name not in self.nullable:
@@ -450,7 +492,9 @@ class Prober:
 
 def _first_names(stacks: Stacks) -> set[tuple[str, int, str]]:
     """The tensors there are, outside the layers and in the first three."""
-    return {(stack, i, name) for stack, layers in stacks.items() for i, layer in layers.items() if i < 3 for name in layer}
+    return {
+        (stack, i, name) for stack, layers in stacks.items() for i, layer in layers.items() if i < 3 for name in layer
+    }
 
 
 _TREES = dict[str, ast.Module]()

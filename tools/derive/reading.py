@@ -94,8 +94,8 @@ def _compile(node: ast.expr) -> Meaning:
             condition, first, second = _compile(test), _compile(body), _compile(orelse)
             return lambda values: first(values) if condition(values) else second(values)
         case ast.Call(func=ast.Name(id=name), args=arguments) if name in _FUNCTIONS:
-            parts, function = [_compile(argument) for argument in arguments], _FUNCTIONS[name]
-            return lambda values: function(*(part(values) for part in parts))
+            inputs, function = [_compile(argument) for argument in arguments], _FUNCTIONS[name]
+            return lambda values: function(*(value(values) for value in inputs))
         case _:
             raise ValueError(f"not in the grammar: {ast.unparse(node)}")
 
@@ -140,16 +140,16 @@ class Table:
                 values[name] = stated
         for name, *tie in self.rows("text part"):
             if name == "tie_word_embeddings":  # probes state the same for the whole file and for its part
-                absent = any(word == "true" for word in tie) if tie[0] != "both" else tie[1:] == ["true", "true"]
-                values[name] = config.get(name, absent) if len(tie) > 1 else tie[0] == "always"
+                is_tied = "true" in tie if tie[0] != "both" else tie[1:] == ["true", "true"]
+                values[name] = config.get(name, is_tied) if len(tie) > 1 else tie[0] == "always"
         for name, default, *_ in [*self.rows("switches"), *self.rows("numbers")]:
             values[name] = json.loads(default) if config.get(name) is None else config[name]
-        for name, default, *known in self.rows("words"):
+        for name, default, words in self.rows("words"):
             values[name] = config.get(name, None if default == "none" else default)
-            if values[name] is not None and values[name] not in known[0].split():
+            if values[name] is not None and values[name] not in words.split():
                 raise Unreadable(f"{name} is {values[name]}")
-        for name, known in self.rows("fixed"):
-            if name in config and config[name] != json.loads(known):
+        for name, only in self.rows("fixed"):
+            if name in config and config[name] != json.loads(only):
                 raise Unreadable(f"{name} is {config[name]}")
         for name, absent, *known in self.rows("lists"):
             if isinstance(config.get(name), list | tuple):
@@ -158,7 +158,9 @@ class Table:
             elif absent.startswith("["):
                 values[name] = json.loads(absent)
         _resolve(values, rules)
-        values |= {n: list(range(values["L"])) for n, absent, *_ in self.rows("lists") if absent == "all" and n not in values}
+        values |= {
+            n: list(range(values["L"])) for n, absent, *_ in self.rows("lists") if absent == "all" and n not in values
+        }
         for name, absent, *_ in self.rows("lists"):
             if name not in values:
                 values[name] = _words(absent, values)
@@ -186,7 +188,7 @@ class Table:
         return found
 
     def tensors(self, values: Values) -> dict[tuple[str, int, str], tuple[int, Shape]]:
-        """How many tensors there are of each name in each layer, and their shape; layer 0 of "" is outside the layers."""
+        """How many tensors of each name a layer has, and their shape; layer 0 of "" is outside the layers."""
         found = dict[tuple[str, int, str], tuple[int, Shape]]()
         for section in self.sections:
             if section.heading[0] not in ("layers", "outside the layers"):
@@ -239,7 +241,7 @@ def _resolve(values: dict[str, Any], rules: dict[str, str]) -> None:
 
 
 def names_in(expression: str) -> set[str]:
-    return set(re.findall(r"[A-Za-z_]\w*", expression))
+    return set(re.findall(r"[A-Za-z_]\w*", re.sub(r"'[^']*'", "", expression)))
 
 
 def _words(cases: str, values: Values) -> list[str | None]:

@@ -38,6 +38,9 @@ SYMBOL_OF = {name: symbol for symbol, names in SYMBOLS.items() for name in names
 # Sizes that a table states even if no tensor or head depends on them.
 ALWAYS_STATED = {"d", "H", "G", "d_h", "L", "V", "C", "k"}
 
+# Names of sizes that count something, which products name first: H·d_h.
+COUNTS = re.compile(r"[A-Z]|k$|n_|num_|.*_num|.*_n_|.*_groups|.*_heads")
+
 # The numbers from which a probe chooses: small, and hardly ever products or sums of each other.
 _PRIMES = (17, 19, 23, 29, 31, 37, 41, 43)
 CHOICES: Mapping[str, tuple[int, ...]] = {
@@ -67,7 +70,9 @@ CHOICES: Mapping[str, tuple[int, ...]] = {
 }
 
 # Fields that hold no size: numbers of tokens, and fields of training, generation and other heads.
-NO_SIZE = re.compile(r"_token_id$|_token_index$|^pretraining_tp$|^num_nextn_predict_layers$|^num_mtp_layers$|^num_labels$")
+NO_SIZE = re.compile(
+    r"_token_id$|_token_index$|^pretraining_tp$|^num_nextn_predict_layers$|^num_mtp_layers$|^num_labels$"
+)
 # Groups of experts that a router chooses from: no sizes, but they must divide E.
 DIVISORS = {"n_group": 2, "topk_group": 1}
 # Text and object fields that change no shape, scale or mask, whatever they hold.
@@ -79,16 +84,17 @@ HARMLESS = re.compile(
 # Fields whose whole numbers say which layers are of a kind.
 PATTERN = re.compile(r"period|offset|interval|_step$|every|pattern|_freq$|first_k|max_window|start_index|end_index")
 WINDOW = re.compile(r"window|chunk_size|local_attention$|attention_chunk")
+ROTATED = re.compile(r"rotary_dim|rotary_ndims|rope_dim|rotary_emb_dim")
 SCALE = re.compile(r"scal|multipl|softcap|soft_cap|logit_cap", re.IGNORECASE)
 
 # Words for kinds of layers that classes without a list of their own may know.
-LAYER_WORDS = (
-    "attention mamba hybrid recurrent linear full conv moe mlp dense sparse global local full_attention"
-    " sliding_attention chunked_attention linear_attention"
-).split()
+LAYER_WORDS = [
+    *("attention", "mamba", "hybrid", "recurrent", "linear", "full", "conv", "moe", "mlp", "dense", "sparse"),
+    *("global", "local", "full_attention", "sliding_attention", "chunked_attention", "linear_attention"),
+]
 
-# What a tensor is for, by its name; the first pattern counts. The names are those of app.models.parameter_specs.ModelPart,
-# with "mixer", "indexer" and "other". The second list is for tensors outside the layers.
+# What a tensor is for, by its name; the first pattern counts. The roles are those of ModelPart in app/models, and
+# "mixer", "indexer" and "other". The second list is for tensors outside the layers.
 LAYER_ROLES: Mapping[str, str] = {
     "sinks": r"sinks?$",
     "indexer": r"indexer",
@@ -112,7 +118,7 @@ OUTSIDE_ROLES: Mapping[str, str] = {
     "pooler": r"pooler",
     "output_head": r"^(lm_head|embed_out|output_projection)|predictions\.decoder|(^|\.)lm_head(\.decoder)?$"
     r"|language_model\.lm_head|^(vocab_projector|proj_out|proj)$|^pred_layer\.proj$",
-    "output_bias": r"predictions\.bias|^lm_head\.bias|final_logits_bias|^pred_layer\.proj\.bias|^(vocab_projector)\.bias",
+    "output_bias": r"predictions\.bias|^lm_head\.bias|final_logits_bias|^pred_layer\.proj\.bias|^vocab_projector\.bias",
     "head_transform": r"^(cls|lm_head|generator_|predictions|vocab_|mlm_|head)|\.predictions\.",
     "embedding_norm": r"(embeddings?|embed)\.?_?(LayerNorm|layer_?norm|norm)|layernorm_embedding|embeddings_layer_norm"
     r"|word_embeddings_layernorm|embed_norm|embedding_norm|emb_norm",
@@ -130,8 +136,11 @@ OUTSIDE_ROLES: Mapping[str, str] = {
 class Hint:
     """What has to be said by hand about one model type, in one line with its reason.
 
-    `words` are texts to try in a field. `given` are fields that every probe sets, and `follows` those that it computes
-    from the others, in the grammar of tables. `computed` are sizes that a table needs beside its fields.
+    `words` are texts to try in a field, `choices` numbers for a symbol. `given` are fields that every probe sets,
+    `follows` those that it computes from the others, and `leave` those that hold no size. In the grammar of tables,
+    `rules` say what the absence of a field means, `scale` what scores are multiplied by,
+    `kv_heads` how many key/value heads there are, and `computed` are sizes that
+    a table needs beside its fields.
     """
 
     reason: str
@@ -140,7 +149,10 @@ class Hint:
     follows: Mapping[str, Any] = field(default_factory=dict)
     computed: Mapping[str, str] = field(default_factory=dict)
     leave: tuple[str, ...] = ()
-    mixer: str = ""
+    choices: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    rules: Mapping[str, str] = field(default_factory=dict)
+    scale: str = ""
+    kv_heads: str = ""
 
 
 _T5 = Hint("its text field states the activation and the gate", words={"feed_forward_proj": ("relu", "gated-gelu")})
@@ -154,9 +166,20 @@ _LFM2 = Hint(
 HINTS: Mapping[str, Hint] = {
     **dict.fromkeys(("t5", "mt5", "umt5", "switch_transformers", "longt5"), _T5),
     "lfm2": _LFM2,
-    "gpt_neo": Hint("its lists must fit each other", follows={"attention_types": lambda v: [[["global"], v["num_layers"]]]}),
+    "codegen": Hint("its heads lie in four parts", choices={"H": (4, 8, 12)}),
+    "falcon": Hint(
+        "one field's default depends on a switch, and keys are copied before they are seen",
+        rules={"num_ln_in_parallel_attn": "2 if new_decoder_architecture else 1"},
+        kv_heads="G if new_decoder_architecture or not multi_query else 1",
+    ),
+    "gpt_neo": Hint(
+        "its lists must fit each other, and its scores have no scale",
+        scale="1",
+        follows={"attention_types": lambda v: [[["global"], v["num_layers"]]]},
+    ),
     "lfm2_moe": Hint(
-        "its class rejects its own default", follows={"layer_types": lambda v: (["conv", "full_attention"] * 99)[: v["num_hidden_layers"]]}
+        "its class rejects its own default",
+        follows={"layer_types": lambda v: (["conv", "full_attention"] * 99)[: v["num_hidden_layers"]]},
     ),
     "gemma3n_text": Hint("its default exceeds a probe's number of layers", given={"num_kv_shared_layers": 2}),
 }
