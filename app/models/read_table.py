@@ -30,6 +30,7 @@ from app.models.parameter_specs import (
 from app.models.score_scale import ScoreScale
 from app.models.table import AttentionLine, FamilyTable, Limit, TableStack, TableTensor
 from app.models.table_values import TableValues
+from app.models.whole_file import check_names_of_sizes
 from app.models.width_rules import width_rule
 from app.translation import N_
 from app.translation import gettext as _
@@ -80,6 +81,7 @@ def read_table(
     table: FamilyTable, config: Config, name: str, model_type: str, model_class: str, notes: tuple[str, ...]
 ) -> Architecture:
     """The Architecture, called `name`, of a config whose family has this table; raises ConfigError."""
+    check_names_of_sizes(config, table, model_type)
     return _Reader(table, config, name, model_type, model_class).architecture(notes)
 
 
@@ -147,7 +149,7 @@ class _Reader:
             layer_problem=attention.layer_problem or feed_forward.problem or self._expert_problem(in_layers),
             model_class=self.model_class,
             has_kv_cache=(causal or bool(decoders)) and has_logits,
-            extra=self._extra_sizes((*outside, *in_layers), stacks),
+            extra=self._extra_sizes((*outside, *in_layers), stacks, attends=heads.H > 0),
             size_sources=(),
             task_head=TaskHead(parameters=head_parameters, logits=logits),
             gated=feed_forward.gated,
@@ -251,7 +253,7 @@ class _Reader:
         sizes = {symbol: self.values[symbol] for symbol in axis.symbols}
         missing = next((symbol for symbol, size in sizes.items() if size is None), None)
         if missing:
-            line = self.table.sizes[missing]
+            line = self.table.sizes[self.table.other_names.get(missing, missing)]
             problem = _('The tensor {tensor} of this model needs "{field}": add it.')
             raise ConfigError(problem.format(tensor=tensor, field=line.fields[0] if line.fields else missing))
         try:
@@ -285,11 +287,15 @@ class _Reader:
         matrices = [spec for spec in specs if spec.part in parts and spec.kind == "matrix"]
         return self._axis(matrices[-1].in_out_shape[-2], matrices[-1].name) if matrices else None
 
-    def _extra_sizes(self, specs: ParameterSpecs, stacks: Sequence[tuple[TableStack, list[_Layer]]]) -> dict[str, int]:
+    def _extra_sizes(
+        self, specs: ParameterSpecs, stacks: Sequence[tuple[TableStack, list[_Layer]]], *, attends: bool
+    ) -> dict[str, int]:
         symbols = frozenset[str]().union(*(spec.symbols for spec in specs))
         if any(spec.routed for spec in specs):
             symbols |= {"k", "E"} & self.table.sizes.keys()
-        extra = {symbol: self.values[symbol] for symbol in self.table.sizes if symbol in symbols - {*MAIN_SYMBOLS}}
+        in_order = (*self.table.sizes, *self.table.other_names)
+        main = {*MAIN_SYMBOLS} if attends else {*MAIN_SYMBOLS} - {"H", "G", "d_h", "d_v"}
+        extra = {symbol: self.values[symbol] for symbol in in_order if symbol in symbols - main}
         extra |= self._latent_sizes()
         extra |= self._decoder_sizes(stacks)
         if extra.get("k", 1) > extra.get("E", 1):

@@ -161,11 +161,13 @@ class FamilyTable:
     lists: dict[str, ListField] = field(default_factory=dict)
     fixed: dict[str, Any] = field(default_factory=dict)
     harmless: frozenset[str] = frozenset()
+    untested: frozenset[str] = frozenset()
     outside: tuple[TableTensor, ...] = ()
     stacks: tuple[TableStack, ...] = ()
     attention: tuple[AttentionLine, ...] = ()
     without_attention: str = ""
     text_part: TextPart | None = None
+    other_names: dict[str, str] = field(default_factory=dict)  # of sizes in tensors, with their symbols
 
     @cached_property
     def axis_symbols(self) -> frozenset[str]:
@@ -187,7 +189,7 @@ class FamilyTable:
     def fields(self) -> frozenset[str]:
         """The config fields that the table knows."""
         stated = (name for line in (*self.sizes.values(), *self.numbers.values()) for name in line.fields)
-        return self.harmless.union(stated, self.switches, self.words, self.lists, self.fixed)
+        return self.harmless.union(self.untested, stated, self.switches, self.words, self.lists, self.fixed)
 
 
 @dataclass(frozen=True)
@@ -231,7 +233,43 @@ def parse_tables(model_type: str, text: str) -> FamilyFile:
                 _read_section(tables[-1], heading, lines)
         except (RuleError, ValueError, IndexError, KeyError) as error:
             raise TableError(f"{model_type}, line {number}: {error}") from error
+    for table in tables:
+        _rename_sizes_of_other_mixers(table)
     return FamilyFile(model_type, tuple(tables))
+
+
+def _rename_sizes_of_other_mixers(table: FamilyTable) -> None:
+    # H, G, d_h and d_v are sizes of attention with N×N scores. In a table where they are something else, such as the
+    # heads of linear attention, tensors call them by the names of their fields.
+    lines = [line for line in table.attention if line.mask != "cross"]
+    columns = {
+        "H": {line.heads.text for line in lines},
+        "G": {line.kv_heads.text for line in lines},
+        "d_h": {line.d_h.text for line in lines},
+        "d_v": {line.d_v.text for line in lines},
+    }
+    others = [symbol for symbol in columns if symbol in table.axis_symbols and columns[symbol] != {symbol}]
+    for symbol in others:
+        if symbol in table.sizes:
+            table.other_names[table.sizes[symbol].fields[0] if table.sizes[symbol].fields else f"{symbol}_"] = symbol
+    if table.other_names:
+        names = {symbol: Expression.symbol(name) for name, symbol in table.other_names.items()}
+        table.outside = tuple(_renamed(tensor, names) for tensor in table.outside)
+        table.stacks = tuple(
+            replace(stack, tensors=tuple(_renamed(tensor, names) for tensor in stack.tensors)) for stack in table.stacks
+        )
+        del table.axis_symbols  # worked out again
+
+
+def _renamed(tensor: TableTensor, names: Mapping[str, Expression]) -> TableTensor:
+    spec = tensor.spec
+    if spec.symbols.isdisjoint(names):
+        return tensor
+    in_out, stored = (
+        tuple(axis.substitute(names) for axis in shape) for shape in (spec.in_out_shape, spec.stored_shape)
+    )
+    renamed = replace(spec, in_out_shape=in_out, stored_shape=stored, copies=spec.copies.substitute(names))
+    return replace(tensor, spec=renamed)
 
 
 # A section: the number of its first line, the columns of its heading, and its lines with their indentation.
@@ -271,6 +309,8 @@ def _read_section(table: FamilyTable, heading: list[str], lines: list[_Line]) ->
             table.fixed.update((row[0], json.loads(row[1])) for row in rows)
         case "harmless":
             table.harmless |= {name for row in rows for columns in row for name in columns.split()}
+        case "untested":
+            table.untested |= {name for row in rows for columns in row for name in columns.split()}
         case "outside the layers":
             table.outside += _with_embedding_first(tuple(_tensors(lines)))
         case "layers":

@@ -75,6 +75,8 @@ class TableValues(dict[str, Any]):
 
     def _read(self, name: str) -> Any:
         table = self.table
+        if name in table.other_names:
+            return self[table.other_names[name]]
         if name in table.sizes:
             return self._size(table.sizes[name])
         if name in table.numbers:

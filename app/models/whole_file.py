@@ -122,6 +122,35 @@ def check_unread_fields(config: Config, known: frozenset[str], layers: int = 0) 
             raise ConfigError(problem.format(field="kv_n_heads" if kv_heads is not None else "attn_type"))
 
 
+# The names that model makers give to one size, by its symbol.
+_NAMES_OF_SIZES = {
+    "d": "hidden_size n_embd n_embed d_model dim emb_dim embed_dim",
+    "H": "num_attention_heads n_head num_heads n_heads encoder_attention_heads",
+    "G": "num_key_value_heads num_kv_heads n_kv_heads multi_query_group_num",
+    "d_h": "head_dim d_kv kv_channels attention_head_dim",
+    "d_v": "v_head_dim",
+    "d_ff": "intermediate_size n_inner ffn_dim d_ff encoder_ffn_dim ffn_hidden_size",
+    "V": "vocab_size",
+    "L": "num_hidden_layers n_layer num_layers encoder_layers n_layers num_encoder_layers",
+    "E": "num_experts num_local_experts n_routed_experts moe_num_experts num_routed_experts",
+    "k": "num_experts_per_tok moe_k moe_topk num_experts_per_token experts_per_token moe_top_k",
+    "d_exp": "moe_intermediate_size",
+    "n_sh": "n_shared_experts num_shared_experts num_shared_expert moe_num_shared_experts",
+}
+
+
+def check_names_of_sizes(config: Config, table: FamilyTable, model_type: str) -> None:
+    """Raise ConfigError for a size under a name that only other types have."""
+    for symbol, names in _NAMES_OF_SIZES.items():
+        line = table.sizes.get(symbol)
+        if line is None or any(field in config for field in line.fields):
+            continue
+        other = next((name for name in names.split() if name in config and name not in table.fields), None)
+        if other and line.fields:
+            problem = _('This config.json has "{field}", which models of type "{type}" call "{name}": rename it.')
+            raise ConfigError(problem.format(field=other, type=model_type, name=line.fields[0]))
+
+
 def notes_on_fields(config: Config, model_type: str, table: FamilyTable | None) -> Iterator[str]:
     """Yield notes on a file's own code, and on fields that neither the table nor any model of transformers has."""
     if config.get("auto_map"):
@@ -131,6 +160,10 @@ def notes_on_fields(config: Config, model_type: str, table: FamilyTable | None) 
         yield note.format(type=model_type)
     if table is None:
         return
+    untested = sorted(name for name in table.untested if config.get(name) is not None)
+    if untested:
+        note = _("Not known to change nothing, and left out of account: {fields}.")
+        yield note.format(fields=", ".join(f'"{name}"' for name in untested))
     known = table.fields.union(_OF_ANY_MODEL.split())
     unknown = sorted(name for name, value in config.items() if name not in known and not _is_about_tokens(name, value))
     if unknown:
