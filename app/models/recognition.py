@@ -126,6 +126,7 @@ def _why_no_table(model_type: str, kind: str, what: str) -> str:
         "attention": _("The attention of “{type}” ({what}) is of a kind that the app cannot express."),
         "counts": _("The parameters of “{type}” follow rules that the app cannot express ({what})."),
         "class": _("“{type}” could not be examined: {what}."),
+        "source": _("Models of type “{type}” bring their own code, and no table could be written for them: {what}."),
     }
     return sentences.get(kind, sentences["tensor"]).format(type=model_type, what=what)
 
