@@ -128,7 +128,7 @@ def notes_on_fields(config: Config, model_type: str, table: FamilyTable | None) 
         note = _(
             'This file brings its own code ("auto_map"), which is not run: it is read as “{type}” in transformers.'
         )
-        if is_by_hand(model_type):
+        if table is not None and is_by_hand(model_type):
             note = _(
                 'This file brings its own code ("auto_map"), which is not run: it is read by a table for “{type}”, '
                 "written by hand from published code."
