@@ -45,6 +45,12 @@ _LEFT_OUT: Mapping[str, str] = {
     r"(^|[._])(g|gate)(_proj|_bias)?(\.|$)": _GATE,
     r"sub_norm|inner_attn_ln": N_("a norm inside attention"),
 }
+# Types that count positions from the padding token's id + 1, so that two rows of their position table are never used.
+_COUNTS_FROM_PADDING = frozenset({
+    "bridgetower", "data2vec-text", "esm", "ibert", "layoutlmv3", "lilt", "longformer", "luke", "markuplm", "mpnet",
+    "roberta-prelayernorm", "xlm-roberta-xl", "xmod",
+})  # fmt: skip
+_PADDED_ROWS = 2
 # Types that switch to sparse attention once an input is long enough, which no short forward pass shows.
 _SPARSE = frozenset({"big_bird", "bigbird_pegasus", "led", "longformer", "longt5", "reformer"})
 _SQUARE_ROOT = re.compile(r"1/sqrt\((.*)\)")
@@ -85,9 +91,8 @@ class _Reader:
     def architecture(self, notes: tuple[str, ...]) -> Architecture:
         stacks = [(stack, layers) for stack in self._stacks_in_order() if (layers := self._layers(stack))]
         outside = self._existing(self.table.outside)
-        self._check_axes(
-            [*outside, *(spec for _stack, layers in stacks for layer in layers for spec in layer.parameters)]
-        )
+        in_layers = _tensors_of([layer for _stack, layers in stacks for layer in layers])
+        self._check_axes((*outside, *in_layers))
         first = next((layer for _stack, layers in stacks for layer in layers if layer.line), None)
         if not stacks:
             raise ConfigError(_("This model has no layers: check their number."))
@@ -98,7 +103,7 @@ class _Reader:
         base_parameters = tuple(spec for spec in outside if spec.part not in _OF_HEAD)
         heads_of_table = any(tensor.spec.part == ModelPart.OUTPUT_HEAD for tensor in self.table.outside)
         has_logits = heads_of_table or self.model_class.endswith(_LM_CLASSES)
-        output = (spec for spec in head_parameters if spec.part == ModelPart.OUTPUT_HEAD and spec.kind == "matrix")
+        output = (spec for spec in head_parameters if spec.kind == "matrix" and "V" in spec.symbols)
         is_tied = has_logits and not any(output)
         decoders = self._decoders
         logits = parse_shape("M" if decoders else "N", "V") if has_logits and "V" in self.table.sizes else None
@@ -139,10 +144,10 @@ class _Reader:
             not_modelled=tuple(_(noun) for noun in attention.left_out),
             shapes_only=True,
             attention_problem=attention.problem,
-            layer_problem=attention.layer_problem or feed_forward.problem or self._expert_problem(stacks),
+            layer_problem=attention.layer_problem or feed_forward.problem or self._expert_problem(in_layers),
             model_class=self.model_class,
             has_kv_cache=(causal or bool(decoders)) and has_logits,
-            extra=self._extra_sizes(outside, stacks),
+            extra=self._extra_sizes((*outside, *in_layers), stacks),
             size_sources=(),
             task_head=TaskHead(parameters=head_parameters, logits=logits),
             gated=feed_forward.gated,
@@ -194,7 +199,7 @@ class _Reader:
         alike = dict[tuple[bool, ...], ParameterSpecs]()
         layers = list[_Layer]()
         for i in range(count):
-            holds = tuple(self.values.all_hold((rule,), i) for rule in of_layer)
+            holds = tuple(bool(self.values.by_rule(rule, i)) for rule in of_layer)
             if holds not in alike:
                 true = always | dict(zip(of_layer, holds, strict=True))
                 specs = (tensor.spec for tensor in of_model if all(true[rule] for rule in tensor.when))
@@ -212,13 +217,13 @@ class _Reader:
         return length if isinstance(length, int) and length > 0 else None
 
     def _layer_stack(self, stack: TableStack, layers: Sequence[_Layer]) -> LayerStack:
-        runs = (LayerRun(1, layer.parameters, layer.window, layer.chunk) for layer in layers)
-        grouped = tuple(replace(run, count=len(list(alike))) for run, alike in groupby(runs))
+        in_order = groupby(layers, key=lambda layer: (layer.parameters, layer.window, layer.chunk))
+        runs = tuple(LayerRun(len(list(alike)), *kind) for kind, alike in in_order)
         parameters = tuple(tensor.spec for tensor in stack.tensors)
         is_decoder = stack.name in self._decoders
         count = "L_dec" if is_decoder else "L" if len(layers) == self._size("L") else stack.count.text
         spec = StackSpec(f"{stack.name}.{{i}}.", count, parameters, is_decoder)
-        return LayerStack(spec, grouped)
+        return LayerStack(spec, runs)
 
     # Tensors
 
@@ -237,7 +242,7 @@ class _Reader:
         return not zeros or self._axis(spec.count, spec.name) > 0
 
     def _check_axes(self, specs: Sequence[ParameterSpec]) -> None:
-        for spec in dict.fromkeys(specs):
+        for spec in specs:
             for axis in (*spec.stored_shape, spec.copies):
                 if self._axis(axis, spec.name) < 1:
                     raise self._impossible(spec.name, axis)
@@ -280,12 +285,7 @@ class _Reader:
         matrices = [spec for spec in specs if spec.part in parts and spec.kind == "matrix"]
         return self._axis(matrices[-1].in_out_shape[-2], matrices[-1].name) if matrices else None
 
-    def _extra_sizes(
-        self, outside: ParameterSpecs, stacks: Sequence[tuple[TableStack, list[_Layer]]]
-    ) -> dict[str, int]:
-        specs = dict.fromkeys(
-            [*outside, *(s for _stack, layers in stacks for layer in layers for s in layer.parameters)]
-        )
+    def _extra_sizes(self, specs: ParameterSpecs, stacks: Sequence[tuple[TableStack, list[_Layer]]]) -> dict[str, int]:
         symbols = frozenset[str]().union(*(spec.symbols for spec in specs))
         if any(spec.routed for spec in specs):
             symbols |= {"k", "E"} & self.table.sizes.keys()
@@ -297,9 +297,8 @@ class _Reader:
             raise ConfigError(problem.format(k=extra["k"], E=extra["E"]))
         return extra
 
-    def _expert_problem(self, stacks: Sequence[tuple[TableStack, list[_Layer]]]) -> str:
-        layers = (layer for _stack, layers in stacks for layer in layers)
-        has_experts = any(spec.routed for layer in layers for spec in layer.parameters)
+    def _expert_problem(self, specs: ParameterSpecs) -> str:
+        has_experts = any(spec.routed for spec in specs)
         if not has_experts or {"k", "E"} <= self.table.sizes.keys():
             return ""
         problem = _("How many experts a token uses in {model} is not known here: choose a model such as Mixtral 8x7B.")
@@ -337,7 +336,10 @@ class _Reader:
             if spec.part == ModelPart.POSITION_TABLE and len(spec.stored_shape) == 2
         ]
         stated = self._size("C")
-        return min([*rows, *([stated] if stated else [])]) if rows else None
+        if not rows:
+            return None
+        usable = min([*rows, *([stated] if stated else [])])
+        return usable - _PADDED_ROWS if self.model_type in _COUNTS_FROM_PADDING and usable == rows[0] else usable
 
     def _softcap(self, first: _Layer | None) -> float | None:
         rule = first.line.softcap if first and first.line else None
@@ -386,7 +388,7 @@ class _Attention:
         biased = {spec.name.removesuffix("bias") for spec in self.specs if spec.name.endswith(".bias")}
         if self.is_latent:
             latent = (s.name for s in self.specs if s.part == ModelPart.LATENT_ATTENTION and s.kind == "bias")
-            return _QUERIES_TO_OUTPUT if any(latent) else ""
+            return "o" if any(latent) else ""
         has_bias = [spec.name.removesuffix("weight") in biased for spec in self._matrices]
         if len(has_bias) == len(_QUERIES_TO_OUTPUT):
             return "".join(letter for letter, has in zip(_QUERIES_TO_OUTPUT, has_bias, strict=True) if has)
@@ -454,7 +456,7 @@ class _Attention:
                     self._leave_out(noun, spec.name)
                 else:
                     yield spec.name
-        if any(spec.part == ModelPart.RELATIVE_POSITIONS for layer in self.layers for spec in layer.parameters):
+        if any(spec.part == ModelPart.RELATIVE_POSITIONS for spec in _tensors_of(self.layers)):
             noun = N_("scores for relative positions")
             self._leave_out(noun, _(noun))
         yield from (self._odd_latent_parts() if self.is_latent else self._odd_projections())
@@ -507,14 +509,19 @@ class _Attention:
     def _shape(self, spec: ParameterSpec) -> tuple[int, ...]:
         return tuple(self.reader._axis(axis, spec.name) for axis in spec.in_out_shape)
 
-    def _scale_problems(self, rule: Rule) -> Iterator[str]:
+    def _scale_problems(self, rule: Rule | None) -> Iterator[str]:
+        if rule is None:
+            yield self._unknown_scale()
+            return
         names = ChainMap({"H": self.heads.H, "G": self.heads.G, "d_h": self.heads.d_h}, self.reader.values)
         try:
             factor = rule.value(names)
         except RuleError:
             raise self.reader.values.no_value(rule) from None
         usual = self.heads.d_h**-0.5
-        fields = [field for field in sorted(rule.names) if field in self.reader.table.numbers]
+        table = self.reader.table
+        unnamed = {symbol for symbol, line in table.sizes.items() if symbol in line.fields}  # by the field's own name
+        fields = [field for field in sorted(rule.names) if field in table.numbers or field in unnamed]
         if isinstance(factor, bool) or (not isinstance(factor, int | float) and not hasattr(factor, "numerator")):
             factor = None
         if factor is None:
@@ -557,8 +564,13 @@ class _FeedForward:
                 )
                 self.problem = problem.format(model=reader.name, d=f"{d:,}", d_ff=f"{d_ff:,}")
         if not self.problem and not self.gated:
-            experts = [s for layer in layers for s in layer.parameters if s.part == ModelPart.EXPERTS]
+            experts = [spec for spec in _tensors_of(layers) if spec.part == ModelPart.EXPERTS]
             self.gated = any("gate" in spec.name for spec in experts)
+
+
+def _tensors_of(layers: Sequence[_Layer]) -> ParameterSpecs:
+    alike = dict.fromkeys(layer.parameters for layer in layers)
+    return tuple(dict.fromkeys(spec for parameters in alike for spec in parameters))
 
 
 def _kind_of_norm(stacks: Sequence[tuple[TableStack, list[_Layer]]], outside: Sequence[ParameterSpec]) -> NormKind:

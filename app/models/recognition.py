@@ -120,15 +120,26 @@ def find_table(model_type: object, class_name: str) -> FamilyTable | None:
 
 
 def _why_no_table(model_type: str, kind: str, what: str) -> str:
+    if kind == "source":
+        sentence = _(
+            "Models of type “{type}” bring their own code, and no table could be written for them, since {what}: "
+            "choose another model."
+        )
+        return sentence.format(type=model_type, what=what)
     sentences = {
-        "tensor": _("The parameters of “{type}” follow rules that the app cannot express ({what})."),
-        "field": _("The parameters of “{type}” depend on “{what}” in a way that the app cannot express."),
-        "attention": _("The attention of “{type}” ({what}) is of a kind that the app cannot express."),
-        "counts": _("The parameters of “{type}” follow rules that the app cannot express ({what})."),
-        "class": _("“{type}” could not be examined: {what}."),
-        "source": _("Models of type “{type}” bring their own code, and no table could be written for them: {what}."),
+        "tensor": _(
+            "The parameters of “{type}” follow rules that the app cannot express ({what}): choose another model."
+        ),
+        "field": _(
+            "The parameters of “{type}” depend on “{what}” in a way that the app cannot express: choose another model."
+        ),
+        "attention": _("What the heads of “{type}” compute could not be observed: choose another model."),
+        "class": _("Models of type “{type}” could not be built to look at their parameters: choose another model."),
     }
-    return sentences.get(kind, sentences["tensor"]).format(type=model_type, what=what)
+    # A tensor or field is named; what else went wrong is for developers.
+    named = what.partition(": ")[0]
+    sentence = sentences["class"] if " " in named else sentences.get(kind, sentences["tensor"])
+    return sentence.format(type=model_type, what=named)
 
 
 def find_family(config: Config) -> tuple[str, Family]:
@@ -142,7 +153,7 @@ def find_family(config: Config) -> tuple[str, Family]:
     if not isinstance(model_type, str):
         raise ConfigError(_('This config.json has no "model_type": add it.') + " " + known)
     if model_type in REFUSED:
-        problem = _('Models of type "{type}" have {layers} instead of attention with N×N scores: choose another model.')
+        problem = _('Models of type "{type}" have {layers}, which the app does not know: choose another model.')
         raise ConfigError(problem.format(type=model_type, layers=_(REFUSED[model_type])))
     if model_type not in FAMILIES:
         problem = _('Models of type "{type}" are not supported.')

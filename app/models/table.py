@@ -12,7 +12,7 @@ import json
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, Literal
@@ -116,7 +116,10 @@ class Limit:
 
 @dataclass(frozen=True)
 class AttentionLine:
-    """One kind of attention with N×N scores, or N×M for "cross": its sizes, scale and mask, and the layers with it."""
+    """One kind of attention with N×N scores, or N×M for "cross": its sizes, scale and mask, and the layers with it.
+
+    `scale` is None if it wasn't seen.
+    """
 
     stack: str
     module: str
@@ -124,7 +127,7 @@ class AttentionLine:
     kv_heads: Rule
     d_h: Rule
     d_v: Rule
-    scale: Rule
+    scale: Rule | None
     mask: Mask
     window: Limit | None
     chunk: Limit | None
@@ -284,7 +287,7 @@ def _read_section(table: FamilyTable, heading: list[str], lines: list[_Line]) ->
         case "harmless":
             table.harmless |= {name for row in rows for columns in row for name in columns.split()}
         case "outside the layers":
-            table.outside += tuple(_tensors(lines))
+            table.outside += _with_embedding_first(tuple(_tensors(lines)))
         case "layers":
             name, _times, count = heading[1].partition(" × ")
             table.stacks += (TableStack(name, parse_rule(count), _conditions(heading[2:]), tuple(_tensors(lines))),)
@@ -366,6 +369,24 @@ def _tensors(lines: Sequence[_Line]) -> Iterator[TableTensor]:
     yield from sorted(tensors, key=_place_of_projection)
 
 
+def _with_embedding_first(tensors: tuple[TableTensor, ...]) -> tuple[TableTensor, ...]:
+    # A tied matrix is listed where its class has it first, which may be the LM head. It counts as the embedding.
+    embedding = next((t for t in tensors if t.spec.part == ModelPart.TOKEN_TABLE and _texts(t.when) == {_UNTIED}), None)
+    heads = (t for t in tensors if t.spec.part == ModelPart.OUTPUT_HEAD and t.spec.kind == "matrix" and not t.when)
+    head = next((t for t in heads if embedding and t.spec.stored_shape == embedding.spec.stored_shape), None)
+    if embedding is None or head is None:
+        return tensors
+    swapped = {embedding: replace(embedding, when=()), head: replace(head, when=embedding.when)}
+    return tuple(swapped.get(tensor, tensor) for tensor in tensors)
+
+
+_UNTIED = "not tie_word_embeddings"
+
+
+def _texts(conditions: Conditions) -> set[str]:
+    return {rule.text for rule in conditions}
+
+
 def _place_of_projection(tensor: TableTensor) -> int:
     if tensor.spec.part not in (ModelPart.ATTENTION, ModelPart.CROSS_ATTENTION):
         return 0
@@ -445,7 +466,7 @@ def _in_out_of_expert(name: str, sides: tuple[Expression, ...]) -> tuple[Express
 
 def _attention_line(row: list[str]) -> AttentionLine:
     stack, module, *rules = row[:7]
-    heads, kv_heads, d_h, d_v, scale = map(parse_rule, rules)
+    heads, kv_heads, d_h, d_v = map(parse_rule, rules[:4])
     rest = [column.partition(" ") for column in row[8:]]
     found = {word: text for word, _space, text in rest}
     return AttentionLine(
@@ -455,7 +476,7 @@ def _attention_line(row: list[str]) -> AttentionLine:
         kv_heads=kv_heads,
         d_h=d_h,
         d_v=d_v,
-        scale=scale,
+        scale=None if rules[4] == "unknown" else parse_rule(rules[4]),
         mask=_mask(row[7]),
         window=_limit(found["window"]) if "window" in found else None,
         chunk=_limit(found["chunk"]) if "chunk" in found else None,

@@ -8,12 +8,6 @@ from typing import Any
 from app.models.architecture import Architecture
 from app.models.read_config import build_architecture
 
-LINEAR = {
-    "linear_num_key_heads": 2,
-    "linear_num_value_heads": 4,
-    "linear_key_head_dim": 5,
-    "linear_value_head_dim": 7,
-}
 SIZES: dict[str, Any] = {
     "hidden_size": 60,
     "intermediate_size": 77,
@@ -27,10 +21,14 @@ CONFIGS: dict[str, dict[str, Any]] = {
     "attention and experts": {
         "model_type": "glm4_moe", **SIZES, **EXPERTS, "num_hidden_layers": 3, "n_routed_experts": 4,
     },
-    "attention in one of four layers": {
-        "model_type": "qwen3_next", **SIZES, **EXPERTS, **LINEAR, "num_hidden_layers": 8, "num_experts": 4,
-        "shared_expert_intermediate_size": 11,
+    "attention in every fourth layer": {
+        "model_type": "jamba", **SIZES, "hidden_size": 96, "head_dim": 16, "num_hidden_layers": 8, "num_experts": 4,
+        "attn_layer_period": 4, "attn_layer_offset": 2, "mamba_dt_rank": 6,
     },
+    "gates": {
+        "model_type": "afmoe", **SIZES, **EXPERTS, "num_hidden_layers": 4, "num_experts": 4, "num_dense_layers": 1,
+    },
+    "state spaces only": {"model_type": "mamba", "hidden_size": 64, "num_hidden_layers": 3, "vocab_size": 101},
     "attention beside a state space": {
         "model_type": "falcon_h1", **SIZES, "num_hidden_layers": 3, "mamba_d_ssm": 12, "mamba_n_heads": 3,
     },

@@ -13,6 +13,8 @@ from app.models.parameter_count import parameter_counts
 from app.models.read_config import build_architecture
 from app.models.read_table import read_table
 from app.models.table import BY_HAND_FOLDER, family_file, is_by_hand
+from app.topics.registry import TOPICS, refusal, sizes_for, topic_for
+from tests.helpers.every_family import TOKENS, are_possible
 
 Record = dict[str, Any]
 # Published configs; "source" says where the total was published, and what was taken off.
@@ -49,6 +51,18 @@ def test_a_type_without_a_table_is_refused_by_what_is_missing(model_type: str) -
     with pytest.raises(ConfigError, match=model_type) as refused:
         build_architecture({"model_type": model_type, "hidden_size": 64, "auto_map": {}})
     assert str(refused.value).endswith(".")
+
+
+@pytest.mark.parametrize("record", PUBLISHED, ids=[record["name"] for record in PUBLISHED])
+def test_every_topic_is_refused_or_its_answers_can_be_computed(record: Record) -> None:
+    a = build_architecture(record["config"], record["name"])
+    for topic in TOPICS:
+        reason = refusal(topic, a, TOKENS)
+        if reason is None:
+            assert are_possible(topic_for(topic, a, TOKENS), sizes_for(topic, a, TOKENS, TOKENS)), topic
+        else:
+            assert a.name in reason
+            assert reason.endswith(".")
 
 
 def test_a_file_read_by_a_table_by_hand_says_so() -> None:

@@ -10,7 +10,7 @@ _STATE_SPACE = N_("state-space layers")
 _RECURRENT = N_("recurrent layers")
 _LINEAR = N_("linear attention")
 _SPARSE = N_("attention to a part of the tokens")
-# What layers of a refused family (all or some) have instead of N×N scores.
+# What all or some layers of a refused family have instead of N×N scores.
 REFUSED: Mapping[str, str] = {
     **dict.fromkeys(("mamba", "mamba2", "falcon_mamba", "codestral_mamba", "hyena", "s4"), _STATE_SPACE),
     **dict.fromkeys(
