@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from app.models.config_fields import ConfigError
+from app.models.model_sentences import property_sentences
 from app.models.parameter_count import parameter_counts
 from app.models.read_config import build_architecture
 from app.models.read_table import read_table
@@ -67,3 +68,15 @@ def test_every_topic_is_refused_or_its_answers_can_be_computed(record: Record) -
 
 def test_a_file_read_by_a_table_by_hand_says_so() -> None:
     assert any("written by hand" in note for note in build_architecture(PUBLISHED[0]["config"]).notes)
+
+
+def test_baichuan_13b_adds_alibi_to_its_scores_and_7b_does_not() -> None:
+    config = next(record["config"] for record in PUBLISHED if record["config"]["model_type"] == "baichuan")
+    smaller = {**config, "hidden_size": 4096, "num_attention_heads": 32, "num_hidden_layers": 32}
+    assert build_architecture(config).position_bias == "alibi"
+    assert not build_architecture(smaller).position_bias
+
+
+def test_no_sentence_says_that_transformers_has_a_type_of_a_table_by_hand() -> None:
+    sentences = " ".join(property_sentences(build_architecture(PUBLISHED[0]["config"])))
+    assert "in transformers" not in sentences
