@@ -98,7 +98,7 @@ def kinds(library: Library) -> Iterator[Kind]:
         yield f"symbols in every box of {key}", STUDENT_S, _filled(variant), _symbols(variant, chance)
     mixture = library.variant("experts-mixtral-8x7b~symbols")
     long = [*_texts(SIGNS, MAX_SYMBOLS_TEXT, chance), *(text * 8 for text in _symbols(mixture, chance))]
-    yield "an answer of 2,000 characters in every box, by the API", STUDENT_S, _filled(mixture, drawn=False), long
+    yield "an answer of 1,000 characters in every box, by the API", STUDENT_S, _filled(mixture, drawn=False), long
     llama = library.variant("llama-7b")
     line = " ".join(["(((1)))*(2+3)-4"] * len(llama.blanks))
     lines = ["\n".join([f"Kim: {line}"] * 1000), *(text * 30 for text in _texts(SIGNS, 2000, chance, count=5))]

@@ -326,7 +326,7 @@ def _choices(answers: Mapping[str, str]) -> dict[str, str]:
 
 def _row_bar(variant: Variant, row: Row, begun: Sequence[LiveProgress]) -> RowBar:
     states = [progress.rows.get(row.key, "open") for progress in begun]
-    asked, chosen = variant.table.askable[row.key], Counter[int]()
+    asked, chosen = row.asked, Counter[int]()
     options = asked.options if isinstance(asked, OneOf) else ()
     if isinstance(asked, WrittenPattern):
         options = (*options, OTHER_PATTERN)

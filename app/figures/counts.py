@@ -46,7 +46,7 @@ class CountPlan:
 def count_plans(variant: Variant) -> tuple[CountPlan, ...]:
     """The figures of a sheet's counts: one for each sum that is asked together with all its parts."""
     asked = variant.problem.asked
-    if variant.worksheet.answers == "letters":
+    if variant.worksheet.in_letters:
         return ()
     if figures := TOPICS[variant.worksheet.topic].count_figures:
         keys = [count.key for count in variant.table.counts if count.key in asked]
@@ -72,7 +72,7 @@ def draw_counts(
     """The bars of a counting sheet, each figure on its own linear scale."""
     numbers = _typed_counts(answers)
     scales = longest or longest_bars(variant, answers)
-    growth = TOPICS[variant.worksheet.topic].growth if variant.worksheet.answers == "numbers" else None
+    growth = TOPICS[variant.worksheet.topic].growth if not variant.worksheet.in_letters else None
     plots = (_GrowthPlot(variant, growth, numbers, shows_mismatches).figure(),) if growth else ()
     bars = (
         _figure(variant, plan, numbers, scales[plan.rows[-1]], shows_mismatches=shows_mismatches)

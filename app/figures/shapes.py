@@ -75,7 +75,7 @@ class TypedShapes:
     def with_facts(self) -> TypedShapes:
         """A copy with the true lengths of the inputs' unknown sides, for exhibits."""
         asked = [self.table[key] for key in self.variant.worksheet.rows if key in self.table.by_key]
-        in_letters = self.variant.worksheet.answers == "letters"
+        in_letters = self.variant.worksheet.in_letters
         if not self.names_sizes or in_letters or any(entry.parameter for entry in asked):
             return self
         inputs = {entry.key for entry in self.table.activations if entry.made_by is None}
@@ -122,7 +122,7 @@ class TypedShapes:
 
     def written(self, length: int, meaning: Expression | None) -> str:
         """A length as the sheet writes it; on a sheet in letters, its `meaning`."""
-        if self.variant.worksheet.answers != "letters":
+        if not self.variant.worksheet.in_letters:
             return format_number(length)
         return self.variant.notation.write(meaning) if meaning else ""
 
@@ -232,7 +232,7 @@ def _known(variant: Variant, answers: Answers) -> tuple[TensorTable, dict[Blank,
     typed = {blank: _read(variant, blank, answer) for blank, answer in answers.items() if blank.field != "count"}
     if table is not variant.table:
         # A table that adds activations to the sheet's parameters is drawn for one token.
-        one_token = Answer(1, ONE if variant.worksheet.answers == "letters" else None)  # the x of x · W
+        one_token = Answer(1, ONE if variant.worksheet.in_letters else None)  # the x of x · W
         typed |= {Blank(tensor.key, "rows"): one_token for tensor in table.activations}
     asked = frozenset(variant.worksheet.rows)
     typed |= _repeated_once(variant, table, typed)
@@ -259,7 +259,7 @@ def _stated(variant: Variant) -> dict[Blank, Answer]:
     """The sides of parameters whose sizes are in the sheet's text, unless the sheet asks for parameters."""
     asked, sheet = [variant.table.askable[key] for key in variant.problem.rows], variant.worksheet
     if (
-        sheet.answers == "letters"
+        sheet.in_letters
         or TOPICS[sheet.topic].in_steps
         or any(isinstance(each, Tensor) and each.parameter for each in asked)
     ):
@@ -279,7 +279,7 @@ def _stated(variant: Variant) -> dict[Blank, Answer]:
 def _repeated_once(variant: Variant, table: TensorTable, typed: Mapping[Blank, Answer]) -> dict[Blank, Answer]:
     if not typed.keys() >= {blank for blank in variant.blanks if variant.expression(blank) == ONE}:
         return {}
-    one = Answer(1, ONE if variant.worksheet.answers == "letters" else None)
+    one = Answer(1, ONE if variant.worksheet.in_letters else None)
     operations = (tensor.made_by for tensor in table.tensors if tensor.made_by and tensor.made_by.broadcasts)
     keys = {key for operation in operations for key in operation.operands} - {*variant.worksheet.rows}
     sides = (side for key in keys for side in table[key].sides if table[key].expression(side.field) == ONE)
@@ -333,7 +333,7 @@ def _mismatches(
     variant: Variant, known: Mapping[Blank, Answer], compared: Mapping[Blank, int]
 ) -> Iterator[DimensionMismatch]:
     table = DRAWN_WITH.get(variant.table.key, variant.table)
-    in_letters = variant.worksheet.answers == "letters"
+    in_letters = variant.worksheet.in_letters
     for each in mismatches(table, compared):
         if not (each.parts and in_letters):
             yield each
@@ -349,7 +349,7 @@ def _mismatches(
 
 
 def _read(variant: Variant, blank: Blank, answer: int | Answer) -> Answer:
-    if isinstance(answer, Answer) or variant.worksheet.answers != "letters":
+    if isinstance(answer, Answer) or not variant.worksheet.in_letters:
         return answer if isinstance(answer, Answer) else Answer(answer)
     sides = [length for entry in variant.table.tensors for length in entry.shape]
     candidates = [variant.expression(blank), *sides, *map(Expression.symbol, variant.sizes)]

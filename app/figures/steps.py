@@ -45,7 +45,7 @@ def true_answers(variant: Variant) -> dict[Blank, Answer]:
     if variant.architecture.d_v == variant.architecture.d_h:
         alike = {"d_v": Expression.symbol("d_h")}
         lengths = {side: length.substitute(alike) for side, length in lengths.items()}
-    in_symbols = variant.worksheet.answers == "letters"
+    in_symbols = variant.worksheet.in_letters
     return {
         side: Answer(length.size(variant.sizes), length if in_symbols else None) for side, length in lengths.items()
     }

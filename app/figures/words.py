@@ -115,7 +115,7 @@ def captions(shapes: TypedShapes, plan: FigurePlan, boxes: Sequence[Box]) -> Ite
         query_heads, key_heads = map(shapes.heads, product.operands)
         if query_heads == key_heads:
             yield wording.say("captions", "own-keys")
-        elif variant.worksheet.answers != "letters":
+        elif not variant.worksheet.in_letters:
             form = "shared-keys" if key_heads > 1 else "shared-by-all"
             yield wording.say("captions", form, query_heads=query_heads // key_heads)
 
@@ -177,7 +177,7 @@ def _axis_word(shapes: TypedShapes, blank: Blank) -> str:
 def _merged_caption(shapes: TypedShapes, mismatch: DimensionMismatch) -> str:
     whole, part = mismatch.left, mismatch.right
     product = " · ".join(map(shapes.label, mismatch.parts))
-    if shapes.variant.worksheet.answers != "letters":
+    if not shapes.variant.worksheet.in_letters:
         product += f" = {format_number(prod(shapes.lengths[part] for part in mismatch.parts))}"
     return shapes.variant.wording.say(
         "drawing",

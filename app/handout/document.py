@@ -280,7 +280,7 @@ def _row(variant: Variant, row: Row, *, asks: bool) -> TypstData:
 
 
 def _asks(variant: Variant | None = None, row: Row | None = None) -> TypstData:
-    asked = variant.table.askable[row.key] if variant and row else None
+    asked = row.asked if row else None
     if variant and row and isinstance(asked, OneOf) and not isinstance(asked, WrittenPattern):
         is_line = row.offers == "lines"
         texts = [(number, option_text(variant, row.key, number)) for number in asked.options]

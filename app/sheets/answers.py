@@ -45,7 +45,7 @@ from app.topics.problem import Problem
 # In characters. A longer text is refused before anything else is done with it.
 MAX_BOX_TEXT = 200  # that are stored of a box
 MAX_NUMBER_TEXT = 100
-MAX_SYMBOLS_TEXT = 2000  # a mixture of experts' parameters, as a sum of products, take up to 1,100
+MAX_SYMBOLS_TEXT = 1000  # a mixture of experts' parameters, as a sum of products, take up to 300
 
 BoxUnit = CountUnit | Literal["side"]
 
@@ -309,7 +309,7 @@ def decimal_prefix(text: str) -> str:
 # Symbols, such as T × d/h: expressions, which are compared by value
 
 MAX_TERMS, MAX_DEGREE = 50, 50
-MAX_STEPS = 1000  # terms of all intermediate sums and products; a right answer takes a tenth of it
+MAX_STEPS = 1000  # terms of all intermediate sums and products; right answers take up to 300
 FORMULAS_REMEMBERED = 1024
 
 

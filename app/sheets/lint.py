@@ -252,7 +252,7 @@ def _rows_with_one_answer(variant: Variant) -> Iterator[tuple[FindingKind, str]]
 
 def _patterns_given_away(variant: Variant) -> Iterator[tuple[FindingKind, str]]:
     for row in variant.rows:
-        asked = variant.table.askable[row.key]
+        asked = row.asked
         if not isinstance(asked, WrittenPattern):
             continue
         call = row.code.partition('"')[0]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
+from itertools import combinations
 
 import pytest
 import torch
@@ -13,8 +15,10 @@ from app.models.architecture import MAX_TOKENS
 from app.shapes.table import symbol_fields
 from app.sheets.answers import Answer, box_unit
 from app.sheets.library import Library
-from app.sheets.notation import NOTATIONS
+from app.sheets.notation import NOTATIONS, NotationKey
 from app.sheets.variant import Variant
+from app.topics.registry import TOPICS
+from tests.helpers.processor_time import processor_time_s
 
 
 def mark_of(variant: Variant, box: str, text: str) -> Mark:
@@ -43,6 +47,36 @@ def test_a_letter_that_is_not_on_the_sheet_cannot_be_read(library: Library, lett
             "unreadable",
             f"“{letter}” is not a symbol of this sheet: use N, d_model, H, d_head.",
         )
+
+
+@pytest.mark.parametrize("notation", NOTATIONS)
+def test_tensors_with_two_letters_keep_two_in_every_notation(notation: NotationKey) -> None:
+    for topic in TOPICS.values():
+        for table in topic.tables:
+            letters = NOTATIONS[notation].letters_in(table)
+            for (one, first), (other, second) in combinations(table.by_key.items(), 2):
+                assert (letters[one] == letters[other]) == (first.letter == second.letter), (topic.key, one, other)
+
+
+@pytest.mark.parametrize(
+    ("sheet", "box"),
+    [
+        ("llama-7b", "queries.rows"),
+        ("llama-7b~symbols", "queries.rows"),
+        ("costs-llama-7b", "weights_16_bit.count"),
+        ("same-shapes-gpt2", "softmax_dim.count"),
+        ("bug-layer", "where.choice"),
+        ("bug-layer", "repair.part1"),
+        ("bug-layer", "repair.part2"),
+        ("index-gpt2", "scores_pattern.choice"),
+    ],
+)
+def test_no_box_takes_long_to_read_whatever_is_typed(library: Library, sheet: str, box: str) -> None:
+    variant = library.variant(sheet)
+    blank = variant.blanks_by_name[box]
+    for text in ("1" * 100_000, "(" * 100_000, "N+d" * 30_000, "½" * 100_000, "\u200b" * 100_000, "a b -> " * 10_000):
+        assert processor_time_s(partial(variant.read, blank, text)) < 0.1
+        assert not isinstance(variant.read(blank, text), Answer)
 
 
 def test_two_widths_have_two_names_only_where_they_differ(library: Library) -> None:

@@ -135,7 +135,7 @@ def sheet_data(variant: Variant) -> dict[str, Any]:
 
 
 def _row_data(variant: Variant, row: Row) -> dict[str, Any]:
-    asked, step = variant.table.askable[row.key], step_of(variant, row.key)
+    asked, step = row.asked, step_of(variant, row.key)
     options = asked.options if isinstance(asked, OneOf) else ()
     if isinstance(asked, WrittenPattern):
         options = (*options, OTHER_PATTERN)

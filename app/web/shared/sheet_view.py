@@ -385,12 +385,12 @@ def _box_view(variant: Variant, row: Row, blank: Blank, answers: Mapping[str, st
     elif report and mark and mark.message == _repeated_sentence(report):
         explained = mark.message
     mark = mark if mark and mark.text == text else None
-    words = asked.part(blank.field).words if isinstance(asked := variant.table.askable[row.key], Joint) else ()
+    words = asked.part(blank.field).words if isinstance(asked := row.asked, Joint) else ()
     return BoxView(name, variant.column_of(blank), axis, f"{row.name}, {axis}", text, mark, explained, words=words)
 
 
 def _question_parts(variant: Variant, row: Row, answers: Mapping[str, str]) -> dict[str, Any]:
-    asked = variant.table.askable[row.key]
+    asked = row.asked
     if isinstance(asked, WrittenPattern):
         return {"between": ("", "")}
     if isinstance(asked, OneOf):
