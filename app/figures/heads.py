@@ -20,6 +20,11 @@ PULLED_PX = 30.0  # between a right operand and the matrix that its head is pull
 _HEAD = "/head"  # ends the key of a head that is drawn as a matrix of its own
 
 
+def whole_of(key: str) -> str:
+    """The key of the matrix that a head is pulled out of, or of a matrix itself."""
+    return key.removesuffix(_HEAD)
+
+
 def with_heads(pen: Pen, plan: FigurePlan, product: Matmul) -> tuple[Pen, FigurePlan]:
     """The pen and the plan for a product of single heads, each a matrix with a key of its own."""
     shapes, result = pen.shapes, plan.results[0]
@@ -78,7 +83,7 @@ def with_wholes(pen: Pen, sketch: Sketch) -> Sketch:
     matrices = [box for box in sketch.boxes if not box.tensor.endswith(_HEAD)]
     wholes = {box.tensor: _with_last_head(pen, box) for box in matrices if pen.shapes.heads(box.tensor)}
     for box in sketch.boxes:
-        key = box.tensor.removesuffix(_HEAD)
+        key = whole_of(box.tensor)
         if key == box.tensor:
             boxes.append(wholes.get(key, box))
             continue
@@ -100,7 +105,7 @@ def with_wholes(pen: Pen, sketch: Sketch) -> Sketch:
 def _of_whole(pen: Pen, edge: Edge) -> Edge:
     if edge.blank is None or not edge.blank.tensor.endswith(_HEAD):
         return edge
-    rows = pen.sides_of(edge.blank.tensor.removesuffix(_HEAD)).rows
+    rows = pen.sides_of(whole_of(edge.blank.tensor)).rows
     return replace(edge, blank=rows if edge.blank.field == rows.field else None)
 
 
@@ -123,6 +128,7 @@ def pulled_out(whole: Box, head: Box) -> Pulled:
     """The band from a head's place in a matrix to the head itself, to the right or below."""
     assert whole.part is not None  # noqa: S101 - the head's place
     part, rect = whole.part, head.rect
-    if rect.x >= whole.rect.right:
-        return Pulled(((part.right, part.y), (rect.x, rect.y), (rect.x, rect.bottom), (part.right, part.bottom)))
-    return Pulled(((part.x, part.bottom), (rect.x, rect.y), (rect.right, rect.y), (part.right, part.bottom)))
+    near, far = ((part.right, part.y), (part.right, part.bottom)), ((rect.x, rect.y), (rect.x, rect.bottom))
+    if rect.x < whole.rect.right:
+        near, far = ((part.x, part.bottom), (part.right, part.bottom)), ((rect.x, rect.y), (rect.right, rect.y))
+    return Pulled((near[0], *far, near[1]), head.products)

@@ -26,7 +26,7 @@ from functools import cached_property
 from itertools import groupby, pairwise
 
 from app.figures.geometry import Point, Rect
-from app.figures.heads import with_heads, with_wholes
+from app.figures.heads import whole_of, with_heads, with_wholes
 from app.figures.mismatch_brackets import (
     BRACKET_PX,
     MIN_BRACKET_PX,
@@ -209,8 +209,8 @@ class _Lane:
             is_call = self.has_cards and made_by is not None and signs[-1:] == "→"
             words = tuple(re.findall(r"[^_]+_?", made_by.call)) if made_by and is_call else ()
             right = operand.key if operand else ""
-            products.append(_Product(key, left, right, is_above, transposed, signs[-1:], key, words))
-        return tuple(each for each in products if each.step in self.plan.results)
+            products.append(_Product(key, left, right, is_above, transposed, signs[-1:], whole_of(key), words))
+        return tuple(each for each in products if {each.step, each.result} & {*self.plan.results})
 
     @cached_property
     def product_of(self) -> dict[str, _Product]:
@@ -299,7 +299,7 @@ class _Lane:
                 labels = [edge.text_box for key in keys for edge in self.edges[key]]
                 y = max(self.height, *(rect.bottom for rect in (*boxes, *labels))) + BELOW_PX
             rect = Rect(0.0, y, width, height)
-            box = self.pen.empty_box(each.right, rect, transposed=each.is_transposed, products=each.result)
+            box = self.pen.empty_box(each.right, rect, transposed=each.is_transposed, products=each.step)
             box = self.pen.with_cards(box)
             operands[each.result] = box if each.is_above else box.moved(0.0, box.depth.y)
         return operands
@@ -473,7 +473,7 @@ class _Lane:
         is_open = not all(blank in self.pen.shapes.lengths for blank in inner)
         near = self._near(product)
         ends = Point(left.right - shorter, near), Point(operand.x - BESIDE_PX, near + far)
-        yield Arc(*ends, product.is_above, mismatch, is_open, product.result)
+        yield Arc(*ends, product.is_above, mismatch, is_open, product.step)
 
     def _row_brackets(self, box: Box) -> Iterator[MismatchBracket]:
         rows = Blank(box.tensor, "rows")
@@ -499,7 +499,7 @@ class _Lane:
         near = self._near(product)
         ends = Point(x, near + product.outward * left), Point(x, near + product.outward * end)
         text = self._differ(*reversed(self._inner(product)))
-        yield MismatchBracket(*ends, Point(-1.0, 0.0), text, products=product.result)
+        yield MismatchBracket(*ends, Point(-1.0, 0.0), text, products=product.step)
 
     def _bracket_y(self, product: _Product) -> float:
         return self._near(product) + (ABOVE_PX - BRACKET_PX if product.is_above else 0.0)
@@ -512,7 +512,7 @@ class _Lane:
                 x, y = left.right - length, self._bracket_y(each)
                 ends = Point(x, y), Point(min(left.x, x - MIN_BRACKET_PX), y)
                 toward = Point(0.0, -1.0 * each.outward)
-                yield MismatchBracket(*ends, toward, self._differ(*self._inner(each)), products=each.result)
+                yield MismatchBracket(*ends, toward, self._differ(*self._inner(each)), products=each.step)
         for each in self.products:
             made_by = self._made_by(each)
             if isinstance(made_by, Concat) and each.result == each.step:

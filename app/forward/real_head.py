@@ -164,45 +164,32 @@ def run_real_head(
     usable_share: float = USABLE_SHARE,
 ) -> RealHead:
     """Run a head of a checkpoint's layer over a text, on this machine."""
+    import numpy as np
+
     check_real(checkpoint)
-    a, device = at_layer(checkpoint.architecture, layer), available_device(device)
+    a, device, states = at_layer(checkpoint.architecture, layer), available_device(device), states or HiddenStates(0, 0)
     if device == "meta":
         raise ForwardError(_("A real head needs a device that computes numbers, not meta."))
     tokens = checkpoint.tokens(text)
-    check_length(checkpoint, len(tokens), most_tokens)
-    program_of_tensors(a, len(tokens), (), layer=layer, head=head, dtype=dtype, device=device)  # refuses bad arguments
+    ids = [token.id for token in tokens]
+    check_length(checkpoint, len(ids), most_tokens)
+    program_of_tensors(a, len(ids), (), layer=layer, head=head, dtype=dtype, device=device)  # refuses bad arguments
     advice = _("Shorten the text, or choose an earlier layer.")
-    with within_memory(_bytes_needed(a, len(tokens), layer, dtype), device, usable_share, advice):
-        return _run(checkpoint, tokens, layer, head, device, dtype, states or HiddenStates(0, 0), report)
-
-
-def _run(
-    checkpoint: Checkpoint,
-    tokens: tuple[Token, ...],
-    layer: int,
-    head: int,
-    device: str,
-    dtype: str,
-    states: HiddenStates,
-    report: Report,
-) -> RealHead:
-    import numpy as np
-
-    a, ids = at_layer(checkpoint.architecture, layer), [token.id for token in tokens]
-    x = hidden_state(checkpoint, ids, layer, device=device, dtype=dtype, states=states, report=report)
-    embedded = hidden_state(checkpoint, ids, 0, device=device, dtype=dtype, states=states)
-    key = (*_sentence_key(checkpoint, ids, device, dtype), layer, "weights")
-    if (layer_weights := states.find(key)) is None:
-        layer_weights = _weights_of_layer(checkpoint, layer, x)
-        states.add(key, layer_weights, layer_weights.nbytes)
-    weights = checkpoint.head_weights(layer, head)
-    given = _tensors_given(checkpoint, weights, x)
-    lines = program_of_tensors(a, len(ids), tuple(given), layer=layer, head=head, dtype=dtype, device=device)
-    rehearsed = device == "cuda" or len(ids) <= MAX_REHEARSED_TOKENS
-    executed = execute(lines, {"tensors": given}, device=device, rehearsed=rehearsed)
-    made = executed.variables
-    arrays = {"embeddings": _array(embedded)} | {name: _array(made[letter]) for name, letter in _VARIABLES.items()}
-    arrays["scores"] = _array(_scores_before_mask(a, made))
+    with within_memory(_bytes_needed(a, len(ids), layer, dtype), device, usable_share, advice):
+        x = hidden_state(checkpoint, ids, layer, device=device, dtype=dtype, states=states, report=report)
+        embedded = hidden_state(checkpoint, ids, 0, device=device, dtype=dtype, states=states)
+        key = (*_sentence_key(checkpoint, ids, device, dtype), layer, "weights")
+        if (layer_weights := states.find(key)) is None:
+            layer_weights = _weights_of_layer(checkpoint, layer, x)
+            states.add(key, layer_weights, layer_weights.nbytes)
+        weights = checkpoint.head_weights(layer, head)
+        given = _tensors_given(checkpoint, weights, x)
+        lines = program_of_tensors(a, len(ids), tuple(given), layer=layer, head=head, dtype=dtype, device=device)
+        rehearsed = device == "cuda" or len(ids) <= MAX_REHEARSED_TOKENS
+        executed = execute(lines, {"tensors": given}, device=device, rehearsed=rehearsed)
+        made = executed.variables
+        arrays = {"embeddings": _array(embedded)} | {name: _array(made[letter]) for name, letter in _VARIABLES.items()}
+        arrays["scores"] = _array(_scores_before_mask(a, made))
     if not all(np.isfinite(array).all() for array in (*arrays.values(), layer_weights)):
         problem = _("Numbers of this layer are infinite or none: weights of {checkpoint} are damaged, or too large.")
         raise ForwardError(problem.format(checkpoint=checkpoint.name))

@@ -144,7 +144,10 @@ def _trained_length(architecture: Architecture, rotary: Rotary) -> float:
 
 def _scaling_number(rotary: Rotary, field: str, default: float | None = None) -> float:
     stated = rotary.scaling.get(field)
-    value = default if stated is None else stated
+    return _positive(default if stated is None else stated, field)
+
+
+def _positive(value: object, field: str) -> float:
     if isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < MAX_SCALING_NUMBER:
         return float(value)
     raise ForwardError(_('"rope_scaling" must state "{field}" as a number above zero.').format(field=field))
@@ -153,7 +156,7 @@ def _scaling_number(rotary: Rotary, field: str, default: float | None = None) ->
 def _scaling_list(rotary: Rotary, field: str) -> list[float]:
     stated = rotary.scaling.get(field)
     if isinstance(stated, list) and len(stated) == rotary.width // 2:
-        return [_scaling_number(Rotary(1.0, 2, {field: number}), field) for number in stated]
+        return [_positive(number, field) for number in stated]
     message = _('"rope_scaling" must state "{field}" as a list of {count} numbers.')
     raise ForwardError(message.format(field=field, count=rotary.width // 2))
 

@@ -135,7 +135,7 @@ def preview_activity(access: Preview) -> Response:
         return RedirectResponse(access.links.ticket, 303)
     steps = activity_steps(access, {})
     return render(
-        "teacher/activity_preview.html",
+        "teacher/activity_preview_list.html",
         access=access,
         steps=steps,
         rules=rules_in_words(access.activity),

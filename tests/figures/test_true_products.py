@@ -105,17 +105,13 @@ def products(figure: Figure) -> Iterator[tuple[Box, Box, Box]]:
 
 def lane_products(figure: Figure) -> Iterator[tuple[Box, Box, Box]]:
     """The products of a flow; with the lane running down, a result's right operand is the left one."""
-    keys = [box.products.split() for box in figure.boxes]
-    in_lane = [len(each) > 1 or box.tensor in each for box, each in zip(figure.boxes, keys, strict=True)]
-    drawn = list(zip(figure.boxes, keys, in_lane, strict=True))
-    lane = {each[0]: box for box, each, is_in_lane in reversed(drawn) if is_in_lane}  # not enlarged ones
-    for key, result in lane.items():
-        operands = [box for box, each, is_in_lane in drawn if not is_in_lane and each == [key]]
+    products = [(box, box.products.split()) for box in figure.boxes]
+    lane = [(box, keys) for box, keys in products if len(keys) > 1 or box.tensor in keys]
+    for result, _keys in lane:
+        operands = [each for each in products if each not in lane and each[0].rect.x == result.rect.x]
         if operands:  # the nearest one; a head is pulled out of the other
-            operand = min(operands, key=lambda box: abs(box.rect.centre.y - result.rect.centre.y))
-            left = next(box for name, box in lane.items() if name != key and key in box.products.split())
-            stacked = operand.rect.bottom <= result.rect.y or operand.rect.y >= result.rect.bottom
-            yield (left, operand, result) if stacked else (operand, left, result)
+            operand, [key] = min(operands, key=lambda each: abs(each[0].rect.centre.y - result.rect.centre.y))
+            yield next(box for box, keys in reversed(lane) if box != result and key in keys[1:]), operand, result
 
 
 def card_products(figure: Figure) -> Iterator[tuple[Box, Box, Box]]:

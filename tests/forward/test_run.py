@@ -276,7 +276,7 @@ def test_a_head_that_does_not_fit_is_refused_with_its_bytes(monkeypatch: pytest.
     needed = bytes_needed(GPT2, 1000)
     free = int(needed / 0.9) - 2
     monkeypatch.setattr(forward, "available_bytes", lambda device: free)
-    with pytest.raises(ForwardError, match=rf'{needed:,} bytes, and cpu has {free:,} free.*"meta"'):
+    with pytest.raises(ForwardError, match=rf"{needed:,} bytes, and cpu has {free:,} free.*meta"):
         run_head(GPT2, 1000, device="cpu")
     free += 3
     assert run_head(GPT2, 1000, device="cpu").agrees
