@@ -94,7 +94,7 @@ class HeadWeights:
         return NormWeights(self.tensors["g_X"], self.tensors.get("b_X"))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class LayerWeights:
     """Every parameter of a layer in float32; matrices in the orientation of x·W, heads side by side.
 
@@ -105,22 +105,22 @@ class LayerWeights:
     W_K: torch.Tensor  # (d, G·d_h)
     W_V: torch.Tensor  # (d, G·d_v)
     W_O: torch.Tensor  # (H·d_v, d)
-    b_Q: torch.Tensor | None  # (H·d_h,)
-    b_K: torch.Tensor | None  # (G·d_h,)
-    b_V: torch.Tensor | None  # (G·d_v,)
-    b_O: torch.Tensor | None  # (d,)
-    g_Q: torch.Tensor | None  # (d_h,)
-    g_K: torch.Tensor | None  # (d_h,)
+    b_Q: torch.Tensor | None = None  # (H·d_h,)
+    b_K: torch.Tensor | None = None  # (G·d_h,)
+    b_V: torch.Tensor | None = None  # (G·d_v,)
+    b_O: torch.Tensor | None = None  # (d,)
+    g_Q: torch.Tensor | None = None  # (d_h,)
+    g_K: torch.Tensor | None = None  # (d_h,)
     attention_norm: NormWeights
-    after_attention_norm: NormWeights | None
+    after_attention_norm: NormWeights | None = None
     mlp_norm: NormWeights
-    after_mlp_norm: NormWeights | None
-    W_gate: torch.Tensor | None  # (d, d_ff)
+    after_mlp_norm: NormWeights | None = None
+    W_gate: torch.Tensor | None = None  # (d, d_ff)
     W_up: torch.Tensor  # (d, d_ff)
     W_down: torch.Tensor  # (d_ff, d)
-    b_gate: torch.Tensor | None  # (d_ff,)
-    b_up: torch.Tensor | None  # (d_ff,)
-    b_down: torch.Tensor | None  # (d,)
+    b_gate: torch.Tensor | None = None  # (d_ff,)
+    b_up: torch.Tensor | None = None  # (d_ff,)
+    b_down: torch.Tensor | None = None  # (d,)
 
 
 class TensorFile(Protocol):
@@ -213,9 +213,7 @@ class Checkpoint:
     def layer_weights(self, layer: int) -> LayerWeights:
         """Every parameter of one layer, counted from 0, by its role, as a run uses it."""
         specs = self._layer_specs(layer)
-        optional = ("b_Q", "b_K", "b_V", "b_O", "g_Q", "g_K", "W_gate", "b_gate", "b_up", "b_down")
-        tensors: dict[str, Any] = dict.fromkeys(optional)
-        tensors |= dict(self._attention_tensors(layer, specs)) | self._feed_forward_tensors(layer, specs)
+        tensors = dict(self._attention_tensors(layer, specs)) | self._feed_forward_tensors(layer, specs)
         norms = [self._norm(norm, layer) for norm in _norm_specs(specs)]
         is_sandwich = self.architecture.norm_placement == "sandwich"
         return LayerWeights(

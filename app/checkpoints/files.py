@@ -496,7 +496,7 @@ def readable_architecture(config: Mapping[str, Any], name: str) -> Architecture:
         read_positive_number(config, "final_logit_softcapping", 1)
     except ConfigError as refusal:
         raise CheckpointError(f"{name}: {refusal}") from None
-    for part in _not_run(architecture):
+    for part in _not_run(architecture, config):
         raise CheckpointError(_("{checkpoint} has {part}, which can’t be run here.").format(checkpoint=name, part=part))
     return architecture
 
@@ -546,8 +546,10 @@ def _rope_type(settings: Mapping[str, Any]) -> object:
     return settings.get("rope_type", settings.get("type", "default"))
 
 
-def _not_run(architecture: Architecture) -> Iterator[str]:
+def _not_run(architecture: Architecture, config: Mapping[str, Any]) -> Iterator[str]:
     yield from architecture.not_modelled
+    if "sliding_attention" in (config.get("layer_types") or ()) and not any(run.window for run in architecture.runs):
+        yield _("layers with a window whose length isn’t stated")
     if architecture.rotary and architecture.rotary.width % 2:
         yield _("RoPE over an odd number of dimensions")
     if not architecture.causal:

@@ -11,8 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import count, product
 from math import prod
 
-from app.figures.geometry import Point, Rect
-from app.figures.lettering import LINE_PX, label_px
+from app.figures.geometry import LINE_PX, Point, Rect, label_px
 from app.figures.parts import Box, MismatchBracket, Sketch, side_ends, spread
 from app.figures.pen import SLANT, Pen
 from app.shapes.consistency import DimensionMismatch

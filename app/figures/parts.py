@@ -12,15 +12,19 @@ from functools import cached_property
 from itertools import pairwise, starmap
 from typing import Any, Literal
 
-from app.figures.geometry import ORIGIN, Point, Polygon, Rect, moved
-from app.figures.lettering import (
+from app.figures.geometry import (
     BASELINE_PX,
     LETTER_BASELINE_PX,
     LETTER_LINE_PX,
     LINE_PX,
+    ORIGIN,
     SPACE_PX,
+    Point,
+    Polygon,
+    Rect,
     label_px,
     letter_px,
+    moved,
 )
 from app.shapes.table import Blank
 

@@ -9,7 +9,6 @@ from itertools import pairwise
 from typing import Any
 
 from app.figures.geometry import Point, Polygon, Rect
-from app.figures.mask import masked_areas
 from app.figures.parts import (
     Box,
     Edge,
@@ -19,7 +18,7 @@ from app.figures.parts import (
     side_ends,
 )
 from app.figures.scale import UNKNOWN_DECK_PX, MatrixSizes
-from app.figures.shapes import TypedShapes
+from app.figures.shapes import TypedShapes, hidden_rows, is_causal, shared_limits
 from app.figures.words import axis_name, edge_kind
 from app.shapes.table import Blank
 from app.topics.registry import TOPICS
@@ -133,7 +132,7 @@ class Pen:
             "strips": (-heads if box.transposed else heads) if _cuts(box, heads) else 0,
             "groups": tuple(self._groups(box, heads)) if heads else (),
             "part": self._new_row(box),
-            "masked": tuple(masked_areas(self.shapes, box)),
+            "masked": tuple(_masked_areas(self.shapes, box)),
             "gaps": tuple(self._gaps(box)) if self.sizes.scale.shortened else (),
         }
         return replace(box, **inside) if any(inside.values()) else box
@@ -224,3 +223,21 @@ def _cuts(box: Box, count: int) -> list[Polygon]:
     if box.transposed:
         return [((x, y + at * side), (x + width, y + at * side)) for at in range(count + 1)]
     return [((x + at * side, y), (x + at * side, y + height)) for at in range(count + 1)]
+
+
+def _masked_areas(shapes: TypedShapes, box: Box) -> Iterator[Polygon]:
+    if not (rows := hidden_rows(shapes, box.tensor)):
+        return
+    left, top, right, bottom = box.rect.x, box.rect.y, box.rect.right, box.rect.bottom
+    if is_causal(shapes):
+        yield ((left, top), (right, top), (right, bottom))
+    reach, chunk = shared_limits(shapes)
+    if reach and reach < rows:
+        x, y = reach / rows * box.rect.width, reach / rows * box.rect.height
+        yield ((left, top + y), (left, bottom), (right - x, bottom))
+        if not is_causal(shapes):
+            yield ((left + x, top), (right, top), (right, bottom - y))
+    for start in range(chunk, rows, chunk) if chunk else ():
+        x, y = left + start / rows * box.rect.width, top + start / rows * box.rect.height
+        end = top + min(start + (chunk or 0), rows) / rows * box.rect.height
+        yield ((left, y), (x, y), (x, end), (left, end))

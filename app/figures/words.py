@@ -7,9 +7,15 @@ from math import prod
 
 from app.algebra.expression import ONE, Expression
 from app.algebra.number_text import format_number
-from app.figures.mask import hidden_rows, is_causal, shared_limits, some_layers_hide_more
 from app.figures.parts import Box, EdgeKind, MismatchCaption
-from app.figures.shapes import PartMismatch, TypedShapes
+from app.figures.shapes import (
+    PartMismatch,
+    TypedShapes,
+    hidden_rows,
+    is_causal,
+    shared_limits,
+    some_layers_hide_more,
+)
 from app.shapes.consistency import DimensionMismatch, typed_source_of
 from app.shapes.operation import Repeat, Softmax
 from app.shapes.table import Blank

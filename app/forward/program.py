@@ -448,10 +448,8 @@ def _lines_making(
     if isinstance(operation, Concat):
         yield from _concat_lines(tensor, operation, a, table, tokens)
     elif str(tensor.columns) in _LATENT_SIZES:
-        gain = tensor.letter.replace("C_", "g_")
-        yield _made(
-            tensor, f"torch.rms_norm({_code(tensor, table)}, ({tensor.columns},), {gain}, eps={LATENT_NORM_EPS!r})"
-        )
+        product, gain = _code(tensor, table), tensor.letter.replace("C_", "g_")
+        yield _made(tensor, f"torch.rms_norm({product}, ({tensor.columns},), {gain}, eps={LATENT_NORM_EPS!r})")
     elif isinstance(operation, Matmul) and table[operation.operands[1]].parameter:
         yield from _projection_lines(tensor, operation, a, about, table)
     else:

@@ -11,6 +11,7 @@ from app.models.architecture import MAX_TOKENS, Architecture, LayerRun, SizeSour
 from app.models.parameter_count import ParameterCounts
 from app.models.parameter_formula import ParameterFormula, Summand, in_numbers
 from app.models.parameter_specs import Bucket
+from app.models.table import is_by_hand
 from app.translation import gettext as _
 
 
@@ -138,7 +139,10 @@ def property_sentences(a: Architecture) -> Iterator[str]:
         yield _("Tied embeddings: the LM head reuses the token embedding, which is counted once.")
     else:
         yield _("The LM head is a matrix of its own, separate from the token embedding.")
-    yield _("Parameters are counted for {model_class} in transformers.").format(model_class=a.model_class)
+    counted = _("Parameters are counted for {model_class} in transformers.")
+    if is_by_hand(a.family):
+        counted = _("Parameters are counted for {model_class}, whose code is published outside transformers.")
+    yield counted.format(model_class=a.model_class)
     if a.shapes_only:
         yield _("Not known here: where this model has its norms, and how it encodes positions.")
     left_out = _("This model also has {part}. Sheets leave that out, and the model is not run in PyTorch.")

@@ -141,6 +141,7 @@ class _Reader:
             usable_positions=position_rows,
             score_scale=attention.scale,
             score_softcap=self._softcap(first),
+            position_bias="alibi" if self._has_alibi(first) else "",
             norm=_kind_of_norm(stacks, norms),
             norm_placement="",
             not_modelled=tuple(_(noun) for noun in attention.left_out),
@@ -346,6 +347,10 @@ class _Reader:
             return None
         usable = min([*rows, *([stated] if stated else [])])
         return usable - _PADDED_ROWS if self.model_type in _COUNTS_FROM_PADDING and usable == rows[0] else usable
+
+    def _has_alibi(self, first: _Layer | None) -> bool:
+        alibi = first.line.alibi if first and first.line else None
+        return alibi is not None and self.values.all_hold(alibi)
 
     def _softcap(self, first: _Layer | None) -> float | None:
         rule = first.line.softcap if first and first.line else None

@@ -120,6 +120,12 @@ def find_table(model_type: object, class_name: str) -> FamilyTable | None:
 
 
 def _why_no_table(model_type: str, kind: str, what: str) -> str:
+    if kind == "source":
+        sentence = _(
+            "Models of type “{type}” bring their own code, and no table could be written for them, since {what}: "
+            "choose another model."
+        )
+        return sentence.format(type=model_type, what=what)
     sentences = {
         "tensor": _(
             "The parameters of “{type}” follow rules that the app cannot express ({what}): choose another model."

@@ -1,5 +1,7 @@
 """Reads the tables in data/families: one file for each model type, written by tools/derive, never edited.
 
+Tables in data/families/by-hand are for types that transformers doesn't have; each names its sources.
+
 A table says which config fields state a model's sizes, what their absence means, which tensors the model has and under
 which condition, and what each attention module computes.
 """
@@ -20,6 +22,7 @@ from app.models.grammar import Rule, RuleError, parse_rule
 from app.models.parameter_specs import ModelPart, ParameterSpec, TensorKind
 
 FAMILIES_FOLDER = Path(__file__).parents[2] / "data" / "families"
+BY_HAND_FOLDER = FAMILIES_FOLDER / "by-hand"
 Mask = Literal["causal", "all", "cross"]
 Conditions = tuple[Rule, ...]
 
@@ -115,7 +118,7 @@ class Limit:
 class AttentionLine:
     """One kind of attention with N×N scores, or N×M for "cross": its sizes, scale and mask, and the layers with it.
 
-    `scale` is None if it wasn't seen.
+    `scale` is None if it wasn't seen. `alibi` is the condition under which ALiBi is added to the scores; None: never.
     """
 
     stack: str
@@ -130,6 +133,7 @@ class AttentionLine:
     chunk: Limit | None
     softcap: Rule | None
     has_sinks: bool
+    alibi: Conditions | None
     when: Conditions
 
 
@@ -206,17 +210,29 @@ class FamilyFile:
 
 
 @cache
+def _table_paths() -> Mapping[str, Path]:
+    """The file of each model type: derived, or else written by hand, for a type that transformers doesn't have."""
+    folders = [folder for folder in (BY_HAND_FOLDER, FAMILIES_FOLDER) if folder.is_dir()]
+    return {entry.name: Path(entry) for folder in folders for entry in os.scandir(folder) if entry.is_file()}
+
+
+@cache
 def table_names() -> frozenset[str]:
     """The model types that have a table, or a reason why they have none."""
-    return frozenset(os.listdir(FAMILIES_FOLDER)) if FAMILIES_FOLDER.is_dir() else frozenset()
+    return frozenset(_table_paths())
+
+
+def is_by_hand(model_type: str) -> bool:
+    """Whether a model type's table was written by hand."""
+    path = _table_paths().get(model_type)
+    return path is not None and path.parent == BY_HAND_FOLDER
 
 
 @cache
 def family_file(model_type: str) -> FamilyFile | None:
     """The tables of a model type; None if there is no such file."""
-    if model_type not in table_names():
-        return None
-    return parse_tables(model_type, (FAMILIES_FOLDER / model_type).read_text("utf-8"))
+    path = _table_paths().get(model_type)
+    return None if path is None else parse_tables(model_type, path.read_text("utf-8"))
 
 
 def parse_tables(model_type: str, text: str) -> FamilyFile:
@@ -507,6 +523,7 @@ def _attention_line(row: list[str]) -> AttentionLine:
         chunk=_limit(found["chunk"]) if "chunk" in found else None,
         softcap=parse_rule(found["softcap"]) if "softcap" in found else None,
         has_sinks="sinks" in found,
+        alibi=_conditions([found["alibi"]]) if "alibi" in found else None,
         when=_conditions(row[8:]),
     )
 

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from app.models.config_fields import Config, ConfigError, quoted
-from app.models.table import FamilyTable
+from app.models.table import FamilyTable, is_by_hand
 from app.translation import N_
 from app.translation import gettext as _
 
@@ -157,6 +157,11 @@ def notes_on_fields(config: Config, model_type: str, table: FamilyTable | None) 
         note = _(
             'This file brings its own code ("auto_map"), which is not run: it is read as “{type}” in transformers.'
         )
+        if table is not None and is_by_hand(model_type):
+            note = _(
+                'This file brings its own code ("auto_map"), which is not run: it is read by a table for “{type}”, '
+                "written by hand from published code."
+            )
         yield note.format(type=model_type)
     if table is None:
         return
@@ -168,6 +173,8 @@ def notes_on_fields(config: Config, model_type: str, table: FamilyTable | None) 
     unknown = sorted(name for name, value in config.items() if name not in known and not _is_about_tokens(name, value))
     if unknown:
         note = _("Not read, since “{type}” in transformers has no such field: {fields}.")
+        if is_by_hand(model_type):
+            note = _("Not read, since the table for “{type}” has no such field: {fields}.")
         yield note.format(type=model_type, fields=", ".join(f'"{name[:40]}"' for name in unknown[:12]))
 
 

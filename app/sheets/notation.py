@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
+from hashlib import sha256
 from typing import Literal
 
 from app.algebra.expression import Expression, ExpressionError
@@ -18,6 +19,7 @@ from app.topics.problem import Problem
 
 # Symbols that are written as another one if the model makes the two equal: without grouped queries, G is H.
 ONE_NAME = {"G": "H", "d_v": "d_h", "d_rot": "d_h"}
+VALUES_REMEMBERED = 512
 _Names = tuple[tuple[str, ...], tuple[str, ...]]  # factors and divisors
 
 
@@ -176,42 +178,34 @@ class SheetSymbols:
         return self.canonical(Expression.symbol(first)) == self.canonical(Expression.symbol(second))
 
     def are_equal(self, typed: Expression, length: Expression) -> bool:
-        """Whether a typed expression means a length; it may have a size's number in place of its symbol."""
-        sizes = self.problem.sizes
-        if typed.value(sizes) != length.value(sizes):
-            return False  # what follows replaces sizes by equal expressions, which changes no value
-        if self.canonical(typed) == self.canonical(length):
+        """Whether a typed expression means a length; it may have a size's number in place of its symbol.
+
+        Expressions are equal if their values are, where symbols have numbers unlike any size. That is far cheaper than
+        writing them alike.
+        """
+        here, anywhere = frozenset[str](), frozenset(self.problem.sizes)
+        if _values(self, typed, here) != _values(self, length, here):
+            return False
+        if _values(self, typed, anywhere) == _values(self, length, anywhere):
             return True
-        has_number = any(term.factor != 1 for term in typed.terms)
-        return has_number and self._are_equal_with_numbers(typed, length)
-
-    def canonical(self, expression: Expression) -> Expression:
-        """The expression in symbols that this model doesn't make equal, so that equal values are equal expressions."""
-        return _substituted(expression, self._identities)
-
-    def _are_equal_with_numbers(self, typed: Expression, length: Expression) -> bool:
-        sizes, symbol = self.problem.sizes, Expression.symbol
-        identities = self._identities
-        forms = [identities]
-        if "d" in identities:
-            head, others = symbol("d") / symbol("H"), {name: size for name, size in identities.items() if name != "d"}
-            forms.append({"d_h": head, **{n: head if size == symbol("d_h") else size for n, size in others.items()}})
-        for form in forms:
-            first, second = _substituted(typed, form), _substituted(length, form)
-            numbers = {name: Expression.number(sizes[name]) for name in (first.symbols | second.symbols) - {"N", "M"}}
-            # What is equal with some sizes as numbers stays equal with more, so as many are tried as leave a symbol.
-            left = first.substitute(numbers)
-            if left.symbols and left == second.substitute(numbers):
-                return True
-            for remaining in () if left.symbols or len(numbers) < 2 else sorted(numbers):
-                others = {name: number for name, number in numbers.items() if name != remaining}
-                left = first.substitute(others)
-                if left.symbols and left == second.substitute(others):
+        if all(term.factor == 1 for term in typed.terms):
+            return False
+        # Numbers may stand for all sizes but those of the input and, where these aren't in the answer, one other.
+        others = typed.symbols.union(length.symbols, ("d", "H", "d_h", "d_rope")) & self.problem.sizes.keys()
+        for free in [frozenset("NM"), *(frozenset(("N", "M", symbol)) for symbol in sorted(others))]:
+            for by_head in (True, False):
+                values = _values(self, typed, free, by_head=by_head)
+                if values[0] != values[1] and values == _values(self, length, free, by_head=by_head):
                     return True
         return False
 
+    def canonical(self, expression: Expression) -> Expression:
+        """The expression in symbols that this model doesn't make equal, so that equal values are equal expressions."""
+        return _substituted(expression, self.identities)
+
     @cached_property
-    def _identities(self) -> Mapping[str, Expression]:
+    def identities(self) -> Mapping[str, Expression]:
+        """The symbols that this model makes equal to others, with what they are equal to."""
         sizes, symbol = self.problem.sizes, Expression.symbol
         is_split = sizes["d"] == sizes["H"] * sizes["d_h"]
         width = symbol("H") * symbol("d_h") if is_split else symbol("d")
@@ -225,6 +219,38 @@ class SheetSymbols:
             "d_v": (sizes["d_v"] == sizes["d_h"], symbol("d_h")),
         }
         return {name: meaning for name, (holds, meaning) in identities.items() if holds}
+
+
+@lru_cache(VALUES_REMEMBERED)
+def _values(
+    symbols: SheetSymbols, expression: Expression, free: frozenset[str], *, by_head: bool = True
+) -> tuple[Fraction, ...]:
+    """Two values of an expression: each symbol has its size, or two numbers unlike any size if it is `free`.
+
+    What the model makes equal stays equal. Where heads share d, it follows from H and d_h if `by_head`; otherwise d_h
+    follows from d and H.
+    """
+    return tuple(expression.value(sizes) for sizes in _sizes(symbols, free, by_head))
+
+
+@lru_cache(VALUES_REMEMBERED)
+def _sizes(symbols: SheetSymbols, free: frozenset[str], by_head: bool) -> tuple[Mapping[str, int | Fraction], ...]:
+    both = list[Mapping[str, int | Fraction]]()
+    for turn in range(2):
+        sizes: dict[str, int | Fraction] = {
+            symbol: _unlike_sizes(symbol, turn) if symbol in free else size
+            for symbol, size in symbols.problem.sizes.items()
+        }
+        meanings = dict(symbols.identities)
+        if "d" in meanings and not by_head:
+            del meanings["d"]
+            sizes["d_h"] = Fraction(sizes["d"]) / sizes["H"]
+        both.append({**sizes, **{symbol: meaning.value(sizes) for symbol, meaning in meanings.items()}})
+    return tuple(both)
+
+
+def _unlike_sizes(symbol: str, turn: int) -> int:
+    return 10**9 + int(sha256(f"{symbol} {turn}".encode()).hexdigest()[:8], base=16)
 
 
 def _substituted(expression: Expression, form: Mapping[str, Expression]) -> Expression:

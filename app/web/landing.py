@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import RedirectResponse
 
-from app.figures.geometry import Rect
-from app.figures.lettering import label_px, letter_px
+from app.figures.geometry import Rect, label_px, letter_px
 from app.figures.parts import Edge, Figure, MismatchCaption
 from app.figures.sheet_figures import draw_figures
 from app.grading.grade import Mark, grade

@@ -156,11 +156,11 @@ def test_what_a_run_cannot_reproduce_is_refused_by_name(stated: dict[str, Any], 
 def test_what_transformers_itself_cannot_run_or_reads_in_two_ways_is_refused(tmp_path: Path) -> None:
     scaled = {"rope_parameters": {"rope_type": "linear", "factor": 2.0, "partial_rotary_factor": 0.5}}
     by_layer = {"layer_types": ["sliding_attention", "full_attention"], "sliding_window": 7}
-    for family, stated in (("llama", scaled), ("mistral", by_layer)):
+    for family, stated in (("llama", scaled), ("mistral", by_layer), ("qwen2", by_layer | {"sliding_window": None})):
         small_model(family).save_pretrained(tmp_path / family)
         path = tmp_path / family / "config.json"
         path.write_text(json.dumps({**json.loads(path.read_text()), **stated}))
-        with pytest.raises(CheckpointError, match=r"partial_rotary_factor|layer_types"):
+        with pytest.raises(CheckpointError, match=r"partial_rotary_factor|layer_types|window"):
             open_checkpoint(tmp_path / family, [tmp_path])
 
 
