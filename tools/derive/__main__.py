@@ -97,7 +97,8 @@ def derive(folder: Path, model_type: str, classes: list[str]) -> list[Table]:
         except NoRule as reason:
             tables = tables or [refusal(reason.kind, reason.what)]
         except Unbuildable as reason:
-            tables = tables or [refusal("class", str(reason))]
+            print(reason)
+            tables = tables or [refusal("class", "transformers builds no small model of this type")]
         if next(iter(tables[0])).startswith("refused"):
             break
     return tables or [refusal("class", "its only class reads the config of another type")]

@@ -133,7 +133,8 @@ class HeadDeriver:
     def _rows(self) -> list[Row]:
         seen = self.passes()
         if len(seen) < PASSES // 2:
-            raise NoRule("attention", f"no forward pass: {self.prober.last_error}"[:160])
+            print(f"no forward pass: {self.prober.last_error}")
+            raise NoRule("attention", "no small model of this type runs")
         modules = dict.fromkeys((call.module, call.is_self_attention) for s in seen for call in s.found.calls)
         if not modules:
             raise NoRule("attention", "no scores were seen in a forward pass")
