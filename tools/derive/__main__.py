@@ -20,7 +20,7 @@ from tools.derive.library import ModelClass, model_types
 from tools.derive.parts import pointer
 from tools.derive.probing import Unbuildable
 from tools.derive.tables import TableDeriver
-from tools.derive.writing import Table, text_of, wrapped
+from tools.derive.writing import Table, text_of
 
 FAMILIES = Path(__file__).resolve().parents[2] / "data" / "families"
 SECONDS = 120  # per type
@@ -97,7 +97,8 @@ def derive(folder: Path, model_type: str, classes: list[str]) -> list[Table]:
         except NoRule as reason:
             tables = tables or [refusal(reason.kind, reason.what)]
         except Unbuildable as reason:
-            tables = tables or [refusal("class", str(reason))]
+            print(reason)
+            tables = tables or [refusal("class", "transformers builds no small model of this type")]
         if next(iter(tables[0])).startswith("refused"):
             break
     return tables or [refusal("class", "its only class reads the config of another type")]
@@ -124,9 +125,7 @@ def _table(deriver: Deriver) -> Table:
     check(deriver, tables.heads, reading.parse(text_of([table], ""))[0])
     if shown := computation.rows(tables.heads):
         table["computation"] = shown
-    if harmless := tables.harmless():
-        table["harmless"] = wrapped(harmless)
-    return table
+    return table | tables.without_effect()
 
 
 def refusal(kind: str, what: str) -> Table:

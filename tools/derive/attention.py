@@ -201,23 +201,29 @@ def prepare(model: Any) -> None:
 def run(model: Any, ids: torch.Tensor) -> Any:
     """The model's output for these tokens, however its class wants to be called."""
     error: Exception = RuntimeError("not run")
-    ways: list[dict[str, Any]] = [
-        {"use_cache": False},
-        {"use_cache": False, "decoder_input_ids": ids},
-        {},
-        {"decoder_input_ids": ids},
-    ]
     known = _WAYS.get(type(model))
+    ways = _ways(model.config, ids)
     for way in range(len(ways)) if known is None else [known]:
         try:
             with torch.no_grad():
-                output = model(input_ids=ids, **ways[way])
-        except Exception as failure:
-            error = failure
+                output = model(**ways[way])
+        except Exception as failure:  # classes raise anything
+            error = failure if way < 2 else error
         else:
             _WAYS[type(model)] = way
             return output
     raise error
+
+
+def _ways(config: Any, ids: torch.Tensor) -> list[dict[str, Any]]:
+    sound = torch.ones(1, getattr(config, "num_mel_bins", 80), 2 * getattr(config, "max_source_positions", TOKENS))
+    return [
+        {"input_ids": ids, "use_cache": False},
+        {"input_ids": ids, "use_cache": False, "decoder_input_ids": ids},
+        {"input_ids": ids},
+        {"input_ids": ids, "decoder_input_ids": ids},
+        {"input_features": sound, "use_cache": False, "decoder_input_ids": ids},
+    ]
 
 
 _WAYS = dict[type, int]()

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, field
 
 from tools.derive import reading
-from tools.derive.attention import TOKENS, UNSEEN, Call
+from tools.derive.attention import UNSEEN, Call
 from tools.derive.deriving import Deriver, NoRule
 from tools.derive.heads import HeadDeriver
 from tools.derive.tables import flat
@@ -88,7 +88,8 @@ def _compare(call: Call, expected: reading.Heads) -> None:
     if call.seen and expected.mask != "cross":
         if call.sees_later != (expected.mask == "all"):
             problems.append(f"mask {expected.mask}")
-        window = TOKENS if expected.window is None else min(expected.window, TOKENS)
+        tokens = call.keys[2]
+        window = tokens if expected.window is None else min(expected.window, tokens)
         if max(call.seen) != window:
             problems.append(f"window {window} for {max(call.seen)}")
     if problems:

@@ -20,6 +20,7 @@ from tools.derive.words import COUNTS, PATTERN, SYMBOL_OF
 
 SAMPLES = 32
 FEWEST_SAMPLES = 10
+FEWEST_IN_CASE = 3  # observations from which a case is derived
 ENOUGH = 8  # samples that have a tensor
 # Sizes that decide about no tensor, unless they may be null.
 _NO_CONDITION = {"L", "L_dec", "H", "d", "V"}
@@ -178,7 +179,7 @@ class Deriver:
         for name, words in prober.words.items():
             for sign in ("==", "!="):
                 yield from (f"{name} {sign} {word!r}" for word in words)
-        numbers = [n for n in prober.sizes if prober.effects.get(n) == "names" or n in extra]
+        numbers = [n for n in prober.sizes if prober.effects.get(n) == "names" or n in extra | prober.patterns]
         numbers = sorted(n for n in numbers if SYMBOL_OF.get(n) not in _NO_CONDITION or n in prober.nullable)
         for name in numbers:
             yield from (f"{self.name(name)} > {number}" for number in (0, 1))
@@ -215,6 +216,8 @@ class Deriver:
             if truth.all() or not truth.any() or truth.tobytes() in seen:
                 continue
             seen |= {truth.tobytes(), (~truth).tobytes()}
+            if min(truth.sum(), (~truth).sum()) < FEWEST_IN_CASE:
+                continue
             inside = self._part(observed, truths, truth, fit, depth - 1 if depth == 1 else 0)
             outside = self._part(observed, truths, ~truth, fit, depth - 1) if inside else []
             if inside and outside:

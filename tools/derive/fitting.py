@@ -17,6 +17,8 @@ from typing import Any
 
 import numpy as np
 
+ENOUGH_FOR_SUMS = 6  # probes: sums and rounded shares fit fewer by chance
+
 Vector = np.ndarray[Any, np.dtype[np.int64]]
 Truth = np.ndarray[Any, np.dtype[np.bool_]]
 
@@ -91,6 +93,8 @@ class Fitter:
         for term, column in self._monomials:
             if (target * column[0] == column * target[0]).all():
                 return (Term(Fraction(int(target[0]), int(column[0])), term.over, term.under),)
+        if self.rows < ENOUGH_FOR_SUMS:
+            return None
         return self._two_terms(target) or self._rounded(target) or self._three_terms(target)
 
     def _prepare(self) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from tools.derive.probing import Sample
 from tools.derive.words import HARMLESS, PATTERN, SCALE, SYMBOL_OF, WINDOW, WITHOUT_SCORES
 from tools.derive.writing import Row
 
-PASSES = 8
+PASSES = 10
 # What a window field means for the number of keys that a token sees, the token included.
 _WINDOWS = ("{w}", "{w} + 1", "{w} - 1", "2·{w} + 1", "2·{w} - 1", "2·({w}//2) + 1", "{w}//2 + 1", "{w}//2", "2·{w}")
 
@@ -71,11 +71,14 @@ class HeadDeriver:
         if sample is None or before is None:
             return
         for name, value in self.prober.default.items():
-            if name in self.prober.effects or name in sample.given or HARMLESS.search(name):
+            is_given = name in sample.given and name not in self.prober.switches
+            if name in self.prober.effects or is_given or HARMLESS.search(name):
                 continue
             others = self._others(name, value)
             tried = others if name in self.prober.texts else others[:1]
-            if any(self._differs(before, sample.given, name, other) for other in tried):
+            # A switch of windows may have no effect in the few layers of a probe.
+            is_window = isinstance(value, bool) and WINDOW.search(name)
+            if is_window or any(self._differs(before, sample.given, name, other) for other in tried):
                 is_number = SCALE.search(name) and not isinstance(value, bool)
                 self.varied[name] = others if is_number else [value, *others]
 
@@ -114,16 +117,15 @@ class HeadDeriver:
             sample = self.runnable()
             if not sample:
                 continue
-            extra = {name: self.prober.rng.choice(values) for name, values in self.varied.items()}
-            found = self.prober.passes({**sample.given, **extra})
+            given = {name: self.prober.rng.choice(values) for name, values in self.varied.items()} | sample.given
+            found = self.prober.passes(given)
             if found is None:
                 self.care += 1
                 if self.care in (3, 6):
                     seen.clear()  # from here on fewer fields are varied
                 continue
-            sample.values |= {name: value for name, value in extra.items() if value is not None}
-            sample.given |= extra
-            seen.append(Seen(sample, found))
+            values = self.prober.complete(given, self.prober.text_config(given))
+            seen.append(Seen(replace(sample, given=given, values=sample.values | values), found))
             if sum(bool(s.found.calls) for s in seen) == wanted:
                 break
         return seen
@@ -131,7 +133,8 @@ class HeadDeriver:
     def _rows(self) -> list[Row]:
         seen = self.passes()
         if len(seen) < PASSES // 2:
-            raise NoRule("attention", f"no forward pass: {self.prober.last_error}"[:160])
+            print(f"no forward pass: {self.prober.last_error}")
+            raise NoRule("attention", "no small model of this type runs")
         modules = dict.fromkeys((call.module, call.is_self_attention) for s in seen for call in s.found.calls)
         if not modules:
             raise NoRule("attention", "no scores were seen in a forward pass")

@@ -103,6 +103,7 @@ class Prober:
         self.nullable = set[str]()  # null takes tensors away
         self.resolved = set[str]()  # null is replaced by a number, and changes which tensors there are
         self.stuck = set[str]()  # can't change on their own
+        self.patterns = set[str]()  # sizes that may say which layers are of a kind
         self.words = dict[str, list[str]]()  # of text fields that have an effect
         self.layer_words = dict[str, list[str]]()  # of fields with one word per layer
         self.layer_aliases = defaultdict[str, dict[str, str]](dict)  # words that the class reads as another
@@ -174,7 +175,7 @@ class Prober:
                     values[name] = self.choose(symbol, chosen)
                 else:
                     values[name] = chosen[symbol] = chosen.get(symbol) or self.choose(symbol, chosen)
-            elif WINDOW.search(name) and name not in self.effects:
+            elif WINDOW.search(name) and name not in {*self.effects, *self.patterns}:
                 values[name] = self.rng.choice([4, 5, 6, 7])
             elif ROTATED.search(name) and name not in self.effects:
                 values[name] = 8
@@ -188,9 +189,18 @@ class Prober:
         for name, value in self.default.items():  # one item per layer, cut to the depth
             if isinstance(value, list | tuple) and depth and len(value) == default_depth and len(value) > 2:
                 values[name] = list(value)[:depth]
+        if "mrope_section" in self.model_class.source:  # three parts of a head's pairs, for time, height and width
+            width = chosen.get("d_h", chosen.get("d", 96) // chosen.get("H", 4))
+            pairs = int(width * self.default.get("partial_rotary_factor", 1)) // 2
+            parts = [pairs - 2 * (pairs // 3), pairs // 3, pairs // 3]
+            values["rope_parameters"] = {"rope_type": "default", "rope_theta": 1e4, "mrope_section": parts}
         for name, rule in self.hint.follows.items():
             values[name] = rule({**self.default, **values})
         return values
+
+    def windows_on(self) -> Values:
+        """The switches without which layers may not have windows."""
+        return {name: True for name in self.switches if WINDOW.search(name)}
 
     # Looking
 
@@ -263,7 +273,7 @@ class Prober:
     def _first_config(self) -> Values:
         error: Exception = Unbuildable()
         for attempt in range(12):
-            values = self.random_sizes(without_symbol=False)
+            values = self.random_sizes(without_symbol=False) | self.windows_on()
             if self.model_class.part and "tie_word_embeddings" in self.default:
                 values["tie_word_embeddings"] = False  # the whole config may have another default
             if attempt >= 8:  # the class's own sizes, with few layers
@@ -331,8 +341,7 @@ class Prober:
         is_pattern = bool(PATTERN.search(name)) and not symbol and isinstance(default, int)
         if any(effects[value] != "none" for value in usable) or is_pattern:
             self._note(name, *(effects[value] for value in usable))
-            if is_pattern:
-                self.effects[name] = "names"
+            self.patterns |= {name} if is_pattern else set()
             self.variants[name] = [value for value in usable if value or not is_pattern] + [now] * (type(now) is int)
         elif not usable and effects:
             self.unusable.add(name)
@@ -358,6 +367,8 @@ class Prober:
             return [*dict.fromkeys(self.choose(symbol, chosen) for _ in range(6)), *([0] if symbol == "n_sh" else [])]
         if default is None:
             return [2, 4, 24]
+        if default < 0:  # "as many as needed"
+            return [7, 24]
         if default > 64:
             return [default * 2, default // 2, default + 1, default // 4]
         return list(dict.fromkeys([default * 2, default + 1, max(default // 2, 1), 1, 2, 3, 0]))
@@ -469,6 +480,7 @@ class Prober:
             if words and self.rng.random() < 0.6 and name not in self.frozen:
                 stated = [*words, *self.layer_aliases[name]]
                 values[name] = [self.rng.choice(stated) for _ in range(depth)]
+                values |= self.windows_on()
         for name in self.layer_numbers:
             if self.rng.random() < 0.5 and name not in self.frozen:
                 values[name] = sorted(self.rng.sample(range(depth), 2))

@@ -19,9 +19,10 @@ from tools.derive.library import Values, read
 from tools.derive.parts import ties
 from tools.derive.probing import Sample, Shapes, by_layer
 from tools.derive.words import ALWAYS_STATED, HARMLESS, NO_SIZE, PATTERN, SYMBOL_OF, WINDOW, role
-from tools.derive.writing import Row, Table, text_of
+from tools.derive.writing import Row, Table, text_of, wrapped
 
 TRIES = 12
+CONFIGS = 40  # from which the words of layers are derived
 # What an absent or null size may mean where the class doesn't say: the simplest that gives the right tensors.
 _RULES = ("d/H", "d//H", "H", "d", "d_ff", "2·d", "3·d", "4·d", "d_h", "d_emb", "L", "E")
 _KEYWORDS = re.compile(r"^(copies|bias if|if|window|chunk|softcap|1/sqrt)\b")
@@ -233,13 +234,14 @@ class TableDeriver:
 
     def _list_rule(self, name: str) -> str:
         """The word of each layer where the list is absent."""
-        samples = [sample for sample in self.deriver.all_samples if name not in sample.given]
+        samples = [s for s in self.deriver.all_samples if name not in s.given]
+        samples += [sample for _ in range(CONFIGS) if (sample := self._config_without(name))]
         rows = [(sample, i) for sample in samples for i in range(len(sample.values[name]))]
         if not rows:
             return "stated"
         numbers = [n for n in self.prober.sizes if PATTERN.search(n) or (n in self.prober.effects and "layer" in n)]
         keep, self.prober.layer_words = self.prober.layer_words, {}
-        truths = self.deriver.truths(rows, extra=numbers)
+        truths = self.deriver.truths(rows, extra=[*numbers, *self.heads.varied])
         self.prober.layer_words = keep
         words = list(dict.fromkeys(sample.values[name][i] for sample, i in rows))
         cases = {w: condition(np.array([s.values[name][i] == w for s, i in rows]), truths) for w in words}
@@ -249,6 +251,17 @@ class TableDeriver:
             raise NoRule("field", name)
         order = [word for _, word in known] + unknown
         return "; ".join([f"{word} if {cases[word]}" for word in order[:-1]] + order[-1:])
+
+    def _config_without(self, name: str) -> Sample | None:
+        """A random config, of which no model is built."""
+        given = self.prober.random_values(nulls=0)
+        given |= {other: self.prober.rng.choice(values) for other, values in self.heads.varied.items()}
+        given.pop(name, None)
+        try:
+            config = self.prober.text_config(given)
+        except Exception:  # classes raise anything
+            return None
+        return Sample(given, self.prober.complete(given, config), {}, {}, config)
 
     def _fixed(self) -> list[Row]:
         """Fields with an effect that no expression has, and fields that can't be varied."""
@@ -262,11 +275,17 @@ class TableDeriver:
                 rows += [(name, text)] if len(text) < LONGEST_FIXED_VALUE else []
         return rows
 
-    def harmless(self) -> list[str]:
-        """The fields that were changed without an effect on tensors or attention."""
+    def without_effect(self) -> Table:
+        """The fields that were changed without an effect on tensors or attention, and those that weren't changed."""
         known = {*self.used, *self.rules, *(row[0] for row in self._fixed())}
         known |= {other for name in self.rules for other in self._other_names(name)}
-        return [name for name in self.prober.default if name not in known]
+        rest = [name for name in self.prober.default if name not in known]
+        tested = {*self.prober.sizes, *self.prober.switches, *self.prober.texts, *self.prober.numbers}
+        tested |= {
+            n for n, x in self.prober.default.items() if HARMLESS.search(n) or NO_SIZE.search(n) or x is not None
+        }
+        found = {"harmless": [n for n in rest if n in tested], "untested": [n for n in rest if n not in tested]}
+        return {heading: wrapped(names) for heading, names in found.items() if names}
 
 
 def _rules_of(tensors: Table) -> Iterator[str]:

@@ -78,7 +78,7 @@ DIVISORS = {"n_group": 2, "topk_group": 1}
 # Text and object fields that change no shape, scale or mask, whatever they hold.
 HARMLESS = re.compile(
     r"act(ivation)?(_fn|_func|_function)?$|activation|^hidden_act|_act$|attn_implementation|^rope_|rope_scaling"
-    r"|rope_parameters|quantization|_token(s)?$|dtype|problem_type|summary_|pruned_heads|task_specific|suppress_tokens"
+    r"|rope_parameters|quantization|_token(s)?$|dtype|problem_type|summary_|pruned_heads|task_specific|suppress_tokens|no_rope_layers"
 )
 
 # Fields whose whole numbers say which layers are of a kind.
@@ -171,6 +171,10 @@ HINTS: Mapping[str, Hint] = {
         "one field's default depends on a switch, and keys are copied before they are seen",
         rules={"num_ln_in_parallel_attn": "2 if new_decoder_architecture else 1"},
         kv_heads="G if new_decoder_architecture or not multi_query else 1",
+    ),
+    **dict.fromkeys(
+        ("deberta", "deberta-v2"),
+        Hint("its scores are sums, which hide their scale without relative attention", scale="1/sqrt({width})"),
     ),
     "gpt_neo": Hint(
         "its lists must fit each other, and its scores have no scale",
