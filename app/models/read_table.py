@@ -54,6 +54,11 @@ _COUNTS_FROM_PADDING = frozenset({
 _PADDED_ROWS = 2
 # Types that switch to sparse attention once an input is long enough, which no short forward pass shows.
 _SPARSE = frozenset({"big_bird", "bigbird_pegasus", "led", "longformer", "longt5", "reformer"})
+# Kin of T5, which take the softmax of the scores themselves. Any other model that was seen to scale scores by 1 may have
+# scaled its queries before.
+_UNSCALED = frozenset({"longt5", "pix2struct_text_model", "pop2piano", "switch_transformers", "udop"})
+# What a scale can depend on: widths, and fields that are there for it.
+_OF_SCALES = re.compile(r"d|H|d_h|d_nope|d_rope|H_dec|.*(scal|multipl).*")
 _SQUARE_ROOT = re.compile(r"1/sqrt\((.*)\)")
 
 
@@ -105,7 +110,7 @@ class _Reader:
         base_parameters = tuple(spec for spec in outside if spec.part not in _OF_HEAD)
         heads_of_table = any(tensor.spec.part == ModelPart.OUTPUT_HEAD for tensor in self.table.outside)
         has_logits = heads_of_table or self.model_class.endswith(_LM_CLASSES)
-        output = (spec for spec in head_parameters if spec.kind == "matrix" and "V" in spec.symbols)
+        output = (spec for spec in outside if spec.kind == "matrix" and "V" in spec.symbols)
         is_tied = has_logits and not any(output)
         decoders = self._decoders
         logits = parse_shape("M" if decoders else "N", "V") if has_logits and "V" in self.table.sizes else None
@@ -440,6 +445,12 @@ class _Attention:
                 "Attention in {model} has a part that no sheet shows, {part}: choose another model, such as GPT-2."
             )
             yield problem.format(model=model, part=odd)
+        for odd in self._odd_latent_parts() if self.is_latent else self._odd_projections():
+            problem = _(
+                "{model} computes queries, keys and values by other matrices than sheets show ({part}): choose another "
+                "model, such as GPT-2."
+            )
+            yield problem.format(model=model, part=odd)
         yield from self._scale_problems(self.line.scale)
         lines = {layer.line for layer in self.layers if layer.line}
         if len({self.reader._heads(line) for line in lines}) > 1:
@@ -470,7 +481,6 @@ class _Attention:
         if any(spec.part == ModelPart.RELATIVE_POSITIONS for spec in _tensors_of(self.layers)):
             noun = N_("scores for relative positions")
             self._leave_out(noun, _(noun))
-        yield from (self._odd_latent_parts() if self.is_latent else self._odd_projections())
 
     def _leave_out(self, noun: str, part: str) -> None:
         if noun not in self.left_out:
@@ -521,7 +531,7 @@ class _Attention:
         return tuple(self.reader._axis(axis, spec.name) for axis in spec.in_out_shape)
 
     def _scale_problems(self, rule: Rule | None) -> Iterator[str]:
-        if rule is None:
+        if rule is None or not self._is_believed(rule):
             yield self._unknown_scale()
             return
         names = ChainMap({"H": self.heads.H, "G": self.heads.G, "d_h": self.heads.d_h}, self.reader.values)
@@ -548,6 +558,10 @@ class _Attention:
             self.scale = ScoreScale("root", float(factor), fields[0], number)
         else:
             self.scale = ScoreScale("stated", float(factor), fields[0])
+
+    def _is_believed(self, rule: Rule) -> bool:
+        is_plausible = all(map(_OF_SCALES.fullmatch, rule.names))
+        return is_plausible and (rule.text != "1" or self.reader.model_type in _UNSCALED)
 
     def _unknown_scale(self) -> str:
         problem = _("What {model} multiplies its scores by is not known here: choose another model, such as GPT-2.")
