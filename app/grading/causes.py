@@ -34,8 +34,7 @@ MOST_PAIRED = 6  # misconceptions that are tried in pairs
 # How many ways of working a number out are tried per equation, and how many numbers are kept per quantity.
 MOST_COMBINATIONS, MOST_NUMBERS = 32, 8
 ROUNDS = 2  # passes through the equations; they are in order, so one is nearly always enough
-BRANCHES = 3  # the most numbers that are worked out from the same one
-STEPS_BACK = 3  # from a number back to its possible source
+STEPS_BACK, MOST_SOURCES = 3, 16  # from a number back to its possible sources, and how many are tried in each step
 
 # What boxes ask for: all sides with the same right number ask for one quantity, and so do all counts. A count that is
 # the same for every model, such as 2 times as many, is a quantity of its own. Sides in the wrong order are also one.
@@ -414,7 +413,8 @@ class _Sheet:
         frontier = [each for each in kept if each.quantity in results and silent.isdisjoint(each.boxes)]
         tried = set[_Given]()
         for _step in range(STEPS_BACK if len(frontier) > 1 else 0):
-            frontier = [hidden for hidden in dict.fromkeys(chain(*map(self._sources, frontier))) if hidden not in tried]
+            sources = dict.fromkeys(chain.from_iterable(map(self._sources, frontier)))
+            frontier = list(islice((source for source in sources if source not in tried), MOST_SOURCES))
             tried.update(frontier)
             for hidden in frontier:
                 if len(self._following(kept, (hidden, *kept, *free), silent)) > 1:

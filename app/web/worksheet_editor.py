@@ -1,4 +1,4 @@
-"""The editor of a worksheet as its page shows it: the form as typed, its menus, the checker and the preview."""
+"""The editor of a worksheet as its page shows it: the form as typed, its menus, the checker, the preview. Addresses: worksheets.py."""
 
 from __future__ import annotations
 
