@@ -54,8 +54,8 @@ _COUNTS_FROM_PADDING = frozenset({
 _PADDED_ROWS = 2
 # Types that switch to sparse attention once an input is long enough, which no short forward pass shows.
 _SPARSE = frozenset({"big_bird", "bigbird_pegasus", "led", "longformer", "longt5", "reformer"})
-# Kin of T5, which take the softmax of the scores themselves. Any other model that was seen to scale scores by 1 may have
-# scaled its queries before.
+# Kin of T5, which take the softmax of the scores themselves. Any other model may have scaled its queries before the
+# scores were seen to be scaled by 1.
 _UNSCALED = frozenset({"longt5", "pix2struct_text_model", "pop2piano", "switch_transformers", "udop"})
 # What a scale can depend on: widths, and fields that are there for it.
 _OF_SCALES = re.compile(r"d|H|d_h|d_nope|d_rope|H_dec|.*(scal|multipl).*")

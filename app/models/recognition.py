@@ -56,13 +56,16 @@ def find_text_part(config: Config) -> Part:
         notes = (*notes, note.format(field=field))
         if rule and table:
             part = _by_rule(config, part, rule)
+            if rule.tie == "outer" and "tie_word_embeddings" not in config and rule.tied[0]:
+                note = _('"tie_word_embeddings" is not stated beside "{field}": transformers 5 then ties the LM head.')
+                notes = (*notes, note.format(field=field))
             if not rule.table and not _is_known(part.get("model_type")):
                 return Part(part, notes, table, str(outer_type))
         else:
             if "model_type" not in part and isinstance(outer_type, str) and outer_type in TEXT_PART_FAMILIES:
                 part["model_type"] = TEXT_PART_FAMILIES[outer_type]
-            if "tie_word_embeddings" in config:
-                part.setdefault("tie_word_embeddings", config["tie_word_embeddings"])
+            if config.get("tie_word_embeddings") is not None:  # decides in transformers, whatever the part states
+                part["tie_word_embeddings"] = config["tie_word_embeddings"]
         config = part
     raise ConfigError(_("This config.json nests text parts too deeply: paste the innermost one."))
 

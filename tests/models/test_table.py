@@ -22,9 +22,8 @@ DATA = Path(__file__).parents[1] / "data"
 Record = dict[str, Any]
 TYPES: list[Record] = json.loads((DATA / "model_types.json").read_text())
 VARIANTS: dict[str, Record] = json.loads((DATA / "model_variants.json").read_text())
-# Multimodal files without a table so far, whose text part is read by a row in app/models/families; and a table that
-# lacks "is_gated_act" and another name of d_kv.
-NOT_YET = {"deepseek_vl_hybrid", "janus", "kimi_k25", "lighton_ocr", "mistral3", "mt5", "ovis2", "t5"}
+# Tables that lack "is_gated_act" and another name of d_kv.
+NOT_YET = {"mt5", "t5"}
 
 TABLE = """\
 # made_up
