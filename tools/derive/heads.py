@@ -15,7 +15,7 @@ from tools.derive.deriving import Deriver, NoRule
 from tools.derive.fitting import Truths, both, condition
 from tools.derive.library import Values
 from tools.derive.probing import Sample
-from tools.derive.words import HARMLESS, PATTERN, SCALE, SYMBOL_OF, WINDOW, WITHOUT_SCORES
+from tools.derive.words import HARMLESS, PATTERN, SCALE, WINDOW, WITHOUT_SCORES
 from tools.derive.writing import Row
 
 PASSES = 10
@@ -104,11 +104,12 @@ class HeadDeriver:
             if self.care > 2:
                 prober.variants = {name: values[-1:] for name, values in prober.variants.items()}
             if self.care > 5:
-                undeclared = prober.model_class.undeclared
-                prober.sizes = [n for n in prober.sizes if SYMBOL_OF.get(n) != "d_h" and n not in undeclared]
+                prober.sizes = [n for n in prober.sizes if n not in prober.model_class.undeclared]
+                prober.has_square_heads = True
             return prober.sample()
         finally:
             prober.variants, prober.sizes = keep
+            prober.has_square_heads = False
 
     def passes(self, wanted: int = PASSES) -> list[Seen]:
         """Forward passes of new samples, until enough show attention."""
