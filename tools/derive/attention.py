@@ -168,14 +168,14 @@ def _scale(
     products = queries @ keys
     row, scaled = (x.reshape(-1, *x.shape[-2:])[0, -1, :TOKENS].double().diff(n=2) for x in (products, scores))
     scale = float(row @ scaled / (row @ row))
-    if float((scaled - scale * row).norm()) > 1e-3 * float(scaled.norm()):
+    if float((scaled - scale * row).norm()) > 1e-2 * float(scaled.norm()):
         return None
-    if abs(scale - 1) > 1e-3:
-        return scale
+    if abs(scale - 1) > 1e-2:
+        return float(f"{scale:.3g}")
     # Queries may have been scaled before: rotating them changes no length.
     length, usual = float(queries.double().norm()), queries.shape[-1] ** -0.5
     same_size = [out.double().norm() for out in outputs if out.numel() == queries.numel()]
-    return usual if any(abs(length / float(norm) / usual - 1) < 1e-4 for norm in same_size) else None
+    return usual if any(abs(length / float(norm) / usual - 1) < 1e-3 for norm in same_size) else None
 
 
 def forward_pass(model_class: ModelClass, values: Values) -> Pass:

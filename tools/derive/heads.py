@@ -209,13 +209,15 @@ class HeadDeriver:
         """What scores are multiplied by."""
         if self.prober.hint.scale:
             return self.prober.hint.scale
-        scales = [o.call.scale for o in observed if o.call.scale is not None]
-        if len(scales) < len(observed):
+        seen = [o for o in observed if o.call.scale is not None]
+        if len(seen) < 0.9 * len(observed):  # products of nearly equal numbers don't show their scale
             return None
+        observed, scales = seen, [float(o.call.scale or 0) for o in seen]
         widths = [o.call.queries[3] for o in observed]
+        tolerance = 1e-2 if observed[0].call.keys[1] == UNSEEN else 1e-5
 
         def equal(numbers: Sequence[float]) -> bool:
-            return all(math.isclose(x, y, rel_tol=1e-5) for x, y in zip(numbers, scales, strict=True))
+            return all(math.isclose(x, y, rel_tol=tolerance) for x, y in zip(numbers, scales, strict=True))
 
         if equal([1.0] * len(scales)):
             return "1"
