@@ -17,7 +17,7 @@ from tools.derive.library import ModelClass, Values
 TOKENS = 13
 UNSEEN = -1  # key/value heads that are copied before the product
 _LAYER = re.compile(r"\.(\d+)\.")
-_PRODUCTS = ("matmul", "__matmul__", "bmm", "baddbmm", "softmax", "einsum")
+_PRODUCTS = ("matmul", "__matmul__", "bmm", "baddbmm", "softmax", "linear")
 
 
 @dataclass
@@ -138,6 +138,7 @@ class _Products(TorchFunctionMode):
         for place, (name, (scores, *_), _out) in enumerate(self.seen):
             if name != "softmax" or scores.dim() < 3 or scores.shape[-1] not in (TOKENS, TOKENS + 1):
                 continue
+            outputs = [out for name, _, out in self.seen[:place] if name == "linear"][-8:]
             products = [(inputs, out) for name, inputs, out in self.seen[:place] if _is_product(name, inputs)]
             before = next((inputs for inputs, out in reversed(products) if out.shape[-2:] == (TOKENS, TOKENS)), None)
             later = [inputs for name, inputs, _ in self.seen[place + 1 :] if _is_product(name, inputs)]
@@ -150,20 +151,31 @@ class _Products(TorchFunctionMode):
                     (1, UNSEEN, TOKENS, width),
                     (1, heads, TOKENS, value_width),
                 )
-                yield Call("", None, queries, keys, values, scale=_scale(before[0] @ before[1], scores))
+                yield Call("", None, queries, keys, values, scale=_scale(*before, scores, outputs))
 
 
 def _is_product(name: str, inputs: list[torch.Tensor]) -> bool:
-    return name not in ("softmax", "einsum") and len(inputs) == 2
+    return name not in ("softmax", "linear") and len(inputs) == 2
 
 
-def _scale(products: torch.Tensor, scores: torch.Tensor) -> float | None:
-    """What products were multiplied by, in the last row of one head: a bias that grows evenly (ALiBi) drops out."""
+def _scale(
+    queries: torch.Tensor, keys: torch.Tensor, scores: torch.Tensor, outputs: list[torch.Tensor]
+) -> float | None:
+    """What products were multiplied by; `outputs` are those of linear layers before.
+
+    In the last row of one head nothing is hidden, and a bias that grows evenly (ALiBi) has no second differences.
+    """
+    products = queries @ keys
     row, scaled = (x.reshape(-1, *x.shape[-2:])[0, -1, :TOKENS].double().diff(n=2) for x in (products, scores))
-    ratios = scaled / row
-    is_same = bool(torch.allclose(ratios, ratios[:1].expand_as(ratios), rtol=1e-2))
-    # Queries may have been scaled before: 1 says nothing.
-    return float(ratios.median()) if is_same and abs(float(ratios.median()) - 1) > 1e-3 else None
+    scale = float(row @ scaled / (row @ row))
+    if float((scaled - scale * row).norm()) > 1e-2 * float(scaled.norm()):
+        return None
+    if abs(scale - 1) > 1e-2:
+        return float(f"{scale:.3g}")
+    # Queries may have been scaled before: rotating them changes no length.
+    length, usual = float(queries.double().norm()), queries.shape[-1] ** -0.5
+    same_size = [out.double().norm() for out in outputs if out.numel() == queries.numel()]
+    return usual if any(abs(length / float(norm) / usual - 1) < 1e-3 for norm in same_size) else None
 
 
 def forward_pass(model_class: ModelClass, values: Values) -> Pass:

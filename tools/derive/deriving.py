@@ -248,12 +248,13 @@ class Deriver:
             stack.count, stack.when = self.words(count), when
         rows = [(s, i) for s in having for i in (range(max(s.stacks[name]) + 1) if name else (0,))]
         truths = self.truths(rows, layered=bool(name))
-        beside = set[str]()
-        for tensor in dict.fromkeys(tensor for s, i in rows for tensor in s.stacks[name].get(i, {})):
-            bias = self._bias(name, tensor, rows, truths)
-            beside |= {f"{tensor.removesuffix('.weight')}.bias"} if bias is not None else set()
-            stack.tensors += [replace(found, bias=bias) for found in self._tensors(name, tensor, rows, truths)]
-        stack.tensors = [tensor for tensor in stack.tensors if tensor.name not in beside]
+        names = dict.fromkeys(tensor for s, i in rows for tensor in s.stacks[name].get(i, {}))
+        biases = {weight: self._bias(name, weight, rows, truths) for weight in names}
+        beside = {f"{weight.removesuffix('.weight')}.bias" for weight, bias in biases.items() if bias is not None}
+        for tensor in names:
+            if tensor not in beside:
+                found = self._tensors(name, tensor, rows, truths)
+                stack.tensors += [replace(row, bias=biases[tensor]) for row in found]
         return stack
 
     def _bias(self, stack: str, weight: str, rows: Sequence[Row], truths: Truths) -> str | None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import combinations, combinations_with_replacement, permutations
+from itertools import combinations, combinations_with_replacement
 from typing import Any
 
 import numpy as np
@@ -154,9 +154,10 @@ class Fitter:
 
     def _rounded(self, target: Vector) -> Terms | None:
         """A share of one field or a quotient of two, rounded down, or a share rounded up to a multiple."""
-        for over, under in permutations(list(self.columns)[:10], 2):
-            if (self.columns[over] // self.columns[under] == target).all():
-                return (Term(Fraction(1), (over,), (under,), 0),)
+        for term, column in self._monomials[:250]:
+            for under in self.columns if not term.under else ():
+                if under not in term.over and (column // self.columns[under] == target).all():
+                    return (Term(Fraction(1), term.over, (under,), 0),)
         for field in list(self.columns)[:10]:
             column = self.columns[field]
             for share in _SHARES:

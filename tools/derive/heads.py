@@ -15,7 +15,7 @@ from tools.derive.deriving import Deriver, NoRule
 from tools.derive.fitting import Truths, both, condition
 from tools.derive.library import Values
 from tools.derive.probing import Sample
-from tools.derive.words import HARMLESS, PATTERN, SCALE, SYMBOL_OF, WINDOW, WITHOUT_SCORES
+from tools.derive.words import HARMLESS, PATTERN, SCALE, WINDOW, WITHOUT_SCORES
 from tools.derive.writing import Row
 
 PASSES = 10
@@ -104,11 +104,12 @@ class HeadDeriver:
             if self.care > 2:
                 prober.variants = {name: values[-1:] for name, values in prober.variants.items()}
             if self.care > 5:
-                undeclared = prober.model_class.undeclared
-                prober.sizes = [n for n in prober.sizes if SYMBOL_OF.get(n) != "d_h" and n not in undeclared]
+                prober.sizes = [n for n in prober.sizes if n not in prober.model_class.undeclared]
+                prober.has_square_heads = True
             return prober.sample()
         finally:
             prober.variants, prober.sizes = keep
+            prober.has_square_heads = False
 
     def passes(self, wanted: int = PASSES) -> list[Seen]:
         """Forward passes of new samples, until enough show attention."""
@@ -208,13 +209,15 @@ class HeadDeriver:
         """What scores are multiplied by."""
         if self.prober.hint.scale:
             return self.prober.hint.scale
-        scales = [o.call.scale for o in observed if o.call.scale is not None]
-        if len(scales) < len(observed):
+        seen = [o for o in observed if o.call.scale is not None]
+        if len(seen) < 0.9 * len(observed):  # products of nearly equal numbers don't show their scale
             return None
+        observed, scales = seen, [float(o.call.scale or 0) for o in seen]
         widths = [o.call.queries[3] for o in observed]
+        tolerance = 1e-2 if observed[0].call.keys[1] == UNSEEN else 1e-5
 
         def equal(numbers: Sequence[float]) -> bool:
-            return all(math.isclose(x, y, rel_tol=1e-5) for x, y in zip(numbers, scales, strict=True))
+            return all(math.isclose(x, y, rel_tol=tolerance) for x, y in zip(numbers, scales, strict=True))
 
         if equal([1.0] * len(scales)):
             return "1"

@@ -83,7 +83,9 @@ class Prober:
         self.model_class = model_class
         self.rng = random.Random(seed)  # noqa: S311 - no secret
         self.hint = HINTS.get(model_class.text_type, HINTS.get(model_class.model_type, NO_HINT))
-        self.default = model_class.default
+        # A negative number, such as -1, stands for one that the class works out.
+        is_negative = {name: type(value) is int and value < 0 for name, value in model_class.default.items()}
+        self.default = {name: None if is_negative[name] else value for name, value in model_class.default.items()}
         self.last_error = ""
         sizes = [name for name in self.default if self._may_be_size(name)]
         self.sizes = [name for name in sizes if name not in self.hint.leave]
@@ -97,6 +99,7 @@ class Prober:
             if (name.endswith("_token_id") and isinstance(value, int)) or name == "pad_token_id"
         }
         self.symbol = self._symbols()
+        self.has_square_heads = False  # heads together are as wide as the model
         # What `look` finds.
         self.effects = dict[str, Effect]()  # the strongest effect of each field that has one
         self.variants = dict[str, list[Any]]()  # values that can be built, of fields without a symbol
@@ -159,6 +162,8 @@ class Prober:
         if symbol == "d_emb" and "d" in chosen and self.rng.random() < 0.25:
             return chosen["d"]  # equal widths often need no projection
         heads = chosen.get("H", 12)
+        if symbol == "d_h" and self.has_square_heads:
+            return chosen["d"] // heads
         choices = [
             n for n in self.hint.choices.get(symbol, CHOICES[symbol]) if symbol != "G" or (heads % n == 0 and n < heads)
         ]
@@ -314,7 +319,8 @@ class Prober:
 
     def _is_other_name(self, name: str) -> None:
         """Whether a field that the class doesn't declare is another name of one that it does."""
-        others = {n: x for n, x in self.base.items() if SYMBOL_OF.get(n) not in ("d", "L")}
+        left = {n: x for n, x in self.base.items() if n not in self.layer_words}
+        others = {n: x for n, x in left.items() if SYMBOL_OF.get(n) not in ("d", "L")}
         try:
             part = self.text_config({**others, name: 480})
         except Exception:
@@ -338,7 +344,7 @@ class Prober:
             self.stuck.add(name)
             self.effects[name] = "shapes"
             return
-        is_pattern = bool(PATTERN.search(name)) and not symbol and isinstance(default, int)
+        is_pattern = bool(PATTERN.search(name)) and not symbol and isinstance(now, int)
         if any(effects[value] != "none" for value in usable) or is_pattern:
             self._note(name, *(effects[value] for value in usable))
             self.patterns |= {name} if is_pattern else set()
@@ -367,8 +373,6 @@ class Prober:
             return [*dict.fromkeys(self.choose(symbol, chosen) for _ in range(6)), *([0] if symbol == "n_sh" else [])]
         if default is None:
             return [2, 4, 24]
-        if default < 0:  # "as many as needed"
-            return [7, 24]
         if default > 64:
             return [default * 2, default // 2, default + 1, default // 4]
         return list(dict.fromkeys([default * 2, default + 1, max(default // 2, 1), 1, 2, 3, 0]))

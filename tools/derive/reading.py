@@ -132,7 +132,7 @@ class Table:
         for symbol, fields, absent, *more in self.rows("sizes"):
             names = fields.split()
             name = names[0] if symbol == "-" else symbol
-            stated = next((config[n] for n in names if n in config and config[n] != "auto"), "absent")
+            stated = next((config[n] for n in names if n in config and config[n] not in ("auto", -1)), "absent")
             null = next((cell.removeprefix("null ") for cell in more), absent if not absent.isdigit() else "refused")
             if stated is None or stated == "absent":
                 rules[name] = absent if stated == "absent" else null
