@@ -429,7 +429,8 @@ def _check_operation(name: str, result: Tensor, before: Mapping[str, Tensor], al
     for side in (side for side in lengths if "(" in side):
         length, parts = lengths[side], [lengths[axis] for axis in axes_in(side) if axis in lengths]
         if len(parts) == len(axes_in(side)) and prod(parts, start=ONE) != length:
-            raise ValueError(f"{name}: {side} is {length}, not the product of its parts, in '{operation.pattern}'")
+            product = prod(parts, start=ONE)
+            raise ValueError(f"{name}: {side} is {length}, but its parts make {product}, in '{operation.pattern}'")
 
 
 def tensor(

@@ -488,6 +488,8 @@ def _mismatches(wording: Wording) -> Iterator[tuple[Place, str]]:
         yield from _unknown_keys(("topics", key, "reasons"), topic.reasons, TOPICS[key].rows)
         counts = set(TOPICS[key].counts.split()) - topic.reasons.keys()
         yield from (((("topics", key, "reasons", count)), _("This is missing.")) for count in counts)
+        figures = TOPICS[key].figure_keys - wording.figures.keys() - topic.figures.keys()
+        yield from ((("topics", key, "figures", each), _("This is missing.")) for each in sorted(figures))
         tensors = {tensor.key for table in TOPICS[key].tables for tensor in table.tensors}
         yield from _unknown_keys(("topics", key, "row-things"), topic.row_things, tensors)
         yield from _unknown_keys(("topics", key, "symbol-names"), topic.symbol_names, TOPICS[key].symbols)

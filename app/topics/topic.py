@@ -92,6 +92,11 @@ class Topic:
             if unknown := symbols - self.symbols:
                 raise ValueError(f"{self.key}: {table.key} uses the symbol {min(unknown)}, which no model has")
 
+    @property
+    def figure_keys(self) -> frozenset[str]:
+        plans = (plan for plans in self.figures.values() for plan in plans)
+        return frozenset(plan.key for plan in (*plans, *self.count_figures))
+
     @cached_property
     def boxes(self) -> frozenset[str]:
         """The names of the boxes that some model's sheet can ask for: 'queries.rows', 'total.count'."""

@@ -1,4 +1,7 @@
-"""The editor of a worksheet as its page shows it: the form as typed, its menus, the checker, the preview. Addresses: worksheets.py."""
+"""The editor of a worksheet as its page shows it: the form as typed, its menus, the checker, the preview.
+
+Its addresses are in `worksheets.py`.
+"""
 
 from __future__ import annotations
 

@@ -81,7 +81,7 @@ def check_equation(working: str, right: set[int]) -> None:
 def check_in_numbers(variant: Variant, row: Row) -> None:
     reason, entry = row_reason(variant, row.key), variant.table.askable[row.key]
     answers = [variant.answer(blank) for blank in row.blanks]
-    assert not re.search(r"[{}]|None|  | ,", reason.text + reason.working), reason
+    assert not re.search(r"[{}]|None|  | ,", reason.text + reason.working), f"{row.key}: a word is empty: {reason.text}"
     if isinstance(entry, Tensor):
         written, _, text = reason.text.partition(": ")
         assert shape(written) == [n for n, field in zip(answers, row.fields, strict=True) if field != "count"], reason
