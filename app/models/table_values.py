@@ -20,7 +20,7 @@ from app.models.config_fields import (
     read_bool,
     read_layer_numbers,
 )
-from app.models.grammar import Rule, RuleError
+from app.models.grammar import Rule, RuleError, parse_rule
 from app.models.table import FamilyTable, ListField, SizeField, Switch, WordField
 from app.translation import gettext as _
 
@@ -87,6 +87,8 @@ class TableValues(dict[str, Any]):
             return self._word(table.words[name])
         if name in table.lists:
             return self._list(table.lists[name])
+        if not name.isidentifier():  # a side that is called by its rule
+            return self.whole(parse_rule(name))
         raise RuleError(f"the table has no {name}")
 
     def _size(self, line: SizeField) -> int | None:
