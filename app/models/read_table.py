@@ -207,7 +207,7 @@ class _Reader:
         alike = dict[tuple[bool, ...], ParameterSpecs]()
         layers = list[_Layer]()
         for i in range(count):
-            holds = tuple(bool(self.values.by_rule(rule, i)) for rule in of_layer)
+            holds = tuple(self.values.holds(rule, i) for rule in of_layer)
             if holds not in alike:
                 true = always | dict(zip(of_layer, holds, strict=True))
                 specs = (tensor.spec for tensor in of_model if all(true[rule] for rule in tensor.when))

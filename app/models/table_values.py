@@ -58,7 +58,14 @@ class TableValues(dict[str, Any]):
 
     def all_hold(self, conditions: Sequence[Rule], layer: int = 0) -> bool:
         """Whether every condition is true, in this layer."""
-        return all(self.by_rule(condition, layer) for condition in conditions)
+        return all(self.holds(condition, layer) for condition in conditions)
+
+    def holds(self, condition: Rule, layer: int = 0) -> bool:
+        """Whether a condition is true, in this layer."""
+        try:
+            return condition.holds(self, layer)
+        except RuleError:
+            raise self.no_value(condition) from None
 
     @property
     def depth(self) -> int:
