@@ -104,7 +104,12 @@ class TableDeriver:
             flags += [f"if {tensor.when}"] * bool(tensor.when)
             shape = " × ".join(f"({axis})" if " " in axis else axis for axis in tensor.axes) or "()"
             parent, _, leaf = base.rpartition(".")
-            groups[role(base, bool(stack.name)), parent, shape, *flags].append(leaf)
+            groups[
+                role(f"{stack.name.rpartition('.')[2]}.{base}" if stack.name else base, bool(stack.name)),
+                parent,
+                shape,
+                *flags,
+            ].append(leaf)
         return [
             (name, f"{parent}.{' '.join(leaves)}" if parent else " ".join(leaves), *rest)
             for (name, parent, *rest), leaves in groups.items()
@@ -161,7 +166,10 @@ class TableDeriver:
                     return rule
             raise NoRule("field", name)
         if WINDOW.search(name) and not PATTERN.search(name):
-            return "none" if prober.passes({**prober.base, **({name: None} if value is None else {})}) else "stated"
+            off = {n: x for n, x in prober.base.items() if n not in prober.layer_words} | dict.fromkeys(
+                prober.windows_on(), False
+            )
+            return "none" if prober.passes({**off, **({name: None} if value is None else {})}) else "stated"
         if name in self.used:
             raise NoRule("field", name)
         return ""
