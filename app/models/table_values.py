@@ -84,6 +84,8 @@ class TableValues(dict[str, Any]):
         table = self.table
         if name in table.other_names:
             return self[table.other_names[name]]
+        if name == "tie_word_embeddings" and table.text_part:
+            return read_bool(self.config, name, default=table.text_part.tied[0])
         if name in table.sizes:
             return self._size(table.sizes[name])
         if name in table.numbers:
