@@ -14,7 +14,7 @@ from fastapi import APIRouter, FastAPI
 from starlette.middleware.gzip import GZipMiddleware
 
 from app import __version__, metrics, web
-from app.classes.closing import INTERVAL_S
+from app.classes.auto_submit import INTERVAL_S
 from app.exchange.mail import Mail, read_sender, read_server
 from app.forward.process import RUNNER_IDLE_LIMIT_S, SHARE_OF_VISITORS, HeadRunner
 from app.handout.handout_printer import HandoutPrinter
@@ -23,8 +23,7 @@ from app.jobs.jobs import Jobs, Kind
 from app.machine.turn import MachineTurn
 from app.settings import PROJECT, Settings
 from app.sheets.exit_tickets import Ticket, load_tickets
-from app.sheets.library import Library
-from app.sheets.worksheet_files import load_library
+from app.sheets.library import Library, load_library
 from app.store import Store
 from app.store.jobs import JobKind
 from app.store.queries import Clock, utc_now
@@ -95,12 +94,12 @@ def create_app(
         sys.setswitchinterval(SWITCH_INTERVAL_S)
         # FastAPI names no limiter, and anyio has no public way to set the default.
         _default_thread_limiter.set(services.threads["other"])  # type: ignore[arg-type]
-        services.closing.start()
+        services.auto_submitter.start()
         services.housekeeper.start()
         services.jobs.start()
         async with watch_queues(services):
             yield
-        services.closing.close()
+        services.auto_submitter.close()
         services.housekeeper.close()
         if services.mail:
             services.mail.outbox.close()

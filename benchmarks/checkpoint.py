@@ -43,7 +43,7 @@ def anonymous_bytes():
 
 start = anonymous_bytes()
 import safetensors, torch
-from app.checkpoints.sources import open_checkpoint
+from app.checkpoints.files import open_checkpoint
 imported = anonymous_bytes()
 folder, layer, head = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
 began = time.perf_counter()

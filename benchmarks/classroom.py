@@ -18,7 +18,7 @@ from pathlib import Path
 import psutil
 import uvloop
 
-from app.checkpoints.sources import SMOLLM2, smollm2_file
+from app.checkpoints.files import SMOLLM2, smollm2_file
 from app.store import Policies, Store
 from simulation.campus import Campus, running_campus, running_worker
 from simulation.class_students import ClassStudent, Timings, find_losses, hidden_fields, watch_live_view, watch_run

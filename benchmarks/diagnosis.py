@@ -11,7 +11,7 @@ import argparse
 from collections.abc import Iterator
 
 from app.settings import PROJECT
-from app.sheets.worksheet_files import load_library
+from app.sheets.library import load_library
 from simulation.simulated_sheets import SHARES, Tally, simulate_class
 
 

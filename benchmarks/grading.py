@@ -13,9 +13,8 @@ from dataclasses import replace
 
 from app.grading.grade import grade
 from app.settings import PROJECT
-from app.sheets.library import Library
+from app.sheets.library import Library, load_library
 from app.sheets.variant import Variant
-from app.sheets.worksheet_files import load_library
 from simulation.misconception_students import FilledSheet
 from simulation.simulated_sheets import SimulatedSheet
 

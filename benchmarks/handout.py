@@ -18,7 +18,7 @@ from app.handout.typst_renderer import TypstRenderer
 from app.settings import PROJECT
 from app.sheets import prose
 from app.sheets.exit_tickets import load_tickets
-from app.sheets.worksheet_files import load_library
+from app.sheets.library import load_library
 
 ADDRESS = "https://shapes.example.org"
 MANY = HandoutOptions(worksheet="softmax-of-a-model", variants=True, sheets=200, layout="full", key="with")

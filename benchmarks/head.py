@@ -19,9 +19,8 @@ from typing import Any
 
 import torch
 
-from app.forward.devices import available_bytes, device_name, peak_bytes_since, start_memory_count
 from app.forward.program import program
-from app.forward.run import bytes_needed, execute
+from app.forward.run import available_bytes, bytes_needed, device_name, execute, peak_bytes_since, start_memory_count
 from app.models.architecture import Architecture
 from app.models.read_config import build_architecture
 from simulation.moved_bytes import bytes_moved

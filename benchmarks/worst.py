@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from app.exchange.changed_lines import changed_lines
@@ -21,21 +22,18 @@ from app.exchange.toml_text import MAX_TOML_BYTES, TomlError, read_toml, write_t
 from app.figures.sheet_figures import draw_figures
 from app.grading.grade import AnswersError, grade
 from app.grading.hints import write_hint
-from app.grading.paper_lines import mark_lines
+from app.grading.paper import mark_lines
 from app.models.config_fields import ConfigError
 from app.models.parameter_count import parameters_json
 from app.models.read_config import read_config
 from app.settings import PROJECT
+from app.sheets.answers import MAX_BOX_TEXT, MAX_NUMBER_TEXT, MAX_SYMBOLS_TEXT, Answer, parse_formula
 from app.sheets.authoring.markdown import check_markdown
 from app.sheets.authoring.worksheet_settings import check_settings
 from app.sheets.exit_tickets import check_ticket
-from app.sheets.library import Library
-from app.sheets.numbers import MAX_ANSWER_CHARACTERS
-from app.sheets.reading import MAX_BOX_TEXT, Answer
-from app.sheets.symbols import MAX_CHARACTERS
+from app.sheets.library import Library, load_library
 from app.sheets.variant import Variant
 from app.sheets.worksheet import MAX_FORMULA, MAX_MARKDOWN, WorksheetError
-from app.sheets.worksheet_files import load_library
 from app.web.shared.request_guard import MAX_PAPER
 
 STUDENT_S, TEACHER_S = 0.1, 1.0
@@ -83,7 +81,7 @@ def kinds(library: Library) -> Iterator[Kind]:
         if key in library.worksheets:
             variant = library.variant(key)
             answers = [
-                *_texts(SIGNS, MAX_ANSWER_CHARACTERS, chance),
+                *_texts(SIGNS, MAX_NUMBER_TEXT, chance),
                 "(" * 50 + "1" + ")" * 49,
                 "9^99",
                 "1" + "/7" * 49,
@@ -99,8 +97,8 @@ def kinds(library: Library) -> Iterator[Kind]:
         variant = library.variant(key)
         yield f"symbols in every box of {key}", STUDENT_S, _filled(variant), _symbols(variant, chance)
     mixture = library.variant("experts-mixtral-8x7b~symbols")
-    long = [*_texts(SIGNS, MAX_CHARACTERS, chance), *(text * 8 for text in _symbols(mixture, chance))]
-    yield "an answer of 2,000 characters in every box, by the API", STUDENT_S, _filled(mixture, drawn=False), long
+    long = [*_texts(SIGNS, MAX_SYMBOLS_TEXT, chance), *(text * 8 for text in _symbols(mixture, chance))]
+    yield "an answer of 1,000 characters in every box, by the API", STUDENT_S, _filled(mixture, drawn=False), long
     llama = library.variant("llama-7b")
     line = " ".join(["(((1)))*(2+3)-4"] * len(llama.blanks))
     lines = ["\n".join([f"Kim: {line}"] * 1000), *(text * 30 for text in _texts(SIGNS, 2000, chance, count=5))]
@@ -113,7 +111,8 @@ def _of_authors(library: Library, chance: random.Random) -> Iterator[Kind]:
     llama, mixture = library.variant("llama-7b"), library.variant("experts-mixtral-8x7b~symbols")
     formulas = [*_texts(SIGNS, MAX_FORMULA, chance), *_symbols(mixture, chance), "(" + "+".join("NdHGVL") + ")^9"]
     for variant in (llama, mixture):
-        yield f"a formula of an author on {variant.worksheet.key}", 0.025, variant.reader.read_formula, formulas
+        read = partial(parse_formula, variant.symbols)
+        yield f"a formula of an author on {variant.worksheet.key}", 0.025, read, formulas
 
     def checked(formula: str) -> object:
         own = [
@@ -221,9 +220,8 @@ def _texts(pieces: Iterable[str], length: int, chance: random.Random, count: int
 
 
 def _symbols(variant: Variant, chance: random.Random) -> list[str]:
-    reader = variant.reader
-    names = reader.written_symbols
-    sizes = {name: variant.problem.sizes[reader.symbol_by_name[name]] for name in names}
+    names = variant.symbols.written
+    sizes = {name: variant.symbols.size_by_name[name] for name in names}
     right = variant.notation.write(variant.expression(variant.blanks[-1]))
     zeros = [f"({name}-{sizes[name]})" for name in names if name not in ("T", "S")]
     texts = [

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from app.classes.student_sheet import ChosenWorksheet, freeze
 from app.settings import PROJECT
 from app.sheets.exit_tickets import load_tickets
+from app.sheets.library import load_library
 from app.sheets.variant import Variant
-from app.sheets.worksheet_files import load_library
 from app.store import Activity, Course, Plan, Policies, Store, Teacher
 from simulation.server import Site
 

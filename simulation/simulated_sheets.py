@@ -15,7 +15,7 @@ from functools import cached_property
 from itertools import combinations, permutations
 from typing import TypeVar
 
-from app.grading.follow_through import follow_through
+from app.grading.causes import worked_out
 from app.misconceptions.diagnosis import Diagnosis, diagnose
 from app.misconceptions.predictions import cannot_tell_apart
 from app.misconceptions.slips import is_single_slip
@@ -129,9 +129,8 @@ class SimulatedSheet:
         changed = {blank for blank, n in alone.items() if n != self.right[blank]}
         return changed <= {str(blank) for blank in self._following(sheet)}
 
-    def _following(self, sheet: FilledSheet) -> list[Blank]:
-        counted = follow_through(self.variant.problem, self._values(sheet))
-        return [blank for blank, repeated in counted.items() if repeated is None]
+    def _following(self, sheet: FilledSheet) -> frozenset[Blank]:
+        return worked_out(self.variant.problem, self._values(sheet))
 
     def _combine(self, first: MisconceptionSheet, second: MisconceptionSheet) -> list[FilledSheet]:
         in_parameters = self.variant.worksheet.topic in ("layer-parameters", "head-parameters")

@@ -33,13 +33,12 @@ from app.models.architecture import TokensError
 from app.settings import PROJECT, Settings
 from app.shapes.table import Blank
 from app.sheets.exit_tickets import load_tickets
-from app.sheets.library import Library
-from app.sheets.sheet_json import variant_json
+from app.sheets.library import Library, load_library
 from app.sheets.variant import Variant
 from app.sheets.worksheet import WorksheetError
-from app.sheets.worksheet_files import load_library
 from app.store import Store
 from app.topics.requirements import TopicError
+from app.web.api import variant_json
 from app.web.shared.cookies import TEACHER_COOKIE
 from simulation.lesson import add_teacher
 

@@ -21,8 +21,7 @@ from starlette.testclient import TestClient
 
 from app.cli import terminal
 from app.settings import PROJECT, Settings
-from app.sheets.library import Library
-from app.sheets.worksheet_files import load_library
+from app.sheets.library import Library, load_library
 from app.store import Store, database, limits, sqlite_writer
 from app.store.tables import metadata
 from app.translation import ENGLISH

@@ -83,22 +83,18 @@ PYDANTIC = {"pydantic", "pydantic_core", "annotated_types", "typing_extensions",
 # The files of checkpoints are read into torch's tensors; they import it in functions, as the process that runs a head.
 TORCH_MODULES = {
     "app.forward.run",
-    "app.forward.devices",
     "app.forward.process",
-    "app.forward.hidden_states",
     "app.forward.real_head",
     "app.checkpoints.checkpoint",
-    "app.checkpoints.gguf_file",
-    "app.checkpoints.safetensors_files",
+    "app.checkpoints.gguf",
+    "app.checkpoints.files",
 }
 NUMPY_MODULES = {
-    "app.forward.notebook",
     "app.bugs.tensors",
     "app.bugs.witnesses",
-    "app.checkpoints.gguf_file",
+    "app.checkpoints.gguf",
     "app.figures.head_readout",
     "app.figures.heat_map",
-    "app.forward.hidden_states",
     "app.forward.real_head",
 }  # in functions, where numbers are made
 EVALUATING_MODULES = {"app.forward.run"}  # runs the program that it has written itself
@@ -264,31 +260,6 @@ WORDS = {
     "cache", "causal", "chosen", "classifier", "gate", "hidden", "latent", "latent_queries", "mask", "padding",
     "patches", "positions", "residual", "scaled", "sound", "token", "up", "where", "why", "width",
 }  # fmt: skip
-# Modules that still know rows of a single topic; the list is to become shorter.
-KNOW_ROWS: dict[str, set[str]] = {
-    "app.checkpoints.checkpoint": {"o_dim", "q_dim"},
-    "app.cli.run": {"kv_head"},
-    "app.figures.count_bars": {"multiples"},
-    "app.figures.growth_plot": {"crossing", "pairwise_flops", "projections_flops"},
-    "app.forward.program": {"encoded", "new_key", "new_value"},
-    "app.forward.real_head": {"kv_head"},
-    "app.handout.document": {"repair"},
-    "app.sheets.code_text": {"repair"},
-    "app.sheets.head_stages": {
-        "k_start",
-        "kv_head",
-        "o_dim",
-        "q_start",
-        "row_sum",
-        "stored_W_K",
-        "stored_W_O",
-        "stored_W_Q",
-        "stored_W_QKV",
-    },
-    "app.sheets.notation": {"all_inputs", "other_token"},
-    "app.web.shared.sheet_view": {"repair"},
-    "app.web.shared.stage_view": {"stored_W_Q", "stored_W_QKV"},
-}
 
 
 def test_only_its_module_knows_a_row_of_a_topic() -> None:
@@ -300,7 +271,7 @@ def test_only_its_module_knows_a_row_of_a_topic() -> None:
         if not name.startswith("app.topics."):
             strings = {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)}
             known |= {(name, row) for row in own & strings}
-    assert {(name, row) for name, row in known if row not in KNOW_ROWS.get(name, set())} == set()
+    assert known == set()
 
 
 def tensors_of(topic: Topic) -> set[str]:

@@ -10,9 +10,9 @@ from functools import cached_property
 from typing import Any
 
 # The fields of a worksheet that its right answers depend on; not `title`, `models` and `marking`.
-_QUESTION_FIELDS = ("model", "topic", "tokens", "rows", "notation", "kv_head_per_query_head", "decoder_tokens",
+_ANSWER_FIELDS = ("model", "topic", "tokens", "rows", "notation", "kv_head_per_query_head", "decoder_tokens",
                     "answers")  # fmt: skip
-_RARE_QUESTION_FIELDS = ("edition", "chosen", "bug", "frozen_bug")  # also these, where they aren't empty
+_RARE_ANSWER_FIELDS = ("edition", "chosen", "bug", "frozen_bug")  # also these, where they aren't empty
 
 
 def question_name(key: str) -> str:
@@ -46,12 +46,11 @@ class FrozenWorksheet:
 
     @cached_property
     def sheet_key(self) -> str:
-        """The key for drafts and attempts, which changes exactly when the questions change."""
-        # "rows" is what a former setting was on nearly all sheets: without it, stored work wouldn't be found.
-        values = [*(self.worksheet.get(name) for name in _QUESTION_FIELDS), "rows"]
-        values += [value for name in _RARE_QUESTION_FIELDS if (value := self.worksheet.get(name))]
-        questions = json.dumps(values, sort_keys=True, default=list)
-        return f"{str(self.worksheet['key'])[:100]}@{hashlib.sha256(questions.encode()).hexdigest()[:12]}"
+        """The key for drafts and attempts, which changes exactly when the right answers may."""
+        values = [self.worksheet.get(name) for name in _ANSWER_FIELDS]
+        values += [value for name in _RARE_ANSWER_FIELDS if (value := self.worksheet.get(name))]
+        asked = json.dumps(values, sort_keys=True, default=list)
+        return f"{str(self.worksheet['key'])[:100]}@{hashlib.sha256(asked.encode()).hexdigest()[:12]}"
 
     @cached_property
     def fingerprint(self) -> str:

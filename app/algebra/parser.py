@@ -49,8 +49,8 @@ class Unreadable:
 class CannotReadError(Exception):
     """Raised with the reason why a text can't be read."""
 
-    def __init__(self, reason: str, detail: str = "") -> None:
-        self.unreadable = Unreadable(reason, detail)
+    def __init__(self, reason: str, detail: str = "", symbols: str = "") -> None:
+        self.unreadable = Unreadable(reason, detail, symbols)
 
 
 def normalize_signs(text: str) -> str:

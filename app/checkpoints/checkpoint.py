@@ -6,52 +6,32 @@ Only what is asked for is read. Names, stored shapes and where a head's slices b
 
 from __future__ import annotations
 
-import codecs
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
+
+from pydantic import ConfigDict
 
 from app.models.architecture import Architecture
 from app.models.config_fields import read_positive_number
 from app.models.families.checkpoints import ACTIVATIONS, CHECKPOINT_RULES, Activation
 from app.models.parameter_specs import ModelPart, ParameterSpec, ParameterSpecs
-from app.models.read_config import LFS_POINTER
-from app.topics.stored_weights import stored_weights
+from app.topics.stored_weights import head_slices
 from app.translation import gettext as _
 
 if TYPE_CHECKING:
     import torch
 
 ALL = slice(None)
-ADAPTER_FILES = frozenset({"adapter_config.json", "adapter_model.safetensors"})
 CheckpointKind = Literal["safetensors", "gguf"]
+# What is special about a stored part: its rows are reordered, it lies in one tensor with others, several heads read it,
+# and 1 is added to its numbers.
+PartNote = Literal["permuted", "fused", "shared", "plus-one"]
 
 
 class CheckpointError(Exception):
     """A checkpoint that can't be opened, read or run, or a text without tokens; str() is the sentence to show."""
-
-
-def an_adapter(name: str) -> CheckpointError:
-    """The error for a folder with only an adapter that was trained on top of a model, as PEFT saves it."""
-    return CheckpointError(
-        _("{folder} is an adapter, which can’t be run here: merge it into its model first.").format(folder=name)
-    )
-
-
-def check_is_itself(file: str, content: bytes) -> None:
-    """Raise CheckpointError if a file is only a Git LFS pointer; its first bytes are enough."""
-    if content.startswith(LFS_POINTER.encode()):
-        problem = _("{file} is a Git LFS pointer, not the file itself: fetch that with git lfs pull.")
-        raise CheckpointError(problem.format(file=file))
-
-
-def check_is_plain_text(file: str, content: bytes) -> None:
-    """Raise CheckpointError for a Git LFS pointer, and for a byte order mark, which transformers doesn't read."""
-    check_is_itself(file, content)
-    if content.startswith((codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        problem = _("{file} begins with a byte order mark: save it as UTF-8 without one.")
-        raise CheckpointError(problem.format(file=file))
 
 
 @dataclass(frozen=True)
@@ -67,8 +47,10 @@ class StoredTensor:
 class Token:
     """A token: its id, its bytes, and how a page shows it, with spaces and odd bytes made visible.
 
-    The bytes of one token need not be whole characters.
+    The bytes of one token need not be whole characters; as JSON they are hexadecimal.
     """
+
+    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(ser_json_bytes="hex", val_json_bytes="hex")
 
     id: int
     text: str
@@ -88,16 +70,8 @@ class StoredPart:
     dim: int
     start: int
     length: int
-    is_turned: bool
-    note: str = ""
-
-
-@dataclass(frozen=True)
-class HeadWeights:
-    """The parameters of one query head and its key/value head, by the program's variable, in float32."""
-
-    parts: tuple[StoredPart, ...]
-    tensors: Mapping[str, torch.Tensor]
+    is_turned: bool = False
+    notes: tuple[PartNote, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -109,6 +83,18 @@ class NormWeights:
 
 
 @dataclass(frozen=True)
+class HeadWeights:
+    """The parameters of one query head, its key/value head and the norm before them, by variable, in float32."""
+
+    parts: tuple[StoredPart, ...]
+    tensors: Mapping[str, torch.Tensor]
+
+    @property
+    def norm(self) -> NormWeights:
+        return NormWeights(self.tensors["g_X"], self.tensors.get("b_X"))
+
+
+@dataclass(frozen=True, kw_only=True)
 class LayerWeights:
     """Every parameter of a layer in float32; matrices in the orientation of x·W, heads side by side.
 
@@ -119,26 +105,29 @@ class LayerWeights:
     W_K: torch.Tensor  # (d, G·d_h)
     W_V: torch.Tensor  # (d, G·d_v)
     W_O: torch.Tensor  # (H·d_v, d)
-    b_Q: torch.Tensor | None  # (H·d_h,)
-    b_K: torch.Tensor | None  # (G·d_h,)
-    b_V: torch.Tensor | None  # (G·d_v,)
-    b_O: torch.Tensor | None  # (d,)
-    g_Q: torch.Tensor | None  # (d_h,)
-    g_K: torch.Tensor | None  # (d_h,)
+    b_Q: torch.Tensor | None = None  # (H·d_h,)
+    b_K: torch.Tensor | None = None  # (G·d_h,)
+    b_V: torch.Tensor | None = None  # (G·d_v,)
+    b_O: torch.Tensor | None = None  # (d,)
+    g_Q: torch.Tensor | None = None  # (d_h,)
+    g_K: torch.Tensor | None = None  # (d_h,)
     attention_norm: NormWeights
-    after_attention_norm: NormWeights | None
+    after_attention_norm: NormWeights | None = None
     mlp_norm: NormWeights
-    after_mlp_norm: NormWeights | None
-    W_gate: torch.Tensor | None  # (d, d_ff)
+    after_mlp_norm: NormWeights | None = None
+    W_gate: torch.Tensor | None = None  # (d, d_ff)
     W_up: torch.Tensor  # (d, d_ff)
     W_down: torch.Tensor  # (d_ff, d)
-    b_gate: torch.Tensor | None  # (d_ff,)
-    b_up: torch.Tensor | None  # (d_ff,)
-    b_down: torch.Tensor | None  # (d,)
+    b_gate: torch.Tensor | None = None  # (d_ff,)
+    b_up: torch.Tensor | None = None  # (d_ff,)
+    b_down: torch.Tensor | None = None  # (d,)
 
 
 class TensorFile(Protocol):
     """The tensors of one checkpoint, in one file or several."""
+
+    @property
+    def kind(self) -> CheckpointKind: ...
 
     @property
     def names(self) -> Collection[str]:
@@ -148,6 +137,12 @@ class TensorFile(Protocol):
     def is_quantized(self) -> bool:
         """Whether any tensor has fewer than 16 bits per number."""
 
+    def name_of(self, tensor: str) -> str:
+        """The file's name for a tensor of the family's layout."""
+
+    def is_permuted(self, name: str) -> bool:
+        """Whether the rows of each head are stored in another order, which `read` undoes."""
+
     def stored(self, name: str) -> StoredTensor:
         """Name, shape and dtype of a tensor."""
 
@@ -156,7 +151,7 @@ class TensorFile(Protocol):
 
 
 class Checkpoint:
-    """An open file or folder of weights, from `app.checkpoints.sources.open_checkpoint`.
+    """An open file or folder of weights, from `app.checkpoints.files.open_checkpoint`.
 
     `name` is for people; `revision` changes whenever the files do.
     """
@@ -166,18 +161,14 @@ class Checkpoint:
         *,
         name: str,
         revision: str,
-        kind: CheckpointKind,
         config: Mapping[str, Any],
         architecture: Architecture,
         file: TensorFile,
-        names: Callable[[str], str],
-        permuted: Callable[[str], bool],
         tokenize: Callable[[str], tuple[Token, ...]],
     ) -> None:
-        self.name, self.revision, self.kind, self.config = name, revision, kind, config
-        self.architecture = architecture
-        self.is_quantized = file.is_quantized
-        self._file, self._names, self._permuted, self._tokenize = file, names, permuted, tokenize
+        self.name, self.revision, self.config, self.architecture = name, revision, config, architecture
+        self.kind, self.is_quantized = file.kind, file.is_quantized
+        self._file, self._tokenize = file, tokenize
         self._rule = CHECKPOINT_RULES[architecture.family]
 
     # How it computes, besides what the architecture says
@@ -215,25 +206,14 @@ class Checkpoint:
         """
         if name not in self._file.names:
             raise CheckpointError(_("{checkpoint} has no tensor “{name}”.").format(checkpoint=self.name, name=name))
-        if not self._permuted(name):
-            return self._file.read(name, rows, columns)
-        # Row i of a head's first half and row i of its second half are neighbours in the file.
-        width, stored = self.architecture.d_h, self._file.stored(name)
-        start, stop, step = rows.indices(stored.shape[0])
-        first, last = start // width * width, -(-stop // width) * width
-        heads = self._file.read(name, slice(first, last), columns)
-        pairs = heads.reshape(-1, width // 2, 2, *heads.shape[1:])  # (heads, d_h/2, 2, …)
-        in_order = pairs.transpose(1, 2).reshape(heads.shape)
-        return in_order[start - first : stop - first : step].contiguous()
+        return self._file.read(name, rows, columns)
 
     # Tensors as they are used
 
     def layer_weights(self, layer: int) -> LayerWeights:
         """Every parameter of one layer, counted from 0, by its role, as a run uses it."""
         specs = self._layer_specs(layer)
-        optional = ("b_Q", "b_K", "b_V", "b_O", "g_Q", "g_K", "W_gate", "b_gate", "b_up", "b_down")
-        tensors: dict[str, Any] = dict.fromkeys(optional)
-        tensors |= dict(self._attention_tensors(layer, specs)) | self._feed_forward_tensors(layer, specs)
+        tensors = dict(self._attention_tensors(layer, specs)) | self._feed_forward_tensors(layer, specs)
         norms = [self._norm(norm, layer) for norm in _norm_specs(specs)]
         is_sandwich = self.architecture.norm_placement == "sandwich"
         return LayerWeights(
@@ -261,10 +241,8 @@ class Checkpoint:
 
         [table] = self._outside(ModelPart.TOKEN_TABLE)
         name = self._stored(table, None).name
-        wanted = sorted(set(ids))
-        row_of = {token: row for row, token in enumerate(wanted)}
-        rows = torch.cat([self.tensor(name, slice(first, last)) for first, last in _runs(wanted)])
-        return rows[[row_of[token] for token in ids]]
+        rows = {token: self.tensor(name, slice(token, token + 1)) for token in set(ids)}
+        return torch.cat([rows[token] for token in ids])
 
     def position_rows(self, count: int) -> torch.Tensor | None:
         """The first rows (count, d) of the position table, None for a model without one."""
@@ -300,7 +278,7 @@ class Checkpoint:
 
     def _stored(self, spec: ParameterSpec, layer: int | None) -> StoredTensor:
         prefix = "" if layer is None else self.architecture.stacks[0].spec.name.format(i=layer)
-        name = self._names(prefix + spec.name)
+        name = self._file.name_of(prefix + spec.name)
         if name not in self._file.names:
             raise CheckpointError(_("{checkpoint} has no tensor “{name}”.").format(checkpoint=self.name, name=name))
         stored = self._file.stored(name)
@@ -313,35 +291,35 @@ class Checkpoint:
 
     def _head_parts(self, layer: int, head: int) -> Iterator[StoredPart]:
         a, specs = self.architecture, self._layer_specs(layer)
-        slices, is_shared = head_slices(a, head), a.query_heads_per_kv_head > 1
-        biases = []
+        slices, biases = head_slices(a, head), list[StoredPart]()
         for letters, matrix, bias in _projections(specs):
-            stored = self._stored(matrix, layer)
-            is_turned = matrix.stored_shape != matrix.in_out_shape
-            note = ["permuted"] * self._permuted(stored.name) + ["fused"] * (len(letters) > 1)
+            stored, is_turned = self._stored(matrix, layer), matrix.stored_shape != matrix.in_out_shape
             for letter in letters:
                 at = slices[letter]
-                notes = " ".join([*note, *["shared"] * (is_shared and letter in "KV")])
+                holds: dict[PartNote, bool] = {
+                    "permuted": self._file.is_permuted(stored.name),
+                    "fused": len(letters) > 1,
+                    "shared": a.query_heads_per_kv_head > 1 and letter in "KV",
+                }
+                notes = tuple(note for note, is_true in holds.items() if is_true)
                 yield StoredPart(f"W_{letter}", stored, at.dim, at.start, at.length, is_turned, notes)
                 if bias is not None:
                     stored_bias = self._stored(bias, layer)
                     start, length = (0, stored_bias.shape[0]) if letter == "O" else (at.start, at.length)
-                    biases.append(StoredPart(f"b_{letter}", stored_bias, 0, start, length, is_turned=False, note=notes))
+                    biases.append(StoredPart(f"b_{letter}", stored_bias, 0, start, length, notes=notes))
         yield from biases
         for letter, part in (("Q", ModelPart.QUERY_NORM), ("K", ModelPart.KEY_NORM)):
             for spec in (spec for spec in specs if spec.part == part):
-                yield self._whole(f"g_{letter}", self._stored(spec, layer))
+                yield StoredPart(f"g_{letter}", self._stored(spec, layer), 0, 0, a.d_h)
+        notes = ("plus-one",) if self._rule.norm_offset else ()
         for variable, spec in zip(("g_X", "b_X"), _norm_specs(specs)[0], strict=False):
-            yield self._whole(variable, self._stored(spec, layer), "plus-one" if self._rule.norm_offset else "")
-
-    def _whole(self, variable: str, stored: StoredTensor, note: str = "") -> StoredPart:
-        return StoredPart(variable, stored, 0, 0, stored.shape[0], is_turned=False, note=note)
+            yield StoredPart(variable, self._stored(spec, layer), 0, 0, a.d, notes=notes)
 
     def _used(self, part: StoredPart) -> torch.Tensor:
         cut = slice(part.start, part.start + part.length)
         rows, columns = (cut, ALL) if part.dim == 0 else (ALL, cut)
         values = self.tensor(part.stored.name, rows, columns)
-        if "plus-one" in part.note.split():
+        if "plus-one" in part.notes:
             values = values + self._rule.norm_offset
         return values.T.contiguous() if part.is_turned else values
 
@@ -392,32 +370,6 @@ class Checkpoint:
         return NormWeights(scale + self._rule.norm_offset, bias[0] if bias else None)
 
 
-@dataclass(frozen=True)
-class HeadSlice:
-    """One head's slice of a stored matrix, for torch.narrow."""
-
-    dim: int
-    start: int
-    length: int
-
-
-def head_slices(architecture: Architecture, head: int) -> dict[str, HeadSlice]:
-    """The slices of the stored matrices for a query head, for torch.narrow, by "Q", "K", "V" and "O"."""
-    a = architecture
-    later = head % a.query_heads_per_kv_head
-    table, sizes = stored_weights(a, 1), {**a.all_sizes, "j": head - later}
-    number = {count.key: count.size("count", sizes) for count in table.counts}
-    starts = {letter: number[f"{letter.lower()}_start"] for letter in "QKVO"}
-    starts["Q"] += later * a.d_h
-    starts["O"] += later * a.d_v
-    dims = {"O": number["o_dim"]}
-    lengths = {"V": a.d_v, "O": a.d_v}
-    return {
-        letter: HeadSlice(dims.get(letter, number["q_dim"]), start, lengths.get(letter, a.d_h))
-        for letter, start in starts.items()
-    }
-
-
 def _projections(specs: ParameterSpecs) -> Iterator[tuple[str, ParameterSpec, ParameterSpec | None]]:
     attention = [spec for spec in specs if spec.part == ModelPart.ATTENTION]
     matrices = [spec for spec in attention if spec.kind == "matrix"]
@@ -434,11 +386,3 @@ def _norm_specs(specs: ParameterSpecs) -> list[list[ParameterSpec]]:
         else:
             norms[-1].append(spec)
     return norms
-
-
-def _runs(numbers: Sequence[int]) -> Iterator[tuple[int, int]]:
-    first = 0
-    for i, number in enumerate(numbers):
-        if i + 1 == len(numbers) or numbers[i + 1] != number + 1:
-            yield numbers[first], number + 1
-            first = i + 1

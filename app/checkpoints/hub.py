@@ -6,15 +6,25 @@ HF_ENDPOINT names another hub.
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from app.checkpoints.checkpoint import ADAPTER_FILES, CheckpointError, an_adapter, check_is_plain_text
-from app.checkpoints.readable import readable_architecture
+from app.checkpoints.checkpoint import CheckpointError
+from app.checkpoints.files import (
+    ADAPTER_FILES,
+    CONFIG,
+    INDEX,
+    ONE_FILE,
+    an_adapter,
+    damaged_json,
+    fields_read,
+    file_of,
+    json_object,
+    readable_architecture,
+)
 from app.translation import gettext as _
 
 if TYPE_CHECKING:
@@ -22,8 +32,7 @@ if TYPE_CHECKING:
 
 Report = Callable[[int, int], None]
 
-_CONFIG, _INDEX, _ONE_FILE = "config.json", "model.safetensors.index.json", "model.safetensors"
-_SMALL = (_CONFIG, _INDEX, "tokenizer.json", "tokenizer_config.json")
+_SMALL = (CONFIG, INDEX, "tokenizer.json", "tokenizer_config.json")
 HUB_TIMEOUT_S = 10.0  # for the hub's answer about a model
 MAX_SMALL_BYTES = 60_000_000  # per file
 
@@ -72,14 +81,14 @@ class _Fetch:
             raise CheckpointError(problem.format(file=file, name=self.name, most=MAX_SMALL_BYTES))
         if self.sizes.keys() & ADAPTER_FILES:
             raise an_adapter(self.name)
-        if _CONFIG not in self.sizes:
+        if CONFIG not in self.sizes:
             raise CheckpointError(_("“{name}” has no config.json on the Hub.").format(name=self.name))
-        folder = self.file(_CONFIG).parent
-        readable_architecture(self.json(folder / _CONFIG), self.name)
+        readable_architecture(fields_read(self.json(CONFIG)), self.name)
+        folder = self.file(CONFIG).parent
         for file in _SMALL[1:]:
             if file in self.sizes:
                 self.file(file)
-        weights = self.weight_files(folder, layer)
+        weights = self.weight_files(layer)
         total = sum(self.sizes.get(file, 0) for file in weights)
         missing = sum(self.sizes.get(file, 0) for file in weights if not (folder / file).exists())
         if missing > shutil.disk_usage(self.cache).free:
@@ -94,32 +103,24 @@ class _Fetch:
                 self.file(file, progress)
         return folder
 
-    def weight_files(self, folder: Path, layer: int | None) -> list[str]:
+    def weight_files(self, layer: int | None) -> list[str]:
         """The sorted names of the weight files needed: shards if the hub has an index, or the one file.
 
         Raises CheckpointError for a damaged index, or if there is neither an index nor model.safetensors.
         """
-        if _INDEX not in self.sizes:
-            if _ONE_FILE not in self.sizes:
+        if INDEX not in self.sizes:
+            if ONE_FILE not in self.sizes:
                 raise CheckpointError(_("“{name}” has no safetensors on the Hub.").format(name=self.name))
-            return [_ONE_FILE]
-        shards = self.json(folder / _INDEX).get("weight_map")
+            return [ONE_FILE]
+        shards = self.json(INDEX).get("weight_map")
         if not isinstance(shards, dict) or not all(isinstance(shard, str) for shard in shards.values()):
-            raise CheckpointError(_("{file} of “{name}” is damaged.").format(file=_INDEX, name=self.name))
+            raise damaged_json(file_of(INDEX, self.name))
         needed = {shard for tensor, shard in shards.items() if layer is None or _number_of_layer(tensor) <= layer}
         return sorted(shard for shard in needed if shard in self.sizes)
 
-    def json(self, path: Path) -> dict[str, Any]:
-        """The JSON object in a fetched file; raises CheckpointError for anything else."""
-        text = path.read_bytes()
-        check_is_plain_text(_("{file} of {checkpoint}").format(file=path.name, checkpoint=self.name), text)
-        try:
-            content = json.loads(text)
-        except (ValueError, RecursionError):
-            content = None
-        if not isinstance(content, dict):
-            raise CheckpointError(_("{file} of “{name}” is damaged.").format(file=path.name, name=self.name))
-        return content
+    def json(self, name: str) -> dict[str, Any]:
+        """The JSON object in a file; raises CheckpointError for anything else."""
+        return json_object(file_of(name, self.name), self.file(name).read_bytes())
 
     def file(self, name: str, progress: type[_Bar] | None = None) -> Path:
         """Fetch a file, unless the cache has it, and return its path there; reports only with `progress`."""
@@ -171,6 +172,6 @@ def _number_of_layer(tensor: str) -> int:
 
 def _fetched_before(name: str, folder: Path, revision: str) -> Path | None:
     snapshots = folder / f"models--{name.replace('/', '--')}" / "snapshots"
-    commits = [path for path in snapshots.glob("*") if (path / _CONFIG).is_file()] if snapshots.is_dir() else []
+    commits = [path for path in snapshots.glob("*") if (path / CONFIG).is_file()] if snapshots.is_dir() else []
     commits = [path for path in commits if revision == "main" or path.name.startswith(revision)]
     return max(commits, key=lambda path: path.stat().st_mtime, default=None)

@@ -12,7 +12,7 @@ from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 from app.checkpoints.checkpoint import CheckpointError, Token
-from app.checkpoints.gguf_file import GgufIndex, array_items
+from app.checkpoints.gguf import GgufIndex, array_items
 from app.models.families.checkpoints import BYTE_LEVEL, PRE_TOKENIZERS
 from app.translation import gettext as _
 
@@ -31,7 +31,7 @@ Tokenize = Callable[[str], tuple[Token, ...]]
 _VISIBLE = {" ": "␣", "\n": "↵", "\r": "␍", "\t": "⇥"}
 
 
-def json_tokenizer(read: Callable[[str, int], str | None], name: str, size: int) -> Tokenize:
+def json_tokenizer(read: Callable[[str, int], bytes | None], name: str, size: int) -> Tokenize:
     """The tokenizer of a folder's tokenizer.json, for a model with `size` rows of embeddings; loaded when used."""
     load = cache(lambda: _guarded(name, lambda: _load_json(read, name)))
     return lambda text: _tokens(load, text, size, name)
@@ -121,16 +121,16 @@ def _byte_alphabet() -> Mapping[str, int]:
     return {chr(byte): byte for byte in printable} | {chr(256 + i): byte for i, byte in enumerate(others)}
 
 
-def _load_json(read: Callable[[str, int], str | None], name: str) -> Tokenizer:
+def _load_json(read: Callable[[str, int], bytes | None], name: str) -> Tokenizer:
     from tokenizers import Tokenizer
 
-    text = read("tokenizer.json", MAX_TOKENIZER_BYTES)
-    if text is None:
+    content = read("tokenizer.json", MAX_TOKENIZER_BYTES)
+    if content is None:
         raise CheckpointError(_("{checkpoint} has no tokenizer.json.").format(checkpoint=name))
-    tokenizer: Tokenizer = Tokenizer.from_str(text)
+    tokenizer: Tokenizer = Tokenizer.from_buffer(content)
     tokenizer.no_truncation()
     tokenizer.no_padding()
-    config = json.loads(read("tokenizer_config.json", MAX_TOKENIZER_CONFIG_BYTES) or "{}")
+    config = json.loads(read("tokenizer_config.json", MAX_TOKENIZER_CONFIG_BYTES) or b"{}")
     for entry in (config.get("added_tokens_decoder") or {}).values():
         if tokenizer.token_to_id(entry["content"]) is None:
             problem = _("{checkpoint}’s tokenizer_config.json adds “{token}”, which its tokenizer.json doesn’t have.")

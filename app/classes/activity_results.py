@@ -26,9 +26,9 @@ from app.grading.item_analysis import (
 from app.misconceptions.predictions import expectations
 from app.shapes.table import Blank, Joint, OneOf, WrittenPattern
 from app.sheets import prose
+from app.sheets.answers import Answer
 from app.sheets.code_text import option_label
 from app.sheets.library import Library
-from app.sheets.reading import Answer
 from app.sheets.variant import Row, Variant, box_texts
 from app.store import Activity, Attempt, AttemptedSheet, Content, Course, FrozenWorksheet, Store, Student
 from app.translation import alternatives

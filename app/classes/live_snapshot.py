@@ -23,9 +23,9 @@ from app.grading.grade import grade
 from app.grading.item_analysis import RowState, misconception_counts, row_state
 from app.logs import request_thread
 from app.shapes.table import OTHER_PATTERN, OneOf, WrittenPattern
+from app.sheets.answers import Answer
 from app.sheets.code_text import option_label
 from app.sheets.library import Library
-from app.sheets.reading import Answer
 from app.sheets.variant import Row, Variant, box_texts
 from app.store import Activity, Attendance, LastAttempt, Store, VariantSizes
 from app.store.classwork import StudentSheetKey
@@ -326,7 +326,7 @@ def _choices(answers: Mapping[str, str]) -> dict[str, str]:
 
 def _row_bar(variant: Variant, row: Row, begun: Sequence[LiveProgress]) -> RowBar:
     states = [progress.rows.get(row.key, "open") for progress in begun]
-    asked, chosen = variant.table.askable[row.key], Counter[int]()
+    asked, chosen = row.asked, Counter[int]()
     options = asked.options if isinstance(asked, OneOf) else ()
     if isinstance(asked, WrittenPattern):
         options = (*options, OTHER_PATTERN)

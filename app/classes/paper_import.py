@@ -26,7 +26,7 @@ from app.classes.student_sheet import (
 )
 from app.exchange.imported_models import variant_from_code
 from app.grading.grade import AnswersError
-from app.grading.paper_lines import MarkedPaper, mark_line, split_name
+from app.grading.paper import MarkedPaper, mark_line, split_name
 from app.names import clean_line
 from app.sheets.codes import read_code
 from app.sheets.library import Library

@@ -9,13 +9,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from app.checkpoints.checkpoint import Checkpoint, StoredPart
+from app.checkpoints.files import SMOLLM2, open_checkpoint
 from app.checkpoints.hub import fetch_checkpoint
-from app.checkpoints.sources import SMOLLM2, open_checkpoint
 from app.exchange.hub import repository_name
-from app.forward.devices import DEVICES
-from app.forward.hidden_states import HiddenStates, likelihood
-from app.forward.program import BYTES_BY_DTYPE, RUNNABLE_TOPICS
-from app.forward.real_head import RealHead, run_real_head, save_npz
+from app.forward.program import BYTES_BY_DTYPE, DEVICES, RUNNABLE_TOPICS
+from app.forward.real_head import HiddenStates, RealHead, likelihood, run_real_head, save_npz
 from app.forward.run import run_head
 from app.topics.registry import possible_tokens
 from app.translation import N_
@@ -26,7 +24,6 @@ from .terminal import Commands, InputError, optional_whole_number, print_json, p
 
 ROWS_PRINTED = 12  # the last queries of the text, whose strongest keys are printed
 KEYS_PRINTED = 3
-_NUMBERS = ("layer", "head", "kv_head")
 # What a stored part's note says about it.
 PART_NOTES = {
     "permuted": N_("rows put back into order"),
@@ -148,8 +145,9 @@ def _progress(sentence: str) -> Callable[[int, int], None]:
 
 
 def _print_real_head(real_head: RealHead) -> None:
-    heading = _("{model}, layer {layer}, head {head} (key/value head {kv_head})")
-    print(heading.format(model=real_head.checkpoint, **{name: getattr(real_head, name) for name in _NUMBERS}))
+    heading = _("{model}, layer {layer}, head {head} (key/value head {shared})")
+    numbers = {"layer": real_head.layer, "head": real_head.head, "shared": real_head.kv_head}
+    print(heading.format(model=real_head.checkpoint, **numbers))
     device = _("{tokens} tokens, on {device_name} in {dtype}")
     print(device.format(tokens=len(real_head.tokens), device_name=real_head.device_name, dtype=real_head.dtype))
     if real_head.is_quantized:
@@ -170,7 +168,7 @@ def _part_row(part: StoredPart, used: tuple[int, ...]) -> tuple[str, ...]:
     if len(part.stored.shape) == 1:
         kind = _("numbers {first} to {last}")
     which = _("all") if is_whole else kind.format(first=part.start, last=last)
-    notes = [_(PART_NOTES[note]) for note in part.note.split()]
+    notes = [_(PART_NOTES[note]) for note in part.notes]
     slices = ", ".join([which, *notes] + [_("transposed")] * part.is_turned)
     stored = " × ".join(map(str, part.stored.shape))
     in_use = " × ".join(map(str, used or (part.length,)))

@@ -15,9 +15,8 @@ from pydantic import ValidationError
 
 from app.models.read_config import MAX_CONFIG_BYTES
 from app.settings import PROJECT, Settings
-from app.sheets.library import Library
+from app.sheets.library import Library, load_library, load_models
 from app.sheets.worksheet import Model
-from app.sheets.worksheet_files import load_library, load_models
 from app.translation import gettext as _
 from app.translation import language
 

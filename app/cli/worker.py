@@ -15,10 +15,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from app import __version__
-from app.checkpoints.sources import ListedCheckpoint, listed_checkpoints
-from app.forward.devices import device_name
+from app.checkpoints.files import ListedCheckpoint, listed_checkpoints
 from app.forward.lines import ForwardError
-from app.forward.process import HeadRunner, RunnerFailed, RunTooLong
+from app.forward.process import HeadRunner
+from app.forward.run import device_name
 from app.jobs.jobs import QUEUES, queue_name
 from app.logs import configure_logging
 from app.settings import Settings
@@ -121,14 +121,12 @@ def describe_device(parts: Mapping[JobKind, Sequence[str]], device: str | None, 
     if list(parts) == ["handout"]:
         return "cpu", device_name("cpu")
     try:
-        here = heads.describe_device()
-    except ForwardError:
-        problem = _("PyTorch finds no device {device} on this machine: choose another, or leave --device out.")
-        raise InputError(problem.format(device=device)) from None
-    except (RunnerFailed, RunTooLong):
-        problem = _("PyTorch cannot be loaded: install it on this machine, or only make handouts: --queues handouts.")
-        raise InputError(problem) from None
-    return here.device, here.name
+        return heads.describe_device()
+    except ForwardError as problem:
+        sentence = _("PyTorch cannot be loaded: install it on this machine, or only make handouts: --queues handouts.")
+        if problem.reason == "refused":
+            sentence = _("PyTorch finds no device {device} on this machine: choose another, or leave --device out.")
+        raise InputError(sentence.format(device=device)) from None
 
 
 async def _serve(

@@ -27,7 +27,7 @@ MAX_ROSTER_BYTES = 1_000_000
 MAX_ENTRY_LENGTH = 80  # characters of a name, a number or the title of its column
 
 Row = Sequence[str]
-Choice = tuple[int | None, int | None, int | None]  # the columns of the first name, the last name and the number
+ChosenColumns = tuple[int | None, int | None, int | None]  # the columns of the first name, the last name and the number
 
 # Titles that say which name is which. Those in other languages are Moodle's; others are recognized by their cells.
 _FULL_NAMES = frozenset({"name", "full name", "student", "student name", "display name", "names", "sortable name"})
@@ -102,7 +102,7 @@ def sure_entries(rows: RosterRows) -> tuple[RosterEntry, ...]:
 def read_roster_rows(
     roster: bytes | str,
     max_names: int = MAX_ROSTER_NAMES,
-    chosen: Choice | None = None,
+    chosen: ChosenColumns | None = None,
 ) -> RosterRows:
     """Read a class list; `chosen` are its columns if a person chose them."""
     if len(roster) > MAX_ROSTER_BYTES:
@@ -229,7 +229,7 @@ def _begins_with_a_name(lines: Sequence[str]) -> bool:
 
 
 def _read_table(
-    text: str, lines: Sequence[str], place: _Titles, chosen: Choice | None
+    text: str, lines: Sequence[str], place: _Titles, chosen: ChosenColumns | None
 ) -> tuple[RosterRows, list[RosterEntry]]:
     columns = guessed = None
     if place.delimiter:
@@ -250,7 +250,7 @@ def _read_table(
     return rows, _with_doubts(entries, signed) if signed else entries
 
 
-def _choose_columns(titles: tuple[str, ...], table: Sequence[Row], chosen: Choice | None) -> Columns:
+def _choose_columns(titles: tuple[str, ...], table: Sequence[Row], chosen: ChosenColumns | None) -> Columns:
     keys = [_title_key(title) for title in titles]
     filled = {index for row in table for index, cell in enumerate(row[: len(titles)]) if cell.strip()}
     is_canvas = keys[:2] == ["student", "id"] or keys[:3] == ["lastname", "firstname", "id"]

@@ -13,8 +13,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from app.figures.geometry import Rect
-from app.figures.lettering import LABEL_PX, label_px
+from app.figures.geometry import LABEL_PX, Rect, label_px
 from app.figures.svg import escaped
 from app.models.score_scale import ScoreScale
 from app.translation import gettext as _

@@ -5,21 +5,23 @@ Nothing says which length is wrong; the longer side has the bracket because its 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import count, product
+from math import prod
 
-from app.figures.geometry import Point, Rect
-from app.figures.lettering import LINE_PX, label_px
+from app.figures.geometry import LINE_PX, Point, Rect, label_px
 from app.figures.parts import Box, MismatchBracket, Sketch, side_ends, spread
-from app.figures.pen import CORNER_PX, Pen
-from app.figures.words import head_label
+from app.figures.pen import SLANT, Pen
 from app.shapes.consistency import DimensionMismatch
 from app.shapes.table import Blank
 
-BRACKET_PX = CORNER_PX / 2  # between a side and its bracket
+BRACKET_PX = 6.0  # between a side and its bracket
 MIN_BRACKET_PX = 6.0
 ROOM_PX = 3.0  # at either end of a label, whose width is an estimate
+AWAY_PX = 5.0  # between a side of cards and its bracket
+LEAST_PX = 8.0  # the least length of such a bracket
 STEP_PX = 3.0  # step by which a label moves away from its bracket until it is free
 
 
@@ -46,15 +48,6 @@ def brackets_of(pen: Pen, mismatch: DimensionMismatch, sketch: Sketch) -> tuple[
         first = [replace(second[0], box=needed, label=pen.shapes.label(mismatch.left))]
     pairs = sorted(product(first, second), key=lambda pair: _distance(*pair))
     return tuple(_bracket_between(*pair) for pair in pairs[:1])
-
-
-def head_brackets(pen: Pen, first: Box, second: Box) -> tuple[MismatchBracket, ...]:
-    """The bracket between two heads of known, different widths, if the drawing compares them."""
-    widths = {pen.shapes.head_width(box.tensor) for box in (first, second)}
-    if not pen.shapes.shows_mismatches or len(widths) == 1 or None in widths:
-        return ()
-    sides = (Side(b, b.transposed, head_label(pen.shapes, b.tensor)[0], b.role == "value") for b in (first, second))
-    return (_bracket_between(*sides),)
 
 
 def joined_brackets(pen: Pen, joined: Box, parts: Iterable[str]) -> tuple[MismatchBracket, ...]:
@@ -98,6 +91,50 @@ def _sides(pen: Pen, blank: Blank, sketch: Sketch) -> Iterator[Side]:
 def _distance(first: Side, second: Side) -> float:
     (x1, y1), (x2, y2) = first.box.rect.centre, second.box.rect.centre
     return abs(x1 - x2) + abs(y1 - y2)
+
+
+def card_brackets(pen: Pen, mismatches: Iterable[DimensionMismatch], sketch: Sketch) -> Iterator[MismatchBracket]:
+    """Yield a bracket, at the longer one if it is drawn, for each pair of sides that should be equal but differ."""
+    shapes, boxes = pen.shapes, {box.tensor: box for box in reversed(sketch.boxes)}  # the first one of each tensor
+    for mismatch in mismatches:
+        parts = mismatch.parts or (mismatch.right,)  # the last of several merged sides stands for their product
+        length = prod(shapes.lengths[part] for part in parts)
+        pair = [
+            (shapes.lengths[mismatch.left], mismatch.left, shapes.label(mismatch.left)),
+            (length, mismatch.right, " · ".join(map(shapes.label, parts))),
+        ]
+        (short, other, shorter), (long, side, longer) = sorted(pair, key=lambda each: each[0])
+        drawn = next((blank for blank in (side, other) if blank.tensor in boxes), None)
+        if drawn:
+            share = pen.sizes.scale.px(short) / pen.sizes.scale.px(long)
+            is_lower = any(edge.blank == drawn and edge.side == "lower" for edge in sketch.edges)
+            ends = _along(pen, drawn, boxes[drawn.tensor], is_lower=is_lower)
+            yield _along_side(*ends, share, f"{longer} ≠ {shorter}", mismatch.at)
+
+
+def _along(pen: Pen, blank: Blank, box: Box, *, is_lower: bool) -> tuple[Point, Point, Point]:
+    sides, rect = pen.sides_of(box.tensor), box.rect
+    if blank in (sides.cards, sides.texts):
+        sign = -1.0 if is_lower else 1.0
+        toward = Point(sign * SLANT.y, sign * SLANT.x)  # the direction to the cards
+        first, last = pen.ends(box, blank, "lower" if is_lower else "upper")
+        away = (-toward.x * AWAY_PX, -toward.y * AWAY_PX)
+        return first.moved(*away), last.moved(*away), toward
+    if (blank == sides.columns) != box.transposed:
+        y = rect.bottom + AWAY_PX
+        return Point(rect.x, y), Point(rect.right, y), Point(0.0, -1.0)
+    x = rect.x - AWAY_PX
+    return Point(x, rect.bottom), Point(x, rect.y), Point(1.0, 0.0)
+
+
+def _along_side(start: Point, end: Point, toward: Point, share: float, text: str, result: str) -> MismatchBracket:
+    length = math.hypot(end.x - start.x, end.y - start.y)
+    along = (abs(toward.y), -abs(toward.x))  # to the right or up, as all sides run
+    begin = length * min(share, 1.0)
+    if length - begin < LEAST_PX:
+        begin = max(0.0, length - LEAST_PX)
+    first, last = (start.moved(along[0] * at, along[1] * at) for at in (begin, max(length, begin + LEAST_PX)))
+    return MismatchBracket(first, last, toward, text, products=result)
 
 
 def with_free_labels(sketch: Sketch) -> Sketch:

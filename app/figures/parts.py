@@ -1,6 +1,6 @@
 """What a drawing consists of: matrices as boxes, their labelled edges, arcs between them, and the figure around them.
 
-svg.py turns it into SVG, handouts into PDF. The origin is the upper left corner of a figure's left operand.
+svg.py turns it into SVG. The origin is the upper left corner of a figure's left operand.
 """
 
 from __future__ import annotations
@@ -12,23 +12,25 @@ from functools import cached_property
 from itertools import pairwise, starmap
 from typing import Any, Literal
 
-from app.figures.geometry import ORIGIN, Point, Polygon, Rect, moved
-from app.figures.lettering import (
+from app.figures.geometry import (
     BASELINE_PX,
     LETTER_BASELINE_PX,
     LETTER_LINE_PX,
     LINE_PX,
+    ORIGIN,
     SPACE_PX,
+    Point,
+    Polygon,
+    Rect,
     label_px,
     letter_px,
+    moved,
 )
 from app.shapes.table import Blank
 
-# Where an edge's label is. "under" is the bottom of a left operand, whose label must not extend to the right; "over" is
-# the right side of a right operand, whose label must not extend down; "corner" is at the right end of a top side. In a
-# flow, "below" is the bottom, with the label always at its middle. With cards behind one another, "upper" is the
-# slanting side at their upper left corners, "lower" the one at their lower right corners.
-EdgeSide = Literal["left", "right", "top", "bottom", "under", "over", "corner", "below", "upper", "lower"]
+# Where an edge's label is. With cards behind one another, "upper" is the slanting side at their upper left corners,
+# "lower" the one at their lower right corners.
+EdgeSide = Literal["left", "right", "top", "below", "upper", "lower"]
 # How much of an edge is drawn: its line and its label; only the line, or only the matrix's letter, because the number
 # is elsewhere; or nothing until its box on the sheet has the focus.
 EdgeShown = Literal["label", "line", "letter", "focus"]
@@ -46,9 +48,7 @@ VIEW_PX = (250.0, 150.0)  # least width and height of the visible part of a flow
 VIEW_MARGIN_PX = 6.0
 
 # Labels at the left and at the top move first, because nothing else is beyond them.
-_MOVING_ORDER: tuple[EdgeSide, ...] = (
-    "upper", "left", "top", "corner", "lower", "bottom", "below", "under", "right", "over"
-)  # fmt: skip
+_MOVING_ORDER: tuple[EdgeSide, ...] = ("upper", "left", "top", "lower", "below", "right")
 
 
 def side_ends(rect: Rect, side: EdgeSide) -> tuple[Point, Point]:
@@ -56,9 +56,9 @@ def side_ends(rect: Rect, side: EdgeSide) -> tuple[Point, Point]:
     match side:
         case "left":
             return Point(x, y), Point(x, y + height)
-        case "right" | "over":
+        case "right":
             return Point(x + width, y), Point(x + width, y + height)
-        case "top" | "corner":
+        case "top":
             return Point(x, y), Point(x + width, y)
         case _:
             return Point(x, y + height), Point(x + width, y + height)
@@ -183,13 +183,6 @@ class Edge:
             return self.line_height if self.shown == "letter" else 0.0
         return self.line_height + LINE_PX * bool(self.name)
 
-    @property
-    def is_cramped(self) -> bool:
-        """Whether the label is longer than its side, and so might run into the next label around the corner."""
-        if self.side in ("bottom", "under"):
-            return self.end.x - self.start.x < self.text_width + 4
-        return self.side in ("left", "right", "over") and self.end.y - self.start.y < self.text_height
-
     @cached_property
     def text_box(self) -> Rect:
         """The rectangle of the label, outside the middle of its side, `shift` px further away."""
@@ -201,30 +194,23 @@ class Edge:
             case "left":
                 x = x1 - 7 - width - self.shift
                 y = y2 - height if y2 - y1 < height else y
-            case "right" | "over":
+            case "right":
                 x = x1 + 7 + self.shift
-                y = (y1 if self.side == "right" else y2 - height) if y2 - y1 < height else y
+                y = y1 if y2 - y1 < height else y
             case "top":
                 y = y1 - 5 - height - self.shift
-            case "corner":
-                x, y = x2 + 7 + self.shift, y1 - 3 - height
             case "upper":
                 x, y = (x1 + x2) / 2 - 3 - width, (y1 + y2) / 2 - 1 - height - self.shift
             case "lower":
                 x, y = (x1 + x2) / 2 + 6 + self.shift, (y1 + y2) / 2 + 2
-            case _:
-                x = (x1 if self.side == "bottom" else x2 - width) if self.is_cramped else x
-                y = y1 + 5 + self.shift
         return Rect(x, y, width, height)
 
     @property
     def anchor(self) -> Literal["start", "middle", "end"]:
         """Which end of the label's lines is at its place."""
-        if self.side in ("left", "upper") or (self.side == "under" and self.is_cramped):
-            return "end"
         if self.side in ("top", "below"):
             return "middle"
-        return "middle" if self.side in ("bottom", "under") and not self.is_cramped else "start"
+        return "end" if self.side in ("left", "upper") else "start"
 
     @property
     def label_at(self) -> Point:
@@ -248,7 +234,7 @@ class Edge:
         match self.side:
             case "left":
                 further = text.right - min(other.x for other in others)
-            case "right" | "over" | "corner" | "lower":
+            case "right" | "lower":
                 further = max(other.right for other in others) - text.x
             case "top" | "upper":
                 further = text.bottom - min(other.y for other in others)

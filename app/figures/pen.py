@@ -1,36 +1,44 @@
-"""Draws single matrices with their labelled sides, and the arcs at the corner of a product."""
+"""Draws single tensors with their labelled sides: a matrix as a box, more sides as cards behind it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
 from app.figures.geometry import Point, Polygon, Rect
-from app.figures.mask import masked_areas
 from app.figures.parts import (
-    Arc,
     Box,
     Edge,
     EdgeKind,
     EdgeShown,
     EdgeSide,
-    Pulled,
-    Sketch,
     side_ends,
-    spread,
 )
-from app.figures.scale import MatrixSizes
-from app.figures.shapes import TypedShapes
-from app.figures.words import axis_name, edge_kind, head_label
+from app.figures.scale import UNKNOWN_DECK_PX, MatrixSizes
+from app.figures.shapes import TypedShapes, hidden_rows, is_causal, shared_limits
+from app.figures.words import axis_name, edge_kind
 from app.shapes.table import Blank
+from app.topics.registry import TOPICS
 
-CORNER_PX = 12.0  # between an operand and the result
-PULLED_PX = 30.0  # between a matrix and a head pulled out of it
 MIN_RULE_PX = 2.5  # between the lines of two heads; closer ones would blur
+SLANT = Point(0.8, 0.6)  # how far right and up a card moves per pixel further back
+MIN_CARD_PX = 3.2  # from one card to the next
+MOST_CARDS, MOST_TEXTS = 12, 3  # that are drawn
+TEXTS_PX = 9.0  # from the last card of a text to the next text's first
+BATCHED_SHARE = 0.5  # share of their depth that cards keep where several texts are behind one another
+
+
+@dataclass(frozen=True)
+class Sides:
+    """What the sides of a tensor are as drawn: rows and columns of a card, how many cards, and how many texts."""
+
+    rows: Blank
+    columns: Blank
+    cards: Blank | None = None
+    texts: Blank | None = None
 
 
 @dataclass(frozen=True)
@@ -39,6 +47,7 @@ class Pen:
 
     shapes: TypedShapes
     sizes: MatrixSizes
+    in_place_of_numbers: str | None = None
     # label, colour and name of the drawn ones
     sides: dict[Blank, tuple[str, EdgeKind, str]] = field(default_factory=dict)
 
@@ -49,13 +58,58 @@ class Pen:
         sides = ((key, shapes.table[key].sides) for key in shapes.variant.problem.rows if key in shapes.table.by_key)
         return next((key for key, each in sides if any(side not in shapes.lengths for side in each)), "")
 
-    # Matrices
+    # Tensors
 
-    def box(self, tensor: str, x: float, y: float, *, transposed: bool = False) -> Box:
-        """A matrix with its upper left corner at (x, y), and its contents."""
-        width, height = self.sizes.size(tensor)
-        size = (height, width) if transposed else (width, height)
-        return self.with_inside(self.empty_box(tensor, Rect(x, y, *size), transposed=transposed))
+    def sides_of(self, tensor: str) -> Sides:
+        """The last two sides are rows and columns; with a batch, the first one counts texts."""
+        *before, rows, columns = self.shapes.table[tensor].sides
+        is_batched = TOPICS[self.shapes.variant.worksheet.topic].batched and not self.shapes.table[tensor].parameter
+        texts = before.pop(0) if before and is_batched else None
+        return Sides(rows, columns, before[0] if before else None, texts)
+
+    def with_cards(self, box: Box) -> Box:
+        """A copy of a box with the cards behind it: of each text, if there are several."""
+        sides, lengths = self.sides_of(box.tensor), self.shapes.lengths
+        cards, texts = (lengths.get(side) if side else 1 for side in (sides.cards, sides.texts))
+        depth = self._cards_depth(sides)
+        count = min(cards or 3, MOST_CARDS, 1 + int(depth / MIN_CARD_PX))
+        stacks = min(texts, MOST_TEXTS) if texts else 2
+        if count * stacks == 1:
+            return replace(box, is_thinned=max(cards or 0, texts or 0) > 1)
+        step, pitch = depth / max(count - 1, 1), depth + TEXTS_PX
+        places = [pitch * text + step * card for text in range(stacks) for card in range(count)]
+        return replace(
+            box,
+            cards=tuple(Point(place * SLANT.x, place * SLANT.y) for place in places[1:]),
+            odd_cards=tuple(self._odd_cards(sides, count, stacks)),
+            is_thinned=(cards or 0) > count or (texts or 0) > stacks,
+        )
+
+    def _cards_depth(self, sides: Sides) -> float:
+        cards = self.shapes.lengths.get(sides.cards) if sides.cards else 1
+        if cards == 1:
+            return 0.0
+        return (self.sizes.scale.px(cards) if cards else UNKNOWN_DECK_PX / 2) * (BATCHED_SHARE if sides.texts else 1)
+
+    def _odd_cards(self, sides: Sides, count: int, stacks: int) -> Iterator[int]:
+        groups, heads = self.shapes.variant.sizes["G"], self.shapes.variant.sizes["H"]
+        if sides.cards is None or not (1 < groups < heads) or count < groups:
+            return
+        length = self.shapes.table[sides.cards.tensor].expression(sides.cards.field)
+        if length.symbols in ({"H"}, {"G"}):
+            for place in range(1, stacks * count):
+                if place % count * groups // count % 2:
+                    yield place - 1
+
+    def ends(self, box: Box, blank: Blank, side: EdgeSide) -> tuple[Point, Point]:
+        """Both ends of a side of a box; cards and texts go from the "upper" or the "lower" corner to the back."""
+        sides, rect, depth = self.sides_of(box.tensor), box.rect, box.depth
+        if blank not in (sides.cards, sides.texts):
+            return side_ends(rect.moved(depth.x, -depth.y) if side in ("top", "right") else rect, side)
+        if blank == sides.cards:
+            depth = Point(*(self._cards_depth(sides) * slant for slant in SLANT))
+        front = Point(rect.right, rect.bottom) if side == "lower" else Point(rect.x, rect.y)
+        return front, front.moved(depth.x, -depth.y)
 
     def empty_box(self, tensor: str, rect: Rect, *, transposed: bool = False, products: str = "") -> Box:
         """A matrix without contents: hatched if it is a parameter, incomplete if a side isn't known."""
@@ -78,37 +132,10 @@ class Pen:
             "strips": (-heads if box.transposed else heads) if _cuts(box, heads) else 0,
             "groups": tuple(self._groups(box, heads)) if heads else (),
             "part": self._new_row(box),
-            "masked": tuple(masked_areas(self.shapes, box)),
+            "masked": tuple(_masked_areas(self.shapes, box)),
             "gaps": tuple(self._gaps(box)) if self.sizes.scale.shortened else (),
         }
         return replace(box, **inside) if any(inside.values()) else box
-
-    def operand_above(self, result: str, x: float, base_y: float) -> Box | None:
-        """The right operand of a result, its left edge at x, its lower edge CORNER_PX above the base line."""
-        operand = self.sizes.operand_above(result)
-        if operand is None:
-            return None
-        y = base_y - CORNER_PX - self.sizes.size_above(result)[1]
-        return self.box(operand.key, x, y, transposed=self.sizes.is_drawn_transposed(result))
-
-    def head(self, tensor: str, x: float, y: float, *, transposed: bool = False) -> Box:
-        """The last head of a matrix as a separate box with its upper left corner at (x, y), its letter K_8 for K."""
-        width, height = self.sizes.head_size(tensor)
-        rect = Rect(x, y, *((height, width) if transposed else (width, height)))
-        whole = self.box(tensor, x, y)
-        letter = self.shapes.head_letter(tensor)
-        return replace(whole, letter=letter, rect=rect, transposed=transposed, strips=0, groups=())
-
-    def with_last_head(self, whole: Box) -> Box:
-        """A copy of a matrix of several heads, with the last of them as its `part`.
-
-        Raises ZeroDivisionError for a matrix that isn't made of heads.
-        """
-        x, y, width, height = whole.rect
-        heads = self.shapes.heads(whole.tensor)
-        if whole.transposed:
-            return replace(whole, part=Rect(x, y + height - height / heads, width, height / heads))
-        return replace(whole, part=Rect(x + width - width / heads, y, width / heads, height))
 
     def _groups(self, box: Box, heads: int) -> Iterator[Polygon]:
         groups = self.shapes.variant.sizes.get("G", 0)
@@ -143,23 +170,6 @@ class Pen:
 
     # Labels
 
-    def labelled(self, box: Box, vertical_side: EdgeSide | None, horizontal_side: EdgeSide | None) -> Sketch:
-        """A box with labels on its vertical and its horizontal side, unless these are None."""
-        vertical, horizontal = _blanks(box)
-        letter = self.outside_letter(box)
-        edges = list[Edge]()
-        if horizontal_side:
-            edges.append(self.edge(horizontal, horizontal_side, box, letter=letter))
-        if vertical_side:
-            edges.append(self.edge(vertical, vertical_side, box, letter="" if horizontal_side else letter))
-        return Sketch(boxes=(box,), edges=spread(edges))
-
-    def labelled_head(self, box: Box, side: EdgeSide) -> Sketch:
-        """A single head with its width as a label at `side`: the typed width of all heads divided by their number."""
-        label, kind, name = head_label(self.shapes, box.tensor)
-        edge = Edge(None, side, *side_ends(box.rect, side), label, kind, name, self.outside_letter(box))
-        return Sketch(boxes=(box,), edges=(edge,))
-
     def edge(
         self,
         blank: Blank,
@@ -169,11 +179,10 @@ class Pen:
         *,
         letter: str = "",
         is_named: bool = True,
-        ends: tuple[Point, Point] | None = None,
     ) -> Edge:
         """A side of a box: its ends, its label with its colour, and the name of what it counts."""
         label, kind, name = self.label(blank)
-        start, end = ends or side_ends(box.rect, side)
+        start, end = self.ends(box, blank, side)
         return Edge(
             blank=blank,
             side=side,
@@ -189,6 +198,8 @@ class Pen:
 
     def label(self, blank: Blank) -> tuple[str, EdgeKind, str]:
         """The label of a side, its colour, and the name of what it counts."""
+        if self.in_place_of_numbers is not None:
+            return (self.in_place_of_numbers, "unknown", "")
         if blank not in self.sides:
             named = (self.shapes.label(blank), edge_kind(self.shapes, blank), axis_name(self.shapes, blank))
             self.sides[blank] = named
@@ -197,11 +208,6 @@ class Pen:
     def outside_letter(self, box: Box) -> str:
         """A matrix's letter if the box has no room for it."""
         return "" if box.letter_fits else box.symbol
-
-    def right_end(self, sketch: Sketch) -> float:
-        """The right end of all boxes and labels of a sketch."""
-        rects = [box.rect for box in sketch.boxes] + [edge.text_box for edge in sketch.edges]
-        return max(rect.right for rect in rects)
 
 
 def _blanks(box: Box) -> tuple[Blank, Blank]:
@@ -219,24 +225,19 @@ def _cuts(box: Box, count: int) -> list[Polygon]:
     return [((x + at * side, y), (x + at * side, y + height)) for at in range(count + 1)]
 
 
-def pulled_out(whole: Box, head: Box) -> Pulled:
-    """The band from one head's place in a matrix to that head's separate box, to the right or below."""
-    assert whole.part is not None  # noqa: S101 - the head that was pulled out
-    part, rect = whole.part, head.rect
-    if rect.x >= whole.rect.right:
-        near, far = ((part.right, part.y), (part.right, part.bottom)), ((rect.x, rect.y), (rect.x, rect.bottom))
-    else:
-        near, far = ((part.x, part.bottom), (part.right, part.bottom)), ((rect.x, rect.y), (rect.right, rect.y))
-    return Pulled((near[0], *far, near[1]), head.products)
-
-
-def corner_arcs(
-    left: Box, above: Box, inner: tuple[int | Fraction | None, int | Fraction | None], *, shows_mismatches: bool
-) -> tuple[Arc, ...]:
-    """One arc at the corner of a product, up to the shorter of its inner sides."""
-    columns, rows = inner
-    if columns is None or rows is None:
-        return ()
-    x, y = above.rect.x - CORNER_PX / 2, left.rect.y - CORNER_PX / 2
-    radius = min(left.rect.width, above.rect.height) + CORNER_PX / 2
-    return (Arc(Point(x - radius, y), Point(x, y - radius), True, shows_mismatches and columns != rows),)
+def _masked_areas(shapes: TypedShapes, box: Box) -> Iterator[Polygon]:
+    if not (rows := hidden_rows(shapes, box.tensor)):
+        return
+    left, top, right, bottom = box.rect.x, box.rect.y, box.rect.right, box.rect.bottom
+    if is_causal(shapes):
+        yield ((left, top), (right, top), (right, bottom))
+    reach, chunk = shared_limits(shapes)
+    if reach and reach < rows:
+        x, y = reach / rows * box.rect.width, reach / rows * box.rect.height
+        yield ((left, top + y), (left, bottom), (right - x, bottom))
+        if not is_causal(shapes):
+            yield ((left + x, top), (right, top), (right, bottom - y))
+    for start in range(chunk, rows, chunk) if chunk else ():
+        x, y = left + start / rows * box.rect.width, top + start / rows * box.rect.height
+        end = top + min(start + (chunk or 0), rows) / rows * box.rect.height
+        yield ((left, y), (x, y), (x, end), (left, end))

@@ -11,12 +11,13 @@ from typing import Literal
 
 from app.algebra.expression import ONE, Expression
 from app.algebra.number_text import format_number
+from app.models.architecture import Architecture
 from app.shapes.consistency import DimensionMismatch, Values, mismatches, typed_source_of
-from app.shapes.operation import Concat, Matmul
+from app.shapes.operation import Concat, Matmul, Softmax
 from app.shapes.table import Blank, Tensor, TensorTable
 from app.sheets import prose
-from app.sheets.reading import Answer
-from app.sheets.steps import given_matrices, rows_so_far
+from app.sheets.answers import Answer
+from app.sheets.prose import given_matrices, rows_so_far
 from app.sheets.variant import Variant
 from app.topics.registry import DRAWN_WITH, TOPICS
 from app.topics.topic import FigurePlan
@@ -75,7 +76,7 @@ class TypedShapes:
     def with_facts(self) -> TypedShapes:
         """A copy with the true lengths of the inputs' unknown sides, for exhibits."""
         asked = [self.table[key] for key in self.variant.worksheet.rows if key in self.table.by_key]
-        in_letters = self.variant.worksheet.answers == "letters"
+        in_letters = self.variant.worksheet.in_letters
         if not self.names_sizes or in_letters or any(entry.parameter for entry in asked):
             return self
         inputs = {entry.key for entry in self.table.activations if entry.made_by is None}
@@ -108,7 +109,11 @@ class TypedShapes:
 
     def letter(self, tensor: str) -> str:
         """The letter of a matrix in this sheet's notation."""
-        return self.variant.notation.letter(tensor, self.table[tensor].letter)
+        return self._letters[tensor]
+
+    @cached_property
+    def _letters(self) -> Mapping[str, str]:
+        return self.variant.notation.letters_in(self.table)
 
     def label(self, blank: Blank) -> str:
         """A length as the sheet writes it: a number, or symbols on a sheet in letters; "?" if it isn't known."""
@@ -118,7 +123,7 @@ class TypedShapes:
 
     def written(self, length: int, meaning: Expression | None) -> str:
         """A length as the sheet writes it; on a sheet in letters, its `meaning`."""
-        if self.variant.worksheet.answers != "letters":
+        if not self.variant.worksheet.in_letters:
             return format_number(length)
         return self.variant.notation.write(meaning) if meaning else ""
 
@@ -129,7 +134,7 @@ class TypedShapes:
         if blank not in self._named:
             typed = Answer(self.lengths[blank], self.meanings.get(blank))
             sizes = (self._right_size(blank), *self._sizes)
-            self._named[blank] = next((each for each in sizes if self.variant.reader.is_equivalent(typed, each)), None)
+            self._named[blank] = next((each for each in sizes if self.variant.is_equivalent(typed, each)), None)
         return self._named[blank]
 
     @cached_property
@@ -228,7 +233,7 @@ def _known(variant: Variant, answers: Answers) -> tuple[TensorTable, dict[Blank,
     typed = {blank: _read(variant, blank, answer) for blank, answer in answers.items() if blank.field != "count"}
     if table is not variant.table:
         # A table that adds activations to the sheet's parameters is drawn for one token.
-        one_token = Answer(1, ONE if variant.worksheet.answers == "letters" else None)  # the x of x · W
+        one_token = Answer(1, ONE if variant.worksheet.in_letters else None)  # the x of x · W
         typed |= {Blank(tensor.key, "rows"): one_token for tensor in table.activations}
     asked = frozenset(variant.worksheet.rows)
     typed |= _repeated_once(variant, table, typed)
@@ -255,7 +260,7 @@ def _stated(variant: Variant) -> dict[Blank, Answer]:
     """The sides of parameters whose sizes are in the sheet's text, unless the sheet asks for parameters."""
     asked, sheet = [variant.table.askable[key] for key in variant.problem.rows], variant.worksheet
     if (
-        sheet.answers == "letters"
+        sheet.in_letters
         or TOPICS[sheet.topic].in_steps
         or any(isinstance(each, Tensor) and each.parameter for each in asked)
     ):
@@ -275,7 +280,7 @@ def _stated(variant: Variant) -> dict[Blank, Answer]:
 def _repeated_once(variant: Variant, table: TensorTable, typed: Mapping[Blank, Answer]) -> dict[Blank, Answer]:
     if not typed.keys() >= {blank for blank in variant.blanks if variant.expression(blank) == ONE}:
         return {}
-    one = Answer(1, ONE if variant.worksheet.answers == "letters" else None)
+    one = Answer(1, ONE if variant.worksheet.in_letters else None)
     operations = (tensor.made_by for tensor in table.tensors if tensor.made_by and tensor.made_by.broadcasts)
     keys = {key for operation in operations for key in operation.operands} - {*variant.worksheet.rows}
     sides = (side for key in keys for side in table[key].sides if table[key].expression(side.field) == ONE)
@@ -329,7 +334,7 @@ def _mismatches(
     variant: Variant, known: Mapping[Blank, Answer], compared: Mapping[Blank, int]
 ) -> Iterator[DimensionMismatch]:
     table = DRAWN_WITH.get(variant.table.key, variant.table)
-    in_letters = variant.worksheet.answers == "letters"
+    in_letters = variant.worksheet.in_letters
     for each in mismatches(table, compared):
         if not (each.parts and in_letters):
             yield each
@@ -340,12 +345,12 @@ def _mismatches(
                 value = prod(factor.value for factor in factors)
                 # Sums of many products take long to multiply, so their numbers are compared first.
                 meaning = _product(factors).meaning if known[whole].value == value else None
-                if meaning is None or not variant.reader.is_equivalent(known[whole], meaning):
+                if meaning is None or not variant.is_equivalent(known[whole], meaning):
                     yield DimensionMismatch(result, whole, parts[-1], parts=parts)
 
 
 def _read(variant: Variant, blank: Blank, answer: int | Answer) -> Answer:
-    if isinstance(answer, Answer) or variant.worksheet.answers != "letters":
+    if isinstance(answer, Answer) or not variant.worksheet.in_letters:
         return answer if isinstance(answer, Answer) else Answer(answer)
     sides = [length for entry in variant.table.tensors for length in entry.shape]
     candidates = [variant.expression(blank), *sides, *map(Expression.symbol, variant.sizes)]
@@ -360,9 +365,54 @@ def _by_meaning(variant: Variant, known: Mapping[Blank, Answer]) -> dict[Blank, 
 
     def number(answer: Answer) -> int:
         for index, meaning in enumerate(meanings):
-            if meaning.meaning and answer.meaning and variant.reader.is_equivalent(meaning, answer.meaning):
+            if meaning.meaning and answer.meaning and variant.is_equivalent(meaning, answer.meaning):
                 return index
         meanings.append(answer)
         return len(meanings) - 1
 
     return {blank: number(answer) for blank, answer in known.items()}
+
+
+# What a mask hides of the attention weights
+
+
+def hidden_rows(shapes: TypedShapes, tensor: str) -> int:
+    """How many rows of weights or a mask can have hidden entries; 0 unless they are square."""
+    softmax = _softmax(shapes)
+    if softmax is None or tensor not in {softmax.key, *(softmax.made_by.operands[1:] if softmax.made_by else ())}:
+        return 0
+    rows, columns = (shapes.lengths.get(side) for side in shapes.table[tensor].sides[-2:])
+    return rows if rows and rows == columns else 0
+
+
+def is_causal(shapes: TypedShapes) -> bool:
+    """Whether later tokens are hidden on this sheet: its topic has a mask, and the model is causal."""
+    return TOPICS[shapes.variant.worksheet.topic].masked and shapes.variant.architecture.causal
+
+
+def has_mask(shapes: TypedShapes) -> bool:
+    """Whether a text attends to itself, so that the model's mask applies."""
+    weights = _softmax(shapes)
+    return weights is not None and weights.rows == weights.columns
+
+
+def _softmax(shapes: TypedShapes) -> Tensor | None:
+    return next((tensor for tensor in shapes.table.tensors if isinstance(tensor.made_by, Softmax)), None)
+
+
+def shared_limits(shapes: TypedShapes) -> tuple[int | None, int | None]:
+    """How far the window reaches, and the size of a chunk, each if it is the same in all layers."""
+    limits = set(_limits(shapes.variant.architecture))
+    return limits.pop() if len(limits) == 1 and has_mask(shapes) else (None, None)
+
+
+def some_layers_hide_more(shapes: TypedShapes, rows: int) -> bool:
+    """Whether layers differ in window or chunk, and one of these hides something of `rows` tokens."""
+    limits = set(_limits(shapes.variant.architecture))
+    least = min((limit for limits_of_run in limits for limit in limits_of_run if limit), default=rows)
+    return has_mask(shapes) and len(limits) > 1 and least < rows
+
+
+def _limits(architecture: Architecture) -> Iterator[tuple[int | None, int | None]]:
+    for run in architecture.runs:
+        yield architecture.reach_of(run.window) if run.window else None, run.chunk

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from app.figures.count_bars import draw_counts, longest_bars
+from app.figures.counts import draw_counts, longest_bars
 from app.figures.layout import differing_plan, sketch_figure
 from app.figures.parts import Figure
 from app.figures.pen import Pen
@@ -16,7 +16,7 @@ from app.figures.scale import MatrixSizes, Scale, ScaleName
 from app.figures.shapes import Answers, TypedShapes
 from app.figures.stripes import has_stripes, thickens
 from app.figures.words import alt_text, captions, mismatch_captions
-from app.sheets.steps import rows_so_far
+from app.sheets.prose import rows_so_far
 from app.sheets.variant import Variant
 from app.topics.registry import DRAWN_WITH, FIGURE_PLANS, TOPICS
 from app.topics.topic import FigurePlan
@@ -30,8 +30,12 @@ def draw_figures(
     names_sizes: bool = True,
     shows_mismatches: bool = True,
     step: str = "",
+    in_place_of_numbers: str | None = None,
 ) -> tuple[Figure, ...]:
-    """The figures of a sheet, drawn from `answers`: what was typed into its boxes, without empty ones."""
+    """The figures of a sheet, drawn from `answers`: what was typed into its boxes, without empty ones.
+
+    `in_place_of_numbers` is written at every side, as on paper to be filled in.
+    """
     sheet, plans = variant.worksheet, _plans(variant)
     if TOPICS[sheet.topic].in_steps:
         plans = (*_reached(variant, rows_so_far(variant, answers, step), plans),)
@@ -41,7 +45,8 @@ def draw_figures(
         return bars
     shapes = TypedShapes.of(variant, answers, names_sizes, shows_mismatches, step)
     plans = tuple(plan for plan in plans if not plan.stripes or has_stripes(shapes, plan))
-    return (*_lay_out(shapes, plans, Scale.fitting(scale, shapes, plans)), *bars)
+    pen = Pen(shapes, MatrixSizes(shapes, Scale.fitting(scale, shapes, plans)), in_place_of_numbers)
+    return (*_lay_out(pen, plans), *bars)
 
 
 def product_plan(variant: Variant, left: str, result: str) -> FigurePlan | None:
@@ -105,8 +110,7 @@ def _reached(variant: Variant, rows: Iterable[str], plans: Iterable[FigurePlan])
             yield replace(plan, results=tuple(key for key in plan.results if key in needed))
 
 
-def _lay_out(shapes: TypedShapes, plans: tuple[FigurePlan, ...], scale: Scale) -> tuple[Figure, ...]:
-    pen = Pen(shapes, MatrixSizes(shapes, scale))
+def _lay_out(pen: Pen, plans: tuple[FigurePlan, ...]) -> tuple[Figure, ...]:
     figures = [_figure(pen, plan) for plan in plans]
     lengthened = [
         thickens(pen, plan) if plan.stripes else any(map(pen.sizes.lengthens, figure.tensors))
@@ -116,7 +120,7 @@ def _lay_out(shapes: TypedShapes, plans: tuple[FigurePlan, ...], scale: Scale) -
     for key, holds in (("thinned", thinned), ("lengthened", lengthened)):
         if any(holds):
             first = holds.index(True)
-            captions = (*figures[first].captions, shapes.variant.wording.say("captions", key))
+            captions = (*figures[first].captions, pen.shapes.variant.wording.say("captions", key))
             figures[first] = replace(figures[first], captions=captions)
     return tuple(figures)
 

@@ -18,7 +18,7 @@ from app.figures.sheet_figures import draw_figures, draw_product, product_plan
 from app.figures.words import head_label
 from app.shapes.operation import Matmul
 from app.shapes.table import MATRIX_FIELDS, Blank, TensorTable, side_fields
-from app.sheets.reading import Answer
+from app.sheets.answers import Answer
 from app.sheets.variant import Variant
 from app.topics.decode_steps import DecodeStep, decode_steps
 from app.topics.layer_heads import LayerHeads
@@ -45,7 +45,7 @@ def true_answers(variant: Variant) -> dict[Blank, Answer]:
     if variant.architecture.d_v == variant.architecture.d_h:
         alike = {"d_v": Expression.symbol("d_h")}
         lengths = {side: length.substitute(alike) for side, length in lengths.items()}
-    in_symbols = variant.worksheet.answers == "letters"
+    in_symbols = variant.worksheet.in_letters
     return {
         side: Answer(length.size(variant.sizes), length if in_symbols else None) for side, length in lengths.items()
     }
@@ -330,10 +330,7 @@ def _token_figures(variant: Variant, step: DecodeStep) -> tuple[Figure, ...]:
 
 
 def _token_sentence(variant: Variant, step: DecodeStep) -> str:
-    letters = {
-        name: variant.notation.letter(key, step.table[key].letter)
-        for name, key in (("K", "keys"), ("V", "values"), ("q", "queries"))
-    }
+    letters = {name: step.table[key].letter for name, key in (("K", "keys"), ("V", "values"), ("q", "queries"))}
     numbers = {name: format_number(getattr(step, name)) for name in ("cached", "tokens", "keys")}
     layers, all_layers = step.layers
     if layers:

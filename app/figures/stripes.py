@@ -20,8 +20,9 @@ from functools import cached_property
 
 from app.algebra.expression import Expression
 from app.figures.geometry import Point, Rect
+from app.figures.heads import pulled_out
 from app.figures.parts import Arc, Box, Edge, Flow, Sketch, side_ends, view_of
-from app.figures.pen import Pen, pulled_out
+from app.figures.pen import Pen
 from app.figures.shapes import TypedShapes
 from app.shapes.table import Blank
 from app.topics.topic import FigurePlan
@@ -81,7 +82,9 @@ class _Stripes:
             reach = min(part.boxes[-1].rect.x, *(edge.text_box.x for edge in part.edges if edge.text_height))
             parts[key] = part = part.moved(max(right + _NEXT_PX, right + _NEXT_PX / 2 - reach), 0.0)
             sketch += part + Sketch(arcs=(self._arc(source, part.boxes[0], key),))
-            right = pen.right_end(part)
+            right = max(
+                each.right for each in (*(box.rect for box in part.boxes), *(edge.text_box for edge in part.edges))
+            )
         first, *others = parts.values()
         groups = (Sketch(boxes=(source,), edges=(columns, rows)) + first, sum(others, Sketch()))
         views = [view_of(self._frame(each)) for each in groups if each.boxes]

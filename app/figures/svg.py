@@ -163,8 +163,9 @@ def svg_expression(text: str) -> str:
     """A number or a product of symbols for an SVG text: 'h·d_h' with italic symbols and the h lowered."""
     written, lowered = "", False
     for piece in filter(None, re.split(r"([A-Za-z]\w*)", text)):
-        base, _, below = piece.partition("_")
-        attributes = (' class="symbol"' if piece[0].isalpha() else "") + (' dy="-4"' if lowered else "")
+        is_symbol = piece[0].isalpha()
+        base, _, below = piece.partition("_") if is_symbol else (piece, "", "")
+        attributes = (' class="symbol"' if is_symbol else "") + (' dy="-4"' if lowered else "")
         written += f"<tspan{attributes}>{escaped(base)}</tspan>" if attributes else escaped(piece)
         written += f'<tspan class="sub" dx="1.5" dy="4">{escaped(below)}</tspan>' if below else ""
         lowered = bool(below)

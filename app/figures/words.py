@@ -7,13 +7,19 @@ from math import prod
 
 from app.algebra.expression import ONE, Expression
 from app.algebra.number_text import format_number
-from app.figures.mask import hidden_rows, is_causal, shared_limits, some_layers_hide_more
 from app.figures.parts import Box, EdgeKind, MismatchCaption
-from app.figures.shapes import PartMismatch, TypedShapes
+from app.figures.shapes import (
+    PartMismatch,
+    TypedShapes,
+    hidden_rows,
+    is_causal,
+    shared_limits,
+    some_layers_hide_more,
+)
 from app.shapes.consistency import DimensionMismatch, typed_source_of
 from app.shapes.operation import Repeat, Softmax
 from app.shapes.table import Blank
-from app.sheets.formulas import write_formula
+from app.sheets.prose import write_formula
 from app.topics.topic import FigurePlan
 
 _KINDS: dict[str, EdgeKind] = {
@@ -115,7 +121,7 @@ def captions(shapes: TypedShapes, plan: FigurePlan, boxes: Sequence[Box]) -> Ite
         query_heads, key_heads = map(shapes.heads, product.operands)
         if query_heads == key_heads:
             yield wording.say("captions", "own-keys")
-        elif variant.worksheet.answers != "letters":
+        elif not variant.worksheet.in_letters:
             form = "shared-keys" if key_heads > 1 else "shared-by-all"
             yield wording.say("captions", form, query_heads=query_heads // key_heads)
 
@@ -177,7 +183,7 @@ def _axis_word(shapes: TypedShapes, blank: Blank) -> str:
 def _merged_caption(shapes: TypedShapes, mismatch: DimensionMismatch) -> str:
     whole, part = mismatch.left, mismatch.right
     product = " · ".join(map(shapes.label, mismatch.parts))
-    if shapes.variant.worksheet.answers != "letters":
+    if not shapes.variant.worksheet.in_letters:
         product += f" = {format_number(prod(shapes.lengths[part] for part in mismatch.parts))}"
     return shapes.variant.wording.say(
         "drawing",

@@ -1,8 +1,9 @@
 """One line of a generated torch program, and a whole program as text.
 
->>> ProgramLine("Q = X @ W_Q", "queries", ("Q",), shapes=((100, 128),)).text
-'Q = X @ W_Q  # (100, 128)'
->>> print(listing((ProgramLine("", comment="The head itself"), ProgramLine("S = Q @ K.T"))), end="")
+>>> line = ProgramLine("Q1, Q2 = Q.split(64, dim=-1)", shapes=((100, 64), (100, 64)))
+>>> line.names, line.text
+(('Q1', 'Q2'), 'Q1, Q2 = Q.split(64, dim=-1)  # (100, 64) (100, 64)')
+>>> print(listing((heading("The head itself"), ProgramLine("S = Q @ K.T"))), end="")
 <BLANKLINE>
 # The head itself
 S = Q @ K.T
@@ -10,38 +11,57 @@ S = Q @ K.T
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
+
+_CHANGES = re.compile(r"(\w+(?:, \w+)*) [-+*/]?= |(\w+)\.\w+_\(")  # "Q1, Q2 = ", "S /= ", "S.masked_fill_("
+
+
+NotRunReason = Literal["refused", "busy", "too-long", "stopped"]
 
 
 class ForwardError(ValueError):
-    """A head or layer that can't be run; the message says what to change."""
+    """A head or layer that wasn't run; `str()` is the sentence to show."""
+
+    def __init__(self, sentence: str, reason: NotRunReason = "refused") -> None:
+        super().__init__(sentence)
+        self.reason = reason
 
 
 @dataclass(frozen=True)
 class ProgramLine:
-    """One line of the program. A line without code is a heading; a whole `for` loop is one line."""
+    """One line of the program. A line without code is a heading; a whole `for` loop is one line.
+
+    `makes` is the table's key of the tensor that it makes; only `timed` lines count as the head's time.
+    """
 
     code: str
     makes: str | None = None
-    names: tuple[str, ...] = ()
     comment: str = ""
     timed: bool = False
     shapes: tuple[tuple[int, ...], ...] = ()
 
     @property
+    def names(self) -> tuple[str, ...]:
+        """The variables that the first row of code sets or changes in place."""
+        found = _CHANGES.match(self.code)
+        return tuple((found[1] or found[2]).split(", ")) if found else ()
+
+    @property
     def text(self) -> str:
-        """The line with shapes, then comment, after its first row of code: 'Q = X @ W_Q # (100, 128)'."""
+        """The line with shapes, then comment, after its first row of code: 'Q = X @ W_Q  # (100, 128)'."""
         remarks = " ".join(remark for remark in (*map(str, self.shapes), self.comment) if remark)
         first_row, *loop_body = self.code.split("\n")
         commented = "  ".join(part for part in (first_row, remarks and f"# {remarks}") if part)
         return "\n".join([commented, *loop_body])
 
 
-def helper(code: str, comment: str = "", *, timed: bool = False) -> ProgramLine:
-    """The line that makes a helper variable, named by the first word of its code."""
-    return ProgramLine(code, None, (code.split(" ")[0],), comment, timed)
+def heading(text: str) -> ProgramLine:
+    return ProgramLine("", comment=text)
 
 
-def listing(lines: tuple[ProgramLine, ...]) -> str:
+def listing(lines: Sequence[ProgramLine]) -> str:
     """The whole program as text, ready to paste into a notebook."""
     return "".join(f"{line.text}\n" if line.code else f"\n{line.text}\n" for line in lines)

@@ -7,7 +7,6 @@ by the right number. No line shows a shape. Equal runs give equal bytes.
 from __future__ import annotations
 
 import base64
-import json
 import re
 import textwrap
 import zlib
@@ -19,8 +18,6 @@ from app.forward.run import HeadRun
 from app.translation import gettext as _
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from app.checkpoints.checkpoint import StoredPart
     from app.forward.real_head import RealHead
 
@@ -64,8 +61,9 @@ def stored(name):
 
 
 def run_notebook(run: HeadRun, asked: Collection[str] | None = None) -> bytes:
-    """The notebook of a run with random numbers, as an .ipynb file; it only needs torch and reproduces the run's
-    numbers.
+    """The notebook of a run with random numbers, as an .ipynb file; it only needs torch and draws the same numbers.
+
+    `asked` are the tensors to assert, by default all.
     """
     title = _("An attention layer of {model}, {count} tokens")
     if run.head is not None:
@@ -75,21 +73,25 @@ def run_notebook(run: HeadRun, asked: Collection[str] | None = None) -> bytes:
     return _notebook_bytes([_introduction(title, [about], run.device), *_program_cells(run.lines, asked)])
 
 
-def head_notebook(head: RealHead, text: str, asked: Collection[str] | None = None) -> bytes:
+def head_notebook(head: RealHead, text: str) -> bytes:
     """The .ipynb of a run with stored weights on the tokens of `text`; its last cell compares it with the run.
 
     Raises ForwardError if the input, which it contains, takes more than MAX_CARRIED_BYTES.
     """
     if head.arrays["input"].nbytes > MAX_CARRIED_BYTES:
         raise ForwardError(_("The input of this head is too large for a notebook. Choose fewer tokens."))
+    first = next(number for number, line in enumerate(head.lines) if "tensors[" in line.code)
+    move = ProgramLine("tensors = {name: tensor.to(device, dtype) for name, tensor in tensors.items()}")
     return _notebook_bytes(
         [
-            _introduction(*_about_head(head), head.device),
-            *_checkpoint_cells(head),
-            *_token_cells(head, text),
-            *_input_cells(head.arrays["input"]),
-            *_stored_cells(head, asked),
-            *_program_cells(_on_device(head.lines), asked),
+            *_opening_cells(head),
+            _markdown("## " + _("The tokens")),
+            _code(_token_rows(head, text)),
+            _markdown("## " + _("What the run gave: {names}").format(names="`X`")),
+            _code(_input_rows(head), {"jupyter": {"source_hidden": True}}),
+            _markdown("## " + _("As stored, and as used: x · W")),
+            *_stored_cells(head),
+            *_program_cells((*head.lines[:first], move, *head.lines[first:]), None),
             *_comparison_cells(head),
         ]
     )
@@ -106,47 +108,37 @@ def _introduction(title: str, about: Iterable[str], device: str) -> Cell:
     return _markdown("\n\n".join(paragraphs))
 
 
-def _about_head(head: RealHead) -> tuple[str, list[str]]:
-    name = _escaped(head.checkpoint)
+def _opening_cells(head: RealHead) -> Iterator[Cell]:
     title = _("Head {head} of layer {layer} of {model}, {count} tokens")
     weights = _(
         "The weights are those of the checkpoint {model}. `CHECKPOINT` is a folder, a file or a name on the Hugging "
         "Face Hub. torch, safetensors and tokenizers are needed."
     )
+    imports = ["import json", "from pathlib import Path", "", "import torch"]
+    imports += ["from safetensors import safe_open", "from tokenizers import Tokenizer"]
+    commit = head.revision if re.fullmatch("[0-9a-f]{40}", head.revision) else None
+    where = "a folder or a file of safetensors, or a name on the Hugging Face Hub"
+    reader = [f"REVISION = {commit!r}  # on the Hub", "", _READER]
     if head.is_gguf:
         weights = _(
-            "The weights are those of the GGUF file {model}. `CHECKPOINT` is its path. torch, safetensors and gguf are "
-            "needed."
+            "The weights are those of the GGUF file {model}. `CHECKPOINT` is its path. torch and gguf are needed."
         )
+        imports = ["import torch", "from gguf import GGUFReader, dequantize"]
+        where, reader = "the path of the GGUF file", ["", _GGUF_READER]
     origin = _("The notebook also contains the input `X`: the embeddings of the tokens after the norm of layer 0.")
     if head.layer:
         origin = _(
             "The notebook also contains the input `X`: the tokens after the layers below and the norm of layer {layer}."
         )
-    numbers = {"head": head.head, "layer": head.layer, "model": name, "count": len(head.tokens)}
-    return title.format(**numbers), [weights.format(**numbers), origin.format(**numbers)]
+    model = _escaped(head.checkpoint)
+    numbers = {"head": head.head, "layer": head.layer, "model": model, "count": len(head.tokens)}
+    about = [weights.format(**numbers), origin.format(**numbers)]
+    yield _introduction(title.format(**numbers), about, head.device)
+    yield _code(["from base64 import b64decode", "from zlib import decompress", *imports])
+    yield _code([f"CHECKPOINT = {head.checkpoint!r}  # {where}", *reader])
 
 
-def _checkpoint_cells(head: RealHead) -> Iterator[Cell]:
-    decoding = ["from base64 import b64decode", "from zlib import decompress"]
-    if head.is_gguf:
-        reading = ["import torch", "from gguf import GGUFReader, dequantize", "from safetensors.torch import load"]
-        yield from _code([*decoding, "", *reading])
-        yield from _code([f"CHECKPOINT = {head.checkpoint!r}  # the path of the GGUF file", "", _GGUF_READER])
-        return
-    reading = ["from safetensors import safe_open", "from safetensors.torch import load"]
-    yield from _code(
-        ["import json", *decoding, "from pathlib import Path", "", *reading, "from tokenizers import Tokenizer"]
-    )
-    commit = head.revision if re.fullmatch("[0-9a-f]{40}", head.revision) else None
-    where = "# a folder or a file of safetensors, or a name on the Hugging Face Hub"
-    yield from _code(
-        [f"CHECKPOINT = {head.checkpoint!r}  {where}", f"REVISION = {commit!r}  # on the Hub", "", _READER]
-    )
-
-
-def _token_cells(head: RealHead, text: str) -> Iterator[Cell]:
-    yield _markdown("## " + _("The tokens"))
+def _token_rows(head: RealHead, text: str) -> list[str]:
     ids, names = [token.id for token in head.tokens], [token.text for token in head.tokens]
     rows = [f"text = {text!r}", f"tokens = {names!r}", f"ids = {ids!r}"]
     if not head.is_gguf:
@@ -156,64 +148,41 @@ def _token_cells(head: RealHead, text: str) -> Iterator[Cell]:
             "tokenizer.no_padding()",
             "assert tokenizer.encode(text).ids == ids  # as in the run",
         ]
-    yield from _code([*rows, "assert len(ids) == ..."])
+    return [*rows, "assert len(ids) == ..."]
 
 
-def _input_cells(array: np.ndarray) -> Iterator[Cell]:
-    packed = base64.b64encode(zlib.compress(_safetensors({"X": array}), 6)).decode()
-    yield _markdown("## " + _("What the run gave: {names}").format(names="`X`"))
-    rows = ['tensors = load(decompress(b64decode("""', *textwrap.wrap(packed, 120)]
-    yield from _code([*rows, '""")))'], {"jupyter": {"source_hidden": True}})
+def _input_rows(head: RealHead) -> list[str]:
+    packed = base64.b64encode(zlib.compress(head.arrays["input"].astype("<f4").tobytes(), 6)).decode()
+    numbers = ['numbers = decompress(b64decode("""', *textwrap.wrap(packed, 120), '"""))']
+    return [*numbers, 'tensors = {"X": torch.frombuffer(bytearray(numbers), dtype=torch.float32).view(len(ids), -1)}']
 
 
-def _safetensors(arrays: Mapping[str, Any]) -> bytes:
-    header, end, names = dict[str, Any](), 0, sorted(arrays)
-    for name in names:
-        start, end = end, end + arrays[name].nbytes
-        header[name] = {"dtype": "F32", "shape": list(arrays[name].shape), "data_offsets": [start, end]}
-    text = json.dumps(header, separators=(",", ":")).encode()
-    text += b" " * (-len(text) % 8)  # so that the numbers begin at a multiple of their size
-    numbers = (arrays[name].astype("<f4").tobytes() for name in names)
-    return b"".join((len(text).to_bytes(8, "little"), text, *numbers))
-
-
-def _stored_cells(head: RealHead, asked: Collection[str] | None) -> Iterator[Cell]:
+def _stored_cells(head: RealHead) -> Iterator[Cell]:
     used = {name for line in head.lines for name in line.names}
-    yield _markdown("## " + _("As stored, and as used: x · W"))
-    for part in head.parts:
-        if part.variable in used:
-            yield from _code(_stored_rows(head, part, asked is None or part.variable in asked))
+    return (_code(_stored_rows(head, part)) for part in head.parts if part.variable in used)
 
 
-def _stored_rows(head: RealHead, part: StoredPart, asked: bool) -> list[str]:
+def _stored_rows(head: RealHead, part: StoredPart) -> list[str]:
     slices = [":"] * len(part.stored.shape)
     if part.length < part.stored.shape[part.dim]:
         slices[part.dim] = f"{part.start}:{part.start + part.length}"
     while len(slices) > 1 and slices[-1] == ":":
         slices.pop()
     code = f'tensors["{part.variable}"] = in_file[{", ".join(slices)}].float()'
-    if "permuted" in part.note.split():  # in the file, the rows of both halves of a head alternate
+    if "permuted" in part.notes:  # in the file, the rows of both halves of a head alternate
         code += f".unflatten(0, (-1, {head.architecture.d_h // 2}, 2)).transpose(1, 2).flatten(0, 2)"
-    code += ".T" * part.is_turned + " + 1" * ("plus-one" in part.note.split())
-    rows = [f"in_file = stored({part.stored.name!r})"]
-    if asked:
-        sides = ", ".join(["..."] * len(part.stored.shape))
-        shape = f"shape == ({sides},)" if head.is_gguf else f"get_shape() == [{sides}]"
-        rows.append(f"assert in_file.{shape}")
-    return [*rows, code]
-
-
-def _on_device(lines: tuple[ProgramLine, ...]) -> tuple[ProgramLine, ...]:
-    first = next(number for number, line in enumerate(lines) if "tensors[" in line.code)
-    move = ProgramLine("tensors = {name: tensor.to(device, dtype) for name, tensor in tensors.items()}")
-    return (*lines[:first], move, *lines[first:])
+    code += ".T" * part.is_turned + " + 1" * ("plus-one" in part.notes)
+    sides = ", ".join(["..."] * len(part.stored.shape))
+    shape = f"shape == ({sides},)" if head.is_gguf else f"get_shape() == [{sides}]"
+    return [f"in_file = stored({part.stored.name!r})", f"assert in_file.{shape}", code]
 
 
 def _program_cells(lines: Iterable[ProgramLine], asked: Collection[str] | None) -> Iterator[Cell]:
     rows, done = list[str](), set[str]()
     for line in lines:
         if not line.code:
-            yield from _code(rows)
+            if rows:
+                yield _code(rows)
             rows = []
             yield _markdown(f"## {line.comment}")
             continue
@@ -221,47 +190,39 @@ def _program_cells(lines: Iterable[ProgramLine], asked: Collection[str] | None) 
         if line.makes and line.makes not in done and (asked is None or line.makes in asked):
             done.add(line.makes)
             sides = ", ".join(["..."] * len(line.shapes[0])) + "," * (len(line.shapes[0]) == 1)
-            yield from _code([*rows, f"assert {line.names[0]}.shape == ({sides})"])
+            yield _code([*rows, f"assert {line.names[0]}.shape == ({sides})"])
             rows = []
-    yield from _code(rows)
+    if rows:
+        yield _code(rows)
 
 
 def _comparison_cells(head: RealHead) -> Iterator[Cell]:
     variables = {line.makes: line.names[0] for line in head.lines if line.makes}
-    weights, output = variables["weights"], variables["output"]
     yield _markdown("## " + _("What the last token attends to"))
-    yield from _code(
+    yield _code(
         [
-            f"shares = sorted(zip({weights}[-1].tolist(), tokens), reverse=True)",
+            f"shares = sorted(zip({variables['weights']}[-1].tolist(), tokens), reverse=True)",
             'print(tokens[-1], "→", ", ".join(f"{token} {share:.0%}" for share, token in shares[:5]))',
         ]
     )
     yield _markdown("## " + _("The same numbers as in the run"))
-    rows = []
-    for variable, key in ((weights, "weights"), (output, "output")):
+    rows, tolerance = [], TOLERANCE[head.dtype]
+    for key in ("weights", "output"):
         numbers = ", ".join(f"{number:.7g}" for number in head.arrays[key][-1, -CHECKED_NUMBERS:])
-        tolerance = TOLERANCE[head.dtype]
-        mine = f"{variable}[-1, -{CHECKED_NUMBERS}:].cpu().float()"
+        mine = f"{variables[key]}[-1, -{CHECKED_NUMBERS}:].cpu().float()"
         rows.append(
             f"torch.testing.assert_close({mine}, torch.tensor([{numbers}]).float(), atol={tolerance}, rtol={tolerance})"
         )
-    yield from _code(rows)
+    yield _code(rows)
 
 
 def _markdown(source: str) -> Cell:
     return {"cell_type": "markdown", "metadata": {}, "source": source}
 
 
-def _code(rows: list[str], metadata: Mapping[str, Any] | None = None) -> Iterator[Cell]:
-    if rows:
-        source = "\n".join(rows)
-        yield {
-            "cell_type": "code",
-            "execution_count": None,
-            "metadata": dict(metadata or {}),
-            "outputs": [],
-            "source": source,
-        }
+def _code(rows: Iterable[str], metadata: Mapping[str, Any] | None = None) -> Cell:
+    cell = {"cell_type": "code", "execution_count": None, "metadata": dict(metadata or {}), "outputs": list[Any]()}
+    return {**cell, "source": "\n".join(rows)}
 
 
 def _escaped(name: str) -> str:

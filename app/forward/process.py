@@ -9,48 +9,79 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
 from queue import Empty, LifoQueue
 from typing import Any, Literal
 
 from app.checkpoints.checkpoint import CheckpointError
-from app.checkpoints.sources import open_checkpoint
-from app.forward.devices import device_name
-from app.forward.hidden_states import HiddenStates, Report
+from app.checkpoints.files import open_checkpoint
 from app.forward.lines import ForwardError
-from app.forward.real_head import RealHead, run_real_head
-from app.forward.run import USABLE_SHARE, HeadRun, available_device, run_head
+from app.forward.program import runnable_table
+from app.forward.real_head import HiddenStates, RealHead, Report, run_real_head
+from app.forward.run import USABLE_SHARE, HeadRun, available_device, device_name, run_head
 from app.machine.child import START_LIMIT_S, TICK_S, ChildLost, ChildTooLarge, ChildTooSlow, WarmChild, enter_child
 from app.machine.turn import MachineTurn
 from app.models.architecture import Architecture
+from app.sheets.variant import Variant
+from app.topics.registry import TOPICS
+from app.topics.single_head import SINGLE_HEAD
+from app.translation import gettext as _
 from app.translation import in_language, language
 
 RUNNER_IDLE_LIMIT_S = 300
 SHARE_OF_VISITORS = 0.5  # visitors' runs leave the other half of the free memory to the app
 
+FailureReason = Literal["busy", "too-long", "stopped"]
 JobKind = Literal["head", "real head", "device"]
 
 
-@dataclass(frozen=True)
-class DeviceHere:
-    """A device of this machine: "cuda", "mps" or "cpu" and its name for people."""
+def not_run(reason: FailureReason, *, is_real: bool = False) -> ForwardError:
+    """The error of a run without a result, with what to try instead."""
+    sentences: dict[FailureReason, str] = {
+        "busy": _("Too many runs are in progress. Try again in a minute."),
+        "too-long": _(
+            "This run took more than a minute and was stopped. Choose fewer tokens, or the meta device, which works "
+            "out shapes without computing numbers."
+        ),
+        "stopped": _(
+            "The run stopped before it finished, perhaps because memory ran out. Try again with fewer tokens or on the "
+            "meta device."
+        ),
+    }
+    if is_real:
+        sentences |= {
+            "too-long": _(
+                "This run took more than a minute and was stopped. Shorten the sentence, or choose a layer nearer to "
+                "the input, which has fewer layers below it."
+            ),
+            "stopped": _(
+                "The run stopped before it finished, perhaps because memory ran out. Try again with a shorter sentence."
+            ),
+        }
+    return ForwardError(sentences[reason], reason)
 
-    device: str
-    name: str
+
+def run_sheet(runner: HeadRunner, variant: Variant, **options: Any) -> HeadRun:
+    """Run the head or layer that a sheet asks about; blocks."""
+    topic = TOPICS[variant.worksheet.topic]
+    architecture = variant.architecture if topic.is_layer else variant.model.architecture
+    if topic.reads_two_texts:
+        options["decoder_tokens"] = variant.problem.sizes["M"]
+    return run_architecture(runner, architecture, variant.tokens, topic=topic.key, **options)
 
 
-class RunTooLong(Exception):
-    """The head took longer than the time limit, and its process was killed."""
-
-
-class RunnerFailed(Exception):
-    """The child process ended or failed without a result, e.g. killed by the system for its memory."""
+def run_architecture(runner: HeadRunner, architecture: Architecture, tokens: int, **options: Any) -> HeadRun:
+    """Run one head or layer of an architecture; blocks. What can't run is refused before a child is needed."""
+    runnable_table(options.get("topic", SINGLE_HEAD.key), architecture, tokens, options.get("decoder_tokens"))
+    return runner.run(architecture, tokens, **options)
 
 
 class HeadRunner:
-    """Runs heads in child processes, from any number of threads; each call waits for its result."""
+    """Runs heads in child processes, from any number of threads; each call waits for its result.
+
+    Raises ForwardError if there is none.
+    """
 
     def __init__(
         self,
@@ -77,10 +108,9 @@ class HeadRunner:
     def run(
         self, architecture: Architecture, tokens: int, *, check: Callable[[], object] = lambda: None, **options: Any
     ) -> HeadRun:
-        """Run `run_head` with these arguments and options in a child; blocks."""
-        answer = self._ask("head", (architecture, tokens), options, check)
-        assert isinstance(answer, HeadRun)  # noqa: S101 - as `_run_job` has it
-        return answer
+        """Run `run_head` with these arguments and options."""
+        run: HeadRun = self._ask("head", (architecture, tokens), options, check)
+        return run
 
     def run_real_head(
         self,
@@ -91,17 +121,15 @@ class HeadRunner:
         report: Report = lambda _done, _total: None,
         **options: Any,
     ) -> RealHead:
-        """Open a source's checkpoint and run `run_real_head` on it in a child, with these options; blocks."""
+        """Open a source's checkpoint and run `run_real_head` on it with these options."""
         arguments = (source, text, self._checkpoint_folders)
-        answer = self._ask("real head", arguments, options, check, lambda layers: report(*layers))
-        assert isinstance(answer, RealHead)  # noqa: S101 - as `_run_job` has it
-        return answer
+        head: RealHead = self._ask("real head", arguments, options, check, lambda layers: report(*layers))
+        return head
 
-    def describe_device(self, check: Callable[[], object] = lambda: None) -> DeviceHere:
-        """The default device; loads torch in a child, and raises as `run` does."""
-        answer = self._ask("device", (), {}, check)
-        assert isinstance(answer, DeviceHere)  # noqa: S101 - as `_run_job` has it
-        return answer
+    def describe_device(self, check: Callable[[], object] = lambda: None) -> tuple[str, str]:
+        """The default device, such as "cuda", and its name for people; loads torch in a child."""
+        device: tuple[str, str] = self._ask("device", (), {}, check)
+        return device
 
     def _ask(
         self,
@@ -110,7 +138,7 @@ class HeadRunner:
         options: dict[str, Any],
         check: Callable[[], object],
         on_progress: Callable[[Any], object] = lambda _content: None,
-    ) -> object:
+    ) -> Any:
         def wait() -> None:
             if self._closed:
                 raise ChildLost
@@ -122,13 +150,13 @@ class HeadRunner:
                 job = language(), kind, arguments, {"usable_share": self.memory_share, **options, "device": device}
                 outcome, answer = child.ask(job, self.time_limit_s, on_progress, on_tick=check)
         except ChildTooSlow:
-            raise RunTooLong from None
+            raise not_run("too-long", is_real=kind == "real head") from None
         except (ChildLost, ChildTooLarge):
-            raise RunnerFailed from None
+            raise not_run("stopped", is_real=kind == "real head") from None
         if outcome == "refused":
             raise ForwardError(answer)
         if outcome == "failed":
-            raise RunnerFailed
+            raise not_run("stopped", is_real=kind == "real head")
         return answer
 
     @contextmanager
@@ -144,7 +172,7 @@ class HeadRunner:
             self._idle.put(child)
 
     def close(self) -> None:
-        """Kill the children for good: running heads and all later calls raise RunnerFailed."""
+        """Kill the children for good: running heads and all later calls raise ForwardError, "stopped"."""
         self._closed = True
         for child in self._children:
             child.close()
@@ -174,9 +202,9 @@ def _serve_jobs(pipe: Connection) -> None:
         pipe.send(in_language(spoken, _run_job, work[kind], arguments, options))
 
 
-def _describe_device(device: str | None, **_options: object) -> DeviceHere:
+def _describe_device(device: str | None, **_options: object) -> tuple[str, str]:
     device = available_device(device)
-    return DeviceHere(device, device_name(device))
+    return device, device_name(device)
 
 
 def _run_job(work: Callable[..., object], arguments: tuple[object, ...], options: dict[str, Any]) -> tuple[str, Any]:

@@ -19,11 +19,6 @@ APPLIED_SCALINGS = frozenset({"dynamic", "linear", "llama3", "longrope", "mrope"
 MAX_SCALING_NUMBER = 1e12  # exclusive; a larger number in a config file is a mistake
 
 
-def rotated_pairs(architecture: Architecture) -> int:
-    """How many pairs of a query's numbers are rotated: half the rotary width, rounded down; 0 without RoPE."""
-    return architecture.rotary.width // 2 if architecture.rotary else 0
-
-
 def scaling_type(rotary: Rotary) -> str | None:
     """The type of the config's rope_scaling: one of APPLIED_SCALINGS, or "other"."""
     name = rotary.scaling.get("rope_type", rotary.scaling.get("type"))
@@ -51,22 +46,22 @@ def angle_lines(architecture: Architecture, tokens: int, device: str) -> Iterato
 
     Raises ForwardError if the rope_scaling lacks a number that its type needs.
     """
-    pairs, rotary = rotated_pairs(architecture), architecture.rotary
-    if rotary is None or not pairs:
+    rotary = architecture.rotary
+    if rotary is None:
         return
+    pairs, factor = rotary.width // 2, _attention_factor(architecture, rotary)
     # In float32 an angle near 4,096 is already off by 0.0002; Apple's GPUs have nothing wider.
     precise = "torch.float32" if device == "mps" else "torch.float64"
     pair_numbers = f"torch.arange({pairs:d}, device=device, dtype={precise})"
     theta = _theta(architecture, rotary, tokens)
-    yield ProgramLine(f"frequency = {theta!r} ** (-{pair_numbers} / {pairs:d})", names=("frequency",))
+    yield ProgramLine(f"frequency = {theta!r} ** (-{pair_numbers} / {pairs:d})")
     yield from _scaling_lines(architecture, rotary, tokens)
-    yield ProgramLine("angle = position[:, None] * frequency", names=("angle",))
-    factor = _attention_factor(architecture, rotary)
-    both, comment = "angle.cos().to(dtype), angle.sin().to(dtype)", ""
-    if factor != 1:
+    yield ProgramLine("angle = position[:, None] * frequency")
+    if factor == 1:
+        yield ProgramLine("cos, sin = angle.cos().to(dtype), angle.sin().to(dtype)")
+    else:
         both = f"(angle.cos() * {factor!r}).to(dtype), (angle.sin() * {factor!r}).to(dtype)"
-        comment = "rotated vectors get longer, too"
-    yield ProgramLine(f"cos, sin = {both}", names=("cos", "sin"), comment=comment)
+        yield ProgramLine(f"cos, sin = {both}", comment="rotated vectors get longer, too")
 
 
 def _theta(architecture: Architecture, rotary: Rotary, tokens: int) -> float:
@@ -81,7 +76,8 @@ def _theta(architecture: Architecture, rotary: Rotary, tokens: int) -> float:
 def _scaling_lines(architecture: Architecture, rotary: Rotary, tokens: int) -> Iterator[ProgramLine]:
     scaling = scaling_type(rotary)
     if scaling == "linear":
-        yield _frequency_line(f"frequency / {_scaling_number(rotary, 'factor')!r}", "rope_scaling linear")
+        factor = _scaling_number(rotary, "factor")
+        yield ProgramLine(f"frequency = frequency / {factor!r}", comment="rope_scaling linear")
     if scaling == "llama3":
         yield from _llama3_lines(architecture, rotary)
     if scaling == "yarn":
@@ -89,7 +85,8 @@ def _scaling_lines(architecture: Architecture, rotary: Rotary, tokens: int) -> I
     if scaling == "longrope":
         kind = "long" if tokens > _trained_length(architecture, rotary) else "short"
         factors = _scaling_list(rotary, f"{kind}_factor")
-        yield _frequency_line(f"frequency / torch.tensor({factors!r}, device=device)", f"rope_scaling longrope, {kind}")
+        code = f"frequency = frequency / torch.tensor({factors!r}, device=device)"
+        yield ProgramLine(code, comment=f"rope_scaling longrope, {kind}")
 
 
 def _llama3_lines(architecture: Architecture, rotary: Rotary) -> Iterator[ProgramLine]:
@@ -98,9 +95,9 @@ def _llama3_lines(architecture: Architecture, rotary: Rotary) -> Iterator[Progra
     if low >= high:
         raise ForwardError(_('In "rope_scaling", "high_freq_factor" must be greater than "low_freq_factor".'))
     turns = f"{_trained_length(architecture, rotary)!r} * frequency / (2 * torch.pi)"
-    yield ProgramLine(f"turns = {turns}", names=("turns",), comment="rope_scaling llama3")
-    yield ProgramLine(f"keep = ((turns - {low!r}) / ({high!r} - {low!r})).clamp(0, 1)", names=("keep",))
-    yield _frequency_line(f"frequency * (keep + (1 - keep) / {factor!r})")
+    yield ProgramLine(f"turns = {turns}", comment="rope_scaling llama3")
+    yield ProgramLine(f"keep = ((turns - {low!r}) / ({high!r} - {low!r})).clamp(0, 1)")
+    yield ProgramLine(f"frequency = frequency * (keep + (1 - keep) / {factor!r})")
 
 
 def _yarn_lines(architecture: Architecture, rotary: Rotary) -> Iterator[ProgramLine]:
@@ -114,8 +111,8 @@ def _yarn_lines(architecture: Architecture, rotary: Rotary) -> Iterator[ProgramL
     first, last = max(ends[0], 0), min(ends[1], rotary.width - 1)
     length = float(last - first) or 0.001  # as in transformers, so that nothing is divided by 0
     ramp = f"((torch.arange({rotary.width // 2:d}, device=device) - {float(first)!r}) / {length!r}).clamp(0, 1)"
-    yield ProgramLine(f"ramp = {ramp}", names=("ramp",), comment="rope_scaling yarn")
-    yield _frequency_line(f"frequency * (1 - ramp + ramp / {factor!r})")
+    yield ProgramLine(f"ramp = {ramp}", comment="rope_scaling yarn")
+    yield ProgramLine(f"frequency = frequency * (1 - ramp + ramp / {factor!r})")
 
 
 def _yarn_factor(architecture: Architecture, rotary: Rotary) -> float:
@@ -147,7 +144,10 @@ def _trained_length(architecture: Architecture, rotary: Rotary) -> float:
 
 def _scaling_number(rotary: Rotary, field: str, default: float | None = None) -> float:
     stated = rotary.scaling.get(field)
-    value = default if stated is None else stated
+    return _positive(default if stated is None else stated, field)
+
+
+def _positive(value: object, field: str) -> float:
     if isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < MAX_SCALING_NUMBER:
         return float(value)
     raise ForwardError(_('"rope_scaling" must state "{field}" as a number above zero.').format(field=field))
@@ -156,16 +156,12 @@ def _scaling_number(rotary: Rotary, field: str, default: float | None = None) ->
 def _scaling_list(rotary: Rotary, field: str) -> list[float]:
     stated = rotary.scaling.get(field)
     if isinstance(stated, list) and len(stated) == rotary.width // 2:
-        return [_scaling_number(Rotary(1.0, 2, {field: number}), field) for number in stated]
+        return [_positive(number, field) for number in stated]
     message = _('"rope_scaling" must state "{field}" as a list of {count} numbers.')
     raise ForwardError(message.format(field=field, count=rotary.width // 2))
 
 
-def _frequency_line(code: str, comment: str = "") -> ProgramLine:
-    return ProgramLine(f"frequency = {code}", names=("frequency",), comment=comment)
-
-
-def apply_rope(
+def rotate_lines(
     rotary: Rotary | None, name: str, width: int, makes: str | None = None, at: str = ""
 ) -> Iterator[ProgramLine]:
     """Yield two lines that rotate the variable `name`, whose last axis has `width` numbers; none without RoPE.
@@ -174,25 +170,21 @@ def apply_rope(
         Q1, Q2 = Q.split(64, dim=-1)
         Q = torch.cat((Q1 * cos - Q2 * sin, Q2 * cos + Q1 * sin), dim=-1)
     """
-    if rotary is None or rotary.width < 2:
+    if rotary is None:
         return
     pairs = rotary.width // 2
-    rest = width - 2 * pairs
+    rest, cos, sin = width - 2 * pairs, f"cos{at}", f"sin{at}"
     first, second, third = f"{name}1", f"{name}2", f"{name}3"
-    cos, sin = f"cos{at}", f"sin{at}"
     rotated = f"{first} * {cos} - {second} * {sin}, {second} * {cos} + {first} * {sin}"
     if rotary.adjacent_pairs:
-        yield ProgramLine(
-            f"{first}, {second} = {name}[..., 0:{2 * pairs:d}:2], {name}[..., 1:{2 * pairs:d}:2]",
-            names=(first, second),
-            comment="pairs of neighbours",
-            timed=True,
-        )
+        halves = f"{name}[..., 0:{2 * pairs:d}:2], {name}[..., 1:{2 * pairs:d}:2]"
+        yield ProgramLine(f"{first}, {second} = {halves}", comment="pairs of neighbours")
         code = f"torch.stack(({rotated}), dim=-1).flatten(-2)"
         code = f"torch.cat(({code}, {name}[..., {2 * pairs:d}:]), dim=-1)" if rest else code
+    elif rest:
+        yield ProgramLine(f"{first}, {second}, {third} = {name}.split(({pairs:d}, {pairs:d}, {rest:d}), dim=-1)")
+        code = f"torch.cat(({rotated}, {third}), dim=-1)"
     else:
-        parts = f"({pairs:d}, {pairs:d}, {rest:d})" if rest else f"{pairs:d}"
-        names = (first, second, third) if rest else (first, second)
-        yield ProgramLine(f"{', '.join(names)} = {name}.split({parts}, dim=-1)", names=names, timed=True)
-        code = f"torch.cat(({rotated}{f', {third}' if rest else ''}), dim=-1)"
-    yield ProgramLine(f"{name} = {code}", makes, (name,), timed=True)
+        yield ProgramLine(f"{first}, {second} = {name}.split({pairs:d}, dim=-1)")
+        code = f"torch.cat(({rotated}), dim=-1)"
+    yield ProgramLine(f"{name} = {code}", makes)

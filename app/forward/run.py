@@ -6,27 +6,24 @@ load.
 
 from __future__ import annotations
 
+import ctypes
 import math
+import platform
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from pydantic import TypeAdapter
 
-from app.forward.devices import (
-    DEVICES,
-    available_bytes,
-    device_name,
-    devices_here,
-    peak_bytes_since,
-    start_memory_count,
-    wait_for_device,
-    warm_up,
-)
 from app.forward.lines import ForwardError, ProgramLine
-from app.forward.program import architecture_of, is_layer, notes, program, run_sizes, runnable_table, variable_names
+from app.forward.program import DEVICES, architecture_of, notes, program, runnable_table, variable_names
+from app.machine.memory import available_memory
 from app.models.architecture import Architecture
+from app.shapes.table import TensorTable
+from app.topics.registry import TOPICS
 from app.topics.single_head import SINGLE_HEAD
 from app.translation import gettext as _
 
@@ -108,38 +105,31 @@ def run_head(
     usable_share: float = USABLE_SHARE,
 ) -> HeadRun:
     """Run the head or layer that a topic is about, on this machine, and compare it with the topic's table."""
-    import torch
-
     device = available_device(device)
     lines = program(architecture, tokens, head, dtype, device, seed, topic, decoder_tokens)
+    table, sizes = runnable_table(topic, architecture, tokens, decoder_tokens)
     needed = bytes_needed(architecture, tokens, dtype, topic, decoder_tokens)
-    free = available_bytes(device)
-    if free is not None and needed > usable_share * free:
-        raise _too_large_error(needed, free, device, topic, usable_share)
-    try:
+    with within_memory(needed, device, usable_share, _("Choose fewer tokens, or the meta device for only the shapes.")):
         executed = execute(lines, device=device, rehearsed=device == "cuda" or tokens <= MAX_REHEARSED_TOKENS)
-    except torch.OutOfMemoryError:
-        raise _too_large_error(needed, available_bytes(device) or 0, device, topic, usable_share) from None
-    names = variable_names(lines, runnable_table(topic, architecture, tokens))
-    shapes = {key: list(executed.variables[name].shape) for key, name in names.items()}
-    differing = disagreements(shapes, architecture, tokens, topic, decoder_tokens)
-    head_index = None if is_layer(topic) else head
-    group = architecture_of(topic, architecture).query_heads_per_kv_head
-    row_sums, picture = None, None
+    variables, names = executed.variables, variable_names(lines, table)
+    shapes = {key: list(variables[name].shape) for key, name in names.items()}
+    differing = disagreements(shapes, table, sizes)
+    is_layer, group = TOPICS[topic].is_layer, architecture_of(topic, architecture).query_heads_per_kv_head
+    row_sums, picture, remarks = None, None, notes(architecture, tokens, topic)
     if device != "meta":
         # A holds the weights of all heads that ran; in a layer, the table's weights may be one head's, A_head.
-        weights = executed.variables[names["weights"]]
+        weights = variables[names["weights"]]
         first_text = weights[(0,) * (weights.dim() - 3)]
         one_head = first_text[head] if first_text.dim() == 3 else first_text
-        row_sums, picture = _summarize_weights(executed.variables["A"], one_head, head)
-    overflow = ("not-finite",) if device != "meta" and row_sums is None else ()
+        row_sums, picture = _summarize_weights(variables["A"], one_head, head)
+        remarks = remarks if row_sums else (*remarks, "not-finite")
     return HeadRun(
         model=architecture.name,
         family=architecture.family,
         topic=topic,
         tokens=tokens,
-        head=head_index,
-        kv_head=None if head_index is None else head_index // group,
+        head=None if is_layer else head,
+        kv_head=None if is_layer else head // group,
         device=device,
         device_name=device_name(device),
         dtype=dtype,
@@ -152,9 +142,93 @@ def run_head(
         disagreements=differing,
         row_sums=row_sums,
         picture=picture,
-        lines=tuple(with_shapes(line, executed.variables) for line in lines),
-        notes=(*notes(architecture, tokens, topic), *overflow),
+        lines=with_shapes(lines, variables),
+        notes=remarks,
     )
+
+
+def disagreements(shapes: Mapping[str, list[int]], table: TensorTable, sizes: Mapping[str, int]) -> tuple[str, ...]:
+    """The keys whose shape, as torch reported it, differs from the table's, in the table's order."""
+    return tuple(key for key, shape in table.shapes(sizes).items() if shapes[key] != list(shape))
+
+
+# Running the lines
+
+
+def execute(
+    lines: Sequence[ProgramLine],
+    given: Mapping[str, Any] | None = None,
+    *,
+    device: str = "cpu",
+    rehearsed: bool = False,
+) -> Executed:
+    """Run the lines, of which the timed ones are last, with `given` variables in place of what a line makes."""
+    replaced = dict(given or {})
+    kept = [line for line in lines if line.timed or not line.names or not set(line.names) <= replaced.keys()]
+    preparing = prepare(line for line in kept if not line.timed)
+    timed = prepare(line for line in kept if line.timed)
+    warm_up(device)
+    if rehearsed:
+        timed(preparing(replaced) | replaced)
+    start = start_memory_count(device)
+    variables = preparing(replaced) | replaced  # put back: one line may make two tensors
+    wait_for_device(device)
+    began = time.perf_counter()
+    variables = timed(variables)
+    wait_for_device(device)
+    seconds = time.perf_counter() - began
+    peak = peak_bytes_since(device, start)
+    made = _storages(variables).items() - _storages(replaced).items()
+    if peak is not None and peak < sum(size for _storage, size in made):
+        peak = None
+    return Executed(variables, None if device == "meta" else seconds * 1000, peak)
+
+
+def prepare(lines: Iterable[ProgramLine]) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
+    """Compile the lines to a function that runs them on given variables and returns all variables."""
+    codes = [compile(line.code, "<head>", "exec") for line in lines]
+
+    def run(given: Mapping[str, Any]) -> dict[str, Any]:
+        variables = dict(given)
+        for code in codes:
+            exec(code, variables)  # noqa: S102 - fixed text and checked numbers of program(), nothing a person typed
+        return variables
+
+    return run
+
+
+def with_shapes(lines: Iterable[ProgramLine], variables: Mapping[str, Any]) -> tuple[ProgramLine, ...]:
+    """The lines with the shapes that their tensors have at the end of the run."""
+
+    def shapes(line: ProgramLine) -> tuple[tuple[int, ...], ...]:
+        values = (variables[name] for name in line.names)
+        return tuple(tuple(value.shape) for value in values if hasattr(value, "shape"))
+
+    return tuple(replace(line, shapes=shapes(line)) for line in lines)
+
+
+def _summarize_weights(
+    weights: Any, head_weights: Any, head: int
+) -> tuple[tuple[float, float] | None, WeightsPicture | None]:
+    import torch
+
+    rows, columns = head_weights.shape
+    side = math.ceil(rows / MAX_PICTURE_CELLS)
+    sums = [band.float().sum(-1).flatten() for band in weights.split(side, dim=-2)]
+    least, greatest = (float(end) for end in torch.aminmax(torch.cat(sums)))
+    if not (math.isfinite(least) and math.isfinite(greatest)):
+        return None, None
+    if rows != columns:
+        return (least, greatest), None
+    # First the mean down each band of `side` rows, one row of N numbers; then along it, over `side` columns each.
+    means = (band.float().mean(0)[None] for band in head_weights.split(side))
+    # In ceil mode the last mean is over the remaining columns.
+    cells = [torch.nn.functional.avg_pool1d(row, side, ceil_mode=True)[0] for row in means]
+    rounded = [[round(mean, 6) for mean in row] for row in torch.stack(cells).tolist()]
+    return (least, greatest), WeightsPicture(head, side, rounded)
+
+
+# Memory
 
 
 def bytes_needed(
@@ -183,52 +257,10 @@ def bytes_needed(
             return result
 
     lines = program(architecture, tokens, dtype=dtype, device="meta", topic=topic, decoder_tokens=decoder_tokens)
-    counted = CountStorages()  # type: ignore[no-untyped-call]
+    run, counted = prepare(lines), CountStorages()  # type: ignore[no-untyped-call]
     with counted:
-        _run_all([_compile(line) for line in sorted(lines, key=lambda line: line.timed)], {})
+        run({})
     return counted.peak
-
-
-def disagreements(
-    shapes: Mapping[str, list[int]],
-    architecture: Architecture,
-    tokens: int,
-    topic: str = SINGLE_HEAD.key,
-    decoder_tokens: int | None = None,
-) -> tuple[str, ...]:
-    """The keys whose shape, as torch reported it, differs from the topic's table, in the table's order."""
-    sizes = run_sizes(topic, architecture, tokens, decoder_tokens)
-    table = runnable_table(topic, architecture, tokens).shapes(sizes)
-    return tuple(key for key, shape in table.items() if shapes[key] != list(shape))
-
-
-def execute(
-    lines: tuple[ProgramLine, ...],
-    given: Mapping[str, Any] | None = None,
-    *,
-    device: str = "cpu",
-    rehearsed: bool = False,
-) -> Executed:
-    """Run the lines: first those that prepare, then the timed ones, each in order."""
-    replaced = dict(given or {})
-    is_replaced = {line: bool(line.names) and set(line.names) <= replaced.keys() for line in lines}
-    preparing = [_compile(line) for line in lines if not line.timed and not is_replaced[line]]
-    timed = [_compile(line) for line in lines if line.timed]
-    warm_up(device)
-    if rehearsed:
-        _run_all(timed, _run_all(preparing, dict(replaced)) | replaced)
-    start = start_memory_count(device)
-    variables = _run_all(preparing, dict(replaced)) | replaced  # put back: one line may make two tensors
-    wait_for_device(device)
-    began = time.perf_counter()
-    _run_all(timed, variables)
-    wait_for_device(device)
-    seconds = time.perf_counter() - began
-    peak = peak_bytes_since(device, start)
-    made = _storages(variables).items() - _storages(replaced).items()
-    if peak is not None and peak < sum(size for _storage, size in made):
-        peak = None
-    return Executed(variables, None if device == "meta" else seconds * 1000, peak)
 
 
 def _storages(values: object) -> dict[Any, int]:
@@ -239,46 +271,30 @@ def _storages(values: object) -> dict[Any, int]:
     return {StorageWeakRef(storage): storage.nbytes() for storage in storages}  # type: ignore[no-untyped-call]
 
 
-def prepare(lines: Iterable[ProgramLine]) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
-    """Compile the lines to a function that runs them on given variables and returns all variables."""
-    codes = [_compile(line) for line in lines]
-    return lambda given: _run_all(codes, dict(given))
-
-
-def _compile(line: ProgramLine) -> Any:
-    return compile(line.code, "<head>", "exec")
-
-
-def _run_all(codes: list[Any], variables: dict[str, Any]) -> dict[str, Any]:
-    for code in codes:
-        exec(code, variables)  # noqa: S102 - fixed text and checked numbers of program(), nothing a person typed
-    return variables
-
-
-def with_shapes(line: ProgramLine, variables: Mapping[str, Any]) -> ProgramLine:
-    """The line with the shapes that its variables have at the end of the run."""
-    return replace(line, shapes=tuple(tuple(variables[name].shape) for name in line.names))
-
-
-def _summarize_weights(
-    weights: Any, head_weights: Any, head: int
-) -> tuple[tuple[float, float] | None, WeightsPicture | None]:
+@contextmanager
+def within_memory(needed: int, device: str, usable_share: float, advice: str) -> Iterator[None]:
+    """Raise ForwardError, with the advice, if a run needs more bytes than it may use, or runs out of them all the
+    same.
+    """
     import torch
 
-    rows, columns = head_weights.shape
-    side = math.ceil(rows / MAX_PICTURE_CELLS)
-    sums = [band.float().sum(-1).flatten() for band in weights.split(side, dim=-2)]
-    least, greatest = (float(end) for end in torch.aminmax(torch.cat(sums)))
-    if not (math.isfinite(least) and math.isfinite(greatest)):
-        return None, None
-    if rows != columns:
-        return (least, greatest), None
-    # First the mean down each band of `side` rows, one row of N numbers; then along it, over `side` columns each.
-    means = (band.float().mean(0)[None] for band in head_weights.split(side))
-    # In ceil mode the last mean is over the remaining columns.
-    cells = [torch.nn.functional.avg_pool1d(row, side, ceil_mode=True)[0] for row in means]
-    rounded = [[round(mean, 6) for mean in row] for row in torch.stack(cells).tolist()]
-    return (least, greatest), WeightsPicture(head, side, rounded)
+    def too_large() -> ForwardError:
+        message = _(
+            "This run needs {needed} bytes, and {device} has {free} free, of which {share} may be used. {advice}"
+        )
+        numbers = {"needed": f"{needed:,}", "free": f"{available_bytes(device) or 0:,}", "share": f"{usable_share:.0%}"}
+        return ForwardError(message.format(device=device, advice=advice, **numbers))
+
+    free = available_bytes(device)
+    if free is not None and needed > usable_share * free:
+        raise too_large()
+    try:
+        yield
+    except torch.OutOfMemoryError:
+        raise too_large() from None
+
+
+# The devices of this machine
 
 
 def available_device(asked: str | None) -> str:
@@ -292,12 +308,98 @@ def available_device(asked: str | None) -> str:
     raise ForwardError(message.format(device=asked, devices=", ".join(here)))
 
 
-def _too_large_error(needed: int, free: int, device: str, topic: str, usable_share: float) -> ForwardError:
-    message = _("This head needs {needed} bytes, and {device} has {free} free, of which {share} may be used. {advice}")
-    if is_layer(topic):
-        message = _(
-            "This layer needs {needed} bytes, and {device} has {free} free, of which {share} may be used. {advice}"
-        )
-    advice = _('Choose fewer tokens, or the device "meta" for only the shapes.')
-    needed_text, free_text, share = f"{needed:,}", f"{free:,}", f"{usable_share:.0%}"
-    return ForwardError(message.format(needed=needed_text, device=device, free=free_text, share=share, advice=advice))
+def devices_here() -> tuple[str, ...]:
+    """The devices of this machine, fastest first: any of cuda, mps and cpu, then "meta", for shapes only."""
+    import torch
+
+    here = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available(), "cpu": True, "meta": True}
+    return tuple(device for device, is_here in here.items() if is_here)
+
+
+def device_name(device: str) -> str:
+    """The device's name for people: the GPU's or CPU's model name, "Apple GPU" for mps, "shapes only" for meta.
+
+    Raises KeyError for any other device.
+    """
+    if device == "cuda":
+        import torch
+
+        return torch.cuda.get_device_name()
+    return {"cpu": _cpu_name(), "mps": "Apple GPU", "meta": "shapes only"}[device]
+
+
+def _cpu_name() -> str:
+    with suppress(OSError):
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()
+
+
+def warm_up(device: str) -> None:
+    """Run a small float32 product and softmax on a device, so that threads and libraries are loaded before
+    measuring.
+    """
+    import torch
+
+    ones = torch.ones(256, 256, device=device)
+    torch.softmax(ones @ ones, dim=1)
+
+
+def wait_for_device(device: str) -> None:
+    """Block until a GPU (cuda or mps) has finished its work; do nothing for other devices."""
+    import torch
+
+    if device == "cuda":
+        torch.cuda.synchronize()
+    if device == "mps":
+        torch.mps.synchronize()
+
+
+def available_bytes(device: str) -> int | None:
+    """Bytes that a run can take on a device; None for meta."""
+    if device == "meta":
+        return None
+    if device == "cpu":
+        return available_memory()
+    import torch
+
+    if device == "cuda":
+        return int(torch.cuda.mem_get_info()[0] + torch.cuda.memory_reserved() - torch.cuda.memory_allocated())
+    return int(torch.mps.recommended_max_memory() - torch.mps.current_allocated_memory())
+
+
+def start_memory_count(device: str) -> tuple[int, int] | None:
+    """Reset a device's memory high-water mark, and return the start that `peak_bytes_since` measures from."""
+    if device == "cuda":
+        import torch
+
+        torch.cuda.reset_peak_memory_stats()
+        return torch.cuda.memory_allocated(), 0
+    if device != "cpu":
+        return None
+    with suppress(OSError, AttributeError, TypeError):  # only glibc has malloc_trim
+        ctypes.CDLL(None).malloc_trim(0)
+    try:
+        Path("/proc/self/clear_refs").write_text("5")  # man 5 proc: 5 resets the peak resident set, VmHWM
+        return _status_bytes("VmRSS"), _status_bytes("RssFile")
+    except (OSError, StopIteration):
+        return None
+
+
+def peak_bytes_since(device: str, start: tuple[int, int] | None) -> int | None:
+    """The peak of memory in use since `start_memory_count`, in bytes, less what was in use then."""
+    if start is None:
+        return None
+    in_use, files = start
+    if device == "cuda":
+        import torch
+
+        return torch.cuda.max_memory_allocated() - in_use
+    # Pages of torch's library files, read at the first use of an operation, aren't tensors.
+    return _status_bytes("VmHWM") - in_use - (_status_bytes("RssFile") - files)
+
+
+def _status_bytes(name: str) -> int:
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(name))

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from functools import partial
 from itertools import permutations
 from typing import Literal, get_args
 
 from app.algebra.number_text import format_number
-from app.grading.compare import is_right, near_miss, number_meant
-from app.grading.follow_through import follow_through
-from app.grading.mistakes import Mistake, find_mistakes
+from app.algebra.parser import Unreadable
+from app.grading.causes import Cause, find_causes, worked_out
 from app.misconceptions.diagnosis import Diagnosis, diagnose
+from app.misconceptions.predictions import expectations
 from app.refusal import Refusal
 from app.shapes.consistency import DimensionMismatch, Values, mismatches, typed_source_of
 from app.shapes.table import Blank, Filling, Joint, JointPart, WrittenPattern
 from app.sheets import prose
-from app.sheets.numbers import Unreadable, decimal_prefix
-from app.sheets.reading import Answer
+from app.sheets.answers import PREFIXES, Answer, box_unit, decimal_prefix
 from app.sheets.variant import Row, Variant
 from app.sheets.worksheet import Marking
 from app.topics.problem import Problem
@@ -27,6 +27,7 @@ from app.translation import gettext as _
 MarkKind = Literal["right", "follows", "wrong", "unreadable", "empty"]
 # "follows" is follow-through: wrong by the key, right given the student's earlier answers.
 MARK_KINDS: tuple[MarkKind, ...] = get_args(MarkKind)
+NearMiss = Literal["close", "close-or-rounded", "binary", "prefix", "coincidence"]
 
 
 class AnswersError(Refusal):
@@ -53,7 +54,7 @@ class Report:
     first_mismatch: DimensionMismatch | None = None
     diagnosis: Diagnosis | None = None
     points: Mapping[Blank, int] = field(default_factory=dict)
-    mistakes: tuple[Mistake, ...] = ()
+    causes: tuple[Cause, ...] = ()
     losses: tuple[str, ...] = ()
 
     @property
@@ -117,10 +118,10 @@ class Report:
                 }
                 for blank, mark in self.marks.items()
             },
-            "mistakes": [
-                {"costs": str(mistake.costs), "others": list(map(str, mistake.others)),
-                 "misconception": mistake.misconception or None}
-                for mistake in self.mistakes
+            "causes": [
+                {"costs": str(cause.costs), "others": list(map(str, cause.others)),
+                 "misconception": cause.misconception or None}
+                for cause in self.causes
             ],
             "first_mismatch": first and {
                 "at": first.at, "left": str(first.left), "right": str(first.right), "message": first.message,
@@ -133,7 +134,7 @@ class Report:
 
 
 def grade(variant: Variant, answers: Mapping[str, str]) -> Report:
-    """Mark every box of the sheet, and find mistakes, a diagnosis and, if the worksheet shows it, a mismatch.
+    """Mark every box of the sheet, and find causes, a diagnosis and, if the worksheet shows it, a mismatch.
 
     Raises AnswersError for an unknown box name.
     """
@@ -147,43 +148,42 @@ def grade(variant: Variant, answers: Mapping[str, str]) -> Report:
     for row in variant.rows:
         if row.together:
             marks.update(_marks_together(variant, row, texts, read))
-    questions = {blank for row in variant.rows if variant.is_question(row) for blank in row.blanks}
+    questions = {blank for row in variant.rows if row.is_question for blank in row.blanks}
     typed = {b: answer for b, answer in read.items() if isinstance(answer, Answer) and b not in questions}
     values = {
-        blank: number_meant(variant, blank, answer, right=marks[blank].kind == "right")
+        blank: _number_meant(variant, blank, answer, right=marks[blank].kind == "right")
         for blank, answer in typed.items()
     }
     problem = variant.problem_for_marking
 
     def within_rounding(blank: Blank, number: int) -> bool:
-        return variant.within_rounding(blank, typed[blank], number)
+        return typed[blank].may_be_rounded_from(number)
 
-    counted = follow_through(problem, values, within_rounding)
-    following = {blank for blank, repeated in counted.items() if repeated is None}
+    following = worked_out(problem, values, within_rounding)
     diagnosis = diagnose(problem, values, following) or _diagnosis_of_choices(problem, read)
     points = {blank: number for blank, number in variant.points.items() if blank not in questions}
-    mistakes = find_mistakes(problem, values, diagnosis, within_rounding, points)
-    for mistake in mistakes:
-        for blank in mistake.others:
-            repeats = None if blank in following else mistake.costs
+    causes = find_causes(problem, values, diagnosis, within_rounding, points)
+    for cause in causes:
+        for blank in cause.others:
+            repeats = None if blank in following else cause.costs
             marks[blank] = _follow_through_mark(variant, blank, marks[blank], repeats)
     if diagnosis:
         diagnosis = replace(diagnosis, message=prose.misconception(variant, diagnosis.key, "nudge"))
     mismatch = find_first_mismatch(variant, values, texts)
-    losses = tuple(_losses(variant, mistakes))
-    return Report(marks, variant.worksheet.marking, mismatch, diagnosis, variant.points, mistakes, losses)
+    losses = tuple(_losses(variant, causes))
+    return Report(marks, variant.worksheet.marking, mismatch, diagnosis, variant.points, causes, losses)
 
 
-def _losses(variant: Variant, mistakes: Iterable[Mistake]) -> Iterator[str]:
-    for mistake in mistakes if variant.worksheet.marking == "causes" else ():
-        if count := len(mistake.others):
-            name = prose.misconception_name(variant, mistake.misconception) if mistake.misconception else ""
+def _losses(variant: Variant, causes: Iterable[Cause]) -> Iterator[str]:
+    for cause in causes if variant.worksheet.marking == "causes" else ():
+        if count := len(cause.others):
+            name = prose.misconception_name(variant, cause.misconception) if cause.misconception else ""
             yield variant.wording.say(
                 "losses",
                 ("misconception-one" if name else "mistake-one")
                 if count == 1
                 else ("misconception" if name else "mistake"),
-                name=name, row=variant.row_name(mistake.costs.tensor), count=count,
+                name=name, row=variant.row_name(cause.costs.tensor), count=count,
             )  # fmt: skip
 
 
@@ -212,7 +212,7 @@ def _mark(variant: Variant, blank: Blank, text: str, typed: Answer | Unreadable 
         return Mark("empty", text, None, "")
     if isinstance(typed, Unreadable):
         return Mark("unreadable", text, None, variant.wording.unreadable(typed))
-    if is_right(variant, blank, typed):
+    if _is_right(variant, blank, typed):
         return Mark("right", text, typed.value, "")
     return Mark("wrong", text, typed.value, _message(variant, blank, text, typed))
 
@@ -220,7 +220,7 @@ def _mark(variant: Variant, blank: Blank, text: str, typed: Answer | Unreadable 
 def _marks_together(
     variant: Variant, row: Row, texts: Mapping[Blank, str], read: Mapping[Blank, Answer | Unreadable | None]
 ) -> Iterator[tuple[Blank, Mark]]:
-    joint = variant.table.askable[row.key]
+    joint = row.asked
     filled = {blank: answer for blank in row.blanks if isinstance(answer := read[blank], Answer)}
     if not isinstance(joint, Joint) or not filled:
         return
@@ -239,7 +239,7 @@ def _marks_together(
 def _works(variant: Variant, joint: Joint, filled: Mapping[Blank, Answer]) -> bool:
     if joint.works is None:
         in_any_order = permutations(filled.values())
-        return any(all(map(partial(is_right, variant), filled, answers)) for answers in in_any_order)
+        return any(all(map(partial(_is_right, variant), filled, answers)) for answers in in_any_order)
     return joint.works(tuple(_filling(joint.part(blank.field), answer) for blank, answer in filled.items()))
 
 
@@ -305,7 +305,7 @@ def find_first_mismatch(variant: Variant, values: Values, texts: Mapping[Blank, 
     left, right = source_of[first.left], source_of[first.right]
 
     def written(blank: Blank) -> str:
-        in_letters = variant.worksheet.answers == "letters"
+        in_letters = variant.worksheet.in_letters
         text = texts[source_of[blank]].strip()
         return text if in_letters else format_number(lengths[blank])
 
@@ -334,3 +334,47 @@ def _side_words(variant: Variant, name: str, blank: Blank, length: str) -> dict[
     axis = variant.wording.axes[variant.column_of(blank)]
     template = axis.length_one if length == "1" else axis.length
     return {name: variant.row_name(blank.tensor), f"{name}_length": template.format(length=length)}
+
+
+# Comparing what was typed with numbers: the key's, and others that it may mean. A count of bytes or operations may be
+# rounded, as 13.5 GB is. On a sheet in letters, answers are compared by their values in the model.
+
+
+def _is_right(variant: Variant, blank: Blank, typed: Answer) -> bool:
+    if typed.meaning is None:
+        key = variant.answer(blank)
+        return typed.value == key or typed.may_be_rounded_from(key)
+    return variant.is_equivalent(typed, variant.expression(blank))
+
+
+def near_miss(variant: Variant, blank: Blank, typed: Answer, text: str) -> NearMiss | None:
+    """How a wrong answer narrowly misses its key or may have been misread, or None.
+
+    The caller must have found the answer wrong; this isn't checked.
+    """
+    if typed.meaning is not None:
+        return "coincidence" if typed.value == variant.answer(blank) else None
+    key, unit, prefix = variant.answer(blank), box_unit(variant.problem, blank), decimal_prefix(text)
+    if prefix and unit == "bytes":
+        factor = Fraction(PREFIXES[f"{prefix.upper()}i"], PREFIXES[prefix])
+        if abs(typed.value * factor - key) <= typed.margin * factor:
+            return "binary"
+    digits = str(typed.value).rstrip("0")
+    step = 10 ** (len(str(typed.value)) - len(digits))
+    if blank.is_count and len(digits) > 1 and 1 < step > abs(typed.value - key):
+        return "close-or-rounded" if unit in ("bytes", "operations") else "close"
+    return "prefix" if prefix and text.rstrip().endswith(prefix) else None
+
+
+def _number_meant(variant: Variant, blank: Blank, typed: Answer, *, right: bool) -> int:
+    """The number that an answer is compared by: the key of `variant.problem_for_marking` if it is `right`."""
+    if right:
+        return variant.problem_for_marking.answers[blank]
+    if typed.meaning is not None:
+        # N/3 may be whole only at the sheet’s own length
+        return typed.meaning.size(variant.problem_for_marking.sizes, "up")
+    if not typed.margin:
+        return typed.value
+    predicted = (expected.wrong_answers.get(blank) for expected in expectations(variant.problem))
+    close = [number for number in predicted if number is not None and typed.may_be_rounded_from(number)]
+    return min(close, key=lambda number: abs(number - typed.value), default=typed.value)

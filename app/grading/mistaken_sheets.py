@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
-from app.grading.explanations import mistaken_expression
+from app.grading.explain import mistaken_expression
 from app.grading.grade import grade
 from app.misconceptions.predictions import Expectation, expectations
 from app.models.architecture import TokensError
@@ -44,7 +44,7 @@ def mistaken_texts(variant: Variant) -> dict[str, dict[str, str]]:
     right, sheets = right_texts(variant), dict[str, dict[str, str]]()
     for expected in expectations(variant.problem):
         key = expected.misconception
-        own = typed_by_author.get(key, {}) if variant.worksheet.answers == "letters" else {}
+        own = typed_by_author.get(key, {}) if variant.worksheet.in_letters else {}
         boxes = {str(blank): blank for blank in expected.wrong_answers}
         texts = {box: own.get(box) or _wrong_text(variant, expected, blank) for box, blank in boxes.items()}
         if key not in sheets and all(texts.values()):
@@ -58,7 +58,7 @@ def misconception_names(variant: Variant) -> dict[str, str]:
 
 
 def _wrong_text(variant: Variant, expected: Expectation, blank: Blank) -> str:
-    if variant.worksheet.answers != "letters" or blank.field == "choice":
+    if not variant.worksheet.in_letters or blank.field == "choice":
         return variant.typed(blank, expected.wrong_answers[blank])
     meaning = mistaken_expression(variant, expected, blank)
     return variant.notation.write(meaning) if meaning else ""

@@ -10,9 +10,8 @@ from app.misconceptions.predictions import expectations
 from app.shapes.table import Blank, Count
 from app.sheets import prose
 from app.sheets.code_text import answer_in_words, option_label
-from app.sheets.formulas import formula_pieces
+from app.sheets.prose import formula_pieces, step_of
 from app.sheets.reasons import row_reason
-from app.sheets.steps import step_of
 from app.sheets.variant import Row, Variant
 
 MAX_WRONG_SHAPES = 6  # per row, most telling first, so that a key fits on a page
@@ -34,14 +33,14 @@ def used_sizes(variant: Variant) -> list[dict[str, Any]]:
 
 
 def _filled_boxes(variant: Variant, row: Row) -> dict[str, Any]:
-    if variant.is_question(row):
+    if row.is_question:
         return {"count": {"number": [answer_in_words(variant, row.key)], "working": []}}
     return {variant.column_of(blank): _filled_box(variant, blank) for blank in row.blanks}
 
 
 def _filled_box(variant: Variant, blank: Blank) -> dict[str, Any]:
     entry, dim = variant.table.askable[blank.tensor], variant.expression(blank)
-    if variant.worksheet.answers == "letters":
+    if variant.worksheet.in_letters:
         symbols = split_expression(variant.notation.write(dim))
         return {"number": symbols, "working": [f"= {format_number(variant.answer(blank))}"]}
     formula = formula_pieces(variant, blank.tensor) if isinstance(entry, Count) else ()
@@ -49,7 +48,7 @@ def _filled_box(variant: Variant, blank: Blank) -> dict[str, Any]:
 
 
 def _reason(variant: Variant, row: Row) -> list[Piece]:
-    letters = frozenset({*variant.letters.values(), *variant.reader.written_symbols}) - {"A", "a"}  # articles
+    letters = frozenset({*variant.letters.values(), *variant.symbols.written}) - {"A", "a"}  # articles
     step = step_of(variant, row.key)
     sentences = (step.why, step.reason) if step else row_reason(variant, row.key)
     return split_sentence(" ".join(sentences), letters)

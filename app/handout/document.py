@@ -11,14 +11,13 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any, TypeVar
 
-from app.figures.geometry import Rect
-from app.figures.one_head import SIGN_PX
-from app.figures.parts import Arc, Box, Edge, Figure
+from app.figures.parts import Figure
 from app.figures.shapes import Answers
 from app.figures.sheet_figures import draw_figures
+from app.figures.svg import figure_svg
 from app.handout.answer_key import key_rows, used_sizes
 from app.handout.name_language import language_of
-from app.handout.options import HandoutOptions, printable_line
+from app.handout.options import HandoutOptions, PrintedFigures, printable_line
 from app.handout.pdf_binder import MAX_DOCUMENTS
 from app.handout.sheet_plan import HandoutSheet
 from app.handout.symbol_pieces import Piece, split_expression, split_sentence
@@ -32,11 +31,10 @@ from app.sheets.authoring.markdown import (
     MarkdownSpan,
     read_markdown,
 )
-from app.sheets.code_text import asks_in_vain_for_repair, code_shown, option_text
+from app.sheets.code_text import code_shown, option_text, rows_in_vain
 from app.sheets.exit_tickets import SCALE_POINTS, Ticket, picking_rule
-from app.sheets.steps import step_of
+from app.sheets.prose import step_of
 from app.sheets.variant import Row, Variant
-from app.topics.find_the_bug import REPAIR_POINTS
 from app.topics.registry import TOPICS
 from app.translation import gettext as _
 from app.translation import language
@@ -47,11 +45,8 @@ _NameData = dict[str, str | None]  # a name with the language and region it is t
 _NamesByCode = Mapping[str, Sequence[_NameData]]
 T = TypeVar("T")
 
-_SIDES: Mapping[str, str] = {
-    "under": "bottom", "below": "bottom", "over": "right", "corner": "right", "upper": "left",
-    "lower": "right",
-}  # fmt: skip
 _LONG_WORD = re.compile(r"\S{31,}")
+IN_PLACE_OF_NUMBERS: Mapping[PrintedFigures, str] = {"aid": "", "blank": "___"}  # nothing, or a line to write on
 SPAN_LENGTH = 150  # how many characters of an author's text are kept together on a page
 SHEETS_PER_DOCUMENT = 100  # sheets, or keys, that are typeset at once; more would need more memory
 _NO_ROW: TypstData = {"letter": [], "note": "", "points": "", "fields": [], "signs": []}
@@ -215,9 +210,7 @@ def _variant(variant: Variant, options: HandoutOptions, base_url: str) -> TypstD
         "program": _program(variant),
         "fields": variant.fields or ("count",),
         **_rows(variant, asks=True),
-        "figures": [
-            _figure(figure, has_labels=options.figures == "blank") for figure in _drawn_figures(variant, {}, options)
-        ],
+        "figures": [_figure(figure) for figure in _drawn_figures(variant, {}, options)],
     }
 
 
@@ -258,17 +251,18 @@ def _drawn_figures(variant: Variant, answers: Answers, options: HandoutOptions) 
     if options.figures == "none" or (TOPICS[variant.worksheet.topic].in_steps and not answers):
         return ()
     # Given parameters would take half a page more where nothing is filled in.
-    drawn = draw_figures(variant, answers, names_sizes=bool(answers))
+    instead = None if answers else IN_PLACE_OF_NUMBERS[options.figures]
+    drawn = draw_figures(variant, answers, names_sizes=bool(answers), in_place_of_numbers=instead)
     figures = (figure for figure in drawn if figure.has_scale)
     return tuple(figure for figure in figures if figure.key not in ("stripes", "deck-projection", "deck-output"))
 
 
 def _rows(variant: Variant, *, asks: bool = False) -> TypstData:
     rows = [_row(variant, row, asks=asks) for row in variant.rows]
-    if asks and asks_in_vain_for_repair(variant):
-        points = variant.worksheet.row_points.get("repair", REPAIR_POINTS)
-        repair = Row("repair", "", variant.row_name("repair"), "", (), (), points, together=True)
-        rows.append({**_NO_ROW, "name": repair.name, "points": repair.points_in_words, "asks": _asks()})
+    for joint in rows_in_vain(variant) if asks else ():
+        points = variant.worksheet.row_points.get(joint.key, joint.points)
+        row = Row(joint.key, "", variant.row_name(joint.key), "", joint, points)
+        rows.append({**_NO_ROW, "name": row.name, "points": row.points_in_words, "asks": _asks()})
     return {"rows": rows, "letter-width": max((_width_in_em(row["letter"]) for row in rows), default=0)}
 
 
@@ -276,9 +270,9 @@ def _row(variant: Variant, row: Row, *, asks: bool) -> TypstData:
     names: TypstData = {"name": _with_breaks(row.name), "note": ", ".join(filter(None, (row.code, row.note)))}
     if asks and (step := step_of(variant, row.key)):
         # leaves out articles
-        symbols = frozenset({*variant.letters.values(), *variant.reader.written_symbols}) - {"A", "a"}
+        symbols = frozenset({*variant.letters.values(), *variant.symbols.written}) - {"A", "a"}
         names = {"name": split_sentence(step.question, symbols), "note": ""}
-    if variant.is_question(row):
+    if row.is_question:
         asked = _asks(variant, row) if asks else None
         return {"letter": [], **names, "points": row.points_in_words, "fields": ["count"], "signs": [], "asks": asked}
     boxes = {"fields": list(map(variant.column_of, row.blanks)), "signs": variant.signs(row), "asks": None}
@@ -286,14 +280,14 @@ def _row(variant: Variant, row: Row, *, asks: bool) -> TypstData:
 
 
 def _asks(variant: Variant | None = None, row: Row | None = None) -> TypstData:
-    asked = variant.table.askable[row.key] if variant and row else None
+    asked = row.asked if row else None
     if variant and row and isinstance(asked, OneOf) and not isinstance(asked, WrittenPattern):
-        is_line = row.key == "where"
+        is_line = row.offers == "lines"
         texts = [(number, option_text(variant, row.key, number)) for number in asked.options]
         options = [f"{number}\u2002{text}" if not is_line or not number else str(number) for number, text in texts]
         options = [*options[1:], options[0]] if is_line else options
         return {"options": options, "short": is_line or bool(asked.texts), "boxes": 0, "line": False}
-    boxes = len(asked.parts) if isinstance(asked, Joint) and not any(asked.between) else 0
+    boxes = len(asked.parts) if isinstance(asked, Joint) and not asked.is_code else 0
     return {"options": [], "short": False, "boxes": boxes, "line": not boxes}
 
 
@@ -306,9 +300,9 @@ def _program(variant: Variant) -> TypstData | None:
 
 
 def _task(variant: Variant) -> list[Piece]:
-    if variant.worksheet.answers != "letters":
+    if not variant.worksheet.in_letters:
         return [prose.task(variant)]
-    symbols = frozenset(variant.reader.written_symbols) - {"a"}  # "a" is the article
+    symbols = frozenset(variant.symbols.written) - {"a"}  # "a" is the article
     return split_sentence(prose.task(variant), symbols)
 
 
@@ -325,60 +319,9 @@ def _qr_svg(link: str) -> str:
     return svg.getvalue().decode()
 
 
-def _figure(figure: Figure, *, has_labels: bool) -> TypstData:
-    frame = figure.frame if has_labels else _ink_frame(figure)
-    return {
-        "title": figure.alt_text,
-        **frame._asdict(),
-        "boxes": [_box(box) for box in figure.boxes],
-        "lanes": figure.flow.lanes if figure.flow else (),
-        "edges": [_edge(edge) for edge in figure.edges if edge.text_height],
-        "arcs": [_arc(arc) for arc in figure.arcs],
-        "signs": [
-            {"text": sign.text, **sign.at._asdict(), "words": [{"y": y, "text": line} for y, line in sign.lines]}
-            for sign in figure.signs
-        ],
-        "pulled": [each.corners for each in figure.pulled],
-    }
-
-
-def _ink_frame(figure: Figure) -> Rect:
-    rects = [Rect(*point, 0.0, 0.0) for arc in figure.arcs for point in (arc.start, arc.end)]
-    rects += [Rect(sign.at.x - SIGN_PX / 2, sign.at.y, SIGN_PX, 0.0) for sign in figure.signs]
-    rects += [box.extent for box in figure.boxes] + [sign.text_box for sign in figure.signs if sign.words]
-    rects += [edge.text_box for edge in figure.edges if edge.letter]
-    return Rect.around([*rects, *(figure.flow.lanes if figure.flow else ())], margin=1.0)
-
-
-def _box(box: Box) -> TypstData:
-    letter = _letter(box.symbol) if box.letter_fits else None
-    inside = {name: getattr(box, name) for name in ("masked", "rules", "groups", "part", "gaps")}
-    cards = {"cards": box.card_polygons, "odd-cards": [box.card_polygons[index] for index in box.odd_cards]}
-    return {**box.rect._asdict(), **inside, **cards, "hatched": box.hatched, "letter": letter}
-
-
-def _letter(letter: str) -> list[Piece]:
-    raised: list[Piece] = [{"base": "", "below": "", "above": "T"}]
-    return split_expression(letter.removesuffix("ᵀ")) + (raised if letter.endswith("ᵀ") else [])
-
-
-def _edge(edge: Edge) -> TypstData:
-    letter = _letter(edge.letter) if edge.letter else None
-    has_number = edge.shown == "label"
-    side = _SIDES.get(edge.side, edge.side)
-    (x1, y1), (x2, y2), (x, y) = edge.start, edge.end, edge.label_at
-    return {
-        "x": (x1 + x2) / 2, "y": (y1 + y2) / 2, "side": side, "letter": letter,
-        "number": edge.label if has_number else "", "name": edge.name if has_number else "",
-        "label": {"x": x, "y": y, "name_y": edge.name_y, "anchor": edge.anchor},
-    }  # fmt: skip
-
-
-def _arc(arc: Arc) -> dict[str, float]:
-    (x1, y1), (x2, y2) = arc.start, arc.end
-    around_start = ((x2 - x1) * (y2 - y1) > 0) == arc.clockwise
-    corner = (x2, y1) if around_start else (x1, y2)
-    return {"x1": x1, "y1": y1, "x2": x2, "y2": y2, "cx": corner[0], "cy": corner[1]}
+def _figure(figure: Figure) -> TypstData:
+    _x, _y, width, height = figure.frame
+    return {"title": figure.alt_text, "width": width, "height": height, "svg": figure_svg(figure)}
 
 
 def _key_page(variant: Variant, options: HandoutOptions, names: _NamesByCode) -> TypstData:
@@ -389,9 +332,7 @@ def _key_page(variant: Variant, options: HandoutOptions, names: _NamesByCode) ->
         **_rows(variant),
         "names": names.get(variant.code, []),
         "sizes": used_sizes(variant),
-        "figures": [
-            _figure(figure, has_labels=True) for figure in _drawn_figures(variant, variant.problem.answers, options)
-        ],
+        "figures": [_figure(figure) for figure in _drawn_figures(variant, variant.problem.answers, options)],
         "answers": key_rows(variant),
         "questions": [
             {"text": _with_breaks(question.text), "answer": _markdown(question.model_answer)}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from app.exchange.spreadsheet import Cell, plain_csv
-from app.grading.paper_lines import MarkedPaper
+from app.grading.paper import MarkedPaper
 from app.sheets.variant import Variant
 
 

@@ -6,8 +6,8 @@ import re
 
 from app.algebra.expression import Expression
 from app.algebra.number_text import format_number
-from app.sheets.formulas import FormulaPiece
 from app.sheets.notation import ONE_NAME, add_up, without_own_name
+from app.sheets.prose import FormulaPiece
 from app.sheets.variant import Variant
 
 # Plain text, or {"base": "d", "below": "h"} for a letter with its subscript.

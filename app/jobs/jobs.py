@@ -1,7 +1,8 @@
 """Jobs: work of several seconds, as rows that any process can show.
 
 A job's row (app/store/jobs.py) has everything that its work needs and is what pages read. It makes a job count once:
-only its latest start may store a result. Who starts it is up to `InlineJobs` or `EngineJobs`.
+only its latest start may store a result. Who starts it, and whether anybody does, is up to `InlineJobs` or
+`EngineJobs`.
 """
 
 from __future__ import annotations

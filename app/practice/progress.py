@@ -130,10 +130,10 @@ def _repeat(library: Library, record: PracticeRecord, card: Card) -> Repetition 
         return None
     idea = library.wording.misconceptions[card.misconception].name
     for expected in expectations(missed_on.problem):
-        if expected.misconception == card.misconception and missed_on.worksheet.answers == "numbers":
+        if expected.misconception == card.misconception and not missed_on.worksheet.in_letters:
             blank, typed = next(iter(expected.wrong_answers.items()))
             row = next(row for row in missed_on.rows if row.key == blank.tensor)
-            if not missed_on.is_question(row):
+            if not row.is_question:
                 place = f"{row.name}, {missed_on.axis(blank)}" if len(row.fields) > 1 else row.name
                 return Repetition(idea, again, place, format_number(typed), format_number(missed_on.answer(blank)))
     return Repetition(idea, again)

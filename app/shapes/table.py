@@ -34,6 +34,7 @@ PARTS: tuple[BlankField, ...] = ("part1", "part2", "part3", "part4", "part5", "p
 OTHER_PATTERN = 0  # a typed pattern that means none of the expected ones
 CountUnit = Literal["parameters", "operations", "bytes", "entries", "index"]
 PartKind = Literal["size", "dimension", "word"]
+Offer = Literal["texts", "lines", "reasons"]  # what to choose from: lines of the sheet's program, reasons, other texts
 Filling = Expression | int | str  # a size, a number or a word
 Role = Literal["input", "query", "key", "value", "score", "hidden", "output"]
 
@@ -53,6 +54,11 @@ class Blank(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.tensor}.{self.field}"
+
+    @property
+    def is_count(self) -> bool:
+        """Whether it is a count rather than a side, a choice or a part."""
+        return self.field == "count"
 
     @property
     def transposed(self) -> Blank:
@@ -205,6 +211,7 @@ class OneOf:
     letter: str = ""
     texts: tuple[str, ...] = ()
     call: str = ""
+    offers: Offer = "texts"
 
     @property
     def fields(self) -> tuple[BlankField, ...]:
@@ -255,7 +262,10 @@ class JointPart:
 
 @dataclass(frozen=True)
 class Joint:
-    """Boxes that are marked together: all are right or all are wrong."""
+    """Boxes that are marked together: all are right or all are wrong.
+
+    `reveals` is a row whose answer they show, so that they open only after a check.
+    """
 
     key: str
     parts: tuple[JointPart, ...]
@@ -263,6 +273,12 @@ class Joint:
     works: Callable[[tuple[Filling, ...]], bool] | None = dataclasses.field(default=None, compare=False)
     points: int = 1
     letter: str = ""
+    reveals: str = ""
+
+    @property
+    def is_code(self) -> bool:
+        """Whether the boxes are blanks in a line of code."""
+        return any(self.between)
 
     @property
     def fields(self) -> tuple[BlankField, ...]:
@@ -413,7 +429,8 @@ def _check_operation(name: str, result: Tensor, before: Mapping[str, Tensor], al
     for side in (side for side in lengths if "(" in side):
         length, parts = lengths[side], [lengths[axis] for axis in axes_in(side) if axis in lengths]
         if len(parts) == len(axes_in(side)) and prod(parts, start=ONE) != length:
-            raise ValueError(f"{name}: {side} is {length}, not the product of its parts, in '{operation.pattern}'")
+            product = prod(parts, start=ONE)
+            raise ValueError(f"{name}: {side} is {length}, but its parts make {product}, in '{operation.pattern}'")
 
 
 def tensor(

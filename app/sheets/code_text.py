@@ -16,8 +16,8 @@ from app.shapes.table import OTHER_PATTERN, Blank, Joint, OneOf, WrittenPattern
 from app.sheets.variant import Variant
 from app.sheets.worksheet import Worksheet
 from app.topics.find_the_bug import NO_LINE, NO_WORD, NOTHING_WRONG, BugTable
+from app.topics.registry import TOPICS
 
-CHECKED_FIRST = frozenset({"repair"})  # rows that give away the answer to an earlier one
 MEASURED = frozenset({"row-sums", "spread"})  # probes whose cells are numbers
 
 
@@ -52,7 +52,7 @@ def code_shown(variant: Variant) -> CodeShown | None:
     case = variant.problem.case
     if case is None:
         return None
-    in_letters = variant.worksheet.answers == "letters"
+    in_letters = variant.worksheet.in_letters
 
     def written(shape: tuple[Expression, ...]) -> str:
         sides = (variant.notation.write(each) if in_letters else str(each.size(variant.sizes)) for each in shape)
@@ -82,18 +82,18 @@ def _witness_shown(variant: Variant, witness: Witness | None) -> WitnessShown | 
     return WitnessShown(shows, (words["empty"], words["marked"]), cells)
 
 
-def asks_in_vain_for_repair(variant: Variant) -> bool:
-    """Whether the worksheet asks for a repair although the sheet's program needs none."""
-    return (
-        variant.problem.case is not None
-        and "repair" in variant.worksheet.rows
-        and "repair" not in variant.problem.asked
+def rows_in_vain(variant: Variant) -> tuple[Joint, ...]:
+    """What the worksheet asks for after a check although this sheet doesn't: the repair of a program without a bug."""
+    late_rows = TOPICS[variant.worksheet.topic].late_rows
+    return tuple(
+        late_rows[row] for row in variant.worksheet.rows if row in late_rows and row not in variant.problem.asked
     )
 
 
 def gives_line_away(worksheet: Worksheet) -> bool:
     """Whether the worksheet asks for the wrong line, and also for a repair, whose blanks show which line that is."""
-    return "where" in worksheet.rows and not CHECKED_FIRST.isdisjoint(worksheet.rows)
+    late_rows = TOPICS[worksheet.topic].late_rows
+    return any(row in late_rows and late_rows[row].reveals in worksheet.rows for row in worksheet.rows)
 
 
 def option_text(variant: Variant, row: str, option: int) -> str:
@@ -106,16 +106,17 @@ def option_text(variant: Variant, row: str, option: int) -> str:
     if isinstance(asked, OneOf) and asked.texts:
         return asked.texts[option - 1] or words["no-axis"]
     case = _case(variant)
-    if row == "why":
+    if isinstance(asked, OneOf) and asked.offers == "reasons":
         reason = _table(variant).reasons[option - 1]
         return words[reason] if reason == NOTHING_WRONG else variant.wording.bugs.reason(reason)
     return words["none"] if option == NO_LINE else case.lines[option - 1]
 
 
 def option_label(variant: Variant, row: str, option: int) -> str:
-    """The text of an option; in the row "where" after its line's number: "4: S = Q @ K"."""
-    text = option_text(variant, row, option)
-    return f"{option}: {text}" if row == "where" and option != NO_LINE else text
+    """The text of an option; a line's is after its number: "4: S = Q @ K"."""
+    text, asked = option_text(variant, row, option), variant.table.askable[row]
+    is_line = isinstance(asked, OneOf) and asked.offers == "lines" and option != NO_LINE
+    return f"{option}: {text}" if is_line else text
 
 
 def answer_in_words(variant: Variant, row: str) -> str:
@@ -126,31 +127,31 @@ def answer_in_words(variant: Variant, row: str) -> str:
     asked = variant.table.askable[row]
     if isinstance(asked, OneOf):
         return option_label(variant, row, asked.right)
-    if row == "repair":
-        return repaired_line(variant)
+    if isinstance(asked, Joint) and asked.is_code:
+        return _filled_in(variant, asked)
     return ", ".join(variant.written_answer(Blank(row, field)) for field in asked.fields)
 
 
 def code_reason(variant: Variant, row: str) -> str:
     """Why the answer to a row on a sheet about a program is right, by the row's key."""
-    case, words = _case(variant), variant.topic_wording.code
+    case, words, asked = _case(variant), variant.topic_wording.code, variant.table.askable[row]
     if line := _table(variant).line_of(row):
         return words["traced"].format(code=case.lines[line - 1])
-    if row == "why":
+    if isinstance(asked, Joint) and asked.is_code:
+        return words[row].format(code=_filled_in(variant, asked))
+    offers = asked.offers if isinstance(asked, OneOf) else ""
+    if offers == "reasons":
         return variant.wording.bugs.bugs[case.bug.key].explanation
-    if row == "repair":
-        return words["repair"].format(code=repaired_line(variant))
     sentence = words[row if case.wrong_line else "no-line"].format(line=case.wrong_line, stops=case.raises_at)
     witness = case.witness or _table(variant).witness
-    return f"{sentence} {variant.wording.bugs.probes[witness.probe].right}" if witness and row == "where" else sentence
+    if witness and offers == "lines":
+        return f"{sentence} {variant.wording.bugs.probes[witness.probe].right}"
+    return sentence
 
 
-def repaired_line(variant: Variant) -> str:
-    """The repaired line as code, with a right answer in each blank, sizes in symbols; "" without a repair."""
-    joint = variant.table.askable.get("repair")
-    if not isinstance(joint, Joint):
-        return ""
-    filled = (variant.written_answer(Blank("repair", field), in_symbols=True) for field in joint.fields)
+def _filled_in(variant: Variant, joint: Joint) -> str:
+    """A line of code with a right answer in each blank, sizes in symbols."""
+    filled = (variant.written_answer(Blank(joint.key, field), in_symbols=True) for field in joint.fields)
     pieces = zip(joint.between, (*filled, ""), strict=True)
     return "".join(text for pair in pieces for text in pair).replace(NO_WORD, "")
 
@@ -165,8 +166,10 @@ def code_hint(variant: Variant, blank: Blank, level: int) -> str:
         return words[f"hint-{'pattern' if isinstance(asked, WrittenPattern) else 'summed'}-{level}"]
     case = _case(variant)
     row = "line" if _table(variant).line_of(blank.tensor) else blank.tensor
-    how = "-loud" if case.raises_at else "-silent"
-    return words[f"hint-{row}-{level}" + (how if (row, level) == ("where", 2) else "")]
+    key = f"hint-{row}-{level}"
+    if level == 2 and isinstance(asked, OneOf) and asked.offers == "lines":
+        key += "-loud" if case.raises_at else "-silent"
+    return words[key]
 
 
 def _case(variant: Variant) -> BugCase:

@@ -99,11 +99,11 @@ def _entry_data(entry: Asked) -> dict[str, Any]:
         case OneOf():
             kind = "pattern" if isinstance(entry, WrittenPattern) else "choice"
             return {"kind": kind, "options": list(entry.options), "right": entry.right, "letter": entry.letter,
-                    "texts": list(entry.texts), "call": entry.call}  # fmt: skip
+                    "texts": list(entry.texts), "call": entry.call, "offers": entry.offers}  # fmt: skip
         case Joint():
             parts = [{"kind": part.kind, "right": str(part.right), "words": list(part.words)} for part in entry.parts]
             return {"kind": "joint", "parts": parts, "between": list(entry.between), "points": entry.points,
-                    "letter": entry.letter}  # fmt: skip
+                    "letter": entry.letter, "reveals": entry.reveals}  # fmt: skip
 
 
 def _entry(key: str, values: Mapping[str, Any]) -> Asked:

@@ -1,6 +1,6 @@
 """The stages of a real head, from its tokens to its output: each with the sheet that asks for its shapes.
 
->>> from app.sheets.worksheet_files import load_library
+>>> from app.sheets.library import load_library
 >>> from app.settings import PROJECT
 >>> library = load_library(PROJECT / "worksheets", "en")
 >>> stages = head_stages(library.model("smollm2-135m"), library.wording, tokens=12, head=3)
@@ -27,18 +27,14 @@ StageKey = Literal["input", "file", "projections", "heads", "rope", "scores", "s
 # What each stage asks for: a topic's key, and its rows, except those that the model's table lacks.
 _ASKED: dict[StageKey, tuple[str, tuple[str, ...]]] = {
     "input": (single_head.TOPIC.key, ("input",)),
-    "file": (
-        stored_weights.TOPIC.key,
-        ("stored_W_Q", "stored_W_K", "stored_W_QKV", "stored_W_O", "q_start", "kv_head", "k_start", "o_dim"),
-    ),
+    "file": (stored_weights.TOPIC.key, stored_weights.FILE_OF_ONE_HEAD),
     "projections": (single_head.TOPIC.key, ("queries", "keys", "values")),
     "heads": (three_dimensions.TOPIC.key, ("queries_by_head", "keys_by_head", "repeated_keys")),
     "scores": (single_head.TOPIC.key, ("scores",)),
-    "softmax": (scale_mask_softmax.TOPIC.key, ("mask", "masked", "weights", "row_sum")),
+    "softmax": (scale_mask_softmax.TOPIC.key, scale_mask_softmax.MASK_OF_ONE_HEAD),
     "context": (single_head.TOPIC.key, ("context", "output")),
     "decode": (decode_step.TOPIC.key, ("queries", "keys", "scores", "context")),
 }
-_OF_SHARED_HEAD = ("kv_head", "k_start")  # j·G/H is only a whole number for the first of the heads that share
 _WHOLE_HEAD = ("input", "queries", "keys", "values", "scores", "weights", "context", "output")
 
 
@@ -72,7 +68,8 @@ def head_stages(model: Model, wording: Wording, tokens: int, head: int) -> tuple
                 stages.append(HeadStage(key, title, None))
             continue
         topic, rows = _ASKED[key]
-        choices = [(topic, rows if is_first_of_shared else tuple(row for row in rows if row not in _OF_SHARED_HEAD))]
+        left_out = () if is_first_of_shared else stored_weights.OF_SHARED_HEAD
+        choices = [(topic, tuple(row for row in rows if row not in left_out))]
         if key == "softmax":
             choices.append((single_head.TOPIC.key, ("weights",)))
         for chosen, asked in choices:

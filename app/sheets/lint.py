@@ -199,10 +199,10 @@ def _confusion_sentences(variant: Variant, kind: FindingKind, confusions: Confus
 
 
 def _equal_sizes(variant: Variant) -> Iterator[tuple[FindingKind, str]]:
-    if variant.worksheet.answers == "letters":  # which are compared by their values in the model
+    if variant.worksheet.in_letters:  # which are compared by their values in the model
         return
     asked = sorted(frozenset[str]().union(*(variant.expression(blank).symbols for blank in variant.blanks)))
-    is_same = variant.reader.are_identical
+    is_same = variant.symbols.are_identical
     distinct = [symbol for at, symbol in enumerate(asked) if not any(is_same(symbol, before) for before in asked[:at])]
     for first, second in combinations(distinct, 2):
         size = variant.sizes[first]
@@ -222,9 +222,9 @@ def _equal_sizes(variant: Variant) -> Iterator[tuple[FindingKind, str]]:
 
 
 def _rows_with_one_answer(variant: Variant) -> Iterator[tuple[FindingKind, str]]:
-    if variant.worksheet.answers == "letters":
+    if variant.worksheet.in_letters:
         return
-    canonical, rows_by_numbers = variant.reader.canonical, defaultdict[tuple[int, ...], list[Row]](list)
+    canonical, rows_by_numbers = variant.symbols.canonical, defaultdict[tuple[int, ...], list[Row]](list)
     for row in variant.rows:
         rows_by_numbers[tuple(map(variant.answer, row.blanks))].append(row)
     for numbers, rows in rows_by_numbers.items():
@@ -252,7 +252,7 @@ def _rows_with_one_answer(variant: Variant) -> Iterator[tuple[FindingKind, str]]
 
 def _patterns_given_away(variant: Variant) -> Iterator[tuple[FindingKind, str]]:
     for row in variant.rows:
-        asked = variant.table.askable[row.key]
+        asked = row.asked
         if not isinstance(asked, WrittenPattern):
             continue
         call = row.code.partition('"')[0]

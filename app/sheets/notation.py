@@ -1,4 +1,4 @@
-"""How sheets write tensors and symbols: one Notation for each kind of course.
+"""How sheets write tensors and symbols: one Notation for each kind of course, and the symbols of one sheet.
 
 >>> [notation.write(Expression.parse("H*d_h")) for notation in NOTATIONS.values()]
 ['H·d_head', 'h·d_h']
@@ -9,12 +9,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cached_property, lru_cache
+from hashlib import sha256
 from typing import Literal
 
-from app.algebra.expression import Expression
+from app.algebra.expression import Expression, ExpressionError
+from app.shapes.table import TensorTable
+from app.topics.problem import Problem
 
 # Symbols that are written as another one if the model makes the two equal: without grouped queries, G is H.
 ONE_NAME = {"G": "H", "d_v": "d_h", "d_rot": "d_h"}
+VALUES_REMEMBERED = 512
 _Names = tuple[tuple[str, ...], tuple[str, ...]]  # factors and divisors
 
 
@@ -29,7 +34,7 @@ def without_own_name(sizes: Mapping[str, int]) -> frozenset[str]:
 
 @dataclass(frozen=True)
 class Notation:
-    """How one kind of course writes things: `letters` by tensor key, and `symbols` by the tables' symbol.
+    """How one kind of course writes things: `letters` by the tables' letter, and `symbols` by the tables' symbol.
 
     `_` starts a subscript.
     """
@@ -47,9 +52,15 @@ class Notation:
         """A table symbol's name in this notation, by default the symbol itself."""
         return self.symbols.get(in_table, in_table)
 
-    def letter(self, key: str, in_table: str) -> str:
-        """A tensor's letter in this notation, by default the table's letter `in_table`."""
-        return self.letters.get(key, in_table)
+    def letters_in(self, table: TensorTable) -> dict[str, str]:
+        """The letter of every tensor and count of a table by key: the table's own unless this notation has another.
+
+        A letter that the table uses for something else is left to it.
+        """
+        entries = {**table.by_key, **table.askable}
+        taken = {entry.letter for entry in entries.values()}
+        letters = {own: ours for own, ours in self.letters.items() if ours not in taken}
+        return {key: letters.get(entry.letter, entry.letter) for key, entry in entries.items()}
 
     def write(self, expression: Expression) -> str:
         """An expression as text in this notation's names: 'H·d_head' for H*d_h in the classic one."""
@@ -95,16 +106,7 @@ def add_up(terms: Iterable[tuple[int | Fraction, Sequence[str], Sequence[str]]],
 
 _CLASSIC = {"d": "d_model", "d_h": "d_head", "G": "H_kv"}
 _LECTURE = {"N": "T", "H": "h", "G": "h_kv", "T": "n_types", "E": "n_exp"}  # T: BERT's token types
-_PRIMED = {
-    "input": "E",
-    "all_inputs": "E",
-    "token": "e",
-    "other_token": "e'",
-    "W_Q": "W'_Q",
-    "W_K": "W'_K",
-    "W_V": "W'_V",
-    "W_O": "W'_O",
-}
+_PRIMED = {"X": "E", "x": "e", "x'": "e'", "W_Q": "W'_Q", "W_K": "W'_K", "W_V": "W'_V", "W_O": "W'_O"}
 NotationKey = Literal["classic", "lecture"]
 NOTATIONS: Mapping[NotationKey, Notation] = {
     "classic": Notation({}, _CLASSIC, {"d_h": "d_k", "d_v": "d_v"}),
@@ -128,3 +130,131 @@ OTHER_NAMES: Mapping[str, tuple[str, ...]] = {
     "V": ("vocab_size",),
     "L": ("n_layers", "n_layer", "num_layers"),
 }
+
+
+@dataclass(frozen=True, eq=False)
+class SheetSymbols:
+    """The symbols that one sheet's answers may use, their names, and which expressions its model makes equal."""
+
+    problem: Problem
+    notation: Notation
+    in_letters: bool
+
+    @cached_property
+    def in_order(self) -> tuple[str, ...]:
+        """The symbols of the sheet's answers, and d, H and d_h, in the order of the sizes."""
+        asked = {symbol for blank in self.problem.blanks for symbol in self.problem.expression(blank).symbols}
+        always = {"d", "H", "d_h", *(("N", "G", "d_nope", "d_rope") if self.in_letters else ())}
+        return tuple(symbol for symbol in self.problem.sizes if symbol in asked | always)
+
+    @cached_property
+    def written(self) -> tuple[str, ...]:
+        """The symbols in the sheet's notation, each once, N and M first."""
+        tokens_first = sorted(self.in_order, key=lambda symbol: symbol not in ("N", "M"))
+        return tuple(dict.fromkeys(map(self.notation.symbol, tokens_first)))
+
+    @cached_property
+    def by_name(self) -> Mapping[str, str]:
+        """The symbol that each readable name stands for: the notation's names come before any others."""
+        names: dict[str, str] = {self.notation.symbol(symbol): symbol for symbol in reversed(self.in_order)}
+        for kind in ({symbol: (symbol,) for symbol in self.in_order}, OTHER_NAMES):
+            meant = dict[str, list[str]]()
+            for symbol in self.in_order:
+                for name in kind.get(symbol, ()):
+                    meant.setdefault(name, []).append(symbol)
+            for name, symbols in meant.items():
+                if all(self.are_identical(symbols[0], other) for other in symbols):
+                    names.setdefault(name, symbols[0])
+        for name, symbol in [*names.items()]:
+            names.setdefault(name.replace("_", ""), symbol)
+        return names
+
+    @cached_property
+    def size_by_name(self) -> Mapping[str, int]:
+        return {name: self.problem.sizes[symbol] for name, symbol in self.by_name.items()}
+
+    def are_identical(self, first: str, second: str) -> bool:
+        """Whether two symbols are always equal in this model, as G and H are without grouped queries."""
+        return self.canonical(Expression.symbol(first)) == self.canonical(Expression.symbol(second))
+
+    def are_equal(self, typed: Expression, length: Expression) -> bool:
+        """Whether a typed expression means a length; it may have a size's number in place of its symbol.
+
+        Expressions are equal if their values are, where symbols have numbers unlike any size. That is far cheaper than
+        writing them alike.
+        """
+        here, anywhere = frozenset[str](), frozenset(self.problem.sizes)
+        if _values(self, typed, here) != _values(self, length, here):
+            return False
+        if _values(self, typed, anywhere) == _values(self, length, anywhere):
+            return True
+        if all(term.factor == 1 for term in typed.terms):
+            return False
+        # Numbers may stand for all sizes but those of the input and, where these aren't in the answer, one other.
+        others = typed.symbols.union(length.symbols, ("d", "H", "d_h", "d_rope")) & self.problem.sizes.keys()
+        for free in [frozenset("NM"), *(frozenset(("N", "M", symbol)) for symbol in sorted(others))]:
+            for by_head in (True, False):
+                values = _values(self, typed, free, by_head=by_head)
+                if values[0] != values[1] and values == _values(self, length, free, by_head=by_head):
+                    return True
+        return False
+
+    def canonical(self, expression: Expression) -> Expression:
+        """The expression in symbols that this model doesn't make equal, so that equal values are equal expressions."""
+        return _substituted(expression, self.identities)
+
+    @cached_property
+    def identities(self) -> Mapping[str, Expression]:
+        """The symbols that this model makes equal to others, with what they are equal to."""
+        sizes, symbol = self.problem.sizes, Expression.symbol
+        is_split = sizes["d"] == sizes["H"] * sizes["d_h"]
+        width = symbol("H") * symbol("d_h") if is_split else symbol("d")
+        four_d = any(s.symbol == "d_ff" and s.rule == "4*d" for s in self.problem.architecture.size_sources)
+        identities = {
+            "d_ff": (four_d and sizes["d_ff"] == 4 * sizes["d"], width * 4),
+            "d_rot": (sizes.get("d_rot") == sizes["d_h"], symbol("d_h")),
+            "d_nope": ("d_nope" in sizes, symbol("d_h") - symbol("d_rope")),
+            "d": (is_split, symbol("H") * symbol("d_h")),
+            "G": (sizes["G"] == sizes["H"], symbol("H")),
+            "d_v": (sizes["d_v"] == sizes["d_h"], symbol("d_h")),
+        }
+        return {name: meaning for name, (holds, meaning) in identities.items() if holds}
+
+
+@lru_cache(VALUES_REMEMBERED)
+def _values(
+    symbols: SheetSymbols, expression: Expression, free: frozenset[str], *, by_head: bool = True
+) -> tuple[Fraction, ...]:
+    """Two values of an expression: each symbol has its size, or two numbers unlike any size if it is `free`.
+
+    What the model makes equal stays equal. Where heads share d, it follows from H and d_h if `by_head`; otherwise d_h
+    follows from d and H.
+    """
+    return tuple(expression.value(sizes) for sizes in _sizes(symbols, free, by_head))
+
+
+@lru_cache(VALUES_REMEMBERED)
+def _sizes(symbols: SheetSymbols, free: frozenset[str], by_head: bool) -> tuple[Mapping[str, int | Fraction], ...]:
+    both = list[Mapping[str, int | Fraction]]()
+    for turn in range(2):
+        sizes: dict[str, int | Fraction] = {
+            symbol: _unlike_sizes(symbol, turn) if symbol in free else size
+            for symbol, size in symbols.problem.sizes.items()
+        }
+        meanings = dict(symbols.identities)
+        if "d" in meanings and not by_head:
+            del meanings["d"]
+            sizes["d_h"] = Fraction(sizes["d"]) / sizes["H"]
+        both.append({**sizes, **{symbol: meaning.value(sizes) for symbol, meaning in meanings.items()}})
+    return tuple(both)
+
+
+def _unlike_sizes(symbol: str, turn: int) -> int:
+    return 10**9 + int(sha256(f"{symbol} {turn}".encode()).hexdigest()[:8], base=16)
+
+
+def _substituted(expression: Expression, form: Mapping[str, Expression]) -> Expression:
+    try:
+        return expression.substitute(form)
+    except ExpressionError:
+        return expression

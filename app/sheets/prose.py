@@ -1,4 +1,4 @@
-"""The prose of a sheet: description, task, assumptions and footnote, with every number from the config.
+"""What a sheet says: description, task, assumptions, footnote, steps and formulas, with every number from the config.
 
 Which sentences a sheet has is written in the wording, each with its condition; `app.topics.facts` says what a condition
 can name.
@@ -7,12 +7,14 @@ can name.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
+from string import Formatter
+from typing import NamedTuple
 
 from app.algebra.number_text import format_number
 from app.shapes.parameter_inventory import Fact
-from app.shapes.table import Blank, Count
+from app.shapes.table import Blank, Count, Joint, OneOf
 from app.sheets.notation import NOTATIONS, without_own_name
 from app.sheets.variant import Variant
 from app.sheets.wording import MisconceptionText, PartsSection, Wording, fitting, fitting_text
@@ -128,15 +130,15 @@ def task(sheet: Variant) -> str:
     # Parameters and counts have no tokens, and for tensors with more dimensions the task already says it.
     if problem.table.activations and not problem.table.has_more_sides:
         sentences.append(say("answers", "tokens"))
-    if sheet.worksheet.answers == "letters":
+    if sheet.worksheet.in_letters:
         symbols = ", ".join(f"{symbol}\u00a0= {name}" for symbol, name in _named_symbols(sheet))
         sentences.append(say("answers", "letters", list=symbols))
     return " ".join([*sentences, *_ways_of_counting(sheet)])
 
 
 def _ways_of_counting(sheet: Variant) -> Iterator[str]:
-    asks_no_sums = sheet.worksheet.answers == "letters" or TOPICS[sheet.worksheet.topic].in_steps
-    if asks_no_sums or all(blank.field != "count" for blank in sheet.blanks):
+    asks_no_sums = sheet.worksheet.in_letters or TOPICS[sheet.worksheet.topic].in_steps
+    if asks_no_sums or all(not blank.is_count for blank in sheet.blanks):
         return
     asked = (sheet.table.askable[row] for row in sheet.problem.rows)
     units = {entry.unit for entry in asked if isinstance(entry, Count)}
@@ -150,14 +152,14 @@ def _named_symbols(sheet: Variant) -> Iterator[tuple[str, str]]:
     stated = frozenset[str]().union(*(fact.symbols for fact in stated_facts(sheet)))
     asked = (sheet.expression(blank).symbols for blank in sheet.blanks)
     symbols = frozenset({"d", *(_OFFERED & stated)}).union(*asked) - without_own_name(sheet.sizes)
-    for symbol, forms in sheet.wording.forms(sheet.worksheet.topic, "symbol-names").items():
+    for symbol, forms in sheet.wording.forms(sheet.worksheet.topic, "symbol_names").items():
         if symbol in symbols:
             yield sheet.notation.symbol(symbol), fitting_text(forms, sheet.problem)
 
 
 def given(sheet: Variant) -> tuple[str, ...]:
     """The sizes or symbols that the sheet gives, as typed: ("4096", "32", "128", "100"), or ("T", "d", "h")."""
-    if sheet.worksheet.answers == "letters":
+    if sheet.worksheet.in_letters:
         return tuple(symbol for symbol, _name in _named_symbols(sheet))
     worksheet = sheet.worksheet
     texts = (description(sheet), *assumptions(sheet), footnote(sheet) or "", worksheet.introduction, worksheet.footnote)
@@ -167,7 +169,7 @@ def given(sheet: Variant) -> tuple[str, ...]:
 
 def size_in_words(sheet: Variant, symbol: str) -> str:
     """A size as this model's description names it, "the embedding dimension"; "" for any other symbol."""
-    return fitting_text(sheet.wording.forms(sheet.worksheet.topic, "stated-sizes").get(symbol, ()), sheet.problem)
+    return fitting_text(sheet.wording.forms(sheet.worksheet.topic, "stated_sizes").get(symbol, ()), sheet.problem)
 
 
 # Below and beside the sheet
@@ -215,8 +217,8 @@ def misconception(sheet: Variant, key: str, kind: MisconceptionText) -> str:
     """A misconception's "nudge", "hint" or "explanation" in the sheet's notation; KeyError for an unknown key."""
     if described := _author_misconception(sheet, key):
         return {"nudge": described.question, "explanation": described.explanation}.get(kind, "")
-    notation = NOTATIONS[sheet.worksheet.notation]
-    return re.sub(r"W_\w+", lambda match: notation.letter(match[0], match[0]), sheet.wording.misconception(key, kind))
+    letters = NOTATIONS[sheet.worksheet.notation].letters
+    return re.sub(r"W_\w+", lambda match: letters.get(match[0], match[0]), sheet.wording.misconception(key, kind))
 
 
 def misconception_name(sheet: Variant, key: str) -> str:
@@ -227,3 +229,145 @@ def misconception_name(sheet: Variant, key: str) -> str:
 
 def _author_misconception(sheet: Variant, key: str) -> AuthorMisconception | None:
     return next((each for each in sheet.worksheet.misconceptions if each.key == key), None)
+
+
+# Steps: the question that asks for a row and, once it is right, the reason
+
+_NO_BREAK = "\u00a0"  # a non-breaking space
+
+
+@dataclass(frozen=True)
+class StepSentences:
+    """A step's question and, once it is answered, a follow-up question with the reason; both give the answer away."""
+
+    question: str
+    why: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class _Matrix:
+    """A matrix in a sentence: {queries} is its letter; {queries.shape} and {queries.formula} work as well."""
+
+    letter: str
+    shape: str
+    formula: str
+
+    def __str__(self) -> str:
+        return self.letter
+
+
+def step_of(variant: Variant, row: str) -> StepSentences | None:
+    """The step that asks for a row, in the sheet's letters and with the model's numbers, or None."""
+    if variant.frozen:
+        said = variant.frozen.row(row)
+        return StepSentences(**said["step"]) if said and said["step"] else None
+    wording = variant.topic_wording.steps.get(row)
+    if wording is None:
+        return None
+    sizes = {symbol: format_number(size) for symbol, size in variant.sizes.items()}
+    matrices = {tensor.key: _matrix(variant, tensor.key) for tensor in variant.table.tensors}
+    words = {
+        **sizes,
+        **matrices,
+        "d_h-symbol": variant.notation.symbol("d_h"),
+        "pairs": format_number(variant.tokens**2),
+        "each-query": variant.wording.say("formulas", "each-query"),
+    }
+    question, reason = (fitting_text(forms, variant.problem) for forms in (wording.question, wording.reason))
+    return StepSentences(*(sentence.format_map(words) for sentence in (question, wording.why, reason)))
+
+
+def rows_so_far(variant: Variant, filled_in: Collection[Blank], step: str = "") -> tuple[str, ...]:
+    """The rows of a sheet in steps up to the one being asked: `step`, or the first with an empty box."""
+    rows = list[str]()
+    for row in variant.rows:
+        rows.append(row.key)
+        if row.key == step or (not step and not all(blank in filled_in for blank in row.blanks)):
+            break
+    return tuple(rows)
+
+
+def given_matrices(variant: Variant, rows: Collection[str]) -> Iterator[str]:
+    """Yield the inputs and parameters in these rows' questions that the sheet doesn't ask for."""
+    for row in rows:
+        if wording := variant.topic_wording.steps.get(row):
+            question = fitting_text(wording.question, variant.problem)
+            names = (name or "" for _text, name, _spec, _conversion in Formatter().parse(question))
+            named = {name.removesuffix(".shape") for name in names} & variant.table.by_key.keys()
+            yield from (key for key in named - {*variant.worksheet.rows} if variant.table[key].made_by is None)
+
+
+def _matrix(variant: Variant, key: str) -> _Matrix:
+    lengths = (format_number(side.size(variant.sizes)) for side in variant.table[key].shape)
+    shape = " × ".join(lengths).replace(" ", _NO_BREAK)
+    return _Matrix(variant.letters[key], shape, write_formula(variant, key).replace(" · ", f"{_NO_BREAK}·{_NO_BREAK}"))
+
+
+# Formulas in the letters of the sheet: '{input} · {W_Q}' is "X · W_Q" on one and "E · W'_Q" on another.
+# Braces name a tensor or count of the table, a size, or a phrase of the wording's section "formulas", which may itself
+# name tensors.
+
+_NAME_IN_BRACES = re.compile(r"\{([\w-]+)\}")
+_SUM_OF_SIZES = re.compile(r"\(\{(\w+)\} \+ \{(\w+)\}\)")
+
+
+class FormulaPiece(NamedTuple):
+    """A part of a formula as text: a symbol, which is set as mathematics, or the text between symbols."""
+
+    text: str
+    is_symbol: bool
+
+
+def formula_pieces(variant: Variant, key: str) -> tuple[FormulaPiece, ...]:
+    """The formula of a tensor or count in the sheet's notation, cut into symbols and text.
+
+    Raises KeyError for an unknown key.
+
+    Example: the scores of a head in the classic notation are "Q", " · ", "K", "ᵀ".
+    """
+    entry = variant.table.askable.get(key) or variant.table[key]
+    if isinstance(entry, OneOf | Joint):
+        return ()
+    if isinstance(entry, Count):
+        return tuple(_pieces(variant, _with_alike_sizes_added(variant, entry.formula)))
+    return tuple(_pieces(variant, variant.table.formula(key)))
+
+
+def write_formula(variant: Variant, key: str) -> str:
+    """The pieces of `formula_pieces` as one text, "Q · Kᵀ"; cached, since each drawing of a sheet repeats it."""
+    if key not in variant.written_formulas:
+        variant.written_formulas[key] = "".join(piece.text for piece in formula_pieces(variant, key))
+    return variant.written_formulas[key]
+
+
+def _with_alike_sizes_added(variant: Variant, formula: str) -> str:
+    def added(match: re.Match[str]) -> str:
+        first, second = (variant.notation.symbol(name) for name in match.groups())
+        return f"2 · {{{match[1]}}}" if first == second else match[0]
+
+    return _SUM_OF_SIZES.sub(added, formula)
+
+
+def _pieces(variant: Variant, formula: str) -> Iterator[FormulaPiece]:
+    phrases = {**variant.wording.sheets["formulas"], "norm": variant.architecture.norm}
+
+    def phrase(match: re.Match[str]) -> str:
+        name = match[1]
+        return match[0] if name in variant.letters or name in variant.sizes else str(phrases.get(name, match[0]))
+
+    for at, text in enumerate(_NAME_IN_BRACES.split(_NAME_IN_BRACES.sub(phrase, formula))):
+        if at % 2:
+            yield _named(variant, text)
+        elif text:
+            yield FormulaPiece(text, is_symbol=False)
+
+
+def _named(variant: Variant, name: str) -> FormulaPiece:
+    if letter := variant.letters.get(name):
+        return FormulaPiece(letter, is_symbol=True)
+    if name in variant.table.askable:
+        row = variant.row_name(name)
+        stays = row[1:2].isupper()  # "LM head"
+        return FormulaPiece(row if stays else row[:1].lower() + row[1:], is_symbol=False)
+    return FormulaPiece(variant.notation.symbol(name), is_symbol=True)

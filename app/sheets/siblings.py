@@ -59,7 +59,7 @@ def sibling(variant: Variant, models: Mapping[str, Model], seed: int, answers: A
 def another_bug(library: Library, variant: Variant, seed: int, kind: BugKind) -> Variant | None:
     """A sheet about another bug, of this kind if possible; None if the worksheet has no other bug."""
     sheet = library.worksheets.get(library_key(variant.worksheet.key))
-    if sheet is None or sheet.bugs == "one":
+    if sheet is None or not sheet.deals_bugs:
         return None
     model = None if variant.model.key in (sheet.model, *sheet.models) else variant.model.key
     dealt = (library.seeded(sheet.key, seed + turn, model, kind) for turn in range(BUG_DRAWS))
@@ -74,7 +74,7 @@ def _coincidences(variant: Variant) -> int:
         for row in variant.rows
         for blanks in combinations(row.blanks, 2)
         if variant.answer(blanks[0]) == variant.answer(blanks[1])
-        and len({variant.reader.canonical(variant.expression(blank)) for blank in blanks}) > 1
+        and len({variant.symbols.canonical(variant.expression(blank)) for blank in blanks}) > 1
     ]
     return len(sizes) - len(set(sizes)) + len(equal_sides)
 

@@ -4,28 +4,30 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, get_args
 
 from app.algebra.expression import Expression
 from app.algebra.number_text import format_number
+from app.algebra.parser import Unreadable
 from app.models.architecture import Architecture
 from app.shapes.table import (
     DIMENSIONS,
     MATRIX_FIELDS,
+    Asked,
     Blank,
     BlankField,
     Joint,
+    Offer,
     OneOf,
     Tensor,
     TensorTable,
     WrittenPattern,
 )
+from app.sheets.answers import Answer, parse_formula, read_answer
 from app.sheets.codes import write_code
-from app.sheets.notation import IN_CODE, NOTATIONS, Notation
-from app.sheets.numbers import Unreadable
-from app.sheets.reading import Answer, AnswerReader
+from app.sheets.notation import IN_CODE, NOTATIONS, Notation, SheetSymbols
 from app.sheets.wording import FigureWording, TopicWording, Wording, fitting_text
 from app.sheets.worksheet import CHOICE, AuthorMisconception, Model, Worksheet, is_in_symbols, title_in_symbols
 from app.topics.find_the_bug import BugTable
@@ -43,17 +45,43 @@ SENTINEL_LENGTHS = {"N": 2 * 500_009, "M": 2 * 500_029, "W": 700_001, "i": 300_0
 
 @dataclass(frozen=True)
 class Row:
-    """One line of a sheet: the tensor or count it asks for, its letter in the sheet's notation, name and short note."""
+    """One line of a sheet: what it asks for, its letter in the sheet's notation, name, short note, points and code."""
 
     key: str
     letter: str
     name: str
     note: str
-    fields: tuple[BlankField, ...]
-    blanks: tuple[Blank, ...]
+    asked: Asked = field(compare=False)  # a frozen sheet's doesn't say how a tensor is made
     points: int | None = None
-    together: bool = False
     code: str = ""
+
+    @property
+    def fields(self) -> tuple[BlankField, ...]:
+        return self.asked.fields
+
+    @cached_property
+    def blanks(self) -> tuple[Blank, ...]:
+        return tuple(Blank(self.key, field) for field in self.fields)
+
+    @property
+    def is_question(self) -> bool:
+        """Whether it asks for a choice, or boxes that are marked together, and not for a tensor or count."""
+        return isinstance(self.asked, OneOf | Joint)
+
+    @property
+    def together(self) -> bool:
+        """Whether its boxes are marked together."""
+        return isinstance(self.asked, Joint)
+
+    @property
+    def opens_late(self) -> bool:
+        """Whether it opens only after a check, since it shows the answer to another row."""
+        return isinstance(self.asked, Joint) and bool(self.asked.reveals)
+
+    @property
+    def offers(self) -> Offer | None:
+        """What there is to choose from in a multiple-choice question."""
+        return self.asked.offers if isinstance(self.asked, OneOf) else None
 
     @property
     def points_in_words(self) -> str:
@@ -123,8 +151,8 @@ class Variant:
                 problem = replace(problem, rows=sheet.rows_asked(problem.table))
         if not sheet.misconceptions:
             return problem
-        reader = AnswerReader(problem, NOTATIONS[sheet.notation].for_sizes(problem.sizes), in_letters=True)
-        predicted = {each.key: _predicted_sizes(problem.blanks_by_name, reader, each) for each in sheet.misconceptions}
+        symbols = SheetSymbols(problem, NOTATIONS[sheet.notation].for_sizes(problem.sizes), in_letters=True)
+        predicted = {each.key: _predicted_sizes(symbols, each) for each in sheet.misconceptions}
         return replace(problem, author_misconceptions=predicted)
 
     @property
@@ -175,16 +203,15 @@ class Variant:
 
     def _row(self, key: str) -> Row:
         asked = self.table.askable[key]
-        together = isinstance(asked, Joint)
-        blanks = tuple(Blank(key, field) for field in asked.fields)
-        of_row = sum(self.points.get(blank, 1) for blank in (blanks if together else blanks[:1]))
+        blanks = [Blank(key, field) for field in asked.fields]
+        of_row = sum(self.points.get(blank, 1) for blank in (blanks if isinstance(asked, Joint) else blanks[:1]))
         # Every sheet about a program says so: without a bug it has no repair, and all its boxes count the same.
         points = of_row if self.points or self.problem.case else None
         if self.frozen and (said := self.frozen.row(key)):
             note, code, points = said["note"], said["code"], said["points"]
         else:
             note, code = self._note(key), self._code(key)
-        return Row(key, self.letters[key], self.row_name(key), note, asked.fields, blanks, points, together, code)
+        return Row(key, self.letters[key], self.row_name(key), note, asked, points, code)
 
     def _note(self, key: str) -> str:
         asked = self.table.askable[key]
@@ -231,18 +258,10 @@ class Variant:
         """The columns of boxes on the sheet, from left to right: rows and columns, or dim0, dim1 and so on,
         and count.
         """
-        in_columns = [row for row in self.rows if not self.is_question(row)]
+        in_columns = [row for row in self.rows if not row.is_question]
         rows = [row for row in in_columns if row.fields != ("count",)] or in_columns
         columns = {self.column_of(blank) for row in rows for blank in row.blanks}
         return tuple(field for field in get_args(BlankField) if field in columns)
-
-    def is_question(self, row: Row) -> bool:
-        """Whether a row isn't a tensor or count, but a choice or boxes that are marked together."""
-        return isinstance(self.table.askable[row.key], OneOf | Joint)
-
-    def is_count_among_shapes(self, row: Row) -> bool:
-        """Whether the row asks only for a count on a sheet whose columns are for shapes."""
-        return row.fields == ("count",) and len(self.fields) > 1
 
     def column_of(self, blank: Blank) -> BlankField:
         """The column of the sheet that contains a blank's box."""
@@ -276,21 +295,19 @@ class Variant:
         """The sheet's word for what is typed: "rows", or "dim 0" on a sheet with more than two sides."""
         if self.frozen and (said := self.frozen.box(blank)):
             return said["axis"]
-        row = self.topic_wording.rows.get(blank.tensor) if blank.field == "count" else None
+        row = self.topic_wording.rows.get(blank.tensor) if blank.is_count else None
         name = (row and row.box) or self.wording.axes[self.column_of(blank)].name
         return self.topic_wording.code.get(f"{blank.tensor}-chosen", name)
 
     @cached_property
     def letters(self) -> dict[str, str]:
         """The letter of every tensor and count of the table in the sheet's notation, by key."""
-        entries = {**self.table.by_key, **self.table.askable}
-        letters = {key: self.notation.letter(key, entry.letter) for key, entry in entries.items()}
-        return letters | (self.frozen.letters if self.frozen else {})
+        return self.notation.letters_in(self.table) | (self.frozen.letters if self.frozen else {})
 
     @cached_property
     def typeset_letters(self) -> tuple[str, ...]:
         """The letters and symbols that sentences write as mathematics: ('X', 'W_Q', 'd_h')."""
-        letters = (*self.letters.values(), *self.reader.written_symbols)
+        letters = (*self.letters.values(), *self.symbols.written)
         if self.shows_code:
             return ()
         is_word = re.compile("[Aa]|[a-z]{3,}|").fullmatch
@@ -329,7 +346,7 @@ class Variant:
         if isinstance(asked, WrittenPattern):
             return asked.texts[asked.right - 1]
         is_typed = not isinstance(asked, OneOf) and not (part and part.kind == "dimension")
-        if is_typed and (self.worksheet.answers == "letters" if in_symbols is None else in_symbols):
+        if is_typed and (self.worksheet.in_letters if in_symbols is None else in_symbols):
             return self.notation.write(self.expression(blank))
         return format_number(self.answer(blank))
 
@@ -339,26 +356,24 @@ class Variant:
         return asked.texts[number - 1] if isinstance(asked, WrittenPattern) else str(number)
 
     @cached_property
-    def reader(self) -> AnswerReader:
-        """Reads what is typed into the boxes of this sheet."""
-        return AnswerReader(self.problem, self.notation, in_letters=self.worksheet.answers == "letters")
+    def symbols(self) -> SheetSymbols:
+        """The symbols that answers to this sheet may use."""
+        return SheetSymbols(self.problem, self.notation, in_letters=self.worksheet.in_letters)
 
     def read(self, blank: Blank, text: str) -> Answer | Unreadable | None:
         """What a text in that box means; None for an empty box, Unreadable if it can't be read."""
-        return self.reader.read(blank, text)
+        return read_answer(self.symbols, blank, text)
 
-    def within_rounding(self, blank: Blank, answer: Answer, number: int) -> bool:
-        """Whether an answer that may be rounded (parameters, operations, bytes, entries) can mean `number`."""
-        return self.may_be_rounded(blank, answer) and abs(answer.value - number) <= answer.margin
-
-    def may_be_rounded(self, blank: Blank, answer: Answer) -> bool:
-        """Whether an answer in numbers is a count that was typed rounded."""
-        return blank.field == "count" and self.worksheet.answers == "numbers" and bool(answer.margin)
+    def is_equivalent(self, typed: Answer, length: Expression) -> bool:
+        """Whether an answer equals a length: by its number, or in letters by its value in this model."""
+        if typed.meaning is None:
+            return typed.value == length.size(self.sizes)
+        return self.symbols.are_equal(typed.meaning, length)
 
     @cached_property
     def problem_for_marking(self) -> Problem:
         """The problem that answers are compared with: in letters, its lengths equal no other size."""
-        if self.worksheet.answers != "letters":
+        if not self.worksheet.in_letters:
             return self.problem
         lengths = {symbol: length for symbol, length in SENTINEL_LENGTHS.items() if symbol in self.sizes}
         lengths["N"] *= self.sizes.get("E", 1)
@@ -375,13 +390,11 @@ class Variant:
         return title_in_symbols(title) if is_in_symbols(self.worksheet.key) else title
 
 
-def _predicted_sizes(
-    blanks: Mapping[str, Blank], reader: AnswerReader, misconception: AuthorMisconception
-) -> Mapping[Blank, Expression]:
-    sizes = dict[Blank, Expression]()
+def _predicted_sizes(symbols: SheetSymbols, misconception: AuthorMisconception) -> Mapping[Blank, Expression]:
+    sizes, blanks = dict[Blank, Expression](), symbols.problem.blanks_by_name
     for box, formula in misconception.boxes.items():
         if box in blanks:
-            size = reader.read_formula(formula)
+            size = parse_formula(symbols, formula)
             if not isinstance(size, Expression):
                 return {}
             sizes[blanks[box]] = size

@@ -308,7 +308,7 @@ class Worksheet:
         if first is not None and last is not None and first > last:
             raise refused(_("{setting} must be at least as much as the first number of the range."), "tokens_to")
         bugs = TOPICS[self.topic].bugs
-        named = "bug" if self.bug else "bugs" if self.bugs != "one" else ""
+        named = "bug" if self.bug else "bugs" if self.deals_bugs else ""
         if named and not bugs:
             raise refused(_("{setting} must be left out: this topic is not about a program with a bug."), named)
         if bugs and self.bug not in bugs and not self.frozen_bug:
@@ -327,11 +327,21 @@ class Worksheet:
         return hash((self.key, self.title, self.model, self.topic, self.tokens, self.rows))
 
     @property
+    def in_letters(self) -> bool:
+        """Whether it is answered in symbols."""
+        return self.answers == "letters"
+
+    @property
     def bug_row(self) -> Bug | None:
         """The bug that the sheet is about: as it was frozen, or the bank's."""
         if self.frozen_bug:
             return frozen_bug(self.frozen_bug)
         return BUGS[self.bug] if self.bug else None
+
+    @property
+    def deals_bugs(self) -> bool:
+        """Whether a seed draws the bug."""
+        return self.bugs != "one"
 
     @property
     def dealt_bugs(self) -> tuple[str, ...]:
@@ -370,7 +380,7 @@ class Worksheet:
         if not in_table:
             message = _("{model} has none of the parts that “{worksheet}” asks for: choose another worksheet.")
             raise TopicError(message.format(model=model.name, worksheet=self.title))
-        if self.answers == "numbers":
+        if not self.in_letters:
             return
         needed = len(in_table) / 2 if is_in_symbols(self.key) else len(in_table)  # an author chose each row
         if sum(_has_symbols(table, row) for row in in_table) < needed:
@@ -404,7 +414,7 @@ class Worksheet:
             return _("The first steps can only be answered in numbers.")
         if self.sentence:
             return _("This sheet is about one particular sentence, so it can only be answered in numbers.")
-        if self.answers == "letters":
+        if self.in_letters:
             return _("“{worksheet}” can only be answered in symbols.").format(worksheet=self.title)
         return ""
 

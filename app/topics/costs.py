@@ -21,11 +21,13 @@ from app.shapes.table import PARTS_SUM, Count, FromParts, TensorTable
 from app.topics.layer_parameters import LAYER_PARAMETERS
 from app.topics.requirements import CACHE_OF_KNOWN_LENGTH, PLAIN_LAYERS, SCORES_OF_QUERIES_AND_KEYS
 from app.topics.single_head import SINGLE_HEAD
-from app.topics.topic import Topic
+from app.topics.topic import CountFigure, Topic
 
 # The number of heads in which a layer computes each product: queries and what follows from them in H query heads, keys
 # and values in G key/value heads.
 HEADS_COMPUTING = {"queries": "H", "keys": "G", "values": "G", "scores": "H", "context": "H", "output": "H"}
+OPERATIONS = (*(f"{key}_flops" for key in HEADS_COMPUTING), "feed_forward_flops")
+BYTES = ("weights_16_bit", "weights_8_bit", "weights_4_bit", "cache_16_bit", "cache_8_bit")
 BYTES_PER_NUMBER = {"16": Fraction(2), "8": Fraction(1), "4": Fraction(1, 2)}  # by bits per number
 # The numbers that one layer caches per token: a key of d_h and a value of d_v in each key/value head.
 CACHED_OF_TOKEN = Expression.parse("G*d_h + G*d_v")
@@ -120,9 +122,8 @@ TOPIC = Topic(
     "counts",
     _costs_table,
     (*PLAIN_LAYERS, SCORES_OF_QUERIES_AND_KEYS, CACHE_OF_KNOWN_LENGTH),
-    bars="operations-and-bytes",
+    count_figures=(CountFigure("operations", OPERATIONS), CountFigure("bytes", BYTES)),
     extra_sizes=lambda architecture, _tokens: {"params": parameter_counts(architecture).total},
-    counts="queries_flops keys_flops values_flops scores_flops context_flops output_flops "
-    "feed_forward_flops weights_16_bit weights_8_bit weights_4_bit cache_16_bit cache_8_bit",
+    counts=" ".join((*OPERATIONS, *BYTES)),
     extra_symbols="params",
 )

@@ -11,7 +11,7 @@ from app.models.architecture import Architecture
 from app.models.width_rules import WHOLE_PERCENT, WidthRule
 from app.shapes.table import PARTS_SUM, Count, FromParts, TensorTable
 from app.topics.requirements import LAYERS_OF_ONE_SHAPE, NO_EXPERTS, ONE_STACK, Requirement
-from app.topics.topic import Topic
+from app.topics.topic import CountFigure, Topic
 from app.translation import N_
 
 
@@ -95,7 +95,10 @@ TOPIC = Topic(
     "counts",
     _width_table,
     (ONE_STACK, NO_EXPERTS, LAYERS_OF_ONE_SHAPE, _KNOWN_WIDTH),
-    bars="blocks-and-widths",
+    count_figures=(
+        CountFigure("widths", ("four_d", "two_thirds", "multiplied", "width", "gated_width")),
+        CountFigure("blocks", ("block_parameters", "gated_parameters", "ungated_parameters")),
+    ),
     extra_sizes=_width_sizes,
     counts="width block_parameters gated_width four_d two_thirds multiplied multiples gated_parameters "
     "ungated_parameters",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import count
@@ -92,12 +92,18 @@ def _batch(architecture: Architecture, tokens: int) -> int:
 
 
 def _questions(case: BugCase, right_reason: int, reasons: int) -> Iterator[OneOf | Joint]:
-    yield OneOf("where", tuple(range(NO_LINE, len(case.lines) + 1)), case.wrong_line)
+    yield OneOf("where", tuple(range(NO_LINE, len(case.lines) + 1)), case.wrong_line, offers="lines")
     if case.clash:
         yield Joint("clash", tuple(JointPart("size", size) for size in case.clash), ("",) * (len(case.clash) + 1))
-    yield OneOf("why", tuple(range(1, reasons + 1)), right_reason)
+    yield OneOf("why", tuple(range(1, reasons + 1)), right_reason, offers="reasons")
     if case.repair:
-        yield Joint("repair", tuple(_parts(case.repair)), case.repair.parts, partial(_works, case), REPAIR_POINTS)
+        yield _repair(tuple(_parts(case.repair)), case.repair.parts, partial(_works, case))
+
+
+def _repair(
+    parts: tuple[JointPart, ...], between: tuple[str, ...], works: Callable[[tuple[Filling, ...]], bool] | None = None
+) -> Joint:
+    return Joint("repair", parts, between, works, REPAIR_POINTS, reveals="where")
 
 
 def misconception_of(reason: str) -> str:
@@ -133,10 +139,10 @@ def _first_table(architecture: Architecture, tokens: int) -> BugTable:
 def _with_sides(sides: int) -> TensorTable:
     size = JointPart("size", ONE)
     questions = (
-        OneOf("where", (NO_LINE,), NO_LINE),
-        OneOf("why", (1,), 1),
+        OneOf("where", (NO_LINE,), NO_LINE, offers="lines"),
+        OneOf("why", (1,), 1, offers="reasons"),
         Joint("clash", (size,) * 2, ("",) * 3),
-        Joint("repair", (size,) * len(PARTS), ("",) * (len(PARTS) + 1)),
+        _repair((size,) * len(PARTS), ("",) * (len(PARTS) + 1)),
     )
     shapes = tuple(Tensor(row, "", (ONE,) * sides, "hidden") for row in SHAPES)
     return TensorTable("find-the-bug", shapes, questions=questions)

@@ -24,7 +24,7 @@ from app.topics.costs import BYTES_PER_NUMBER, CACHED_OF_TOKEN, layer_costs
 from app.topics.decode_costs import step_flops
 from app.topics.decode_step import DECODE_STEP
 from app.topics.requirements import PLAIN_LAYERS, SCORES_OF_QUERIES_AND_KEYS, Requirement
-from app.topics.topic import Topic
+from app.topics.topic import Growth, Topic
 from app.translation import N_
 
 PROJECTIONS = ("queries_flops", "keys_flops", "values_flops", "output_flops")
@@ -82,7 +82,7 @@ TOPIC = Topic(
     "counts",
     lambda architecture, tokens: TensorTable("growth", counts=tuple(growth_counts(architecture, tokens))),
     (*PLAIN_LAYERS, SCORES_OF_QUERIES_AND_KEYS, _ATTENTION_TO_ALL),
-    bars="sums-and-growth",
+    growth=Growth(linear="projections_flops", squared="pairwise_flops", crossing="crossing"),
     counts="projections_flops pairwise_flops prefill_flops crossing crossing_of_layer projections_doubled "
     "pairwise_doubled score_entries_doubled kv_cache_doubled decode_flops cache_of_token",
 )

@@ -25,6 +25,7 @@ from app.topics.single_head import QUERIES_AND_KEYS, SINGLE_HEAD, UNMASKED_WEIGH
 from app.topics.topic import FigurePlan, Topic
 
 _N, _W = Expression.symbol("N"), Expression.symbol("W")
+MASK_OF_ONE_HEAD = ("mask", "masked", "weights", "row_sum")  # what the exhibit of a real head asks for
 
 
 def chosen_token(tokens: int) -> int:

@@ -14,8 +14,8 @@ in a fused matrix are those of the family's layout.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 
 from app.algebra.expression import ONE, ZERO, Expression
 from app.models.architecture import Architecture
@@ -35,7 +35,12 @@ _SEPARATE: tuple[tuple[str, Role, str, str], ...] = (
     ("W_O", "output", "output", "o"),
 )
 _FUSED: tuple[tuple[str, Role, str, str], ...] = (("W_QKV", "hidden", "fused", "qkv"), _SEPARATE[-1])
+# The parameter that begins a stored matrix, by its row.
+FIRST_PARAMETER = {**{f"stored_{letter}": letter for letter, *_ in _SEPARATE}, "stored_W_QKV": "W_Q"}
 _CONV1D = "conv1d-weights"
+# What the exhibit of a real head asks for, except rows that the model lacks.
+FILE_OF_ONE_HEAD = ("stored_W_Q", "stored_W_K", "stored_W_QKV", "stored_W_O", "q_start", "kv_head", "k_start", "o_dim")
+OF_SHARED_HEAD = ("kv_head", "k_start")  # j·G/H is only a whole number for the first of the heads that share
 
 _J, _H, _G, _D_H, _D_V = map(Expression.symbol, ("j", "H", "G", "d_h", "d_v"))
 
@@ -63,6 +68,29 @@ def stored_weights(architecture: Architecture, _tokens: int) -> TensorTable:
     """The stored matrices of one layer's attention, then the first index and length of head j's slices."""
     table = _table_of(architecture.attention_matrices)
     return replace(table, counts=tuple(_slices(architecture, is_conv1d=table.key == _CONV1D)))
+
+
+@dataclass(frozen=True)
+class HeadSlice:
+    """One head's slice of a stored matrix, for torch.narrow."""
+
+    dim: int
+    start: int
+    length: int
+
+
+def head_slices(architecture: Architecture, head: int) -> Mapping[str, HeadSlice]:
+    """The slices of the stored matrices for any query head, by "Q", "K", "V" and "O"."""
+    a = architecture
+    after_first = head % a.query_heads_per_kv_head  # of the heads that share keys and values
+    sizes = {**a.all_sizes, "j": head - after_first}
+    at = {count.key: count.size("count", sizes) for count in stored_weights(a, 1).counts}
+    return {
+        "Q": HeadSlice(at["q_dim"], at["q_start"] + after_first * a.d_h, a.d_h),
+        "K": HeadSlice(at["q_dim"], at["k_start"], a.d_h),
+        "V": HeadSlice(at["q_dim"], at["v_start"], a.d_v),
+        "O": HeadSlice(at["o_dim"], at["o_start"] + after_first * a.d_v, a.d_v),
+    }
 
 
 def _table_of(specs: ParameterSpecs) -> TensorTable:

@@ -11,13 +11,12 @@ from app.bugs.bank import Bug
 from app.models.architecture import Architecture
 from app.models.families import FAMILIES
 from app.shapes.parameter_inventory import Fact
-from app.shapes.table import Blank, TensorTable
+from app.shapes.table import Blank, Joint, TensorTable
 from app.topics.requirements import Requirement
 
 COMMON_SYMBOLS = ("N", "M", "W", "d_rot")  # sizes that sheets of every topic may have besides the model's
 MODEL_SYMBOLS = frozenset(symbol for family in FAMILIES.values() for symbol in family.sizes)
 Subject = Literal["head", "softmax", "layer", "parameters", "model", "counts"]
-Bars = Literal["sums", "operations-and-bytes", "blocks-and-widths", "sums-and-growth"]
 
 
 @dataclass(frozen=True)
@@ -35,6 +34,23 @@ class FigurePlan:
     def tensors(self) -> tuple[str, ...]:
         """The left operand and the results."""
         return (self.left, *self.results)
+
+
+@dataclass(frozen=True)
+class CountFigure:
+    """Counts of one kind, drawn below one another as bars to scale."""
+
+    key: str
+    counts: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Growth:
+    """The keys of two counts, plotted over the tokens, and of the number of tokens at which they are equal."""
+
+    linear: str
+    squared: str
+    crossing: str
 
 
 @dataclass(frozen=True)
@@ -57,7 +73,8 @@ class Topic:
     tables: tuple[TensorTable, ...] = ()
     counts: str = ""
     inventory: Callable[[Architecture], Iterator[Fact]] | None = None
-    bars: Bars = "sums"
+    count_figures: tuple[CountFigure, ...] = ()  # without any, each sum of counts is drawn with its parts
+    growth: Growth | None = None
     figures: Mapping[str, tuple[FigurePlan, ...]] = field(default_factory=dict)
     drawn_with: Mapping[str, TensorTable] = field(default_factory=dict)
     in_steps: bool = False
@@ -74,12 +91,28 @@ class Topic:
             if unknown := symbols - self.symbols:
                 raise ValueError(f"{self.key}: {table.key} uses the symbol {min(unknown)}, which no model has")
 
+    @property
+    def figure_keys(self) -> frozenset[str]:
+        plans = (plan for plans in self.figures.values() for plan in plans)
+        return frozenset(plan.key for plan in (*plans, *self.count_figures))
+
     @cached_property
     def boxes(self) -> frozenset[str]:
         """The names of the boxes that some model's sheet can ask for: 'queries.rows', 'total.count'."""
         entries = (item for table in self.tables for item in table.askable.items())
         sides = (str(Blank(key, field)) for key, entry in entries for field in entry.fields)
         return frozenset((*sides, *(f"{count}.count" for count in self.counts.split())))
+
+    @cached_property
+    def late_rows(self) -> Mapping[str, Joint]:
+        """The rows that open only after a check, since they show the answer to another one."""
+        asked = (entry for table in self.tables for entry in table.askable.values())
+        return {entry.key: entry for entry in asked if isinstance(entry, Joint) and entry.reveals}
+
+    @property
+    def is_layer(self) -> bool:
+        """Whether the topic is a whole attention layer rather than one head."""
+        return self.subject == "layer"
 
     @property
     def reads_one_text(self) -> bool:

@@ -12,19 +12,24 @@ from fastapi import APIRouter, Depends, HTTPException, Request
 from pydantic import BaseModel, ConfigDict, Field, StrictInt
 
 from app.exchange.imported_models import import_config, import_from_hub, library_with_model, variant_from_code
-from app.forward.head_run import HeadNotRun, why_not_run
+from app.forward.lines import ForwardError
+from app.forward.process import not_run
 from app.forward.program import RUNNABLE_TOPICS
 from app.forward.real_head import RealHead
 from app.grading.grade import grade
 from app.grading.hints import write_hint
 from app.machine.work_queue import Client, QueueFullError
 from app.misconceptions.catalogue import MISCONCEPTIONS
+from app.misconceptions.predictions import cannot_tell_apart
 from app.models.architecture import SizeSource
 from app.models.parameter_count import parameters_json
-from app.sheets.sheet_json import opened_rows, variant_json
-from app.sheets.variant import Variant
+from app.shapes.table import Joint, OneOf, WrittenPattern
+from app.sheets import prose
+from app.sheets.code_text import code_shown, option_text
+from app.sheets.variant import Row, Variant
 from app.sheets.worksheet import MAX_SENTENCE, Model
 from app.store.jobs import JobKind, JobRefusedError
+from app.topics.registry import TOPICS
 from app.topics.shapes_json import shapes
 from app.translation import gettext as _
 from app.web.shared.head_request import HeadChoice, find_checkpoint, offered_checkpoints
@@ -194,12 +199,12 @@ class MarkEntry(BaseModel):
     repeats: str | None = Field(description="The box that the mistake costs, if this one is not worked out from it.")
 
 
-class MistakeEntry(BaseModel):
-    """A mistake: one box is lost, and the others follow."""
+class CauseEntry(BaseModel):
+    """A cause of wrong boxes: one of them is lost, and the others follow."""
 
     costs: str
     others: list[str]
-    misconception: str | None = Field(description="The key of a misconception, if the mistake is one.")
+    misconception: str | None = Field(description="The key of a misconception, if the cause is one.")
 
 
 class MismatchEntry(BaseModel):
@@ -242,7 +247,7 @@ class GradeReport(BaseModel):
     score: int = Field(description="The points of boxes that are right or consistent with an earlier mistake.")
     out_of: int
     marks: dict[str, MarkEntry]
-    mistakes: list[MistakeEntry]
+    causes: list[CauseEntry]
     first_mismatch: MismatchEntry | None
     diagnosis: DiagnosisEntry | None
     opened: list[RowEntry] = Field([], description="Rows that open with the first check, such as that for a repair.")
@@ -378,8 +383,9 @@ def grade_answers(services: ServicesDep, body: GradeRequest) -> GradeReport:
     variant = _requested_variant(services, body)
     report = grade(variant, body.answers)
     fields = report.as_json()
-    if report.has_readable_answer and (opened := opened_rows(variant)):
-        fields["opened"] = opened
+    late_rows = [_row_json(variant, row) for row in variant.rows if row.opens_late]
+    if report.has_readable_answer and late_rows:
+        fields["opened"] = late_rows
     if body.hint is not None:
         hinted = write_hint(variant, report, body.hint)
         fields["hint"] = hinted and hinted.as_json()
@@ -413,7 +419,7 @@ def run_forward(request: Request, services: ServicesDep, client: QueueClient, bo
         asked["config"] = None if body.config is None else json.dumps(body.config)  # PostgreSQL's JSON has no Infinity
         check_asked(services, asked)
         result: dict[str, Any] = json.loads(_answer(services, "run", client, asked, part_of_run(services, asked)))
-    except HeadNotRun as problem:
+    except ForwardError as problem:
         raise HTTPException(STATUS_OF_REASON.get(problem.reason, 503), str(problem)) from None
     return result
 
@@ -436,7 +442,7 @@ def run_head_of_checkpoint(
         choice = HeadChoice(body.checkpoint, body.text, body.layer, body.head)
         key = find_checkpoint(services, body.checkpoint).key
         real_head = RealHead.from_bytes(_answer(services, "head", client, asdict(choice), key))
-    except HeadNotRun as problem:
+    except ForwardError as problem:
         raise HTTPException(STATUS_OF_REASON.get(problem.reason, 503), str(problem)) from None
     return real_head.as_dict() | {"weights": real_head.arrays["weights"].tolist()}
 
@@ -452,10 +458,10 @@ def _answer(services: Services, kind: JobKind, client: Client, arguments: Mappin
             finally:
                 services.jobs.rows.delete(job)
     except QueueFullError:
-        raise HTTPException(503, why_not_run("busy")) from None
+        raise HTTPException(503, str(not_run("busy"))) from None
     except JobRefusedError as refusal:
         raise HTTPException(503, why_not_queued(refusal)) from None
-    problem = job.problem or services.jobs.why_it_waits(job) or why_not_run("busy")
+    problem = job.problem or services.jobs.why_it_waits(job) or str(not_run("busy"))
     raise HTTPException(STATUS_OF_REASON.get(job.reason, 503), problem)
 
 
@@ -477,3 +483,54 @@ def _rule(source: SizeSource, family: str) -> str:
     if source.is_default:
         return f"default of {family}"
     return f"null: {source.rule}" if source.is_null else source.rule or "stated"
+
+
+# A sheet as JSON
+
+
+def variant_json(variant: Variant) -> dict[str, Any]:
+    """A sheet without its answers: code, keys, tokens, prose, rows, and misconceptions that it can't distinguish."""
+    sheet = variant.worksheet
+    return {
+        "code": variant.code,
+        "worksheet": sheet.key,
+        "model": variant.model.key,
+        "topic": sheet.topic,
+        "tokens": variant.tokens,
+        "decoder_tokens": variant.sizes["M"] if TOPICS[sheet.topic].reads_two_texts else None,
+        "title": variant.title,
+        "description": prose.description(variant),
+        "task": prose.task(variant),
+        "program": _program_json(variant),
+        "assumptions": list(prose.assumptions(variant)),
+        "footnote": prose.footnote(variant),
+        "introduction": sheet.introduction,
+        "own_footnote": sheet.footnote,
+        "rows": [_row_json(variant, row) for row in variant.rows if not row.opens_late],
+        "questions": [question.text for question in sheet.questions],
+        "cannot_tell_apart": [[key, other or "right"] for key, other in cannot_tell_apart(variant.problem)],
+    }
+
+
+def _row_json(variant: Variant, row: Row) -> dict[str, Any]:
+    asked = row.asked
+    options = asked.options if isinstance(asked, OneOf) and not isinstance(asked, WrittenPattern) else ()
+    boxes = list(map(str, row.blanks))
+    parts = zip(boxes, asked.parts, strict=True) if isinstance(asked, Joint) else ()
+    points = 1 if row.points is None else row.points
+    return {
+        "key": row.key, "letter": row.letter, "name": row.name, "note": row.note, "code": row.code,
+        "boxes": boxes, "points": points,
+        "options": {str(number): option_text(variant, row.key, number) for number in options},
+        "between": asked.between if isinstance(asked, Joint) else (),
+        "words": {box: part.words for box, part in parts if part.words},
+    }  # fmt: skip
+
+
+def _program_json(variant: Variant) -> dict[str, Any] | None:
+    if (code := code_shown(variant)) is None:
+        return None
+    witness = code.witness and {"caption": code.witness.caption, "cells": code.witness.cells}
+    given = dict(code.given)
+    return {"lines": code.lines, "given": given, "stops": code.stops, "error": code.error,
+            "witness": witness}  # fmt: skip

@@ -27,9 +27,9 @@ from app.figures.steps import (
 from app.models.architecture import TokensError
 from app.refusal import Refusal
 from app.sheets import prose
-from app.sheets.formulas import formula_pieces
+from app.sheets.answers import MAX_BOX_TEXT, Answer
 from app.sheets.library import Library
-from app.sheets.reading import MAX_BOX_TEXT, Answer
+from app.sheets.prose import formula_pieces
 from app.sheets.variant import Variant
 from app.sheets.worksheet import Worksheet, WorksheetError
 from app.topics.decode_step import DECODE_STEP
@@ -373,7 +373,7 @@ def show_token(request: Request, services: ServicesDep) -> Response:
         tokens = {step.part: token for step, token in both}
         query = {"model": variant.model.key, "tokens": str(variant.tokens)}
         letters = {
-            name: variant.notation.letter(key, both[0][1].table[key].letter)
+            name: both[0][1].table[key].letter
             for name, key in (("K", "keys"), ("V", "values"), ("q", "queries"), ("s", "scores"))
         }
         more = {

@@ -48,7 +48,7 @@ def shared_letters(wording: Wording) -> tuple[tuple[str, tuple[str, ...]], ...]:
         rows = wording.topics[topic.key].rows
         tensors = (each for table in topic.tables for each in table.tensors if each.key in rows and each.letter)
         for tensor in tensors:
-            meant = meanings.setdefault(notation.letter(tensor.key, tensor.letter), {})
+            meant = meanings.setdefault(tensor.letter, {})
             meant.setdefault((tensor.role, tensor.parameter), rows[tensor.key].name)
     for symbol in wording.symbol_names:
         meanings.setdefault(notation.symbol(symbol), {})[symbol] = wording.usual_size_name(symbol)

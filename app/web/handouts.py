@@ -16,7 +16,7 @@ from app.exchange.class_list import MAX_ROSTER_BYTES, read_names
 from app.exchange.imported_models import library_with_model, variant_from_code
 from app.exchange.spreadsheet import BOM
 from app.grading.grade import AnswersError
-from app.grading.paper_lines import MarkedPaper, blank_order, mark_lines
+from app.grading.paper import MarkedPaper, blank_order, mark_lines
 from app.handout.handout_printer import MAX_DOWNLOAD_SHEETS
 from app.handout.marks_csv import marks_csv
 from app.handout.options import HandoutError, HandoutOptions

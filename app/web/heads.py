@@ -13,11 +13,10 @@ from fastapi.responses import RedirectResponse
 
 from app.activities.rules import PRACTICE_RULES
 from app.algebra.number_text import format_measured
-from app.checkpoints.sources import ListedCheckpoint
+from app.checkpoints.files import ListedCheckpoint
 from app.classes import sheet_actions
 from app.classes.sheet_actions import SentSheet, perform
 from app.classes.sheet_work import PracticeWork, practice_sheet_key
-from app.forward.head_run import HeadNotRun
 from app.forward.lines import ForwardError
 from app.forward.notebook import NOTEBOOK_TYPE, head_notebook
 from app.forward.real_head import RealHead, save_npz
@@ -99,7 +98,7 @@ def post_head_form(request: Request, services: ServicesDep, form: FormDep, clien
     try:
         choice = HeadChoice(chosen.key, sentence, layer, head)
         job = start_head(services, client, choice, visitor_id=visitor.id)
-    except HeadNotRun as refusal:
+    except ForwardError as refusal:
         response: Response = render("heads/head_form.html", status=503, **page | {"problem": str(refusal)})
     else:
         response = RedirectResponse(url_for("show_head", key=job.key), 303)

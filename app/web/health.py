@@ -21,9 +21,9 @@ async def is_ready(services: ServicesDep) -> Response:
     """200 with the status "ok" while the database can store something, which is checked without writing."""
     if problem := await services.readiness.problem():
         return JSONResponse({"status": problem}, 503)
-    if services.closing.is_stuck:
+    if services.auto_submitter.is_stuck:
         return JSONResponse({"status": "answers of activities that have ended are not being collected"}, 503)
-    if unsettled := services.closing.unsettled:  # the server works, and its operator has work as well
+    if unsettled := services.auto_submitter.unsettled:  # the server works, and its operator has work as well
         numbers = ", ".join(map(str, unsettled))
         return JSONResponse({"status": "ok", "problem": f"answers not collected in activities {numbers}: see the log"})
     return JSONResponse({"status": "ok"})

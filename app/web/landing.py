@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import RedirectResponse
 
-from app.figures.geometry import Rect
-from app.figures.lettering import label_px, letter_px
+from app.figures.geometry import Rect, label_px, letter_px
 from app.figures.parts import Edge, Figure, MismatchCaption
 from app.figures.sheet_figures import draw_figures
 from app.grading.grade import Mark, grade
-from app.sheets.reading import MAX_BOX_TEXT
+from app.sheets.answers import MAX_BOX_TEXT
 from app.sheets.variant import Row, Variant
 from app.web.shared.permissions import PracticeOpen
 from app.web.shared.services import LibraryDep

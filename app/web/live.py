@@ -16,7 +16,7 @@ from app.classes.live_snapshot import LiveProgress, LiveSnapshot, SheetSnapshot
 from app.classes.roster_lookup import named_apart
 from app.classes.student_sheet import activity_variant, worksheet_titles
 from app.figures.parts import Figure
-from app.grading.explanations import explain_misconception
+from app.grading.explain import explain_misconception
 from app.sheets.worksheet import MAX_MISCONCEPTION_KEY
 from app.store import Activity, Phase, Spotlight, Student
 from app.translation import gettext as _

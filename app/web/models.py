@@ -237,7 +237,7 @@ def _sheet_choices(library: Library, model: Model) -> Iterator[tuple[str, str]]:
 def _misfit(library: Library, variant: Variant) -> tuple[bool, ...]:
     sheet, written_for = variant.worksheet, library.variant(variant.worksheet.key)
     return (
-        sheet.kv_head_per_query_head or sheet.answers != "numbers",
+        sheet.kv_head_per_query_head or sheet.in_letters,
         sheet.model != variant.model.key,
         written_for.table.key != variant.table.key,
         written_for.model.architecture.family != variant.model.architecture.family,

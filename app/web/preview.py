@@ -25,10 +25,10 @@ from app.classes.sheet_actions import Action, Outcome, auto_submit, graded_attem
 from app.classes.sheet_work import PreviewWork
 from app.classes.student_sheet import StudentSheet, sheet_with_sizes
 from app.classes.ticket_answers import ticket_problems
-from app.grading.explanations import MAX_ATTEMPTS_EXPLAINED
+from app.grading.explain import MAX_ATTEMPTS_EXPLAINED
 from app.grading.grade import grade
 from app.grading.mistaken_sheets import misconception_names, mistaken_texts
-from app.sheets.reading import MAX_BOX_TEXT
+from app.sheets.answers import MAX_BOX_TEXT
 from app.sheets.variant import box_texts
 from app.store import Student
 from app.translation import gettext as _
@@ -135,7 +135,7 @@ def preview_activity(access: Preview) -> Response:
         return RedirectResponse(access.links.ticket, 303)
     steps = activity_steps(access, {})
     return render(
-        "teacher/activity_preview.html",
+        "teacher/activity_preview_list.html",
         access=access,
         steps=steps,
         rules=rules_in_words(access.activity),

@@ -31,7 +31,7 @@ from app.classes.student_sheet import activity_variant, best_scores, worksheet_t
 from app.classes.ticket_groups import choice_counts, group_answers
 from app.classes.written_answers import open_questions
 from app.grading.grade import AnswersError
-from app.grading.paper_lines import blank_order, numbered_lines
+from app.grading.paper import blank_order, numbered_lines
 from app.sheets.variant import Row
 from app.sheets.worksheet import MAX_MISCONCEPTION_KEY, WorksheetError
 from app.store import Activity, Attempt, AuditAction, GradeChange, Store, Student

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from typing import Any
 
 from fastapi import APIRouter, HTTPException, Response
@@ -13,7 +14,7 @@ from app.classes.roster_check import CheckedEntry, check_entries, rename_and_rec
 from app.classes.roster_lookup import names_with_numbers, sorted_by_likeness
 from app.exchange.class_list import (
     MAX_ENTRY_LENGTH,
-    Choice,
+    ChosenColumns,
     RosterError,
     read_roster_rows,
     sure_entries,
@@ -69,21 +70,13 @@ def preview_students(store: StoreDep, access: EditableCourse, form: FormDep) -> 
 @router.post("/courses/{course_id:int}/students")
 def add_students(store: StoreDep, access: EditableCourse, form: FormDep) -> Response:
     """Add the students of a previewed class list, and do what was chosen for each of its odd rows."""
-    choices = [form.raw(name, MAX_TEXT).partition("\n") for name in form.names("odd-")]
     try:
+        choices = list(_read_odd_choices(form))
         pasted = form.file or form.optional("roster", MAX_BODY)  # empty if a preview had nobody new
         entries = [] if pasted == "" else list(sure_entries(read_roster_rows(pasted or "", MAX_ROSTER_STUDENTS)))
-        entries += [
-            entry
-            for choice, _line, row in choices
-            if choice.strip() == "add"
-            for entry in read_roster_rows(row).entries
-        ]
+        entries += [entry for choice, entry in choices if choice == "add"]
         changes = [
-            (student, entry)
-            for choice, _line, row in choices
-            if (student := _find_student(store, access.course, choice.strip()))
-            for entry in read_roster_rows(row).entries
+            (student, entry) for choice, entry in choices if (student := _find_student(store, access.course, choice))
         ]
     except RosterError as error:
         return _refuse_list(access, form, error)
@@ -120,7 +113,15 @@ def remove_idle_newcomers(store: StoreDep, access: EditableCourse, form: FormDep
     return _back_to_roster(access.course, removed=removed)
 
 
-def _chosen_columns(form: FormReader) -> Choice | None:
+def _read_odd_choices(form: FormReader) -> Iterator[tuple[str, RosterEntry]]:
+    """What to do with each odd row, "add" or the id of a student to change; its field has that above the row."""
+    for name in form.names("odd-"):
+        choice, _line, row = form.raw(name, MAX_TEXT).partition("\n")
+        if row:  # there is none if the row is left out
+            yield from ((choice.strip(), entry) for entry in read_roster_rows(row).entries)
+
+
+def _chosen_columns(form: FormReader) -> ChosenColumns | None:
     if form.optional("number") is None:
         return None
     first, last, number = (whole_number(form.raw(name), MAX_COLUMN) for name in ("first", "last", "number"))

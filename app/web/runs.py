@@ -16,12 +16,12 @@ from app.algebra.number_text import format_measured
 from app.classes import sheet_actions
 from app.classes.frozen.frozen_run import FrozenRun, freeze_run, sheet_of_run
 from app.classes.sheet_actions import may_run
-from app.forward.head_run import HeadNotRun
+from app.forward.lines import ForwardError
 from app.forward.notebook import NOTEBOOK_TYPE, run_notebook
 from app.forward.run import HEAD_RUNS, HeadRun
 from app.machine.work_queue import Client
 from app.shapes.table import Blank
-from app.sheets.reading import Answer
+from app.sheets.answers import Answer
 from app.sheets.variant import Row, Variant
 from app.store import Answers, Run
 from app.store.jobs import Job, JobRefusedError
@@ -221,7 +221,7 @@ def download_notebook(services: ServicesDep, run_id: str) -> Response:
 def _to_real_head(request: Request, services: Services, client: Client, choice: HeadChoice, **options: Any) -> Response:
     try:
         job = start_head(services, client, choice, **options)
-    except HeadNotRun as refusal:
+    except ForwardError as refusal:
         raise HTTPException(503, str(refusal)) from None
     address = url_for("show_head", key=job.key, skip=ALL_STAGES)
     if is_htmx(request):
@@ -344,7 +344,7 @@ def _sheet_notes(variant: Variant) -> Iterator[str]:
             "The worksheet names a sentence for a real head; this run drew random numbers instead. The shapes are the "
             "same."
         )
-    if variant.worksheet.answers == "letters":
+    if variant.worksheet.in_letters:
         yield _(
             "PyTorch has only numbers, so your formulas are compared by the numbers that they come to. Check tells you "
             "whether a formula itself is right."

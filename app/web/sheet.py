@@ -19,7 +19,7 @@ from app.activities.work import Answers, Attempt
 from app.classes import sheet_actions
 from app.classes.sheet_actions import Action, Outcome, SentSheet, SheetWork, attempt_visible, can_hint, perform
 from app.figures.scale import ScaleName
-from app.grading.explanations import MAX_ATTEMPTS_EXPLAINED, Explanation, explain_diagnosis
+from app.grading.explain import MAX_ATTEMPTS_EXPLAINED, Explanation, explain_diagnosis
 from app.grading.grade import Report, without_help
 from app.grading.hints import next_hint_level, write_hint
 from app.sheets.variant import Variant, box_texts

@@ -1,4 +1,7 @@
-"""The editor of a worksheet as its page shows it: the form as typed, its menus, the checker and the preview."""
+"""The editor of a worksheet as its page shows it: the form as typed, its menus, the checker, the preview.
+
+Its addresses are in `worksheets.py`.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ from markupsafe import Markup
 
 from app.bugs.bank import BUGS
 from app.checkpoints.checkpoint import CheckpointError
-from app.checkpoints.sources import listed_checkpoints, open_checkpoint
+from app.checkpoints.files import listed_checkpoints, open_checkpoint
 from app.classes.authoring.remarks import Proposal, Remark, remarks_on
 from app.classes.authoring.worksheet_form import (
     Typed,
@@ -135,7 +138,7 @@ def render_editor(
         reads_two_texts=topic in TOPICS and TOPICS[topic].reads_two_texts,
         rows=_rows(draft, variant),
         boxes=tuple(variant.blanks_by_name) if variant else (),
-        symbols=tuple(variant.reader.written_symbols) if variant else (),
+        symbols=tuple(variant.symbols.written) if variant else (),
         views=PREVIEW_VIEWS,
         view=view,
         preview=preview,

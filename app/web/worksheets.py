@@ -195,7 +195,7 @@ def _filled_in(library: Library, worksheet: Worksheet | None) -> Drawing | None:
         return None
     sheet = library.variant(worksheet.key)
     texts = {str(blank): sheet.notation.write(sheet.expression(blank)) for blank in sheet.blanks}
-    if worksheet.answers == "numbers":
+    if not worksheet.in_letters:
         texts = {box: str(number) for box, number in sheet.key.items()}
     return draw_typed(sheet, texts, "root")
 

@@ -1,4 +1,4 @@
-"""The policies, times and phases of an activity."""
+"""Which policies an activity can have; its times and phases are in tests/store/test_activities.py."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from app.settings import PROJECT
-from app.sheets.worksheet_files import load_library
+from app.sheets.library import load_library
 from app.store import Store
 from app.web.shared.cookies import TEACHER_COOKIE
 from simulation.lesson import Lesson, open_lesson

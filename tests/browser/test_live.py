@@ -12,7 +12,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect
 from app.classes.sample_course import add_sample_course
 from app.settings import PROJECT
 from app.sheets.exit_tickets import load_tickets
-from app.sheets.worksheet_files import load_library
+from app.sheets.library import load_library
 from app.store import Activity, Store
 from app.web.shared.cookies import TEACHER_COOKIE
 from simulation.lesson import add_teacher

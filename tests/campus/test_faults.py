@@ -193,7 +193,6 @@ main.HandoutPrinter = partial(main.HandoutPrinter, idle_time_only=False)
 """
 MADE_UP = """
 from app.forward import process
-from app.forward.process import DeviceHere
 from tests.helpers.fake_runner import FakeRunner
 
 class MadeUp(FakeRunner):
@@ -201,7 +200,7 @@ class MadeUp(FakeRunner):
         super().__init__()
         self.changes = {"device_name": NAME}
     def describe_device(self, *_, **__):
-        return DeviceHere("cpu", NAME)
+        return "cpu", NAME
 
 process.HeadRunner = MadeUp
 """

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from app.checkpoints.checkpoint import CheckpointError
-from app.checkpoints.sources import open_checkpoint
+from app.checkpoints.files import open_checkpoint
 from tests.helpers.small_checkpoints import small_model, write_gguf
 
 MAX_SECONDS, MAX_BYTES = 10.0, 300_000_000  # a machine may be five times slower

@@ -14,8 +14,8 @@ import pytest
 import torch
 
 from app.checkpoints.checkpoint import CheckpointError
+from app.checkpoints.files import open_checkpoint
 from app.checkpoints.hub import fetch_checkpoint
-from app.checkpoints.sources import open_checkpoint
 from tests.helpers.small_checkpoints import small_model
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"

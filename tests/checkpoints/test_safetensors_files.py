@@ -12,7 +12,7 @@ from safetensors.torch import load_file, save_file
 from transformers import AutoModelForCausalLM
 
 from app.checkpoints.checkpoint import Checkpoint, CheckpointError
-from app.checkpoints.sources import open_checkpoint
+from app.checkpoints.files import open_checkpoint
 from tests.helpers.small_checkpoints import FAMILY_CONFIGS, small_model
 
 LAYER = 1
@@ -200,7 +200,7 @@ def test_parts_rebuild_each_tensor_from_the_file(saved: Callable[[str], tuple[An
             assert tuple(whole.shape) == part.stored.shape
             cut = whole.narrow(part.dim, part.start, part.length)
             cut = cut.T if part.is_turned else cut
-            assert torch.equal(weights.tensors[part.variable], cut + ("plus-one" in part.note))
+            assert torch.equal(weights.tensors[part.variable], cut + ("plus-one" in part.notes))
 
 
 def test_shards_of_other_layers_need_not_be_there(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 
 from app.checkpoints.checkpoint import CheckpointError
-from app.checkpoints.sources import SMOLLM2, open_checkpoint
+from app.checkpoints.files import SMOLLM2, open_checkpoint
 from app.checkpoints.tokens import MAX_TEXT_CHARACTERS, json_tokenizer, visible
 from app.models.families.checkpoints import PRE_TOKENIZERS
 from tests.helpers.small_checkpoints import small_model, write_gguf
@@ -207,7 +207,8 @@ def test_tokens_that_only_the_config_adds_are_refused(
 def test_words_that_spell_no_bytes_are_refused(word: str, decoder: decoders.Decoder) -> None:
     tokenizer = Tokenizer(models.WordLevel({word: 0}, unk_token=word))
     tokenizer.decoder = decoder
-    tokenize = json_tokenizer(lambda name, _most: tokenizer.to_str() if name == "tokenizer.json" else None, "odd", 1)
+    content = tokenizer.to_str().encode()
+    tokenize = json_tokenizer(lambda name, _most: content if name == "tokenizer.json" else None, "odd", 1)
     with pytest.raises(CheckpointError, match="The tokenizer of odd is damaged"):
         tokenize(word)
 

@@ -21,7 +21,7 @@ from starlette.testclient import TestClient
 from app.cli import main, worker
 from app.cli.terminal import InputError
 from app.forward.lines import ForwardError
-from app.forward.process import HeadRunner, RunnerFailed
+from app.forward.process import HeadRunner, not_run
 from app.forward.run import HEAD_RUNS
 from app.handout.handout_printer import HandoutPrinter
 from app.jobs.engine import EngineJobs
@@ -92,7 +92,7 @@ def test_workers_need_the_servers_postgresql(
     assert "DATABASE_URL" in refusal(capsys)
 
 
-@pytest.mark.parametrize(("problem", "said"), [(ForwardError("no cuda"), "cuda"), (RunnerFailed(), "PyTorch")])
+@pytest.mark.parametrize(("problem", "said"), [(ForwardError("no cuda"), "cuda"), (not_run("stopped"), "PyTorch")])
 def test_a_device_that_is_not_there_is_refused(problem: Exception, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
     heads = FakeRunner()
 

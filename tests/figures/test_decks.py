@@ -17,7 +17,7 @@ from app.figures.parts import Box, Figure
 from app.figures.scale import ScaleName
 from app.figures.sheet_figures import draw_figures
 from app.shapes.table import Blank
-from app.sheets.reading import Answer
+from app.sheets.answers import Answer
 from app.sheets.variant import Variant
 from app.topics.requirements import TopicError
 from tests.helpers.own_sheets import own_sheet

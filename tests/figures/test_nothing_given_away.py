@@ -17,8 +17,9 @@ from app.figures.sheet_figures import draw_figures
 from app.figures.svg import figure_svg
 from app.shapes.table import Blank
 from app.sheets import prose
+from app.sheets.answers import box_unit
 from app.sheets.notation import NOTATIONS
-from app.sheets.steps import step_of
+from app.sheets.prose import step_of
 from app.sheets.variant import Variant
 from app.topics.registry import TOPICS
 from tests.helpers.shipped import LIBRARY
@@ -72,7 +73,7 @@ def check(variant: Variant) -> None:
     labels = {edge.label for figure in figures for edge in figure.edges if edge.blank in variant.problem.answers}
     assert labels <= {"?", ""}, variant.code
     given = set(map(int, re.findall(r"\d+", re.sub(r"(?<=\d),(?=\d{3})", "", prose.description(variant)))))
-    answers = {n for blank, n in variant.problem.answers.items() if variant.reader.unit(blank) != "index"}
+    answers = {n for blank, n in variant.problem.answers.items() if box_unit(variant.problem, blank) != "index"}
     assert not numbers & answers - given, variant.code  # an index may be any small number, as that of drawn tokens
     assert all(len({box.rect.width for box in each.boxes}) <= 1 for each in figures if not each.has_scale)
     assert asked_lengths(variant, figures) == asked_lengths(variant, others), variant.code

@@ -23,8 +23,8 @@ from app.figures.steps import (
 )
 from app.models.architecture import TokensError
 from app.shapes.table import Blank
+from app.sheets.answers import Answer
 from app.sheets.library import Library
-from app.sheets.reading import Answer
 from app.sheets.variant import Variant
 from app.topics.layer_heads import LayerHeads, possible_kv_heads
 from app.topics.requirements import TopicError

@@ -26,7 +26,7 @@ from app.models.read_config import build_architecture
 from app.shapes.operation import Matmul
 from app.shapes.table import Blank
 from app.sheets import prose
-from app.sheets.reading import Answer
+from app.sheets.answers import Answer
 from app.sheets.variant import Variant
 from app.sheets.worksheet import Worksheet
 from app.topics.registry import DRAWN_WITH, FIGURE_PLANS, TOPICS
@@ -105,14 +105,13 @@ def products(figure: Figure) -> Iterator[tuple[Box, Box, Box]]:
 
 def lane_products(figure: Figure) -> Iterator[tuple[Box, Box, Box]]:
     """The products of a flow; with the lane running down, a result's right operand is the left one."""
-    lane = {
-        box.tensor: box for box in reversed(figure.boxes) if box.tensor in box.products.split()
-    }  # not enlarged ones
-    for operand in (box for box in figure.boxes if box.tensor not in box.products.split()):
-        result = lane[operand.products]
-        left = next(box for key, box in lane.items() if key != result.tensor and result.tensor in box.products.split())
-        stacked = operand.rect.bottom <= result.rect.y or operand.rect.y >= result.rect.bottom
-        yield (left, operand, result) if stacked else (operand, left, result)
+    products = [(box, box.products.split()) for box in figure.boxes]
+    lane = [(box, keys) for box, keys in products if len(keys) > 1 or box.tensor in keys]
+    for result, _keys in lane:
+        operands = [each for each in products if each not in lane and each[0].rect.x == result.rect.x]
+        if operands:  # the nearest one; a head is pulled out of the other
+            operand, [key] = min(operands, key=lambda each: abs(each[0].rect.centre.y - result.rect.centre.y))
+            yield next(box for box, keys in reversed(lane) if box != result and key in keys[1:]), operand, result
 
 
 def card_products(figure: Figure) -> Iterator[tuple[Box, Box, Box]]:

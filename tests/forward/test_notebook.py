@@ -23,7 +23,7 @@ from tokenizers.models import BPE
 from tokenizers.pre_tokenizers import ByteLevel as ByteLevelSplit
 from tokenizers.processors import TemplateProcessing
 
-from app.checkpoints.sources import SMOLLM2, open_checkpoint, smollm2_file
+from app.checkpoints.files import SMOLLM2, open_checkpoint, smollm2_file
 from app.forward.lines import ForwardError
 from app.forward.notebook import MAX_CARRIED_BYTES, head_notebook, run_notebook
 from app.forward.program import RUNNABLE_TOPICS

@@ -15,9 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from app.forward.head_run import HeadNotRun, run_checkpoint
 from app.forward.lines import ForwardError
-from app.forward.process import HeadRunner, RunnerFailed, RunTooLong
+from app.forward.process import HeadRunner, not_run
 from app.jobs.jobs import JobStoppedError
 from app.models.read_config import build_architecture
 
@@ -53,14 +52,14 @@ def child() -> int | None:
     return next((process.pid for process in multiprocessing.active_children()), None)
 
 
-def in_the_background(runner: HeadRunner) -> tuple[threading.Thread, list[BaseException]]:
+def in_the_background(runner: HeadRunner) -> tuple[threading.Thread, list[ForwardError]]:
     """A long run in a thread of its own, waited for until its child is at work."""
-    caught: list[BaseException] = []
+    caught: list[ForwardError] = []
 
     def work() -> None:
         try:
             runner.run(LLAMA, LONG)
-        except Exception as problem:
+        except ForwardError as problem:
             caught.append(problem)
 
     runner.run(LLAMA, 2)
@@ -110,9 +109,9 @@ def test_a_run_that_takes_too_long_is_stopped_and_the_next_one_works(runner: Hea
     runner.run(LLAMA, 2)
     first = child()
     runner.time_limit_s = 0.05
-    with pytest.raises(RunTooLong):
+    with pytest.raises(ForwardError) as stopped:
         runner.run(LLAMA, LONG)
-    assert child() is None
+    assert (stopped.value.reason, child()) == ("too-long", None)
     runner.time_limit_s = 600
     assert runner.run(LLAMA, 2).agrees
     assert child() != first
@@ -143,8 +142,8 @@ def test_a_real_head_that_takes_too_long_is_stopped_with_a_sentence_that_helps(r
         layers.append(done)
         time.sleep(1.1)
 
-    with pytest.raises(HeadNotRun) as stopped:
-        run_checkpoint(runner, "smollm2", "The cat sat.", layer=29, head=0, report=report)
+    with pytest.raises(ForwardError) as stopped:
+        runner.run_real_head("smollm2", "The cat sat.", layer=29, head=0, report=report)
     assert (stopped.value.reason, child()) == ("too-long", None)
     assert layers in ([], [0])  # a busy machine does not come to the second
     assert "layer" in str(stopped.value)
@@ -192,9 +191,9 @@ def test_as_many_run_at_a_time_as_there_are_children(runner: HeadRunner) -> None
 
 
 def test_the_device_of_runs_that_name_none(runner: HeadRunner, monkeypatch: pytest.MonkeyPatch) -> None:
-    here = runner.describe_device()
-    assert here.name
-    assert runner.run(LLAMA, 2).device == here.device
+    device, name = runner.describe_device()
+    assert name
+    assert runner.run(LLAMA, 2).device == device
     assert runner.run(LLAMA, 2, device="meta").device == "meta"
     monkeypatch.setattr(runner, "_device", "meta")
     assert runner.run(LLAMA, 2).device == "meta"
@@ -207,7 +206,7 @@ def test_a_child_that_is_killed_fails_the_run_and_not_the_next(runner: HeadRunne
     assert pid is not None
     os.kill(pid, signal.SIGKILL)
     thread.join()
-    assert [type(problem) for problem in caught] == [RunnerFailed]
+    assert [problem.reason for problem in caught] == ["stopped"]
     assert runner.run(LLAMA, 2).agrees
 
 
@@ -220,8 +219,9 @@ def test_a_refusal_comes_through_with_its_sentence(runner: HeadRunner) -> None:
 def test_a_fault_in_the_child_shows_nothing_of_its_insides(runner: HeadRunner) -> None:
     runner.run(LLAMA, 2)
     first = child()
-    with pytest.raises(RunnerFailed, match=r"^$"):
+    with pytest.raises(ForwardError) as stopped:
         runner.run(replace(LLAMA, d_h=0), 2)
+    assert str(stopped.value) == str(not_run("stopped"))
     assert runner.run(LLAMA, 2).agrees
     assert child() == first
 
@@ -237,5 +237,5 @@ def test_a_child_that_has_nothing_to_do_is_ended() -> None:
         time.sleep(0.05)
     assert left == before
     runner.close()
-    with pytest.raises(RunnerFailed):
+    with pytest.raises(ForwardError):
         runner.run(LLAMA, 2)

@@ -19,10 +19,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from app.forward import run as forward
-from app.forward.devices import devices_here
 from app.forward.lines import ForwardError, listing
-from app.forward.program import BYTES_BY_DTYPE, notes, program
-from app.forward.run import HEAD_RUNS, bytes_needed, execute, run_head
+from app.forward.program import BYTES_BY_DTYPE, notes, program, runnable_table
+from app.forward.run import HEAD_RUNS, bytes_needed, devices_here, execute, run_head
 from app.models.architecture import Architecture, Rotary
 from app.models.read_config import build_architecture
 from app.topics.single_head import SINGLE_HEAD
@@ -221,7 +220,12 @@ def test_a_tensor_of_another_shape_is_named() -> None:
     given = {"W_Q": torch.ones(32, 9), "W_K": torch.ones(32, 9), "b_Q": torch.ones(9), "b_K": torch.ones(9)}
     variables = execute(program(SMALL_GPT2, 5), given).variables
     shapes = {tensor.key: list(variables[tensor.letter].shape) for tensor in SINGLE_HEAD.tensors}
-    assert forward.disagreements(shapes, SMALL_GPT2, 5) == ("W_Q", "W_K", "queries", "keys")
+    assert forward.disagreements(shapes, *runnable_table("single-head", SMALL_GPT2, 5)) == (
+        "W_Q",
+        "W_K",
+        "queries",
+        "keys",
+    )
 
 
 @pytest.mark.parametrize("device", COMPUTING_DEVICES)
@@ -272,7 +276,7 @@ def test_a_head_that_does_not_fit_is_refused_with_its_bytes(monkeypatch: pytest.
     needed = bytes_needed(GPT2, 1000)
     free = int(needed / 0.9) - 2
     monkeypatch.setattr(forward, "available_bytes", lambda device: free)
-    with pytest.raises(ForwardError, match=rf'{needed:,} bytes, and cpu has {free:,} free.*"meta"'):
+    with pytest.raises(ForwardError, match=rf"{needed:,} bytes, and cpu has {free:,} free.*meta"):
         run_head(GPT2, 1000, device="cpu")
     free += 3
     assert run_head(GPT2, 1000, device="cpu").agrees

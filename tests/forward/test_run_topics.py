@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from app.cli import main
-from app.forward.head_run import run_sheet
 from app.forward.lines import ForwardError
+from app.forward.process import run_sheet
 from app.forward.program import check_modelled, program
 from app.forward.run import bytes_needed, execute, run_head
 from app.models.architecture import Architecture

@@ -8,9 +8,8 @@ import pytest
 import torch
 
 from app.checkpoints.checkpoint import Checkpoint
-from app.checkpoints.sources import SMOLLM2, open_checkpoint, smollm2_file
-from app.forward.hidden_states import HiddenStates, likelihood
-from app.forward.real_head import run_real_head
+from app.checkpoints.files import SMOLLM2, open_checkpoint, smollm2_file
+from app.forward.real_head import HiddenStates, likelihood, run_real_head
 from app.settings import PROJECT
 from tests.helpers.real_checkpoints import observe, relative_error
 
@@ -61,7 +60,9 @@ def test_it_has_the_weights_and_tokens_that_transformers_reads(smollm2: Checkpoi
     assert [token.id for token in smollm2.tokens(text)] == tokenizer(text)["input_ids"]
 
 
-def test_it_equals_transformers_on_the_same_dequantized_weights(smollm2: Checkpoint, theirs: Any) -> None:
+def test_it_equals_transformers_on_the_same_dequantized_weights(
+    smollm2: Checkpoint, theirs: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from transformers.models.llama.modeling_llama import apply_rotary_pos_emb
 
     ids, states = [token.id for token in smollm2.tokens(SENTENCE)], HiddenStates()
@@ -89,5 +90,5 @@ def test_it_equals_transformers_on_the_same_dequantized_weights(smollm2: Checkpo
             assert max(relative_error(run.arrays[name], each) for name, each in expected.items()) < MAX_ERROR
     assert likelihood(smollm2, SENTENCE, states=states) == pytest.approx(observed.likelihood, rel=MAX_ERROR)
     as_they_lie = open_checkpoint("smollm2", [])
-    as_they_lie._permuted = lambda _name: False
+    monkeypatch.setattr(as_they_lie._file, "is_permuted", lambda _name: False)
     assert likelihood(as_they_lie, SENTENCE) > observed.likelihood + 0.5  # 4.35 rather than 3.49

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from app.grading.compare import near_miss
-from app.grading.grade import Report, grade
+from app.grading.grade import Report, grade, near_miss
 from app.sheets import prose
+from app.sheets.answers import Answer
 from app.sheets.library import Library
-from app.sheets.reading import Answer
 from app.sheets.variant import Variant
 
 

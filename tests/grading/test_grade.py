@@ -105,7 +105,7 @@ def test_a_box_that_is_not_on_the_sheet_is_refused(library: Library, box: str) -
 def test_the_report_as_json_has_the_promised_shape(library: Library) -> None:
     variant = library.variant("llama-7b")
     report = grade(variant, {"queries.rows": "100", "queries.columns": "4096"}).as_json()
-    assert set(report) == {"score", "out_of", "marks", "mistakes", "first_mismatch", "diagnosis"}
+    assert set(report) == {"score", "out_of", "marks", "causes", "first_mismatch", "diagnosis"}
     assert (report["score"], report["out_of"], report["first_mismatch"]) == (1, 14, None)
     marks = report["marks"]
     assert isinstance(marks, dict)
@@ -162,7 +162,7 @@ def test_rows_may_have_points_of_their_own(library: Library) -> None:
     assert report.marks[variant.blanks_by_name["scores.columns"]].kind == "follows"
     assert (report.score, report.right, report.complete) == (5, 3, False)
     report = grade(variant, {**right, "keys.rows": "90", "scores.columns": "90", "input.rows": "90"})
-    assert [(str(m.costs), list(map(str, m.others))) for m in report.mistakes] == [
+    assert [(str(m.costs), list(map(str, m.others))) for m in report.causes] == [
         ("keys.rows", ["input.rows", "scores.columns"])
     ]
     assert grade(library.variant("llama-7b"), {}).out_of == len(library.variant("llama-7b").blanks)

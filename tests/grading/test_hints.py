@@ -15,11 +15,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.grading.grade import Report, grade
-from app.grading.hints import HINT_LEVELS, Hint, HintWriter, next_hint_level, write_hint
+from app.grading.hints import (
+    HINT_LEVELS,
+    Hint,
+    box_hint,
+    boxes_to_check,
+    next_hint_level,
+    relation_sentence,
+    write_hint,
+)
 from app.misconceptions.catalogue import MISCONCEPTIONS
 from app.misconceptions.predictions import expectations
 from app.models.architecture import TokensError
 from app.shapes.table import MATRIX_FIELDS, Blank, Joint, OneOf, symbol_fields
+from app.sheets.answers import box_unit
 from app.sheets.library import Library
 from app.sheets.reasons import row_reason
 from app.sheets.variant import Variant
@@ -89,7 +98,7 @@ def tells(variant: Variant, sentence: str) -> bool:
     written = {
         variant.notation.write(variant.expression(blank))
         for blank in sizes
-        if variant.expression(blank).symbols or variant.reader.unit(blank) != "index"  # dim 2 is a box as well
+        if variant.expression(blank).symbols or box_unit(variant.problem, blank) != "index"  # dim 2 is a box as well
     }
     unnamed = without_rows(variant, sentence)
     in_letters = {word.strip(".,:;()") for word in unnamed.split()} if variant.worksheet.answers == "letters" else set()
@@ -146,8 +155,7 @@ def every_relation() -> Iterator[tuple[Variant, Blank, str]]:
     """The sentence on how to get the number in a box, for every box of every topic, model and notation."""
     for topic, answers in product(FIRST_OF_TOPIC, get_args(Answers)):
         for variant in sheets_of(topic, MODELS, answers):
-            writer = HintWriter(variant, Report({}))
-            yield from ((variant, blank, writer.relation_sentence(blank)) for blank in variant.blanks)
+            yield from ((variant, blank, relation_sentence(variant, blank)) for blank in variant.blanks)
 
 
 def test_what_a_hint_says_of_a_box_is_true_of_its_sheet() -> None:
@@ -174,9 +182,9 @@ def facts(message: str) -> set[str]:
 )
 def test_no_hint_on_a_box_repeats_another(topic: str, answers: Answers, models: Collection[str]) -> None:
     for variant in sheets_of(topic, models, answers):
-        writer = HintWriter(variant, grade(variant, {}))
+        report = grade(variant, {})
         for blank in variant.blanks:
-            messages = [writer.box_hint(blank, (blank,), level).message for level in HINT_LEVELS]
+            messages = [box_hint(variant, report, blank, (blank,), level).message for level in HINT_LEVELS]
             said = list(map(facts, messages))
             assert not said[0] & said[1] | said[0] & said[2] | said[1] & said[2], messages
             assert said[1], messages
@@ -186,11 +194,11 @@ def test_no_hint_on_a_box_repeats_another(topic: str, answers: Answers, models: 
 
 @ON_EACH_SHEET
 def test_what_the_last_hint_says_of_a_count_is_true_of_its_formula(sheet: Variant) -> None:
-    writer = HintWriter(sheet, grade(sheet, {}))
+    report = grade(sheet, {})
     for blank in (blank for blank in sheet.blanks if blank.field == "count"):
-        message = writer.boxes_to_check((blank,)).message
+        message = boxes_to_check(sheet, report, (blank,)).message
         assert not re.search(r"[-−]\d", message), message
-        expression = sheet.reader.canonical(sheet.expression(blank))
+        expression = sheet.symbols.canonical(sheet.expression(blank))
         if "for a single token first" in message:
             assert {term.symbols.count("N") for term in expression.terms} == {1}
         if "single product" in message:
@@ -313,9 +321,8 @@ def test_a_size_that_no_other_row_decides_is_pointed_to_the_description(sheet: s
 def test_no_second_hint_is_a_tautology_or_only_names_what_is_counted() -> None:
     empty = re.compile(r"” = (?:(?:matrix|matrices|tables|scale parameters|biases)(?: \+ |\.))+$")
     for sheet in SHEETS:
-        writer = HintWriter(sheet, grade(sheet, {}))
         for blank in sheet.blanks:
-            hint = writer.relation_sentence(blank)
+            hint = relation_sentence(sheet, blank)
             if equation := re.match(r"(\S+) = (\S+?)[:.] ", hint):
                 assert equation[1] != equation[2], hint
             assert not empty.search(hint), hint

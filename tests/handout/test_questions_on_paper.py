@@ -11,8 +11,8 @@ from app.handout.options import HandoutOptions
 from app.handout.sheet_plan import plan_sheets
 from app.handout.typst_renderer import TypstRenderer
 from app.sheets.library import Library
-from app.sheets.sheet_json import variant_json
 from app.sheets.worksheet import OpenQuestion
+from app.web.api import variant_json
 from tests.helpers.open_questions import HEADS, WHY, asking
 from tests.helpers.printed import Printed, read_pdf
 

@@ -23,7 +23,7 @@ from app.sheets import prose
 from app.sheets.authoring.worksheet_settings import read_settings
 from app.sheets.code_text import answer_in_words, code_shown
 from app.sheets.exit_tickets import Ticket, load_tickets, ticket_of_settings
-from app.sheets.steps import step_of
+from app.sheets.prose import step_of
 from app.sheets.variant import Row, Variant
 from app.topics.registry import TOPICS
 from tests.helpers.own_sheets import with_own_worksheet
@@ -113,7 +113,7 @@ def is_in_words(variant: Variant, blank: Blank) -> bool:
 
 def boxes_on_paper(variant: Variant) -> int:
     """How many boxes a sheet has to write in: one for each blank, but of questions patterns, two sizes and a line."""
-    questions = {row.key for row in variant.rows if variant.is_question(row)}
+    questions = {row.key for row in variant.rows if row.is_question}
     patterns = [key for key in questions if isinstance(variant.table.askable[key], WrittenPattern)]
     written = (
         len(patterns)

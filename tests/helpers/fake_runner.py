@@ -9,9 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from app.forward.hidden_states import Report
 from app.forward.process import HeadRunner
-from app.forward.real_head import RealHead
+from app.forward.real_head import RealHead, Report
 from app.forward.run import HEAD_RUNS, HeadRun, run_head
 from app.models.architecture import Architecture
 from tests.helpers.real_heads import made_up_head
@@ -108,7 +107,6 @@ def fake_report(architecture: Architecture, tokens: int) -> dict[str, Any]:
             {
                 "code": "Q = X @ W_Q",
                 "makes": "queries",
-                "names": ["Q"],
                 "comment": "<shape & all>",
                 "shapes": [head["queries"]],
             }

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from app.checkpoints.checkpoint import Checkpoint, Token
-from app.checkpoints.sources import open_checkpoint
+from app.checkpoints.files import open_checkpoint
 from tests.helpers.small_checkpoints import WORDS
 
 
@@ -51,7 +51,7 @@ def observe(model: Any, ids: Sequence[int]) -> Observed:
     ]
     given = torch.tensor([list(ids)])
     with torch.no_grad():
-        result = model(given, labels=given, output_attentions=True, output_hidden_states=True)
+        result = model(given, labels=given, output_attentions=True, output_hidden_states=True, use_cache=False)
     for hook in hooks:
         hook.remove()
     weights = [each[0] for each in result.attentions]

@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from app.checkpoints.checkpoint import StoredPart, StoredTensor, Token
-from app.checkpoints.sources import ListedCheckpoint
+from app.checkpoints.files import ListedCheckpoint
 from app.forward.lines import ProgramLine
 from app.forward.real_head import RealHead
-from app.models.read_config import build_architecture
 
 SMOLLM2_CONFIG = {
     "model_type": "llama",
@@ -27,7 +26,6 @@ LISTED = ListedCheckpoint(
 
 def made_up_head(text: str, layer: int, head: int) -> RealHead:
     """A head of SmolLM2 over a text whose words are its tokens, with numbers that are drawn, not computed."""
-    architecture = build_architecture(SMOLLM2_CONFIG, LISTED.name)
     words = text.split()
     tokens = (Token(100 + at, f"␣{word}", f" {word}".encode(), is_special=False) for at, word in enumerate(words))
     n, random = len(words), np.random.default_rng(layer * 100 + head)
@@ -47,7 +45,7 @@ def made_up_head(text: str, layer: int, head: int) -> RealHead:
             start=64 * (kv_head if name in ("W_K", "W_V") else head),
             length=64,
             is_turned=True,
-            note="permuted" if name == "W_Q" else "permuted shared" if name == "W_K" else "",
+            notes=("permuted",) if name == "W_Q" else ("permuted", "shared") if name == "W_K" else (),
         )
         for name, shape in stored.items()
     )
@@ -64,10 +62,10 @@ def made_up_head(text: str, layer: int, head: int) -> RealHead:
     }
     return RealHead(
         checkpoint=LISTED.name, revision="0123456789ab", is_gguf=True, is_quantized=True, config=SMOLLM2_CONFIG,
-        architecture=architecture, layer=layer, head=head, kv_head=kv_head,
+        layer=layer, head=head, kv_head=kv_head,
         tokens=tuple(tokens), parts=parts,
         device="cpu", device_name="a processor that is not there", dtype="float32", milliseconds=1.5,
         arrays=arrays,
         layer_weights=np.repeat(weights[None], 9, axis=0).astype(np.float16), mask=mask,
-        lines=(ProgramLine("Q = X @ W_Q", "queries", ("Q",), shapes=((n, 64),)),),
+        lines=(ProgramLine("Q = X @ W_Q", "queries", shapes=((n, 64),)),),
     )  # fmt: skip

@@ -36,7 +36,7 @@ class Browser(TestClient):
     def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
         """Auto-submit the drafts that are due, if the database can, then send the request."""
         with suppress(SQLAlchemyError):
-            self.app.state.services.closing.settle_all()  # type: ignore[attr-defined]
+            self.app.state.services.auto_submitter.settle_all()  # type: ignore[attr-defined]
         return super().send(request, **options)
 
     def __enter__(self) -> Self:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from app.settings import PROJECT
 from app.sheets.exit_tickets import load_tickets
-from app.sheets.worksheet_files import load_library
+from app.sheets.library import load_library
 
 LIBRARY = load_library(PROJECT / "worksheets")
 TICKETS = load_tickets(PROJECT / "worksheets")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -63,6 +65,58 @@ def small_model(family: str, **stated: Any) -> Any:
         for parameter in model.parameters():
             parameter.copy_(torch.randn(parameter.shape, generator=generator) * 0.2)
     return model.eval()
+
+
+def random_fields(family: str, seed: int) -> dict[str, Any]:
+    """Random sizes and settings of a family's config, among them fields that its classes don't read."""
+    choose = random.Random(f"{family} {seed}").choice  # noqa: S311
+    heads, layers, width = choose((2, 4, 6)), choose((2, 3)), choose((8, 16, 24))
+    kinds = [choose(("full_attention", "sliding_attention")) for _layer in range(layers)]
+    if family == "gpt2":
+        sizes = {"n_embd": heads * width, "n_head": heads, "n_layer": layers, "n_inner": choose((None, 50))}
+        functions = ("gelu_new", "relu", "gelu")
+        settings = {"activation_function": choose(functions), "scale_attn_weights": choose((True, False))}
+        return {**sizes, **settings, "tie_word_embeddings": choose((True, False)), "layer_types": kinds}
+    fields = {
+        "hidden_size": heads * width,
+        "num_attention_heads": heads,
+        "num_hidden_layers": layers,
+        "tie_word_embeddings": choose((True, False)),
+        "rope_parameters": _random_rope(family, width, choose),
+    }
+    if family == "gpt_neox":
+        settings = {"use_parallel_residual": choose((True, False)), "attention_bias": choose((True, False))}
+        return {**fields, **settings, "hidden_act": choose(("gelu", "relu")), "layer_types": kinds}
+    fields["num_key_value_heads"] = choose([each for each in (1, 2, 3, heads) if heads % each == 0])
+    if family != "phi3":
+        fields["head_dim"] = width
+    if family in ("llama", "qwen3", "gemma2"):
+        fields["attention_bias"] = choose((True, False))
+    if family in ("qwen2", "qwen3"):
+        fields |= {"use_sliding_window": choose((True, False)), "sliding_window": 6, "max_window_layers": 1}
+    elif family != "gemma2":
+        fields["sliding_window"] = choose((None, 5, 7))
+    if family in ("llama", "phi3", "gemma2") or fields.get("use_sliding_window"):
+        fields["layer_types"] = choose((kinds, None))
+    activations = "hidden_activation" if family == "gemma2" else "hidden_act"
+    return fields | {activations: choose(("silu", "gelu_pytorch_tanh", "relu"))}
+
+
+def _random_rope(family: str, width: int, choose: Callable[[Sequence[Any]], Any]) -> dict[str, Any]:
+    partial = {"partial_rotary_factor": choose((0.5, 1.0))}
+    kinds = ["default", "default", "linear", "dynamic", "llama3", "yarn", "longrope"]
+    kind = choose({"phi3": ["default", "longrope"], "gpt_neox": ["default", "linear"]}.get(family, kinds))
+    rope = {"rope_type": kind, "rope_theta": choose((100.0, 10_000.0))}
+    if family in ("phi3", "gpt_neox") or kind == "default":
+        rope |= partial
+    if kind != "default":
+        rope |= {"factor": 4.0, "original_max_position_embeddings": 16}
+    if kind == "llama3":
+        rope |= {"low_freq_factor": 1.0, "high_freq_factor": 4.0}
+    if kind == "longrope":
+        pairs = int(width * rope.get("partial_rotary_factor", 1.0)) // 2
+        rope |= {name: [1 + pair / pairs for pair in range(pairs)] for name in ("short_factor", "long_factor")}
+    return rope
 
 
 def permuted(rows: torch.Tensor, heads: int) -> torch.Tensor:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from app.grading.follow_through import follow_through
+from app.grading.causes import worked_out
 from app.grading.grade import grade
 from app.misconceptions.catalogue import FOLDER, MISCONCEPTIONS, CatalogueError, read_catalogue
 from app.misconceptions.diagnosis import Diagnosis, diagnose
@@ -41,8 +41,7 @@ SEEDS = 200
 
 def diagnosed(variant: Variant, boxes: FilledSheet) -> Diagnosis | None:
     values = {blank: boxes[box] for box, blank in variant.blanks_by_name.items() if box in boxes}
-    counted = follow_through(variant.problem, values)
-    return diagnose(variant.problem, values, [blank for blank, repeated in counted.items() if repeated is None])
+    return diagnose(variant.problem, values, worked_out(variant.problem, values))
 
 
 def hidden(variant: Variant) -> set[str]:
@@ -327,8 +326,7 @@ def test_of_two_misconceptions_that_fill_in_a_sheet_alike_neither_is_named() -> 
                     theirs = [e.wrong_answers for e in expectations(problem) if e.misconception == second]
                     for wrong in (each for each in both if each in theirs):
                         values = {**problem.answers, **wrong}
-                        following = [b for b, repeated in follow_through(problem, values).items() if repeated is None]
-                        named = diagnose(problem, values, following)
+                        named = diagnose(problem, values, worked_out(problem, values))
                         assert named is None, (worksheet.topic, model, first, second)
                         pairs.add((first, second))
     assert len(pairs) >= 4

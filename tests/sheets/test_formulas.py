@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from app.models.score_scale import ScoreScale
-from app.sheets.formulas import formula_pieces, write_formula
 from app.sheets.library import Library
+from app.sheets.prose import formula_pieces, write_formula
 from app.sheets.variant import Variant
 
 

@@ -11,9 +11,8 @@ import pytest
 
 from app import cli
 from app.settings import PROJECT
-from app.sheets.library import Library
+from app.sheets.library import Library, load_library
 from app.sheets.lint import Finding, findings, findings_on
-from app.sheets.worksheet_files import load_library
 from tests.helpers.own_sheets import own_sheet
 from tests.helpers.shipped import LIBRARY
 

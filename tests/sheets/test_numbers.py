@@ -10,14 +10,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from app.algebra.parser import MAX_VALUE, Unreadable
 from app.names import without_unseen
-from app.sheets.numbers import (
-    MAX_ANSWER_CHARACTERS,
-    MAX_VALUE,
-    Unreadable,
-    read_answer,
-    rounding_margin,
-)
+from app.sheets.answers import MAX_NUMBER_TEXT, read_number, rounding_margin
 
 TIMES, OVER, MINUS = "*×·⋅∗xX", "/÷⁄∕", "-−–"
 SEPARATORS = [",", " ", "'", "’", "_", "\u00a0", "\u2009", "\u202f"]
@@ -35,7 +30,7 @@ STRANGE = "0123456789+-*/()=.,'’_ ²³½①Ⅳ一٣３×÷−–xXeE\u2009\u20
 @example("1\u00005")
 @example("/" + "1" * 99)
 def test_any_text_is_a_size_or_empty_or_unreadable(text: str) -> None:
-    value = read_answer(text)
+    value = read_number(text)
     if isinstance(value, int):
         assert 1 <= value <= MAX_VALUE
     elif value is None:
@@ -75,8 +70,8 @@ def written_sums(draw: st.DrawFn, depth: int = 2) -> tuple[str, Fraction]:
 @given(written_sums())
 def test_sums_in_any_spelling_come_to_what_fractions_say(sum_: tuple[str, Fraction]) -> None:
     text, value = sum_
-    answer = read_answer(text)
-    if len(text) > MAX_ANSWER_CHARACTERS:
+    answer = read_number(text)
+    if len(text) > MAX_NUMBER_TEXT:
         assert answer == Unreadable("too-long")
     elif isinstance(answer, Unreadable) and answer.reason == "too-large":
         assert value.denominator > 10**5 or abs(value) > 10**5  # some step on the way left the bounds
@@ -92,11 +87,11 @@ def test_sums_in_any_spelling_come_to_what_fractions_say(sum_: tuple[str, Fracti
 
 @pytest.mark.parametrize("text", ["0", "00", "3-3", "0/7", "0 FLOPs"])
 def test_a_count_may_be_zero_and_a_side_may_not(text: str) -> None:
-    assert read_answer(text, box="operations") == 0
+    assert read_number(text, unit="operations") == 0
     number = text.removesuffix(" FLOPs")
-    assert [read_answer(number, box="side"), read_answer(number)] == [Unreadable("below-one", "0")] * 2
-    assert read_answer("3 - 5", box="entries") == Unreadable("below-zero", "-2")
-    assert [read_answer("3 - 5", box="side"), read_answer("3 - 5")] == [Unreadable("below-one", "-2")] * 2
+    assert [read_number(number, unit="side"), read_number(number)] == [Unreadable("below-one", "0")] * 2
+    assert read_number("3 - 5", unit="entries") == Unreadable("below-zero", "-2")
+    assert [read_number("3 - 5", unit="side"), read_number("3 - 5")] == [Unreadable("below-one", "-2")] * 2
 
 
 @pytest.mark.parametrize(
@@ -165,12 +160,12 @@ def test_a_count_may_be_zero_and_a_side_may_not(text: str) -> None:
     ],
 )
 def test_what_students_write_is_read(text: str, size: int) -> None:
-    assert read_answer(text) == size
+    assert read_number(text) == size
 
 
 @pytest.mark.parametrize("text", ["", " ", "\t\n", "\u2009", "\u00a0\u3000", "\u200b", "\x00\ufeff"])
 def test_a_blank_box_is_empty(text: str) -> None:
-    assert read_answer(text) is None
+    assert read_number(text) is None
 
 
 @pytest.mark.parametrize(
@@ -225,7 +220,7 @@ def test_a_blank_box_is_empty(text: str) -> None:
     ],
 )
 def test_what_cannot_be_read_says_why(text: str, reason: str, detail: str) -> None:
-    assert read_answer(text) == Unreadable(reason, detail)
+    assert read_number(text) == Unreadable(reason, detail)
 
 
 @pytest.mark.parametrize(
@@ -233,11 +228,11 @@ def test_what_cannot_be_read_says_why(text: str, reason: str, detail: str) -> No
 )
 def test_nothing_typed_is_run(text: str) -> None:
     """Reading calls none of the functions that run, import or open things, and loads no module."""
-    read_answer("warm 1/0")
+    read_number("warm 1/0")
     before, called = set(sys.modules), set[object]()
     sys.setprofile(lambda _frame, event, called_function: called.add(called_function) if event == "c_call" else None)
     try:
-        read_answer(text)
+        read_number(text)
     finally:
         sys.setprofile(None)
     assert called
@@ -259,7 +254,7 @@ def test_reading_costs_a_bounded_number_of_steps(text: str) -> None:
 
     sys.setprofile(count)
     try:
-        read_answer(text)
+        read_number(text)
     finally:
         sys.setprofile(None)
     assert calls < 5_000
@@ -268,7 +263,7 @@ def test_reading_costs_a_bounded_number_of_steps(text: str) -> None:
 def test_every_decimal_digit_of_unicode_is_that_digit() -> None:
     digits = [c for c in map(chr, range(sys.maxunicode + 1)) if c.isdecimal()]
     assert len(digits) > 600
-    assert {c: read_answer(f"1{c}") for c in digits} == {c: 10 + unicodedata.decimal(c) for c in digits}
+    assert {c: read_number(f"1{c}") for c in digits} == {c: 10 + unicodedata.decimal(c) for c in digits}
 
 
 @pytest.mark.parametrize(

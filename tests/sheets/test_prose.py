@@ -406,7 +406,7 @@ def names_of_symbols(variant: Variant) -> dict[str, str]:
     """What each of the sheet's symbols would mean if it were answered in symbols."""
     asked = replace(variant, worksheet=replace(variant.worksheet, answers="letters", notation="lecture"))
     listed = re.findall(r"(\S+)\u00a0= ([^,.]+)", prose.task(asked))
-    return {asked.reader.symbol_by_name[written]: name for written, name in listed}
+    return {asked.symbols.by_name[written]: name for written, name in listed}
 
 
 @pytest.mark.slow

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
+from itertools import combinations
 
 import pytest
 import torch
 
+from app.algebra.parser import Unreadable
 from app.grading.grade import Mark, grade
 from app.models.architecture import MAX_TOKENS
 from app.shapes.table import symbol_fields
+from app.sheets.answers import Answer, box_unit
 from app.sheets.library import Library
-from app.sheets.notation import NOTATIONS
-from app.sheets.numbers import Unreadable
-from app.sheets.reading import Answer
+from app.sheets.notation import NOTATIONS, NotationKey
 from app.sheets.variant import Variant
+from app.topics.registry import TOPICS
+from tests.helpers.processor_time import processor_time_s
 
 
 def mark_of(variant: Variant, box: str, text: str) -> Mark:
@@ -45,6 +49,36 @@ def test_a_letter_that_is_not_on_the_sheet_cannot_be_read(library: Library, lett
         )
 
 
+@pytest.mark.parametrize("notation", NOTATIONS)
+def test_tensors_with_two_letters_keep_two_in_every_notation(notation: NotationKey) -> None:
+    for topic in TOPICS.values():
+        for table in topic.tables:
+            letters = NOTATIONS[notation].letters_in(table)
+            for (one, first), (other, second) in combinations(table.by_key.items(), 2):
+                assert (letters[one] == letters[other]) == (first.letter == second.letter), (topic.key, one, other)
+
+
+@pytest.mark.parametrize(
+    ("sheet", "box"),
+    [
+        ("llama-7b", "queries.rows"),
+        ("llama-7b~symbols", "queries.rows"),
+        ("costs-llama-7b", "weights_16_bit.count"),
+        ("same-shapes-gpt2", "softmax_dim.count"),
+        ("bug-layer", "where.choice"),
+        ("bug-layer", "repair.part1"),
+        ("bug-layer", "repair.part2"),
+        ("index-gpt2", "scores_pattern.choice"),
+    ],
+)
+def test_no_box_takes_long_to_read_whatever_is_typed(library: Library, sheet: str, box: str) -> None:
+    variant = library.variant(sheet)
+    blank = variant.blanks_by_name[box]
+    for text in ("1" * 100_000, "(" * 100_000, "N+d" * 30_000, "½" * 100_000, "\u200b" * 100_000, "a b -> " * 10_000):
+        assert processor_time_s(partial(variant.read, blank, text)) < 0.1
+        assert not isinstance(variant.read(blank, text), Answer)
+
+
 def test_two_widths_have_two_names_only_where_they_differ(library: Library) -> None:
     names = {
         "classic": ("d_k", "d_v", "d_head"),
@@ -72,8 +106,8 @@ def test_every_symbol_of_a_sheet_in_numbers_is_read_in_its_boxes(library: Librar
         if worksheet.answers != "numbers":
             continue
         sizes = [blank for blank in variant.blanks if blank.field in symbol_fields(variant.table.askable[blank.tensor])]
-        for blank in {variant.reader.unit(blank): blank for blank in sizes}.values():
-            for name, symbol in variant.reader.symbol_by_name.items():
+        for blank in {box_unit(variant.problem, blank): blank for blank in sizes}.values():
+            for name, symbol in variant.symbols.by_name.items():
                 size = variant.sizes[symbol]
                 for text, number in {name: size, f"2·{name}": 2 * size, f"3x{name} x 2": 6 * size}.items():
                     if variant.read(blank, text) != Answer(number):

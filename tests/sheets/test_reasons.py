@@ -81,7 +81,7 @@ def check_equation(working: str, right: set[int]) -> None:
 def check_in_numbers(variant: Variant, row: Row) -> None:
     reason, entry = row_reason(variant, row.key), variant.table.askable[row.key]
     answers = [variant.answer(blank) for blank in row.blanks]
-    assert not re.search(r"[{}]|None|  | ,", reason.text + reason.working), reason
+    assert not re.search(r"[{}]|None|  | ,", reason.text + reason.working), f"{row.key}: a word is empty: {reason.text}"
     if isinstance(entry, Tensor):
         written, _, text = reason.text.partition(": ")
         assert shape(written) == [n for n, field in zip(answers, row.fields, strict=True) if field != "count"], reason
@@ -103,7 +103,7 @@ def test_the_numbers_of_every_reason_are_those_of_the_answers(topic: str, models
     seen = set()
     for variant in sheets(topic, models, "numbers"):
         for row in variant.rows:
-            if not variant.is_question(row):  # those about a program are tested with its topic
+            if not row.is_question:  # those about a program are tested with its topic
                 check_in_numbers(variant, row)
             seen.add(row.key)
     if TOPICS[topic].bugs:  # only the first bug's, which has fewer shapes
@@ -117,7 +117,7 @@ def test_on_a_sheet_in_symbols_every_reason_has_the_answers_in_symbols(topic: st
     for variant in sheets(topic, models, "letters"):
         for row in variant.rows:
             text, working = row_reason(variant, row.key)
-            if variant.is_question(row):
+            if row.is_question:
                 continue
             assert not re.search(r"[{}]|None|  ", text + working), (text, working)
             is_count = isinstance(variant.table.askable[row.key], Count)

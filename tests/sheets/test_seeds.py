@@ -16,8 +16,8 @@ from app.models.read_config import read_config
 from app.sheets.codes import CODE_LETTERS, read_code
 from app.sheets.library import Library
 from app.sheets.seeds import MAX_SHEET_SEED, SeedError, confusable_misconceptions
-from app.sheets.sheet_json import variant_json
 from app.sheets.worksheet import Model, WorksheetError
+from app.web.api import variant_json
 from simulation.misconception_students import misconception_sheets, right_sheet
 from tests.helpers.own_sheets import with_own_worksheet
 from tests.helpers.shipped import LIBRARY

@@ -45,7 +45,7 @@ def test_a_sheet_like_another_one_has_the_same_rows(key: str) -> None:
         check_tells_nothing(variant, other)
         for row in other.rows:
             for one, two in combinations(row.blanks, 2):
-                canonical = [other.reader.canonical(other.expression(blank)) for blank in (one, two)]
+                canonical = [other.symbols.canonical(other.expression(blank)) for blank in (one, two)]
                 assert canonical[0] == canonical[1] or other.answer(one) != other.answer(two), (seed, other.code)
 
 

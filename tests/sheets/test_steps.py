@@ -11,7 +11,7 @@ import numpy as np
 
 from app.grading.grade import grade
 from app.shapes.table import Blank
-from app.sheets.steps import StepSentences, step_of
+from app.sheets.prose import StepSentences, step_of
 from app.sheets.variant import Row, Variant
 from app.sheets.worksheet import Model
 from app.topics.registry import TOPICS

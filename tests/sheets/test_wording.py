@@ -15,14 +15,12 @@ from typing import get_args
 import pytest
 
 from app.bugs.bank import BUGS
-from app.figures.count_bars import KINDS_OF_COUNTS
 from app.figures.glossary_drawings import GLOSSARY_DRAWINGS
 from app.settings import PROJECT
 from app.shapes.table import Tensor, TensorTable
 from app.sheets.library import Library
 from app.sheets.reasons import sentence_of
-from app.sheets.wording import MisconceptionText, SheetSection, Wording, WordingPart
-from app.sheets.wording_files import read_wording
+from app.sheets.wording import MisconceptionText, SheetSection, Wording, WordingPart, read_wording
 from app.sheets.worksheet import WorksheetError
 from app.topics.registry import FIGURE_PLANS, TOPICS, topic_for
 from app.topics.requirements import TopicError
@@ -70,15 +68,15 @@ def figures_asked(topic: str) -> set[str]:
     plans = {plan.key for table in tables_of(topic) for plan in FIGURE_PLANS.get(table.key, ())}
     counts = [count.made_from for table in tables_of(topic) for count in table.counts]
     plans |= {"parts"} if any(total and "parts" in total.formula.symbols for total in counts) else set()
-    _ending, *kinds = KINDS_OF_COUNTS.get(TOPICS[topic].bars, ("",))
-    return plans | {*kinds, *(["growth"] if topic == "growth" else [])}
+    plans |= {figure.key for figure in TOPICS[topic].count_figures}
+    return plans | ({"growth"} if TOPICS[topic].growth else set())
 
 
 def sizes_asked(topic: str) -> set[str]:
     """The sizes that the sides of the tensors of a topic have."""
     sides = {str(side) for table in tables_of(topic) for tensor in table.tensors for side in tensor.shape}
     plot = {"growth-tokens", "growth-operations", "projections-flops", "pairwise-flops"}
-    return sides | (plot if topic == "growth" else set())
+    return sides | (plot if TOPICS[topic].growth else set())
 
 
 def reasons_of_operations() -> set[str]:

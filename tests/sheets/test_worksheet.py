@@ -11,6 +11,7 @@ from app.algebra.expression import Expression
 from app.algebra.number_text import format_number
 from app.models.architecture import TokensError
 from app.shapes.table import Blank, symbol_fields
+from app.sheets.answers import box_unit
 from app.sheets.library import Library
 from app.sheets.notation import NOTATIONS
 from app.sheets.variant import Variant
@@ -57,7 +58,8 @@ def test_no_sentence_about_unreadable_text_gives_an_answer_away(library: Library
         variant.answer(blank)
         for variant in every_variant(library)
         for blank in variant.blanks
-        if variant.reader.unit(blank) != "index" and blank.field in symbol_fields(variant.table.askable[blank.tensor])
+        if blank.field in symbol_fields(variant.table.askable[blank.tensor])
+        if box_unit(variant.problem, blank) != "index"
     }
     sizes = keys | {
         value for variant in every_variant(library) for value in (variant.architecture.H, variant.architecture.G)

@@ -116,9 +116,9 @@ def test_the_check_finds_what_is_lost_doubled_or_changed(lesson: Lesson, class_:
 AUTO_SUBMITTING = """
 import sys, time
 from pathlib import Path
-from app.classes import closing
+from app.classes import auto_submit
 from app.settings import PROJECT
-from app.sheets.worksheet_files import load_library
+from app.sheets.library import load_library
 from app.store import Classwork, Store
 
 def slowly(self, attempts, usual=Classwork.add_attempts):
@@ -126,8 +126,8 @@ def slowly(self, attempts, usual=Classwork.add_attempts):
     print("stored some", flush=True)
     time.sleep(0.01)
 
-Classwork.add_attempts, closing.STUDENTS_AT_A_TIME = slowly, 2
-submitter = closing.Closing(load_library(PROJECT / "worksheets"), Store(sys.argv[1], Path(sys.argv[2])))
+Classwork.add_attempts, auto_submit.STUDENTS_AT_A_TIME = slowly, 2
+submitter = auto_submit.AutoSubmitter(load_library(PROJECT / "worksheets"), Store(sys.argv[1], Path(sys.argv[2])))
 print("ready", flush=True)
 submitter.settle_all()
 """

@@ -11,15 +11,15 @@ from einops import EinopsError, rearrange, repeat
 
 from app.grading.grade import grade
 from app.grading.hints import HINT_LEVELS, write_hint
-from app.grading.paper_lines import mark_lines
+from app.grading.paper import mark_lines
 from app.models.architecture import Architecture
 from app.shapes.table import OTHER_PATTERN, OneOf, WrittenPattern
 from app.sheets import prose
 from app.sheets.code_text import option_text
 from app.sheets.lint import findings_on
-from app.sheets.sheet_json import variant_json
 from app.sheets.variant import Variant
 from app.topics.registry import refusal, topic_for
+from app.web.api import variant_json
 from tests.helpers.every_family import TOKENS, possible
 from tests.helpers.shipped import LIBRARY, MODELS
 

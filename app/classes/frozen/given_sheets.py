@@ -16,7 +16,7 @@ from app.sheets import prose
 from app.sheets.code_text import code_shown, option_text
 from app.sheets.frozen_sheet import FrozenSheet, asked_data, key_data, program_data
 from app.sheets.library import Library
-from app.sheets.steps import step_of
+from app.sheets.prose import step_of
 from app.sheets.variant import Row, Variant
 from app.sheets.worksheet import WITHOUT_TOPIC, Worksheet
 from app.store import Activity, Content, FrozenWorksheet, Store, Student, VariantSizes
@@ -135,7 +135,7 @@ def sheet_data(variant: Variant) -> dict[str, Any]:
 
 
 def _row_data(variant: Variant, row: Row) -> dict[str, Any]:
-    asked, step = variant.table.askable[row.key], step_of(variant, row.key)
+    asked, step = row.asked, step_of(variant, row.key)
     options = asked.options if isinstance(asked, OneOf) else ()
     if isinstance(asked, WrittenPattern):
         options = (*options, OTHER_PATTERN)

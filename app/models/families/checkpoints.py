@@ -27,7 +27,7 @@ ACTIVATIONS: Mapping[str, Activation] = {
 class CheckpointRule:
     """How a family's models compute beyond what an Architecture says, and which config fields are known.
 
-    `norm_eps` and `activation` are a config field and its default.
+    `norm_eps` and `activation` are a config field and its default; `ignored` are fields that transformers doesn't read.
     """
 
     norm_eps: tuple[str, float] = ("rms_norm_eps", 1e-6)
@@ -35,6 +35,7 @@ class CheckpointRule:
     norm_offset: float = 0.0
     logit_softcap: float | None = None
     fields: str = ""
+    ignored: frozenset[str] = frozenset()
     fixed: Mapping[str, object] = field(default_factory=dict)
     buffers: tuple[str, ...] = (".rotary_emb.inv_freq",)
     renamed: Mapping[str, str] = field(default_factory=dict)
@@ -44,7 +45,7 @@ class CheckpointRule:
 COMMON_FIELDS = """
     model_type architectures hidden_size intermediate_size num_attention_heads num_hidden_layers num_key_value_heads
     head_dim vocab_size max_position_embeddings tie_word_embeddings rope_theta rope_scaling rope_parameters
-    sliding_window layer_types
+    sliding_window
     _name_or_path _commit_hash name_or_path auto_map transformers_version torch_dtype dtype use_cache
     cache_implementation bos_token_id eos_token_id pad_token_id unk_token_id sep_token_id decoder_start_token_id
     initializer_range attention_dropout hidden_dropout classifier_dropout attn_pdrop embd_pdrop resid_pdrop
@@ -65,7 +66,7 @@ COMMON_FIXED: Mapping[str, object] = {
     "use_mrope": False,
 }
 # What "rope_scaling" or "rope_parameters" may contain, by its type.
-_ANY_SCALING = "rope_type type rope_theta partial_rotary_factor original_max_position_embeddings"
+_ANY_SCALING = "rope_type type rope_theta original_max_position_embeddings"
 ROPE_FIELDS: Mapping[str, frozenset[str]] = {
     kind: frozenset(f"{_ANY_SCALING} {numbers}".split())
     for kind, numbers in {
@@ -79,21 +80,31 @@ ROPE_FIELDS: Mapping[str, frozenset[str]] = {
     }.items()
 }
 
-_QWEN = CheckpointRule(fields="use_sliding_window max_window_layers", fixed={"attention_bias": False})
+ROTARY_SHARE = "partial_rotary_factor"
+_ROTATED_WHOLE, _ONE_KIND_OF_LAYER = frozenset({ROTARY_SHARE}), frozenset({"layer_types"})
+_QWEN = CheckpointRule(
+    fields="use_sliding_window max_window_layers layer_types", ignored=_ROTATED_WHOLE, fixed={"attention_bias": False}
+)
 CHECKPOINT_RULES: Mapping[str, CheckpointRule] = {
-    "llama": CheckpointRule(fields="attention_bias mlp_bias max_sequence_length"),
-    "mistral": CheckpointRule(fixed={"attention_bias": False}),
+    "llama": CheckpointRule(
+        fields="attention_bias mlp_bias max_sequence_length", ignored=_ROTATED_WHOLE | _ONE_KIND_OF_LAYER
+    ),
+    # A file with "layer_types" is refused: transformers reads it as Mistral or as Ministral, depending on the class.
+    "mistral": CheckpointRule(ignored=_ROTATED_WHOLE, fixed={"attention_bias": False}),
     "qwen2": _QWEN,
-    "qwen3": CheckpointRule(fields=f"{_QWEN.fields} attention_bias"),
+    "qwen3": CheckpointRule(fields=f"{_QWEN.fields} attention_bias", ignored=_ROTATED_WHOLE),
     "gemma2": CheckpointRule(
         activation=("hidden_activation", "gelu_pytorch_tanh"),
         norm_offset=1.0,
         logit_softcap=30.0,
-        fields="attention_bias query_pre_attn_scalar attn_logit_softcapping final_logit_softcapping hidden_act",
+        fields="attention_bias query_pre_attn_scalar attn_logit_softcapping final_logit_softcapping hidden_act "
+        "layer_types",
+        ignored=_ROTATED_WHOLE,
     ),
     "phi3": CheckpointRule(
         norm_eps=("rms_norm_eps", 1e-5),
         fields="original_max_position_embeddings partial_rotary_factor",
+        ignored=_ONE_KIND_OF_LAYER,
         fixed={"attention_bias": False},
     ),
     "gpt2": CheckpointRule(
@@ -102,12 +113,14 @@ CHECKPOINT_RULES: Mapping[str, CheckpointRule] = {
         fields="n_embd n_head n_layer n_inner n_positions n_ctx scale_attn_weights scale_attn_by_inverse_layer_idx "
         "reorder_and_upcast_attn summary_activation summary_first_dropout summary_proj_to_labels summary_type "
         "summary_use_proj gradient_checkpointing predict_special_tokens n_special _num_labels output_past",
+        ignored=_ONE_KIND_OF_LAYER,
         buffers=(".attn.bias", ".attn.masked_bias"),
     ),
     "gpt_neox": CheckpointRule(
         norm_eps=("layer_norm_eps", 1e-5),
         activation=("hidden_act", "gelu"),
         fields="rotary_pct rotary_emb_base use_parallel_residual attention_bias partial_rotary_factor is_decoder",
+        ignored=_ONE_KIND_OF_LAYER,
         buffers=(".attention.bias", ".attention.masked_bias", ".attention.rotary_emb.inv_freq"),
         renamed={"lm_head.weight": "embed_out.weight"},
     ),

@@ -11,12 +11,13 @@ from dataclasses import dataclass
 from typing import Literal
 
 from app.algebra.expression import Expression, Formula
+from app.algebra.parser import Unreadable
 from app.misconceptions.diagnosis import diagnose
 from app.misconceptions.predictions import expectations, number_written
 from app.misconceptions.slips import is_single_slip
 from app.shapes.table import Blank, symbol_fields
 from app.sheets import prose
-from app.sheets.numbers import Unreadable
+from app.sheets.answers import parse_formula
 from app.sheets.variant import Variant
 from app.sheets.worksheet import MAX_REPEATED, AuthorMisconception, WorksheetError
 from app.topics.problem import Problem
@@ -46,13 +47,13 @@ def read_formula(variant: Variant, formula: str) -> Expression:
 
     Raises WorksheetError with the reason if it can't be read.
     """
-    meaning = variant.reader.read_formula(formula)
+    meaning = parse_formula(variant.symbols, formula)
     if isinstance(meaning, Expression):
         return meaning
     if isinstance(meaning, Unreadable) and meaning.reason == "unknown-letter":
         raise WorksheetError(variant.wording.unreadable(meaning))
     problem = _("“{formula}” is not a formula in the symbols of this sheet: use {symbols}, + − * / and brackets.")
-    words = {"formula": formula[:MAX_REPEATED], "symbols": ", ".join(variant.reader.written_symbols)}
+    words = {"formula": formula[:MAX_REPEATED], "symbols": ", ".join(variant.symbols.written)}
     raise WorksheetError(problem.format(**words))
 
 
@@ -93,7 +94,7 @@ def _findings_about(variant: Variant, misconception: AuthorMisconception) -> Ite
         message = _("“{name}” changes one number by one digit here, which counts as a slip and not as a misconception.")
         yield AuthorFinding(misconception.key, "slip", message.format(name=misconception.name))
     else:
-        questions = {blank for row in variant.rows if variant.is_question(row) for blank in row.blanks}
+        questions = {blank for row in variant.rows if row.is_question for blank in row.blanks}
         filled_in = {blank: number for blank, number in {**key, **written}.items() if blank not in questions}
         diagnosis = diagnose(variant.problem_for_marking, filled_in)
         held = diagnosis.key if diagnosis and not diagnosis.also else ""

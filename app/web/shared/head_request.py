@@ -13,8 +13,8 @@ from typing import Any
 
 from fastapi import HTTPException
 
-from app.checkpoints.sources import ListedCheckpoint, listed_checkpoints
-from app.forward.head_run import HeadNotRun, run_checkpoint
+from app.checkpoints.files import ListedCheckpoint, listed_checkpoints
+from app.forward.lines import ForwardError
 from app.forward.real_head import RealHead
 from app.jobs.jobs import Task
 from app.machine.work_queue import Client
@@ -80,13 +80,13 @@ def start_head(
             "yours": _("Several of your heads wait to be run: wait for one of them, or cancel one."),
             "hourly": _("You have run many heads within an hour: try again later."),
         }
-        raise HeadNotRun(sentences[refusal.reason], "busy") from None
+        raise ForwardError(sentences[refusal.reason], "busy") from None
 
 
 def run_queued_real_head(services: Services, task: Task) -> bytes:
     """A queued head's result as bytes for `RealHead.from_bytes`.
 
-    Raises HeadNotRun, whose text the page shows.
+    Raises ForwardError, whose text the page shows.
     """
     choice = HeadChoice(**task.arguments)
     here = {listed.key: listed.source for listed in listed_checkpoints(services.settings.weight_folders)}
@@ -94,7 +94,7 @@ def run_queued_real_head(services: Services, task: Task) -> bytes:
         raise _no_longer_offered()
     options: dict[str, Any] = {"layer": choice.layer, "head": choice.head, "most_tokens": MAX_HEAD_TOKENS}
     options |= {"check": task.check, "report": task.report}
-    head = run_checkpoint(services.runner, here[choice.checkpoint], choice.sentence, **options)
+    head = services.runner.run_real_head(here[choice.checkpoint], choice.sentence, **options)
     if choice.tokens not in (0, len(head.tokens)):
         problem = _(
             "The worksheet says {said} tokens, but these weights make {count} of its sentence: tell its author."
@@ -112,15 +112,15 @@ def offered_checkpoints(services: Services) -> tuple[ListedCheckpoint, ...]:
 
 
 def find_checkpoint(services: Services, key: str) -> ListedCheckpoint:
-    """The listed checkpoint with that key; HeadNotRun, with reason "refused", if the server offers none."""
+    """The listed checkpoint with that key; ForwardError, with reason "refused", if the server offers none."""
     for listed in offered_checkpoints(services):
         if listed.key == key:
             return listed
     raise _no_longer_offered()
 
 
-def _no_longer_offered() -> HeadNotRun:
-    return HeadNotRun(_("This server no longer offers these weights: choose others."), "refused")
+def _no_longer_offered() -> ForwardError:
+    return ForwardError(_("This server no longer offers these weights: choose others."), "refused")
 
 
 def find_head_job(services: Services, key: str) -> Job:

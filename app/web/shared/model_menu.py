@@ -57,7 +57,7 @@ class AnswerChoice:
 def answer_choice(library: Library, worksheet: str, model: str) -> AnswerChoice | None:
     """The choice between numbers and symbols; None for an unknown worksheet or one in symbols only."""
     sheet = library.find_worksheet(library_key(worksheet))
-    if sheet is None or sheet.answers == "letters":
+    if sheet is None or sheet.in_letters:
         return None
     symbols = key_in(worksheet, "symbols")
     try:

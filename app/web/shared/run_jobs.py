@@ -10,13 +10,9 @@ from typing import Any
 
 from app.classes.frozen.frozen_run import sheet_of_run
 from app.exchange.imported_models import library_with_model
-from app.forward.head_run import (
-    HeadNotRun,
-    check_runnable,
-    run_architecture,
-    run_sheet,
-    why_not_run,
-)
+from app.forward.lines import ForwardError
+from app.forward.process import not_run, run_architecture, run_sheet
+from app.forward.program import runnable_table
 from app.forward.run import HeadRun
 from app.jobs.jobs import JobFailedError, Task, queue_name
 from app.machine.work_queue import Client
@@ -39,7 +35,7 @@ def why_not_queued(refusal: JobRefusedError) -> str:
         return no_worker()
     if refusal.reason == "yours":
         return _("Several of your runs are in progress: wait for one of them, or cancel one.")
-    return why_not_run("busy")
+    return str(not_run("busy"))
 
 
 def queue_run(
@@ -67,7 +63,7 @@ def run_queued_head(services: Services, task: Task) -> Result:
     try:
         variant = sheet_of_run(services.library, services.store, run)
         result = run_sheet(services.runner, variant, check=task.check, **task.arguments)
-    except HeadNotRun as failure:
+    except ForwardError as failure:
         problem = str(failure)
         raise JobFailedError(problem, failure.reason, partial(store, None, problem)) from None
     if not result.agrees:
@@ -78,11 +74,11 @@ def run_queued_head(services: Services, task: Task) -> Result:
 def check_asked(services: Services, arguments: Mapping[str, Any]) -> None:
     """Check what an API run asks for.
 
-    Raises HeadNotRun for what can't be run, WorksheetError for an unknown model, and ConfigError for an unusable
+    Raises ForwardError for what can't be run, WorksheetError for an unknown model, and ConfigError for an unusable
     config.
     """
     architecture, tokens, options = _parts_asked(services, arguments)
-    check_runnable(architecture, tokens, options["topic"], options["decoder_tokens"])
+    runnable_table(options["topic"], architecture, tokens, options["decoder_tokens"])
 
 
 def part_of_run(services: Services, options: Mapping[str, Any]) -> str:

@@ -14,7 +14,7 @@ from typing import Annotated, Literal, cast
 from fastapi import Depends, Request
 from starlette.concurrency import run_in_threadpool
 
-from app.classes.closing import INTERVAL_S, Closing
+from app.classes.auto_submit import INTERVAL_S, AutoSubmitter
 from app.classes.demonstration import Demonstration
 from app.classes.live_snapshot import LiveSnapshots
 from app.classes.regrade import Regrading
@@ -116,9 +116,9 @@ class Services:
         return self._demonstrated[0]
 
     @cached_property
-    def closing(self) -> Closing:
+    def auto_submitter(self) -> AutoSubmitter:
         """Auto-submits the drafts of ended activities."""
-        return Closing(self.libraries[ENGLISH], self.store, self.closing_interval_s)
+        return AutoSubmitter(self.libraries[ENGLISH], self.store, self.closing_interval_s)
 
     @cached_property
     def threads(self) -> Mapping[ThreadKind, FairLimiter]:

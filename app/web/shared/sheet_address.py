@@ -5,8 +5,8 @@ from __future__ import annotations
 from fastapi import Request
 
 from app.classes.course_settings import practice_library, practising
+from app.sheets.answers import read_number
 from app.sheets.library import Library
-from app.sheets.numbers import read_answer
 from app.sheets.variant import Variant
 from app.sheets.worksheet import library_key
 from app.web.shared.services import Services
@@ -36,7 +36,7 @@ def find_variant(library: Library, worksheet: str, model: str, tokens: str | Non
 
 
 def _read_length(text: str) -> int:
-    count = read_answer(text)
+    count = read_number(text)
     return count if isinstance(count, int) else 0
 
 

@@ -16,7 +16,7 @@ from app.classes.sheet_actions import SentSheet
 from app.figures.scale import ScaleName
 from app.figures.sheet_figures import draw_figures
 from app.grading.hints import HINT_LEVELS, HintLevel
-from app.sheets.reading import MAX_BOX_TEXT
+from app.sheets.answers import MAX_BOX_TEXT
 from app.sheets.variant import Variant
 from app.store import Draft, Edit, question_name
 from app.topics.problem import Problem

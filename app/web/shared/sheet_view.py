@@ -13,11 +13,10 @@ from app.grading.grade import Mark, MarkKind, Report, grade
 from app.grading.hints import Hint
 from app.shapes.table import Blank, BlankField, Joint, OneOf, WrittenPattern
 from app.sheets import prose
-from app.sheets.code_text import CHECKED_FIRST, answer_in_words, option_text
-from app.sheets.formulas import FormulaPiece, formula_pieces
-from app.sheets.reading import Answer
+from app.sheets.answers import Answer
+from app.sheets.code_text import answer_in_words, option_text
+from app.sheets.prose import FormulaPiece, formula_pieces, step_of
 from app.sheets.reasons import row_reason
-from app.sheets.steps import step_of
 from app.sheets.variant import Row, Variant
 from app.store import question_name
 from app.topics.decode_step import DECODE_STEP
@@ -174,7 +173,7 @@ def row_views(
     views = []
     waits = one_at_a_time and report is None and truth is None
     for at, row in enumerate(variant.rows[:shown]):
-        if waits and row.key in CHECKED_FIRST and at not in typed:
+        if waits and row.opens_late and at not in typed:
             continue
         boxes = tuple(
             replace(_box_view(variant, row, blank, answers, report), hinted=blank in pointed_at) for blank in row.blanks
@@ -359,7 +358,7 @@ class SlideLink:
 def slide_links(variant: Variant, rows: Iterable[RowView], **sheet: object) -> Iterator[SlideLink]:
     """Yield a link for each product on a sheet that can be shown, in the order of computation."""
     worksheet = variant.worksheet
-    differs = worksheet.is_own and worksheet.answers != "numbers"
+    differs = worksheet.is_own and worksheet.in_letters
     if differs or not current_page_request().may_practise:
         return
     query: dict[str, object] = {"worksheet": worksheet.key, "topic": worksheet.topic, "model": variant.model.key}
@@ -386,12 +385,12 @@ def _box_view(variant: Variant, row: Row, blank: Blank, answers: Mapping[str, st
     elif report and mark and mark.message == _repeated_sentence(report):
         explained = mark.message
     mark = mark if mark and mark.text == text else None
-    words = asked.part(blank.field).words if isinstance(asked := variant.table.askable[row.key], Joint) else ()
+    words = asked.part(blank.field).words if isinstance(asked := row.asked, Joint) else ()
     return BoxView(name, variant.column_of(blank), axis, f"{row.name}, {axis}", text, mark, explained, words=words)
 
 
 def _question_parts(variant: Variant, row: Row, answers: Mapping[str, str]) -> dict[str, Any]:
-    asked = variant.table.askable[row.key]
+    asked = row.asked
     if isinstance(asked, WrittenPattern):
         return {"between": ("", "")}
     if isinstance(asked, OneOf):
@@ -402,9 +401,9 @@ def _question_parts(variant: Variant, row: Row, answers: Mapping[str, str]) -> d
 
 
 def _cells(variant: Variant, row: Row, boxes: tuple[BoxView, ...], answer: AnswerView | None) -> tuple[CellView, ...]:
-    if variant.is_question(row):
+    if row.is_question:
         return ()
-    if variant.is_count_among_shapes(row):
+    if _span(variant, row):
         return (CellView(None, boxes[0], answer.fields[0] if answer else None),)
     columns = [box.column for box in boxes]
     box_in: Mapping[str, BoxView] = dict(zip(columns, boxes, strict=True))
@@ -418,7 +417,7 @@ def _cells(variant: Variant, row: Row, boxes: tuple[BoxView, ...], answer: Answe
 
 
 def _answer_view(variant: Variant, row: Row) -> AnswerView:
-    if variant.is_question(row):
+    if row.is_question:
         return AnswerView((), text=answer_in_words(variant, row.key))
     fields = tuple(
         (format_number(variant.answer(blank)), variant.notation.write(variant.expression(blank)))
@@ -431,5 +430,5 @@ def _answer_view(variant: Variant, row: Row) -> AnswerView:
 
 def repair_opens_later(variant: Variant, rows: Iterable[RowView]) -> bool:
     """Whether the sheet says that its repair opens after the first check."""
-    asks = variant.problem.case is not None and "repair" in variant.worksheet.rows
-    return asks and all(row.row.key != "repair" and not any(box.kind for box in row.boxes) for row in rows)
+    asks = not TOPICS[variant.worksheet.topic].late_rows.keys().isdisjoint(variant.worksheet.rows)
+    return asks and not any(view.row.opens_late or any(box.kind for box in view.boxes) for view in rows)

@@ -18,6 +18,7 @@ from app.sheets.wording import Wording
 from app.sheets.worksheet import Model
 from app.store import Store
 from app.topics.single_head import SINGLE_HEAD
+from app.topics.stored_weights import FIRST_PARAMETER
 from app.translation import gettext as _
 from app.web.shared.sheet_view import Note, RowView, first_to_fix, reason_note, row_views, sheet_notes
 
@@ -164,8 +165,8 @@ def _as_in_file(real_head: RealHead, view: RowView) -> RowView:
 
 
 def _stored_tensor(real_head: RealHead, row: str) -> StoredTensor | None:
-    stored = {f"stored_{part.variable}": part.stored for part in real_head.parts}
-    return stored.get(row) or (stored.get("stored_W_Q") if row == "stored_W_QKV" else None)
+    parameter = FIRST_PARAMETER.get(row)
+    return next((part.stored for part in real_head.parts if part.variable == parameter), None)
 
 
 def coincidences(model: Model, wording: Wording, variant: Variant) -> Coincidences:
@@ -194,7 +195,7 @@ def part_lines(real_head: RealHead) -> tuple[PartLine, ...]:
             last=part.start + part.length - 1,
             total=total,
             is_square=len(shape) == 2 and shape[0] == shape[1],
-            notes=tuple(meanings[word] for word in part.note.split() if word in meanings),
+            notes=tuple(meanings[word] for word in part.notes),
         )
         lines.append(line)
     return tuple(lines)

@@ -29,7 +29,7 @@ from app.sheets.authoring.markdown import (
     read_markdown,
 )
 from app.sheets.code_text import code_shown
-from app.sheets.formulas import FormulaPiece
+from app.sheets.prose import FormulaPiece
 from app.sheets.worksheet import AUTHOR_MISCONCEPTION_PREFIX
 from app.translation import N_, gettext, language, ngettext
 from app.translation import gettext as _

@@ -109,7 +109,7 @@ def test_a_worksheet_of_another_version_can_be_read() -> None:
 
 def test_a_sheet_key_stays_where_the_questions_stay(library: Library) -> None:
     worksheet = library.worksheets["llama-7b"]
-    assert frozen_form(worksheet).sheet_key == "llama-7b@d5ce11feaab4"
+    assert frozen_form(worksheet).sheet_key == "llama-7b@82b77963909d"
     changed = replace(worksheet, row_hints={"keys": "K"}, row_points={"keys": 2})
     assert frozen_form(changed).sheet_key == frozen_form(worksheet).sheet_key
 

@@ -84,7 +84,8 @@ CHANGES = {
 def said(variant: Variant) -> tuple[object, ...]:
     texts = [variant.title, prose.description(variant), prose.task(variant), prose.asides(variant)]
     texts += [*prose.assumptions(variant), prose.footnote(variant) or ""]
-    return (*texts, variant.rows, variant.fields, dict(variant.key), [*map(variant.written_answer, variant.blanks)])
+    rows = [(row, row.fields, row.offers, row.opens_late) for row in variant.rows]
+    return (*texts, rows, variant.fields, dict(variant.key), [*map(variant.written_answer, variant.blanks)])
 
 
 @pytest.mark.parametrize("change_code", CHANGES.values(), ids=CHANGES.keys())

@@ -50,7 +50,7 @@ def findings_by_kind(*misconceptions: AuthorMisconception, **changes: object) ->
 def random_own(variant: Variant, random: Random) -> AuthorMisconception:
     """A misconception that writes random products and sums into some boxes of the sheet."""
     boxes = [str(blank) for blank in variant.blanks]
-    names = variant.reader.written_symbols
+    names = variant.symbols.written
     formulas = [
         random.choice(("{}", "{}*{}", "{} + {}", "2*{}", "{} + 1", "{}*{} / {}")).format(*random.choices(names, k=3))
         for _ in range(random.randint(1, 3))

@@ -187,7 +187,7 @@ def stopped_server(engine: sa.Engine) -> Iterator[None]:
 
 
 def test_answers_that_are_not_collected_are_said(school: School, monkeypatch: pytest.MonkeyPatch) -> None:
-    browser, closing = school.browser(), school.services.closing
+    browser, closing = school.browser(), school.services.auto_submitter
     monkeypatch.setattr(closing, "_retry_at", {7: 0.0})
     monkeypatch.setattr(closing, "settle_all", lambda: None)
     answer = browser.get("/healthz/ready")

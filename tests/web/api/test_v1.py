@@ -16,7 +16,7 @@ from starlette.testclient import TestClient
 
 from app.exchange import hub
 from app.forward.lines import ForwardError
-from app.forward.process import RunnerFailed, RunTooLong
+from app.forward.process import not_run
 from app.jobs.inline import InlineJobs
 from app.jobs.jobs import Jobs, Kind
 from app.machine.work_queue import Client
@@ -171,7 +171,7 @@ def graded(client: TestClient, answers: dict[str, str], **more: Any) -> dict[str
 
 def test_grades_have_the_promised_shape(client: TestClient) -> None:
     result = graded(client, {"queries.rows": "100", "queries.columns": "4,096", "keys.rows": "many"})
-    assert set(result) == {"score", "out_of", "marks", "mistakes", "first_mismatch", "diagnosis"}
+    assert set(result) == {"score", "out_of", "marks", "causes", "first_mismatch", "diagnosis"}
     assert (result["score"], result["out_of"], result["first_mismatch"]) == (1, 14, None)
     assert set(result["diagnosis"]) == {"key", "message", "explains", "also"}
     assert (result["diagnosis"]["key"], result["diagnosis"]["explains"]) == (
@@ -377,8 +377,8 @@ def test_a_config_with_half_a_character_is_refused(client: TestClient) -> None:
     ("problem", "status"),
     [
         (ForwardError("The device must be another."), 422),
-        (RunTooLong(), 504),
-        (RunnerFailed(), 503),
+        (not_run("too-long"), 504),
+        (not_run("stopped"), 503),
         (RuntimeError("secret"), 500),
     ],
 )
@@ -463,7 +463,7 @@ def test_openapi_lists_every_route_of_the_api(client: TestClient) -> None:
         "score",
         "out_of",
         "marks",
-        "mistakes",
+        "causes",
         "first_mismatch",
         "diagnosis",
         "opened",

@@ -8,7 +8,7 @@ import io
 import pytest
 from starlette.testclient import TestClient
 
-from app.grading.paper_lines import MAX_PAPER_LINES
+from app.grading.paper import MAX_PAPER_LINES
 from app.sheets.library import Library
 
 

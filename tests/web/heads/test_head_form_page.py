@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from starlette.testclient import TestClient
 
-from app.checkpoints.sources import ListedCheckpoint
+from app.checkpoints.files import ListedCheckpoint
 from app.jobs.jobs import queue_name
 from app.sheets.worksheet import MAX_SENTENCE
 from app.store.jobs import JobTable

@@ -15,11 +15,9 @@ import sqlalchemy as sa
 from starlette.testclient import TestClient
 
 from app.activities.activity import Policies
-from app.forward.head_run import why_not_run
 from app.forward.lines import ForwardError
-from app.forward.process import RunTooLong
+from app.forward.process import not_run
 from app.jobs import jobs as jobs_module
-from app.models.read_config import build_architecture
 from app.sheets.head_stages import head_stages
 from app.store import Store
 from app.store.jobs import JOB_RETENTION, Job, JobTable, jobs
@@ -159,9 +157,9 @@ def test_a_head_ends_while_the_layers_below_run(
 
 def test_a_head_that_took_too_long_says_so_and_can_be_deleted(client: TestClient, runner: FakeRunner) -> None:
     store: Store = client.app.state.services.store  # type: ignore[attr-defined]
-    runner.problem = RunTooLong()
+    runner.problem = not_run("too-long", is_real=True)
     address = run_head(client)
-    assert why_not_run("too-long", is_real=True) in client.get(address).text
+    assert str(runner.problem) in client.get(address).text
     client.post(f"{address}/delete")
     assert (client.get(address).status_code, kept_of_sentence(store)) == (404, 0)
 
@@ -301,7 +299,7 @@ def test_a_stage_says_what_is_special_about_the_model(
     plain = finished_head("a cat and a dog and a cow")
     parts = (*plain.parts, *(replace(plain.parts[0], variable=name) for name in added_parts))
     stated = SMOLLM2_CONFIG | config
-    special = replace(plain, config=stated, architecture=build_architecture(stated, plain.checkpoint), parts=parts)
+    special = replace(plain, config=stated, parts=parts)
     store = client.app.state.services.store  # type: ignore[attr-defined]
     texts = []
     for head in (plain, special):

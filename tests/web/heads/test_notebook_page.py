@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from starlette.testclient import TestClient
 
-from app.checkpoints.sources import SMOLLM2, open_checkpoint
+from app.checkpoints.files import SMOLLM2, open_checkpoint
 from app.forward.notebook import MAX_CARRIED_BYTES
 from app.forward.real_head import RealHead, run_real_head
 

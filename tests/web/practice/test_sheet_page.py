@@ -13,7 +13,7 @@ import pytest
 from fastapi import FastAPI
 from starlette.testclient import TestClient
 
-from app.sheets.reading import MAX_BOX_TEXT
+from app.sheets.answers import MAX_BOX_TEXT
 from app.translation import ENGLISH
 from tests.helpers.answer_keys import KEY
 from tests.helpers.html_page import Page, kept_in

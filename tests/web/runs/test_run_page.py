@@ -13,9 +13,8 @@ import sqlalchemy as sa
 from sqlalchemy.exc import OperationalError
 from starlette.testclient import TestClient
 
-from app.forward.head_run import FailureReason, why_not_run
 from app.forward.lines import ForwardError
-from app.forward.process import RunnerFailed, RunTooLong
+from app.forward.process import not_run
 from app.forward.program import notes
 from app.jobs.jobs import Jobs
 from app.machine.work_queue import Client
@@ -174,7 +173,7 @@ def test_a_finished_run_can_be_downloaded_as_a_notebook(client: TestClient, runn
     assert re.search(r'filename="[\w-]+\.ipynb"', response.headers["content-disposition"])
     code = [cell["source"] for cell in response.json()["cells"] if cell["cell_type"] == "code"]
     assert "".join("".join(code[0])).endswith("assert Q.shape == (..., ...)")
-    runner.problem = RunnerFailed()
+    runner.problem = not_run("stopped")
     page = Page(run_and_wait(client, {**LLAMA_FORM, "queries.rows": "101"}))
     assert not any("download" in attrs for attrs, _ in page.find("a"))
     assert client.get("/runs/nope/notebook.ipynb").status_code == 404
@@ -218,19 +217,12 @@ def test_a_table_that_torch_contradicts_is_reported(
 
 
 @pytest.mark.parametrize(
-    ("problem", "reason"),
-    [
-        (RunTooLong(), "too-long"),
-        (RunnerFailed(), "stopped"),
-        (ForwardError("This head needs 7 bytes too many."), None),
-    ],
+    "problem", [not_run("too-long"), not_run("stopped"), ForwardError("This head needs 7 bytes too many.")]
 )
-def test_a_run_that_ends_without_result_says_why(
-    client: TestClient, runner: FakeRunner, problem: Exception, reason: FailureReason | None
-) -> None:
+def test_a_run_that_ends_without_result_says_why(client: TestClient, runner: FakeRunner, problem: Exception) -> None:
     runner.problem = problem
     page = Page(run_and_wait(client, {**LLAMA_FORM, "queries.rows": "100"}))
-    assert page.text("p", class_="problem") == (why_not_run(reason) if reason else str(problem))
+    assert page.text("p", class_="problem") == str(problem)
     runner.problem = None
     form = page.find("form")[0][0]
     again = Page(run_and_wait(client, {"device": "meta", "dtype": "float16", "head": "1"}, form["action"]))
@@ -268,7 +260,7 @@ def test_a_run_in_the_background_tells_one_line_or_nothing(
     assert line(right | {"output.columns": "128"}) == ""
     runner.changes = {"agrees": False, "disagreements": ["scores"]}
     assert "scores (100, 100)" in line(right)
-    runner.problem = RunnerFailed()
+    runner.problem = not_run("stopped")
     assert line(right) == ""
 
 

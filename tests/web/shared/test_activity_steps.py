@@ -1,4 +1,4 @@
-"""How a page tells when an activity closes."""
+"""How a closing time is written."""
 
 from __future__ import annotations
 

@@ -90,5 +90,5 @@ def test_asking_for_a_page_grades_nobody(new_app: FastAPI) -> None:
         looking = TestClient(new_app, cookies=browser.cookies)
         assert looking.get(address).status_code == 200
     assert school.store.classwork.attempts_of_activity(activity.id) == ()
-    school.services.closing.settle_all()
+    school.services.auto_submitter.settle_all()
     assert len(school.store.classwork.attempts_of_activity(activity.id)) == 1

@@ -18,7 +18,7 @@ from starlette.testclient import TestClient
 
 from app.exchange.imported_models import import_config
 from app.models.config_fields import ConfigError
-from app.sheets.reading import MAX_BOX_TEXT
+from app.sheets.answers import MAX_BOX_TEXT
 from app.store import Policies, PracticeSheetKey, Store, Student
 from app.store.tables import attempts, drafts, models
 from app.web.shared import rate_limits

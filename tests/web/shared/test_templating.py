@@ -8,8 +8,8 @@ from threading import Barrier
 from jinja2 import nodes
 
 from app.settings import PROJECT
-from app.sheets.formulas import formula_pieces
 from app.sheets.library import Library
+from app.sheets.prose import formula_pieces
 from app.web.shared.templating import expression, formula, markdown, template_environment
 
 MAX_LINE = 160

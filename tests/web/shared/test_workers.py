@@ -139,11 +139,11 @@ def test_a_server_whose_workers_fail_to_start_ends_with_an_error(tmp_path: Path)
     program = tmp_path / "program.py"
     program.write_text(
         "import sys\n"
-        "from app.classes.closing import Closing\n"
+        "from app.classes.auto_submit import AutoSubmitter\n"
         "from app.cli import main\n"
         "if __name__ == '__main__':\n"
         "    sys.exit(main(['serve']))\n"
-        "Closing.start = None  # in each worker\n"
+        "AutoSubmitter.start = None  # in each worker\n"
     )
     values = {"DATA_DIR": str(tmp_path), "PORT": "0", "WORKERS": "2"}
     settings = {f"ATTENTION_SHAPES_{name}": value for name, value in values.items()}

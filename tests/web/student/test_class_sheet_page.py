@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from app.activities.activity import GRACE, SETTLING_TIME
-from app.classes.closing import Closing
+from app.classes.auto_submit import AutoSubmitter
 from app.grading.grade import grade
 from app.store import Activity, Plan, Policies
 from app.web.shared.fair_limiter import FairLimiter
@@ -612,7 +612,7 @@ def test_a_check_takes_four_statements(
     press(browser, activity, "save", {"keys.rows": "7"}, edits="keys.rows:pageone1:1")
     form = opened_form(browser, activity)
     data = {**form, **HALF, "edits": "input.rows:pageone1:2 queries.columns:pageone1:3"}
-    monkeypatch.setattr(Closing, "settle_all", lambda _closing: None)  # what has ended is not counted
+    monkeypatch.setattr(AutoSubmitter, "settle_all", lambda _submitter: None)  # what has ended is not counted
     with counted_statements(classroom.store) as statements:
         assert browser.post(f"/class/{activity.id}/1/check", data=data, headers=SCRIPT).status_code == 200
     frame = ("BEGIN", "SAVEPOINT", "RELEASE")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from app.activities.activity import Activity
-from app.classes.closing import Closing
+from app.classes.auto_submit import AutoSubmitter
 from app.grading.grade import AnswersError, grade
 from app.store import Store
 from tests.helpers.answer_keys import KEY
@@ -100,7 +100,7 @@ def test_an_answer_alone_is_auto_submitted_when_the_activity_closes(classroom: C
         press(browser, activity, "save", {**dict.fromkeys(KEY, ""), WHY_K: said})
     assert classroom.get(f"/activities/{activity.id}/live")
     ended = classroom.school.end(activity)
-    Closing(classroom.school.library, classroom.store).settle(ended)
+    AutoSubmitter(classroom.school.library, classroom.store).settle(ended)
     [attempt] = classroom.store.classwork.attempts_of_activity(activity.id)
     assert (attempt.auto_submitted, attempt.score, attempt.answers[WHY_K]) == (True, 0, "It is one head.")
     assert classroom.get(f"/activities/{activity.id}/regrade")

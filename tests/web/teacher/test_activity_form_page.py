@@ -79,7 +79,7 @@ def test_saving_a_form_leaves_a_closed_activity_closed(classroom: Classroom, clo
     form = opened_form(classroom, activity)
     clock.pass_minutes(1)
     closed = classroom.school.reload(activity)
-    classroom.school.services.closing.settle(closed)
+    classroom.school.services.auto_submitter.settle(closed)
     saved = classroom.instructor.post(f"/activities/{activity.id}", data={**form, "title": "Week 4"})
     assert saved.status_code == 303
     after = classroom.school.reload(activity)
@@ -94,7 +94,7 @@ def test_times_that_open_a_closed_activity_again_are_asked_about(
     activity = classroom.open()
     classroom.instructor.post(f"/activities/{activity.id}/close")
     clock.pass_minutes(1)
-    classroom.school.services.closing.settle(classroom.school.reload(activity))
+    classroom.school.services.auto_submitter.settle(classroom.school.reload(activity))
     closed = classroom.school.reload(activity)
     form = {**opened_form(classroom, activity), "title": ["Week 4"], **change}
     warning = Page(classroom.get(f"/activities/{activity.id}")).text("details", class_="confirm")

@@ -12,7 +12,7 @@ import pytest
 from fastapi import FastAPI
 
 from app.classes.student_sheet import variant_seed
-from app.grading.paper_lines import MAX_PAPER_LINES
+from app.grading.paper import MAX_PAPER_LINES
 from app.sheets.library import Library
 from app.store import Attempt, Policies, Student
 from app.translation import ENGLISH

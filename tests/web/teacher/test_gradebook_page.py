@@ -52,7 +52,7 @@ class GradedClassroom(MarkedClassroom):
 
     def end_and_settle(self) -> None:
         """Close the activity long ago, with nothing left to be auto-submitted."""
-        self.school.services.closing.settle(self.school.end(self.activity))
+        self.school.services.auto_submitter.settle(self.school.end(self.activity))
 
 
 def points(row: list[str]) -> str:

@@ -10,8 +10,8 @@ import pytest
 import torch
 
 from app.checkpoints.checkpoint import Checkpoint, CheckpointError
-from app.checkpoints.gguf_file import read_index
-from app.checkpoints.sources import SMOLLM2, listed_checkpoints, open_checkpoint, smollm2_file
+from app.checkpoints.files import SMOLLM2, listed_checkpoints, open_checkpoint, smollm2_file
+from app.checkpoints.gguf import read_index
 from tests.helpers.small_checkpoints import permuted, small_model, write_gguf
 
 

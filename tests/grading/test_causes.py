@@ -5,13 +5,14 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from itertools import count
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from app.grading.causes import find_causes
 from app.grading.grade import Report, grade
-from app.grading.mistakes import find_mistakes
 from app.sheets.variant import Variant
 from simulation.misconception_students import misconception_sheets
 from tests.helpers.shipped import LIBRARY
@@ -27,7 +28,7 @@ def marked(variant: Variant, answers: dict[str, int]) -> Report:
 
 def lost_boxes(variant: Variant, answers: dict[str, int]) -> int:
     values = {blank: answers[box] for box, blank in variant.blanks_by_name.items() if box in answers}
-    return len(find_mistakes(variant.problem, values))
+    return len(find_causes(variant.problem, values))
 
 
 def everything_transposed(right: dict[str, int]) -> dict[str, int]:
@@ -119,14 +120,60 @@ def losses_while_correcting(
 
 
 @pytest.mark.parametrize("worksheet", one_in(3, IN_NUMBERS))
-def test_guesses_earn_nothing_by_following(worksheet: str) -> None:
+def test_guesses_earn_little_by_following(worksheet: str) -> None:
     variant = LIBRARY.variant(worksheet)
     right, chance = dict(variant.key), random.Random(worksheet)  # noqa: S311 - a simulated student
     numbers = sorted(set(right.values()))
     for _ in range(8):
         assert marked(variant, {box: chance.randint(1, 10_000) for box in right}).follows == 0
     following = sum(marked(variant, {box: chance.choice(numbers) for box in right}).follows for _ in range(60))
-    assert following <= 60 * max(1, len(right) / 8)
+    assert following <= 60 * max(1, len(right) / 6)
+
+
+def test_a_typo_on_a_sheet_with_many_mistakes_costs_one_box() -> None:
+    variant, scores = LIBRARY.variant("llama-7b"), list[int]()
+    answers = ninety_tokens(dict(variant.key))
+    wide = dict.fromkeys(("queries.columns", "keys.columns", "values.columns"), 4096)
+    for more in ({}, {"output.columns": 128}, wide, {"input.columns": 4069}):
+        answers |= more
+        scores.append(marked(variant, answers).score)
+    assert scores == [13, 12, 11, 10]
+
+
+@pytest.mark.parametrize("worksheet", one_in(3, IN_NUMBERS))
+def test_a_typo_costs_one_box_while_something_is_right(worksheet: str) -> None:
+    variant, chance = LIBRARY.variant(worksheet), random.Random(worksheet)  # noqa: S311 - simulated students
+    right = dict(variant.key)
+    misread = chance.choice(sorted(set(right.values())))
+    students = [
+        right,
+        {box: number + 7 if number == misread else number for box, number in right.items()},
+        *(sheet for _key, sheet in misconception_sheets(variant)[:2]),
+    ]
+    for answers in students:
+        still_right = [box for box, number in right.items() if answers[box] == number]
+        lost = lost_boxes(variant, answers)
+        for box in chance.sample(still_right, len(still_right))[1:7]:  # all but one
+            numbers = count(10 * right[box] + chance.randint(1, 9))
+            typo = next(number for number in numbers if number not in (*answers.values(), *right.values()))
+            answers = answers | {box: typo}
+            lost, before = lost_boxes(variant, answers), lost
+            assert lost <= before + 1
+
+
+def test_a_number_in_one_more_wrong_place_costs_one_box() -> None:
+    variant = LIBRARY.variant("llama-7b")
+    assert marked(variant, ninety_tokens(dict(variant.key)) | {"keys.columns": 90}).score == 12
+
+
+def test_swapped_sides_are_one_mistake_wherever_they_are_swapped() -> None:
+    sheet = LIBRARY.variant("three-dimensions-llama-7b")
+    right = dict(sheet.key)
+    assert [right[f"keys_by_head.dim{at}"] for at in range(3)] == [32, 100, 128]
+    swapped = {"keys_by_head.dim0": 100, "keys_by_head.dim1": 32}
+    assert marked(sheet, right | swapped).score == len(right) - 1
+    swapped |= {"queries_by_head.dim0": 100, "queries_by_head.dim1": 32}
+    assert marked(sheet, right | swapped).score == len(right) - 1
 
 
 @given(st.data())

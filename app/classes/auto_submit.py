@@ -31,7 +31,7 @@ STUCK_AFTER_S = 600.0  # longer than a large class takes
 log = logging.getLogger("attention_shapes")
 
 
-class Closing:
+class AutoSubmitter:
     """Auto-submits the drafts of ended activities, in its own thread; no request waits for it."""
 
     def __init__(self, library: Library, store: Store, interval_s: float = INTERVAL_S) -> None:
@@ -44,7 +44,7 @@ class Closing:
 
     def start(self) -> None:
         """Look for ended activities every `interval_s` seconds, until `close`."""
-        self._thread = threading.Thread(target=self._run, name="closing", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="auto-submit", daemon=True)
         self._thread.start()
 
     def close(self) -> None:
@@ -87,7 +87,7 @@ class Closing:
                 self._retry_at.pop(activity_id, None)
             except Exception:  # a problem with one activity must not keep the others from their marks
                 self._retry_at[activity_id] = time.monotonic() + RETRY_AFTER_S
-                count_failure("closing")
+                count_failure("auto-submit")
                 log.exception("the drafts of activity %s could not be auto-submitted; trying again", activity_id)
 
     def _run(self) -> None:
@@ -96,7 +96,7 @@ class Closing:
                 self.settle_all()
                 self._looked_at = time.monotonic()
             except Exception as error:
-                count_failure("closing")
+                count_failure("auto-submit")
                 if failure_of(error) is None:
                     log.exception("looking for activities that have ended failed; trying again")
 

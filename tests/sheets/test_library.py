@@ -10,8 +10,8 @@ import pytest
 from app.settings import PROJECT
 from app.shapes.table import MATRIX_FIELDS, Blank
 from app.sheets.exit_tickets import Ticket, TicketQuestion, load_tickets
+from app.sheets.library import load_library
 from app.sheets.worksheet import WorksheetError
-from app.sheets.worksheet_files import load_library
 
 
 def copied(tmp_path: Path) -> Path:

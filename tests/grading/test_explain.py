@@ -6,7 +6,7 @@ import pytest
 
 from app.algebra.number_text import format_number
 from app.figures.parts import Figure
-from app.grading.explanations import explain_diagnosis
+from app.grading.explain import explain_diagnosis
 from app.grading.grade import Report, grade
 from app.sheets.library import Library
 from app.sheets.variant import Variant

@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 from app.checkpoints.checkpoint import CheckpointError
-from app.checkpoints.readable import readable_architecture
-from app.checkpoints.sources import SMOLLM2, listed_checkpoints, open_checkpoint
+from app.checkpoints.files import SMOLLM2, listed_checkpoints, open_checkpoint, readable_architecture
 from app.jobs.jobs import queue_name
 from app.models.families import FAMILIES
 from app.models.families.checkpoints import CHECKPOINT_RULES
@@ -152,6 +151,17 @@ def test_what_a_run_cannot_reproduce_is_refused_by_name(stated: dict[str, Any], 
     assert readable_architecture(config, "It").L == 2
     with pytest.raises(CheckpointError, match=named):
         readable_architecture({**config, **stated}, "It")
+
+
+def test_what_transformers_itself_cannot_run_or_reads_in_two_ways_is_refused(tmp_path: Path) -> None:
+    scaled = {"rope_parameters": {"rope_type": "linear", "factor": 2.0, "partial_rotary_factor": 0.5}}
+    by_layer = {"layer_types": ["sliding_attention", "full_attention"], "sliding_window": 7}
+    for family, stated in (("llama", scaled), ("mistral", by_layer), ("qwen2", by_layer | {"sliding_window": None})):
+        small_model(family).save_pretrained(tmp_path / family)
+        path = tmp_path / family / "config.json"
+        path.write_text(json.dumps({**json.loads(path.read_text()), **stated}))
+        with pytest.raises(CheckpointError, match=r"partial_rotary_factor|layer_types|window"):
+            open_checkpoint(tmp_path / family, [tmp_path])
 
 
 def test_a_field_of_another_family_is_refused() -> None:

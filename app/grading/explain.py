@@ -22,7 +22,7 @@ from app.misconceptions.predictions import (
 )
 from app.shapes.table import Blank
 from app.sheets import prose
-from app.sheets.reading import Answer
+from app.sheets.answers import Answer
 from app.sheets.variant import Variant
 
 MAX_ATTEMPTS_EXPLAINED = 20  # the latest attempts of a sheet that are searched for a misconception
@@ -68,13 +68,13 @@ def mistaken_expression(variant: Variant, expected: Expectation, blank: Blank) -
     meaning = wrong_expression(variant.problem, expected, blank)
     if meaning is None or not (meaning.symbols or meaning == ONE):
         return None
-    return meaning if meaning.symbols <= set(variant.reader.symbols) else None
+    return meaning if meaning.symbols <= set(variant.symbols.in_order) else None
 
 
 def _mistaken(variant: Variant, misconception: str, values: Mapping[Blank, int]) -> Mapping[Blank, int | Answer]:
     sheet = predicted_sheet(variant.problem, misconception, values)
     nearest = nearest_expectation(variant.problem, misconception, values)
-    if variant.worksheet.answers != "letters" or nearest is None:
+    if not variant.worksheet.in_letters or nearest is None:
         return sheet
     written = {blank: mistaken_expression(variant, nearest, blank) for blank in nearest.wrong_answers}
     return {**sheet, **{blank: Answer(sheet[blank], meaning) for blank, meaning in written.items() if meaning}}

@@ -13,8 +13,8 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy.exc import OperationalError
 
-from app.classes import closing, sheet_actions
-from app.classes.closing import Closing
+from app.classes import auto_submit, sheet_actions
+from app.classes.auto_submit import AutoSubmitter
 from app.classes.closing_menu import close_undoably, undo_last_close
 from app.classes.student_sheet import freeze, stored_marks, student_sheet
 from app.grading.grade import grade
@@ -56,7 +56,7 @@ class Lesson(RunningActivity):
 
     def settle(self) -> None:
         """Auto-submit what is due, as a process does that has just started."""
-        Closing(self.library, self.store).settle_all()
+        AutoSubmitter(self.library, self.store).settle_all()
 
 
 @pytest.fixture
@@ -68,21 +68,21 @@ def lesson(library: Library, store: Store) -> Lesson:
 def test_processes_that_settle_an_activity_together_share_the_work(
     lesson: Lesson, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(closing, "STUDENTS_AT_A_TIME", 1)
+    monkeypatch.setattr(auto_submit, "STUDENTS_AT_A_TIME", 1)
     for number in range(12):
         lesson.type(lesson.student(f"Student {number}"), KEY)
     activity, orders = lesson.end(), list[list[int]]()
 
-    def note(_closing: Closing, _activity: Activity, students: Sequence[int]) -> bool:
+    def note(_submitter: AutoSubmitter, _activity: Activity, students: Sequence[int]) -> bool:
         orders[-1] += students
         return True
 
     with monkeypatch.context() as patch:
-        patch.setattr(Closing, "_auto_submit", note)
+        patch.setattr(AutoSubmitter, "_auto_submit", note)
         patch.setattr(type(lesson.store.activities), "note_auto_submitted", lambda *_: None)
         for _process in range(4):
             orders.append([])
-            Closing(lesson.library, lesson.store).settle(activity)
+            AutoSubmitter(lesson.library, lesson.store).settle(activity)
     assert {tuple(sorted(order)) for order in orders} == {tuple(sorted(orders[0]))}
     assert len({tuple(order) for order in orders}) > 1
     lesson.settle()
@@ -154,7 +154,7 @@ def test_without_the_rule_drafts_stay_drafts(library: Library, store: Store) -> 
 
 
 def test_many_at_the_same_time_take_each_draft_in_once(lesson: Lesson, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(closing, "STUDENTS_AT_A_TIME", 3)
+    monkeypatch.setattr(auto_submit, "STUDENTS_AT_A_TIME", 3)
     students = [lesson.student(f"S{number}") for number in range(20)]
     for student in students:
         lesson.type(student, HALF)
@@ -244,20 +244,20 @@ def test_a_database_that_takes_nothing_in_fills_no_log(
 
     lesson.type(lesson.student("Kim"), KEY)
     lesson.end()
-    taking = Closing(lesson.library, lesson.store)
+    taking = AutoSubmitter(lesson.library, lesson.store)
     with monkeypatch.context() as full, caplog.at_level(logging.WARNING):
         full.setattr(lesson.store.classwork, "add_attempts", refuse)
         for _ in range(20):
             taking.settle_all()
     assert len(caplog.records) == 1
-    Closing(lesson.library, lesson.store).settle_all()
+    AutoSubmitter(lesson.library, lesson.store).settle_all()
     assert len(lesson.attempts()) == 1
 
 
 def test_a_thread_takes_drafts_in_without_anybody_looking(lesson: Lesson) -> None:
     lesson.type(lesson.student("Kim"), KEY)
     lesson.end()
-    taking = Closing(lesson.library, lesson.store, interval_s=0.02)
+    taking = AutoSubmitter(lesson.library, lesson.store, interval_s=0.02)
     taking.start()
     waiting = threading.Event()
     for _ in range(1200):
@@ -265,7 +265,7 @@ def test_a_thread_takes_drafts_in_without_anybody_looking(lesson: Lesson) -> Non
             break
     taking.close()
     assert [attempt.score for attempt in lesson.attempts()] == [14]
-    assert "closing" not in {thread.name for thread in threading.enumerate()}
+    assert "auto-submit" not in {thread.name for thread in threading.enumerate()}
 
 
 def test_one_activity_that_is_broken_stops_no_other(
@@ -281,17 +281,17 @@ def test_one_activity_that_is_broken_stops_no_other(
     with lesson.store.engine.begin() as connection:
         this = sa.update(activities).where(activities.c.id == broken.id)
         connection.execute(this.values(policies=sa.literal({"feedback": "on full moon"}, sa.JSON)))
-    closing = Closing(lesson.library, lesson.store)
-    closing.settle_all()
+    submitter = AutoSubmitter(lesson.library, lesson.store)
+    submitter.settle_all()
     assert [attempt.score for attempt in lesson.attempts()] == [14]
-    assert closing.unsettled == (broken.id,)
-    closing.settle_all()
+    assert submitter.unsettled == (broken.id,)
+    submitter.settle_all()
     assert [str(broken.id) in record.message for record in caplog.records] == [True]  # not in every round
     with lesson.store.engine.begin() as connection:
         connection.execute(this.values(policies=Policies()))
-    monkeypatch.setattr("app.classes.closing.time.monotonic", lambda: float("inf"))
-    closing.settle_all()
-    assert not closing.unsettled
+    monkeypatch.setattr("app.classes.auto_submit.time.monotonic", lambda: float("inf"))
+    submitter.settle_all()
+    assert not submitter.unsettled
 
 
 def test_the_thread_survives_whatever_fails(
@@ -305,11 +305,11 @@ def test_the_thread_survives_whatever_fails(
         raise ZeroDivisionError
 
     monkeypatch.setattr(lesson.store.activities, "ended", fail)
-    thread = Closing(lesson.library, lesson.store, interval_s=0.01)
+    thread = AutoSubmitter(lesson.library, lesson.store, interval_s=0.01)
     thread.start()
     assert asked.wait(60)
     assert not thread.is_stuck
-    monkeypatch.setattr(closing, "STUCK_AFTER_S", -1)
+    monkeypatch.setattr(auto_submit, "STUCK_AFTER_S", -1)
     assert thread.is_stuck
     thread.close()
     assert not thread.is_stuck

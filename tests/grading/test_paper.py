@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from app.grading import paper_lines
 from app.grading.grade import AnswersError
 from app.grading.mistaken_sheets import right_texts
-from app.grading.paper_lines import blank_order, mark_line, mark_lines, numbered_lines, split_name
+from app.grading.paper import MAX_PAPER_LINE_LENGTH, blank_order, mark_line, mark_lines, numbered_lines, split_name
 from app.shapes.table import Joint, OneOf, WrittenPattern
 from app.sheets.code_text import option_text
 from app.sheets.library import Library
@@ -28,7 +27,7 @@ def test_the_first_colon_ends_the_name(line: str, name: str, answers: str) -> No
 
 def test_blank_lines_are_counted_and_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     assert numbered_lines("a\r\n \rb\n\n") == ((1, "a"), (3, "b"))
-    monkeypatch.setattr(paper_lines, "MAX_PAPER_LINES", 2)
+    monkeypatch.setattr("app.grading.paper.MAX_PAPER_LINES", 2)
     with pytest.raises(AnswersError, match="At most 2"):
         numbered_lines("a\nb\nc")
 
@@ -39,7 +38,7 @@ def test_missing_answers_are_empty_and_surplus_ones_are_refused(library: Library
     assert paper.name == "Kim Lee"
     assert paper.texts == ("100", "", "7", *[""] * (len(variant.blanks) - 3))
     assert [mark.kind for mark in paper.report.marks.values()][:3] == ["right", "empty", "wrong"]
-    for answers in ("1 " * (len(variant.blanks) + 1), "1" * paper_lines.MAX_PAPER_LINE_LENGTH):
+    for answers in ("1 " * (len(variant.blanks) + 1), "1" * MAX_PAPER_LINE_LENGTH):
         with pytest.raises(AnswersError, match="Line 7"):
             mark_line(variant, "Kim", answers, 7)
     with pytest.raises(AnswersError, match="characters"):

@@ -14,9 +14,9 @@ import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
-from app.checkpoints.checkpoint import CheckpointError, StoredTensor, check_is_itself
+from app.checkpoints.checkpoint import CheckpointError, StoredTensor
 from app.models.families.checkpoints import GGUF_FAMILIES
 from app.translation import gettext as _
 
@@ -153,7 +153,6 @@ def read_index(path: Path, *others: Path) -> GgufIndex:
 def _read_index(path: Path, _size: int, _changed_at: int) -> GgufIndex:
     try:
         with _mapped_header(path) as content:
-            check_is_itself(path.name, content[:100])
             return _Walk(content).index(path)
     except (_Damaged, struct.error, UnicodeDecodeError, ValueError):
         raise _damaged(path) from None
@@ -294,9 +293,11 @@ def _shortest(number: float) -> float:
 
 
 class GgufFile:
-    """The tensors of a GGUF file, read row by row from a mapping of it."""
+    """The tensors of a GGUF file, read row by row from a mapping of it; heads have `head_width` rows in W_Q and W_K."""
 
-    def __init__(self, index: GgufIndex) -> None:
+    kind: Literal["gguf"] = "gguf"
+
+    def __init__(self, index: GgufIndex, head_width: int) -> None:
         import numpy as np
         from gguf import GGMLQuantizationType
 
@@ -306,7 +307,8 @@ class GgufFile:
             except _Damaged:
                 raise _damaged(path) from None
         self._contents = {path: np.memmap(path, mode="r", dtype=np.uint8) for path in index.files}
-        self._tensors, self._file_name = index.tensors, index.path.name
+        self._tensors, self._file_name, self._head_width = index.tensors, index.path.name, head_width
+        self._are_permuted = GGUF_FAMILIES[index.architecture]
         self._types = {kind: GGMLQuantizationType(kind) for kind in {t.type for t in index.tensors.values()}}
         self.names = index.tensors.keys()
         self.is_quantized = index.is_quantized
@@ -315,11 +317,29 @@ class GgufFile:
         tensor = self._tensors[name]
         return StoredTensor(name, tensor.shape, self._types[tensor.type].name)
 
+    def name_of(self, tensor: str) -> str:
+        return gguf_name(tensor)
+
+    def is_permuted(self, name: str) -> bool:
+        return self._are_permuted and name.endswith(_PERMUTED)
+
     def read(self, name: str, rows: slice, columns: slice) -> torch.Tensor:
         """A dequantized float32 copy of these rows and columns of a matrix, or these rows of a vector.
 
-        Raises CheckpointError for a type that can't be read, and KeyError for an unknown name.
+        Raises CheckpointError for a type that can't be read.
         """
+        if not self.is_permuted(name):
+            return self.read_as_stored(name, rows, columns)
+        # Row i of a head's first half and row i of its second half are neighbours in the file.
+        width = self._head_width
+        start, stop, step = rows.indices(self._tensors[name].shape[0])
+        first, last = start // width * width, -(-stop // width) * width
+        heads = self.read_as_stored(name, slice(first, last), columns)
+        pairs = heads.reshape(-1, width // 2, 2, *heads.shape[1:])  # (heads, d_h/2, 2, …)
+        in_order = pairs.transpose(1, 2).reshape(heads.shape)
+        return in_order[start - first : stop - first : step].contiguous()
+
+    def read_as_stored(self, name: str, rows: slice, columns: slice) -> torch.Tensor:
         import numpy as np
         import torch
         from gguf import dequantize
@@ -418,8 +438,3 @@ def gguf_name(name: str) -> str:
         _layers, number, module = module.split(".", 2)
         block = f"blk.{number}."
     return f"{block}{_MODULES[module]}.{kind}"
-
-
-def is_permuted(index: GgufIndex, name: str) -> bool:
-    """Whether this tensor's rows are permuted in each head, as those of W_Q, W_K and their biases in some families."""
-    return GGUF_FAMILIES[index.architecture] and name.endswith(_PERMUTED)

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from app.grading.grade import AnswersError, Report, grade
 from app.names import clean_line
 from app.shapes.table import Blank, Joint, OneOf, WrittenPattern
+from app.sheets.answers import MAX_BOX_TEXT
 from app.sheets.code_text import option_text
-from app.sheets.reading import MAX_BOX_TEXT
 from app.sheets.variant import Variant
 from app.translation import gettext as _
 
