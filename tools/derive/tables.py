@@ -164,10 +164,7 @@ class TableDeriver:
                 absent = null if absent == "stated" else absent
                 self.rules[name] = [absent] if absent in (null, "stated") else [absent, f"null {null}"]
             else:
-                try:
-                    null = self._rule(name, None)
-                except NoRule:  # a table that doesn't know what null means refuses it
-                    null = "stated"
+                null = self._rule(name, None, is_needed=False)  # a table that doesn't know what null means refuses it
                 self.rules[name] = [str(default)] if null in ("stated", "") else [str(default), f"null {null}"]
             self.rules[name] = [rule.replace("null stated", "null refused") for rule in self.rules[name]]
         self.rules = {name: rule for name, rule in self.rules.items() if rule[0]}
@@ -176,9 +173,10 @@ class TableDeriver:
         is_known = self.prober.symbol.get(name) in ALWAYS_STATED and name not in self.model_class.undeclared
         return name in self.used or is_known
 
-    def _rule(self, name: str, value: Any) -> str:
-        """What null or "absent" means: an expression, none, or stated if it can't be; "" if nobody needs to know."""
+    def _rule(self, name: str, value: Any, is_needed: bool = True) -> str:
+        """What null or "absent" means: an expression, none, or stated if it can't be; "" if it isn't known."""
         prober = self.prober
+        is_needed = is_needed and name in self.used
         seen = [found for _ in range(TRIES) if (found := self._build_without(name, value))]
         if len(seen) < TRIES // 3:
             return "stated"
@@ -188,20 +186,19 @@ class TableDeriver:
         if all(type(resolved) is int for _, resolved, _ in seen):
             samples = [Sample({}, values, {}, {}, None) for values, _, _ in seen]
             terms = self.deriver.fitter(samples).fit([resolved for _, resolved, _ in seen])
-            if terms is None:
+            if terms is None and is_needed:
                 raise NoRule("field", name)
-            return self.deriver.words(terms)
+            return self.deriver.words(terms) if terms else ""
         if self.deriver.name(name) in self.tensor_names:
             for rule in _RULES:
                 if all(self._explains(rule, name, values, shapes) for values, _, shapes in seen):
                     return rule
-            raise NoRule("field", name)
-        if WINDOW.search(name) and not PATTERN.search(name):
+        elif WINDOW.search(name) and not PATTERN.search(name):
             off = {n: x for n, x in prober.base.items() if n not in prober.layer_words} | dict.fromkeys(
                 prober.windows_on(), False
             )
             return "none" if prober.passes({**off, **({name: None} if value is None else {})}) else "stated"
-        if name in self.used:
+        if is_needed:
             raise NoRule("field", name)
         return ""
 
