@@ -26,6 +26,7 @@ COPY templates templates
 COPY static static
 COPY fonts fonts
 COPY worksheets worksheets
+COPY data/families data/families
 USER shapes
 VOLUME /data
 EXPOSE 8000

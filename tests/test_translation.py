@@ -33,7 +33,10 @@ def test_every_sentence_of_a_template_is_marked() -> None:
 
 
 # The app's errors whose sentence only its programmers read; every other one is shown somewhere.
-INTERNAL_ERRORS = {"DividedBySumError", "ExpressionError", "CatalogueError", "RouteNameError", "BankError", "CodeError"}
+INTERNAL_ERRORS = {
+    "DividedBySumError", "ExpressionError", "CatalogueError", "RouteNameError", "BankError", "CodeError", "RuleError",
+    "TableError",
+}  # fmt: skip
 TORCH_ERRORS = {"TensorError"}  # in the words of torch, which are English
 # Packages whose modules have no texts for programs, such as classes of CSS, and so no phrase that stays in English.
 SPOKEN = {"models", "shapes", "misconceptions", "sheets", "grading", "practice", "cli"}
@@ -41,6 +44,10 @@ PHRASE = re.compile(r"(?<![\w.-])[A-Za-z’]{2,}(?: [a-z’]{2,}){2,}(?![\w.-])"
 FRAGMENT = re.compile(r"^ [a-z]{2,}(?: |$)|(?:^| )[a-z]{2,} $")  # words to be joined to others
 NOT_SAID = {
     ", null ",  # in the language of the tables of families
+    "if ",  # and of the tables of data/families
+    " if ",
+    "null ",
+    "outside the layers",
     "query key value",  # names of modules in transformers
     "query key value dense",
 }

@@ -235,7 +235,7 @@ def _check_model(program: CodeProgram, architecture: Architecture, tokens: int, 
     rotary = architecture.rotary
     if program.rotary and (rotary is None or rotary.width != architecture.d_h or rotary.adjacent_pairs):
         raise BugError(_("{model} does not rotate its queries and keys as this code does.").format(model=name))
-    seen = min(run.window or run.chunk or tokens + 1 for run in architecture.runs[:1])
+    seen = min(run.window or run.chunk or tokens + 1 for run in architecture.stacks[0].attending[:1])
     if tokens + program.decodes > seen and not program.two_texts:
         proposed = first_possible(program, architecture, range(seen - program.decodes, 1, -1), batch)
         reason = _("Beyond {seen:,} tokens, {model} hides more than this code.").format(seen=seen, model=name)

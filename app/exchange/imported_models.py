@@ -25,7 +25,7 @@ MAX_MODEL_NAME_LENGTH = 80
 MAX_KEPT_CONFIG_BYTES = 16_000
 MAX_KEPT_FIELDS = 2_000  # per object; more don't fit into these bytes
 MAX_KEPT_TEXT, MAX_KEPT_LIST, MAX_KEPT_DEPTH = 200, 1_000, 3  # characters, items, nesting
-UNREAD_FIELDS = frozenset({"label2id", "quantization_config", "compression_config", "task_specific_params", "auto_map"})
+UNREAD_FIELDS = frozenset({"label2id", "quantization_config", "compression_config", "task_specific_params"})
 _HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+")
 
 

@@ -414,5 +414,5 @@ def some_layers_hide_more(shapes: TypedShapes, rows: int) -> bool:
 
 
 def _limits(architecture: Architecture) -> Iterator[tuple[int | None, int | None]]:
-    for run in architecture.runs:
+    for run in (run for stack in architecture.stacks for run in stack.attending):
         yield architecture.reach_of(run.window) if run.window else None, run.chunk

@@ -196,6 +196,8 @@ def check_modelled(architecture: Architecture, topic: str) -> None:
 
 
 def _refusals(a: Architecture, about: Topic) -> Iterator[str]:
+    if a.shapes_only:
+        yield _("How {model} encodes positions is not known here, so its attention cannot run.")
     if a.position_bias == "disentangled":
         yield _("{model} has disentangled attention, which adds scores of relative positions: it cannot run here.")
     if a.not_modelled:

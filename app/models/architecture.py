@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal
 
-from app.models.parameter_specs import ParameterSpecs, Row, StackSpec, TaskHead, by_row
+from app.models.parameter_specs import ModelPart, ParameterSpecs, Row, StackSpec, TaskHead, by_row
 from app.models.score_scale import ScoreScale
 from app.models.width_rules import WidthRule
 from app.refusal import Refusal
@@ -23,7 +23,7 @@ MAIN_SYMBOLS = ("d", "H", "G", "d_h", "d_v", "d_ff", "V", "L", "C")
 # (T5, arXiv:1910.10683), a fixed slope per head (ALiBi, arXiv:2108.12409), or further products with embeddings of the
 # distance (DeBERTa, arXiv:2006.03654).
 PositionBias = Literal["", "relative", "alibi", "disentangled"]
-NormKind = Literal["RMSNorm", "LayerNorm"]
+NormKind = Literal["RMSNorm", "LayerNorm", "norm"]  # "norm": of either kind
 # The norm of queries and keys before the scores: none, an RMSNorm in each head (Qwen 3) or across all heads (OLMo 2),
 # one in each head after RoPE without a gain (Llama 4), or a LayerNorm (Phi).
 QKNorm = Literal["", "per-head", "all-heads", "after-rope", "layer-norm"]
@@ -38,7 +38,8 @@ InputKind = Literal["text", "image", "sound"]
 #   output    x + norm(f(x))            OLMo 2
 #   sandwich  x + norm(f(norm(x)))      Gemma 2
 #   parallel  x + attention(norm(x)) + feed_forward(norm(x)), with one norm or two: GPT-J, GPT-NeoX, Cohere
-NormPlacement = Literal["pre", "post", "output", "sandwich", "parallel"]
+# and "" if that isn't known.
+NormPlacement = Literal["", "pre", "post", "output", "sandwich", "parallel"]
 
 
 class TokensError(Refusal):
@@ -97,6 +98,11 @@ class LayerStack:
 
     spec: StackSpec
     runs: tuple[LayerRun, ...]
+
+    @property
+    def attending(self) -> tuple[LayerRun, ...]:
+        """The runs of layers in which tokens attend to each other."""
+        return tuple(run for run in self.runs if run.has_self_attention)
 
     @cached_property
     def kinds(self) -> tuple[LayerKind, ...]:
@@ -175,11 +181,21 @@ class Architecture:
     stacks: tuple[LayerStack, ...] = ()
     notes: tuple[str, ...] = ()
     real_G: int | None = None
+    # Of a model read by a table of data/families: its norms' places and its positions aren't known, and these two
+    # sentences say why there is no sheet about its attention, or about the parameters of a whole layer.
+    shapes_only: bool = False
+    attention_problem: str = ""
+    layer_problem: str = ""
+
+    @cached_property
+    def has_mixers(self) -> bool:
+        """Whether layers have blocks that mix tokens without N×N scores, such as state spaces."""
+        return any(spec.part == ModelPart.MIXER for kind in self.kinds for spec in kind.parameters)
 
     @property
     def sizes(self) -> dict[str, int | None]:
-        """The nine sizes that every model is asked for (d, H, G, d_h, d_v, d_ff, V, L, C); V and C may be None."""
-        return {symbol: getattr(self, symbol) for symbol in MAIN_SYMBOLS}
+        """The nine sizes that every model is asked for (d, H, G, d_h, d_v, d_ff, V, L, C), None if it hasn’t one."""
+        return {symbol: getattr(self, symbol) or None for symbol in MAIN_SYMBOLS}
 
     @property
     def all_sizes(self) -> dict[str, int]:
@@ -198,9 +214,22 @@ class Architecture:
 
     @property
     def attention_matrices(self) -> ParameterSpecs:
-        """The matrices of the first layer's self-attention, without biases or norms; () without self-attention."""
-        specs = self.stacks[0].kinds[0].rows.get("attention", ()) if self.stacks else ()
+        """The matrices of the first self-attention, without biases or norms; () without self-attention."""
+        kinds = self.stacks[0].kinds if self.stacks else ()
+        specs = next((kind.rows["attention"] for kind in kinds if "attention" in kind.rows), ())
         return tuple(spec for spec in specs if not spec.is_vector)
+
+    @cached_property
+    def attention_layers(self) -> tuple[int, ...]:
+        """The layers of the first stack in which tokens attend to each other, from 0."""
+        runs = self.stacks[0].runs if self.stacks else ()
+        attending = [run.has_self_attention for run in runs for _layer in range(run.count)]
+        return tuple(layer for layer, attends in enumerate(attending) if attends)
+
+    @property
+    def is_hybrid(self) -> bool:
+        """Whether only some of its layers have attention, and the others another way to mix tokens."""
+        return self.shapes_only and 0 < len(self.attention_layers) < self.L
 
     @cached_property
     def encoder_decoder(self) -> bool:
@@ -229,7 +258,7 @@ class Architecture:
 
     @property
     def has_experts(self) -> bool:
-        return "E" in self.extra
+        return "E" in self.extra and "k" in self.extra
 
     @cached_property
     def has_sinks(self) -> bool:
@@ -254,7 +283,7 @@ class Architecture:
     @property
     def query_heads_per_kv_head(self) -> int:
         """H/G: how many query heads read the same keys and values (Ainslie et al., arXiv:2305.13245)."""
-        return self.H // self.G
+        return self.H // self.G if self.G else 0
 
     @property
     def has_position_table(self) -> bool:

@@ -11,6 +11,7 @@ from app.models.architecture import MAX_TOKENS, Architecture, LayerRun, SizeSour
 from app.models.parameter_count import ParameterCounts
 from app.models.parameter_formula import ParameterFormula, Summand, in_numbers
 from app.models.parameter_specs import Bucket
+from app.models.table import is_by_hand
 from app.translation import gettext as _
 
 
@@ -62,10 +63,12 @@ def size_meanings() -> dict[str, str]:
 
 
 def reason_for_none(symbol: str) -> str:
-    """Why a model has no vocabulary (`symbol` "V") or states no context length (any other symbol)."""
+    """Why a model has no size of this symbol, or its config doesn't state it."""
     if symbol == "V":
         return _("No vocabulary: this model does not read text.")
-    return _("The config states no context length.")
+    if symbol == "C":
+        return _("The config states no context length.")
+    return _("This model has no such size.")
 
 
 def unstated_reason(architecture: Architecture, reading: SizeSource, sizes: Mapping[str, int]) -> str:
@@ -108,6 +111,54 @@ def _rule_in_words(reading: SizeSource) -> str:
 
 def property_sentences(a: Architecture) -> Iterator[str]:
     """Yield how a model computes, one or more sentences per property."""
+    if a.attention_problem:
+        yield a.attention_problem
+    else:
+        yield from _attention_sentences(a)
+    if a.norm_placement:
+        yield {
+            "pre": _("{norm} before attention and before the feed-forward block (pre-norm)."),
+            "post": _("{norm} after each residual addition (post-norm)."),
+            "output": _(
+                "{norm} on the output of attention and of the feed-forward block, before the residual addition."
+            ),
+            "sandwich": _("{norm} before and after attention, and before and after the feed-forward block."),
+            "parallel": _(
+                "Attention and the feed-forward block run in parallel: both read the layer’s input after a norm "
+                "({norm}), and both results are added to the input."
+            ),
+        }[a.norm_placement].format(norm=a.norm)
+    if a.gated:
+        yield _("Gated feed-forward block: three matrices (gate, up and down).")
+    elif not a.layer_problem and any("feed_forward" in kind.rows for kind in a.kinds):
+        yield _("Feed-forward block without a gate: two matrices.")
+    yield from _expert_sentences(a)
+    if not a.has_lm_head:
+        yield _("There is no LM head.")
+    elif a.tied_embeddings:
+        yield _("Tied embeddings: the LM head reuses the token embedding, which is counted once.")
+    else:
+        yield _("The LM head is a matrix of its own, separate from the token embedding.")
+    counted = _("Parameters are counted for {model_class} in transformers.")
+    if is_by_hand(a.family):
+        counted = _("Parameters are counted for {model_class}, whose code is published outside transformers.")
+    yield counted.format(model_class=a.model_class)
+    if a.shapes_only:
+        yield _("Not known here: where this model has its norms, and how it encodes positions.")
+    left_out = _("This model also has {part}. Sheets leave that out, and the model is not run in PyTorch.")
+    yield from (left_out.format(part=part) for part in a.not_modelled)
+
+
+def _attention_sentences(a: Architecture) -> Iterator[str]:
+    if a.is_hybrid:
+        sentence = _(
+            "{n} of the {L} layers have attention with N×N scores, the first of them being layer {first}. The other "
+            "layers mix tokens in another way. Sheets about attention are about that first one."
+        )
+        layers = a.attention_layers
+        yield sentence.format(n=len(layers), L=a.L, first=layers[0] + 1)
+    elif a.has_mixers:
+        yield _("Beside attention, layers also mix tokens in another way, which sheets leave out.")
     if a.encoder_decoder:
         yield _(
             "The encoder attends in both directions. The decoder is causal, and its cross-attention reads the "
@@ -119,7 +170,8 @@ def property_sentences(a: Architecture) -> Iterator[str]:
         yield _("Bidirectional self-attention: a token attends to earlier and later tokens.")
     yield _kv_heads_sentence(a).format(share=a.query_heads_per_kv_head, **_size_texts(a))
     yield _window_sentence(a)
-    yield from _position_sentences(a)
+    if not a.shapes_only:
+        yield from _position_sentences(a)
     yield from _score_sentences(a)
     if a.biases:
         names = {"q": _("queries"), "k": _("keys"), "v": _("values"), "o": _("output")}
@@ -131,31 +183,6 @@ def property_sentences(a: Architecture) -> Iterator[str]:
         yield _("QK norm: queries and keys are normalized before the scores.")
     if a.has_sinks:
         yield _("Attention sinks: each head has one more score, which takes part in the softmax and is then dropped.")
-    norm_sentence = {
-        "pre": _("{norm} before attention and before the feed-forward block (pre-norm)."),
-        "post": _("{norm} after each residual addition (post-norm)."),
-        "output": _("{norm} on the output of attention and of the feed-forward block, before the residual addition."),
-        "sandwich": _("{norm} before and after attention, and before and after the feed-forward block."),
-        "parallel": _(
-            "Attention and the feed-forward block run in parallel: both read the layer’s input after a norm ({norm}), "
-            "and both results are added to the input."
-        ),
-    }[a.norm_placement]
-    yield norm_sentence.format(norm=a.norm)
-    if a.gated:
-        yield _("Gated feed-forward block: three matrices (gate, up and down).")
-    else:
-        yield _("Feed-forward block without a gate: two matrices.")
-    yield from _expert_sentences(a)
-    if not a.has_lm_head:
-        yield _("There is no LM head.")
-    elif a.tied_embeddings:
-        yield _("Tied embeddings: the LM head reuses the token embedding, which is counted once.")
-    else:
-        yield _("The LM head is a matrix of its own, separate from the token embedding.")
-    yield _("Parameters are counted for {model_class} in transformers.").format(model_class=a.model_class)
-    left_out = _("This model also has {part}. Sheets leave that out, and the model is not run in PyTorch.")
-    yield from (left_out.format(part=part) for part in a.not_modelled)
 
 
 def _size_texts(a: Architecture) -> dict[str, str]:
@@ -176,7 +203,8 @@ def _kv_heads_sentence(a: Architecture) -> str:
 
 
 def _window_sentence(a: Architecture) -> str:
-    limits = [run.window or run.chunk for run in a.runs for _layer in range(run.count)]
+    runs = [run for stack in a.stacks for run in stack.attending]
+    limits = [run.window or run.chunk for run in runs for _layer in range(run.count)]
     limited = [limit for limit in limits if limit is not None]
     if not limited:
         return _("No sliding window: attention covers the whole input.")

@@ -164,7 +164,7 @@ def _parameter(name: str, spec: ParameterSpec, instances: int, sizes: Mapping[st
 
 def active_count(spec: ParameterSpec, count: int, sizes: Mapping[str, int]) -> int:
     """How many of `count` numbers in such tensors one token uses: k/E of routed experts, rounded down."""
-    return count * sizes["k"] // sizes["E"] if spec.routed else count
+    return count * sizes["k"] // sizes["E"] if spec.routed and "k" in sizes else count
 
 
 def _bucket_counts(parameters: ParameterSpecs, sizes: Mapping[str, int]) -> Counter[Bucket]:

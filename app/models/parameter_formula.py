@@ -126,11 +126,13 @@ def length_symbols(architecture: Architecture) -> frozenset[str]:
 
 
 def in_numbers(rule: str, sizes: Mapping[str, int]) -> str:
-    """A product, sum or quotient with each symbol as its number.
+    """A product, sum or quotient with each size as its number.
 
     Example: "4*d + V/H" -> "4·768 + 50,257/12"
     """
-    return _SYMBOL.sub(lambda match: format_number(sizes[match[0]]), rule).replace("*", "·")
+    return _SYMBOL.sub(lambda match: format_number(sizes[match[0]]) if match[0] in sizes else match[0], rule).replace(
+        "*", "·"
+    )
 
 
 class _Writer:

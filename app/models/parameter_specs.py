@@ -24,7 +24,7 @@ Bucket = Literal["attention", "attention_norms", "mlp", "norms", "other", "embed
 Row = Literal[
     "embedding", "patch_embedding", "embedding_norm", "embedding_projection", "final_norm", "pooler", "head_transform",
     "output_head", "task_head",
-    "attention", "sinks", "feed_forward", "router", "experts", "shared_experts", "norms", "",
+    "attention", "sinks", "mixer", "feed_forward", "router", "experts", "shared_experts", "norms", "",
 ]  # fmt: skip
 
 
@@ -55,12 +55,15 @@ class ModelPart(Enum):
     SINKS = ("sinks", "other", "sinks")
     CROSS_ATTENTION = ("cross_attention", "other", "")
     RELATIVE_POSITIONS = ("relative_positions", "other", "")
+    INDEXER = ("indexer", "other", "")  # chooses the keys that a token attends to
+    MIXER = ("mixer", "other", "mixer")  # mixes tokens without N×N scores: state spaces, linear attention, convolutions
     FEED_FORWARD = ("feed_forward", "mlp", "feed_forward")
     ROUTER = ("router", "mlp", "router")
     EXPERTS = ("experts", "mlp", "experts")
     SHARED_EXPERTS = ("shared_experts", "mlp", "shared_experts")
     SHARED_GATE = ("shared_gate", "mlp", "shared_experts")
     NORMS = ("norms", "norms", "norms")
+    OTHER = ("other", "other", "")
 
     def __init__(self, _name: str, bucket: Bucket, row: Row) -> None:
         self.bucket: Bucket = bucket
@@ -74,7 +77,8 @@ TensorKind = Literal["matrix", "table", "scale", "bias"]
 #   by-matrix  the queries of all heads, then all keys, then all values: GPT-2, Phi-3
 #   by-head    each key/value head with the queries that read it: these, its key, its value: GPT-NeoX, Falcon
 #   in-parts   queries, values and keys of a quarter of the heads, four times: CodeGen
-FusedOrder = Literal["", "by-matrix", "by-head", "in-parts"]
+#   unknown    one matrix, in an order that a table of data/families doesn't say
+FusedOrder = Literal["", "by-matrix", "by-head", "in-parts", "unknown"]
 
 # Conditions name flags, separated by spaces: "moe !tied" is met if moe is set and tied is not.
 ALWAYS = ""

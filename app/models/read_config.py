@@ -18,14 +18,18 @@ from app.models.config_fields import Config, ConfigError, quoted, read_bool, rea
 from app.models.families.family import Family, RotaryRule
 from app.models.layer_patterns import window_per_layer
 from app.models.parameter_specs import ParameterSpecs, StackSpec, TaskHead, condition_met
-from app.models.recognition import check_supported_values, find_family, find_flags, find_text_part, task_suffix
+from app.models.read_table import read_table
+from app.models.recognition import Part, find_family, find_flags, find_table, find_text_part, task_suffix
 from app.models.score_scale import rope_settings
 from app.models.size_specs import SizeReader
+from app.models.table import FamilyTable
+from app.models.whole_file import check_kind_of_file, check_unread_fields, notes_on_fields
 from app.models.width_rules import width_rule
 from app.translation import gettext as _
 
 Answer = TypeVar("Answer")
 MAX_CONFIG_BYTES = 1_000_000
+_IS_CAUSAL = frozenset({"is_causal"})
 # the beginning of the pointer file that Git LFS puts in place of a large file
 LFS_POINTER = "version https://git-lfs.github.com/spec/"
 
@@ -50,7 +54,15 @@ def parse_config(text: str | bytes) -> object:
 
 def build_architecture(config: object, name: str = "this model") -> Architecture:
     """Build an Architecture called `name` from a parsed config.json, or from a multimodal one's text part."""
-    model = _recognize(config)
+    if not isinstance(config, dict):
+        raise ConfigError(_("A config.json holds one JSON object with the model’s sizes: paste all of it."))
+    check_kind_of_file(config)
+    chosen = find_text_part(config)
+    class_name = "" if chosen.is_of_multimodal_file else _stated_class(chosen.config)
+    table = chosen.table or find_table(chosen.config.get("model_type"), class_name)
+    if table:
+        return _by_table(table, chosen, class_name, name)
+    model = _recognize(chosen)
     part, family = model.config, model.family
     defaults = family.text_part_defaults if model.is_text_part else {}
     reader = SizeReader(part, family.sizes, model.flags, defaults)
@@ -146,25 +158,53 @@ class _Recognized:
     flags: frozenset[str]
 
 
-def _recognize(config: object) -> _Recognized:
-    if not isinstance(config, dict):
-        raise ConfigError(_("A config.json holds one JSON object with the model’s sizes: paste all of it."))
-    part, notes = find_text_part(config)
-    is_text_part = bool(notes)
+def _stated_class(config: Config) -> str:
+    architectures = config.get("architectures")
+    first = architectures[0] if isinstance(architectures, list) and architectures else None
+    return first if isinstance(first, str) else ""
+
+
+def _by_table(table: FamilyTable, chosen: Part, class_name: str, name: str) -> Architecture:
+    config, model_type = chosen.config, chosen.model_type or str(chosen.config["model_type"])
+    if class_name not in table.classes and any(line.mask == "cross" for line in table.attention):
+        _check_class(class_name, model_type, table.classes[0])
+    is_causal = any(line.mask == "causal" for line in table.attention)
+    check_unread_fields(config, table.fields | (frozenset() if is_causal else _IS_CAUSAL))
+    model_class = class_name if class_name in table.classes else table.classes[0]
+    notes = (*chosen.notes, *_notes_on_class(class_name, model_class), *notes_on_fields(config, model_type, table))
+    return read_table(table, config, name, model_type, model_class, notes)
+
+
+def _check_class(stated: str, model_type: str, counted: str) -> None:
+    if stated.endswith("ForCausalLM"):
+        problem = _(
+            "{stated} is the decoder of “{type}” by itself, which is not counted here: remove “architectures” to count "
+            "{counted}."
+        )
+        raise ConfigError(problem.format(stated=quoted(stated), type=model_type, counted=counted))
+
+
+def _notes_on_class(stated: str, counted: str) -> Iterator[str]:
+    if stated and stated != counted:
+        yield _("{stated} is not counted here: {counted} is.").format(stated=quoted(stated), counted=counted)
+
+
+def _recognize(chosen: Part) -> _Recognized:
+    part, is_text_part = chosen.config, chosen.is_of_multimodal_file
     model_type, family = find_family(part)
-    check_supported_values(part)
+    check_unread_fields(part, _IS_CAUSAL if family.reads_is_causal or not family.causal else frozenset())
     if isinstance(part.get("id2label"), dict):  # a classifier's file lists its labels instead of counting them
         part = {**part, "id2label": len(part["id2label"]) or None}
-    architectures = None if is_text_part else part.get("architectures")
-    first = architectures[0] if isinstance(architectures, list) and architectures else None
-    stated, task_heads = first if isinstance(first, str) else "", family.layout.task_heads
+    stated, task_heads = "" if is_text_part else _stated_class(part), family.layout.task_heads
     suffix = task_suffix(stated, task_heads)
     model_class = stated if suffix else family.model_class
+    if not suffix and any(stack.decoder for stack in family.layout.stacks):
+        _check_class(stated, model_type, model_class)
     task_head = task_heads[suffix or task_suffix(model_class, task_heads) or next(iter(task_heads))]
-    if stated and stated != model_class:
-        note = _("{stated} is not counted here: {counted} is.")
-        notes = (*notes, note.format(stated=quoted(stated), counted=model_class))
+    notes = (*chosen.notes, *_notes_on_class(stated, model_class), *notes_on_fields(part, model_type, None))
     flags = find_flags(part, family) | task_head.flags
+    if family.causal and not read_bool(part, "is_causal", True):
+        flags |= {"bidirectional"}
     if family.tied != "never" and read_bool(part, "tie_word_embeddings", family.tied):
         flags |= {"tied"}
     return _Recognized(part, model_type, family, is_text_part, notes, model_class, task_head, frozenset(flags))
@@ -174,6 +214,8 @@ def _stacks(model: _Recognized, reader: SizeReader) -> tuple[LayerStack, ...]:
     family, L = model.family, reader.required("L")
     is_bidirectional = not family.causal or "bidirectional" in model.flags
     windows = window_per_layer(family.windows, model.config, L, centred=is_bidirectional)
+    if family.causal and any(windows) and not read_bool(model.config, "is_causal", True):
+        raise ConfigError(_('"is_causal" is false in a model with sliding windows, which is not supported.'))
     specs = (spec for spec in family.layout.stacks if not (spec.decoder and model.task_head.without_decoder))
     stacks = []
     for spec in specs:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
 
-from app.models.config_fields import Config, ConfigError, quoted, read_bool
+from app.models.config_fields import Config, ConfigError, read_bool
 from app.models.families import FAMILIES, FAMOUS
 from app.models.families.family import Family
 from app.models.families.multimodal import TEXT_PART_FAMILIES, TEXT_PART_FIELDS
-from app.models.families.unsupported import REFUSED, SUPPORTED_VALUES
+from app.models.families.unsupported import REFUSED
+from app.models.table import FamilyTable, TextPart, family_file, table_names
 from app.translation import gettext as _
 
 MAX_NESTING = 3
@@ -18,22 +21,128 @@ MAX_NESTING = 3
 _TASK_WORD = re.compile("For[A-Z]|With|Head|Encoder|Decoder")
 
 
-def find_text_part(config: Config) -> tuple[Config, tuple[str, ...]]:
+@dataclass(frozen=True)
+class Part:
+    """The part of a file that describes a language model, and what is to be said about the choice.
+
+    `table` is set if the file's own type has a table for its text part.
+    """
+
+    config: Config
+    notes: tuple[str, ...] = ()
+    table: FamilyTable | None = None
+    model_type: str = ""
+
+    @property
+    def is_of_multimodal_file(self) -> bool:
+        return bool(self.notes)
+
+
+def find_text_part(config: Config) -> Part:
     """The part of a multimodal config that describes its language model, with a note that says so."""
     notes: tuple[str, ...] = ()
     for _level in range(MAX_NESTING):
-        field = next((field for field in TEXT_PART_FIELDS if isinstance(config.get(field), dict)), None)
+        outer_type = config.get("model_type")
+        rule, table = _text_part_rule(outer_type)
+        names = (rule.field, *TEXT_PART_FIELDS) if rule else TEXT_PART_FIELDS
+        field = next((name for name in names if isinstance(config.get(name), dict)), None)
         if field is None:
-            return config, notes
-        outer_type, part = config.get("model_type"), dict(config[field])
-        if "model_type" not in part and isinstance(outer_type, str) and outer_type in TEXT_PART_FAMILIES:
-            part["model_type"] = TEXT_PART_FAMILIES[outer_type]
-        if "tie_word_embeddings" in config:
-            part.setdefault("tie_word_embeddings", config["tie_word_embeddings"])
+            if rule is None or table is None:
+                return Part(config, notes)
+            field = rule.field
+        stated = config.get(field)
+        part: dict[str, Any] = {**(stated if isinstance(stated, dict) else {}), **_older_form(config, field)}
         note = _('This file describes a multimodal model. Only its text part, "{field}", is read.')
         notes = (*notes, note.format(field=field))
+        if rule and table:
+            part = _by_rule(config, part, rule)
+            if rule.tie == "outer" and "tie_word_embeddings" not in config and rule.tied[0]:
+                note = _('"tie_word_embeddings" is not stated beside "{field}": transformers 5 then ties the LM head.')
+                notes = (*notes, note.format(field=field))
+            if not rule.table and not _is_known(part.get("model_type")):
+                return Part(part, notes, table, str(outer_type))
+        else:
+            if "model_type" not in part and isinstance(outer_type, str) and outer_type in TEXT_PART_FAMILIES:
+                part["model_type"] = TEXT_PART_FAMILIES[outer_type]
+            if config.get("tie_word_embeddings") is not None:  # decides in transformers, whatever the part states
+                part["tie_word_embeddings"] = config["tie_word_embeddings"]
         config = part
     raise ConfigError(_("This config.json nests text parts too deeply: paste the innermost one."))
+
+
+def _is_known(model_type: object) -> bool:
+    return isinstance(model_type, str) and (model_type in FAMILIES or model_type in table_names())
+
+
+def _text_part_rule(model_type: object) -> tuple[TextPart | None, FamilyTable | None]:
+    file = family_file(model_type) if isinstance(model_type, str) else None
+    table = file.tables[0] if file and file.tables else None
+    return (table.text_part, table) if table else (None, None)
+
+
+def _older_form(config: Config, field: str) -> dict[str, Any]:
+    # CLIP's first files hold the text part twice; transformers lets "text_config_dict" win.
+    older = config.get(f"{field}_dict")
+    return older if isinstance(older, dict) else {}
+
+
+def _by_rule(config: Config, part: dict[str, Any], rule: TextPart) -> dict[str, Any]:
+    read = {**rule.absent, **part}
+    if rule.table and (not rule.allows_others or "model_type" not in part):
+        read["model_type"] = rule.table
+    outside, inside = (
+        stated if (stated := of.get("tie_word_embeddings")) is not None else absent
+        for of, absent in zip((config, part), rule.tied, strict=True)
+    )
+    ties = {
+        "outer": outside,
+        "part": inside,
+        "either": outside or inside,
+        "both": outside and inside,
+        "always": True,
+        "never": False,
+    }
+    return {**read, "tie_word_embeddings": ties[rule.tie]}
+
+
+def find_table(model_type: object, class_name: str) -> FamilyTable | None:
+    """The table for a class of a type that no row in app/models/families has, or whose row lacks this class.
+
+    Raises ConfigError for a type whose table says why it has none.
+    """
+    file = family_file(model_type) if isinstance(model_type, str) else None
+    if file is None:
+        return None
+    family = FAMILIES.get(file.model_type)
+    if family:
+        is_known = task_suffix(class_name, family.layout.task_heads) is not None
+        return None if is_known else file.table_of(class_name)
+    if file.refused:
+        raise ConfigError(_why_no_table(file.model_type, *file.refused))
+    return file.table_of(class_name) or (file.tables[0] if file.tables else None)
+
+
+def _why_no_table(model_type: str, kind: str, what: str) -> str:
+    if kind == "source":
+        sentence = _(
+            "Models of type “{type}” bring their own code, and no table could be written for them, since {what}: "
+            "choose another model."
+        )
+        return sentence.format(type=model_type, what=what)
+    sentences = {
+        "tensor": _(
+            "The parameters of “{type}” follow rules that the app cannot express ({what}): choose another model."
+        ),
+        "field": _(
+            "The parameters of “{type}” depend on “{what}” in a way that the app cannot express: choose another model."
+        ),
+        "attention": _("What the heads of “{type}” compute could not be observed: choose another model."),
+        "class": _("Models of type “{type}” could not be built to look at their parameters: choose another model."),
+    }
+    # A tensor or field is named; what else went wrong is for developers.
+    named = what.partition(": ")[0]
+    sentence = sentences["class"] if " " in named else sentences.get(kind, sentences["tensor"])
+    return sentence.format(type=model_type, what=named)
 
 
 def find_family(config: Config) -> tuple[str, Family]:
@@ -42,24 +151,19 @@ def find_family(config: Config) -> tuple[str, Family]:
     Raises ConfigError if it states none, an unknown one, or one without N×N attention scores.
     """
     model_type = config.get("model_type")
-    known = _("{count} types are known, among them {names}.").format(count=len(FAMILIES), names=", ".join(FAMOUS))
+    count = len(FAMILIES.keys() | table_names())
+    known = _("{count} types are known, among them {names}.").format(count=count, names=", ".join(FAMOUS))
     if not isinstance(model_type, str):
         raise ConfigError(_('This config.json has no "model_type": add it.') + " " + known)
     if model_type in REFUSED:
-        problem = _('Models of type "{type}" have {layers} instead of attention with N×N scores: choose another model.')
+        problem = _('Models of type "{type}" have {layers}, which the app does not know: choose another model.')
         raise ConfigError(problem.format(type=model_type, layers=_(REFUSED[model_type])))
     if model_type not in FAMILIES:
-        raise ConfigError(_('Models of type "{type}" are not supported.').format(type=model_type[:40]) + " " + known)
+        problem = _('Models of type "{type}" are not supported.')
+        if config.get("auto_map"):
+            problem = _('Models of type "{type}" are not supported: the file brings its own code ("auto_map").')
+        raise ConfigError(problem.format(type=model_type[:40]) + " " + known)
     return model_type, FAMILIES[model_type]
-
-
-def check_supported_values(config: Config) -> None:
-    """Raise ConfigError if a field of SUPPORTED_VALUES has a value that isn't listed there."""
-    for name, supported in SUPPORTED_VALUES.items():
-        value = config.get(name)
-        if not any(value is known or (type(value) is type(known) and value == known) for known in supported):
-            problem = _('"{field}" is {value}, which adds parts to the model that are not supported.')
-            raise ConfigError(problem.format(field=name, value=quoted(value)))
 
 
 def find_flags(config: Config, family: Family) -> set[str]:

@@ -36,9 +36,11 @@ def parameter_inventory(architecture: Architecture) -> Iterator[Fact]:
     outside, kinds = architecture.outside_rows, architecture.stacks[0].kinds
     yield from _embeddings(architecture, outside)
     yield from _layers(architecture, kinds)
-    yield from _attention(architecture, kinds[0].rows)
+    yield from _mixers(architecture, kinds)
+    if attending := next((kind.rows for kind in kinds if "attention" in kind.rows), None):
+        yield from _attention(architecture, attending)
     with_experts, without = (next((k for k in kinds if k.has_experts is has), None) for has in (True, False))
-    if without:
+    if without and "feed_forward" in without.rows:
         yield _feed_forward(architecture, without.rows["feed_forward"], beside_experts=with_experts is not None)
     if with_experts:
         yield from _experts(architecture, with_experts.rows)
@@ -85,7 +87,7 @@ def _layers(a: Architecture, kinds: Sequence[LayerKind]) -> Iterator[Fact]:
         yield Fact("layers-share-one" if stored == 1 else "layers-share", {"L": a.L, "stored": stored})
         return
     yield Fact("layers", {"L": a.L})
-    if any(kind.has_experts for kind in kinds) and len(kinds) > 1:
+    if len({kind.has_experts for kind in kinds}) > 1:
         experts, dense = (sum(kind.layers for kind in kinds if kind.has_experts is has) for has in (True, False))
         yield Fact("layers-mixed-one" if dense == 1 else "layers-mixed", {"dense": dense, "experts": experts})
 
@@ -106,6 +108,16 @@ def _attention(a: Architecture, layer: Mapping[Row, ParameterSpecs]) -> Iterator
             yield Fact("qk-norms-biases" if _has_biases(norms["q"]) else "qk-norms", sizes)
     if "sinks" in layer:
         yield Fact("sinks")
+
+
+def _mixers(a: Architecture, kinds: Sequence[LayerKind]) -> Iterator[Fact]:
+    mixing = [kind for kind in kinds if "mixer" in kind.rows]
+    if not mixing:
+        return
+    count = number_of_parameters(mixing[0].rows["mixer"]).size(a.all_sizes)
+    layers, attending = sum(kind.layers for kind in mixing), len(a.attention_layers)
+    key = "mixer-only" if not attending else "mixer-beside" if layers == attending == a.L else "mixer-instead"
+    yield Fact(key, {"n": layers, "attending": attending, "count": count})
 
 
 def _latent_attention(a: Architecture) -> Iterator[Fact]:
@@ -214,3 +226,84 @@ def _has_biases(specs: Iterable[ParameterSpec]) -> bool:
 
 def _with_biases(specs: ParameterSpecs) -> Fact:
     return Fact("with-biases" if _has_biases(specs) else "without-biases")
+
+
+# A model of a table may have tensors that these facts don't tell: its sheet would then ask for what nobody can count.
+
+
+def is_told_whole(architecture: Architecture) -> bool:
+    """Whether every parameter of the model can be counted by the facts of `parameter_inventory`."""
+    outside = architecture.outside_rows
+    tables = outside.get("embedding", ())
+    return (
+        all(spec.part in _TABLES and len(spec.in_out_shape) == 2 for spec in tables)
+        and "embedding_projection" not in outside
+        and all(_is_one_norm(outside.get(row, ())) for row in _OUTSIDE_NORMS)
+        and all(_are_modules(outside.get(row, ())) for row in _OUTSIDE_MODULES)
+        and _is_one_lm_head(outside.get("output_head", ()))
+        and all(_is_told(architecture, kind.rows) for kind in architecture.stacks[0].kinds)
+    )
+
+
+_OUTSIDE_NORMS: tuple[Row, ...] = ("embedding_norm", "final_norm")
+_OUTSIDE_MODULES: tuple[Row, ...] = ("pooler", "head_transform")
+_MOST_NORMS = 4
+
+
+def _is_one_norm(specs: ParameterSpecs) -> bool:
+    return [spec.kind for spec in specs] in ([], ["scale"], ["scale", "bias"])
+
+
+def _are_modules(specs: ParameterSpecs) -> bool:
+    before = "bias"  # a bias comes after its matrix or scale
+    for spec in specs:
+        if (spec.kind == "bias" and before == "bias") or spec.kind == "table" or len(spec.in_out_shape) > 2:
+            return False
+        before = spec.kind
+    return True
+
+
+def _is_one_lm_head(specs: ParameterSpecs) -> bool:
+    kinds = [spec.kind for spec in specs]
+    return kinds.count("matrix") <= 1 and kinds.count("bias") <= 2 and {*kinds} <= {"matrix", "bias"}
+
+
+def _is_told(a: Architecture, layer: Mapping[Row, ParameterSpecs]) -> bool:
+    E, d = (a.all_sizes.get(symbol, 0) for symbol in ("E", "d"))
+    experts, shared = layer.get("experts", ()), layer.get("shared_experts", ())
+    blocks = [spec for spec in shared if spec.part != ModelPart.SHARED_GATE]
+    norms = layer.get("norms", ())
+    lengths = {spec.in_out_shape[-1].size(a.all_sizes) for spec in norms}
+    return (
+        _is_attention_told(a, layer.get("attention", ()))
+        and _biases_of(layer.get("feed_forward", ())) is not None
+        and (not experts or (_gated_size(a, experts) == 3 * E * d * inner_width(experts).size(a.all_sizes)))
+        and (not blocks or (_gated_size(a, blocks) == 3 * d * inner_width(tuple(blocks)).size(a.all_sizes)))
+        and not any(spec.kind == "bias" for spec in (*experts, *blocks))
+        and len([spec for spec in layer.get("router", ()) if spec.kind == "matrix"]) == (1 if experts else 0)
+        and lengths <= {d}
+        and _number_of_norms(norms) <= _MOST_NORMS
+        and sum(spec.kind == "bias" for spec in norms) in (0, _number_of_norms(norms))
+    )
+
+
+def _gated_size(a: Architecture, specs: Iterable[ParameterSpec]) -> int:
+    return number_of_parameters(spec for spec in specs if spec.kind == "matrix").size(a.all_sizes)
+
+
+def _is_attention_told(a: Architecture, specs: ParameterSpecs) -> bool:
+    norms = [spec for spec in specs if spec.part in (ModelPart.QUERY_NORM, ModelPart.KEY_NORM)]
+    projections = tuple(spec for spec in specs if spec not in norms)
+    if a.has_latent_attention:
+        return all(spec.kind == "matrix" for spec in projections) and all(spec.kind == "scale" for spec in norms)
+    named = {spec.name.removesuffix("weight") for spec in projections if spec.kind == "matrix"}
+    of_matrices = all(spec.name.removesuffix("bias") in named for spec in projections if spec.kind != "matrix")
+    return of_matrices and len(norms) in (0, 2, 4)
+
+
+def _biases_of(specs: ParameterSpecs) -> int | None:
+    matrices = [spec for spec in specs if spec.kind == "matrix"]
+    others = [spec for spec in specs if spec.kind != "matrix"]
+    named = {spec.name.removesuffix("weight") for spec in matrices}
+    are_biases = all(spec.name.removesuffix("bias") in named for spec in others)
+    return len(others) if are_biases and len(others) in (0, len(matrices)) else None

@@ -77,16 +77,19 @@ def _words(sheet: Variant) -> dict[str, str]:
     model, sizes, local = sheet.architecture, sheet.sizes, local_layers(sheet.architecture)
     # The sheet is about an encoder's layers, or a decoder's, in a model with both.
     side = "decoder" if TOPICS[sheet.worksheet.topic].uses_decoder else "encoder"
+    layer = side if model.encoder_decoder else "hybrid" if model.is_hybrid else "layer"
     return {
         **_written(sizes),
-        "share": format_number(sizes["H"] // sizes["G"]),
+        "share": format_number(model.query_heads_per_kv_head),
+        "attention_layers": format_number(len(model.attention_layers)),
+        "first_layer": format_number(model.attention_layers[0] + 1 if model.attention_layers else 0),
         "local_layers": format_number(local.count),
         "W": format_number(local.window),
         "side": format_number((local.window - 1) // 2),
         "chunk": format_number(local.chunk),
         "norm": model.norm,
         "model": sheet.model.name,
-        "layer": sheet.wording.say("layer-names", side if model.encoder_decoder else "layer"),
+        "layer": sheet.wording.say("layer-names", layer),
     }
 
 

@@ -392,7 +392,9 @@ def words_of(sentence: str) -> frozenset[str]:
 # Reading and checking the files
 
 # What sentences on several topics can contain in {braces} besides sizes, and what a step can besides sizes and tensors.
-_WORDS_OF_PARTS = frozenset({"model", "layer", "norm", "share", "local_layers", "side", "chunk"})
+_WORDS_OF_PARTS = frozenset(
+    {"model", "layer", "norm", "share", "local_layers", "side", "chunk", "attention_layers", "first_layer"}
+)
 _WORDS_OF_STEPS = frozenset({"d_h-symbol", "pairs", "each-query"})
 _FILES = {"glossary": "glossary.toml", "sample-course": "sample-course.toml", "bugs": "bugs.toml"}
 Place = tuple[str | int, ...]  # where something is in a Wording: field, key, and so on

@@ -17,6 +17,7 @@ from app.shapes.operation import Concat, Matmul, Repeat, Softmax
 from app.shapes.table import PARTS_SUM, Count, FromParts, Tensor, TensorTable, tensor
 from app.topics.requirements import (
     ATTENTION_OF_ONE_SHAPE,
+    CACHE_IN_ALL_LAYERS,
     CACHE_OF_KEYS_AND_VALUES,
     KV_CACHE,
     ONE_NUMBER_OF_VISIBLE_KEYS,
@@ -114,7 +115,7 @@ def _cache_of_model(architecture: Architecture, tokens: int) -> TensorTable:
 
 
 def _places(architecture: Architecture, _tokens: int) -> int:
-    chunks = (run.chunk for run in architecture.stacks[-1].runs if run.chunk)
+    chunks = (run.chunk for run in architecture.stacks[-1].attending if run.chunk)
     return min([architecture.max_decoder_tokens, *chunks])
 
 
@@ -145,6 +146,7 @@ TOPIC = Topic(
     _cache_of_model,
     (
         KV_CACHE,
+        CACHE_IN_ALL_LAYERS,
         CACHE_OF_KEYS_AND_VALUES,
         ATTENTION_OF_ONE_SHAPE,
         ONE_NUMBER_OF_VISIBLE_KEYS,

@@ -80,7 +80,7 @@ def decode_steps(architecture: Architecture, tokens: int, words: int) -> tuple[D
 
     Raises TopicError if the topic doesn't fit the model or the number of tokens.
     """
-    require(TOPICS[DECODE_TOPIC].requires, architecture, tokens)
+    require(TOPICS[DECODE_TOPIC].requirements, architecture, tokens)
     cached = {*range(min(words, tokens + 1)), tokens}
     full = architecture.window or 0  # the cached tokens after which the new one finds its window full
     if full and full not in cached and _is_reached(architecture, full):
@@ -100,7 +100,7 @@ def _step(architecture: Architecture, cached: int) -> DecodeStep:
 
 
 def _step_of_some_layers(architecture: Architecture, tokens: int) -> Iterator[DecodeStep]:
-    runs = architecture.stacks[-1].runs
+    runs = architecture.stacks[-1].attending
     windowed = [run for run in runs if run.window and not run.chunk]
     if len({run.window for run in windowed}) != 1 or len(windowed) == len(runs):
         return

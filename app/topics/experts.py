@@ -134,6 +134,7 @@ TOPIC = Topic(
     "parameters",
     experts_table,
     (ONE_STACK, _EXPERTS, _GATED_EXPERTS_ALIKE, NAMED_PARTS),
+    about_attention=False,
     extra_sizes=lambda architecture, _tokens: expert_sizes(architecture),
     token_step=even_tokens,
     inventory=lambda architecture: experts_inventory(architecture, expert_sizes(architecture)),

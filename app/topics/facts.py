@@ -41,6 +41,9 @@ MODEL_FACTS: Mapping[str, Callable[[Architecture], bool]] = {
     "four-times-width": lambda model: model.d_ff == 4 * model.d,
     "experts": lambda model: model.has_experts,
     "several-experts-per-token": lambda model: model.all_sizes.get("k", 1) > 1,
+    "attends": lambda model: model.H > 0,
+    "hybrid": lambda model: model.is_hybrid,
+    "mixer": lambda model: model.has_mixers,
     "one-head": lambda model: model.H == 1,
     "shared-keys": lambda model: model.G < model.H,
     "shared-keys-in-real-model": lambda model: model.kv_heads < model.H,
@@ -77,7 +80,7 @@ SHEET_FACTS: Mapping[str, Callable[[Problem], bool]] = {
     "adds-tokens": lambda sheet: bool(TOPICS[sheet.topic].adds_tokens),
     "one-token": lambda sheet: sheet.sizes["N"] == 1,
     "projected": lambda sheet: sheet.sizes.get("d_emb", sheet.sizes["d"]) != sheet.sizes["d"],
-    "values-differ": lambda sheet: sheet.sizes["d_h"] != sheet.sizes["d_v"],
+    "values-differ": lambda sheet: sheet.architecture.d_h != sheet.architecture.d_v,
     "multiplied-width": lambda sheet: sheet.sizes.get("percent", 100) != 100,
     "window": lambda sheet: _window_hides_tokens(sheet),
     "chunks": lambda sheet: _chunks_hide_tokens(sheet),
@@ -177,7 +180,7 @@ def local_layers(model: Architecture) -> LocalLayers:
 
 
 def _runs(model: Architecture) -> tuple[LayerRun, ...]:
-    return model.stacks[0].runs if model.stacks else ()
+    return model.stacks[0].attending if model.stacks else ()
 
 
 def _tokens_read(sheet: Problem) -> int:

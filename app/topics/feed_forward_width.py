@@ -95,6 +95,7 @@ TOPIC = Topic(
     "counts",
     _width_table,
     (ONE_STACK, NO_EXPERTS, LAYERS_OF_ONE_SHAPE, _KNOWN_WIDTH),
+    about_attention=False,
     count_figures=(
         CountFigure("widths", ("four_d", "two_thirds", "multiplied", "width", "gated_width")),
         CountFigure("blocks", ("block_parameters", "gated_parameters", "ungated_parameters")),

@@ -15,7 +15,7 @@ from app.bugs.sizes import MIN_BATCH, BugError
 from app.bugs.witnesses import Witness, healthy_witness
 from app.models.architecture import Architecture
 from app.shapes.table import PARTS, Filling, Joint, JointPart, OneOf, Tensor, TensorTable
-from app.topics.requirements import Requirement, TopicError
+from app.topics.requirements import ATTENTION, Requirement, TopicError, require
 from app.topics.topic import Topic
 from app.translation import N_
 
@@ -52,6 +52,7 @@ class BugTable(TensorTable):
 
 
 def _bug_table(bug: Bug, architecture: Architecture, tokens: int) -> BugTable:
+    require((ATTENTION,), architecture, tokens)
     try:
         case = bug_case(bug, architecture, tokens, _batch(architecture, tokens))
     except BugError as error:

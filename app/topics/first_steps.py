@@ -59,7 +59,7 @@ def _steps_table(architecture: Architecture, _tokens: int) -> TensorTable:
     counts = (_UNDER_ROOT,) if divides_by_root(architecture) else ()
     if not architecture.causal:
         return replace(UNMASKED, counts=counts)
-    hides_later_tokens_alone = all(visible_keys(run, FEW - 1) == FEW for run in architecture.stacks[0].runs)
+    hides_later_tokens_alone = all(visible_keys(run, FEW - 1) == FEW for run in architecture.stacks[0].attending)
     return replace(MASKED, counts=(*counts, _MASKED_ENTRIES) if hides_later_tokens_alone else counts)
 
 

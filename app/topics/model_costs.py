@@ -29,6 +29,7 @@ from app.topics.requirements import (
     KV_CACHE,
     NAMED_PARTS,
     NEXT_TOKEN,
+    NO_MIXERS,
     ONE_NUMBER_OF_VISIBLE_KEYS,
     ONE_STACK,
     ROOM_FOR_ONE_MORE,
@@ -165,6 +166,7 @@ TOPIC = Topic(
     lambda architecture, tokens: TensorTable("model-costs", counts=tuple(model_costs(architecture, tokens))),
     (
         ONE_STACK,
+        NO_MIXERS,
         NEXT_TOKEN,
         KV_CACHE,
         SCORES_OF_QUERIES_AND_KEYS,

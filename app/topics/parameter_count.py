@@ -13,8 +13,9 @@ TOPIC = Topic(
     "counts",
     lambda architecture, _tokens: TensorTable("parameter-count", counts=parameter_rows(architecture)),
     (ONE_STACK, NAMED_PARTS),
+    about_attention=False,
     inventory=parameter_inventory,
-    counts="embedding patch_embedding embedding_norm attention sinks feed_forward router one_expert "
+    counts="embedding patch_embedding embedding_norm attention sinks mixer feed_forward router one_expert "
     "experts shared_experts dense_feed_forward norms all_norms dense_layers expert_layers "
     "all_layers final_norm head_transform output_head task_head total used embedding_projection pooler",
 )

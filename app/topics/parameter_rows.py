@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from app.algebra.expression import ZERO, Expression
@@ -28,6 +29,8 @@ def parameter_rows(architecture: Architecture) -> tuple[Count, ...]:
 
 
 def _rows_of_layers(kinds: Sequence[LayerKind], layers: Expression) -> dict[str, Count]:
+    if any("mixer" in kind.rows for kind in kinds):
+        return _rows_of_mixing_layers(kinds)
     mixed = any(kind.has_experts for kind in kinds) and len(kinds) > 1
     by_kind = [_rows_of_layer(kind, mixed=mixed) for kind in kinds]
     rows = {key: row for rows in by_kind for key, row in rows.items()}
@@ -41,6 +44,20 @@ def _rows_of_layers(kinds: Sequence[LayerKind], layers: Expression) -> dict[str,
         for key in ["expert_layers" if kind.has_experts else "dense_layers"]
     }
     return {**rows, **totals, "all_layers": added_up("all_layers", list(totals.values()))}
+
+
+def _rows_of_mixing_layers(kinds: Sequence[LayerKind]) -> dict[str, Count]:
+    # Each part has a row, and all layers are the sum of the parts, each as often as there are layers with it.
+    mixed = len({kind.has_experts for kind in kinds}) > 1
+    rows, layers = dict[str, Count](), Counter[str]()
+    for kind in kinds:
+        of_kind = _rows_of_layer(kind, mixed=mixed)
+        rows |= of_kind
+        layers.update(dict.fromkeys((row.key for row in _summands(of_kind)), kind.layers))
+    total = sum((rows[key].total * count for key, count in layers.items()), ZERO)
+    parts = sum((Expression.symbol(key) * count for key, count in layers.items()), ZERO)
+    formula = " + ".join(f"{count} · {{{key}}}" for key, count in layers.items())
+    return {**rows, "all_layers": Count("all_layers", total, formula, FromParts(parts, tuple(layers)))}
 
 
 def _rows_of_layer(kind: LayerKind, *, mixed: bool) -> dict[str, Count]:

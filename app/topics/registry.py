@@ -66,19 +66,21 @@ def topic_for(key: str, architecture: Architecture, tokens: int, bug: Bug | None
     topic = TOPICS[key]
     if bug and topic.build_for_bug:
         return topic.build_for_bug(bug, architecture, tokens)
-    require(topic.requires, architecture, tokens)
+    require(topic.requirements, architecture, tokens)
     return _as_in_the_model(topic.build_table(architecture, tokens), architecture, topic)
 
 
 def refusal(key: str, architecture: Architecture, tokens: int) -> str | None:
     """Why a topic doesn't fit this model with this many tokens, and what to choose instead; None if it fits."""
-    return unmet(TOPICS[key].requires, architecture, tokens)
+    return unmet(TOPICS[key].requirements, architecture, tokens)
 
 
 def sizes_for(key: str, architecture: Architecture, tokens: int, decoder_tokens: int) -> dict[str, int]:
     """A size for every symbol that the topic's table may use."""
     topic = TOPICS[key]
     model_sizes = architecture.decoder_sizes if topic.uses_decoder else architecture.all_sizes
+    if architecture.H == 0:  # no layer attends
+        model_sizes = {**dict.fromkeys(("H", "G", "d_h", "d_v"), 0), **model_sizes}
     window = next((run.window for run in architecture.runs if run.window), tokens + 1)
     rotated = architecture.rotary.width if architecture.rotary else 0
     rotary_sizes = {"d_rot": rotated} if rotated else {}

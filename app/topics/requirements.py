@@ -6,11 +6,12 @@ sum or an order of steps that its model doesn't have. A row used by only one top
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from app.models.architecture import MAX_TOKENS, Architecture, LayerRun
+from app.models.architecture import MAX_TOKENS, Architecture, LayerKind, LayerRun
 from app.refusal import Refusal
+from app.shapes.parameter_inventory import is_told_whole
 from app.translation import N_, gettext
 
 Number = Callable[[Architecture, int], int]
@@ -43,8 +44,13 @@ def unmet(requirements: Iterable[Requirement], architecture: Architecture, token
     """The sentence of the first requirement that the model or the tokens fail, or None."""
     for requirement in requirements:
         if not requirement.is_met(architecture, tokens):
-            number = f"{requirement.number(architecture, tokens):,}"
-            return gettext(requirement.sentence).format(model=architecture.name, tokens=f"{tokens:,}", number=number)
+            return gettext(requirement.sentence).format(
+                model=architecture.name,
+                tokens=f"{tokens:,}",
+                number=f"{requirement.number(architecture, tokens):,}",
+                attention_problem=architecture.attention_problem,
+                layer_problem=architecture.layer_problem,
+            )
     return None
 
 
@@ -62,14 +68,14 @@ def visible_keys(run: LayerRun, tokens: int) -> int:
 
 
 def _most_with_one_mask(architecture: Architecture, _tokens: int) -> int:
-    runs = architecture.stacks[0].runs
+    runs = architecture.stacks[0].attending
     reaches = {architecture.reach_of(run.window) for run in runs if run.window}
     is_same_window = architecture.causal and len({run.window for run in runs}) == 1
     return min([*(() if is_same_window else reaches), *(run.chunk for run in runs if run.chunk)], default=MAX_TOKENS)
 
 
 def _see_alike(architecture: Architecture, tokens: int) -> bool:
-    runs = architecture.stacks[-1].runs
+    runs = architecture.stacks[-1].attending
     in_first_chunk = all(tokens + 1 <= run.chunk for run in runs if run.chunk)
     return len({visible_keys(run, tokens) for run in runs}) <= 1 and in_first_chunk
 
@@ -82,12 +88,14 @@ def _most_cached_alike(architecture: Architecture, _tokens: int) -> int:
 
 def _are_matrices_alike(architecture: Architecture, _tokens: int) -> bool:
     matrices = {tuple(spec for spec in kind.parameters if not spec.is_vector) for kind in architecture.kinds}
-    return len(matrices) <= 1 and all(spec.part.row for of_layer in matrices for spec in of_layer)
+    return len(matrices) <= 1 and all(spec.part.row not in ("", "mixer") for of_layer in matrices for spec in of_layer)
 
 
 def _are_attention_matrices_alike(architecture: Architecture, _tokens: int) -> bool:
     kinds = architecture.stacks[0].kinds
     of_kind = (kind.rows.get("attention", ()) for kind in kinds)
+    if architecture.is_hybrid:
+        of_kind = (specs for specs in of_kind if specs)
     return len({tuple(spec for spec in specs if not spec.is_vector) for specs in of_kind}) <= 1
 
 
@@ -103,13 +111,34 @@ def _has_norms_before_blocks(architecture: Architecture, _tokens: int) -> bool:
 
 def _have_rows(architecture: Architecture, _tokens: int) -> bool:
     kinds = architecture.stacks[0].kinds
+    if architecture.has_mixers:
+        return _are_rows_alike(architecture, kinds) and is_told_whole(architecture)
     mixed = any(kind.has_experts for kind in kinds)
     may_differ = {"feed_forward", "router", "experts", "shared_experts"} if mixed else {"norms"}
     rest = {tuple(spec for spec in kind.parameters if spec.part.row not in may_differ) for kind in kinds}
     has_rows = not any("" in rows for rows in (architecture.outside_rows, *(kind.rows for kind in kinds)))
-    return has_rows and len(rest) == 1 and len(kinds) <= 2
+    is_told = not architecture.shapes_only or is_told_whole(architecture)
+    return has_rows and len(rest) == 1 and len(kinds) <= 2 and is_told
 
 
+def _are_rows_alike(architecture: Architecture, kinds: Sequence[LayerKind]) -> bool:
+    # Kinds of layers differ in which rows they have, not in what is in a row.
+    of_row = {(row, specs) for kind in kinds for row, specs in kind.rows.items()}
+    rows = [row for row, _specs in of_row]
+    blocks = {len({"feed_forward", "experts"} & kind.rows.keys()) for kind in kinds}
+    has_rows = "" not in rows and "" not in architecture.outside_rows
+    return has_rows and len(rows) == len(set(rows)) and len(blocks) == 1
+
+
+ATTENTION = Requirement(lambda architecture, _tokens: not architecture.attention_problem, "{attention_problem}")
+ORDINARY_LAYERS = Requirement(lambda architecture, _tokens: not architecture.layer_problem, "{layer_problem}")
+KNOWN_COMPUTATION = Requirement(
+    lambda architecture, _tokens: not architecture.shapes_only,
+    N_(
+        "Of {model} only shapes are known here, not where it has its norms or how it encodes positions: choose a sheet "
+        "about its attention, or a model such as GPT-2 or LLaMA 7B."
+    ),
+)
 OWN_PROJECTIONS = Requirement(
     lambda architecture, _tokens: not architecture.has_latent_attention,
     N_(
@@ -160,6 +189,13 @@ KV_CACHE = Requirement(
         "and values, such as GPT-2."
     ),
 )
+CACHE_IN_ALL_LAYERS = Requirement(
+    lambda architecture, _tokens: not architecture.is_hybrid,
+    N_(
+        "Only the layers of {model} with attention cache keys and values; the others keep a state of fixed size. "
+        "Choose a model with attention in all layers, such as LLaMA 7B."
+    ),
+)
 CACHE_OF_KEYS_AND_VALUES = Requirement(
     lambda architecture, _tokens: not architecture.has_latent_attention,
     N_(
@@ -179,7 +215,7 @@ ONE_NUMBER_OF_VISIBLE_KEYS = Requirement(
         "Choose fewer than {number} tokens."
     ),
     lambda architecture, _tokens: min(
-        limit for run in architecture.stacks[-1].runs for limit in (run.window, run.chunk) if limit
+        limit for run in architecture.stacks[-1].attending for limit in (run.window, run.chunk) if limit
     ),
 )
 CACHE_OF_KNOWN_LENGTH = Requirement(
@@ -192,10 +228,10 @@ ENCODER_AND_DECODER = Requirement(
     N_("{model} has no cross-attention: choose an encoder-decoder model, such as T5 small."),
 )
 ONE_STACK = Requirement(
-    lambda architecture, _tokens: not architecture.encoder_decoder,
+    lambda architecture, _tokens: len(architecture.stacks) == 1,
     N_(
-        "{model} has encoder layers and decoder layers, which differ: choose a model with one stack of layers, "
-        "such as GPT-2."
+        "{model} has several stacks of layers, such as encoder layers and decoder layers, which differ: choose a model "
+        "with one stack of layers, such as GPT-2."
     ),
 )
 NO_EXPERTS = Requirement(
@@ -203,6 +239,13 @@ NO_EXPERTS = Requirement(
     N_(
         "{model} has a mixture of experts in place of one feed-forward block: choose a sheet that counts its "
         "parameters, or a model without experts, such as LLaMA 7B."
+    ),
+)
+NO_MIXERS = Requirement(
+    lambda architecture, _tokens: not architecture.has_mixers,
+    N_(
+        "Besides attention, {model} has blocks that mix tokens in another way, and this sheet does not count their "
+        "operations: choose a model such as LLaMA 7B."
     ),
 )
 LAYERS_OF_ONE_SHAPE = Requirement(
@@ -238,8 +281,8 @@ PLAIN_SUMS = Requirement(
 NAMED_PARTS = Requirement(
     _have_rows,
     N_(
-        "{model} has parameters that this sheet has no row for: choose a model whose layers consist of attention, "
-        "a feed-forward block and norms, such as LLaMA 7B."
+        "{model} has parameters that this sheet has no row or no words for: choose a model whose layers consist of "
+        "attention, a feed-forward block and norms, such as LLaMA 7B."
     ),
 )
 

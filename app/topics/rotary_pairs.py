@@ -18,7 +18,7 @@ from app.algebra.expression import Expression
 from app.models.architecture import Architecture
 from app.shapes.operation import Apply, Rope
 from app.shapes.table import Count, TensorTable, tensor
-from app.topics.requirements import ONE_STACK, OWN_PROJECTIONS, Requirement
+from app.topics.requirements import KNOWN_COMPUTATION, ONE_STACK, OWN_PROJECTIONS, Requirement
 from app.topics.single_head import QUERIES_AND_KEYS
 from app.topics.topic import FigurePlan, Topic
 from app.translation import N_
@@ -92,7 +92,7 @@ TOPIC = Topic(
     "rotary-pairs",
     "layer",
     lambda architecture, _tokens: replace(ROTARY_PAIRS, counts=tuple(rotary_counts(architecture))),
-    (ONE_STACK, OWN_PROJECTIONS, _ROPE, _ROTATED_ALIKE, _WHOLE_PAIRS),
+    (KNOWN_COMPUTATION, ONE_STACK, OWN_PROJECTIONS, _ROPE, _ROTATED_ALIKE, _WHOLE_PAIRS),
     tables=(ROTARY_PAIRS,),
     counts="partner unrotated layer_angles layer_rotated",
     figures={

@@ -80,7 +80,7 @@ def _index(key: str, total: Expression, formula: str = "") -> Count:
 
 
 def _most_under_one_mask(architecture: Architecture, _tokens: int) -> int:
-    limits = [limit for run in architecture.stacks[0].runs for limit in (run.window, run.chunk) if limit]
+    limits = [limit for run in architecture.stacks[0].attending for limit in (run.window, run.chunk) if limit]
     return min(limits, default=MAX_TOKENS) if architecture.causal else MAX_TOKENS
 
 

@@ -17,6 +17,7 @@ from app.topics.attention_layer import ATTENTION_LAYER
 from app.topics.cross_attention import CROSS_ATTENTION
 from app.topics.decode_step import decode_step_table
 from app.topics.registry import check_decoder_tokens
+from app.topics.requirements import ATTENTION, require
 from app.topics.single_head import SINGLE_HEAD
 from app.topics.whole_model import whole_model_table
 
@@ -30,6 +31,7 @@ Shape = list[int]
 
 def shapes(architecture: Architecture, tokens: int, decoder_tokens: int | None = None) -> dict[str, Any]:
     """Every shape for N tokens as [rows, columns]: one head, its layer, a decode step and the whole model."""
+    require((ATTENTION,), architecture, tokens)
     sizes = {**architecture.all_sizes, "N": architecture.check_tokens(tokens)}
     checked_decoder_tokens = check_decoder_tokens(architecture, tokens, decoder_tokens)
     described = {

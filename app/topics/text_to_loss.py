@@ -16,7 +16,7 @@ from __future__ import annotations
 from app.models.architecture import Architecture
 from app.shapes.operation import Apply, Concat, Convolve, First, Lookup, Matmul, Reshape, Slice, Transpose
 from app.shapes.table import TensorTable, learned, tensor
-from app.topics.requirements import NEXT_TOKEN, Requirement
+from app.topics.requirements import KNOWN_COMPUTATION, NEXT_TOKEN, Requirement
 from app.topics.topic import FigurePlan, Topic
 from app.topics.whole_model import WHOLE_MODEL
 from app.translation import N_
@@ -134,7 +134,8 @@ TOPIC = Topic(
     "text-to-loss",
     "model",
     _table,
-    (_PREDICTS_TOKENS, _NEXT_IN_TEXT, _ONE_MATRIX_AT_EACH_END),
+    (KNOWN_COMPUTATION, _PREDICTS_TOKENS, _NEXT_IN_TEXT, _ONE_MATRIX_AT_EACH_END),
+    about_attention=False,
     uses_decoder=True,
     batched=True,
     tables=(TEXT_TO_LOSS, TARGET_TEXT_TO_LOSS, SOUND_TO_LOSS, IMAGE_TO_LOSS),

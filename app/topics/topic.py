@@ -12,7 +12,7 @@ from app.models.architecture import Architecture
 from app.models.families import FAMILIES
 from app.shapes.parameter_inventory import Fact
 from app.shapes.table import Blank, Joint, TensorTable
-from app.topics.requirements import Requirement
+from app.topics.requirements import ATTENTION, ORDINARY_LAYERS, Requirement
 
 COMMON_SYMBOLS = ("N", "M", "W", "d_rot")  # sizes that sheets of every topic may have besides the model's
 MODEL_SYMBOLS = frozenset(symbol for family in FAMILIES.values() for symbol in family.sizes)
@@ -61,6 +61,7 @@ class Topic:
     subject: Subject
     build_table: Callable[[Architecture, int], TensorTable]
     requires: tuple[Requirement, ...]
+    about_attention: bool = True
     uses_decoder: bool = False
     reads_two_texts: bool = False
     masked: bool = False
@@ -113,6 +114,13 @@ class Topic:
     def is_layer(self) -> bool:
         """Whether the topic is a whole attention layer rather than one head."""
         return self.subject == "layer"
+
+    @property
+    def requirements(self) -> tuple[Requirement, ...]:
+        """What a model must be for this topic: what most topics ask for, then what only this one does."""
+        attention = (ATTENTION,) if self.about_attention else ()
+        layers = (ORDINARY_LAYERS,) if self.subject in ("parameters", "counts") else ()
+        return (*attention, *layers, *self.requires)
 
     @property
     def reads_one_text(self) -> bool:

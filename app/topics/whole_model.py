@@ -7,7 +7,14 @@ from dataclasses import replace
 from app.models.architecture import Architecture
 from app.shapes.operation import Apply, Gate, LastRow, Lookup, Matmul, Residual
 from app.shapes.table import Tensor, TensorTable, learned, tensor
-from app.topics.requirements import LAYERS_OF_ONE_SHAPE, NEXT_TOKEN, NO_EXPERTS, NORMS_BEFORE_BLOCKS, PLAIN_SUMS
+from app.topics.requirements import (
+    KNOWN_COMPUTATION,
+    LAYERS_OF_ONE_SHAPE,
+    NEXT_TOKEN,
+    NO_EXPERTS,
+    NORMS_BEFORE_BLOCKS,
+    PLAIN_SUMS,
+)
 from app.topics.rotary_pairs import ROTARY_PAIRS, rotates_pairs
 from app.topics.topic import FigurePlan, Topic
 
@@ -86,7 +93,7 @@ TOPIC = Topic(
     "whole-model",
     "model",
     _whole_model_with_angles,
-    (NEXT_TOKEN, NO_EXPERTS, LAYERS_OF_ONE_SHAPE, NORMS_BEFORE_BLOCKS, PLAIN_SUMS),
+    (KNOWN_COMPUTATION, NEXT_TOKEN, NO_EXPERTS, LAYERS_OF_ONE_SHAPE, NORMS_BEFORE_BLOCKS, PLAIN_SUMS),
     tables=(WHOLE_MODEL, PLAIN_WHOLE_MODEL, ROTARY_PAIRS),
     figures={
         WHOLE_MODEL.key: (

@@ -30,6 +30,7 @@ from app.refusal import Refusal
 from app.sheets.library import Library
 from app.sheets.variant import Variant
 from app.sheets.worksheet import Model
+from app.translation import gettext as _
 from app.web.shared.forms import FormDep
 from app.web.shared.import_form import IMPORT_WAYS, ImportForm, import_model_by, read_import_form
 from app.web.shared.permissions import QueueClient, require_practice
@@ -216,7 +217,8 @@ def _size_lines(architecture: Architecture) -> Iterator[SizeLine]:
     for symbol in (*NINE, *(symbol for symbol in readings if symbol not in NINE)):
         if reading := readings.get(symbol):
             how = unstated_reason(architecture, reading, sizes)
-            yield SizeLine(symbol, meanings[symbol], format_number(reading.value), reading.field or "", how)
+            meaning = meanings.get(symbol) or _("as the config’s field of this name says")
+            yield SizeLine(symbol, meaning, format_number(reading.value), reading.field or "", how)
         else:
             yield SizeLine(symbol, meanings[symbol], "–", "", reason_for_none(symbol))
 

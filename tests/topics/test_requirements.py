@@ -14,11 +14,12 @@ from app.topics.layer_heads import CACHE_OF_ALL_LAYERS, SEVERAL_HEADS
 from app.topics.registry import TOPICS, refusal
 from app.topics.requirements import KV_CACHE, NO_MASK, ONE_STACK, Requirement, TopicError, require, unmet
 from tests.helpers.every_family import architectures
+from tests.helpers.tables_cases import of_tables
 
 ALL = {
     requirement: topic
     for topic, required in [
-        *((key, topic.requires) for key, topic in TOPICS.items()),
+        *((key, topic.requirements) for key, topic in TOPICS.items()),
         ("heads", SEVERAL_HEADS),
         ("cache", CACHE_OF_ALL_LAYERS),
     ]
@@ -37,7 +38,8 @@ def models(library: Library) -> tuple[Architecture, ...]:
     one_head = replace(library.model("gpt2").architecture, H=1, G=1)
     simplified = library.model("mistral-7b").architecture.as_multi_head()
     made = (build_architecture({**odd, **more}, "Odd"), build_architecture(SHORT, "Short"))
-    return (*architectures(), *shipped, one_head, simplified, *made)
+    unlike = replace(made[1], attention_problem="Short attends to nothing.")
+    return (*architectures(), *shipped, one_head, simplified, unlike, *made, *of_tables())
 
 
 @pytest.mark.parametrize("requirement", ALL, ids=ALL.values())

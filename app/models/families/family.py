@@ -85,6 +85,8 @@ class Family:
     flags: Flags = field(default_factory=dict)
     tied: Tied = False
     causal: bool = True
+    # "is_causal": false gives nearly every causal model a mask in both directions: create_causal_mask in transformers.
+    reads_is_causal: bool = True
     kv_cache: bool = True
     position_rows: str | None = None
     position_table_when: str = ""

@@ -77,6 +77,7 @@ GPT_FAMILIES: Mapping[str, Family] = {
         {**_GPT2_SIZES, "C": "n_positions max_position_embeddings = 512", "d_ff": "= 4*d"},
         ALL_BIASES,
         tied=True,
+        reads_is_causal=False,
         kv_cache=False,
         position_rows="C",
         norm_placement=POST_NORM,

@@ -256,6 +256,7 @@ LLAMA_FAMILIES: Mapping[str, Family] = {
         "InternLM3ForCausalLM",
         {"G": "num_key_value_heads = 2, null H", "d_h": "head_dim = 128, null d/H"},
         flags={"q k v o": Flag("qkv_bias attention_bias"), "mlp_bias": Flag("bias mlp_bias")},
+        reads_is_causal=False,
     ),
     "exaone4": CausalDecoder(
         llama.EXAONE4,

@@ -1,4 +1,4 @@
-"""The model types, and settings of known ones, that are refused."""
+"""The model types that are refused, until a table of data/families has them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _STATE_SPACE = N_("state-space layers")
 _RECURRENT = N_("recurrent layers")
 _LINEAR = N_("linear attention")
 _SPARSE = N_("attention to a part of the tokens")
-# What layers of a refused family (all or some) have instead of N×N scores.
+# What all or some layers of a refused family have instead of N×N scores.
 REFUSED: Mapping[str, str] = {
     **dict.fromkeys(("mamba", "mamba2", "falcon_mamba", "codestral_mamba", "hyena", "s4"), _STATE_SPACE),
     **dict.fromkeys(
@@ -25,10 +25,4 @@ REFUSED: Mapping[str, str] = {
     **dict.fromkeys(
         ("fnet", "nystromformer", "yoso", "mra", "perceiver", "funnel"), N_("another way of mixing tokens")
     ),
-}
-# Fields that can add tensors that no layout has. A config is only read if each has one of these values (None: absent).
-SUPPORTED_VALUES: Mapping[str, tuple[object, ...]] = {
-    "add_cross_attention": (None, False),
-    "inner_group_num": (None, 1),
-    "talking_head": (None, False),
 }

@@ -132,7 +132,7 @@ def test_a_class_has_its_sheet_in_the_language_in_which_it_was_opened(app: FastA
         ("/sheet/hint", filled(queries__columns="4096") | {"level": "3"}),
         ("/sheet/answers", filled(queries__columns="4096")),
         ("/runs", LLAMA_FORM),
-        ("/models", {"way": "text", "text": '{"model_type": "mamba"}'}),
+        ("/models", {"way": "text", "text": '{"model_type": "hyena"}'}),
         ("/sign-in", {"email": "x", "password": "y"}),
         ("/join", {"code": "nothing"}),
         ("/marking", {"code": "x"}),
@@ -140,7 +140,7 @@ def test_a_class_has_its_sheet_in_the_language_in_which_it_was_opened(app: FastA
 )
 def test_no_answer_to_a_form_stays_in_english(app: FastAPI, path: str, form: dict[str, str]) -> None:
     words = english_words(TestClient(app, headers=ASKED).post(path, data=form).text)
-    assert [word for word in words if word not in NAMES | {"mamba"}] == []
+    assert [word for word in words if word not in NAMES | {"hyena"}] == []
 
 
 @pytest.mark.parametrize(("terminal", "words"), [("xx_CH.UTF-8", ["⟦"]), ("C.UTF-8", []), ("", [])])

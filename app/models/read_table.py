@@ -1,0 +1,605 @@
+"""Builds the Architecture of a config by its family's table in data/families.
+
+A table knows shapes, numbers of heads, masks and scales. It doesn't know where a model has its norms or how it encodes
+positions, so nothing is said of those (`shapes_only`). What sheets about attention or about whole layers can't be true
+of is found here, with the sentence that refuses them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import ChainMap
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import groupby
+
+from app.algebra.expression import Expression, ExpressionError
+from app.models.architecture import MAIN_SYMBOLS, Architecture, LayerRun, LayerStack, NormKind, QKNorm, SizeSource
+from app.models.config_fields import Config, ConfigError
+from app.models.grammar import Rule, RuleError
+from app.models.parameter_specs import (
+    ModelPart,
+    ParameterSpec,
+    ParameterSpecs,
+    StackSpec,
+    TaskHead,
+    number_of_parameters,
+    parse_shape,
+)
+from app.models.score_scale import ScoreScale
+from app.models.table import AttentionLine, FamilyTable, Limit, TableStack, TableTensor
+from app.models.table_values import TableValues
+from app.models.whole_file import check_names_of_sizes
+from app.models.width_rules import width_rule
+from app.translation import N_
+from app.translation import gettext as _
+
+# Class names that end in one of these give scores over the vocabulary at every position.
+_LM_CLASSES = ("ForCausalLM", "LMHeadModel", "ForMaskedLM", "ForConditionalGeneration")
+_OF_HEAD = {ModelPart.OUTPUT_HEAD, ModelPart.OUTPUT_BIAS, ModelPart.HEAD_TRANSFORM, ModelPart.TASK_HEAD}
+_QUERIES_TO_OUTPUT = "qkvo"
+# Parts of an attention module that sheets leave out, by a pattern in the tensor's name. Any other part that isn't a
+# projection or a norm of queries and keys keeps the model off sheets about attention.
+_GATE = N_("a gate on the output of attention")
+_LEFT_OUT: Mapping[str, str] = {
+    r"(^|[._])(g|gate)(_proj|_bias)?(\.|$)": _GATE,
+    r"sub_norm|inner_attn_ln": N_("a norm inside attention"),
+}
+# Types that count positions from the padding token's id + 1, so that two rows of their position table are never used.
+_COUNTS_FROM_PADDING = frozenset({
+    "bridgetower", "data2vec-text", "esm", "ibert", "layoutlmv3", "lilt", "longformer", "luke", "markuplm", "mpnet",
+    "roberta-prelayernorm", "xlm-roberta-xl", "xmod",
+})  # fmt: skip
+_PADDED_ROWS = 2
+# Types that switch to sparse attention once an input is long enough, which no short forward pass shows.
+_SPARSE = frozenset({"big_bird", "bigbird_pegasus", "led", "longformer", "longt5", "reformer"})
+# Kin of T5, which take the softmax of the scores themselves. Any other model may have scaled its queries before the
+# scores were seen to be scaled by 1.
+_UNSCALED = frozenset({"longt5", "pix2struct_text_model", "pop2piano", "switch_transformers", "udop"})
+# What a scale can depend on: widths, and fields that are there for it.
+_OF_SCALES = re.compile(r"d|H|d_h|d_nope|d_rope|H_dec|.*(scal|multipl).*")
+_SQUARE_ROOT = re.compile(r"1/sqrt\((.*)\)")
+
+
+@dataclass(frozen=True)
+class _Layer:
+    """One layer of a stack: its tensors, and its line on attention with what a token sees there."""
+
+    parameters: ParameterSpecs
+    line: AttentionLine | None
+    window: int | None
+    chunk: int | None
+
+
+@dataclass(frozen=True)
+class _Heads:
+    """Heads per layer and their widths: query heads, key/value heads, keys and values."""
+
+    H: int = 0
+    G: int = 0
+    d_h: int = 0
+    d_v: int = 0
+
+
+def read_table(
+    table: FamilyTable, config: Config, name: str, model_type: str, model_class: str, notes: tuple[str, ...]
+) -> Architecture:
+    """The Architecture, called `name`, of a config whose family has this table; raises ConfigError."""
+    check_names_of_sizes(config, table, model_type)
+    return _Reader(table, config, name, model_type, model_class).architecture(notes)
+
+
+class _Reader:
+    def __init__(self, table: FamilyTable, config: Config, name: str, model_type: str, model_class: str) -> None:
+        self.table, self.name, self.model_type, self.model_class = table, name, model_type, model_class
+        self.values = TableValues(table, config, model_type)
+
+    def architecture(self, notes: tuple[str, ...]) -> Architecture:
+        stacks = [(stack, layers) for stack in self._stacks_in_order() if (layers := self._layers(stack))]
+        outside = self._existing(self.table.outside)
+        in_layers = _tensors_of([layer for _stack, layers in stacks for layer in layers])
+        self._check_axes((*outside, *in_layers))
+        first = next((layer for _stack, layers in stacks for layer in layers if layer.line), None)
+        if not stacks:
+            raise ConfigError(_("This model has no layers: check their number."))
+        heads = self._heads(first.line) if first and first.line else _Heads()
+        d = self._size("d") or self._width_of_embedding(outside)
+        attention = _Attention(self, first, heads, d, stacks)
+        head_parameters = tuple(spec for spec in outside if spec.part in _OF_HEAD)
+        base_parameters = tuple(spec for spec in outside if spec.part not in _OF_HEAD)
+        heads_of_table = any(tensor.spec.part == ModelPart.OUTPUT_HEAD for tensor in self.table.outside)
+        has_logits = heads_of_table or self.model_class.endswith(_LM_CLASSES)
+        output = (spec for spec in outside if spec.kind == "matrix" and "V" in spec.symbols)
+        is_tied = has_logits and not any(output)
+        decoders = self._decoders
+        logits = parse_shape("M" if decoders else "N", "V") if has_logits and "V" in self.table.sizes else None
+        causal = bool(first and first.line and first.line.mask == "causal")
+        layer_stacks = tuple(self._layer_stack(stack, layers) for stack, layers in stacks)
+        width = self._inner_width(stacks)
+        sizes = {symbol: self._size(symbol) for symbol in ("d_ff", "V", "L", "C")}
+        d_ff = sizes["d_ff"] or width or 0
+        feed_forward = _FeedForward(self, [layer for _stack, layers in stacks for layer in layers], d, d_ff)
+        norms = [spec for spec in outside if spec.part in (ModelPart.FINAL_NORM, ModelPart.EMBEDDING_NORM)]
+        position_rows = self._position_rows(outside)
+        architecture = Architecture(
+            name=self.name,
+            family=self.model_type,
+            d=d,
+            H=heads.H,
+            G=heads.G,
+            d_h=heads.d_h,
+            d_v=heads.d_v,
+            d_ff=d_ff,
+            V=sizes["V"],
+            L=sizes["L"] or sum(len(layers) for _stack, layers in stacks[:1]),
+            C=sizes["C"],
+            causal=causal,
+            tied_embeddings=is_tied,
+            biases=attention.biases,
+            qk_norm=attention.qk_norm,
+            qk_norm_eps=None,
+            rotary=None,
+            window=first.window if first else None,
+            chunk=first.chunk if first else None,
+            initializer_range=0.02,
+            usable_positions=position_rows,
+            score_scale=attention.scale,
+            score_softcap=self._softcap(first),
+            position_bias="alibi" if self._has_alibi(first) else "",
+            norm=_kind_of_norm(stacks, norms),
+            norm_placement="",
+            not_modelled=tuple(_(noun) for noun in attention.left_out),
+            shapes_only=True,
+            attention_problem=attention.problem,
+            layer_problem=attention.layer_problem or feed_forward.problem or self._expert_problem(in_layers),
+            model_class=self.model_class,
+            has_kv_cache=(causal or bool(decoders)) and has_logits,
+            extra=self._extra_sizes((*outside, *in_layers), stacks, attends=heads.H > 0),
+            size_sources=(),
+            task_head=TaskHead(parameters=head_parameters, logits=logits),
+            gated=feed_forward.gated,
+            width_rule=width_rule({}, sizes["L"] or 0, d, d_ff) if feed_forward.gated else None,
+            base_parameters=base_parameters,
+            head_parameters=head_parameters,
+            stacks=layer_stacks,
+            notes=notes,
+        )
+        shown = {*architecture.all_sizes, *MAIN_SYMBOLS}
+        sources = self._sources_of_heads(first, heads) | self.values.sources
+        in_order = (symbol for symbol in (*MAIN_SYMBOLS, *sources) if symbol in sources and symbol in shown)
+        return replace(architecture, size_sources=tuple(sources[symbol] for symbol in dict.fromkeys(in_order)))
+
+    def _sources_of_heads(self, first: _Layer | None, heads: _Heads) -> dict[str, SizeSource]:
+        # A size without a field, such as G in a model without shared keys, has the rule of the attention line.
+        if first is None or first.line is None:
+            return {}
+        line = first.line
+        rules = {"H": line.heads, "G": line.kv_heads, "d_h": line.d_h, "d_v": line.d_v}
+        return {
+            symbol: SizeSource(symbol, getattr(heads, symbol), None, rule.text)
+            for symbol, rule in rules.items()
+            if rule.text != symbol
+        }
+
+    # Layers
+
+    @cached_property
+    def _decoders(self) -> frozenset[str]:
+        """The names of stacks that read another stack through cross-attention."""
+        of_encoders = {line.stack for line in self.table.attention if line.mask == "all"}
+        return frozenset(
+            line.stack for line in self.table.attention if line.mask == "cross" and of_encoders - {line.stack}
+        )
+
+    def _stacks_in_order(self) -> list[TableStack]:
+        attending = {line.stack for line in self.table.attention if line.mask != "cross"}
+        stacks = [stack for stack in self.table.stacks if self.values.all_hold(stack.when)]
+        return sorted(stacks, key=lambda stack: (stack.name in self._decoders, stack.name not in attending))
+
+    def _layers(self, stack: TableStack) -> list[_Layer]:
+        count = self.values.layers_of(stack.count)
+        lines = [line for line in self.table.attention if line.stack == stack.name and line.mask != "cross"]
+        of_model = [tensor for tensor in stack.tensors if self._is_in_class(tensor)]
+        conditions = list(dict.fromkeys(rule for tensor in of_model for rule in tensor.when))
+        always = {rule: self.values.all_hold((rule,)) for rule in conditions if not rule.of_layer}
+        of_layer = [rule for rule in conditions if rule.of_layer]
+        alike = dict[tuple[bool, ...], ParameterSpecs]()
+        layers = list[_Layer]()
+        for i in range(count):
+            holds = tuple(bool(self.values.by_rule(rule, i)) for rule in of_layer)
+            if holds not in alike:
+                true = always | dict(zip(of_layer, holds, strict=True))
+                specs = (tensor.spec for tensor in of_model if all(true[rule] for rule in tensor.when))
+                alike[holds] = tuple(spec for spec in specs if self._holds_something(spec))
+            line = next((line for line in lines if self.values.all_hold(line.when, i)), None)
+            window = self._limit(line.window, i) if line else None
+            chunk = self._limit(line.chunk, i) if line else None
+            layers.append(_Layer(alike[holds], line, window, chunk))
+        return layers
+
+    def _limit(self, limit: Limit | None, layer: int) -> int | None:
+        if limit is None or not self.values.all_hold(limit.when, layer):
+            return None
+        length = self.values.by_rule(limit.length, layer)
+        return length if isinstance(length, int) and length > 0 else None
+
+    def _layer_stack(self, stack: TableStack, layers: Sequence[_Layer]) -> LayerStack:
+        in_order = groupby(layers, key=lambda layer: (layer.parameters, layer.window, layer.chunk))
+        runs = tuple(LayerRun(len(list(alike)), *kind) for kind, alike in in_order)
+        parameters = tuple(tensor.spec for tensor in stack.tensors)
+        is_decoder = stack.name in self._decoders
+        count = "L_dec" if is_decoder else "L" if len(layers) == self._size("L") else stack.count.text
+        spec = StackSpec(f"{stack.name}.{{i}}.", count, parameters, is_decoder)
+        return LayerStack(spec, runs)
+
+    # Tensors
+
+    def _existing(self, tensors: Sequence[TableTensor]) -> ParameterSpecs:
+        existing = (
+            tensor.spec for tensor in tensors if self._is_in_class(tensor) and self.values.all_hold(tensor.when)
+        )
+        return tuple(spec for spec in existing if self._holds_something(spec))
+
+    def _is_in_class(self, tensor: TableTensor) -> bool:
+        return not tensor.classes or self.model_class in tensor.classes
+
+    def _holds_something(self, spec: ParameterSpec) -> bool:
+        # A size of 0, such as the number of shared experts, leaves a tensor of no numbers.
+        zeros = {symbol for symbol in spec.symbols & self.table.may_be_zero if self.values[symbol] == 0}
+        return not zeros or self._axis(spec.count, spec.name) > 0
+
+    def _check_axes(self, specs: Sequence[ParameterSpec]) -> None:
+        for spec in specs:
+            for axis in (*spec.stored_shape, spec.copies):
+                if self._axis(axis, spec.name) < 1:
+                    raise self._impossible(spec.name, axis)
+
+    def _axis(self, axis: Expression, tensor: str) -> int:
+        sizes = {symbol: self.values[symbol] for symbol in axis.symbols}
+        missing = next((symbol for symbol, size in sizes.items() if size is None), None)
+        if missing:
+            line = self.table.sizes[self.table.other_names.get(missing, missing)]
+            problem = _('The tensor {tensor} of this model needs "{field}": add it.')
+            raise ConfigError(problem.format(tensor=tensor, field=line.fields[0] if line.fields else missing))
+        try:
+            return axis.size(sizes)
+        except (ExpressionError, ZeroDivisionError):
+            raise self._impossible(tensor, axis) from None
+
+    def _impossible(self, tensor: str, axis: Expression) -> ConfigError:
+        lines = (self.table.sizes[symbol] for symbol in sorted(axis.symbols) if symbol in self.table.sizes)
+        fields = ", ".join(f'"{line.fields[0]}"' for line in lines if line.fields)
+        problem = _("With these sizes, {axis} is not a possible side of the tensor {tensor}: check {fields}.")
+        return ConfigError(problem.format(axis=str(axis).replace("*", "·"), tensor=tensor, fields=fields))
+
+    # Sizes
+
+    def _size(self, symbol: str) -> int | None:
+        size: int | None = self.values[symbol] if symbol in self.table.sizes else None
+        return size
+
+    def _heads(self, line: AttentionLine) -> _Heads:
+        rules = (line.heads, line.kv_heads, line.d_h, line.d_v)
+        heads = _Heads(*(self.values.whole(rule) for rule in rules))
+        if not all((heads.H, heads.G, heads.d_h, heads.d_v)) or heads.H % heads.G:
+            problem = _("{H} query heads cannot share {G} key/value heads evenly: check the two counts.")
+            raise ConfigError(problem.format(H=heads.H, G=heads.G))
+        return heads
+
+    def _inner_width(self, stacks: Sequence[tuple[TableStack, list[_Layer]]]) -> int | None:
+        parts = (ModelPart.FEED_FORWARD, ModelPart.EXPERTS)
+        specs = [spec for _stack, layers in stacks for layer in layers[:1] for spec in layer.parameters]
+        matrices = [spec for spec in specs if spec.part in parts and spec.kind == "matrix"]
+        return self._axis(matrices[-1].in_out_shape[-2], matrices[-1].name) if matrices else None
+
+    def _extra_sizes(
+        self, specs: ParameterSpecs, stacks: Sequence[tuple[TableStack, list[_Layer]]], *, attends: bool
+    ) -> dict[str, int]:
+        symbols = frozenset[str]().union(*(spec.symbols for spec in specs))
+        if any(spec.routed for spec in specs):
+            symbols |= {"k", "E"} & self.table.sizes.keys()
+        in_order = (*self.table.sizes, *self.table.other_names)
+        main = {*MAIN_SYMBOLS} if attends else {*MAIN_SYMBOLS} - {"H", "G", "d_h", "d_v"}
+        extra = {symbol: self.values[symbol] for symbol in in_order if symbol in symbols - main}
+        extra |= self._latent_sizes()
+        extra |= self._decoder_sizes(stacks)
+        if extra.get("k", 1) > extra.get("E", 1):
+            problem = _("A token cannot be sent to {k} of {E} experts: check the two counts.")
+            raise ConfigError(problem.format(k=extra["k"], E=extra["E"]))
+        return extra
+
+    def _expert_problem(self, specs: ParameterSpecs) -> str:
+        has_experts = any(spec.routed for spec in specs)
+        if not has_experts or {"k", "E"} <= self.table.sizes.keys():
+            return ""
+        problem = _("How many experts a token uses in {model} is not known here: choose a model such as Mixtral 8x7B.")
+        return problem.format(model=self.name)
+
+    def _latent_sizes(self) -> dict[str, int]:
+        found = {symbol: self._size(symbol) for symbol in ("r_q", "r_kv", "d_nope", "d_rope")}
+        return {symbol: size for symbol, size in found.items() if size}
+
+    def _decoder_sizes(self, stacks: Sequence[tuple[TableStack, list[_Layer]]]) -> dict[str, int]:
+        lines = [line for line in self.table.attention if line.stack in self._decoders]
+        if not lines:
+            return {}
+        heads = self._heads(next(line for line in lines if line.mask == "cross"))
+        layers = next(layers for stack, layers in stacks if stack.name in self._decoders)
+        rows = self._size("P_dec") or self._size("C")
+        return {
+            "H_dec": heads.H,
+            "d_h_dec": heads.d_h,
+            "L_dec": len(layers),
+            **({"P_dec": rows} if rows else {}),
+        }
+
+    def _width_of_embedding(self, outside: ParameterSpecs) -> int:
+        tables = [spec for spec in outside if spec.part == ModelPart.TOKEN_TABLE]
+        if not tables:
+            problem = _("The embedding dimension of “{type}” is not known here: choose a model of another type.")
+            raise ConfigError(problem.format(type=self.model_type))
+        return self._axis(tables[0].in_out_shape[-1], tables[0].name)
+
+    def _position_rows(self, outside: ParameterSpecs) -> int | None:
+        rows = [
+            self._axis(spec.stored_shape[0], spec.name)
+            for spec in outside
+            if spec.part == ModelPart.POSITION_TABLE and len(spec.stored_shape) == 2
+        ]
+        stated = self._size("C")
+        if not rows:
+            return None
+        usable = min([*rows, *([stated] if stated else [])])
+        return usable - _PADDED_ROWS if self.model_type in _COUNTS_FROM_PADDING and usable == rows[0] else usable
+
+    def _has_alibi(self, first: _Layer | None) -> bool:
+        alibi = first.line.alibi if first and first.line else None
+        return alibi is not None and self.values.all_hold(alibi)
+
+    def _softcap(self, first: _Layer | None) -> float | None:
+        rule = first.line.softcap if first and first.line else None
+        cap: float | None = None if rule is None else self.values.by_rule(rule)
+        return cap or None
+
+
+class _Attention:
+    """What sheets can say of the attention of the first layer that has N×N scores."""
+
+    def __init__(
+        self,
+        reader: _Reader,
+        first: _Layer | None,
+        heads: _Heads,
+        d: int,
+        stacks: Sequence[tuple[TableStack, list[_Layer]]],
+    ) -> None:
+        self.reader, self.heads, self.d = reader, heads, d
+        self.line = first.line if first else None
+        self.specs = first.parameters if first else ()
+        self.layers = [layer for _stack, layers in stacks[:1] for layer in layers]
+        self.decoders = [layer for stack, layers in stacks if stack.name in reader._decoders for layer in layers]
+        self.left_out = list[str]()
+        self.layer_problem = ""
+        self.scale = ScoreScale("inverse-sqrt", heads.d_h**-0.5 if heads.d_h else 1.0)
+        self.problem = "".join(list(self._problems())[:1])
+
+    @property
+    def _matrices(self) -> ParameterSpecs:
+        of_attention = (s for s in self.specs if s.part == ModelPart.ATTENTION and s.kind == "matrix")
+        return tuple(spec for spec in of_attention if spec not in self._gates)
+
+    @cached_property
+    def _gates(self) -> ParameterSpecs:
+        parts = (ModelPart.ATTENTION, ModelPart.LATENT_ATTENTION)
+        matrices = (spec for spec in self.specs if spec.part in parts and spec.kind == "matrix")
+        return tuple(spec for spec in matrices if any(re.search(pattern, spec.name) for pattern in _LEFT_OUT))
+
+    @property
+    def is_latent(self) -> bool:
+        return any(spec.part == ModelPart.LATENT_ATTENTION for spec in self.specs)
+
+    @property
+    def biases(self) -> str:
+        biased = {spec.name.removesuffix("bias") for spec in self.specs if spec.name.endswith(".bias")}
+        if self.is_latent:
+            latent = (s.name for s in self.specs if s.part == ModelPart.LATENT_ATTENTION and s.kind == "bias")
+            return "o" if any(latent) else ""
+        has_bias = [spec.name.removesuffix("weight") in biased for spec in self._matrices]
+        if len(has_bias) == len(_QUERIES_TO_OUTPUT):
+            return "".join(letter for letter, has in zip(_QUERIES_TO_OUTPUT, has_bias, strict=True) if has)
+        return "qkv" * has_bias[0] + "o" * has_bias[-1] if len(has_bias) == 2 else ""
+
+    @property
+    def qk_norm(self) -> QKNorm:
+        norms = [spec for spec in self.specs if spec.part == ModelPart.QUERY_NORM]
+        if self.is_latent or not norms:
+            return ""
+        return (
+            "per-head" if self.reader._axis(norms[0].stored_shape[-1], norms[0].name) == self.heads.d_h else "all-heads"
+        )
+
+    def _problems(self) -> Iterator[str]:
+        """Yield the sentences that refuse sheets about attention."""
+        model = self.reader.name
+        if self.reader.model_type in _SPARSE:
+            problem = _(
+                "In long inputs, a token of {model} attends to a part of the others: choose a model with attention to "
+                "all, such as GPT-2."
+            )
+            yield problem.format(model=model)
+        if self.line is None:
+            kind = self.reader.table.without_attention
+            if kind:
+                problem = _(
+                    "No layer of {model} computes N×N scores: its layers are {layers}. Choose a model with attention, "
+                    "such as GPT-2."
+                )
+                yield problem.format(model=model, layers=kind)
+            else:
+                problem = _("What the heads of {model} compute is not known here. Choose another model, such as GPT-2.")
+                yield problem.format(model=model)
+            return
+        for odd in self._odd_parts():
+            problem = _(
+                "Attention in {model} has a part that no sheet shows, {part}: choose another model, such as GPT-2."
+            )
+            yield problem.format(model=model, part=odd)
+        for odd in self._odd_latent_parts() if self.is_latent else self._odd_projections():
+            problem = _(
+                "{model} computes queries, keys and values by other matrices than sheets show ({part}): choose another "
+                "model, such as GPT-2."
+            )
+            yield problem.format(model=model, part=odd)
+        yield from self._scale_problems(self.line.scale)
+        lines = {layer.line for layer in self.layers if layer.line}
+        if len({self.reader._heads(line) for line in lines}) > 1:
+            problem = _("The layers of {model} differ in their heads: choose a model with alike layers, such as GPT-2.")
+            yield problem.format(model=model)
+        if len({line.mask for line in lines}) > 1:
+            problem = _("The layers of {model} differ in their mask: choose a model with alike layers, such as GPT-2.")
+            yield problem.format(model=model)
+
+    def _odd_parts(self) -> Iterator[str]:
+        """Yield the names of tensors in the attention module that sheets have no place for."""
+        assert self.line is not None  # noqa: S101 - the caller has looked
+        module, known = self.line.module, {ModelPart.ATTENTION, ModelPart.LATENT_ATTENTION, ModelPart.QUERY_NORM}
+        known |= {ModelPart.KEY_NORM, ModelPart.SINKS, ModelPart.RELATIVE_POSITIONS}
+        for gate in self._gates:
+            self._leave_out(_GATE, gate.name)
+        projections = {spec.name.removesuffix("weight") for spec in self.specs if spec.kind == "matrix"}
+        for spec in self.specs:
+            is_known = spec.part in known or (spec.part == ModelPart.NORMS and "output" in spec.name)
+            if spec.part == ModelPart.ATTENTION and spec.kind != "matrix":
+                is_known = spec.name.removesuffix("bias") in projections
+            if not is_known and (spec.name.startswith(f"{module}.") or spec.part == ModelPart.INDEXER):
+                noun = next((noun for pattern, noun in _LEFT_OUT.items() if re.search(pattern, spec.name)), "")
+                if noun:
+                    self._leave_out(noun, spec.name)
+                else:
+                    yield spec.name
+        if any(spec.part == ModelPart.RELATIVE_POSITIONS for spec in _tensors_of(self.layers)):
+            noun = N_("scores for relative positions")
+            self._leave_out(noun, _(noun))
+
+    def _leave_out(self, noun: str, part: str) -> None:
+        if noun not in self.left_out:
+            self.left_out.append(noun)
+        problem = _(
+            "{model} has {part} in its attention, which sheets about parameters have no place for: choose another "
+            "model, such as LLaMA 7B."
+        )
+        self.layer_problem = self.layer_problem or problem.format(model=self.reader.name, part=part)
+
+    def _odd_projections(self) -> Iterator[str]:
+        d, heads, shape = self.d, self.heads, self._shape
+        matrices = self._matrices
+        queries, keys, values = heads.H * heads.d_h, heads.G * heads.d_h, heads.G * heads.d_v
+        separate = [(d, queries), (d, keys), (d, values), (heads.H * heads.d_v, d)]
+        if len(matrices) == 4:
+            for spec, wanted in zip(matrices, separate, strict=True):
+                is_queries = wanted == separate[0] and spec is matrices[0]
+                if is_queries and shape(spec) == (d, 2 * queries):  # Qwen 3 Next: the other half is a gate
+                    self._leave_out(_GATE, spec.name)
+                elif shape(spec) != wanted:
+                    yield spec.name
+        elif len(matrices) == 2:
+            for spec, wanted in zip(matrices, [(d, queries + keys + values), separate[-1]], strict=True):
+                if shape(spec) != wanted:
+                    yield spec.name
+        else:
+            yield matrices[0].name if matrices else self.reader.table.attention[0].module
+
+    def _odd_latent_parts(self) -> Iterator[str]:
+        parts = (ModelPart.LATENT_ATTENTION, ModelPart.ATTENTION)
+        latent = [spec for spec in self.specs if spec.part in parts and spec not in self._gates]
+        sizes = {symbol: self.reader._size(symbol) for symbol in ("r_q", "r_kv", "d_nope", "d_rope", "d_v")}
+        if any(sizes[symbol] is None for symbol in ("r_kv", "d_nope", "d_rope", "d_v")):
+            yield latent[0].name
+            return
+        r_q, r_kv, d_nope, d_rope, d_v = (size or 0 for size in sizes.values())
+        d, H = self.d, self.heads.H
+        queries = [(d, r_q), (r_q, H * (d_nope + d_rope))] if r_q else [(d, H * (d_nope + d_rope))]
+        wanted = [*queries, (d, r_kv + d_rope), (r_kv, H * (d_nope + d_v)), (H * d_v, d)]
+        shapes = [self._shape(spec) for spec in latent if spec.kind == "matrix"]
+        if sorted(shapes) != sorted(wanted):
+            yield next((s.name for s in latent if s.kind == "matrix" and self._shape(s) not in wanted), latent[0].name)
+        elif self.heads.d_h != d_nope + d_rope:
+            yield latent[0].name
+
+    def _shape(self, spec: ParameterSpec) -> tuple[int, ...]:
+        return tuple(self.reader._axis(axis, spec.name) for axis in spec.in_out_shape)
+
+    def _scale_problems(self, rule: Rule | None) -> Iterator[str]:
+        if rule is None or not self._is_believed(rule):
+            yield self._unknown_scale()
+            return
+        names = ChainMap({"H": self.heads.H, "G": self.heads.G, "d_h": self.heads.d_h}, self.reader.values)
+        try:
+            factor = rule.value(names)
+        except RuleError:
+            raise self.reader.values.no_value(rule) from None
+        usual = self.heads.d_h**-0.5
+        table = self.reader.table
+        unnamed = {symbol for symbol, line in table.sizes.items() if symbol in line.fields}  # by the field's own name
+        fields = [field for field in sorted(rule.names) if field in table.numbers or field in unnamed]
+        if isinstance(factor, bool) or (not isinstance(factor, int | float) and not hasattr(factor, "numerator")):
+            factor = None
+        if factor is None:
+            yield self._unknown_scale()
+        elif abs(float(factor) - usual) < 1e-9:
+            self.scale = ScoreScale("inverse-sqrt", usual)
+        elif factor == 1:
+            self.scale = ScoreScale("none", 1.0)
+        elif len(fields) != 1:
+            yield self._unknown_scale()
+        elif root := _SQUARE_ROOT.fullmatch(rule.text):
+            number = float(self.reader.values[root[1]]) if root[1] == fields[0] else float(factor) ** -2
+            self.scale = ScoreScale("root", float(factor), fields[0], number)
+        else:
+            self.scale = ScoreScale("stated", float(factor), fields[0])
+
+    def _is_believed(self, rule: Rule) -> bool:
+        is_plausible = all(map(_OF_SCALES.fullmatch, rule.names))
+        return is_plausible and (rule.text != "1" or self.reader.model_type in _UNSCALED)
+
+    def _unknown_scale(self) -> str:
+        problem = _("What {model} multiplies its scores by is not known here: choose another model, such as GPT-2.")
+        return problem.format(model=self.reader.name)
+
+
+class _FeedForward:
+    """Whether the layers have ordinary feed-forward blocks: two matrices, or three with a gate, of inner width d_ff."""
+
+    def __init__(self, reader: _Reader, layers: Sequence[_Layer], d: int, d_ff: int) -> None:
+        self.reader = reader
+        self.gated = False
+        self.problem = ""
+        for parameters in dict.fromkeys(layer.parameters for layer in layers):
+            specs = [s for s in parameters if s.part == ModelPart.FEED_FORWARD and s.kind == "matrix"]
+            if not specs:
+                continue
+            numbers = reader._axis(number_of_parameters(specs), specs[0].name)
+            is_gated, is_plain = numbers == 3 * d * d_ff, numbers == 2 * d * d_ff
+            self.gated = self.gated or is_gated
+            if not is_gated and not is_plain:
+                problem = _(
+                    "The feed-forward block of {model} is not made of two or three matrices of {d} × {d_ff} numbers: "
+                    "choose another model, such as LLaMA 7B."
+                )
+                self.problem = problem.format(model=reader.name, d=f"{d:,}", d_ff=f"{d_ff:,}")
+        if not self.problem and not self.gated:
+            experts = [spec for spec in _tensors_of(layers) if spec.part == ModelPart.EXPERTS]
+            self.gated = any("gate" in spec.name for spec in experts)
+
+
+def _tensors_of(layers: Sequence[_Layer]) -> ParameterSpecs:
+    alike = dict.fromkeys(layer.parameters for layer in layers)
+    return tuple(dict.fromkeys(spec for parameters in alike for spec in parameters))
+
+
+def _kind_of_norm(stacks: Sequence[tuple[TableStack, list[_Layer]]], outside: Sequence[ParameterSpec]) -> NormKind:
+    # A norm with a bias is a LayerNorm; one without may be of either kind.
+    in_layers = (spec for _stack, layers in stacks for layer in layers[:1] for spec in layer.parameters)
+    norms = [spec for spec in (*in_layers, *outside) if "NORM" in spec.part.name]
+    return "LayerNorm" if any(spec.kind == "bias" for spec in norms) else "norm"

@@ -1,0 +1,553 @@
+"""Reads the tables in data/families: one file for each model type, written by tools/derive, never edited.
+
+Tables in data/families/by-hand are for types that transformers doesn't have; each names its sources.
+
+A table says which config fields state a model's sizes, what their absence means, which tensors the model has and under
+which condition, and what each attention module computes.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache, cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+from app.algebra.expression import ONE, Expression
+from app.models.grammar import Rule, RuleError, parse_rule
+from app.models.parameter_specs import ModelPart, ParameterSpec, TensorKind
+
+FAMILIES_FOLDER = Path(__file__).parents[2] / "data" / "families"
+BY_HAND_FOLDER = FAMILIES_FOLDER / "by-hand"
+Mask = Literal["causal", "all", "cross"]
+Conditions = tuple[Rule, ...]
+
+_COLUMNS = re.compile(r"\s{2,}")
+_PARTS = {part.name.lower(): part for part in ModelPart}
+_TABLES = {ModelPart.TOKEN_TABLE, ModelPart.POSITION_TABLE, ModelPart.TYPE_TABLE, ModelPart.RELATIVE_TABLE}
+# The order of attention's projections on sheets, by the beginning of their names; a fused one is the first.
+_PROJECTIONS = ("q", "k", "v")
+
+
+class TableError(ValueError):
+    """A table that can't be read; it says which line."""
+
+
+@dataclass(frozen=True)
+class SizeField:
+    """A size or number of the config: its symbol, its fields, and what their absence and null mean.
+
+    A rule of None means that the config must state it.
+    """
+
+    symbol: str
+    fields: tuple[str, ...]
+    absent: Rule | None
+    null: Rule | None
+
+
+@dataclass(frozen=True)
+class Switch:
+    """A field that is true or false; `null` is None if the config may not state null."""
+
+    field: str
+    absent: Rule
+    null: Rule | None
+
+
+@dataclass(frozen=True)
+class WordField:
+    """A field that is one of some words."""
+
+    field: str
+    absent: str
+    known: frozenset[str]
+
+
+@dataclass(frozen=True)
+class ListField:
+    """A field with one word for each layer, or, without `known` words, with the numbers of some layers.
+
+    `known` are the words that a config may state, with the word that conditions use for each.
+
+    `absent` are the words by condition, the first that holds counting; None if the config must state the list, or if
+    its absence stands for the numbers of all layers.
+    """
+
+    field: str
+    absent: tuple[tuple[str, Rule | None], ...] | None
+    known: Mapping[str, str]
+    layers: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class TableTensor:
+    """One tensor of a table and the conditions under which a model has it.
+
+    `classes` are the only classes that have it; () for all.
+    """
+
+    spec: ParameterSpec
+    when: Conditions
+    classes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class TableStack:
+    """A stack of layers: the name of its list, its number of layers, and what a layer may have."""
+
+    name: str
+    count: Rule
+    when: Conditions
+    tensors: tuple[TableTensor, ...]
+
+
+@dataclass(frozen=True)
+class Limit:
+    """How many keys a token sees in the layers where the condition holds: a window or a chunk."""
+
+    length: Rule
+    when: Conditions
+
+
+@dataclass(frozen=True)
+class AttentionLine:
+    """One kind of attention with N×N scores, or N×M for "cross": its sizes, scale and mask, and the layers with it.
+
+    `scale` is None if it wasn't seen. `alibi` is the condition under which ALiBi is added to the scores; None: never.
+    """
+
+    stack: str
+    module: str
+    heads: Rule
+    kv_heads: Rule
+    d_h: Rule
+    d_v: Rule
+    scale: Rule | None
+    mask: Mask
+    window: Limit | None
+    chunk: Limit | None
+    softcap: Rule | None
+    has_sinks: bool
+    alibi: Conditions | None
+    when: Conditions
+
+
+@dataclass(frozen=True)
+class TextPart:
+    """Where a multimodal file describes its text model: the field, the type, and what absence means there.
+
+    `tie` says where "tie_word_embeddings" is read: "outer", "part", "either", "both", "always" or "never". `tied` is
+    what its absence means, outside and in the part.
+    """
+
+    field: str
+    table: str
+    allows_others: bool
+    tie: str
+    tied: tuple[bool, bool]
+    absent: Mapping[str, Any]
+
+
+@dataclass
+class FamilyTable:
+    """One table of a file: all that is known of the classes in `classes`."""
+
+    classes: tuple[str, ...]
+    sizes: dict[str, SizeField] = field(default_factory=dict)
+    numbers: dict[str, SizeField] = field(default_factory=dict)
+    switches: dict[str, Switch] = field(default_factory=dict)
+    words: dict[str, WordField] = field(default_factory=dict)
+    lists: dict[str, ListField] = field(default_factory=dict)
+    fixed: dict[str, Any] = field(default_factory=dict)
+    harmless: frozenset[str] = frozenset()
+    untested: frozenset[str] = frozenset()
+    outside: tuple[TableTensor, ...] = ()
+    stacks: tuple[TableStack, ...] = ()
+    attention: tuple[AttentionLine, ...] = ()
+    without_attention: str = ""
+    text_part: TextPart | None = None
+    other_names: dict[str, str] = field(default_factory=dict)  # of sizes in tensors, with their symbols
+
+    @cached_property
+    def axis_symbols(self) -> frozenset[str]:
+        """The symbols of the axes of all tensors."""
+        tensors = (*self.outside, *(tensor for stack in self.stacks for tensor in stack.tensors))
+        return frozenset[str]().union(*(tensor.spec.symbols for tensor in tensors))
+
+    @cached_property
+    def may_be_zero(self) -> frozenset[str]:
+        """The sizes that may be 0: shared experts, sizes that are 0 by default, and those that a condition asks for."""
+        defaults = {line.symbol for line in self.sizes.values() if line.absent and line.absent.text == "0"}
+        tensors = (*self.outside, *(tensor for stack in self.stacks for tensor in stack.tensors))
+        conditions = {rule for tensor in tensors for rule in tensor.when}
+        conditions |= {rule for line in self.attention for rule in line.when}
+        conditions |= {rule for words in self.lists.values() for _word, rule in words.absent or () if rule}
+        return frozenset(defaults).union({"n_sh"}, *(rule.names for rule in conditions))
+
+    @property
+    def fields(self) -> frozenset[str]:
+        """The config fields that the table knows."""
+        stated = (name for line in (*self.sizes.values(), *self.numbers.values()) for name in line.fields)
+        return self.harmless.union(self.untested, stated, self.switches, self.words, self.lists, self.fixed)
+
+
+@dataclass(frozen=True)
+class FamilyFile:
+    """The tables of one model type, the most common classes first; none if it is refused for a reason."""
+
+    model_type: str
+    tables: tuple[FamilyTable, ...]
+    refused: tuple[str, str] | None = None
+
+    def table_of(self, class_name: str) -> FamilyTable | None:
+        """The table of a class, or None if no table of this type has it."""
+        return next((table for table in self.tables if class_name in table.classes), None)
+
+
+@cache
+def _table_paths() -> Mapping[str, Path]:
+    """The file of each model type: derived, or else written by hand, for a type that transformers doesn't have."""
+    folders = [folder for folder in (BY_HAND_FOLDER, FAMILIES_FOLDER) if folder.is_dir()]
+    return {entry.name: Path(entry) for folder in folders for entry in os.scandir(folder) if entry.is_file()}
+
+
+@cache
+def table_names() -> frozenset[str]:
+    """The model types that have a table, or a reason why they have none."""
+    return frozenset(_table_paths())
+
+
+def is_by_hand(model_type: str) -> bool:
+    """Whether a model type's table was written by hand."""
+    path = _table_paths().get(model_type)
+    return path is not None and path.parent == BY_HAND_FOLDER
+
+
+@cache
+def family_file(model_type: str) -> FamilyFile | None:
+    """The tables of a model type; None if there is no such file."""
+    path = _table_paths().get(model_type)
+    return None if path is None else parse_tables(model_type, path.read_text("utf-8"))
+
+
+def parse_tables(model_type: str, text: str) -> FamilyFile:
+    """Read the text of a file of tables; raises TableError."""
+    sections = list(_sections(text))
+    tables = list[FamilyTable]()
+    for number, heading, lines in sections:
+        try:
+            if heading[0] == "refused":
+                return FamilyFile(model_type, (), (heading[1], heading[2] if len(heading) > 2 else ""))
+            if heading[0] == "class":
+                tables.append(FamilyTable(tuple(heading[1].split())))
+            else:
+                _read_section(tables[-1], heading, lines)
+        except (RuleError, ValueError, IndexError, KeyError) as error:
+            raise TableError(f"{model_type}, line {number}: {error}") from error
+    for table in tables:
+        _rename_sizes_of_other_mixers(table)
+    return FamilyFile(model_type, tuple(tables))
+
+
+def _rename_sizes_of_other_mixers(table: FamilyTable) -> None:
+    # H, G, d_h and d_v are sizes of attention with N×N scores. In a table where they are something else, such as the
+    # heads of linear attention, tensors call them by the names of their fields.
+    lines = [line for line in table.attention if line.mask != "cross"]
+    columns = {
+        "H": {line.heads.text for line in lines},
+        "G": {line.kv_heads.text for line in lines},
+        "d_h": {line.d_h.text for line in lines},
+        "d_v": {line.d_v.text for line in lines},
+    }
+    others = [symbol for symbol in columns if symbol in table.axis_symbols and columns[symbol] != {symbol}]
+    for symbol in others:
+        if symbol in table.sizes:
+            table.other_names[table.sizes[symbol].fields[0] if table.sizes[symbol].fields else f"{symbol}_"] = symbol
+    if table.other_names:
+        names = {symbol: Expression.symbol(name) for name, symbol in table.other_names.items()}
+        table.outside = tuple(_renamed(tensor, names) for tensor in table.outside)
+        table.stacks = tuple(
+            replace(stack, tensors=tuple(_renamed(tensor, names) for tensor in stack.tensors)) for stack in table.stacks
+        )
+        del table.axis_symbols  # worked out again
+
+
+def _renamed(tensor: TableTensor, names: Mapping[str, Expression]) -> TableTensor:
+    spec = tensor.spec
+    if spec.symbols.isdisjoint(names):
+        return tensor
+    in_out, stored = (
+        tuple(axis.substitute(names) for axis in shape) for shape in (spec.in_out_shape, spec.stored_shape)
+    )
+    renamed = replace(spec, in_out_shape=in_out, stored_shape=stored, copies=spec.copies.substitute(names))
+    return replace(tensor, spec=renamed)
+
+
+# A section: the number of its first line, the columns of its heading, and its lines with their indentation.
+_Line = tuple[int, list[str]]
+
+
+def _sections(text: str) -> Iterator[tuple[int, list[str], list[_Line]]]:
+    section: tuple[int, list[str], list[_Line]] | None = None
+    for number, line in enumerate(text.splitlines(), 1):
+        if not line.strip() or line.startswith("#"):
+            continue
+        columns = _COLUMNS.split(line.strip())
+        if not line.startswith(" "):
+            if section:
+                yield section
+            section = (number, columns, [])
+        elif section:
+            section[2].append((len(line) - len(line.lstrip()), columns))
+    if section:
+        yield section
+
+
+def _read_section(table: FamilyTable, heading: list[str], lines: list[_Line]) -> None:
+    rows = [columns for _indent, columns in lines]
+    match heading[0]:
+        case "sizes":
+            table.sizes.update((line.symbol, line) for line in map(_size_line, rows))
+        case "numbers":
+            table.numbers.update((row[0], _number_line(row)) for row in rows)
+        case "switches":
+            table.switches.update((row[0], _switch(row)) for row in rows)
+        case "words":
+            table.words.update((row[0], WordField(row[0], row[1], frozenset(row[2].split()))) for row in rows)
+        case "lists":
+            table.lists.update((row[0], _list_field(row)) for row in rows)
+        case "fixed":
+            table.fixed.update((row[0], json.loads(row[1])) for row in rows)
+        case "harmless":
+            table.harmless |= {name for row in rows for columns in row for name in columns.split()}
+        case "untested":
+            table.untested |= {name for row in rows for columns in row for name in columns.split()}
+        case "outside the layers":
+            table.outside += _with_embedding_first(tuple(_tensors(lines)))
+        case "layers":
+            name, _times, count = heading[1].partition(" × ")
+            table.stacks += (TableStack(name, parse_rule(count), _conditions(heading[2:]), tuple(_tensors(lines))),)
+        case "attention":
+            if rows[0][0] == "none":
+                table.without_attention = " ".join(rows[0][1:])
+            else:
+                table.attention += tuple(_attention_line(row) for row in rows)
+        case "text part":
+            table.text_part = _text_part(rows)
+        case "base" | "computation":
+            pass  # the bare model's class; what was seen in a forward pass, which isn't enough to say it of all layers
+        case unknown:
+            raise TableError(f"unknown section {unknown}")
+
+
+def _rule(text: str) -> Rule | None:
+    if text == "stated":
+        return None
+    return parse_rule("None" if text == "none" else text)
+
+
+def _size_line(row: list[str]) -> SizeField:
+    symbol, fields, absent, *null = row
+    names = () if fields == "=" else tuple(fields.split())
+    return _with_null(names[0] if symbol == "-" else symbol, names, absent, null)
+
+
+def _number_line(row: list[str]) -> SizeField:
+    return _with_null(row[0], (row[0],), row[1], row[2:])
+
+
+def _with_null(symbol: str, fields: tuple[str, ...], absent: str, null: Sequence[str]) -> SizeField:
+    if null:
+        if_null = None if null[0] == "null refused" else _rule(null[0].removeprefix("null "))
+    else:  # a plain number says nothing about null, which is then refused
+        if_null = None if re.fullmatch(r"-?[\d.e+-]+", absent) else _rule(absent)
+    return SizeField(symbol, fields, _rule(absent), if_null)
+
+
+_TRUTH = {"true": "1 == 1", "false": "1 == 0"}
+
+
+def _switch(row: list[str]) -> Switch:
+    absent = parse_rule(_TRUTH.get(row[1], row[1]))
+    null = parse_rule(_TRUTH[row[2].removeprefix("null ")]) if len(row) > 2 else None
+    return Switch(row[0], absent, null)
+
+
+def _list_field(row: list[str]) -> ListField:
+    name, absent, *known = row
+    if absent == "all":
+        return ListField(name, None, {})
+    if absent.startswith("["):
+        return ListField(name, (), {}, tuple(json.loads(absent)))
+    pairs = (word.partition("=") for word in (known[0].split() if known else ()))
+    words = {word: meaning or word for word, _is, meaning in pairs}
+    if absent == "stated":
+        return ListField(name, None, words)
+    cases = (case.partition(" if ") for case in absent.split("; "))
+    return ListField(name, tuple((word, parse_rule(when) if when else None) for word, _if, when in cases), words)
+
+
+def _conditions(columns: Sequence[str]) -> Conditions:
+    return tuple(parse_rule(column.removeprefix("if ")) for column in columns if column.startswith("if "))
+
+
+def _tensors(lines: Sequence[_Line]) -> Iterator[TableTensor]:
+    tensors = list[TableTensor]()
+    open_conditions = list[tuple[int, Rule]]()
+    for indent, columns in lines:
+        while open_conditions and open_conditions[-1][0] >= indent:
+            open_conditions.pop()
+        if columns[0].startswith("if "):
+            open_conditions.append((indent, parse_rule(columns[0].removeprefix("if "))))
+        else:
+            tensors += _tensors_of_line(columns, tuple(rule for _indent, rule in open_conditions))
+    # Sheets ask for queries, keys, values and output in this order.
+    yield from sorted(tensors, key=_place_of_projection)
+
+
+def _with_embedding_first(tensors: tuple[TableTensor, ...]) -> tuple[TableTensor, ...]:
+    # A tied matrix is listed where its class has it first, which may be the LM head. It counts as the embedding.
+    embedding = next((t for t in tensors if t.spec.part == ModelPart.TOKEN_TABLE and _texts(t.when) == {_UNTIED}), None)
+    heads = (t for t in tensors if t.spec.part == ModelPart.OUTPUT_HEAD and t.spec.kind == "matrix" and not t.when)
+    head = next((t for t in heads if embedding and t.spec.stored_shape == embedding.spec.stored_shape), None)
+    if embedding is None or head is None:
+        return tensors
+    swapped = {embedding: replace(embedding, when=()), head: replace(head, when=embedding.when)}
+    return tuple(swapped.get(tensor, tensor) for tensor in tensors)
+
+
+_UNTIED = "not tie_word_embeddings"
+
+
+def _texts(conditions: Conditions) -> set[str]:
+    return {rule.text for rule in conditions}
+
+
+def _place_of_projection(tensor: TableTensor) -> int:
+    if tensor.spec.part not in (ModelPart.ATTENTION, ModelPart.CROSS_ATTENTION):
+        return 0
+    leaf = tensor.spec.name.removesuffix(".weight").removesuffix(".bias").rpartition(".")[2].lower()
+    is_fused = any(word in leaf for word in ("qkv", "query_key_value", "c_attn", "w_pack"))
+    if is_fused:
+        return 0
+    starts = leaf.removeprefix("w").lstrip("_")[:1]
+    return _PROJECTIONS.index(starts) + 1 if starts in _PROJECTIONS else len(_PROJECTIONS) + 1
+
+
+def _tensors_of_line(columns: Sequence[str], outer: Conditions) -> Iterator[TableTensor]:
+    role, names, shape, *rest = columns
+    part = _PARTS[role]
+    axes = tuple(parse_rule(axis.strip()).expression() for axis in shape.split(" × ")) if shape != "()" else ()
+    copies, is_bare, is_in_out, bias = ONE, False, False, None
+    classes: tuple[str, ...] = ()
+    for column in rest:
+        word, _space, text = column.partition(" ")
+        match word:
+            case "copies":
+                copies = parse_rule(text).expression()
+            case "in-out":
+                is_in_out = True
+            case "bare":
+                is_bare = True
+            case "bias":
+                bias = _conditions([text])
+            case "in":
+                classes = tuple(text.split())
+            case "if":
+                pass
+            case _:
+                raise TableError(f"unknown column {column}")
+    when = (*outer, *_conditions(rest))
+    first, *others = names.split(" ")
+    prefix = first.rpartition(".")[0]
+    for name in (first, *(f"{prefix}.{other}" if prefix else other for other in others)):
+        full_name = name if is_bare else f"{name}.weight"
+        spec = _spec(full_name, axes, part, copies, is_in_out=is_in_out)
+        yield TableTensor(spec, when, classes)
+        if bias is not None:
+            length = axes[-1] if is_in_out else axes[0]
+            bias_spec = ParameterSpec(f"{name}.bias", (length,), (length,), part, "bias", copies=copies)
+            yield TableTensor(bias_spec, (*when, *bias), classes)
+
+
+def _spec(
+    name: str, axes: tuple[Expression, ...], part: ModelPart, copies: Expression, *, is_in_out: bool
+) -> ParameterSpec:
+    kind = _kind(name, axes, part)
+    in_out = axes
+    if kind == "matrix" and len(axes) == 2 and not is_in_out:
+        in_out = axes[::-1]
+    elif kind == "matrix" and part == ModelPart.EXPERTS and len(axes) == 3 and not is_in_out:
+        in_out = (axes[0], *_in_out_of_expert(name, axes[1:]))
+    return ParameterSpec(name, in_out, axes, part, kind, copies=copies)
+
+
+def _kind(name: str, axes: tuple[Expression, ...], part: ModelPart) -> TensorKind:
+    if name.endswith(("bias", "_b")):
+        return "bias"
+    if part in _TABLES:
+        return "table"
+    if len(axes) < 2:
+        return "scale" if "norm" in part.name.lower() or "norm" in name.lower() or ".ln" in name else "bias"
+    return "matrix"
+
+
+def _in_out_of_expert(name: str, sides: tuple[Expression, ...]) -> tuple[Expression, ...]:
+    # Experts in one tensor are stored either way round. One side is d: the width that goes in, or that comes out of
+    # the last matrix.
+    width = Expression.symbol("d")
+    is_last = any(word in name for word in ("down", "w2", "output", "wo"))
+    return sides if (sides[-1] if is_last else sides[0]) == width else sides[::-1]
+
+
+def _attention_line(row: list[str]) -> AttentionLine:
+    stack, module, *rules = row[:7]
+    heads, kv_heads, d_h, d_v = map(parse_rule, rules[:4])
+    rest = [column.partition(" ") for column in row[8:]]
+    found = {word: text for word, _space, text in rest}
+    return AttentionLine(
+        stack=stack,
+        module=module,
+        heads=heads,
+        kv_heads=kv_heads,
+        d_h=d_h,
+        d_v=d_v,
+        scale=None if rules[4] == "unknown" else parse_rule(rules[4]),
+        mask=_mask(row[7]),
+        window=_limit(found["window"]) if "window" in found else None,
+        chunk=_limit(found["chunk"]) if "chunk" in found else None,
+        softcap=parse_rule(found["softcap"]) if "softcap" in found else None,
+        has_sinks="sinks" in found,
+        alibi=_conditions([found["alibi"]]) if "alibi" in found else None,
+        when=_conditions(row[8:]),
+    )
+
+
+def _mask(word: str) -> Mask:
+    masks: Mapping[str, Mask] = {"causal": "causal", "all": "all", "cross": "cross"}
+    return masks[word]
+
+
+def _limit(text: str) -> Limit:
+    length, _if, when = text.partition(" if ")
+    return Limit(parse_rule(length), (parse_rule(when),) if when else ())
+
+
+def _text_part(rows: Sequence[list[str]]) -> TextPart:
+    lines = {row[0]: row[1] for row in rows if row[0] != "absent"}
+    tie, *absent_tie = next((row[1:] for row in rows if row[0] == "tie_word_embeddings"), ["part", "false"])
+    words = [word == "true" for text in absent_tie for word in text.split()] or [False]
+    absent = (" ".join(row[1:]).partition(" ") for row in rows if row[0] == "absent")
+    return TextPart(
+        field=lines["field"],
+        table=lines.get("table", ""),
+        allows_others=lines.get("others", "yes") == "yes",
+        tie=tie,
+        tied=(words[0], words[-1]),
+        absent={name: json.loads(value) for name, _space, value in absent},
+    )

@@ -1,0 +1,203 @@
+"""The values of one config by a family's table: each size, switch, word and list that the table names.
+
+A value is stated by the config, or follows from the table's rule for a field that is absent or null.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from app.models.architecture import SizeSource
+from app.models.config_fields import (
+    MAX_LAYERS,
+    MAX_POSITIONS,
+    Config,
+    ConfigError,
+    check_whole_number,
+    quoted,
+    read_bool,
+    read_layer_numbers,
+)
+from app.models.grammar import Rule, RuleError
+from app.models.table import FamilyTable, ListField, SizeField, Switch, WordField
+from app.translation import gettext as _
+
+
+class TableValues(dict[str, Any]):
+    """Values by symbol or field, each worked out when it is first asked for; raises ConfigError."""
+
+    def __init__(self, table: FamilyTable, config: Config, model_type: str) -> None:
+        super().__init__()
+        self.table, self.config, self.model_type = table, config, model_type
+        self.sources = dict[str, SizeSource]()
+        self._open = set[str]()
+        self._check_fixed()
+
+    def __missing__(self, name: str) -> Any:
+        if name in self._open:
+            raise RuleError(f"{name} depends on itself")
+        self._open.add(name)
+        self[name] = value = self._read(name)
+        return value
+
+    def by_rule(self, rule: Rule, layer: int = 0) -> Any:
+        """What a rule gives for this config."""
+        try:
+            return rule.value(self, layer)
+        except RuleError:
+            raise self.no_value(rule) from None
+
+    def whole(self, rule: Rule, layer: int = 0) -> int:
+        """A whole number, 0 or more, that a rule gives for this config."""
+        value = self.by_rule(rule, layer)
+        if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+            raise self.no_value(rule)
+        return value
+
+    def all_hold(self, conditions: Sequence[Rule], layer: int = 0) -> bool:
+        """Whether every condition is true, in this layer."""
+        return all(self.by_rule(condition, layer) for condition in conditions)
+
+    @property
+    def depth(self) -> int:
+        """The number of layers of the deepest stack."""
+        return max((self.layers_of(stack.count) for stack in self.table.stacks), default=0)
+
+    def layers_of(self, count: Rule) -> int:
+        """A number of layers, checked."""
+        layers = self.whole(count)
+        if layers > MAX_LAYERS:
+            problem = _("A model may have at most {most:,} layers.")
+            raise ConfigError(problem.format(most=MAX_LAYERS))
+        return layers
+
+    def _read(self, name: str) -> Any:
+        table = self.table
+        if name in table.other_names:
+            return self[table.other_names[name]]
+        if name in table.sizes:
+            return self._size(table.sizes[name])
+        if name in table.numbers:
+            return self._number(table.numbers[name])
+        if name in table.switches:
+            return self._switch(table.switches[name])
+        if name in table.words:
+            return self._word(table.words[name])
+        if name in table.lists:
+            return self._list(table.lists[name])
+        raise RuleError(f"the table has no {name}")
+
+    def _size(self, line: SizeField) -> int | None:
+        field = next((field for field in line.fields if field in self.config), None)
+        value = None if field is None else self.config[field]
+        if field is not None and value is not None:
+            size = self._checked(line, value, field)
+            self.sources[line.symbol] = SizeSource(line.symbol, size, field, fields=line.fields)
+            return size
+        rule = line.absent if field is None else line.null
+        if rule is None:
+            raise self._not_stated(field or line.fields[0], is_null=field is not None)
+        size = self.by_rule(rule)
+        if size is None:
+            return None
+        if isinstance(size, bool) or not isinstance(size, int) or size < 0:
+            raise self.no_value(rule, line.fields)
+        is_default = rule.text.isdigit()
+        self.sources[line.symbol] = SizeSource(
+            line.symbol,
+            size,
+            None,
+            "" if is_default else rule.text,
+            is_null=field is not None,
+            fields=(field,) if field else line.fields,
+        )
+        return size
+
+    def _checked(self, line: SizeField, value: object, field: str) -> int:
+        may_be_zero = type(value) is int and value == 0 and line.symbol in self.table.may_be_zero
+        if may_be_zero:
+            return 0
+        if line.symbol in self.table.axis_symbols:
+            return check_whole_number(value, field)
+        return check_whole_number(value, field, MAX_POSITIONS)
+
+    def _number(self, line: SizeField) -> float | None:
+        field = line.symbol
+        value = self.config.get(field)
+        if value is None:
+            rule = line.null if field in self.config else line.absent
+            if rule is None:
+                raise self._not_stated(field, is_null=field in self.config)
+            number: float | None = self.by_rule(rule)
+            return number
+        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+            raise ConfigError(_('"{field}" must be a number, not {value}.').format(field=field, value=quoted(value)))
+        return value
+
+    def _switch(self, switch: Switch) -> bool:
+        if switch.field in self.config and self.config[switch.field] is None:
+            if switch.null is None:
+                raise self._not_stated(switch.field, is_null=True)
+            return bool(self.by_rule(switch.null))
+        if switch.field in self.config:
+            return read_bool(self.config, switch.field, default=False)
+        return bool(self.by_rule(switch.absent))
+
+    def _word(self, words: WordField) -> str:
+        value = self.config.get(words.field, words.absent)
+        if value not in words.known:
+            raise self._worked_out_for(words.field, value, ", ".join(sorted(words.known)))
+        return str(value)
+
+    def _list(self, line: ListField) -> Any:
+        if not line.known:
+            if line.absent is None and self.config.get(line.field) is None:
+                return range(self.depth)
+            return read_layer_numbers(self.config, line.field, line.layers)
+        stated, depth = self.config.get(line.field), self.depth
+        if stated is None:
+            if line.absent is None:
+                raise self._not_stated(line.field, is_null=line.field in self.config)
+            return [self._word_of_layer(line, layer) for layer in range(depth)]
+        if not isinstance(stated, list) or len(stated) != depth:
+            problem = _('"{field}" must be a list with one entry for each of the {count} layers.')
+            raise ConfigError(problem.format(field=line.field, count=depth))
+        for word in stated:
+            if not isinstance(word, str) or word not in line.known:
+                raise self._worked_out_for(line.field, word, ", ".join(sorted(line.known)))
+        return [line.known[word] for word in stated]
+
+    def _word_of_layer(self, line: ListField, layer: int) -> str:
+        cases = line.absent or ()
+        word = next((word for word, when in cases if when is None or self.by_rule(when, layer)), None)
+        if word is None:
+            raise self._not_stated(line.field, is_null=False)
+        return word
+
+    def _check_fixed(self) -> None:
+        for field, known in self.table.fixed.items():
+            if field in self.config and self.config[field] != known:
+                raise self._worked_out_for(field, self.config[field], quoted(known))
+
+    def _worked_out_for(self, field: str, value: object, known: str) -> ConfigError:
+        problem = _(
+            'This config.json has "{field}": {value}. Models of type "{type}" were worked out for {known} only.'
+        )
+        return ConfigError(problem.format(field=field, value=quoted(value), type=self.model_type, known=known))
+
+    def _not_stated(self, field: str, *, is_null: bool) -> ConfigError:
+        problem = _('Add "{field}": models of type "{type}" always state it.')
+        if is_null:
+            problem = _('"{field}" is null, but models of type "{type}" need its value: add it.')
+        return ConfigError(problem.format(field=field, type=self.model_type))
+
+    def no_value(self, rule: Rule, fields: Sequence[str] = ()) -> ConfigError:
+        """The error that a rule has no value for this config."""
+        known = {**self.table.sizes, **self.table.numbers}
+        lines = (known.get(name) for name in sorted(rule.names))
+        named = {field for line in lines if line for field in line.fields if field in self.config} or rule.names
+        problem = _("{rule} has no possible value in this config.json: check {fields}.")
+        names = ", ".join(f'"{name}"' for name in sorted({*named, *fields}))
+        return ConfigError(problem.format(rule=rule.text.replace("*", "·"), fields=names))

@@ -1,0 +1,221 @@
+"""Tables of model types: what absence, null and lists mean, what a model then has, and what is refused by name."""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.models.architecture import Architecture
+from app.models.config_fields import ConfigError
+from app.models.parameter_count import parameter_counts, parameter_tensors
+from app.models.read_config import build_architecture
+from app.models.read_table import read_table
+from app.models.table import TableError, family_file, parse_tables, table_names
+from app.refusal import Refusal
+from app.topics.shapes_json import shapes
+
+DATA = Path(__file__).parents[1] / "data"
+Record = dict[str, Any]
+TYPES: list[Record] = json.loads((DATA / "model_types.json").read_text())
+VARIANTS: dict[str, Record] = json.loads((DATA / "model_variants.json").read_text())
+# Tables that lack "is_gated_act" and another name of d_kv.
+NOT_YET = {"mt5", "t5"}
+
+TABLE = """\
+# made_up
+class  MadeUpForCausalLM
+sizes
+  V       vocab_size           100
+  d       hidden_size dim      48
+  d_ff    inner                stated
+  L       num_layers           4
+  H       heads                6
+  G       kv_heads             2       null H
+  d_h     head_dim             d/H
+  d_exp   expert_size          8
+  E       experts              4
+  k       experts_per_token    2
+  -       first_dense          1
+  n_sh    shared               0
+  d_up    =                    up(d_ff/3, 8)
+  -       window               none
+numbers
+  scalar  64
+switches
+  tie_word_embeddings  false
+  bias                 false  null true
+lists
+  layer_types  linear if (i + 1) % 2 != 0; full  linear full old=full
+  dense        []
+words
+  act  plain  plain gated
+fixed
+  interleaved  true
+outside the layers
+  token_table  embed    V × d
+  output_head  lm_head  V × d  if not tie_word_embeddings
+layers  blocks × L
+  norms  norm  d
+  if layer_types[i] == 'full'
+    attention  attn.o_proj         d × H·d_h
+    attention  attn.q_proj         H·d_h × d  bias if bias
+    attention  attn.k_proj v_proj  G·d_h × d  bias if bias
+  mixer  mixer.conv  d × 1 × 3  if layer_types[i] == 'linear'
+  if i >= first_dense and i not in dense
+    experts         mlp.up    E × d_exp × d  bare
+    experts         mlp.down  E × d × d_exp  bare
+    router          mlp.gate  E × d
+    shared_experts  mlp.shared  d_exp·n_sh × d  if n_sh > 0
+  if i < first_dense or i in dense
+    feed_forward  mlp.up_proj    d_ff × d
+    feed_forward  mlp.down_proj  d × d_ff
+    feed_forward  mlp.extra      d_up  bare  if act == 'gated'
+attention
+  blocks  attn  H  G  d_h  d_h  1/sqrt(scalar)  causal  window window if i > 1  if layer_types[i] == 'full'
+harmless
+  eps act_fn
+"""
+CONFIG: Record = {"inner": 20}
+
+
+def read(**changed: object) -> Architecture:
+    (table,) = parse_tables("made_up", TABLE).tables
+    return read_table(table, {**CONFIG, **changed}, "Made up", "made_up", "MadeUpForCausalLM", ())
+
+
+def tensors(a: Architecture) -> dict[str, tuple[tuple[int, ...], int]]:
+    return {each.name: (each.stored_shape, each.instances) for each in parameter_tensors(a)}
+
+
+def test_a_table_gives_every_tensor_with_its_shape_and_number() -> None:
+    assert tensors(read()) == {
+        "embed.weight": ((100, 48), 1),
+        "lm_head.weight": ((100, 48), 1),
+        "blocks.{i}.norm.weight": ((48,), 4),
+        "blocks.{i}.attn.q_proj.weight": ((48, 48), 2),
+        "blocks.{i}.attn.k_proj.weight": ((16, 48), 2),
+        "blocks.{i}.attn.v_proj.weight": ((16, 48), 2),
+        "blocks.{i}.attn.o_proj.weight": ((48, 48), 2),
+        "blocks.{i}.mixer.conv.weight": ((48, 1, 3), 2),
+        "blocks.{i}.mlp.up": ((4, 8, 48), 3),
+        "blocks.{i}.mlp.down": ((4, 48, 8), 3),
+        "blocks.{i}.mlp.gate.weight": ((4, 48), 3),
+        "blocks.{i}.mlp.up_proj.weight": ((20, 48), 1),
+        "blocks.{i}.mlp.down_proj.weight": ((48, 20), 1),
+    }
+
+
+@pytest.mark.parametrize(
+    ("changed", "name", "shape_and_number"),
+    [
+        ({"dim": 60}, "embed.weight", ((100, 60), 1)),
+        ({"kv_heads": None}, "blocks.{i}.attn.k_proj.weight", ((48, 48), 2)),
+        ({"head_dim": None, "hidden_size": 96}, "blocks.{i}.attn.q_proj.weight", ((96, 96), 2)),
+        ({"head_dim": 5}, "blocks.{i}.attn.q_proj.weight", ((30, 48), 2)),
+        ({"bias": None}, "blocks.{i}.attn.k_proj.bias", ((16,), 2)),
+        ({"layer_types": ["old"] * 4}, "blocks.{i}.attn.q_proj.weight", ((48, 48), 4)),
+        ({"dense": [2, 3]}, "blocks.{i}.mlp.up_proj.weight", ((20, 48), 3)),
+        ({"shared": 3}, "blocks.{i}.mlp.shared.weight", ((24, 48), 3)),
+        ({"act": "gated"}, "blocks.{i}.mlp.extra", ((8,), 1)),
+    ],
+)
+def test_what_a_config_states_changes_the_tensors(
+    changed: Record, name: str, shape_and_number: tuple[tuple[int, ...], int]
+) -> None:
+    assert tensors(read(**changed))[name] == shape_and_number
+
+
+def test_the_output_head_is_the_embedding_if_they_are_tied() -> None:
+    tied = read(tie_word_embeddings=True)
+    assert "lm_head.weight" not in tensors(tied)
+    assert tied.tied_embeddings
+    assert tied.has_lm_head
+
+
+def test_heads_masks_windows_and_scales_are_those_of_the_attention_line() -> None:
+    a = read(window=3)
+    assert (a.H, a.G, a.d_h, a.d_v, a.causal) == (6, 2, 8, 8, True)
+    assert (a.score_scale.kind, a.score_scale.factor) == ("root", 1 / 8)
+    assert (read(scalar=8).score_scale.kind, read(scalar=1).score_scale.kind) == ("inverse-sqrt", "none")
+    assert a.attention_layers == (1, 3)
+    assert [run.window for run in a.stacks[0].attending] == [None, 3]
+    assert a.window is None
+
+
+@pytest.mark.parametrize(
+    ("changed", "named"),
+    [
+        ({"inner": None}, '"inner"'),
+        ({"num_layers": None}, '"num_layers"'),
+        ({"hidden_size": 50}, '"hidden_size"'),
+        ({"hidden_size": True}, '"hidden_size"'),
+        ({"hidden_size": 0}, '"hidden_size"'),
+        ({"kv_heads": 4}, "4 key/value heads"),
+        ({"tie_word_embeddings": None}, '"tie_word_embeddings"'),
+        ({"bias": 1}, '"bias"'),
+        ({"act": "odd"}, '"act"'),
+        ({"layer_types": ["full"]}, '"layer_types"'),
+        ({"layer_types": ["full", "linear", "full", "odd"]}, "odd"),
+        ({"dense": "no"}, '"dense"'),
+        ({"interleaved": False}, '"interleaved"'),
+        ({"scalar": "no"}, '"scalar"'),
+        ({"scalar": 0}, '"scalar"'),
+        ({"num_layers": 10**6}, "layers"),
+        ({"experts_per_token": 5}, "5 of 4 experts"),
+    ],
+)
+def test_what_is_wrong_is_refused_by_name(changed: Record, named: str) -> None:
+    with pytest.raises(ConfigError, match=named) as refused:
+        read(**changed)
+    assert str(refused.value).endswith(".")
+
+
+def test_a_table_that_cannot_be_read_says_where() -> None:
+    for line, wrong in ((4, "  what  is × this  d"), (4, "  attention  q  d × d  sideways"), (5, "strange")):
+        with pytest.raises(TableError, match=f"line {line}"):
+            parse_tables("made_up", f"# c\nclass  A\nsizes\nlayers  x × 2\n{wrong}\n")
+
+
+def test_every_table_can_be_read() -> None:
+    files = [family_file(name) for name in table_names()]
+    assert all(file and (file.refused or file.tables) for file in files)
+
+
+def problem_with(record: Record) -> str:
+    """What is wrong with a config's total or heads; "" if nothing is, or if it is refused."""
+    try:
+        a = build_architecture(record["config"], record["name"])
+    except ConfigError:
+        return ""
+    total = parameter_counts(a).total
+    if total != record["total"]:
+        return f"{record['name']}: {total}, not {record['total']}"
+    try:
+        head = shapes(a, 7)["head"]
+    except Refusal:
+        return ""
+    return (
+        "" if all(head[row] == shape for row, shape in record.get("head", {}).items()) else f"{record['name']}: heads"
+    )
+
+
+def test_totals_and_heads_are_those_of_transformers() -> None:
+    problems = list(filter(None, map(problem_with, TYPES)))
+    assert {problem.partition(":")[2].partition(":")[0] for problem in problems} <= NOT_YET
+
+
+def test_every_field_changes_the_total_as_in_transformers() -> None:
+    wrong = list[tuple[str, Record]]()
+    for model_type, family in VARIANTS.items():
+        file = family_file(model_type)
+        for table in file.tables[:1] if file else ():
+            for change, total in family["cases"]:
+                config = {name: value for name, value in {**family["base"], **change}.items() if value != "__DELETE__"}
+                with suppress(ConfigError):
+                    a = read_table(table, config, "", model_type, table.classes[0], ())
+                    wrong += [] if parameter_counts(a).total == total else [(model_type, change)]
+    assert [each for each in wrong if each[0] not in NOT_YET] == []

@@ -1,0 +1,140 @@
+"""`python -m tools.derive [TYPE …]`: derives the tables of these model types, or of all, into data/families."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import resource
+import signal
+import time
+import traceback
+from pathlib import Path
+
+import transformers
+
+from tools.derive import computation, reading
+from tools.derive.attention import forward_pass
+from tools.derive.checking import check
+from tools.derive.deriving import Deriver, NoRule
+from tools.derive.library import ModelClass, model_types
+from tools.derive.parts import pointer
+from tools.derive.probing import Unbuildable
+from tools.derive.tables import TableDeriver
+from tools.derive.writing import Table, text_of
+
+FAMILIES = Path(__file__).resolve().parents[2] / "data" / "families"
+SECONDS = 120  # per type
+MEMORY = 9 << 30
+SAME = 12  # configs in which two classes are compared
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m tools.derive", description=__doc__)
+    parser.add_argument("types", nargs="*", metavar="TYPE")
+    parser.add_argument("--refused", action="store_true", help="only the types whose file says that they are refused")
+    parser.add_argument("--missing", action="store_true", help="only the types that have no file")
+    parser.add_argument("--text", action="store_true", help="only the types that hold no other config")
+    parser.add_argument("--seconds", type=int, default=SECONDS, help="the most that one type may take")
+    parser.add_argument("--folder", type=Path, default=FAMILIES, help="where the tables are")
+    arguments = parser.parse_args()
+    folder: Path = arguments.folder
+    known = model_types()
+    wanted = arguments.types or sorted(known, key=lambda name: (ModelClass.has_part(name), name))
+    if arguments.refused:
+        wanted = [name for name in wanted if not (folder / name).exists() or "\nrefused" in (folder / name).read_text()]
+    if arguments.missing:
+        wanted = [name for name in wanted if not (folder / name).exists()]
+    if arguments.text:
+        wanted = [name for name in wanted if not ModelClass.has_part(name)]
+    folder.mkdir(parents=True, exist_ok=True)
+    for model_type in wanted:
+        start = time.monotonic()
+        _in_child(folder, model_type, known[model_type], arguments.seconds)
+        first = (folder / model_type).read_text().splitlines()[1]
+        print(f"{model_type}: {first} ({time.monotonic() - start:.0f} s)", flush=True)
+
+
+def _in_child(folder: Path, model_type: str, classes: list[str], seconds: int) -> None:
+    """Derive one type in a process of its own, which may take so long and so much memory."""
+    child = os.fork()
+    if not child:
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+        signal.alarm(seconds)
+        try:
+            write(folder, model_type, derive(folder, model_type, classes))
+        except BaseException:  # the parent writes why there is no table
+            traceback.print_exc()
+            os._exit(1)
+        os._exit(0)
+    _, status = os.waitpid(child, 0)
+    if os.WIFSIGNALED(status):
+        late = os.WTERMSIG(status) == signal.SIGALRM
+        reason = f"it took more than {seconds} seconds to derive" if late else "it took too much memory to derive"
+        write(folder, model_type, [refusal("class", reason)])
+    elif os.WEXITSTATUS(status):
+        write(folder, model_type, [refusal("class", "the tool that derives tables failed")])
+
+
+def derive(folder: Path, model_type: str, classes: list[str]) -> list[Table]:
+    """The tables of a type, or the refusal that takes their place."""
+    tables = list[Table]()
+    deriver: Deriver | None = None
+    for name in classes:
+        model_class = ModelClass(model_type, name)
+        if model_class.is_other or (deriver and tables and _has_same_tensors(deriver, model_class)):
+            if not model_class.is_other:
+                tables[-1] = {
+                    f"{heading} {name}" if heading.startswith("class") else heading: rows
+                    for heading, rows in tables[-1].items()
+                }
+            continue
+        try:
+            table = pointer(model_class, folder) if model_class.part else None
+            if table is None:
+                deriver = Deriver(model_class)
+                table = _table(deriver)
+            tables.append(table)
+        except NoRule as reason:
+            tables = tables or [refusal(reason.kind, reason.what)]
+        except Unbuildable as reason:
+            print(reason)
+            tables = tables or [refusal("class", "transformers builds no small model of this type")]
+        if next(iter(tables[0])).startswith("refused"):
+            break
+    return tables or [refusal("class", "its only class reads the config of another type")]
+
+
+def _has_same_tensors(deriver: Deriver, other: ModelClass) -> bool:
+    """Whether another class has the same tensors and the same attention for the same configs."""
+    same = 0
+    for sample in deriver.samples[:SAME]:
+        try:
+            if other.tensors(other.build(sample.given)) != sample.shapes:
+                return False
+            if same < 2 and forward_pass(other, sample.given) != forward_pass(deriver.model_class, sample.given):
+                return False
+        except Exception:  # noqa: S112 - classes raise anything
+            continue
+        same += 1
+    return same > SAME // 2
+
+
+def _table(deriver: Deriver) -> Table:
+    tables = TableDeriver(deriver)
+    table = tables.table()
+    check(deriver, tables.heads, reading.parse(text_of([table], ""))[0])
+    if shown := computation.rows(tables.heads):
+        table["computation"] = shown
+    return table | tables.without_effect()
+
+
+def refusal(kind: str, what: str) -> Table:
+    return {f"refused  {kind}  {' '.join(what.split())}": []}
+
+
+def write(folder: Path, model_type: str, tables: list[Table]) -> None:
+    (folder / model_type).write_text(text_of(tables, f"{model_type}, transformers {transformers.__version__}"))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,522 @@
+"""Which fields of a config have an effect, seen by changing one at a time; and random configs that use all of them."""
+
+from __future__ import annotations
+
+import ast
+import random
+import re
+from collections import defaultdict
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from transformers.configuration_utils import ALLOWED_LAYER_TYPES
+
+from tools.derive import reading
+from tools.derive.attention import Pass, forward_pass
+from tools.derive.library import ModelClass, Values, read
+from tools.derive.words import (
+    CHOICES,
+    DIVISORS,
+    HARMLESS,
+    HINTS,
+    LAYER_WORDS,
+    NO_HINT,
+    NO_SIZE,
+    PATTERN,
+    ROTATED,
+    SYMBOL_OF,
+    WINDOW,
+)
+
+Shapes = dict[str, tuple[int, ...]]
+# Of one layer: how many tensors have this name (numbers in it are {j}), and their shape.
+Layer = dict[str, tuple[int, tuple[int, ...]]]
+# The layers of each stack; tensors outside the layers are layer 0 of the stack "".
+Stacks = dict[str, dict[int, Layer]]
+Effect = Literal["none", "shapes", "names", "error"]
+FIELDS_WITH_WIDTH = ("d", "H", "G", "d_h")
+
+
+class Unbuildable(Exception):
+    """A model class that can't be built from tiny configs."""
+
+
+def by_layer(shapes: Shapes) -> Stacks:
+    """Tensors by stack, layer and name within the layer."""
+    stacks: Stacks = defaultdict(lambda: defaultdict(dict))
+    of_name = defaultdict(set)
+    for name, shape in shapes.items():
+        of_name[split(name)].add(shape)
+    for name, shape in shapes.items():
+        stack, layer, rest = split(name)
+        if len(of_name[stack, layer, rest]) > 1:  # numbered parts of unlike shapes keep their numbers
+            rest = name.removeprefix(f"{stack}.{layer}.") if stack else name
+        copies, _ = stacks[stack][layer].get(rest, (0, shape))
+        stacks[stack][layer][rest] = (copies + 1, shape)
+    return stacks
+
+
+def split(name: str) -> tuple[str, int, str]:
+    """'model.layers.3.mlp.experts.7.w' -> ('model.layers', 3, 'mlp.experts.{j}.w')"""
+    if match := re.match(r"(.*?)\.(\d+)\.(.*)$", name):
+        return match[1], int(match[2]), re.sub(r"(?<=\.)\d+(?=\.|$)", "{j}", match[3])
+    return "", 0, name
+
+
+@dataclass
+class Sample:
+    """One random config: the fields it states, all values with what the class fills in, and its tensors."""
+
+    given: Values
+    values: Values
+    shapes: Shapes
+    stacks: Stacks
+    config: Any
+
+
+class Prober:
+    """Probes one model class; `look` first, then `sample` as often as needed."""
+
+    def __init__(self, model_class: ModelClass, seed: int = 0) -> None:
+        self.model_class = model_class
+        self.rng = random.Random(seed)  # noqa: S311 - no secret
+        self.hint = HINTS.get(model_class.text_type, HINTS.get(model_class.model_type, NO_HINT))
+        # A negative number, such as -1, stands for one that the class works out.
+        is_negative = {name: type(value) is int and value < 0 for name, value in model_class.default.items()}
+        self.default = {name: None if is_negative[name] else value for name, value in model_class.default.items()}
+        self.last_error = ""
+        sizes = [name for name in self.default if self._may_be_size(name)]
+        self.sizes = [name for name in sizes if name not in self.hint.leave]
+        self.switches = [name for name in self.default if self._may_be_switch(name)]
+        self.numbers = [name for name, value in self.default.items() if isinstance(value, float)]
+        self.auto = [name for name, value in self.default.items() if value == "auto"]
+        self.texts = [n for n, v in self.default.items() if self._is_text(n, v) and n not in self.auto]
+        self.tokens = {
+            name: 0
+            for name, value in self.default.items()
+            if (name.endswith("_token_id") and isinstance(value, int)) or name == "pad_token_id"
+        }
+        self.symbol = self._symbols()
+        self.has_square_heads = False  # heads together are as wide as the model
+        # What `look` finds.
+        self.effects = dict[str, Effect]()  # the strongest effect of each field that has one
+        self.variants = dict[str, list[Any]]()  # values that can be built, of fields without a symbol
+        self.nullable = set[str]()  # null takes tensors away
+        self.resolved = set[str]()  # null is replaced by a number, and changes which tensors there are
+        self.stuck = set[str]()  # can't change on their own
+        self.patterns = set[str]()  # sizes that may say which layers are of a kind
+        self.words = dict[str, list[str]]()  # of text fields that have an effect
+        self.layer_words = dict[str, list[str]]()  # of fields with one word per layer
+        self.layer_aliases = defaultdict[str, dict[str, str]](dict)  # words that the class reads as another
+        self.layer_numbers = list[str]()  # fields that list layers
+        self.also_called = defaultdict[str, list[str]](list)
+        self.moves = defaultdict[str, set[tuple[str, str]]](set)  # the tensors whose shape a field changes on its own
+        self.unusable = set[str]()  # fields that can't be varied, whose effect isn't known
+        self.frozen = set[str]()  # fields whose effect has no expression: probes keep the default
+
+    def _may_be_size(self, name: str) -> bool:
+        value, annotation = self.default[name], self.model_class.annotations[name]
+        if NO_SIZE.search(name) or isinstance(value, bool):
+            return False
+        return isinstance(value, int) or (
+            value is None and "int" in annotation and not re.search("list|dict|bool", annotation)
+        )
+
+    def _may_be_switch(self, name: str) -> bool:
+        value, annotation = self.default[name], self.model_class.annotations[name]
+        return isinstance(value, bool) or (value is None and bool(re.fullmatch(r".*\bbool\b( \| None)?.*", annotation)))
+
+    def _is_text(self, name: str, value: Any) -> bool:
+        annotation = self.model_class.annotations[name]
+        return isinstance(value, str) or (
+            value is None and "str" in annotation and "int" not in annotation and "list" not in annotation
+        )
+
+    def _symbols(self) -> dict[str, str]:
+        """The symbol of each size that has one; of two fields with the same symbol, the first that is declared."""
+        symbols = dict[str, str]()
+        for name in self.sizes:
+            symbol = SYMBOL_OF.get(name)
+            if symbol and symbol not in symbols.values() and name not in self.model_class.undeclared:
+                symbols[name] = symbol
+        for name in self.sizes:
+            symbol = SYMBOL_OF.get(name)
+            if symbol and symbol not in symbols.values():
+                symbols[name] = symbol
+        return symbols
+
+    # Building
+
+    def build(self, values: Values) -> tuple[Shapes, Any]:
+        model = self.model_class.build(values)
+        return self.model_class.tensors(model), self.model_class.text_config(model)
+
+    def text_config(self, values: Values) -> Any:
+        config = self.model_class.config(values)
+        return getattr(config, self.model_class.part) if self.model_class.part else config
+
+    def choose(self, symbol: str, chosen: Mapping[str, int]) -> int:
+        """A number for a symbol; key/value heads divide the heads."""
+        if symbol == "d_emb" and "d" in chosen and self.rng.random() < 0.25:
+            return chosen["d"]  # equal widths often need no projection
+        heads = chosen.get("H", 12)
+        if symbol == "d_h" and self.has_square_heads:
+            return chosen["d"] // heads
+        choices = [
+            n for n in self.hint.choices.get(symbol, CHOICES[symbol]) if symbol != "G" or (heads % n == 0 and n < heads)
+        ]
+        return self.rng.choice(choices)
+
+    def random_sizes(self, without_symbol: bool = True) -> Values:
+        """Random numbers for fields with a symbol and, if wanted, for the others that have an effect."""
+        values = {**self.tokens, **{name: n for name, n in DIVISORS.items() if name in self.default}, **self.hint.given}
+        chosen = dict[str, int]()
+        for name in sorted(self.sizes, key=lambda name: "Hd".find(SYMBOL_OF.get(name, "-")) % 3):
+            symbol = SYMBOL_OF.get(name)
+            if symbol and name not in self.frozen:
+                if self.symbol.get(name) != symbol and self.effects.get(name):  # a second size of the same kind
+                    values[name] = self.choose(symbol, chosen)
+                else:
+                    values[name] = chosen[symbol] = chosen.get(symbol) or self.choose(symbol, chosen)
+            elif WINDOW.search(name) and name not in {*self.effects, *self.patterns}:
+                values[name] = self.rng.choice([4, 5, 6, 7])
+            elif ROTATED.search(name) and name not in self.effects:
+                values[name] = 8
+            elif without_symbol and name in self.variants and name not in self.frozen:
+                values[name] = self.rng.choice(self.variants[name])
+        for name in self.auto:
+            if self.variants.get(name) and self.rng.random() < 0.5:
+                values[name] = self.rng.choice(self.variants[name])
+        depth = chosen.get("L")
+        default_depth = next((self.default[name] for name in self.sizes if SYMBOL_OF.get(name) == "L"), None)
+        for name, value in self.default.items():  # one item per layer, cut to the depth
+            if isinstance(value, list | tuple) and depth and len(value) == default_depth and len(value) > 2:
+                values[name] = list(value)[:depth]
+        if "mrope_section" in self.model_class.source:  # three parts of a head's pairs, for time, height and width
+            width = chosen.get("d_h", chosen.get("d", 96) // chosen.get("H", 4))
+            pairs = int(width * self.default.get("partial_rotary_factor", 1)) // 2
+            parts = [pairs - 2 * (pairs // 3), pairs // 3, pairs // 3]
+            values["rope_parameters"] = {"rope_type": "default", "rope_theta": 1e4, "mrope_section": parts}
+        for name, rule in self.hint.follows.items():
+            values[name] = rule({**self.default, **values})
+        return values
+
+    def windows_on(self) -> Values:
+        """The switches without which layers may not have windows."""
+        return {name: True for name in self.switches if WINDOW.search(name)}
+
+    # Looking
+
+    def look(self) -> None:
+        """Change one field at a time, and note which tensors change."""
+        self._set_base(self._first_config())
+        self.only_defaults = not any(SYMBOL_OF.get(name) == "d" for name in self.base)
+        for name, value in self.default.items():
+            self._look_at_list(name, value)
+        self._mix_layers()
+        for name in sorted(self.model_class.undeclared & set(self.sizes)):
+            self._is_other_name(name)
+        for name in self.sizes:
+            self._look_at_size(name)
+        for name in list(self.symbol):  # of two sizes with one symbol, the one with an effect keeps it
+            twins = [n for n in self.sizes if SYMBOL_OF.get(n) == self.symbol[name] and n != name and n in self.effects]
+            if twins and name not in self.effects:
+                self.symbol[twins[0]] = self.symbol.pop(name)
+        for name in self.auto:  # what the class works out may also be stated
+            effects = {value: self.effect(name, value) for value in (5, 7, 11)}
+            self.variants[name] = [value for value, effect in effects.items() if effect != "error"]
+        for name in self.switches:
+            self._note(name, self.effect(name, not self.base.get(name, self.default[name])))
+        for name in self.texts:
+            self._look_at_text(name)
+        for name in self.numbers:
+            self._note(name, self.effect(name, self.default[name] * 2 or 0.5))
+        self._look_again()
+
+    def _mix_layers(self) -> None:
+        """Give the base layers of every kind, so that the fields of each kind have an effect."""
+        mixed = {**self.base, **{name: [*words] * 9 for name, words in self.layer_words.items() if len(words) > 1}}
+        with suppress(Exception):  # classes raise anything; the first base will do
+            self._set_base(self._with_depth(mixed))
+
+    def _set_base(self, base: Values) -> None:
+        shapes, config = self.build(base)
+        self.base, self.base_shapes, self.base_config = base, shapes, config
+        stacks = by_layer(shapes)
+        self.tensors_of_base = {(stack, name) for stack in stacks for layer in stacks[stack].values() for name in layer}
+
+    def _with_depth(self, values: Values) -> Values:
+        """The same with lists of layers cut to the depth."""
+        depth = next((values[name] for name in values if SYMBOL_OF.get(name) == "L"), 0)
+        lists = {name: (values[name] * 9)[:depth] for name in self.layer_words if isinstance(values.get(name), list)}
+        return {**values, **lists} if depth else values
+
+    def _look_again(self) -> None:
+        """Look at the fields without effect once more, where a switch, a null or a word takes or adds tensors."""
+        states: list[tuple[str, Any]] = [
+            (n, not self.base.get(n, self.default[n])) for n in self.switches if self.effects.get(n) == "names"
+        ]
+        states += [(n, None if self.base.get(n) is not None else self.variants[n][0]) for n in sorted(self.nullable)]
+        states += [(n, word) for n, words in self.words.items() for word in words if word != self.default[n]]
+        first, known = self.base, self.tensors_of_base
+        for name, value in states[:8]:
+            try:
+                self._set_base({**first, name: value})
+            except Exception:  # noqa: S112 - classes raise anything
+                continue
+            for size in [n for n in self.sizes if n not in self.effects and n != name]:
+                now = self.base.get(size, read(self.base_config, size))
+                if any(self.effect(size, x) in ("shapes", "names") for x in self._values_to_try(size, now)[:2]):
+                    self._look_at_size(size)
+            for switch in [n for n in self.switches if n not in self.effects and n != name]:
+                self._note(switch, self.effect(switch, not self.base.get(switch, self.default[switch])))
+        self._set_base(first)
+        self.tensors_of_base = known
+
+    def _first_config(self) -> Values:
+        error: Exception = Unbuildable()
+        for attempt in range(12):
+            values = self.random_sizes(without_symbol=False) | self.windows_on()
+            if self.model_class.part and "tie_word_embeddings" in self.default:
+                values["tie_word_embeddings"] = False  # the whole config may have another default
+            if attempt >= 8:  # the class's own sizes, with few layers
+                few = ("L", "L_dec", "V")
+                values = self.tokens | {
+                    n: x for n, x in values.items() if SYMBOL_OF.get(n) in few or n in self.hint.given
+                }
+            try:
+                self.build(values)
+            except Exception as failure:
+                error = failure
+            else:
+                return values
+        raise Unbuildable(f"{type(error).__name__}: {str(error)[:200]}")
+
+    def effect(self, name: str, value: Any) -> Effect:
+        """What changes if only this field has this value."""
+        try:
+            shapes, _ = self.build(self._with_depth({**self.base, name: value}))
+        except Exception:
+            return "error"
+        if shapes == self.base_shapes:
+            return "none"
+        before, after = by_layer(self.base_shapes), by_layer(shapes)
+        for stack, layers in before.items():
+            for i, layer in layers.items():
+                for tensor, had in layer.items():
+                    if after.get(stack, {}).get(i, {}).get(tensor, had) != had:
+                        self.moves[name].add((stack, tensor))
+        return "names" if _first_names(before) != _first_names(after) else "shapes"
+
+    def _note(self, name: str, *effects: Effect) -> None:
+        for effect in ("names", "shapes"):
+            if effect in effects:
+                self.effects.setdefault(name, effect)
+        if all(effect == "error" for effect in effects):
+            self.unusable.add(name)
+
+    def _is_other_name(self, name: str) -> None:
+        """Whether a field that the class doesn't declare is another name of one that it does."""
+        left = {n: x for n, x in self.base.items() if n not in self.layer_words}
+        others = {n: x for n, x in left.items() if SYMBOL_OF.get(n) not in ("d", "L")}
+        try:
+            part = self.text_config({**others, name: 480})
+        except Exception:
+            return
+        for declared in self.sizes:
+            if declared not in self.model_class.undeclared and read(part, declared) == 480:
+                self.also_called[declared].append(name)
+                self.sizes.remove(name)
+                self.symbol.pop(name, None)
+                return
+
+    def _look_at_size(self, name: str) -> None:
+        default, symbol = self.default[name], SYMBOL_OF.get(name)
+        now = self.base.get(name, read(self.base_config, name))
+        now = now if type(now) is int else default
+        effects = {value: self.effect(name, value) for value in self._values_to_try(name, now) if value != now}
+        usable = [value for value, effect in effects.items() if effect != "error"]
+        if symbol != "n_sh" and any(effects[value] == "shapes" for value in usable):
+            usable = [value for value in usable if value]  # a size is above zero
+        if not usable and symbol in FIELDS_WITH_WIDTH:
+            self.stuck.add(name)
+            self.effects[name] = "shapes"
+            return
+        is_pattern = bool(PATTERN.search(name)) and not symbol and isinstance(now, int)
+        if any(effects[value] != "none" for value in usable) or is_pattern:
+            self._note(name, *(effects[value] for value in usable))
+            self.patterns |= {name} if is_pattern else set()
+            self.variants[name] = [value for value in usable if value or not is_pattern] + [now] * (type(now) is int)
+        elif not usable and effects:
+            self.unusable.add(name)
+        if now is None and any(effects[value] == "names" for value in usable):
+            self.nullable.add(name)  # it is null in the base
+        elif name in self.effects or default is None:
+            self._look_at_null(name, usable or [now])
+
+    def _look_at_null(self, name: str, usable: list[Any]) -> None:
+        if self.effect(name, None) != "names":
+            return
+        self.effects[name] = "names"
+        if type(read(self.text_config({**self.base, name: None}), name)) is int:
+            self.resolved.add(name)
+        else:
+            self.nullable.add(name)
+            self.variants.setdefault(name, usable)
+
+    def _values_to_try(self, name: str, now: Any) -> list[int]:
+        default, symbol = self.default[name], SYMBOL_OF.get(name)
+        if symbol and not self.only_defaults:
+            chosen = {SYMBOL_OF[n]: x for n, x in self.base.items() if n in SYMBOL_OF}
+            return [*dict.fromkeys(self.choose(symbol, chosen) for _ in range(6)), *([0] if symbol == "n_sh" else [])]
+        if default is None:
+            return [2, 4, 24]
+        if default > 64:
+            return [default * 2, default // 2, default + 1, default // 4]
+        return list(dict.fromkeys([default * 2, default + 1, max(default // 2, 1), 1, 2, 3, 0]))
+
+    def _look_at_text(self, name: str) -> None:
+        if HARMLESS.search(name):
+            return
+        words = [*self.hint.words.get(name, ()), *self.words_in_source(name)]
+        effects = {
+            word: self.effect(name, word) for word in dict.fromkeys([*words, "probe"]) if word != self.default[name]
+        }
+        known = [word for word, effect in effects.items() if effect != "error" and word != "probe"]
+        if any(effects[word] in ("shapes", "names") for word in known):
+            default = [] if self.default[name] is None else [self.default[name]]
+            self.words[name] = [*default, *known]
+            self._note(name, *(effects[word] for word in known))
+        elif effects.get("probe") != "none" and not known:
+            self.unusable.add(name)
+
+    def words_in_source(self, name: str) -> list[str]:
+        """The texts with which the source compares this field, and those that its annotation allows."""
+        words = (
+            re.findall(r"'(\w[\w-]*)'", self.model_class.annotations[name])
+            if "Literal" in self.model_class.annotations[name]
+            else []
+        )
+        for node in ast.walk(_parsed(self.model_class.source)):
+            if isinstance(node, ast.Compare) and any(
+                getattr(x, "attr", getattr(x, "id", "")) == name for x in ast.walk(node)
+            ):
+                words += [x.value for x in ast.walk(node) if isinstance(x, ast.Constant) and isinstance(x.value, str)]
+        return [word for word in words if word != name]
+
+    def _look_at_list(self, name: str, default: Any) -> None:
+        now, depth = read(self.base_config, name), self.depth()
+        if isinstance(now, list | tuple) and now and all(isinstance(x, str) for x in now) and len(now) == depth:
+            words = list(dict.fromkeys([*now, *ALLOWED_LAYER_TYPES, *LAYER_WORDS]))
+            words = [word for word in words if self.effect(name, [word] * depth) != "error"]
+            if len(words) > 1 and self._runs(name, [now[0]] * depth):
+                words = [word for word in words if self._runs(name, [word] * depth)]
+            for word in words:
+                read_as = read(self.text_config({**self.base, name: [word] * depth}), name)[0]
+                if read_as != word:
+                    self.layer_aliases[name][word] = read_as
+            self.layer_words[name] = list(dict.fromkeys(self.layer_aliases[name].get(word, word) for word in words))
+            self._note(name, *(self.effect(name, [word] * depth) for word in words))
+        elif "list[int]" in self.model_class.annotations[name].lower() and default in (None, [], ()):
+            effect = self.effect(name, [1, 2])
+            if effect in ("names", "shapes"):
+                self.layer_numbers.append(name)
+                self._note(name, effect)
+        elif isinstance(default, list | tuple) and default and type(default[0]) in (int, float):
+            self._note(name, self.effect(name, [default[0] * 2, *default[1:]]))
+
+    def _runs(self, name: str, value: Any) -> bool:
+        return self.passes({**self.base, name: value}) is not None
+
+    def passes(self, values: Values) -> Pass | None:
+        """What a forward pass shows, or None if there can't be one."""
+        try:
+            return forward_pass(self.model_class, values)
+        except Exception as error:
+            self.last_error = f"{type(error).__name__}: {str(error)[:200]}"
+            return None
+
+    def depth(self) -> int:
+        names = [name for name in self.default if SYMBOL_OF.get(name) == "L"]
+        return next((read(self.base_config, name) for name in names), 0) or getattr(
+            self.base_config, "num_hidden_layers", 0
+        )
+
+    # Sampling
+
+    def sample(self, absent: float = 0.0, nulls: float = 0.25, attempts: int = 6) -> Sample | None:
+        """A random config that can be built; `absent` and `nulls` are the shares of fields left out or null."""
+        for attempt in range(attempts):
+            values = self.random_values(nulls, without_symbol=attempt < attempts - 2)
+            for name in list(values):
+                if name not in self.tokens and self.rng.random() < absent:
+                    del values[name]
+            try:
+                shapes, config = self.build(values)
+            except Exception as error:
+                self.last_error = f"{type(error).__name__}: {str(error)[:200]}"
+                continue
+            return Sample(values, self.complete(values, config), shapes, by_layer(shapes), config)
+        return None
+
+    def random_values(self, nulls: float, without_symbol: bool = True) -> Values:
+        values = self.random_sizes(without_symbol)
+        if self.only_defaults:
+            few = ("L", "L_dec", "V")
+            values = {
+                n: x
+                for n, x in values.items()
+                if n in self.tokens or n in self.variants or SYMBOL_OF.get(n) in few or n in self.hint.given
+            }
+        for name in self.switches:
+            if name in self.effects and name not in self.frozen:
+                values[name] = self.rng.random() < 0.5
+        for name in sorted(self.nullable | self.resolved):
+            if self.rng.random() < nulls and name not in self.frozen:
+                values[name] = None
+        for name, words in self.words.items():
+            if name not in self.frozen:
+                values[name] = self.rng.choice(words)
+        depth = next((values[name] for name in values if SYMBOL_OF.get(name) == "L"), 4)
+        for name, words in self.layer_words.items():
+            if words and self.rng.random() < 0.6 and name not in self.frozen:
+                stated = [*words, *self.layer_aliases[name]]
+                values[name] = [self.rng.choice(stated) for _ in range(depth)]
+                values |= self.windows_on()
+        for name in self.layer_numbers:
+            if self.rng.random() < 0.5 and name not in self.frozen:
+                values[name] = sorted(self.rng.sample(range(depth), 2))
+        return values
+
+    def complete(self, given: Values, config: Any) -> Values:
+        """All values of a config: those given, the defaults, and what the class fills in."""
+        values = {**self.default, **given}
+        for name in [*self.layer_words, *self.layer_numbers]:
+            values[name] = list(read(config, name) or [])
+        for name in self.auto:
+            values[name] = read(config, name)
+        for name, rule in self.hint.rules.items():
+            values[name] = reading.evaluate(rule, values) if values.get(name) is None else values[name]
+        for name in self.sizes:
+            found = read(config, name)
+            if values.get(name) is None and type(found) is int and name not in self.nullable:
+                values[name] = found
+        return values
+
+
+def _first_names(stacks: Stacks) -> set[tuple[str, int, str]]:
+    """The tensors there are, outside the layers and in the first three."""
+    return {
+        (stack, i, name) for stack, layers in stacks.items() for i, layer in layers.items() if i < 3 for name in layer
+    }
+
+
+_TREES = dict[str, ast.Module]()
+
+
+def _parsed(source: str) -> ast.Module:
+    if source not in _TREES:
+        _TREES[source] = ast.parse(source)
+    return _TREES[source]

@@ -1,0 +1,212 @@
+"""What people know and a program can't see: which field means which symbol, what tensors are for, and a few hints."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+# A symbol for the names that model makers give to one size. A field without a symbol keeps its own name in a table.
+SYMBOLS: Mapping[str, str] = {
+    "d": "hidden_size n_embd d_model dim emb_dim embed_dim",
+    "H": "num_attention_heads n_head num_heads n_heads encoder_attention_heads",
+    "H_dec": "decoder_attention_heads num_decoder_attention_heads",
+    "G": "num_key_value_heads num_kv_heads multi_query_group_num",
+    "d_h": "head_dim d_kv kv_channels attention_head_dim",
+    "d_v": "v_head_dim",
+    "d_ff": "intermediate_size n_inner ffn_dim d_ff encoder_ffn_dim ffn_hidden_size",
+    "d_ff_dec": "decoder_ffn_dim",
+    "V": "vocab_size",
+    "C": "max_position_embeddings n_positions",
+    "L": "num_hidden_layers n_layer num_layers encoder_layers n_layers num_encoder_layers",
+    "L_dec": "decoder_layers num_decoder_layers",
+    "E": "num_experts num_local_experts n_routed_experts moe_num_experts num_routed_experts",
+    "k": "num_experts_per_tok moe_k moe_topk top_k num_experts_per_token experts_per_token moe_top_k"
+    " num_experts_per_topk",
+    "d_exp": "moe_intermediate_size",
+    "d_sh": "shared_expert_intermediate_size shared_intermediate_size moe_shared_expert_intermediate_size",
+    "n_sh": "n_shared_experts num_shared_experts num_shared_expert moe_num_shared_experts",
+    "r_q": "q_lora_rank",
+    "r_kv": "kv_lora_rank",
+    "d_nope": "qk_nope_head_dim",
+    "d_rope": "qk_rope_head_dim",
+    "d_emb": "embedding_size word_embed_proj_dim",
+    "types": "type_vocab_size",
+}
+SYMBOL_OF = {name: symbol for symbol, names in SYMBOLS.items() for name in names.split()}
+# Sizes that a table states even if no tensor or head depends on them.
+ALWAYS_STATED = {"d", "H", "G", "d_h", "L", "V", "C", "k"}
+
+# Names of sizes that count something, which products name first: H·d_h.
+COUNTS = re.compile(r"[A-Z]|k$|n_|num_|.*_num|.*_n_|.*_groups|.*_heads")
+
+# The numbers from which a probe chooses: small, and hardly ever products or sums of each other.
+_PRIMES = (17, 19, 23, 29, 31, 37, 41, 43)
+CHOICES: Mapping[str, tuple[int, ...]] = {
+    "d": (96, 192, 288, 480),
+    "H": (4, 6, 8, 12),
+    "H_dec": (4, 6, 8, 12),
+    "G": (2, 3, 4, 6),
+    "d_h": (16, 24, 40, 56),
+    "d_v": (8, 16, 24, 48),
+    "d_ff": tuple(4 * p for p in _PRIMES),
+    "d_ff_dec": tuple(12 * p for p in _PRIMES),
+    "V": (101, 103, 107, 109, 113, 127),
+    "C": (131, 137, 139, 149),
+    "L": (4, 5, 6, 7),
+    "L_dec": (3, 5, 7, 9),
+    "E": (4, 8, 12, 16),
+    "k": (2,),
+    "d_exp": tuple(8 * p for p in _PRIMES),
+    "d_sh": tuple(20 * p for p in _PRIMES),
+    "n_sh": (1, 2, 3),
+    "r_q": (36, 44, 52, 76),
+    "r_kv": (28, 60, 68, 92),
+    "d_nope": (8, 16, 32, 40),
+    "d_rope": (8, 12, 16, 20),
+    "d_emb": (32, 64, 160),
+    "types": (2, 3, 5),
+}
+
+# Fields that hold no size: numbers of tokens, and fields of training, generation and other heads.
+NO_SIZE = re.compile(
+    r"_token_id$|_token_index$|^pretraining_tp$|^num_nextn_predict_layers$|^num_mtp_layers$|^num_labels$"
+)
+# Groups of experts that a router chooses from: no sizes, but they must divide E.
+DIVISORS = {"n_group": 2, "topk_group": 1}
+# Text and object fields that change no shape, scale or mask, whatever they hold.
+HARMLESS = re.compile(
+    r"act(ivation)?(_fn|_func|_function)?$|activation|^hidden_act|_act$|attn_implementation|^rope_|rope_scaling"
+    r"|rope_parameters|quantization|_token(s)?$|dtype|problem_type|summary_|pruned_heads|task_specific|suppress_tokens|no_rope_layers"
+)
+
+# Fields whose whole numbers say which layers are of a kind.
+PATTERN = re.compile(r"period|offset|interval|_step$|every|pattern|_freq$|first_k|max_window|start_index|end_index")
+WINDOW = re.compile(r"window|chunk_size|local_attention$|attention_chunk")
+ROTATED = re.compile(r"rotary_dim|rotary_ndims|rope_dim|rotary_emb_dim")
+SCALE = re.compile(r"scal|multipl|softcap|soft_cap|logit_cap", re.IGNORECASE)
+
+# Words for kinds of layers that classes without a list of their own may know.
+LAYER_WORDS = [
+    *("attention", "mamba", "hybrid", "recurrent", "linear", "full", "conv", "moe", "mlp", "dense", "sparse"),
+    *("global", "local", "full_attention", "sliding_attention", "chunked_attention", "linear_attention"),
+]
+
+# What a tensor is for, by its name; the first pattern counts. The roles are those of ModelPart in app/models, and
+# "mixer", "indexer" and "other". The second list is for tensors outside the layers.
+LAYER_ROLES: Mapping[str, str] = {
+    "sinks": r"sinks?$",
+    "indexer": r"indexer",
+    "relative_positions": r"relative_attention_bias|rel_pos|r_w_bias|r_r_bias|pos_proj|pos_key|pos_query|mask_emb",
+    "cross_attention": r"cross_?att|encoder_attn|EncDecAttention|encoder_decoder_attention",
+    "query_norm": r"q_norm|q_layernorm|q_a_layernorm|query_norm|query_layernorm|q_ln|query_sub_norm",
+    "key_norm": r"k_norm|k_layernorm|kv_a_layernorm|key_norm|key_layernorm|k_ln|key_sub_norm",
+    "latent_attention": r"q_a_proj|q_b_proj|kv_a_proj|kv_b_proj",
+    "mixer": r"mamba|linear_attn|(^|\.)conv|ssm|mixer\.|recurrent|rg_lru|A_log|(^|\.)dt_|delta|kda|time_mix|channel_mix"
+    r"|short_conv|\.rwkv|(^|\.)(attention|feed_forward)\.(time_|receptance)",
+    "norms": r"(^|[._])(layer_?|ln|rms)?_?norm\w*$|layer_?norm|(^|\.)ln_?\w*$|LayerNorm|_ln\d?$",
+    "shared_gate": r"shared_expert_gate|shared_experts_gate",
+    "shared_experts": r"shared_expert|shared_mlp|residual_mlp|shared_experts",
+    "experts": r"(^|\.)(\w*_)?experts?(\.|$)",
+    "router": r"router|(^|\.)gate$|gate\.wg|gate\.e_score|e_score_correction_bias|(^|\.)classifier$",
+    "attention": r"(^|\.)(self_attn|attn|attention|self_attention|SelfAttention|self|rel_attn|att)(\.|$)|attn",
+    "feed_forward": r"mlp|feed_forward|ffn|fc1|fc2|fc_|intermediate|output\.dense|DenseReluDense|dense_h_to_4h"
+    r"|dense_4h_to_h|(^|\.)(w1|w2|w3|wi|wo|up_proj|down_proj|gate_proj|gate_up_proj|ff|lin1|lin2)($|\.)",
+}
+OUTSIDE_ROLES: Mapping[str, str] = {
+    "pooler": r"pooler",
+    "output_head": r"^(lm_head|embed_out|output_projection)|predictions\.decoder|(^|\.)lm_head(\.decoder)?$"
+    r"|language_model\.lm_head|^(vocab_projector|proj_out|proj)$|^pred_layer\.proj$",
+    "output_bias": r"predictions\.bias|^lm_head\.bias|final_logits_bias|^pred_layer\.proj\.bias|^vocab_projector\.bias",
+    "head_transform": r"^(cls|lm_head|generator_|predictions|vocab_|mlm_|head)|\.predictions\.",
+    "embedding_norm": r"(embeddings?|embed)\.?_?(LayerNorm|layer_?norm|norm)|layernorm_embedding|embeddings_layer_norm"
+    r"|word_embeddings_layernorm|embed_norm|embedding_norm|emb_norm",
+    "position_table": r"position_emb|embed_positions|wpe|pos_emb|positions_embed|position_enc|embed_pos|w\.weights",
+    "relative_table": r"relative_attention_bias|rel_embeddings|relative",
+    "type_table": r"token_type_emb|type_embeddings|segment",
+    "embedding_projection": r"project_in|project_out|embedding_hidden_mapping|embed_proj|embeddings_project",
+    "token_table": r"embed_tokens|wte|word_emb|token_embedding|(^|\.)shared$|tokens_embed|embed_in|tok_embeddings"
+    r"|word_embedding|(^|\.)embeddings?$|embed_tokens|(^|\.)w$|input_embedding",
+    "final_norm": r"norm|ln_f|(^|\.)ln",
+}
+
+
+@dataclass(frozen=True)
+class Hint:
+    """What has to be said by hand about one model type, in one line with its reason.
+
+    `words` are texts to try in a field, `choices` numbers for a symbol. `given` are fields that every probe sets,
+    `follows` those that it computes from the others, and `leave` those that hold no size. In the grammar of tables,
+    `rules` say what the absence of a field means, `scale` what scores are multiplied by,
+    `kv_heads` how many key/value heads there are, and `computed` are sizes that
+    a table needs beside its fields.
+    """
+
+    reason: str
+    words: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    given: Mapping[str, Any] = field(default_factory=dict)
+    follows: Mapping[str, Any] = field(default_factory=dict)
+    computed: Mapping[str, str] = field(default_factory=dict)
+    leave: tuple[str, ...] = ()
+    choices: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    rules: Mapping[str, str] = field(default_factory=dict)
+    scale: str = ""
+    kv_heads: str = ""
+
+
+_T5 = Hint("its text field states the activation and the gate", words={"feed_forward_proj": ("relu", "gated-gelu")})
+_LFM2 = Hint(
+    "its width is rounded in three steps",
+    computed={
+        "d_in": "up(int(block_ffn_dim_multiplier*(2*intermediate_size//3)), block_multiple_of)"
+        " if block_auto_adjust_ff_dim else intermediate_size"
+    },
+)
+HINTS: Mapping[str, Hint] = {
+    **dict.fromkeys(("t5", "mt5", "umt5", "switch_transformers", "longt5"), _T5),
+    "lfm2": _LFM2,
+    "codegen": Hint("its heads lie in four parts", choices={"H": (4, 8, 12)}),
+    "falcon": Hint(
+        "one field's default depends on a switch, and keys are copied before they are seen",
+        rules={"num_ln_in_parallel_attn": "2 if new_decoder_architecture else 1"},
+        kv_heads="G if new_decoder_architecture or not multi_query else 1",
+    ),
+    **dict.fromkeys(
+        ("deberta", "deberta-v2"),
+        Hint("its scores are sums, which hide their scale without relative attention", scale="1/sqrt({width})"),
+    ),
+    "gpt_neo": Hint(
+        "its lists must fit each other, and its scores have no scale",
+        scale="1",
+        follows={"attention_types": lambda v: [[["global"], v["num_layers"]]]},
+    ),
+    "lfm2_moe": Hint(
+        "its class rejects its own default",
+        follows={"layer_types": lambda v: (["conv", "full_attention"] * 99)[: v["num_hidden_layers"]]},
+    ),
+    "gemma3n_text": Hint("its default exceeds a probe's number of layers", given={"num_kv_shared_layers": 2}),
+}
+NO_HINT = Hint("")
+# What the layers of a type without N×N scores compute instead.
+WITHOUT_SCORES: Mapping[str, str] = {
+    "mamba": "state-space layers",
+    "mamba2": "state-space layers",
+    "falcon_mamba": "state-space layers",
+    "rwkv": "recurrent layers",
+    "xlstm": "recurrent layers",
+    "fnet": "Fourier transforms",
+    "longformer": "attention within windows",
+    "led": "attention within windows",
+    "big_bird": "attention within blocks",
+    "mra": "approximated attention",
+    "yoso": "approximated attention",
+    "nystromformer": "approximated attention",
+    "reformer": "hashed attention",
+}
+
+
+def role(name: str, in_layer: bool) -> str:
+    """The role that a tensor's name suggests."""
+    patterns = LAYER_ROLES if in_layer else OUTSIDE_ROLES
+    return next((role for role, pattern in patterns.items() if re.search(pattern, name)), "other")
