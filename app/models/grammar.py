@@ -43,16 +43,19 @@ class Rule:
 
     def value(self, names: Names, layer: int = 0) -> Any:
         """The number (whole if it can be), word or None that the rule gives; raises RuleError."""
+        return _whole(self._evaluated(names, layer))
+
+    def holds(self, names: Names, layer: int = 0) -> bool:
+        """Whether the condition is true; raises RuleError."""
+        return bool(self._evaluated(names, layer))
+
+    def _evaluated(self, names: Names, layer: int) -> Any:
         try:
-            return _whole(self.evaluate(names, layer))
+            return self.evaluate(names, layer)
         except Refusal:  # of a value that the config states wrongly
             raise
         except (TypeError, ZeroDivisionError, IndexError, OverflowError, ValueError) as error:
             raise RuleError(f"“{self.text}”: {error}") from None
-
-    def holds(self, names: Names, layer: int = 0) -> bool:
-        """Whether the condition is true; raises RuleError."""
-        return bool(self.value(names, layer))
 
     def expression(self) -> Expression:
         """The rule in symbols; raises RuleError unless it is made of sums, products and quotients."""

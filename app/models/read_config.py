@@ -166,6 +166,9 @@ def _stated_class(config: Config) -> str:
 
 def _by_table(table: FamilyTable, chosen: Part, class_name: str, name: str) -> Architecture:
     config, model_type = chosen.config, chosen.model_type or str(chosen.config["model_type"])
+    if table.text_part and table.text_part.table:
+        problem = _('Models of type "{type}" state the sizes of their language model in "{field}": add it.')
+        raise ConfigError(problem.format(type=model_type, field=table.text_part.field))
     if class_name not in table.classes and any(line.mask == "cross" for line in table.attention):
         _check_class(class_name, model_type, table.classes[0])
     is_causal = any(line.mask == "causal" for line in table.attention)

@@ -17,7 +17,7 @@ from itertools import groupby
 from app.algebra.expression import Expression, ExpressionError
 from app.models.architecture import MAIN_SYMBOLS, Architecture, LayerRun, LayerStack, NormKind, QKNorm, SizeSource
 from app.models.config_fields import Config, ConfigError
-from app.models.grammar import Rule, RuleError
+from app.models.grammar import Rule, RuleError, parse_rule
 from app.models.parameter_specs import (
     ModelPart,
     ParameterSpec,
@@ -207,7 +207,7 @@ class _Reader:
         alike = dict[tuple[bool, ...], ParameterSpecs]()
         layers = list[_Layer]()
         for i in range(count):
-            holds = tuple(bool(self.values.by_rule(rule, i)) for rule in of_layer)
+            holds = tuple(self.values.holds(rule, i) for rule in of_layer)
             if holds not in alike:
                 true = always | dict(zip(of_layer, holds, strict=True))
                 specs = (tensor.spec for tensor in of_model if all(true[rule] for rule in tensor.when))
@@ -268,7 +268,8 @@ class _Reader:
             raise self._impossible(tensor, axis) from None
 
     def _impossible(self, tensor: str, axis: Expression) -> ConfigError:
-        lines = (self.table.sizes[symbol] for symbol in sorted(axis.symbols) if symbol in self.table.sizes)
+        names = {name for symbol in axis.symbols for name in parse_rule(symbol).names}
+        lines = (self.table.sizes[name] for name in sorted(names) if name in self.table.sizes)
         fields = ", ".join(f'"{line.fields[0]}"' for line in lines if line.fields)
         problem = _("With these sizes, {axis} is not a possible side of the tensor {tensor}: check {fields}.")
         return ConfigError(problem.format(axis=str(axis).replace("*", "·"), tensor=tensor, fields=fields))
@@ -299,7 +300,8 @@ class _Reader:
         symbols = frozenset[str]().union(*(spec.symbols for spec in specs))
         if any(spec.routed for spec in specs):
             symbols |= {"k", "E"} & self.table.sizes.keys()
-        in_order = (*self.table.sizes, *self.table.other_names)
+        rounded = sorted(symbol for symbol in symbols if not symbol.isidentifier())
+        in_order = (*self.table.sizes, *self.table.other_names, *rounded)
         main = {*MAIN_SYMBOLS} if attends else {*MAIN_SYMBOLS} - {"H", "G", "d_h", "d_v"}
         extra = {symbol: self.values[symbol] for symbol in in_order if symbol in symbols - main}
         extra |= self._latent_sizes()

@@ -47,7 +47,8 @@ def find_text_part(config: Config) -> Part:
         names = (rule.field, *TEXT_PART_FIELDS) if rule else TEXT_PART_FIELDS
         field = next((name for name in names if isinstance(config.get(name), dict)), None)
         if field is None:
-            if rule is None or table is None:
+            # The first files of some types state the text model's sizes beside the other parts.
+            if rule is None or table is None or _is_flat(config, table):
                 return Part(config, notes)
             field = rule.field
         stated = config.get(field)
@@ -68,6 +69,11 @@ def find_text_part(config: Config) -> Part:
                 part["tie_word_embeddings"] = config["tie_word_embeddings"]
         config = part
     raise ConfigError(_("This config.json nests text parts too deeply: paste the innermost one."))
+
+
+def _is_flat(config: Config, table: FamilyTable) -> bool:
+    fields = (name for line in table.sizes.values() for name in line.fields)
+    return config.get("model_type") in FAMILIES or "hidden_size" in config or any(name in config for name in fields)
 
 
 def _is_known(model_type: object) -> bool:

@@ -450,7 +450,7 @@ def _place_of_projection(tensor: TableTensor) -> int:
 def _tensors_of_line(columns: Sequence[str], outer: Conditions) -> Iterator[TableTensor]:
     role, names, shape, *rest = columns
     part = _PARTS[role]
-    axes = tuple(parse_rule(axis.strip()).expression() for axis in shape.split(" × ")) if shape != "()" else ()
+    axes = tuple(_side(axis.strip()) for axis in shape.split(" × ")) if shape != "()" else ()
     copies, is_bare, is_in_out, bias = ONE, False, False, None
     classes: tuple[str, ...] = ()
     for column in rest:
@@ -481,6 +481,14 @@ def _tensors_of_line(columns: Sequence[str], outer: Conditions) -> Iterator[Tabl
             length = axes[-1] if is_in_out else axes[0]
             bias_spec = ParameterSpec(f"{name}.bias", (length,), (length,), part, "bias", copies=copies)
             yield TableTensor(bias_spec, (*when, *bias), classes)
+
+
+def _side(text: str) -> Expression:
+    rule = parse_rule(text)
+    try:
+        return rule.expression()
+    except RuleError:  # rounded, which no sum of products is: a size called by its rule
+        return Expression.symbol(f"({text})")
 
 
 def _spec(

@@ -20,7 +20,7 @@ from app.models.config_fields import (
     read_bool,
     read_layer_numbers,
 )
-from app.models.grammar import Rule, RuleError
+from app.models.grammar import Rule, RuleError, parse_rule
 from app.models.table import FamilyTable, ListField, SizeField, Switch, WordField
 from app.translation import gettext as _
 
@@ -58,7 +58,14 @@ class TableValues(dict[str, Any]):
 
     def all_hold(self, conditions: Sequence[Rule], layer: int = 0) -> bool:
         """Whether every condition is true, in this layer."""
-        return all(self.by_rule(condition, layer) for condition in conditions)
+        return all(self.holds(condition, layer) for condition in conditions)
+
+    def holds(self, condition: Rule, layer: int = 0) -> bool:
+        """Whether a condition is true, in this layer."""
+        try:
+            return condition.holds(self, layer)
+        except RuleError:
+            raise self.no_value(condition) from None
 
     @property
     def depth(self) -> int:
@@ -77,6 +84,8 @@ class TableValues(dict[str, Any]):
         table = self.table
         if name in table.other_names:
             return self[table.other_names[name]]
+        if name == "tie_word_embeddings" and table.text_part:
+            return read_bool(self.config, name, default=table.text_part.tied[0])
         if name in table.sizes:
             return self._size(table.sizes[name])
         if name in table.numbers:
@@ -87,6 +96,8 @@ class TableValues(dict[str, Any]):
             return self._word(table.words[name])
         if name in table.lists:
             return self._list(table.lists[name])
+        if not name.isidentifier():  # a side that is called by its rule
+            return self.whole(parse_rule(name))
         raise RuleError(f"the table has no {name}")
 
     def _size(self, line: SizeField) -> int | None:

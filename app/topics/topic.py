@@ -95,7 +95,7 @@ class Topic:
     @property
     def figure_keys(self) -> frozenset[str]:
         plans = (plan for plans in self.figures.values() for plan in plans)
-        return frozenset(plan.key for plan in (*plans, *self.count_figures))
+        return frozenset((*(plan.key for plan in plans), *(figure.key for figure in self.count_figures)))
 
     @cached_property
     def boxes(self) -> frozenset[str]:

@@ -208,6 +208,12 @@ def test_of_a_multimodal_file_the_text_part_is_read(outer: str, part: Record, fa
     assert ("L" in defaults) == ("num_hidden_layers" not in part)
 
 
+@pytest.mark.parametrize("model_type", ["qwen2_vl", "qwen2_5_vl"])
+def test_sizes_beside_the_other_parts_of_a_multimodal_file_are_read(model_type: str) -> None:
+    architecture = build_architecture({"model_type": model_type, "vision_config": {"depth": 2}, **LLAMA})
+    assert (architecture.d, architecture.L, architecture.V) == (54, 5, 101)
+
+
 @pytest.mark.parametrize("model_type", [*sorted(REFUSED.keys() - table_names()), "frobnicator"])
 def test_a_family_without_such_scores_is_named_and_refused(model_type: str) -> None:
     with pytest.raises(ConfigError, match=f'"{model_type}"') as refused:

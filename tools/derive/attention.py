@@ -151,7 +151,7 @@ class _Products(TorchFunctionMode):
                     (1, UNSEEN, TOKENS, width),
                     (1, heads, TOKENS, value_width),
                 )
-                yield Call("", None, queries, keys, values, scale=_scale(*before, scores, outputs))
+                yield Call("", None, queries, keys, values, scale=_scale(before[0], before[1], scores, outputs))
 
 
 def _is_product(name: str, inputs: list[torch.Tensor]) -> bool:

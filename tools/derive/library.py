@@ -21,6 +21,8 @@ from transformers import CONFIG_MAPPING
 from transformers.initialization import no_init_weights
 from transformers.models.auto import modeling_auto
 
+from tools.derive.words import HINTS, NO_HINT
+
 warnings.filterwarnings("ignore")
 transformers.logging.set_verbosity_error()  # type: ignore[no-untyped-call]
 torch.set_num_threads(1)
@@ -90,6 +92,8 @@ class ModelClass:
             for name in default.sub_configs or {}:
                 if name != self.part and isinstance(self.outer.get(name), dict):
                     self.outer[name] = _shrunk(self.outer[name])
+            for name, fields in HINTS.get(model_type, NO_HINT).outer.items():
+                self.outer[name] |= fields
             part = getattr(default, self.part)
             text, self.text_type = type(part), part.model_type
         self.text_class = text

@@ -85,7 +85,9 @@ class Prober:
         self.hint = HINTS.get(model_class.text_type, HINTS.get(model_class.model_type, NO_HINT))
         # A negative number, such as -1, stands for one that the class works out.
         is_negative = {name: type(value) is int and value < 0 for name, value in model_class.default.items()}
-        self.default = {name: None if is_negative[name] else value for name, value in model_class.default.items()}
+        self.default: Values = {
+            name: None if is_negative[name] else value for name, value in model_class.default.items()
+        }
         self.last_error = ""
         sizes = [name for name in self.default if self._may_be_size(name)]
         self.sizes = [name for name in sizes if name not in self.hint.leave]

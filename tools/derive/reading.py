@@ -262,7 +262,7 @@ def _words(cases: str, values: Values) -> list[str | None]:
 
 def _tensors_of(row: tuple[str, ...], values: Values) -> dict[str, tuple[int, Shape]]:
     _role, names, axes, *more = row
-    if any(cell.startswith("if ") and not evaluate(cell[3:], values) for cell in more):
+    if any(cell.startswith("in ") or (cell.startswith("if ") and not evaluate(cell[3:], values)) for cell in more):
         return {}
     shape = () if axes == "()" else tuple(whole(evaluate(axis, values)) for axis in axes.split(" × "))
     copies = next((whole(evaluate(cell[7:], values)) for cell in more if cell.startswith("copies ")), 1)

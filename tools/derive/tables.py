@@ -15,13 +15,14 @@ from tools.derive import reading
 from tools.derive.deriving import Deriver, NoRule, Stack
 from tools.derive.fitting import condition
 from tools.derive.heads import HeadDeriver
-from tools.derive.library import Values, read
+from tools.derive.library import ModelClass, Values, read
 from tools.derive.parts import ties
 from tools.derive.probing import Sample, Shapes, by_layer
 from tools.derive.words import ALWAYS_STATED, HARMLESS, NO_SIZE, PATTERN, SYMBOL_OF, WINDOW, role
 from tools.derive.writing import Row, Table, text_of, wrapped
 
 TRIES = 12
+BASE_SAMPLES = 8
 CONFIGS = 40  # from which the words of layers are derived
 # What an absent or null size may mean where the class doesn't say: the simplest that gives the right tensors.
 _RULES = ("d/H", "d//H", "H", "d", "d_ff", "2·d", "3·d", "4·d", "d_h", "d_emb", "L", "E")
@@ -50,6 +51,8 @@ class TableDeriver:
         self._use(case.partition(" if ")[2] for row in lists for case in row[1].split("; "))
         self.tensor_names = reading.names_in(" ".join(_rules_of(tensors)))
         self._find_rules(tensors)
+        self.base_rows = self._rows_of_base()
+        tensors["outside the layers"] += self.base_rows or []
         sections = {
             "sizes": [*self._sizes(), *computed],
             "numbers": self._defaults(name for name in self.used if isinstance(self.prober.default[name], float)),
@@ -64,14 +67,42 @@ class TableDeriver:
 
     def _head(self) -> Table:
         table: Table = {f"class  {self.model_class.name}": []}
-        base = MODEL_MAPPING_NAMES.get(self.model_class.model_type, "-")
-        prefix = self.model_class.model_class.base_model_prefix
         if self.model_class.part:
             tied = ("tie_word_embeddings", *ties(self.model_class, self.prober.base))
             table["text part"] = [("field", self.model_class.part), tied]
-        elif prefix:
-            table[f"base  {base if isinstance(base, str) else base[0]}  {prefix}"] = []
+        elif self.base_rows is not None:
+            table[f"base  {self._base_class().name}  {self.model_class.model_class.base_model_prefix}"] = []
         return table
+
+    def _base_class(self) -> ModelClass:
+        names = MODEL_MAPPING_NAMES.get(self.model_class.model_type, "")
+        return ModelClass(self.model_class.model_type, names if isinstance(names, str) else names[0])
+
+    def _rows_of_base(self) -> list[Row] | None:
+        """What the class without a head has beside the tensors under its prefix; None if it can't be said."""
+        prefix = self.model_class.model_class.base_model_prefix
+        if self.model_class.part or not MODEL_MAPPING_NAMES.get(self.model_class.model_type):
+            return None
+        base, pairs = self._base_class(), list[tuple[Sample, Shapes]]()
+        for sample in self.deriver.samples[:BASE_SAMPLES]:
+            shapes = base.tensors(base.build(sample.given))
+            pairs.append((sample, {f"{prefix}.{name}": shape for name, shape in shapes.items()}))
+        for sample, shapes in pairs:
+            if any(name.startswith(f"{prefix}.") and name not in shapes for name in sample.shapes):
+                return None
+        more = {name for sample, shapes in pairs for name in shapes.keys() - sample.shapes.keys()}
+        rows = list[Row]()
+        for name in sorted(name for name in more if not (name.endswith(".bias") and f"{name[:-4]}weight" in more)):
+            found = [(sample, shapes[name]) for sample, shapes in pairs if name in shapes]
+            fitter = self.deriver.fitter([sample for sample, _ in found])
+            axes = [fitter.fit([shape[axis] for _, shape in found]) for axis in range(len(found[0][1]))]
+            if len(found) < len(pairs) or re.search(r"\.\d+\.", name) or not all(axes):
+                return None
+            shape = " × ".join(self.deriver.words(terms) for terms in axes if terms)
+            text = name.removesuffix(".weight")
+            flags = ["bare"] * (text == name) + ["bias"] * (text != name and f"{text}.bias" in more)
+            rows.append((role(text, in_layer=False), text, shape, *flags, f"in {base.name}"))
+        return rows
 
     def _use(self, rules: Iterable[str]) -> None:
         fields = {symbol: field for field, symbol in self.prober.symbol.items()}
@@ -104,7 +135,12 @@ class TableDeriver:
             flags += [f"if {tensor.when}"] * bool(tensor.when)
             shape = " × ".join(f"({axis})" if " " in axis else axis for axis in tensor.axes) or "()"
             parent, _, leaf = base.rpartition(".")
-            groups[role(base, bool(stack.name)), parent, shape, *flags].append(leaf)
+            groups[
+                role(f"{stack.name.rpartition('.')[2]}.{base}" if stack.name else base, bool(stack.name)),
+                parent,
+                shape,
+                *flags,
+            ].append(leaf)
         return [
             (name, f"{parent}.{' '.join(leaves)}" if parent else " ".join(leaves), *rest)
             for (name, parent, *rest), leaves in groups.items()
@@ -161,7 +197,10 @@ class TableDeriver:
                     return rule
             raise NoRule("field", name)
         if WINDOW.search(name) and not PATTERN.search(name):
-            return "none" if prober.passes({**prober.base, **({name: None} if value is None else {})}) else "stated"
+            off = {n: x for n, x in prober.base.items() if n not in prober.layer_words} | dict.fromkeys(
+                prober.windows_on(), False
+            )
+            return "none" if prober.passes({**off, **({name: None} if value is None else {})}) else "stated"
         if name in self.used:
             raise NoRule("field", name)
         return ""
@@ -223,7 +262,7 @@ class TableDeriver:
 
     def _lists(self) -> list[Row]:
         rows, prober = list[Row](), self.prober
-        for name in prober.layer_words.keys() & self.used:
+        for name in sorted(prober.layer_words.keys() & self.used):
             aliases = [f"{word}={read_as}" for word, read_as in prober.layer_aliases[name].items()]
             rows.append((name, self._list_rule(name), " ".join([*prober.layer_words[name], *aliases])))
         for name in sorted(set(prober.layer_numbers) & (self.used | reading.names_in(" ".join(r[1] for r in rows)))):

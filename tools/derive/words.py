@@ -103,28 +103,31 @@ LAYER_ROLES: Mapping[str, str] = {
     "query_norm": r"q_norm|q_layernorm|q_a_layernorm|query_norm|query_layernorm|q_ln|query_sub_norm",
     "key_norm": r"k_norm|k_layernorm|kv_a_layernorm|key_norm|key_layernorm|k_ln|key_sub_norm",
     "latent_attention": r"q_a_proj|q_b_proj|kv_a_proj|kv_b_proj",
-    "mixer": r"mamba|linear_attn|(^|\.)conv|ssm|mixer\.|recurrent|rg_lru|A_log|(^|\.)dt_|delta|kda|time_mix|channel_mix"
-    r"|short_conv|\.rwkv|(^|\.)(attention|feed_forward)\.(time_|receptance)",
+    "mixer": r"temporal_block\.(linear|conv|rg)|mamba|linear_attn|(^|\.)conv|ssm|mixer\.|recurrent|rg_lru|A_log"
+    r"|(^|\.)dt_|delta|kda|time_mix|channel_mix|short_conv|\.rwkv|(^|\.)(attention|feed_forward)\.(time_|receptance)",
     "norms": r"(^|[._])(layer_?|ln|rms)?_?norm\w*$|layer_?norm|(^|\.)ln_?\w*$|LayerNorm|_ln\d?$",
     "shared_gate": r"shared_expert_gate|shared_experts_gate",
     "shared_experts": r"shared_expert|shared_mlp|residual_mlp|shared_experts",
     "experts": r"(^|\.)(\w*_)?experts?(\.|$)",
     "router": r"router|(^|\.)gate$|gate\.wg|gate\.e_score|e_score_correction_bias|(^|\.)classifier$",
-    "attention": r"(^|\.)(self_attn|attn|attention|self_attention|SelfAttention|self|rel_attn|att)(\.|$)|attn",
+    "attention": r"temporal_block|(q|k|v|out)_lin$|multi_head_attention|attentions|(^|\.)(self_attn|attn"
+    r"|attention|self_attention|SelfAttention|self|rel_attn|att)(\.|$)|attn",
     "feed_forward": r"mlp|feed_forward|ffn|fc1|fc2|fc_|intermediate|output\.dense|DenseReluDense|dense_h_to_4h"
     r"|dense_4h_to_h|(^|\.)(w1|w2|w3|wi|wo|up_proj|down_proj|gate_proj|gate_up_proj|ff|lin1|lin2)($|\.)",
 }
 OUTSIDE_ROLES: Mapping[str, str] = {
     "pooler": r"pooler",
-    "output_head": r"^(lm_head|embed_out|output_projection)|predictions\.decoder|(^|\.)lm_head(\.decoder)?$"
+    "output_head": r"^(lm_head|decoder$|embed_out|output_projection)|predictions\.decoder|(^|\.)lm_head(\.decoder)?$"
     r"|language_model\.lm_head|^(vocab_projector|proj_out|proj)$|^pred_layer\.proj$",
-    "output_bias": r"predictions\.bias|^lm_head\.bias|final_logits_bias|^pred_layer\.proj\.bias|^vocab_projector\.bias",
+    "output_bias": r"predictions\.bias|^decoder\.bias|^lm_head\.bias|final_logits_bias|^pred_layer\.proj\.bias"
+    r"|^vocab_projector\.bias",
     "head_transform": r"^(cls|lm_head|generator_|predictions|vocab_|mlm_|head)|\.predictions\.",
     "embedding_norm": r"(embeddings?|embed)\.?_?(LayerNorm|layer_?norm|norm)|layernorm_embedding|embeddings_layer_norm"
     r"|word_embeddings_layernorm|embed_norm|embedding_norm|emb_norm",
     "position_table": r"position_emb|embed_positions|wpe|pos_emb|positions_embed|position_enc|embed_pos|w\.weights",
     "relative_table": r"relative_attention_bias|rel_embeddings|relative",
-    "type_table": r"token_type_emb|type_embeddings|segment",
+    "convolution": r"(^|\.)conv\d$",
+    "type_table": r"lang_embeddings|token_type_emb|type_embeddings|segment",
     "embedding_projection": r"project_in|project_out|embedding_hidden_mapping|embed_proj|embeddings_project",
     "token_table": r"embed_tokens|wte|word_emb|token_embedding|(^|\.)shared$|tokens_embed|embed_in|tok_embeddings"
     r"|word_embedding|(^|\.)embeddings?$|embed_tokens|(^|\.)w$|input_embedding",
@@ -137,10 +140,10 @@ class Hint:
     """What has to be said by hand about one model type, in one line with its reason.
 
     `words` are texts to try in a field, `choices` numbers for a symbol. `given` are fields that every probe sets,
-    `follows` those that it computes from the others, and `leave` those that hold no size. In the grammar of tables,
-    `rules` say what the absence of a field means, `scale` what scores are multiplied by,
-    `kv_heads` how many key/value heads there are, and `computed` are sizes that
-    a table needs beside its fields.
+    `follows` those that it computes from the others, and `leave` those that hold no size. `outer` are fields of the
+    other parts of a multimodal file. In the grammar of tables, `rules` say what the absence of a field means, `scale`
+    what scores are multiplied by, `kv_heads` how many key/value heads there are, and `computed` are sizes that a table
+    needs beside its fields.
     """
 
     reason: str
@@ -153,6 +156,7 @@ class Hint:
     rules: Mapping[str, str] = field(default_factory=dict)
     scale: str = ""
     kv_heads: str = ""
+    outer: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
 _T5 = Hint("its text field states the activation and the gate", words={"feed_forward_proj": ("relu", "gated-gelu")})
@@ -166,6 +170,7 @@ _LFM2 = Hint(
 HINTS: Mapping[str, Hint] = {
     **dict.fromkeys(("t5", "mt5", "umt5", "switch_transformers", "longt5"), _T5),
     "lfm2": _LFM2,
+    "aya_vision": Hint("the class rejects its own default", outer={"vision_config": {"num_attention_heads": 16}}),
     "codegen": Hint("its heads lie in four parts", choices={"H": (4, 8, 12)}),
     "falcon": Hint(
         "one field's default depends on a switch, and keys are copied before they are seen",

@@ -96,7 +96,7 @@ _T5 = Family(
         "d": "d_model hidden_size",
         "H": "num_heads num_attention_heads",
         "G": "= H",
-        "d_h": "d_kv head_dim = 64",
+        "d_h": "head_dim d_kv = 64",
         "d_v": "= d_h",
         "d_ff": "d_ff",
         "V": "vocab_size",
@@ -108,7 +108,7 @@ _T5 = Family(
         "n_buckets": "relative_attention_num_buckets = 32",
     },
     {
-        "gated": Flag("feed_forward_proj", False, names_gated_activation),
+        "gated": Flag("is_gated_act feed_forward_proj", False, names_gated_activation),
         "other_range": Flag("relative_attention_max_distance", False, differs_from_128),
     },
     # Checkpoints of T5 1.1, FLAN-T5 and mT5 state false and hold a separate LM head ("lm_head.weight").
@@ -119,7 +119,7 @@ _T5 = Family(
     scale=unscaled,
     norm="RMSNorm",
 )
-_MT5_FLAGS = {**_T5.flags, "gated": Flag("feed_forward_proj", True, names_gated_activation)}
+_MT5_FLAGS = {**_T5.flags, "gated": Flag("is_gated_act feed_forward_proj", True, names_gated_activation)}
 
 ENCODER_FAMILIES: Mapping[str, Family] = {
     "bert": _BERT,
@@ -188,6 +188,7 @@ ENCODER_FAMILIES: Mapping[str, Family] = {
         "ViTForImageClassification",
         {
             **MULTI_HEAD,
+            "d_h": "head_dim = d/H",
             "V": "= none",
             "I": "image_size = 224",
             "p": "patch_size = 16",

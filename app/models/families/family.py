@@ -192,7 +192,12 @@ def has_word(word: str) -> Callable[[object, str], bool]:
 
 
 def names_gated_activation(value: object, name: str) -> bool:
-    """Flag test: whether a text begins with "gated-", such as "gated-gelu"; raises ConfigError for other values."""
+    """Flag test: whether a text begins with "gated-", such as "gated-gelu", or the field says so itself.
+
+    Raises ConfigError for other values.
+    """
+    if isinstance(value, bool):
+        return value
     if not isinstance(value, str):
         problem = _('"{field}" must name an activation function, not {value}.')
         raise ConfigError(problem.format(field=name, value=quoted(value)))

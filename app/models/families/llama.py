@@ -212,7 +212,6 @@ LLAMA_FAMILIES: Mapping[str, Family] = {
     "cohere2": CausalDecoder(
         llama.COHERE,
         "Cohere2ForCausalLM",
-        {"d_h": "= d/H"},
         flags=ATTENTION_BIAS,
         tied=True,
         # Layers without a window have no rotary positions.

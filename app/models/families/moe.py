@@ -60,7 +60,7 @@ _DEEPSEEK_V2 = CausalDecoder(
         "o": Flag("attention_bias"),
         **MLP_BIAS,
         "adjacent_pairs": YES,
-        "latent_queries": Flag("q_lora_rank", True, is_positive, null=False),
+        "latent_queries": Flag("q_lora_rank", True, is_set, null=False),
         "shared": Flag("n_shared_experts", True, is_positive, null=False),
     },
     rotary=RotaryRule("d_rope", adjacent="adjacent_pairs"),
