@@ -119,7 +119,7 @@ def _model_list(
         search=search,
         max_search_length=MAX_MODEL_SEARCH_LENGTH,
         found=find_models(services, search) if search else None,
-        types=sum(bool(classes) for classes in known_types().values()),
+        types=len(known_types()),
         typed=replace(typed or ImportForm(), file=b""),
         problems={way: (problems or {}).get(way, "") for way in IMPORT_WAYS},
         hub_host=hub.hub_host() if services.settings.hub else "",
@@ -236,10 +236,11 @@ def _family_name(model_type: str) -> str:
 def _type_line(model_type: str, classes: tuple[str, ...]) -> TypeLine:
     """What a config of a type gets, tried with the sizes that the type has by default."""
     of_text = text_type(model_type)
+    is_own_text_type = of_text == ""
+    if not is_own_text_type and (problem := why_refused(of_text or model_type)):
+        return TypeLine(model_type, classes, "refused", problem)
     if of_text is not None:
         return TypeLine(model_type, classes, "text-part", text_type=of_text)
-    if problem := why_refused(model_type):
-        return TypeLine(model_type, classes, "refused", problem)
     if model_type in FAMILIES:  # states no sizes by default
         return TypeLine(model_type, classes, "both")
     try:
