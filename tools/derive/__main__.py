@@ -80,7 +80,11 @@ def derive(folder: Path, model_type: str, classes: list[str]) -> list[Table]:
     tables = list[Table]()
     deriver: Deriver | None = None
     for name in classes:
-        model_class = ModelClass(model_type, name)
+        try:
+            model_class = ModelClass(model_type, name)
+        except Exception as reason:  # classes raise anything
+            print(reason)
+            return tables or [refusal("class", "transformers builds no small model of this type")]
         if model_class.is_other or (deriver and tables and _has_same_tensors(deriver, model_class)):
             if not model_class.is_other:
                 tables[-1] = {

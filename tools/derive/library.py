@@ -39,7 +39,7 @@ TASKS = (
 _BASE_FIELDS = {field.name for field in dataclasses.fields(transformers.PretrainedConfig)}
 # A field that code asks for although no class declares it, as in getattr(config, "head_dim", None).
 _ASKED_FOR = re.compile(
-    r"""(?:getattr\((?:self\.)?(?:text_)?config, |kwargs\.(?:pop|get)\()["'](\w+)["'](?:, ([\w.]+))?"""
+    r"""(?:getattr\((?:self\.)?(?:text_)?config, |kwargs\.(?:pop|get)\()["'](\w+)["'](?:, (-?[\w.]+))?"""
 )
 _DEPTH = re.compile(r"(num_(hidden_)?layers|depth|n_layers?|encoder_layers|num_blocks)$")
 Values = dict[str, Any]
@@ -123,7 +123,7 @@ class ModelClass:
             if name not in known and name not in self.undeclared:
                 self.undeclared.add(name)
                 self.annotations[name] = "int | None"
-                self.default[name] = int(default) if default.isdigit() else None
+                self.default[name] = int(default) if default.lstrip("-").isdigit() else None
         self.source = source
         if self.part:
             self.default.setdefault("tie_word_embeddings", False)

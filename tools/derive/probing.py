@@ -108,7 +108,8 @@ class Prober:
         self.nullable = set[str]()  # null takes tensors away
         self.resolved = set[str]()  # null is replaced by a number, and changes which tensors there are
         self.stuck = set[str]()  # can't change on their own
-        self.patterns = set[str]()  # sizes that may say which layers are of a kind
+        # Sizes that may say which layers are of a kind, or that something is switched off.
+        self.patterns = {name for name, negative in is_negative.items() if negative and name in self.sizes}
         self.words = dict[str, list[str]]()  # of text fields that have an effect
         self.layer_words = dict[str, list[str]]()  # of fields with one word per layer
         self.layer_aliases = defaultdict[str, dict[str, str]](dict)  # words that the class reads as another

@@ -25,7 +25,7 @@ TRIES = 12
 BASE_SAMPLES = 8
 CONFIGS = 40  # from which the words of layers are derived
 # What an absent or null size may mean where the class doesn't say: the simplest that gives the right tensors.
-_RULES = ("d/H", "d//H", "H", "d", "d_ff", "2·d", "3·d", "4·d", "d_h", "d_emb", "L", "E")
+_RULES = ("d/H", "d//H", "H", "d", "d_ff", "2·d", "3·d", "4·d", "d_h", "d_emb", "L", "E", "-1")
 _KEYWORDS = re.compile(r"^(copies|bias if|if|window|chunk|softcap|1/sqrt)\b")
 LONGEST_FIXED_VALUE = 400
 
