@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +12,7 @@ from app.models.families import FAMILIES, FAMOUS
 from app.models.families.family import Family
 from app.models.families.multimodal import TEXT_PART_FAMILIES, TEXT_PART_FIELDS
 from app.models.families.unsupported import REFUSED
-from app.models.table import FamilyTable, TextPart, family_file, table_names
+from app.models.table import FamilyTable, TextPart, classes_by_type, family_file, table_names
 from app.translation import gettext as _
 
 MAX_NESTING = 3
@@ -170,6 +170,29 @@ def find_family(config: Config) -> tuple[str, Family]:
             problem = _('Models of type "{type}" are not supported: the file brings its own code ("auto_map").')
         raise ConfigError(problem.format(type=model_type[:40]) + " " + known)
     return model_type, FAMILIES[model_type]
+
+
+def known_types() -> Mapping[str, tuple[str, ...]]:
+    """Every model_type that is read or refused for a reason, with the names of its classes in transformers."""
+    of_tables, of_rows = classes_by_type(), {name: (family.model_class,) for name, family in FAMILIES.items()}
+    names = {*of_tables, *of_rows, *REFUSED, *TEXT_PART_FAMILIES}
+    return {name: of_tables.get(name, ()) or of_rows.get(name, ()) for name in names}
+
+
+def text_type(model_type: str) -> str | None:
+    """The model_type of a multimodal file's text part, "" if it's the outer type's own; None for other types."""
+    rule, _table = _text_part_rule(model_type)
+    return rule.table if rule else TEXT_PART_FAMILIES.get(model_type)
+
+
+def why_refused(model_type: str) -> str:
+    """The sentence that refuses all configs of a known type, or "" if some are read."""
+    try:
+        if find_table(model_type, "") is None:
+            find_family({"model_type": model_type})
+    except ConfigError as error:
+        return str(error)
+    return ""
 
 
 def find_flags(config: Config, family: Family) -> set[str]:

@@ -27,6 +27,7 @@ Mask = Literal["causal", "all", "cross"]
 Conditions = tuple[Rule, ...]
 
 _COLUMNS = re.compile(r"\s{2,}")
+_CLASS_LINE = re.compile(r"^class  (.*)", re.MULTILINE)
 _PARTS = {part.name.lower(): part for part in ModelPart}
 _TABLES = {ModelPart.TOKEN_TABLE, ModelPart.POSITION_TABLE, ModelPart.TYPE_TABLE, ModelPart.RELATIVE_TABLE}
 # The order of attention's projections on sheets, by the beginning of their names; a fused one is the first.
@@ -226,6 +227,13 @@ def is_by_hand(model_type: str) -> bool:
     """Whether a model type's table was written by hand."""
     path = _table_paths().get(model_type)
     return path is not None and path.parent == BY_HAND_FOLDER
+
+
+@cache
+def classes_by_type() -> Mapping[str, tuple[str, ...]]:
+    """The classes in each type's tables, none for a type that is refused: the lines that name them are read only."""
+    lines = {name: _CLASS_LINE.findall(path.read_text("utf-8")) for name, path in _table_paths().items()}
+    return {name: tuple(" ".join(classes).split()) for name, classes in lines.items()}
 
 
 @cache

@@ -7,7 +7,7 @@ import json
 import os
 import secrets
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -188,6 +188,15 @@ class Store(QueryBase):
             with tolerated_failure():  # a full or read-only database goes on without it
                 self._execute(sa.update(models).where(models.c.key == key).values(used_at=self.now()))
         return from_row(StoredModel, row)
+
+    def hub_models(self, words: Sequence[str], limit: int) -> list[tuple[str, str]]:
+        """Key and name of models imported from the Hub, under their names there, that contain all words.
+
+        Other imports have names that a visitor typed, so they are shown to nobody who hasn't their address.
+        """
+        contain = (models.c.name.icontains(word, autoescape=True) for word in words)
+        query = sa.select(models.c.key, models.c.name).where(models.c.source == models.c.name, *contain)
+        return [(row.key, row.name) for row in self._fetch_all(query.order_by(models.c.name).limit(limit))]
 
     def model_keys(self, prefix: str) -> list[str]:
         """At most 100 keys of imported models with a prefix, in any order."""
