@@ -488,8 +488,8 @@ class _Attention:
         if noun not in self.left_out:
             self.left_out.append(noun)
         problem = _(
-            "{model} has {part} in its attention, which sheets about parameters have no place for: choose another "
-            "model, such as LLaMA 7B."
+            "The attention of {model} has more than sheets about parameters ask for ({part}): choose another model, "
+            "such as LLaMA 7B."
         )
         self.layer_problem = self.layer_problem or problem.format(model=self.reader.name, part=part)
 
