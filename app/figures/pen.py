@@ -206,8 +206,8 @@ class Pen:
         return self.sides[blank]
 
     def outside_letter(self, box: Box) -> str:
-        """A matrix's letter if the box has no room for it."""
-        return "" if box.letter_fits else box.symbol
+        """A matrix's letter if the box has no room for it; beside lines to write on there are no letters."""
+        return "" if box.letter_fits or self.in_place_of_numbers else box.symbol
 
 
 def _blanks(box: Box) -> tuple[Blank, Blank]:

@@ -306,7 +306,8 @@ class _Sheet:
         predicted = self._predicted(held)
         given = self._given(held, predicted)
         silent = self._silent(held, given)
-        expected = [self._expected(each) for each in held]
+        explaining = set(map(id, predicted.values()))  # a misconception that explains no box gives no number
+        expected = [self._expected(each) if id(each) in explaining else [] for each in held]
         free = [*chain(*expected)] if any(each.quantity in _results(self.problem) for each in given) else []
         kept = self._with_hidden(self._without_following(given, free, silent), free, silent)
         groups = [

@@ -309,7 +309,7 @@ def decimal_prefix(text: str) -> str:
 # Symbols, such as T × d/h: expressions, which are compared by value
 
 MAX_TERMS, MAX_DEGREE = 50, 50
-MAX_STEPS = 1000  # terms of all intermediate sums and products; right answers take up to 300
+MAX_STEPS = 3000  # terms and factors of all intermediate sums and products; right answers take up to 900
 FORMULAS_REMEMBERED = 1024
 
 
@@ -340,11 +340,11 @@ def _expression(
         number = _number_value(token)
         return None if number is None else Expression.number(number)
 
-    steps = 0  # a step is a product of any intermediate sum
+    steps = 0
 
     def check(meaning: Expression) -> Expression:
         nonlocal steps
-        steps += len(meaning.terms)
+        steps += sum(1 + len(symbols) + len(divisors) for _factor, symbols, divisors in meaning.terms)
         if steps > MAX_STEPS or len(meaning.terms) > MAX_TERMS:
             raise CannotReadError("too-long")
         for factor, symbols, divisors in meaning.terms:

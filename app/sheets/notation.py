@@ -193,11 +193,19 @@ class SheetSymbols:
         # Numbers may stand for all sizes but those of the input and, where these aren't in the answer, one other.
         others = typed.symbols.union(length.symbols, ("d", "H", "d_h", "d_rope")) & self.problem.sizes.keys()
         for free in [frozenset("NM"), *(frozenset(("N", "M", symbol)) for symbol in sorted(others))]:
-            for by_head in (True, False):
-                values = _values(self, typed, free, by_head=by_head)
-                if values[0] != values[1] and values == _values(self, length, free, by_head=by_head):
+            for independent in self._independent:
+                values = _values(self, typed, free, independent)
+                if values[0] != values[1] and values == _values(self, length, free, independent):
                     return True
         return False
+
+    @cached_property
+    def _independent(self) -> tuple[frozenset[str], ...]:
+        """Which of d and d_ff may have numbers or keep symbols of their own, though others determine them."""
+        ways = [frozenset[str](), frozenset(["d"])]
+        if "d_ff" in self.identities:
+            ways += [frozenset(["d_ff"]), frozenset(["d", "d_ff"])]
+        return tuple(ways)
 
     def canonical(self, expression: Expression) -> Expression:
         """The expression in symbols that this model doesn't make equal, so that equal values are equal expressions."""
@@ -223,27 +231,28 @@ class SheetSymbols:
 
 @lru_cache(VALUES_REMEMBERED)
 def _values(
-    symbols: SheetSymbols, expression: Expression, free: frozenset[str], *, by_head: bool = True
+    symbols: SheetSymbols, expression: Expression, free: frozenset[str], independent: frozenset[str] = frozenset()
 ) -> tuple[Fraction, ...]:
     """Two values of an expression: each symbol has its size, or two numbers unlike any size if it is `free`.
 
-    What the model makes equal stays equal. Where heads share d, it follows from H and d_h if `by_head`; otherwise d_h
-    follows from d and H.
+    What the model makes equal stays equal, except for `independent` symbols. Where heads share d, it follows from H and
+    d_h; if d is independent, d_h follows from d and H.
     """
-    return tuple(expression.value(sizes) for sizes in _sizes(symbols, free, by_head))
+    return tuple(expression.value(sizes) for sizes in _sizes(symbols, free, independent))
 
 
 @lru_cache(VALUES_REMEMBERED)
-def _sizes(symbols: SheetSymbols, free: frozenset[str], by_head: bool) -> tuple[Mapping[str, int | Fraction], ...]:
+def _sizes(
+    symbols: SheetSymbols, free: frozenset[str], independent: frozenset[str]
+) -> tuple[Mapping[str, int | Fraction], ...]:
     both = list[Mapping[str, int | Fraction]]()
     for turn in range(2):
         sizes: dict[str, int | Fraction] = {
             symbol: _unlike_sizes(symbol, turn) if symbol in free else size
             for symbol, size in symbols.problem.sizes.items()
         }
-        meanings = dict(symbols.identities)
-        if "d" in meanings and not by_head:
-            del meanings["d"]
+        meanings = {name: meaning for name, meaning in symbols.identities.items() if name not in independent}
+        if "d" in symbols.identities and "d" in independent:
             sizes["d_h"] = Fraction(sizes["d"]) / sizes["H"]
         both.append({**sizes, **{symbol: meaning.value(sizes) for symbol, meaning in meanings.items()}})
     return tuple(both)

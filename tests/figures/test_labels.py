@@ -59,3 +59,10 @@ def problems(figure: Figure) -> Iterator[str]:
 def test_no_label_lies_on_another_or_leaves_its_figure(data: st.DataObject, variant: Variant, scale: ScaleName) -> None:
     for figure in draw_figures(variant, typed(data, variant), scale):
         assert list(problems(figure)) == []
+
+
+@pytest.mark.parametrize("key", LIBRARY.worksheets)
+def test_a_line_to_write_on_has_no_letter_before_it(key: str) -> None:
+    """A style sheet that hides the letter would also take away the line's place."""
+    for figure in draw_figures(LIBRARY.variant(key), {}, names_sizes=False, in_place_of_numbers="___"):
+        assert not any(edge.letter for edge in figure.edges)

@@ -197,3 +197,11 @@ def test_multiply_adds_in_symbols_cost_one_box() -> None:
     halved = {box: f"{text}/2" if box.endswith("_flops.count") else text for box, text in texts.items()}
     report = grade(variant, halved)
     assert (report.boxes - report.right, report.out_of - report.score) == (6, 1)
+
+
+def test_a_misconception_that_explains_no_box_is_no_cause() -> None:
+    variant = LIBRARY.variant("matrices-llama-7b")
+    right = {str(blank): str(number) for blank, number in variant.key.items()}
+    swapped = {"W_K.count": right["W_up.count"], "W_O.count": right["W_up.count"], "W_up.count": right["W_K.count"]}
+    report = grade(variant, right | swapped)
+    assert report.score == report.out_of - len(report.causes) == report.out_of - 2

@@ -79,6 +79,12 @@ def test_no_box_takes_long_to_read_whatever_is_typed(library: Library, sheet: st
         assert not isinstance(variant.read(blank, text), Answer)
 
 
+@pytest.mark.parametrize("text", ["(N+1)^49", "(N+H)^30", "(N+1)^20+(H+1)^20", "N^50*(N+H)^30"])
+def test_a_power_of_a_sum_in_every_box_takes_no_time(library: Library, text: str) -> None:
+    variant = library.variant("four-dimensions-gpt2~symbols")
+    assert processor_time_s(lambda: [variant.read(blank, text) for blank in variant.blanks]) < 0.1
+
+
 def test_two_widths_have_two_names_only_where_they_differ(library: Library) -> None:
     names = {
         "classic": ("d_k", "d_v", "d_head"),

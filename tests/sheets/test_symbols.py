@@ -99,6 +99,16 @@ def test_two_symbols_side_by_side_are_a_product(text: str) -> None:
     assert mark(LIBRARY.variant("llama-7b~symbols"), "input.columns", text) == "right"
 
 
+@pytest.mark.parametrize("model", ["llama-7b", "gpt2-xl"])  # in GPT-2, d_ff is 4·d
+def test_a_number_may_stand_for_either_of_two_widths(model: str) -> None:
+    sheet = LIBRARY.variant("matrices-llama-7b~symbols", model)
+    d, d_ff = sheet.sizes["d"], sheet.sizes["d_ff"]
+    for text in ("d*d_ff", f"{d}*d_ff", f"d*{d_ff}"):
+        assert (text, mark(sheet, "W_up.count", text)) == (text, "right")
+    for text in (f"2*d*{d_ff // 2}", f"{d}*d", f"T*{d * d_ff // sheet.sizes['N']}"):
+        assert (text, mark(sheet, "W_Q.count", text)) == (text, "wrong")
+
+
 @pytest.mark.parametrize("text", ["4h", "d/64", "2*d/32", "32*T", "4096/d_h*4"])
 def test_a_number_stands_only_for_the_size_that_it_is(text: str) -> None:
     assert mark(LIBRARY.variant("llama-7b~symbols"), "queries.columns", text) == "wrong"
