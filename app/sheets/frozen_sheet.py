@@ -25,19 +25,14 @@ class FrozenSheet:
 
     values: Mapping[str, Any]
 
-    @cached_property
-    def asked(self) -> Mapping[str, Mapping[str, Any]]:
-        """What each row asks, with the fields that older sheets lack."""
-        return {key: _newer_fields(key, values["kind"]) | values for key, values in self.values["asked"].items()}
-
     def asks_the_same(self, problem: Problem) -> bool:
         """Whether a problem has the frozen rows, answers and program."""
-        today = {"key": key_data(problem), "program": program_data(problem)}
-        return self.asked == asked_data(problem) and all(self.values[name] == value for name, value in today.items())
+        today = {"asked": asked_data(problem), "key": key_data(problem), "program": program_data(problem)}
+        return all(self.values[name] == value for name, value in today.items())
 
     def problem(self, architecture: Architecture) -> Problem:
         """What the sheet asks, in a table that says nothing about how its tensors are made."""
-        asked = [_entry(key, values) for key, values in self.asked.items()]
+        asked = [_entry(key, values) for key, values in self.values["asked"].items()]
         table = TensorTable(
             NO_TOPIC,
             tuple(entry for entry in asked if isinstance(entry, Tensor)),
@@ -72,15 +67,6 @@ class FrozenSheet:
         """What the sheet calls a box, and the question next to it when it is wrong; None for other boxes."""
         box: Mapping[str, str] | None = self.values["boxes"].get(str(blank))
         return box
-
-
-def _newer_fields(key: str, kind: str) -> dict[str, Any]:
-    match kind:
-        case "choice" | "pattern":
-            return {"offers": {"where": "lines", "why": "reasons"}.get(key, "texts")}
-        case "joint":
-            return {"reveals": "where" if key == "repair" else ""}
-    return {}
 
 
 def asked_data(problem: Problem) -> dict[str, Any]:

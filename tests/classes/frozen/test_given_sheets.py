@@ -209,16 +209,3 @@ def test_every_sheet_is_read_back_as_it_was(key: str) -> None:
         for again in (kept, alone):
             assert said(again) == said(variant)
             assert grade(again, right).complete
-
-
-@pytest.mark.parametrize("key", [key for key, sheet in LIBRARY.worksheets.items() if TOPICS[sheet.topic].bugs])
-def test_a_sheet_frozen_before_rows_said_what_they_offer_is_read(key: str) -> None:
-    variant = LIBRARY.variant(key)
-    data = json.loads(json.dumps(sheet_data(variant)))
-    for asked in data["asked"].values():
-        asked.pop("offers", None)
-        asked.pop("reveals", None)
-    kept = replace(variant, frozen=FrozenSheet(data))
-    alone = replace(kept, worksheet=replace(variant.worksheet, **WITHOUT_TOPIC))
-    assert kept.asks_as_frozen
-    assert said(kept) == said(alone) == said(variant)
