@@ -132,8 +132,7 @@ class RealHead(HeadFacts):
         import numpy as np
 
         with np.load(io.BytesIO(content), allow_pickle=False) as file:
-            # A worker with the former release prefixes names with "array ".
-            arrays = {name.removeprefix("array "): file[name] for name in file.files}
+            arrays = {name: file[name] for name in file.files}
         facts = _FACTS.validate_json(arrays.pop("facts").tobytes())
         weights, mask = arrays.pop("layer_weights"), arrays.pop("mask")
         return cls(**vars(facts), layer_weights=weights, mask=mask, arrays=arrays)

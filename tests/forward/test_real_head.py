@@ -258,15 +258,6 @@ def test_a_run_is_stored_and_read_again(smollm2: Checkpoint) -> None:
         assert {str(saved[name].dtype) for name in SAVED} == {"float32"}
 
 
-def test_a_run_of_a_worker_with_the_former_release_is_read(smollm2: Checkpoint) -> None:
-    run = run_real_head(smollm2, "a cat", layer=0, head=8)
-    with np.load(io.BytesIO(run.to_bytes())) as file:
-        former = {f"array {name}" if name in run.arrays else name: file[name] for name in file.files}
-    content = io.BytesIO()
-    np.savez(content, **former)  # type: ignore[arg-type]
-    assert RealHead.from_bytes(content.getvalue()).as_dict() == run.as_dict()
-
-
 @pytest.mark.parametrize(
     "changed",
     [
