@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -18,8 +19,7 @@ DERIVED_AGAIN = ("qwen2", "glm4_moe", "deepseek_v3", "falcon_h1", "bert", "t5", 
 
 @pytest.mark.parametrize("model_type", DERIVED_AGAIN)
 def test_deriving_again_gives_the_same_table(model_type: str, tmp_path: Path) -> None:
-    for name in ("gemma3_text",):  # which gemma3's table points to
-        (tmp_path / name).write_text((FAMILIES / name).read_text(encoding="utf-8"), encoding="utf-8")
+    shutil.copy(FAMILIES / "gemma3_text", tmp_path)  # gemma3's table points to it
     command = [sys.executable, "-m", "tools.derive", model_type, "--folder", str(tmp_path)]
     subprocess.run(command, cwd=PROJECT, check=True)
     assert (tmp_path / model_type).read_text(encoding="utf-8") == (FAMILIES / model_type).read_text(encoding="utf-8")

@@ -23,7 +23,7 @@ from tools.derive.tables import TableDeriver
 from tools.derive.writing import Table, text_of
 
 FAMILIES = Path(__file__).resolve().parents[2] / "data" / "families"
-SECONDS = 60  # per type
+SECONDS = 120  # per type
 MEMORY = 9 << 30
 SAME = 12  # configs in which two classes are compared
 

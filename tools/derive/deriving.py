@@ -137,7 +137,9 @@ class Deriver:
             names = [n for n in names if known in prober.moves[n] or n in prober.stuck]
         else:
             names += [n for n in prober.sizes if n in SYMBOL_OF and n not in names]
-        names = [*names, *prober.auto, *prober.hint.computed]
+        # A width of heads or a number of key/value heads without an effect is one that the class ignores.
+        ignored = {n for n in names if SYMBOL_OF.get(n) in ("G", "d_h") and n not in prober.effects}
+        names = [*(n for n in names if n not in ignored), *prober.auto, *prober.hint.computed]
         key = (*map(id, samples), *names)
         if key not in self._fitters:
             values = [{**s.values, **self.named(s.values)} if prober.hint.computed else s.values for s in samples]
