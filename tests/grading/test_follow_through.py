@@ -27,7 +27,7 @@ SHEETS = [
     for v in map(LIBRARY.variant, LIBRARY.worksheets)
     if v.worksheet.answers == "numbers"
     and not v.problem.case  # whose questions aren't numbers, and are tested with their topic
-    and not any(isinstance(v.table.askable[row], WrittenPattern) for row in v.worksheet.rows)
+    and not any(isinstance(row.asked, WrittenPattern) for row in v.rows)
 ]
 
 

@@ -249,7 +249,7 @@ def test_a_pattern_that_an_operation_cannot_have_is_an_error(kind: type[Operatio
         (tensor("keys", "K", "N, d_h", "key", Matmul("inptu W_K", "n d, d h -> n h")), "inptu"),
         (tensor("keys", "K", "N, d_v", "key", Matmul("input W_K", "n d, d h -> n h")), "h is d_h, then d_v"),
         (tensor("keys", "K", "H, N, d_h", "key", Matmul("input W_K", "n d, d h -> n h")), "2 sides"),
-        (tensor("keys", "K", "N, H, d_h", "key", View("input", "n (h e) -> n h e")), "product of its parts"),
+        (tensor("keys", "K", "N, H, d_h", "key", View("input", "n (h e) -> n h e")), "its parts make"),
     ],
 )
 def test_a_typo_in_a_table_is_an_error_that_names_it(wrong: Tensor, said: str) -> None:
