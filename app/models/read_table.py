@@ -27,7 +27,7 @@ from app.models.parameter_specs import (
     number_of_parameters,
     parse_shape,
 )
-from app.models.score_scale import ScoreScale
+from app.models.score_scale import ScoreScale, rope_settings
 from app.models.table import AttentionLine, FamilyTable, Limit, TableStack, TableTensor
 from app.models.table_values import TableValues
 from app.models.whole_file import check_names_of_sizes
@@ -533,6 +533,12 @@ class _Attention:
         return tuple(self.reader._axis(axis, spec.name) for axis in spec.in_out_shape)
 
     def _scale_problems(self, rule: Rule | None) -> Iterator[str]:
+        if rope_settings(self.reader.values.config).get("mscale_all_dim"):  # of DeepSeek's kin, with YaRN
+            problem = _(
+                'What {model} multiplies its scores by is not known here with "mscale_all_dim": choose another model, '
+                "such as GPT-2."
+            )
+            yield problem.format(model=self.reader.name)
         if rule is None or not self._is_believed(rule):
             yield self._unknown_scale()
             return

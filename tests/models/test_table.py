@@ -91,6 +91,14 @@ def tensors(a: Architecture) -> dict[str, tuple[tuple[int, ...], int]]:
     return {each.name: (each.stored_shape, each.instances) for each in parameter_tensors(a)}
 
 
+def test_a_scale_that_also_depends_on_yarn_is_not_stated() -> None:
+    yarn = {"rope_type": "yarn", "factor": 4.0, "mscale_all_dim": 1.0}
+    assert not build_architecture({"model_type": "glm4_moe_lite"}).attention_problem
+    for field in ("rope_scaling", "rope_parameters"):
+        model = build_architecture({"model_type": "glm4_moe_lite", field: yarn})
+        assert "mscale_all_dim" in model.attention_problem
+
+
 def test_a_table_gives_every_tensor_with_its_shape_and_number() -> None:
     assert tensors(read()) == {
         "embed.weight": ((100, 48), 1),

@@ -8,10 +8,11 @@ from starlette.testclient import TestClient
 from app.models.config_fields import ConfigError
 from app.models.read_config import build_architecture
 from app.models.recognition import known_types, text_type, why_refused
+from app.sheets.model_search import MAX_FOUND
 from app.store import Store
 from app.topics.registry import TOPICS
 from app.topics.requirements import unmet
-from app.web.models import MAX_FOUND, MAX_MODEL_SEARCH_LENGTH
+from app.web.models import MAX_MODEL_SEARCH_LENGTH
 from tests.helpers.families_cases import CASES
 from tests.helpers.html_page import Page
 from tests.helpers.model_imports import SMALL_LLAMA, imported
