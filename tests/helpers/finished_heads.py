@@ -35,7 +35,9 @@ def stored_head(store: Store, real_head: RealHead) -> str:
     key = secrets.token_urlsafe(18)
     about = {"checkpoint": real_head.checkpoint, "layer": real_head.layer, "head": real_head.head, "back": ""}
     choice = HeadChoice(LISTED.key, "a sentence", real_head.layer, real_head.head)
-    begun = store.jobs.begin(add_job(store, key, kind="head", about=about, arguments=asdict(choice)).id, "test")
+    with store.transaction():  # the server whose store it is may be looking for a waiting job
+        job = add_job(store, key, kind="head", about=about, arguments=asdict(choice))
+        begun = store.jobs.begin(job.id, "test")
     assert begun
     store.jobs.finish(begun[0], "ready", "", real_head.to_bytes())
     return key
