@@ -26,6 +26,7 @@ SIGN_EVERY_S = 5.0  # between two heartbeats of a worker, each of which also loo
 RETRY_S = 0.5
 PUT_BACK_AFTER_S = 3.0  # from the signal to stop until jobs at work are put back
 POLL_S = 1.0  # for jobs that a worker wasn't notified of
+STALLED_AFTER_S = 20.0  # without a heartbeat of the engine, which looks for it only when one of its workers starts
 
 _engine_jobs = sa.table("procrastinate_jobs", sa.column("id"), sa.column("status"), sa.column("worker_id"))
 _STATUS = sa.cast(_engine_jobs.c.status, sa.Text)
@@ -67,12 +68,14 @@ class EngineJobs(Jobs):
 
     def sweep(self) -> None:
         """See to jobs that are silent, lost by the engine, or taken by nobody."""
+        stalled = sa.func.procrastinate_prune_stalled_workers_v1(STALLED_AFTER_S)
+        left_over = sa.delete(_engine_jobs).where(_STATUS == "doing", _engine_jobs.c.worker_id.is_(None))
+        with self.rows.transaction() as connection:
+            connection.execute(sa.select(stalled))
+            connection.execute(left_over)
         # A silent job gets a new job of the engine. If the engine retried the old one, a paused process that wakes up
         # could end it while another process does the job.
         self.rows.sweep(self.defer, _IS_MISSING)
-        left_over = sa.delete(_engine_jobs).where(_STATUS == "doing", _engine_jobs.c.worker_id.is_(None))
-        with self.rows.transaction() as connection:
-            connection.execute(left_over)
 
 
 async def serve_queues(
@@ -117,7 +120,7 @@ async def _serve(
                 delete_jobs="always",
                 fetch_job_polling_interval=POLL_S,
                 update_heartbeat_interval=5,
-                stalled_worker_timeout=20,
+                stalled_worker_timeout=STALLED_AFTER_S,
             )
         )
         for kind, names in queues.items()

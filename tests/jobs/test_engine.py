@@ -218,6 +218,23 @@ def test_a_job_that_the_engine_lost_is_found(campus: Campus, trouble: str) -> No
     assert (len(campus.by), campus.engine_jobs()) == (1, 0)
 
 
+def test_a_job_is_found_that_a_worker_took_before_it_stood_still(campus: Campus) -> None:
+    campus.submit("a")
+    campus.submit("b")
+    campus.execute("INSERT INTO procrastinate_workers (last_heartbeat) VALUES (now())")
+    campus.execute(
+        "UPDATE procrastinate_jobs SET status = 'doing', worker_id = (SELECT max(id) FROM procrastinate_workers)"
+    )
+    with campus.worker():
+        time.sleep(0.5)
+        assert campus.by == []
+        campus.execute("UPDATE procrastinate_workers SET last_heartbeat = now() - interval '1 hour'")
+        assert [campus.ended(key) for key in "ab"] == ["ready"] * 2
+        campus.submit("later")  # the worker here was given up as well, and goes on
+        assert campus.ended("later") == "ready"
+    assert (len(campus.by), campus.engine_jobs()) == (3, 0)
+
+
 def test_a_job_is_cancelled_while_it_waits_and_while_it_is_made(campus: Campus) -> None:
     campus.gate.clear()
     with campus.worker():
