@@ -96,6 +96,21 @@ def read_file(path: Path) -> bytes:
         raise InputError(_("{file} cannot be read: {reason}.").format(file=str(path)[:60], reason=reason)) from None
 
 
+def write_file(path: str, data: bytes) -> None:
+    """Write a file, or standard output for "-"; raises InputError if it can't be written."""
+    try:
+        if path == "-":
+            sys.stdout.buffer.write(data)
+            sys.stdout.buffer.flush()
+        else:
+            Path(path).write_bytes(data)
+    except BrokenPipeError:
+        raise
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise InputError(_("{file} cannot be written: {reason}.").format(file=path[:60], reason=reason)) from None
+
+
 def print_json(value: object) -> None:
     """Print a value as one line of JSON, with non-ASCII text as it is."""
     print(json.dumps(value, ensure_ascii=False))
