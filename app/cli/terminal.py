@@ -6,6 +6,7 @@ import argparse
 import difflib
 import json
 import os
+import re
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -126,10 +127,11 @@ def print_table(rows: Sequence[Sequence[object]]) -> None:
 
 def read_settings() -> Settings:
     """The environment's settings; raises InputError naming the first unusable variable."""
-    known = [variable(name) for name in Settings.model_fields]
+    fields = [name.upper() for name in Settings.model_fields]
     for name in os.environ:
-        if name.upper().startswith(variable("")) and name.upper() not in known:
-            nearest = difflib.get_close_matches(name.upper(), known, 1, 0)[0]
+        setting = re.fullmatch("ATTENTION_?SHAPES?_?(.*)", name.upper())
+        if setting and name.upper() not in map(variable, fields):
+            nearest = variable(difflib.get_close_matches(setting[1], fields, 1, 0)[0])
             raise InputError(_("{name} is not a setting. Did you mean {nearest}?").format(name=name, nearest=nearest))
     try:
         return Settings()
