@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from app.models.grammar import RuleError
 from tools.derive import reading
 from tools.derive.attention import TOKENS, UNSEEN, Call, Pass
 from tools.derive.deriving import Deriver, NoRule
@@ -283,5 +284,5 @@ class HeadDeriver:
     def _keys(self, rule: str, observed: Observed) -> int | None:
         try:
             return min(int(reading.evaluate(rule, self.deriver.named(observed.sample.values))), TOKENS)
-        except (TypeError, KeyError):
+        except (RuleError, TypeError, KeyError):
             return None
