@@ -175,9 +175,8 @@ class TableValues(dict[str, Any]):
         stated, depth = self.config.get(field), self.depth
         match line.kind:
             case "numbers" if stated is None and line.absent:
-                return frozenset(
-                    i for i in range(depth) for _word, when in line.absent if not when or self.holds(when, i)
-                )
+                when = line.absent[0][1]
+                return frozenset(i for i in range(depth) if when is None or self.holds(when, i))
             case "numbers":
                 return read_layer_numbers(self.config, field, line.numbers)
             case "words":

@@ -165,9 +165,7 @@ class Deriver:
         named = {id(sample): self.named(sample.values) for sample, _ in rows}
         deepest = max((i for _, i in rows), default=0) + 1
         for values in named.values():  # a stack may be deeper than a list of the other stack's layers
-            values |= {
-                name: [*words, *[None] * deepest] for name, words in values.items() if name in self.prober.layer_words
-            }
+            values |= {name: [*values[name], *[None] * deepest] for name in self.prober.layer_words}
         places = [{**named[id(sample)], "i": i} for sample, i in rows]
         found = dict[str, Truth]()
         for literal in dict.fromkeys(self._literals(layered, set(extra))):
