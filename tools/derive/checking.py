@@ -65,7 +65,7 @@ def _check_heads(heads: HeadDeriver, table: FamilyTable, outcome: Outcome) -> No
         except reading.UNREADABLE as reason:
             outcome.reasons.add(str(reason))
             continue
-        calls = seen.found.calls
+        calls = seen.calls
         if all(call.layer is None for call in calls):
             for call, expected in zip(calls, predicted.values(), strict=False):
                 _compare(call, expected)
