@@ -74,6 +74,8 @@ TABLE: dict[str, Row] = {
     "GET /models": ALL_200,
     "POST /models": ALL_422,
     "GET /models/{key}": ALL_200,
+    "GET /questions": (303, 303, 303, 200, 200, 200),
+    "GET /questions/file": (303, 303, 303, 200, 200, 200),
     "GET /handout": ALL_200,
     "GET /handout/pages/{page}.svg": ALL_200,
     "GET /handout.pdf": ALL_200,
