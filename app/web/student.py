@@ -329,22 +329,18 @@ def _sheet_lines(
         sheet_id = activity.id, item.sheet_key
         attempts, policies = made.get(sheet_id, ()), activity.policies
         state = _sheet_state(attempts[-1] if attempts else None, sheet_id in drafts)
-        line = {"title": title, "state": state, "score": "", "marks": [], "ideas": []}
+        line = {"title": title, "state": state, "score": "", "marks": [], "ideas": [], "goes_on": False}
         counted = counted_of(attempts, policies.counting) if attempts else None
         if counted and policies.marks_visible(phase, counted.handed_in):
             line["score"] = _("{score:g} of {total}").format(score=counted.score, total=counted.out_of)
             line["marks"] = sorted(counted.marks.values(), key=MARK_KINDS.index)
             if policies.gives_help(phase):
                 seen = [each for each in attempts if policies.marks_visible(phase, each.handed_in)]
-                line["ideas"] = [words.name(key) for key in dict.fromkeys(_ideas(seen))]
+                shown = (*seen[0].misconceptions, *seen[-1].misconceptions)
+                line["ideas"] = [words.name(key) for key in dict.fromkeys(shown)]
+                line["goes_on"] = bool(seen[-1].misconceptions)
         lines.append(line)
     return lines
-
-
-def _ideas(attempts: Sequence[Attempt]) -> Iterator[str]:
-    """The misconceptions in a student's first and last attempt on a sheet."""
-    for attempt in (attempts[0], attempts[-1]):
-        yield from attempt.misconceptions
 
 
 def _sheet_state(last: Attempt | None, has_draft: bool) -> str:

@@ -95,5 +95,6 @@
   });
 
   restore();
-  say(keep() ? "kept" : "unkept");
+  const isKept = keep();
+  if (!isKept || fields.some((field) => isText(field) ? field.value : field.checked)) say(isKept ? "kept" : "unkept");
 })();

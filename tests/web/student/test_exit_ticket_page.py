@@ -33,7 +33,7 @@ def test_an_exit_ticket_is_handed_in_once(classroom: Classroom, anonymous: bool)
     for text in ("why √d?", "why √d?", "another"):
         answer = browser.post(f"/class/{activity.id}/ticket", data={"answer-muddiest": text})
         assert answer.status_code == 303
-    assert "ticket is in" in Page(browser.get(f"/class/{activity.id}/ticket").text).text("h2", role="status")
+    assert "ticket is in" in Page(browser.get(f"/class/{activity.id}/ticket").text).text("div", role="status")
     exit_tickets = classroom.store.exit_tickets
     assert exit_tickets.waiting(activity) == anonymous
     [kept] = exit_tickets.answers(close_activity(classroom.store, activity))
