@@ -227,7 +227,6 @@ TABLE: dict[str, Row] = {
     "GET /join/{code}": ALL_200,  # everybody with the code
     "GET /join/{code}/names": ALL_200,  # everybody who types the beginning of a name
     "POST /join/{code}": ALL_422,
-    "GET /join/{code}/joined": ALL_303,  # shows a new resume code to the browser that has it in its cookie
     "GET /resume": ALL_200,
     "POST /resume": ALL_422,
     "GET /mine": ALL_200,
