@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from app.models.grammar import RuleError
 from tools.derive import reading
-from tools.derive.attention import TOKENS, UNSEEN, Call, Pass
+from tools.derive.attention import TOKENS, UNSEEN, Call
 from tools.derive.deriving import Deriver, NoRule
 from tools.derive.fitting import Truths, both, condition
 from tools.derive.library import Values
@@ -28,7 +29,7 @@ class Seen:
     """A sample and what its forward pass showed."""
 
     sample: Sample
-    found: Pass
+    calls: list[Call]
 
 
 @dataclass
@@ -37,7 +38,6 @@ class Observed:
 
     sample: Sample
     call: Call
-    causal: bool | None
 
 
 class HeadDeriver:
@@ -67,7 +67,7 @@ class HeadDeriver:
         """Find the fields that change nothing but attention, one at a time."""
         samples = [sample for _ in range(12) if (sample := self.runnable())]
         passes = ((sample, self.prober.passes(sample.given)) for sample in samples)
-        sample, before = next(((s, found) for s, found in passes if found and found.calls), (None, None))
+        sample, before = next(((s, found) for s, found in passes if found), (None, None))
         if sample is None or before is None:
             return
         for name, value in self.prober.default.items():
@@ -92,9 +92,9 @@ class HeadDeriver:
             return [3, 2, 5]
         return self.prober.words_in_source(name) if name in self.prober.texts else []
 
-    def _differs(self, before: Pass, given: Values, name: str, value: Any) -> bool:
+    def _differs(self, before: list[Call], given: Values, name: str, value: Any) -> bool:
         after = self.prober.passes({**given, name: value})
-        return after is not None and (after.causal, after.calls) != (before.causal, before.calls)
+        return after is not None and after != before
 
     def runnable(self) -> Sample | None:
         """A sample for a forward pass: some classes build what they can't run."""
@@ -127,7 +127,7 @@ class HeadDeriver:
                 continue
             values = self.prober.complete(given, self.prober.text_config(given))
             seen.append(Seen(replace(sample, given=given, values=sample.values | values), found))
-            if sum(bool(s.found.calls) for s in seen) == wanted:
+            if sum(bool(s.calls) for s in seen) == wanted:
                 break
         return seen
 
@@ -136,16 +136,16 @@ class HeadDeriver:
         if len(seen) < PASSES // 2:
             print(f"no forward pass: {self.prober.last_error}")
             raise NoRule("attention", "no small model of this type runs")
-        modules = dict.fromkeys((call.module, call.is_self_attention) for s in seen for call in s.found.calls)
+        modules = dict.fromkeys((call.module, call.is_self_attention) for s in seen for call in s.calls)
         if not modules:
             raise NoRule("attention", "no scores were seen in a forward pass")
         return list(dict.fromkeys(row for module, is_self in modules for row in self._module(seen, module, is_self)))
 
     def _module(self, seen: Sequence[Seen], module: str, is_self: bool) -> list[Row]:
         observed = [
-            Observed(s.sample, call, s.found.causal)
+            Observed(s.sample, call)
             for s in seen
-            for call in s.found.calls
+            for call in s.calls
             if (call.module, call.is_self_attention) == (module, is_self)
         ]
         stack, _, rest = module.partition(".{i}.")
@@ -248,10 +248,7 @@ class HeadDeriver:
     def _mask(self, observed: Sequence[Observed]) -> str | None:
         if not observed[0].call.is_self_attention:
             return "cross"
-        if observed[0].call.seen:
-            later = {o.call.sees_later for o in observed}
-        else:
-            later = {o.causal is False for o in observed if o.causal is not None}
+        later = {o.call.sees_later for o in observed}
         return None if len(later) != 1 else "all" if later.pop() else "causal"
 
     def _layers(self, seen: Sequence[Seen], observed: Sequence[Observed], stack: str) -> str:
@@ -283,5 +280,5 @@ class HeadDeriver:
     def _keys(self, rule: str, observed: Observed) -> int | None:
         try:
             return min(int(reading.evaluate(rule, self.deriver.named(observed.sample.values))), TOKENS)
-        except (TypeError, KeyError):
+        except (RuleError, TypeError, KeyError):
             return None

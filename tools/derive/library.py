@@ -206,14 +206,16 @@ class ModelClass:
 def _unfilled() -> Iterator[None]:
     """Modules don't fill their tensors: a third of the time, although the meta device has nothing to fill."""
     modules: list[Any] = [torch.nn.Linear, torch.nn.Embedding, torch.nn.LayerNorm]
-    fill = [module.reset_parameters for module in modules]
-    for module in modules:
-        module.reset_parameters = lambda _self: None
+    methods: list[tuple[Any, str]] = [(module, "reset_parameters") for module in modules]
+    methods += [(torch.Tensor, "normal_"), (torch.Tensor, "uniform_")]
+    fill = [getattr(owner, name) for owner, name in methods]
+    for owner, name in methods:
+        setattr(owner, name, lambda tensor, *_args, **_kwargs: tensor)
     try:
         yield
     finally:
-        for module, method in zip(modules, fill, strict=True):
-            module.reset_parameters = method
+        for (owner, name), method in zip(methods, fill, strict=True):
+            setattr(owner, name, method)
 
 
 def _shrunk(config: Values) -> Values:

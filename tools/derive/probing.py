@@ -14,7 +14,7 @@ from typing import Any, Literal
 from transformers.configuration_utils import ALLOWED_LAYER_TYPES
 
 from tools.derive import reading
-from tools.derive.attention import Pass, forward_pass
+from tools.derive.attention import Call, forward_pass
 from tools.derive.library import ModelClass, Values, read
 from tools.derive.words import (
     CHOICES,
@@ -433,8 +433,8 @@ class Prober:
     def _runs(self, name: str, value: Any) -> bool:
         return self.passes({**self.base, name: value}) is not None
 
-    def passes(self, values: Values) -> Pass | None:
-        """What a forward pass shows, or None if there can't be one."""
+    def passes(self, values: Values) -> list[Call] | None:
+        """What attention was given in a forward pass, or None if there can't be one."""
         try:
             return forward_pass(self.model_class, values)
         except Exception as error:

@@ -224,11 +224,12 @@ class TableDeriver:
         return [({**default.values, name: None}, read(default.config, name), default.shapes)]
 
     def _explains(self, rule: str, name: str, values: Values, shapes: Shapes) -> bool:
-        named = self.deriver.named(values)
+        named = reading.values_of(self.reader, {})
+        named.update(self.deriver.named(values))
         try:
             named[self.deriver.name(name)] = reading.whole(reading.evaluate(rule, named))
-            return self.reader.tensors(named) == flat(by_layer(shapes))
-        except (reading.Unreadable, KeyError, TypeError):
+            return reading.tensors(self.reader, named) == flat(by_layer(shapes))
+        except reading.UNREADABLE:
             return False
 
     def _sizes(self) -> list[Row]:
@@ -341,7 +342,7 @@ def _rules_in(rows: Sequence[Row]) -> Iterator[str]:
 
 
 def flat(stacks: Any) -> dict[tuple[str, int, str], tuple[int, tuple[int, ...]]]:
-    """Tensors by stack, layer and name, as `reading.Table.tensors` gives them: without empty ones."""
+    """Tensors by stack, layer and name, as `reading.tensors` gives them: without empty ones."""
     return {
         (stack, i, name): what
         for stack, layers in stacks.items()

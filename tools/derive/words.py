@@ -10,7 +10,7 @@ from typing import Any
 # A symbol for the names that model makers give to one size. A field without a symbol keeps its own name in a table.
 SYMBOLS: Mapping[str, str] = {
     "d": "hidden_size n_embd d_model dim emb_dim embed_dim",
-    "H": "num_attention_heads n_head num_heads n_heads encoder_attention_heads",
+    "H": "num_attention_heads n_head num_heads n_heads encoder_attention_heads attention_heads",
     "H_dec": "decoder_attention_heads num_decoder_attention_heads",
     "G": "num_key_value_heads num_kv_heads multi_query_group_num",
     "d_h": "head_dim d_kv kv_channels attention_head_dim",
@@ -18,7 +18,8 @@ SYMBOLS: Mapping[str, str] = {
     "d_ff": "intermediate_size n_inner ffn_dim d_ff encoder_ffn_dim ffn_hidden_size",
     "d_ff_dec": "decoder_ffn_dim",
     "V": "vocab_size",
-    "C": "max_position_embeddings n_positions",
+    "C": "max_position_embeddings n_positions max_source_positions seq_length max_seq_len",
+    "P_dec": "max_target_positions",
     "L": "num_hidden_layers n_layer num_layers encoder_layers n_layers num_encoder_layers",
     "L_dec": "decoder_layers num_decoder_layers",
     "E": "num_experts num_local_experts n_routed_experts moe_num_experts num_routed_experts",
@@ -32,11 +33,17 @@ SYMBOLS: Mapping[str, str] = {
     "d_nope": "qk_nope_head_dim",
     "d_rope": "qk_rope_head_dim",
     "d_emb": "embedding_size word_embed_proj_dim",
-    "types": "type_vocab_size",
+    "T": "type_vocab_size",
+    "bands": "num_mel_bins",
+    "n_buckets": "relative_attention_num_buckets",
+    "K": "conv_kernel_size",
+    "L_stored": "num_hidden_groups",
+    "d_pool": "pooler_output_size",
+    "d_proj": "projection_dim",
 }
 SYMBOL_OF = {name: symbol for symbol, names in SYMBOLS.items() for name in names.split()}
 # Sizes that a table states even if no tensor or head depends on them.
-ALWAYS_STATED = {"d", "H", "G", "d_h", "L", "V", "C", "k"}
+ALWAYS_STATED = {"d", "H", "G", "d_h", "L", "V", "C", "P_dec", "k"}
 
 # Names of sizes that count something, which products name first: H·d_h.
 COUNTS = re.compile(r"[A-Z]|k$|n_|num_|.*_num|.*_n_|.*_groups|.*_heads")
@@ -66,7 +73,14 @@ CHOICES: Mapping[str, tuple[int, ...]] = {
     "d_nope": (8, 16, 32, 40),
     "d_rope": (8, 12, 16, 20),
     "d_emb": (32, 64, 160),
-    "types": (2, 3, 5),
+    "T": (2, 3, 5),
+    "bands": (20, 28, 44),
+    "P_dec": (151, 157, 163),
+    "n_buckets": (22, 26, 34),
+    "K": (3, 5, 7),
+    "L_stored": (1, 2, 3),
+    "d_pool": (24, 40, 56),
+    "d_proj": (64, 112, 208),
 }
 
 # Fields that hold no size: numbers of tokens, and fields of training, generation and other heads.
@@ -139,9 +153,10 @@ OUTSIDE_ROLES: Mapping[str, str] = {
 class Hint:
     """What has to be said by hand about one model type, in one line with its reason.
 
-    `words` are texts to try in a field, `choices` numbers for a symbol. `given` are fields that every probe sets,
+    `words` are texts to try in a field, `switches` fields that the class takes without declaring them, `choices` numbers for a symbol. `given` are fields that every probe sets,
     `follows` those that it computes from the others, and `leave` those that hold no size. `outer` are fields of the
-    other parts of a multimodal file. In the grammar of tables, `rules` say what the absence of a field means, `scale`
+    other parts of a multimodal file. `nested` are lists of words that the class takes as [[[words], times], …] under
+    another name, and `is_unchecked` leaves out the class's own check of its fields. In the grammar of tables, `rules` say what the absence of a field means, `scale`
     what scores are multiplied by, `kv_heads` how many key/value heads there are, and `computed` are sizes that a table
     needs beside its fields.
     """
@@ -157,9 +172,17 @@ class Hint:
     scale: str = ""
     kv_heads: str = ""
     outer: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    switches: tuple[str, ...] = ()
+    nested: Mapping[str, str] = field(default_factory=dict)
+    is_unchecked: bool = False
 
 
-_T5 = Hint("its text field states the activation and the gate", words={"feed_forward_proj": ("relu", "gated-gelu")})
+_T5 = Hint(
+    "its text field states the activation and the gate, which may also be stated on its own",
+    words={"feed_forward_proj": ("relu", "gelu", "silu", "gated-gelu", "gated-silu")},
+    switches=("is_gated_act",),
+    rules={"is_gated_act": "feed_forward_proj == 'gated-gelu' or feed_forward_proj == 'gated-silu'"},
+)
 _LFM2 = Hint(
     "its width is rounded in three steps",
     computed={
@@ -182,10 +205,11 @@ HINTS: Mapping[str, Hint] = {
         Hint("its scores are sums, which hide their scale without relative attention", scale="1/sqrt({width})"),
     ),
     "gpt_neo": Hint(
-        "its lists must fit each other, and its scores have no scale",
+        "its list of layers is nested, and its scores have no scale",
         scale="1",
-        follows={"attention_types": lambda v: [[["global"], v["num_layers"]]]},
+        nested={"attention_layers": "attention_types"},
     ),
+    "internlm3": Hint("its class wants both biases or none, although its model takes either", is_unchecked=True),
     "lfm2_moe": Hint(
         "its class rejects its own default",
         follows={"layer_types": lambda v: (["conv", "full_attention"] * 99)[: v["num_hidden_layers"]]},
