@@ -185,6 +185,8 @@ class Deriver:
         for name, words in prober.words.items():
             for sign in ("==", "!="):
                 yield from (f"{name} {sign} {word!r}" for word in words)
+        for name, words in prober.word_sets.items():
+            yield from (f"{word!r} {sign} {name}" for word in words for sign in ("in", "not in"))
         numbers = [n for n in prober.sizes if prober.effects.get(n) == "names" or n in extra | prober.patterns]
         numbers = sorted(n for n in numbers if SYMBOL_OF.get(n) not in _NO_CONDITION or n in prober.nullable)
         for name in numbers:

@@ -131,11 +131,11 @@ LAYER_ROLES: Mapping[str, str] = {
 }
 OUTSIDE_ROLES: Mapping[str, str] = {
     "pooler": r"pooler",
-    "output_head": r"^(lm_head|decoder$|embed_out|output_projection)|predictions\.decoder|(^|\.)lm_head(\.decoder)?$"
-    r"|language_model\.lm_head|^(vocab_projector|proj_out|proj)$|^pred_layer\.proj$",
-    "output_bias": r"predictions\.bias|^decoder\.bias|^lm_head\.bias|final_logits_bias|^pred_layer\.proj\.bias"
+    "output_bias": r"predictions\.bias|^decoder\.bias|(^|\.|_)lm_head\.bias|final_logits_bias|^pred_layer\.proj\.bias"
     r"|^vocab_projector\.bias",
-    "head_transform": r"^(cls|lm_head|generator_|predictions|vocab_|mlm_|head)|\.predictions\.",
+    "output_head": r"^(generator_lm_head|decoder$|embed_out|output_projection)|predictions\.decoder|(^|\.)lm_head$"
+    r"|(^|\.)lm_head\.decoder$|language_model\.lm_head|^(vocab_projector|proj_out|proj)$|^pred_layer\.proj$",
+    "head_transform": r"^(cls|lm_predictions|lm_head|generator_|predictions|vocab_|mlm_|head)|\.predictions\.",
     "embedding_norm": r"(embeddings?|embed)\.?_?(LayerNorm|layer_?norm|norm)|layernorm_embedding|embeddings_layer_norm"
     r"|word_embeddings_layernorm|embed_norm|embedding_norm|emb_norm",
     "position_table": r"position_emb|embed_positions|wpe|pos_emb|positions_embed|position_enc|embed_pos|w\.weights",
@@ -151,29 +151,34 @@ OUTSIDE_ROLES: Mapping[str, str] = {
 
 @dataclass(frozen=True)
 class Hint:
-    """What has to be said by hand about one model type, in one line with its reason.
-
-    `words` are texts to try in a field, `switches` fields that the class takes without declaring them, `choices` numbers for a symbol. `given` are fields that every probe sets,
-    `follows` those that it computes from the others, and `leave` those that hold no size. `outer` are fields of the
-    other parts of a multimodal file. `nested` are lists of words that the class takes as [[[words], times], …] under
-    another name, and `is_unchecked` leaves out the class's own check of its fields. In the grammar of tables, `rules` say what the absence of a field means, `scale`
-    what scores are multiplied by, `kv_heads` how many key/value heads there are, and `computed` are sizes that a table
-    needs beside its fields.
-    """
+    """What has to be said by hand about one model type, with its reason; rules are in the grammar of tables."""
 
     reason: str
+    # Texts to try in a field.
     words: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    # Fields that every probe sets.
     given: Mapping[str, Any] = field(default_factory=dict)
+    # Fields that every probe computes from the others.
     follows: Mapping[str, Any] = field(default_factory=dict)
+    # Sizes that a table needs beside its fields.
     computed: Mapping[str, str] = field(default_factory=dict)
+    # Fields that hold no size.
     leave: tuple[str, ...] = ()
+    # Numbers to try for a symbol.
     choices: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    # What the absence of a field means.
     rules: Mapping[str, str] = field(default_factory=dict)
+    # What scores are multiplied by.
     scale: str = ""
+    # How many key/value heads there are.
     kv_heads: str = ""
+    # Fields of the other parts of a multimodal file.
     outer: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    # Fields that the class takes without declaring them.
     switches: tuple[str, ...] = ()
+    # Lists taken as [[[words], times], …], and their plain names.
     nested: Mapping[str, str] = field(default_factory=dict)
+    # The class checks its fields for more than its model needs.
     is_unchecked: bool = False
 
 
@@ -196,18 +201,26 @@ HINTS: Mapping[str, Hint] = {
     "aya_vision": Hint("the class rejects its own default", outer={"vision_config": {"num_attention_heads": 16}}),
     "codegen": Hint("its heads lie in four parts", choices={"H": (4, 8, 12)}),
     "falcon": Hint(
-        "one field's default depends on a switch, and keys are copied before they are seen",
+        "one field's default depends on a switch, some switches fit together only, and keys are copied before they "
+        "are seen",
+        follows={"parallel_attn": lambda v: bool(v.get("parallel_attn") or v.get("new_decoder_architecture"))},
         rules={"num_ln_in_parallel_attn": "2 if new_decoder_architecture else 1"},
         kv_heads="G if new_decoder_architecture or not multi_query else 1",
     ),
     **dict.fromkeys(
         ("deberta", "deberta-v2"),
-        Hint("its scores are sums, which hide their scale without relative attention", scale="1/sqrt({width})"),
+        Hint(
+            "its scores are sums of up to three products, which hide their scale",
+            scale="1/sqrt(3·{width}) if relative_attention and 'c2p' in pos_att_type and 'p2c' in pos_att_type else"
+            " 1/sqrt(2·{width}) if relative_attention and ('c2p' in pos_att_type or 'p2c' in pos_att_type) else"
+            " 1/sqrt({width})",
+        ),
     ),
     "gpt_neo": Hint(
         "its list of layers is nested, and its scores have no scale",
         scale="1",
-        nested={"attention_layers": "attention_types"},
+        nested={"attention_types": "attention_layers"},
+        follows={"attention_types": lambda v: ["global"] * v["num_layers"]},
     ),
     "internlm3": Hint("its class wants both biases or none, although its model takes either", is_unchecked=True),
     "lfm2_moe": Hint(
