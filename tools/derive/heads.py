@@ -186,7 +186,7 @@ class HeadDeriver:
         fitter, calls = self.deriver.fitter([o.sample for o in observed]), [o.call for o in observed]
         sizes = [fitter.fit(list(numbers)) for numbers in zip(*(call.sizes for call in calls), strict=True)]
         words = [self.deriver.words(terms) for terms in sizes if terms]
-        if words and calls[0].keys[1] == UNSEEN:
+        if len(words) == len(sizes) and calls[0].keys[1] == UNSEEN:
             words[1] = self._unseen_kv_heads(words[0])
         scale, mask, softcap = self._scale(observed), self._mask(observed), self._softcap(observed)
         if len(words) < len(sizes) or not scale or not mask or softcap is None or len({c.sinks for c in calls}) > 1:

@@ -415,7 +415,8 @@ class Prober:
             words = list(dict.fromkeys([*now, *ALLOWED_LAYER_TYPES, *LAYER_WORDS]))
             words = [word for word in words if self.effect(name, [word] * depth) != "error"]
             if len(words) > 1 and self._runs(name, [now[0]] * depth):
-                words = [word for word in words if self._runs(name, [word] * depth)]
+                # A layer of some kind needs one of the first kind before it.
+                words = [word for word in words if self._runs(name, [now[0], *[word] * (depth - 1)])]
             for word in words:
                 read_as = read(self.text_config({**self.base, name: [word] * depth}), name)[0]
                 if read_as != word:
@@ -483,6 +484,8 @@ class Prober:
             if name not in self.frozen:
                 values[name] = self.rng.choice(words)
         depth = next((values[name] for name in values if SYMBOL_OF.get(name) == "L"), 4)
+        if self.hint.depth:
+            depth = self.rng.choice(CHOICES["L"])
         for name, words in self.layer_words.items():
             if words and self.rng.random() < 0.6 and name not in self.frozen:
                 stated = [*words, *self.layer_aliases[name]]

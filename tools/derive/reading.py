@@ -137,7 +137,7 @@ class Table:
             if stated is None or stated == "absent":
                 rules[name] = absent if stated == "absent" else null
             else:
-                values[name] = stated
+                values[name] = len(stated) if isinstance(stated, list) else stated
         for name, *tie in self.rows("text part"):
             if name == "tie_word_embeddings":  # probes state the same for the whole file and for its part
                 is_tied = "true" in tie if tie[0] != "both" else tie[1:] == ["true", "true"]

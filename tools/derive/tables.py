@@ -54,7 +54,7 @@ class TableDeriver:
         self.base_rows = self._rows_of_base()
         tensors["outside the layers"] += self.base_rows or []
         sections = {
-            "sizes": [*self._sizes(), *computed],
+            "sizes": [*self._sizes(), *self._depth_of_list(), *computed],
             "numbers": self._defaults(name for name in self.used if isinstance(self.prober.default[name], float)),
             "switches": self._defaults(name for name in self.used & set(self.prober.switches)),
             "words": self._words(),
@@ -237,9 +237,15 @@ class TableDeriver:
             for name, rule in self.rules.items()
         ]
 
+    def _depth_of_list(self) -> list[Row]:
+        name, default = self.prober.hint.depth, self.deriver.default_sample
+        return [("L", name, str(len(default.values[name])))] if name and default else []
+
     def _other_names(self, name: str) -> list[str]:
         mapping = self.model_class.text_class.attribute_map or {}
         others = [*self.prober.also_called[name], *(other for other, own in mapping.items() if own == name)]
+        if name in mapping:  # the name under which the class keeps and saves it
+            others.append(mapping[name])
         return list(dict.fromkeys(others))
 
     # Other fields
@@ -270,6 +276,8 @@ class TableDeriver:
 
     def _list_rule(self, name: str) -> str:
         """The word of each layer where the list is absent."""
+        if name in self.prober.hint.lists:
+            return self.prober.hint.lists[name]
         samples = [s for s in self.deriver.all_samples if name not in s.given]
         samples += [sample for _ in range(CONFIGS) if (sample := self._config_without(name))]
         rows = [(sample, i) for sample in samples for i in range(len(sample.values[name]))]

@@ -90,7 +90,7 @@ SCALE = re.compile(r"scal|multipl|softcap|soft_cap|logit_cap", re.IGNORECASE)
 # Words for kinds of layers that classes without a list of their own may know.
 LAYER_WORDS = [
     *("attention", "mamba", "hybrid", "recurrent", "linear", "full", "conv", "moe", "mlp", "dense", "sparse"),
-    *("global", "local", "full_attention", "sliding_attention", "chunked_attention", "linear_attention"),
+    *("global", "local", "full_attention", "sliding_attention", "chunked_attention", "linear_attention", "shared"),
 ]
 
 # What a tensor is for, by its name; the first pattern counts. The roles are those of ModelPart in app/models, and
@@ -142,8 +142,9 @@ class Hint:
     `words` are texts to try in a field, `choices` numbers for a symbol. `given` are fields that every probe sets,
     `follows` those that it computes from the others, and `leave` those that hold no size. `outer` are fields of the
     other parts of a multimodal file. In the grammar of tables, `rules` say what the absence of a field means, `scale`
-    what scores are multiplied by, `kv_heads` how many key/value heads there are, and `computed` are sizes that a table
-    needs beside its fields.
+    what scores are multiplied by, `kv_heads` how many key/value heads there are, `lists` what the absence of a list means
+    for each layer, and `computed` are sizes that a table needs beside its fields. `depth` is the list that has as many
+    words as there are layers.
     """
 
     reason: str
@@ -154,6 +155,8 @@ class Hint:
     leave: tuple[str, ...] = ()
     choices: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     rules: Mapping[str, str] = field(default_factory=dict)
+    lists: Mapping[str, str] = field(default_factory=dict)
+    depth: str = ""
     scale: str = ""
     kv_heads: str = ""
     outer: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -189,6 +192,41 @@ HINTS: Mapping[str, Hint] = {
     "lfm2_moe": Hint(
         "its class rejects its own default",
         follows={"layer_types": lambda v: (["conv", "full_attention"] * 99)[: v["num_hidden_layers"]]},
+    ),
+    "cohere2_moe": Hint(
+        "its dense layers have a pattern of their own",
+        lists={
+            "layer_types": "full_attention if i < first_k_dense_replace"
+            " and (i + 1) % prefix_dense_sliding_window_pattern == 0"
+            " or i >= first_k_dense_replace and (i - first_k_dense_replace + 1) % sliding_window_pattern == 0;"
+            " sliding_attention"
+        },
+    ),
+    "flint": Hint(
+        "its first and last layers are an exception",
+        lists={"layer_types": "full_attention if i < 2 or i % 4 == 1 or i == L - 1; sliding_attention"},
+    ),
+    "glm_moe_dsa": Hint(
+        "which layers have an indexer follows from two fields that its class doesn't declare",
+        lists={
+            "indexer_types": "full if max(i - index_skip_topk_offset + 1, 0) % max(index_topk_freq, 1) == 0; shared"
+        },
+    ),
+    "hy_v4": Hint(
+        "which layers have an indexer isn't a field",
+        lists={"indexer_types": "full if i == 0 or (i - 1) % 4 == 0; shared"},
+    ),
+    **dict.fromkeys(
+        ("inkling_text", "inkling2_text"),
+        Hint(
+            "every sixth layer has no window, unless a field lists those with one",
+            lists={"layer_types": "hybrid if (i + 1) % 6 == 0; hybrid_sliding"},
+        ),
+    ),
+    "nemotron_h": Hint(
+        "the length of a list is the number of layers",
+        depth="layers_block_type",
+        lists={"layers_block_type": "linear_attention if i == 0; moe if i == 1; full_attention if i == 2; mlp"},
     ),
     "gemma3n_text": Hint("its default exceeds a probe's number of layers", given={"num_kv_shared_layers": 2}),
 }
