@@ -15,6 +15,7 @@ from transformers.masking_utils import eager_mask
 from tools.derive.library import ModelClass, Values
 
 TOKENS = 13
+HIDDEN = -1e4  # what is added to scores of keys that a token doesn't see is lower
 UNSEEN = -1  # key/value heads that are copied before the product
 _LAYER = re.compile(r"\.(\d+)\.")
 _PRODUCTS = ("matmul", "__matmul__", "bmm", "baddbmm", "softmax", "linear")
@@ -85,7 +86,7 @@ class _Recorder:
         if attention_mask is not None:
             mask = attention_mask[..., : scores.shape[-1]]
             # A bias by position is part of the mask: only what is very low is hidden.
-            seen = (mask if mask.dtype == torch.bool else mask > -1e4)[0, 0].expand(scores.shape[-2:])
+            seen = (mask if mask.dtype == torch.bool else mask > HIDDEN)[0, 0].expand(scores.shape[-2:])
             scores = scores.masked_fill(~mask, -1e9) if mask.dtype == torch.bool else scores + mask
         elif kwargs.get("is_causal", getattr(module, "is_causal", False)) and queries[2] == keys[2] > 1:
             seen = seen.tril()
@@ -120,42 +121,64 @@ def numbered(name: str) -> str:
 
 
 class _Products(TorchFunctionMode):
-    """The products around every softmax, for attention that can't be replaced."""
+    """The products around every softmax in a model's forward pass, for attention that can't be replaced."""
 
-    def __init__(self) -> None:
+    def __init__(self, model: torch.nn.Module) -> None:
         super().__init__()
-        self.seen = list[tuple[str, list[torch.Tensor], torch.Tensor]]()
+        self.seen = list[_Product]()
+        self._modules = list[str]()  # those that are being computed, the innermost last
+        for name, module in model.named_modules():
+            if not isinstance(module, torch.nn.Softmax):
+                module.register_forward_pre_hook(lambda *_arguments, name=name: self._modules.append(name))
+                module.register_forward_hook(lambda *_arguments: self._modules.pop() and None, always_call=True)
 
     def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result, name = function(*args, **(kwargs or {})), getattr(function, "__name__", "")
         if name in _PRODUCTS:
             tensors = [x for x in [*args, *(kwargs or {}).values()] if isinstance(x, torch.Tensor)]
-            self.seen.append((name, tensors[-2:], result))
+            self.seen.append(_Product(name, tensors[-2:], result, self._modules[-1] if self._modules else ""))
         return result
 
     def calls(self) -> Iterator[Call]:
-        """The heads around each softmax over the tokens, in order: the n-th call isn't known to be the n-th layer."""
-        for place, (name, (scores, *_), _out) in enumerate(self.seen):
-            if name != "softmax" or scores.dim() < 3 or scores.shape[-1] not in (TOKENS, TOKENS + 1):
+        """The heads around each softmax over the tokens."""
+        for place, softmax in enumerate(self.seen):
+            scores = softmax.inputs[0]
+            if softmax.function != "softmax" or scores.dim() < 3 or scores.shape[-1] not in (TOKENS, TOKENS + 1):
                 continue
-            outputs = [out for name, _, out in self.seen[:place] if name == "linear"][-8:]
-            products = [(inputs, out) for name, inputs, out in self.seen[:place] if _is_product(name, inputs)]
-            before = next((inputs for inputs, out in reversed(products) if out.shape[-2:] == (TOKENS, TOKENS)), None)
-            later = [inputs for name, inputs, _ in self.seen[place + 1 :] if _is_product(name, inputs)]
+            outputs = [each.output for each in self.seen[:place] if each.function == "linear"][-8:]
+            earlier = [each for each in self.seen[:place] if each.is_of_two]
+            later = [each.inputs for each in self.seen[place + 1 :] if each.is_of_two]
+            before = next((x.inputs for x in reversed(earlier) if x.output.shape[-2:] == (TOKENS, TOKENS)), None)
             after = next((inputs for inputs in later if inputs[0].shape[-1] in (TOKENS, TOKENS + 1)), None)
             if before and after:
                 heads = scores.shape[1] if scores.dim() == 4 else scores.shape[0]
                 width, value_width = before[0].shape[-1], after[1].shape[-1]
-                queries, keys, values = (
+                seen = scores.reshape(-1, *scores.shape[-2:])[0, :, :TOKENS] > HIDDEN
+                number = _LAYER.search(f"{softmax.module}.")
+                yield Call(
+                    numbered(softmax.module),
+                    int(number[1]) if number else None,
                     (1, heads, TOKENS, width),
                     (1, UNSEEN, TOKENS, width),
                     (1, heads, TOKENS, value_width),
+                    scale=_scale(before[0], before[1], scores, outputs),
+                    seen=tuple(seen.sum(-1).tolist()),
+                    sees_later=bool(seen.triu(1).any()),
                 )
-                yield Call("", None, queries, keys, values, scale=_scale(before[0], before[1], scores, outputs))
 
 
-def _is_product(name: str, inputs: list[torch.Tensor]) -> bool:
-    return name not in ("softmax", "linear") and len(inputs) == 2
+@dataclass
+class _Product:
+    """A function that was called with tensors, and the module that called it."""
+
+    function: str
+    inputs: list[torch.Tensor]
+    output: torch.Tensor
+    module: str
+
+    @property
+    def is_of_two(self) -> bool:
+        return self.function not in ("softmax", "linear") and len(self.inputs) == 2
 
 
 def _scale(
@@ -192,7 +215,7 @@ def forward_pass(model_class: ModelClass, values: Values) -> Pass:
     run(model, ids)
     if RECORDER.calls:
         return Pass(list(RECORDER.calls))
-    with _Products() as products:
+    with _Products(model) as products:
         out = run(model, ids)
     found = Pass(list(products.calls()))
     logits = getattr(out, "logits", None)
@@ -224,6 +247,9 @@ def run(model: Any, ids: torch.Tensor) -> Any:
         else:
             _WAYS[type(model)] = way
             return output
+    # A model of images and text may need an image; its text model alone needs none.
+    if model.config.get_text_config() is not model.config and not model.config.is_encoder_decoder:
+        return run(model.get_decoder(), ids)
     raise error
 
 

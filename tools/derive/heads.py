@@ -72,7 +72,8 @@ class HeadDeriver:
             return
         for name, value in self.prober.default.items():
             is_given = name in sample.given and name not in self.prober.switches
-            if name in self.prober.effects or is_given or HARMLESS.search(name):
+            is_left = name in self.prober.hint.leave
+            if name in self.prober.effects or is_given or is_left or HARMLESS.search(name):
                 continue
             others = self._others(name, value)
             tried = others if name in self.prober.texts else others[:1]

@@ -80,8 +80,8 @@ class ModelClass:
         self.model_class = getattr(transformers, class_name)
         own = self.model_class.config_class
         self.part = text_part(self.config_class)
-        # The class of the text part is in the list of the whole type.
-        self.is_other = self.part is not None and own not in (None, self.config_class)
+        # The class of the text part is in the list of the whole type; a whole type may have another's class.
+        self.is_other = self.part is not None and own not in (None, self.config_class) and not text_part(own)
         self.outer = Values()
         text = self.config_class
         self.text_type = model_type
@@ -93,7 +93,7 @@ class ModelClass:
                 if name != self.part and isinstance(self.outer.get(name), dict):
                     self.outer[name] = _shrunk(self.outer[name])
             for name, fields in HINTS.get(model_type, NO_HINT).outer.items():
-                self.outer[name] |= fields
+                self.outer[name] = {**(self.outer[name] or {}), **fields}
             part = getattr(default, self.part)
             text, self.text_type = type(part), part.model_type
         self.text_class = text

@@ -91,7 +91,7 @@ class Prober:
         self.last_error = ""
         sizes = [name for name in self.default if self._may_be_size(name)]
         self.sizes = [name for name in sizes if name not in self.hint.leave]
-        self.switches = [name for name in self.default if self._may_be_switch(name)]
+        self.switches = [n for n in self.default if self._may_be_switch(n) and n not in self.hint.leave]
         self.numbers = [name for name, value in self.default.items() if isinstance(value, float)]
         self.auto = [name for name, value in self.default.items() if value == "auto"]
         self.texts = [n for n, v in self.default.items() if self._is_text(n, v) and n not in self.auto]

@@ -252,8 +252,13 @@ class TableDeriver:
 
     def _defaults(self, names: Iterable[str]) -> list[Row]:
         wanted = set(names) - ({"tie_word_embeddings"} if self.model_class.part else set())
-        default = {name: value for name, value in self.prober.default.items() if name in wanted}
-        return [(n, json.dumps(bool(x) if n in self.prober.switches else x)) for n, x in default.items()]
+        rows = list[Row]()
+        for name, value in self.prober.default.items():
+            if name in wanted:
+                absent = json.dumps(bool(value) if name in self.prober.switches else value)
+                is_null = value is None and name in self.prober.switches
+                rows.append((name, absent, f"null {absent}") if is_null else (name, absent))
+        return rows
 
     def _words(self) -> list[Row]:
         rows = list[Row]()
@@ -314,7 +319,8 @@ class TableDeriver:
             if name in self.used | self.rules.keys() or HARMLESS.search(name) or NO_SIZE.search(name):
                 continue
             is_object = isinstance(value, dict) or hasattr(value, "to_dict")
-            if is_object or name in prober.effects or name in prober.frozen | prober.unusable:
+            is_left = name in prober.hint.leave
+            if is_object or is_left or name in prober.effects or name in prober.frozen | prober.unusable:
                 text = _json(value)
                 rows += [(name, text)] if len(text) < LONGEST_FIXED_VALUE else []
         return rows

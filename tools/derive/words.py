@@ -140,7 +140,7 @@ class Hint:
     """What has to be said by hand about one model type, in one line with its reason.
 
     `words` are texts to try in a field, `choices` numbers for a symbol. `given` are fields that every probe sets,
-    `follows` those that it computes from the others, and `leave` those that hold no size. `outer` are fields of the
+    `follows` those that it computes from the others, and `leave` those whose default a table demands. `outer` are fields of the
     other parts of a multimodal file. In the grammar of tables, `rules` say what the absence of a field means, `scale`
     what scores are multiplied by, `kv_heads` how many key/value heads there are, `lists` what the absence of a list means
     for each layer, and `computed` are sizes that a table needs beside its fields. `depth` is the list that has as many
@@ -206,11 +206,14 @@ HINTS: Mapping[str, Hint] = {
         "its first and last layers are an exception",
         lists={"layer_types": "full_attention if i < 2 or i % 4 == 1 or i == L - 1; sliding_attention"},
     ),
-    "glm_moe_dsa": Hint(
-        "which layers have an indexer follows from two fields that its class doesn't declare",
-        lists={
-            "indexer_types": "full if max(i - index_skip_topk_offset + 1, 0) % max(index_topk_freq, 1) == 0; shared"
-        },
+    **dict.fromkeys(
+        ("glm_moe_dsa", "glm5_next_text", "mistral_large4_text"),
+        Hint(
+            "which layers have an indexer follows from two fields that its class doesn't declare",
+            lists={
+                "indexer_types": "full if max(i - index_skip_topk_offset + 1, 0) % max(index_topk_freq, 1) == 0; shared"
+            },
+        ),
     ),
     "hy_v4": Hint(
         "which layers have an indexer isn't a field",
@@ -219,10 +222,22 @@ HINTS: Mapping[str, Hint] = {
     **dict.fromkeys(
         ("inkling_text", "inkling2_text"),
         Hint(
-            "every sixth layer has no window, unless a field lists those with one",
-            lists={"layer_types": "hybrid if (i + 1) % 6 == 0; hybrid_sliding"},
+            "one field decides which of two others states a width; every sixth layer has no window",
+            lists={
+                "layer_types": "hybrid if (i + 1) % 6 == 0; hybrid_sliding",
+                "mlp_layer_types": "dense if i < dense_mlp_idx; sparse",
+            },
+            leave=("dense_intermediate_size", "local_layer_ids"),
+            follows={
+                "swa_num_attention_heads": lambda v: {4: 12, 6: 8, 8: 4, 12: 6}[v["num_attention_heads"]],
+                "swa_num_key_value_heads": lambda v: {4: 3, 6: 4, 8: 2, 12: 3}[v["num_attention_heads"]],
+                "swa_head_dim": lambda v: {16: 40, 24: 16, 40: 56, 56: 24}[v["head_dim"]],
+            },
         ),
     ),
+    "mvp": Hint("prompts are further keys", leave=("use_prompt",)),
+    "molmo2": Hint("its class reads two late layers of its images", outer={"vision_config": {"num_hidden_layers": 25}}),
+    "emu3": Hint("its class needs the tokens of images", outer={"vocabulary_map": {"<|extra_200|>": 5, "<image>": 4}}),
     "nemotron_h": Hint(
         "the length of a list is the number of layers",
         depth="layers_block_type",
