@@ -18,7 +18,7 @@ TOKENS = 13
 HIDDEN = -1e4  # what is added to scores of keys that a token doesn't see is lower
 UNSEEN = -1  # key/value heads that are copied before the product
 _LAYER = re.compile(r"\.(\d+)\.")
-_PRODUCTS = ("matmul", "__matmul__", "bmm", "baddbmm", "softmax", "linear")
+_PRODUCTS = ("matmul", "__matmul__", "bmm", "baddbmm", "einsum", "softmax", "linear")
 
 
 @dataclass
@@ -136,6 +136,8 @@ class _Products(TorchFunctionMode):
         result, name = function(*args, **(kwargs or {})), getattr(function, "__name__", "")
         if name in _PRODUCTS:
             tensors = [x for x in [*args, *(kwargs or {}).values()] if isinstance(x, torch.Tensor)]
+            if name == "einsum":
+                tensors = _as_matrices(args[0], tensors)
             self.seen.append(_Product(name, tensors[-2:], result, self._modules[-1] if self._modules else ""))
         return result
 
@@ -179,6 +181,21 @@ class _Product:
     @property
     def is_of_two(self) -> bool:
         return self.function not in ("softmax", "linear") and len(self.inputs) == 2
+
+
+def _as_matrices(equation: str, tensors: list[torch.Tensor]) -> list[torch.Tensor]:
+    """The two tensors of an einsum with their axes in the order of a matrix product, or none if it isn't one."""
+    if len(tensors) != 2:
+        return []
+    (first, second), out = equation.replace(" ", "").split("->")[0].split(","), equation.split("->")[1].strip()
+    batch, summed = ([x for x in first if x in second and (x in out) == kept] for kept in (True, False))
+    rows, columns = ([x for x in one if x not in other] for one, other in ((first, second), (second, first)))
+    if not len(rows) == len(columns) == len(summed) == 1:
+        return []
+    return [
+        tensors[0].permute([first.index(axis) for axis in (*batch, *rows, *summed)]),
+        tensors[1].permute([second.index(axis) for axis in (*batch, *summed, *columns)]),
+    ]
 
 
 def _scale(
@@ -255,12 +272,14 @@ def run(model: Any, ids: torch.Tensor) -> Any:
 
 def _ways(config: Any, ids: torch.Tensor) -> list[dict[str, Any]]:
     sound = torch.ones(1, getattr(config, "num_mel_bins", 80), 2 * getattr(config, "max_source_positions", TOKENS))
+    time = torch.zeros(1, 1, getattr(config, "hidden_size", 1))
     return [
         {"input_ids": ids, "use_cache": False},
         {"input_ids": ids, "use_cache": False, "decoder_input_ids": ids},
         {"input_ids": ids},
         {"input_ids": ids, "decoder_input_ids": ids},
         {"input_features": sound, "use_cache": False, "decoder_input_ids": ids},
+        {"input_ids": ids, "use_cache": False, "t_cond": time},
     ]
 
 

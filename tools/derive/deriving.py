@@ -96,8 +96,7 @@ class Deriver:
         shapes, config = self.model_class.tensors(model), self.model_class.text_config(model)
         values = self.prober.complete({}, config)
         if self.model_class.part:
-            head = model.get_output_embeddings()
-            values["tie_word_embeddings"] = head is not None and head.weight is model.get_input_embeddings().weight
+            values["tie_word_embeddings"] = self.model_class.is_tied(model)
         return Sample({}, values, shapes, by_layer(shapes), config)
 
     @property

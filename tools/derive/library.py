@@ -41,6 +41,7 @@ _BASE_FIELDS = {field.name for field in dataclasses.fields(transformers.Pretrain
 _ASKED_FOR = re.compile(
     r"""(?:getattr\((?:self\.)?(?:text_)?config, |kwargs\.(?:pop|get)\()["'](\w+)["'](?:, (-?[\w.]+))?"""
 )
+_BIAS_OF_SCORES = re.compile(r"relative_attention_bias")
 _DEPTH = re.compile(r"(num_(hidden_)?layers|depth|n_layers?|encoder_layers|num_blocks)$")
 Values = dict[str, Any]
 
@@ -170,7 +171,9 @@ class ModelClass:
         with torch.no_grad():
             for name, parameter in model.named_parameters():
                 if any(name.startswith(prefix) for prefix in prefixes):
-                    if parameter.dim() > 1:
+                    if _BIAS_OF_SCORES.search(name):
+                        parameter.zero_()  # scores show their scale
+                    elif parameter.dim() > 1:
                         parameter.normal_(0, 0.1)
                     else:
                         parameter.uniform_(0.5, 1)
@@ -187,6 +190,13 @@ class ModelClass:
             for name, parameter in model.named_parameters()
             if any(name.startswith(prefix) for prefix in prefixes)
         }
+
+    @staticmethod
+    def is_tied(model: Any) -> bool:
+        """Whether the LM head shares its matrix with another module."""
+        head = model.get_output_embeddings()
+        parameters = model.named_parameters(remove_duplicate=False)
+        return head is not None and sum(parameter is head.weight for _name, parameter in parameters) > 1
 
     def _text_modules(self, model: Any) -> list[str]:
         found = [

@@ -412,7 +412,7 @@ class Prober:
     def _look_at_list(self, name: str, default: Any) -> None:
         now, depth = read(self.base_config, name), self.depth()
         if isinstance(now, list | tuple) and now and all(isinstance(x, str) for x in now) and len(now) == depth:
-            words = list(dict.fromkeys([*now, *ALLOWED_LAYER_TYPES, *LAYER_WORDS]))
+            words = [*self.hint.words.get(name, dict.fromkeys([*now, *ALLOWED_LAYER_TYPES, *LAYER_WORDS]))]
             words = [word for word in words if self.effect(name, [word] * depth) != "error"]
             if len(words) > 1 and self._runs(name, [now[0]] * depth):
                 # A layer of some kind needs one of the first kind before it.

@@ -316,7 +316,8 @@ class TableDeriver:
         """Fields with an effect that no expression has, and fields that can't be varied."""
         rows, prober = list[Row](), self.prober
         for name, value in prober.default.items():
-            if name in self.used | self.rules.keys() or HARMLESS.search(name) or NO_SIZE.search(name):
+            follows = name in prober.sizes and name in prober.hint.follows  # a class with another rejects the config
+            if name in self.used | self.rules.keys() or follows or HARMLESS.search(name) or NO_SIZE.search(name):
                 continue
             is_object = isinstance(value, dict) or hasattr(value, "to_dict")
             is_left = name in prober.hint.leave

@@ -139,12 +139,12 @@ OUTSIDE_ROLES: Mapping[str, str] = {
 class Hint:
     """What has to be said by hand about one model type, in one line with its reason.
 
-    `words` are texts to try in a field, `choices` numbers for a symbol. `given` are fields that every probe sets,
-    `follows` those that it computes from the others, and `leave` those whose default a table demands. `outer` are fields of the
-    other parts of a multimodal file. In the grammar of tables, `rules` say what the absence of a field means, `scale`
-    what scores are multiplied by, `kv_heads` how many key/value heads there are, `lists` what the absence of a list means
-    for each layer, and `computed` are sizes that a table needs beside its fields. `depth` is the list that has as many
-    words as there are layers.
+    `words` are texts to try in a field or a list, `choices` numbers for a symbol. `given` are fields that every probe
+    sets, `follows` those that it computes from the others, and `leave` those whose default a table demands. `outer`
+    are fields of the other parts of a multimodal file. `depth` is the list with as many words as there are layers. In
+    the grammar of tables, `rules` say what the absence of a field means, `lists` what the absence of a list means for
+    each layer, `scale` what scores are multiplied by, `kv_heads` how many key/value heads there are, and `computed` are
+    sizes that a table needs beside its fields.
     """
 
     reason: str
@@ -234,6 +234,18 @@ HINTS: Mapping[str, Hint] = {
                 "swa_head_dim": lambda v: {16: 40, 24: 16, 40: 56, 56: 24}[v["head_dim"]],
             },
         ),
+    ),
+    "unlimited_ocr_text": Hint(
+        "its class builds layers that it can't run",
+        words={"layer_types": ("reference_sliding_attention", "full_attention")},
+    ),
+    "squeezebert": Hint("it has one width", follows={"embedding_size": lambda v: v["hidden_size"]}),
+    "convbert": Hint(
+        "some of its heads are convolutions",
+        computed={
+            "H_own": "max(num_attention_heads // head_ratio, 1)",
+            "d_own": "hidden_size // max(num_attention_heads // head_ratio, 1) // 2",
+        },
     ),
     "mvp": Hint("prompts are further keys", leave=("use_prompt",)),
     "molmo2": Hint("its class reads two late layers of its images", outer={"vision_config": {"num_hidden_layers": 25}}),
