@@ -109,7 +109,8 @@ class HeadDeriver:
             return
         for name, value in self.prober.default.items():
             is_given = name in sample.given and name not in self.prober.switches
-            if name in self.prober.effects or is_given or HARMLESS.search(name):
+            is_left = name in self.prober.hint.leave
+            if name in self.prober.effects or is_given or is_left or HARMLESS.search(name):
                 continue
             others = self._others(name, value)
             tried = others if name in self.prober.texts else others[:1]
@@ -223,7 +224,7 @@ class HeadDeriver:
         fitter, calls = self.deriver.fitter([o.sample for o in observed]), [o.call for o in observed]
         sizes = [fitter.fit(list(numbers)) for numbers in zip(*(call.sizes for call in calls), strict=True)]
         words = [self.deriver.words(terms) for terms in sizes if terms]
-        if words and calls[0].keys[1] == UNSEEN:
+        if len(words) == len(sizes) and calls[0].keys[1] == UNSEEN:
             words[1] = self._unseen_kv_heads(words[0])
         scale, mask, softcap = self._scale(observed), self._mask(observed), self._softcap(observed)
         if len(words) < len(sizes) or not scale or not mask or softcap is None or len({c.sinks for c in calls}) > 1:

@@ -42,6 +42,7 @@ _BASE_FIELDS = {field.name for field in dataclasses.fields(transformers.Pretrain
 _ASKED_FOR = re.compile(
     r"""(?:getattr\((?:self\.)?(?:text_)?config, |kwargs\.(?:pop|get)\()["'](\w+)["'](?:, (-?[\w.]+|["'][\w-]*["']))?"""
 )
+_BIAS_OF_SCORES = re.compile(r"relative_attention_bias")
 _DEPTH = re.compile(r"(num_(hidden_)?layers|depth|n_layers?|encoder_layers|num_blocks)$")
 Values = dict[str, Any]
 
@@ -81,8 +82,8 @@ class ModelClass:
         self.model_class = getattr(transformers, class_name)
         own = self.model_class.config_class
         self.part = text_part(self.config_class)
-        # The class of the text part is in the list of the whole type.
-        self.is_other = self.part is not None and own not in (None, self.config_class)
+        # The class of the text part is in the list of the whole type; a whole type may have another's class.
+        self.is_other = self.part is not None and own not in (None, self.config_class) and not text_part(own)
         self.hint = HINTS.get(model_type, NO_HINT)
         if self.hint.is_unchecked:
             self.config_class.__class_validators__ = []
@@ -97,7 +98,7 @@ class ModelClass:
                 if name != self.part and isinstance(self.outer.get(name), dict):
                     self.outer[name] = _shrunk(self.outer[name])
             for name, fields in self.hint.outer.items():
-                self.outer[name] |= fields
+                self.outer[name] = {**(self.outer[name] or {}), **fields}
             part = getattr(default, self.part)
             text, self.text_type = type(part), part.model_type
             self.hint = HINTS.get(self.text_type, self.hint)
@@ -181,7 +182,9 @@ class ModelClass:
         with torch.no_grad():
             for name, parameter in model.named_parameters():
                 if any(name.startswith(prefix) for prefix in prefixes):
-                    if parameter.dim() > 1:
+                    if _BIAS_OF_SCORES.search(name):
+                        parameter.zero_()  # scores show their scale
+                    elif parameter.dim() > 1:
                         parameter.uniform_(-0.2, 0.2)  # filled faster than with normal numbers
                     else:
                         parameter.uniform_(0.5, 1)
@@ -202,6 +205,13 @@ class ModelClass:
             for name, parameter in model.named_parameters()
             if any(name.startswith(prefix) for prefix in prefixes)
         }
+
+    @staticmethod
+    def is_tied(model: Any) -> bool:
+        """Whether the LM head shares its matrix with another module."""
+        head = model.get_output_embeddings()
+        parameters = model.named_parameters(remove_duplicate=False)
+        return head is not None and sum(parameter is head.weight for _name, parameter in parameters) > 1
 
     def _text_modules(self, model: Any) -> list[str]:
         found = [

@@ -89,7 +89,7 @@ class Prober:
         self.last_error = ""
         sizes = [name for name in self.default if self._may_be_size(name)]
         self.sizes = [name for name in sizes if name not in self.hint.leave]
-        self.switches = [name for name in self.default if self._may_be_switch(name)]
+        self.switches = [n for n in self.default if self._may_be_switch(n) and n not in self.hint.leave]
         self.numbers = [name for name, value in self.default.items() if isinstance(value, float)]
         self.auto = [name for name, value in self.default.items() if value == "auto"]
         self.texts = [n for n, v in self.default.items() if self._is_text(n, v) and n not in self.auto]
@@ -415,10 +415,11 @@ class Prober:
     def _look_at_list(self, name: str, default: Any) -> None:
         now, depth = self.listed(self.base_config, name), self.depth()
         if isinstance(now, list | tuple) and now and all(isinstance(x, str) for x in now) and len(now) == depth:
-            words = list(dict.fromkeys([*now, *ALLOWED_LAYER_TYPES, *LAYER_WORDS]))
+            words = [*self.hint.words.get(name, dict.fromkeys([*now, *ALLOWED_LAYER_TYPES, *LAYER_WORDS]))]
             words = [word for word in words if self.effect(name, [word] * depth) != "error"]
             if len(words) > 1 and self._runs(name, [now[0]] * depth):
-                words = [word for word in words if self._runs(name, [word] * depth)]
+                # A layer of some kind needs one of the first kind before it.
+                words = [word for word in words if self._runs(name, [now[0], *[word] * (depth - 1)])]
             for word in words:
                 read_as = self.listed(self.text_config({**self.base, name: [word] * depth}), name)[0]
                 if read_as != word:
@@ -495,6 +496,8 @@ class Prober:
             if name not in self.frozen:
                 values[name] = self.rng.choice(words)
         depth = next((values[name] for name in values if SYMBOL_OF.get(name) == "L"), 4)
+        if self.hint.depth:
+            depth = self.rng.choice(CHOICES["L"])
         for name, words in self.layer_words.items():
             if words and self.rng.random() < 0.6 and name not in self.frozen:
                 stated = [*words, *self.layer_aliases[name]]

@@ -55,7 +55,7 @@ class TableDeriver:
         self.base_rows = self._rows_of_base()
         tensors["outside the layers"] += self.base_rows or []
         sections = {
-            "sizes": [*self._sizes(), *computed],
+            "sizes": [*self._sizes(), *self._depth_of_list(), *computed],
             "numbers": self._defaults(name for name in self.used if isinstance(self.prober.default[name], float)),
             "switches": self._defaults(name for name in self.used & set(self.prober.switches)),
             "words": self._words(),
@@ -241,6 +241,10 @@ class TableDeriver:
             for name, rule in self.rules.items()
         ]
 
+    def _depth_of_list(self) -> list[Row]:
+        name, default = self.prober.hint.depth, self.deriver.default_sample
+        return [("L", name, str(len(default.values[name])))] if name and default else []
+
     def _other_names(self, name: str) -> list[str]:
         """Those that win over the name that the class declares."""
         mapping = self.model_class.text_class.attribute_map or {}
@@ -311,6 +315,8 @@ class TableDeriver:
 
     def _list_rule(self, name: str) -> str:
         """The word of each layer where the list is absent."""
+        if name in self.prober.hint.lists:
+            return self.prober.hint.lists[name]
         samples = [s for s in self.deriver.all_samples if name not in s.given]
         samples += [sample for _ in range(CONFIGS) if (sample := self._config_without(name))]
         if name in self.prober.hint.nested and self.deriver.default_sample:
@@ -343,10 +349,12 @@ class TableDeriver:
         """Fields with an effect that no expression has, and fields that can't be varied."""
         rows, prober = list[Row](), self.prober
         for name, value in prober.default.items():
-            if name in self.used | self.rules.keys() or HARMLESS.search(name) or NO_SIZE.search(name):
+            follows = name in prober.sizes and name in prober.hint.follows  # a class with another rejects the config
+            if name in self.used | self.rules.keys() or follows or HARMLESS.search(name) or NO_SIZE.search(name):
                 continue
             is_object = isinstance(value, dict) or hasattr(value, "to_dict")
-            if is_object or name in prober.effects or name in prober.frozen | prober.unusable:
+            is_left = name in prober.hint.leave
+            if is_object or is_left or name in prober.effects or name in prober.frozen | prober.unusable:
                 text = _json(value)
                 rows += [(name, text)] if len(text) < LONGEST_FIXED_VALUE else []
         return rows
