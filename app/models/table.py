@@ -120,7 +120,8 @@ class Limit:
 class AttentionLine:
     """One kind of attention with N×N scores, or N×M for "cross": its sizes, scale and mask, and the layers with it.
 
-    `scale` is None if it wasn't seen. `alibi` is the condition under which ALiBi is added to the scores; None: never.
+    `scale` is None if it wasn't seen; with `has_yarn`, YaRN may multiply it by a number more. `alibi` is the condition
+    under which ALiBi is added to the scores; None: never.
     """
 
     stack: str
@@ -135,6 +136,7 @@ class AttentionLine:
     chunk: Limit | None
     softcap: Rule | None
     has_sinks: bool
+    has_yarn: bool
     alibi: Conditions | None
     when: Conditions
 
@@ -585,6 +587,7 @@ def _attention_line(row: list[str]) -> AttentionLine:
         chunk=_limit(found["chunk"]) if "chunk" in found else None,
         softcap=parse_rule(found["softcap"]) if "softcap" in found else None,
         has_sinks="sinks" in found,
+        has_yarn="yarn" in found,
         alibi=_conditions([found["alibi"]]) if "alibi" in found else None,
         when=_conditions(row[8:]),
     )

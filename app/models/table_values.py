@@ -136,6 +136,8 @@ class TableValues(dict[str, Any]):
         return size
 
     def _checked(self, line: SizeField, value: object, field: str) -> int:
+        if isinstance(value, list) and field in self.table.lists:  # with one word for each layer
+            value = len(value)
         may_be_zero = type(value) is int and value == 0 and line.symbol in self.table.may_be_zero
         if may_be_zero:
             return 0
