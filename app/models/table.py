@@ -53,9 +53,9 @@ class SizeField:
 
 @dataclass(frozen=True)
 class Switch:
-    """A field that is true or false; `null` is None if the config may not state null."""
+    """A field, under any of its names, that is true or false; `null` is None if the config may not state null."""
 
-    field: str
+    fields: tuple[str, ...]
     absent: Rule
     null: Rule | None
 
@@ -71,18 +71,18 @@ class WordField:
 
 @dataclass(frozen=True)
 class ListField:
-    """A field with one word for each layer, or, without `known` words, with the numbers of some layers.
+    """A field, under any of its names, that lists one word for each layer, the numbers of some layers, or some words.
 
-    `known` are the words that a config may state, with the word that conditions use for each.
-
-    `absent` are the words by condition, the first that holds counting; None if the config must state the list, or if
-    its absence stands for the numbers of all layers.
+    `known` are the words that a config may state, with the word that conditions use for each. `absent` has the word of
+    a layer (or, for numbers, whether it is listed) by condition, the first that holds counting; None if the config must
+    state the list.
     """
 
-    field: str
-    absent: tuple[tuple[str, Rule | None], ...] | None
+    fields: tuple[str, ...]
+    kind: Literal["layers", "numbers", "words"]
     known: Mapping[str, str]
-    layers: tuple[int, ...] = ()
+    absent: tuple[tuple[str, Rule | None], ...] | None = ()
+    numbers: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,7 +119,8 @@ class Limit:
 class AttentionLine:
     """One kind of attention with N×N scores, or N×M for "cross": its sizes, scale and mask, and the layers with it.
 
-    `scale` is None if it wasn't seen. `alibi` is the condition under which ALiBi is added to the scores; None: never.
+    `scale` is None if it wasn't seen; with `has_yarn`, YaRN may multiply it by a number more. `alibi` is the condition
+    under which ALiBi is added to the scores; None: never.
     """
 
     stack: str
@@ -134,6 +135,7 @@ class AttentionLine:
     chunk: Limit | None
     softcap: Rule | None
     has_sinks: bool
+    has_yarn: bool
     alibi: Conditions | None
     when: Conditions
 
@@ -193,8 +195,9 @@ class FamilyTable:
     @property
     def fields(self) -> frozenset[str]:
         """The config fields that the table knows."""
-        stated = (name for line in (*self.sizes.values(), *self.numbers.values()) for name in line.fields)
-        return self.harmless.union(self.untested, stated, self.switches, self.words, self.lists, self.fixed)
+        lines = (*self.sizes.values(), *self.numbers.values(), *self.switches.values(), *self.lists.values())
+        stated = (name for line in lines for name in line.fields)
+        return self.harmless.union(self.untested, stated, self.words, self.fixed)
 
 
 @dataclass(frozen=True)
@@ -324,11 +327,11 @@ def _read_section(table: FamilyTable, heading: list[str], lines: list[_Line]) ->
         case "numbers":
             table.numbers.update((row[0], _number_line(row)) for row in rows)
         case "switches":
-            table.switches.update((row[0], _switch(row)) for row in rows)
+            table.switches.update((line.fields[0], line) for line in map(_switch, rows))
         case "words":
             table.words.update((row[0], WordField(row[0], row[1], frozenset(row[2].split()))) for row in rows)
         case "lists":
-            table.lists.update((row[0], _list_field(row)) for row in rows)
+            table.lists.update((line.fields[0], line) for line in map(_list_field, rows))
         case "fixed":
             table.fixed.update((row[0], json.loads(row[1])) for row in rows)
         case "harmless":
@@ -383,21 +386,21 @@ _TRUTH = {"true": "1 == 1", "false": "1 == 0"}
 def _switch(row: list[str]) -> Switch:
     absent = parse_rule(_TRUTH.get(row[1], row[1]))
     null = parse_rule(_TRUTH[row[2].removeprefix("null ")]) if len(row) > 2 else None
-    return Switch(row[0], absent, null)
+    return Switch(tuple(row[0].split()), absent, null)
 
 
 def _list_field(row: list[str]) -> ListField:
-    name, absent, *known = row
-    if absent == "all":
-        return ListField(name, None, {})
-    if absent.startswith("["):
-        return ListField(name, (), {}, tuple(json.loads(absent)))
+    names, absent, *known = row
+    fields = tuple(names.split())
     pairs = (word.partition("=") for word in (known[0].split() if known else ()))
     words = {word: meaning or word for word, _is, meaning in pairs}
+    if absent.startswith("["):
+        return ListField(fields, "words" if words else "numbers", words, numbers=tuple(json.loads(absent)))
     if absent == "stated":
-        return ListField(name, None, words)
-    cases = (case.partition(" if ") for case in absent.split("; "))
-    return ListField(name, tuple((word, parse_rule(when) if when else None) for word, _if, when in cases), words)
+        return ListField(fields, "layers", words, None)
+    cases = [case.partition("if ") for case in absent.split("; ")]
+    by_condition = tuple((word.strip(), parse_rule(when) if when else None) for word, _if, when in cases)
+    return ListField(fields, "layers" if words else "numbers", words, by_condition)
 
 
 def _conditions(columns: Sequence[str]) -> Conditions:
@@ -539,6 +542,7 @@ def _attention_line(row: list[str]) -> AttentionLine:
         chunk=_limit(found["chunk"]) if "chunk" in found else None,
         softcap=parse_rule(found["softcap"]) if "softcap" in found else None,
         has_sinks="sinks" in found,
+        has_yarn="yarn" in found,
         alibi=_conditions([found["alibi"]]) if "alibi" in found else None,
         when=_conditions(row[8:]),
     )

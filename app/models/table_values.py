@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import cycle, islice
 from typing import Any
 
 from app.models.architecture import SizeSource
@@ -101,8 +102,10 @@ class TableValues(dict[str, Any]):
         raise RuleError(f"the table has no {name}")
 
     def _size(self, line: SizeField) -> int | None:
-        field = next((field for field in line.fields if field in self.config), None)
+        field = self._stated(line.fields)
         value = None if field is None else self.config[field]
+        if value in ("auto", -1) and line.absent and not line.absent.text.isdigit():  # worked out, as if it were absent
+            field = value = None
         if field is not None and value is not None:
             size = self._checked(line, value, field)
             self.sources[line.symbol] = SizeSource(line.symbol, size, field, fields=line.fields)
@@ -150,12 +153,13 @@ class TableValues(dict[str, Any]):
         return value
 
     def _switch(self, switch: Switch) -> bool:
-        if switch.field in self.config and self.config[switch.field] is None:
+        field = self._stated(switch.fields)
+        if field and self.config[field] is None:
             if switch.null is None:
-                raise self._not_stated(switch.field, is_null=True)
+                raise self._not_stated(field, is_null=True)
             return bool(self.by_rule(switch.null))
-        if switch.field in self.config:
-            return read_bool(self.config, switch.field, default=False)
+        if field:
+            return read_bool(self.config, field, default=False)
         return bool(self.by_rule(switch.absent))
 
     def _word(self, words: WordField) -> str:
@@ -164,29 +168,43 @@ class TableValues(dict[str, Any]):
             raise self._worked_out_for(words.field, value, ", ".join(sorted(words.known)))
         return str(value)
 
+    def _stated(self, fields: Sequence[str]) -> str | None:
+        """The field that counts: transformers lets a second name of a field win over the first."""
+        return next((field for field in reversed(fields) if field in self.config), None)
+
     def _list(self, line: ListField) -> Any:
-        if not line.known:
-            if line.absent is None and self.config.get(line.field) is None:
-                return range(self.depth)
-            return read_layer_numbers(self.config, line.field, line.layers)
-        stated, depth = self.config.get(line.field), self.depth
+        field = self._stated(line.fields) or line.fields[0]
+        stated, depth = self.config.get(field), self.depth
+        match line.kind:
+            case "numbers" if stated is None and line.absent:
+                when = line.absent[0][1]
+                return frozenset(i for i in range(depth) if when is None or self.holds(when, i))
+            case "numbers":
+                return read_layer_numbers(self.config, field, line.numbers)
+            case "words":
+                words = stated.split("|") if isinstance(stated, str) else stated or []
+                return self._known(line, field, words if isinstance(words, list) else [words])
         if stated is None:
             if line.absent is None:
-                raise self._not_stated(line.field, is_null=line.field in self.config)
+                raise self._not_stated(field, is_null=field in self.config)
             return [self._word_of_layer(line, layer) for layer in range(depth)]
+        stated = _repeated(stated)
         if not isinstance(stated, list) or len(stated) != depth:
             problem = _('"{field}" must be a list with one entry for each of the {count} layers.')
-            raise ConfigError(problem.format(field=line.field, count=depth))
-        for word in stated:
+            raise ConfigError(problem.format(field=field, count=depth))
+        return self._known(line, field, stated)
+
+    def _known(self, line: ListField, field: str, words: Sequence[object]) -> list[str]:
+        for word in words:
             if not isinstance(word, str) or word not in line.known:
-                raise self._worked_out_for(line.field, word, ", ".join(sorted(line.known)))
-        return [line.known[word] for word in stated]
+                raise self._worked_out_for(field, word, ", ".join(sorted(line.known)))
+        return [line.known[str(word)] for word in words]
 
     def _word_of_layer(self, line: ListField, layer: int) -> str:
         cases = line.absent or ()
         word = next((word for word, when in cases if when is None or self.by_rule(when, layer)), None)
         if word is None:
-            raise self._not_stated(line.field, is_null=False)
+            raise self._not_stated(line.fields[0], is_null=False)
         return word
 
     def _check_fixed(self) -> None:
@@ -214,3 +232,18 @@ class TableValues(dict[str, Any]):
         problem = _("{rule} has no possible value in this config.json: check {fields}.")
         names = ", ".join(f'"{name}"' for name in sorted({*named, *fields}))
         return ConfigError(problem.format(rule=rule.text.replace("*", "·"), fields=names))
+
+
+def _repeated(stated: object) -> object:
+    """GPT-Neo's [[["global", "local"], 12]] as the words of 24 layers; any other list as it is."""
+    if not isinstance(stated, list):
+        return stated
+    words = list[object]()
+    for item in stated[: MAX_LAYERS + 1]:
+        match item:
+            case [list(some), int(times)]:
+                room = max(MAX_LAYERS + 1 - len(words), 0)
+                words += islice(cycle(some), min(len(some) * times, room) if times > 0 else 0)
+            case _:
+                words.append(item)
+    return words

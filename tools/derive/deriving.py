@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from app.models.grammar import RuleError
 from tools.derive import reading
 from tools.derive.attention import numbered
 from tools.derive.fitting import Fitter, Terms, Truth, Truths, both, condition, negated, text
@@ -164,12 +165,15 @@ class Deriver:
         `extra` are fields to use although they change no tensor.
         """
         named = {id(sample): self.named(sample.values) for sample, _ in rows}
+        deepest = max((i for _, i in rows), default=0) + 1
+        for values in named.values():  # a stack may be deeper than a list of the other stack's layers
+            values |= {name: [*values[name], *[None] * deepest] for name in self.prober.layer_words}
         places = [{**named[id(sample)], "i": i} for sample, i in rows]
         found = dict[str, Truth]()
         for literal in dict.fromkeys(self._literals(layered, set(extra))):
             try:
                 found[literal] = np.array([bool(reading.evaluate(literal, place)) for place in places])
-            except (TypeError, ZeroDivisionError, KeyError):
+            except (RuleError, KeyError):
                 continue
         return found
 
@@ -183,6 +187,8 @@ class Deriver:
         for name, words in prober.words.items():
             for sign in ("==", "!="):
                 yield from (f"{name} {sign} {word!r}" for word in words)
+        for name, words in prober.word_sets.items():
+            yield from (f"{word!r} {sign} {name}" for word in words for sign in ("in", "not in"))
         numbers = [n for n in prober.sizes if prober.effects.get(n) == "names" or n in extra | prober.patterns]
         numbers = sorted(n for n in numbers if SYMBOL_OF.get(n) not in _NO_CONDITION or n in prober.nullable)
         for name in numbers:
