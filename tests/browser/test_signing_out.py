@@ -41,6 +41,7 @@ def test_back_shows_nothing_after_a_teacher_has_signed_out(browser: Browser, own
         page.goto(path)
     expect(page.locator("body")).to_contain_text("Kim Secretname")
     page.goto("/courses")
+    page.locator(".account summary").click()
     page.get_by_role("button", name="Sign out", exact=True).click()
     page.wait_for_url("**/sign-in**")
     assert_back_shows_nothing(page, "Kim Secretname")

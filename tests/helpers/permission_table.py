@@ -30,6 +30,9 @@ STUDENT_DOES: Row = (404, 404, 303, 404, 404, 404)
 TABLE: dict[str, Row] = {
     # Practice, models, the API: for everybody.
     "GET /": ALL_200,
+    "GET /teach": ALL_200,
+    "GET /about": ALL_200,
+    "GET /sheets": ALL_200,
     "GET /sheet": ALL_200,
     "GET /v": ALL_404,  # without a code
     "GET /v/{code}": ALL_404,  # an activity's code isn't a sheet's
