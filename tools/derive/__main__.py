@@ -59,7 +59,7 @@ def _in_child(folder: Path, model_type: str, classes: list[str], seconds: int) -
     child = os.fork()
     if not child:
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
-        signal.alarm(seconds)
+        signal.setitimer(signal.ITIMER_PROF, seconds)  # processor time: the machine may be busy
         try:
             write(folder, model_type, derive(folder, model_type, classes))
         except BaseException:  # the parent writes why there is no table
@@ -68,7 +68,7 @@ def _in_child(folder: Path, model_type: str, classes: list[str], seconds: int) -
         os._exit(0)
     _, status = os.waitpid(child, 0)
     if os.WIFSIGNALED(status):
-        late = os.WTERMSIG(status) == signal.SIGALRM
+        late = os.WTERMSIG(status) == signal.SIGPROF
         reason = f"it took more than {seconds} seconds to derive" if late else "it took too much memory to derive"
         write(folder, model_type, [refusal("class", reason)])
     elif os.WEXITSTATUS(status):

@@ -152,9 +152,7 @@ def test_marks_that_no_sheet_gives_are_shown_as_they_are_kept(app: FastAPI) -> N
     assert beside(sheet) == marks
     assert sheet.find("p", class_="diagnosis") == []
     assert sheet.text("p", id="says-keys.columns") == f"Columns. {nudge}"
-    assert "10 of 14." in sheet.text(
-        "p", class_="result"
-    )
+    assert "10 of 14." in sheet.text("p", class_="result")
     assert "10.5 of 14" in mine
 
 
