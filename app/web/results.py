@@ -22,8 +22,9 @@ from app.classes.activity_results import (
 )
 from app.classes.frozen.frozen_library import frozen_ticket
 from app.classes.frozen.given_sheets import given_variant
-from app.classes.frozen.misconception_words import misconception_words
+from app.classes.frozen.misconception_words import MisconceptionWords, misconception_words
 from app.classes.gradebook import GradebookColumn, counted_attempts, gradebook_columns
+from app.classes.illustrations import Illustration
 from app.classes.paper_import import PaperImport, WrongSheetError, students_handed_in
 from app.classes.promises import rule_in_words
 from app.classes.roster_lookup import RosterLookup
@@ -61,20 +62,20 @@ MAX_CODE_LENGTH = 60  # characters of a typed sheet code
 
 @dataclass(frozen=True)
 class ResultsOrder:
-    """How students are sorted, by "name", "score" or "attempts", and which are shown.
+    """How students are sorted, by "help", "name", "score" or "attempts", and which are shown.
 
     `show` is "not-handed-in", or the key of a misconception in the last attempt; empty for everybody.
     """
 
-    sort: str = "name"
+    sort: str = "help"  # those first who need it: the lowest score that counts
     descending: bool = False
     show: str = ""
 
     @property
     def query(self) -> dict[str, str]:
-        usual = self.sort != "name"
+        usual = self.sort in ("score", "attempts")
         order = "" if self.descending == usual else "down" if self.descending else "up"
-        texts = {"sort": self.sort if self.sort != "name" else "", "show": self.show, "order": order}
+        texts = {"sort": self.sort if self.sort != "help" else "", "show": self.show, "order": order}
         return {name: text for name, text in texts.items() if text}
 
     def includes(self, attempts: Sequence[Attempt]) -> bool:
@@ -92,15 +93,15 @@ class ResultsOrder:
             counted = sheet.counted.get(student.id)
             if counted is None:
                 return True, 0.0
-            return False, sign * (counted.score if self.sort == "score" else len(sheet.attempts[student.id]))
+            return False, sign * (len(sheet.attempts[student.id]) if self.sort == "attempts" else counted.score)
 
         return sorted(students, key=place)
 
 
-def results_order(sort: str = "name", order: str = "", show: str = "") -> ResultsOrder:
-    """The order that a query asks for; an unknown `sort` means "name"."""
-    sort = sort if sort in ("score", "attempts") else "name"
-    descending = {"up": False, "down": True}.get(order, sort != "name")
+def results_order(sort: str = "", order: str = "", show: str = "") -> ResultsOrder:
+    """The order that a query asks for; an unknown `sort` means "help"."""
+    sort = sort if sort in ("name", "score", "attempts") else "help"
+    descending = {"up": False, "down": True}.get(order, sort in ("score", "attempts"))
     return ResultsOrder(sort, descending, show[:MAX_MISCONCEPTION_KEY])
 
 
@@ -324,8 +325,9 @@ def show_summary(services: ServicesDep, access: StaffActivity, answers: str = ""
         "teacher/summary.html",
         access=access,
         participants=len(students),
-        words=words,
-        misconceptions=left[:MAX_MISCONCEPTIONS_SHOWN],
+        misconceptions=[
+            (total, _illustration(services, words, sheets, total.key)) for total in left[:MAX_MISCONCEPTIONS_SHOWN]
+        ],
         rows=_hard_rows(sheets)[:MAX_ROWS_SHOWN],
         chosen=[(each, choices) for each, choices in chosen if choices and choices[0].of][:MAX_CHOICES_SHOWN],
         sentences=starred[:MAX_SENTENCES_SHOWN],
@@ -335,6 +337,14 @@ def show_summary(services: ServicesDep, access: StaffActivity, answers: str = ""
         questions=[(each, each.last_texts(students)) for each in open_questions(store, activity, sheets)],
         with_answers=bool(answers),
     )
+
+
+def _illustration(
+    services: Services, words: MisconceptionWords, sheets: Sequence[SheetResults], key: str
+) -> Illustration:
+    """A misconception explained for the first sheet whose last attempts show it."""
+    sheet = next(each for each in sheets if any(key in attempt.misconceptions for attempt in each.last))
+    return services.illustrations.get(services.library, words, sheet.item.sheet_key, sheet.variant, key)
 
 
 def _hard_rows(sheets: Sequence[SheetResults]) -> list[tuple[SheetResults, Row, float]]:
