@@ -115,8 +115,7 @@ def join(page: Page, code: str, name: str) -> Page:
     page.goto(f"/join/{code}")
     page.get_by_label("Your name").fill(name[:5])
     page.get_by_role("button", name=name).click()
-    page.get_by_role("link", name="Start").click()
-    page.locator("a[href$='/1']").first.click()
+    page.wait_for_url("**/class/*/1")
     return page
 
 
@@ -137,7 +136,7 @@ def leave_ticket(page: Page) -> None:
     page.goto(re.sub(r"/1(\?.*)?$", "/ticket", page.url))
     page.get_by_label(OPTION).check()
     page.get_by_role("button", name="Hand in").click()
-    expect(page.get_by_role("status")).to_contain_text("Handed in.")
+    expect(page.get_by_role("status").first).to_contain_text("Your ticket is in.")
 
 
 def exported(teacher: Page, course: str, name: str) -> list[dict[str, str]]:

@@ -74,6 +74,8 @@ TABLE: dict[str, Row] = {
     "GET /models": ALL_200,
     "POST /models": ALL_422,
     "GET /models/{key}": ALL_200,
+    "GET /questions": (303, 303, 303, 200, 200, 200),
+    "GET /questions/file": (303, 303, 303, 200, 200, 200),
     "GET /handout": ALL_200,
     "GET /handout/pages/{page}.svg": ALL_200,
     "GET /handout.pdf": ALL_200,
@@ -221,7 +223,6 @@ TABLE: dict[str, Row] = {
     "GET /join/{code}": ALL_200,  # everybody with the code
     "GET /join/{code}/names": ALL_200,  # everybody who types the beginning of a name
     "POST /join/{code}": ALL_422,
-    "GET /join/{code}/joined": ALL_303,  # shows a new resume code to the browser that has it in its cookie
     "GET /resume": ALL_200,
     "POST /resume": ALL_422,
     "GET /mine": ALL_200,

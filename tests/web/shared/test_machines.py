@@ -94,7 +94,7 @@ def test_a_teacher_and_a_class_work_at_two_machines(
 
     # A student joins, saves, checks and hands in, also when an answer was lost, and goes on in another browser.
     kim, there = school.browser(), activity.replace("activities", "class")
-    joined = kim.get(sent(kim, f"/join/{found.join_code}", {"name": "Kim Lee"})).text
+    sent(kim, f"/join/{found.join_code}", {"name": "Kim Lee"})
     for number, rows in enumerate(("1", "10", "100"), start=1):
         form = {"queries.rows": rows, "edits": f"queries.rows:0123456789abcdef:{number}"}
         saved = kept_in(sent(kim, f"{there}/1/save", form, 200))
@@ -106,7 +106,7 @@ def test_a_teacher_and_a_class_work_at_two_machines(
         sent(kim, f"{there}/1/hand-in", {**KEY, **form_id})
     assert [live(ada, activity)["handed in"] for _ in range(4)] == ["1"] * 4
     assert [each.handed_in for each in store.classwork.attempts_of_activity(found.id)] == [False, True]
-    [(_, code)] = Page(joined).find("span", id="resume-code")
+    code = Page(kim.get("/mine").text).text("p", class_="join-code")
     tablet = school.browser()
     sent(tablet, "/resume", {"code": code})
     assert Page(tablet.get(f"{there}/1").text).boxes() == KEY

@@ -61,8 +61,9 @@ def alone(worker: psutil.Process, workers: Sequence[psutil.Process]) -> Iterator
 def join(lesson: Lesson, name: str) -> tuple[httpx.Client, str]:
     """A student's browser, and the resume code that it was shown."""
     phone = browser(lesson)
-    page = phone.post(f"/join/{lesson.activity.join_code}", data={"name": name}, follow_redirects=True)
-    code = re.search(r'id="resume-code">([^<]+)<', page.text)
+    phone.post(f"/join/{lesson.activity.join_code}", data={"name": name}, follow_redirects=True)
+    page = phone.get("/mine")
+    code = re.search(r'class="join-code[^>]*>([^<]+)<', page.text)
     assert code, page.text
     return phone, code[1]
 
