@@ -32,14 +32,14 @@ from app.classes.student_sheet import activity_variant, best_scores, worksheet_t
 from app.classes.ticket_groups import choice_counts, group_answers
 from app.classes.written_answers import open_questions
 from app.grading.grade import AnswersError
-from app.grading.paper import blank_order, numbered_lines
+from app.grading.paper import blank_order, grid_line, numbered_lines
 from app.sheets.variant import Row
 from app.sheets.worksheet import MAX_MISCONCEPTION_KEY, WorksheetError
 from app.store import Activity, Attempt, AuditAction, GradeChange, Store, Student
 from app.store.exit_tickets import SHOWN_FROM
 from app.store.grades import ChangeKind
 from app.translation import gettext as _
-from app.web.shared.forms import FormDep, FormReader, clamped_number, cut_page
+from app.web.shared.forms import MAX_LINE, FormDep, FormReader, clamped_number, cut_page
 from app.web.shared.permissions import (
     ActivityAccess,
     EditableActivity,
@@ -56,6 +56,7 @@ from app.web.shared.urls import url_for
 router = APIRouter(include_in_schema=False)
 
 MAX_MISCONCEPTIONS_SHOWN, MAX_ROWS_SHOWN, MAX_CHOICES_SHOWN, MAX_SENTENCES_SHOWN = 3, 3, 3, 6  # in a summary
+MIN_GRID_ROWS = 6
 MAX_REASON = 300  # characters
 MAX_CODE_LENGTH = 60  # characters of a typed sheet code
 
@@ -371,11 +372,15 @@ def show_paper_form(services: ServicesDep, access: EditableActivity, sheet: str 
 @router.post("/activities/{activity_id:int}/paper")
 def enter_paper_answers(services: ServicesDep, access: EditableActivity, form: FormDep) -> Response:
     """Show the marks of each line and what it would replace, or store the ticked ones."""
+    if added := form.single_line("add"):
+        with services.store.audit_log.recording(access.teacher, AuditAction.STUDENTS_ADDED, access.course, "1"):
+            services.store.roster.add_students(access.course, [(added, None)])
     paper_import, typed = _paper_import(services, access, form), form.raw("typed", MAX_WORK)
     number, code = paper_import.sheet_number, paper_import.code
+    grid = _grid_rows(form, len(paper_import.variant.blanks)) if number else {}
     problem = code_problem = ""
     try:
-        lines = numbered_lines(typed)
+        lines = numbered_lines("\n".join([*grid, typed]))
         if code and number:
             paper_import.sheet_by_code(code)
         if access.activity.state == "draft":
@@ -387,7 +392,7 @@ def enter_paper_answers(services: ServicesDep, access: EditableActivity, form: F
     except (WrongSheetError, WorksheetError) as error:
         code_problem = str(error)
     if problem or code_problem:
-        unread: dict[str, Any] = {"typed": typed, "picks": _picks(form)}
+        unread: dict[str, Any] = {"typed": typed, "grid": list(grid.values()), "picks": _picks(form)}
         return _render_paper(services, access, number, code, 422, problem=problem, code_problem=code_problem, **unread)
     clear, rejected = paper_import.read_lines(line for _, line in lines)
     is_storing, ticked = form.raw("do") == "store", form.all("line")
@@ -404,13 +409,15 @@ def enter_paper_answers(services: ServicesDep, access: EditableActivity, form: F
             "Nothing was stored: tick the lines to store. A line that was changed since it was shown is "
             "shown again first."
         )
+    shown_again = [*(line.line for line in rejected), *(line.line for line in left)]
     return _render_paper(
         services,
         access,
         number,
         code,
         422 if rejected or nothing_ticked else 200,
-        typed="\n".join([*(line.line for line in rejected), *(line.line for line in left)]),
+        typed="\n".join(line for line in shown_again if line not in grid),
+        grid=[grid[line] for line in shown_again if line in grid],
         problem=problem,
         rejected=rejected,
         read=left,
@@ -419,6 +426,15 @@ def enter_paper_answers(services: ServicesDep, access: EditableActivity, form: F
         already=[line for line in clear if line.already_stored],
         stored=stored,
     )
+
+
+def _grid_rows(form: FormReader, columns: int) -> dict[str, tuple[str, tuple[str, ...]]]:
+    """The rows of the grid that have an answer, a name and its cells, by the lines that say the same."""
+    cells = form.all("cell", MAX_LINE)
+    rows = [
+        (name, cells[place * columns : (place + 1) * columns]) for place, name in enumerate(form.all("grid", MAX_LINE))
+    ]
+    return {grid_line(name, row): (name, row) for name, row in rows if any(row)}
 
 
 def _paper_import(services: Services, access: ActivityAccess, form: FormReader) -> PaperImport:
@@ -451,6 +467,7 @@ def _render_paper(
         "roster": store.roster.students(access.course),
         "handed_in": students_handed_in(store, activity, number) if number else frozenset[int](),
         "typed": "",
+        "grid": (),
         "problem": "",
         "code_problem": "",
         "picks": (),
@@ -461,4 +478,6 @@ def _render_paper(
         "already": (),
         "stored": (),
     }
-    return render("teacher/enter_paper.html", status=status, access=access, **(names | shown))
+    names |= shown
+    names["blank_rows"] = range(max(MIN_GRID_ROWS - len(names["grid"]), 1))
+    return render("teacher/enter_paper.html", status=status, access=access, **names)
