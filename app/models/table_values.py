@@ -7,9 +7,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from fractions import Fraction
+from itertools import cycle, islice
 from typing import Any
 
 from app.models.architecture import SizeSource
+from app.models.computation import computation_of, default_fields
 from app.models.config_fields import (
     MAX_LAYERS,
     MAX_POSITIONS,
@@ -33,6 +36,7 @@ class TableValues(dict[str, Any]):
         self.table, self.config, self.model_type = table, config, model_type
         self.sources = dict[str, SizeSource]()
         self._open = set[str]()
+        self.other_fields = default_fields() if computation_of(model_type) else None
         self._check_fixed()
 
     def __missing__(self, name: str) -> Any:
@@ -53,7 +57,7 @@ class TableValues(dict[str, Any]):
         """A whole number, 0 or more, that a rule gives for this config."""
         value = self.by_rule(rule, layer)
         if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-            raise self.no_value(rule)
+            raise self.no_value(rule, (), value)
         return value
 
     def all_hold(self, conditions: Sequence[Rule], layer: int = 0) -> bool:
@@ -98,11 +102,16 @@ class TableValues(dict[str, Any]):
             return self._list(table.lists[name])
         if not name.isidentifier():  # a side that is called by its rule
             return self.whole(parse_rule(name))
-        raise RuleError(f"the table has no {name}")
+        if self.other_fields is None:
+            raise RuleError(f"the table has no {name}")
+        default = self.other_fields.get(name)
+        return read_bool(self.config, name, default) if isinstance(default, bool) else self.config.get(name, default)
 
     def _size(self, line: SizeField) -> int | None:
-        field = next((field for field in line.fields if field in self.config), None)
+        field = self._stated(line.fields)
         value = None if field is None else self.config[field]
+        if value in ("auto", -1) and line.absent and not line.absent.text.isdigit():  # worked out, as if it were absent
+            field = value = None
         if field is not None and value is not None:
             size = self._checked(line, value, field)
             self.sources[line.symbol] = SizeSource(line.symbol, size, field, fields=line.fields)
@@ -114,7 +123,7 @@ class TableValues(dict[str, Any]):
         if size is None:
             return None
         if isinstance(size, bool) or not isinstance(size, int) or size < 0:
-            raise self.no_value(rule, line.fields)
+            raise self.no_value(rule, line.fields, size)
         is_default = rule.text.isdigit()
         self.sources[line.symbol] = SizeSource(
             line.symbol,
@@ -127,6 +136,8 @@ class TableValues(dict[str, Any]):
         return size
 
     def _checked(self, line: SizeField, value: object, field: str) -> int:
+        if isinstance(value, list) and field in self.table.lists:  # with one word for each layer
+            value = len(value)
         may_be_zero = type(value) is int and value == 0 and line.symbol in self.table.may_be_zero
         if may_be_zero:
             return 0
@@ -148,12 +159,13 @@ class TableValues(dict[str, Any]):
         return value
 
     def _switch(self, switch: Switch) -> bool:
-        if switch.field in self.config and self.config[switch.field] is None:
+        field = self._stated(switch.fields)
+        if field and self.config[field] is None:
             if switch.null is None:
-                raise self._not_stated(switch.field, is_null=True)
+                raise self._not_stated(field, is_null=True)
             return bool(self.by_rule(switch.null))
-        if switch.field in self.config:
-            return read_bool(self.config, switch.field, default=False)
+        if field:
+            return read_bool(self.config, field, default=False)
         return bool(self.by_rule(switch.absent))
 
     def _word(self, words: WordField) -> str:
@@ -162,34 +174,49 @@ class TableValues(dict[str, Any]):
             raise self._worked_out_for(words.field, value, ", ".join(sorted(words.known)))
         return str(value)
 
+    def _stated(self, fields: Sequence[str]) -> str | None:
+        """The field that counts: transformers lets a second name of a field win over the first."""
+        return next((field for field in reversed(fields) if field in self.config), None)
+
     def _list(self, line: ListField) -> Any:
-        if not line.known:
-            if line.absent is None and self.config.get(line.field) is None:
-                return range(self.depth)
-            return read_layer_numbers(self.config, line.field, line.layers)
-        stated, depth = self.config.get(line.field), self.depth
+        field = self._stated(line.fields) or line.fields[0]
+        stated, depth = self.config.get(field), self.depth
+        match line.kind:
+            case "numbers" if stated is None and line.absent:
+                when = line.absent[0][1]
+                return frozenset(i for i in range(depth) if when is None or self.holds(when, i))
+            case "numbers":
+                return read_layer_numbers(self.config, field, line.numbers)
+            case "words":
+                words = stated.split("|") if isinstance(stated, str) else stated or []
+                return self._known(line, field, words if isinstance(words, list) else [words])
         if stated is None:
             if line.absent is None:
-                raise self._not_stated(line.field, is_null=line.field in self.config)
+                raise self._not_stated(field, is_null=field in self.config)
             return [self._word_of_layer(line, layer) for layer in range(depth)]
+        stated = _repeated(stated)
         if not isinstance(stated, list) or len(stated) != depth:
             problem = _('"{field}" must be a list with one entry for each of the {count} layers.')
-            raise ConfigError(problem.format(field=line.field, count=depth))
-        for word in stated:
+            raise ConfigError(problem.format(field=field, count=depth))
+        return self._known(line, field, stated)
+
+    def _known(self, line: ListField, field: str, words: Sequence[object]) -> list[str]:
+        for word in words:
             if not isinstance(word, str) or word not in line.known:
-                raise self._worked_out_for(line.field, word, ", ".join(sorted(line.known)))
-        return [line.known[word] for word in stated]
+                raise self._worked_out_for(field, word, ", ".join(sorted(line.known)))
+        return [line.known[str(word)] for word in words]
 
     def _word_of_layer(self, line: ListField, layer: int) -> str:
         cases = line.absent or ()
         word = next((word for word, when in cases if when is None or self.by_rule(when, layer)), None)
         if word is None:
-            raise self._not_stated(line.field, is_null=False)
+            raise self._not_stated(line.fields[0], is_null=False)
         return word
 
     def _check_fixed(self) -> None:
         for field, known in self.table.fixed.items():
-            if field in self.config and self.config[field] != known:
+            is_modelled = self.other_fields is not None and field in self.other_fields
+            if field in self.config and self.config[field] != known and not is_modelled:
                 raise self._worked_out_for(field, self.config[field], quoted(known))
 
     def _worked_out_for(self, field: str, value: object, known: str) -> ConfigError:
@@ -204,11 +231,28 @@ class TableValues(dict[str, Any]):
             problem = _('"{field}" is null, but models of type "{type}" need its value: add it.')
         return ConfigError(problem.format(field=field, type=self.model_type))
 
-    def no_value(self, rule: Rule, fields: Sequence[str] = ()) -> ConfigError:
+    def no_value(self, rule: Rule, fields: Sequence[str] = (), value: object = None) -> ConfigError:
         """The error that a rule has no value for this config."""
         known = {**self.table.sizes, **self.table.numbers}
         lines = (known.get(name) for name in sorted(rule.names))
         named = {field for line in lines if line for field in line.fields if field in self.config} or rule.names
         problem = _("{rule} has no possible value in this config.json: check {fields}.")
+        if isinstance(value, Fraction):
+            problem = _("{rule} is {value}, which is not a whole number: check {fields}.")
         names = ", ".join(f'"{name}"' for name in sorted({*named, *fields}))
-        return ConfigError(problem.format(rule=rule.text.replace("*", "·"), fields=names))
+        return ConfigError(problem.format(rule=rule.text.replace("*", "·"), value=value, fields=names))
+
+
+def _repeated(stated: object) -> object:
+    """GPT-Neo's [[["global", "local"], 12]] as the words of 24 layers; any other list as it is."""
+    if not isinstance(stated, list):
+        return stated
+    words = list[object]()
+    for item in stated[: MAX_LAYERS + 1]:
+        match item:
+            case [list(some), int(times)]:
+                room = max(MAX_LAYERS + 1 - len(words), 0)
+                words += islice(cycle(some), min(len(some) * times, room) if times > 0 else 0)
+            case _:
+                words.append(item)
+    return words

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections import deque
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -17,7 +17,8 @@ from tools.derive.library import ModelClass, Values
 TOKENS = 13
 UNSEEN = -1  # key/value heads that are copied before the product
 _LAYER = re.compile(r"\.(\d+)\.")
-_PRODUCTS = ("matmul", "__matmul__", "bmm", "baddbmm", "softmax", "linear")
+HIDDEN = -5e3  # a score below it is that of a key that isn't seen
+_PRODUCTS = ("matmul", "__matmul__", "bmm", "baddbmm", "einsum", "softmax")
 
 
 @dataclass
@@ -50,20 +51,12 @@ class Call:
         return self.queries[2] == self.keys[2] and not re.search("cross|encoder_attn|EncDec", self.module)
 
 
-@dataclass
-class Pass:
-    """What a forward pass showed. `causal` is None where the calls have masks, or no logits can tell."""
-
-    calls: list[Call] = field(default_factory=list)
-    causal: bool | None = None
-
-
 class _Recorder:
     """The attention function that transformers calls in a probe: takes notes, and computes as eager attention does."""
 
     def __init__(self) -> None:
         self.calls = list[Call]()
-        self.names = dict[int, str]()
+        self.places = _Places()
 
     def __call__(
         self,
@@ -78,6 +71,8 @@ class _Recorder:
     ) -> tuple[torch.Tensor, None]:
         queries, keys, values = (tuple(x.shape) for x in (query, key, value))
         scale = query.shape[-1] ** -0.5 if scaling is None else float(scaling)
+        if abs(scale - 1) < 1e-6 and self.places.is_scaled(query):
+            scale = query.shape[-1] ** -0.5
         groups = query.shape[1] // key.shape[1]
         key, value = key.repeat_interleave(groups, 1), value.repeat_interleave(groups, 1)
         scores = query @ key.transpose(-1, -2) * scale
@@ -85,17 +80,16 @@ class _Recorder:
         if attention_mask is not None:
             mask = attention_mask[..., : scores.shape[-1]]
             # A bias by position is part of the mask: only what is very low is hidden.
-            seen = (mask if mask.dtype == torch.bool else mask > -1e4)[0, 0].expand(scores.shape[-2:])
+            seen = (mask if mask.dtype == torch.bool else mask > HIDDEN)[0, 0].expand(scores.shape[-2:])
             scores = scores.masked_fill(~mask, -1e9) if mask.dtype == torch.bool else scores + mask
         elif kwargs.get("is_causal", getattr(module, "is_causal", False)) and queries[2] == keys[2] > 1:
             seen = seen.tril()
             scores = scores.masked_fill(~seen, -1e9)
-        name = self.names.get(id(module), "")
-        number = _LAYER.search(name)
+        name, layer = place(self.places.names.get(id(module), ""))
         self.calls.append(
             Call(
-                numbered(name),
-                int(number[1]) if number else None,
+                name,
+                layer,
                 queries,
                 keys,
                 values,
@@ -109,9 +103,44 @@ class _Recorder:
         return (scores.softmax(-1) @ value).transpose(1, 2).contiguous(), None
 
 
+class _Places:
+    """Where a forward pass is: the names of all modules, those being run, and what linear layers returned last."""
+
+    def __init__(self, model: torch.nn.Module | None = None) -> None:
+        self.names = dict[int, str]()
+        self.running = list[str]()
+        self.outputs = deque[torch.Tensor](maxlen=8)
+        for name, module in model.named_modules() if model else ():
+            self.names[id(module)] = name
+            module.register_forward_pre_hook(lambda module, _inputs: self.running.append(self.names[id(module)]))
+            module.register_forward_hook(self._leave, always_call=True)
+
+    def _leave(self, module: torch.nn.Module, _inputs: Any, output: Any) -> None:
+        self.running.pop()
+        if isinstance(module, torch.nn.Linear) and isinstance(output, torch.Tensor):
+            self.outputs.append(output)
+
+    def attention(self) -> str:
+        """The innermost module that is run, and isn't an activation."""
+        return next((name for name in reversed(self.running) if "softmax" not in name and "dropout" not in name), "")
+
+    def is_scaled(self, queries: torch.Tensor, factor: float | None = None) -> bool:
+        """Whether queries were multiplied by the factor (1/√width) before: rotating them changes no length."""
+        factor = queries.shape[-1] ** -0.5 if factor is None else factor
+        length = float(queries.double().norm())
+        same_size = [float(out.double().norm()) for out in self.outputs if out.numel() == queries.numel()]
+        return any(norm and abs(length / norm / factor - 1) < 1e-3 for norm in same_size)
+
+
 RECORDER = _Recorder()
 AttentionInterface.register("probe", RECORDER)
 AttentionMaskInterface.register("probe", eager_mask)
+
+
+def place(name: str) -> tuple[str, int | None]:
+    """'h.3.attn.2.x' -> ('h.{i}.attn.{j}.x', 3)"""
+    number = _LAYER.search(name)
+    return numbered(name), int(number[1]) if number else None
 
 
 def numbered(name: str) -> str:
@@ -120,87 +149,102 @@ def numbered(name: str) -> str:
 
 
 class _Products(TorchFunctionMode):
-    """The products around every softmax, for attention that can't be replaced."""
+    """The products around every softmax in a model's forward pass, for attention that can't be replaced."""
 
-    def __init__(self) -> None:
+    def __init__(self, places: _Places) -> None:
         super().__init__()
-        self.seen = list[tuple[str, list[torch.Tensor], torch.Tensor]]()
+        self.places = places
+        self.products = list[tuple[list[torch.Tensor], torch.Tensor]]()
+        self.calls = list[Call]()
+        self.open: tuple[str, torch.Tensor, list[torch.Tensor], float | None] | None = None
 
     def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result, name = function(*args, **(kwargs or {})), getattr(function, "__name__", "")
         if name in _PRODUCTS:
-            tensors = [x for x in [*args, *(kwargs or {}).values()] if isinstance(x, torch.Tensor)]
-            self.seen.append((name, tensors[-2:], result))
+            inputs = [x for x in [*args, *(kwargs or {}).values()] if isinstance(x, torch.Tensor)][-2:]
+            inputs = _as_matrices(args[0], inputs) if name == "einsum" else inputs
+            if name == "softmax":
+                self._softmax(inputs[0])
+            elif len(inputs) == 2:
+                self._close(inputs)
+                self.products.append((inputs, result))
         return result
 
-    def calls(self) -> Iterator[Call]:
-        """The heads around each softmax over the tokens, in order: the n-th call isn't known to be the n-th layer."""
-        for place, (name, (scores, *_), _out) in enumerate(self.seen):
-            if name != "softmax" or scores.dim() < 3 or scores.shape[-1] not in (TOKENS, TOKENS + 1):
-                continue
-            outputs = [out for name, _, out in self.seen[:place] if name == "linear"][-8:]
-            products = [(inputs, out) for name, inputs, out in self.seen[:place] if _is_product(name, inputs)]
-            before = next((inputs for inputs, out in reversed(products) if out.shape[-2:] == (TOKENS, TOKENS)), None)
-            later = [inputs for name, inputs, _ in self.seen[place + 1 :] if _is_product(name, inputs)]
-            after = next((inputs for inputs in later if inputs[0].shape[-1] in (TOKENS, TOKENS + 1)), None)
-            if before and after:
-                heads = scores.shape[1] if scores.dim() == 4 else scores.shape[0]
-                width, value_width = before[0].shape[-1], after[1].shape[-1]
-                queries, keys, values = (
-                    (1, heads, TOKENS, width),
-                    (1, UNSEEN, TOKENS, width),
-                    (1, heads, TOKENS, value_width),
-                )
-                yield Call("", None, queries, keys, values, scale=_scale(before[0], before[1], scores, outputs))
+    def _softmax(self, scores: torch.Tensor) -> None:
+        """The heads around a softmax over the tokens: the product before it, and later the one after it."""
+        before = next((ins for ins, out in reversed(self.products) if out.shape[-2:] == (TOKENS, TOKENS)), None)
+        if scores.dim() >= 3 and scores.shape[-1] in (TOKENS, TOKENS + 1) and before:
+            self.open = (self.places.attention(), scores, before, _scale(*before, scores, self.places))
+
+    def _close(self, inputs: list[torch.Tensor]) -> None:
+        if self.open is None or inputs[0].shape[-1] not in (TOKENS, TOKENS + 1):
+            return
+        name, scores, (queries, _keys), scale = self.open
+        self.open = None
+        heads, width, value_width = scores.shape[1 if scores.dim() == 4 else 0], queries.shape[-1], inputs[1].shape[-1]
+        # What is very low is hidden; a bias by position is lower than nothing by much less.
+        seen = scores.reshape(-1, *scores.shape[-2:])[0][-TOKENS:, :TOKENS] > HIDDEN
+        self.calls.append(
+            Call(
+                *place(name),
+                (1, heads, TOKENS, width),
+                (1, UNSEEN, TOKENS, width),
+                (1, heads, TOKENS, value_width),
+                scale=scale,
+                seen=tuple(seen.sum(-1).tolist()),
+                sees_later=bool(seen.triu(1).any()),
+            )
+        )
 
 
-def _is_product(name: str, inputs: list[torch.Tensor]) -> bool:
-    return name not in ("softmax", "linear") and len(inputs) == 2
+def _as_matrices(equation: str, tensors: list[torch.Tensor]) -> list[torch.Tensor]:
+    """The two tensors of an einsum with their axes in the order of a matrix product, or none if it isn't one."""
+    if len(tensors) != 2:
+        return []
+    (first, second), out = equation.replace(" ", "").split("->")[0].split(","), equation.split("->")[1].strip()
+    batch, summed = ([x for x in first if x in second and (x in out) == kept] for kept in (True, False))
+    rows, columns = ([x for x in one if x not in other] for one, other in ((first, second), (second, first)))
+    if not len(rows) == len(columns) == len(summed) == 1:
+        return []
+    return [
+        tensors[0].permute([first.index(axis) for axis in (*batch, *rows, *summed)]),
+        tensors[1].permute([second.index(axis) for axis in (*batch, *summed, *columns)]),
+    ]
 
 
-def _scale(
-    queries: torch.Tensor, keys: torch.Tensor, scores: torch.Tensor, outputs: list[torch.Tensor]
-) -> float | None:
-    """What products were multiplied by; `outputs` are those of linear layers before.
+def _scale(queries: torch.Tensor, keys: torch.Tensor, scores: torch.Tensor, places: _Places) -> float | None:
+    """What products were multiplied by.
 
     In the last row of one head nothing is hidden, and a bias that grows evenly (ALiBi) has no second differences.
     """
     products = queries @ keys
-    row, scaled = (x.reshape(-1, *x.shape[-2:])[0, -1, :TOKENS].double().diff(n=2) for x in (products, scores))
+    row, scaled = (x.reshape(-1, *x.shape[-2:])[0, -1, :TOKENS].double() for x in (products, scores))
+    row, scaled = (x[scaled > HIDDEN].diff(n=2) for x in (row, scaled))
     scale = float(row @ scaled / (row @ row))
     if float((scaled - scale * row).norm()) > 1e-2 * float(scaled.norm()):
         return None
     if abs(scale - 1) > 1e-2:
         return float(f"{scale:.3g}")
-    # Queries may have been scaled before: rotating them changes no length.
-    length, usual = float(queries.double().norm()), queries.shape[-1] ** -0.5
-    same_size = [out.double().norm() for out in outputs if out.numel() == queries.numel()]
-    return usual if any(abs(length / float(norm) / usual - 1) < 1e-3 for norm in same_size) else None
+    factors = (queries.shape[-1] ** -0.5, 1.0)  # queries may have been scaled before
+    return next((factor for factor in factors if places.is_scaled(queries, factor)), None)
 
 
-def forward_pass(model_class: ModelClass, values: Values) -> Pass:
-    """One forward pass on the CPU with random weights, and what attention was given."""
+def forward_pass(model_class: ModelClass, values: Values) -> list[Call]:
+    """What attention was given in one forward pass on the CPU with random weights."""
     torch.manual_seed(0)
     try:
         model = model_class.build_to_run(values, "probe")
     except KeyError:  # a class with a list of implementations of its own
         model = model_class.build_to_run(values, "eager")
-    RECORDER.names = {id(module): name for name, module in model.named_modules()}
-    RECORDER.calls = []
+    RECORDER.places, RECORDER.calls = _Places(model), []
     prepare(model)
     ids = torch.randint(3, 90, (1, TOKENS))
     run(model, ids)
     if RECORDER.calls:
-        return Pass(list(RECORDER.calls))
-    with _Products() as products:
-        out = run(model, ids)
-    found = Pass(list(products.calls()))
-    logits = getattr(out, "logits", None)
-    if logits is not None and logits.shape[1] == TOKENS and not model.config.is_encoder_decoder:
-        other = ids.clone()
-        other[0, -1] = (ids[0, -1] + 7) % 90 + 3
-        found.causal = bool(torch.allclose(logits[0, :-1], run(model, other).logits[0, :-1], atol=1e-4))
-    return found
+        return list(RECORDER.calls)
+    with _Products(RECORDER.places) as products:
+        run(model, ids)
+    return products.calls
 
 
 def prepare(model: Any) -> None:
@@ -224,17 +268,22 @@ def run(model: Any, ids: torch.Tensor) -> Any:
         else:
             _WAYS[type(model)] = way
             return output
+    # A model of images and text may need an image; its text model alone needs none.
+    if model.config.get_text_config() is not model.config and not model.config.is_encoder_decoder:
+        return run(model.get_decoder(), ids)
     raise error
 
 
 def _ways(config: Any, ids: torch.Tensor) -> list[dict[str, Any]]:
     sound = torch.ones(1, getattr(config, "num_mel_bins", 80), 2 * getattr(config, "max_source_positions", TOKENS))
+    time = torch.zeros(1, 1, getattr(config, "hidden_size", 1))
     return [
         {"input_ids": ids, "use_cache": False},
         {"input_ids": ids, "use_cache": False, "decoder_input_ids": ids},
         {"input_ids": ids},
         {"input_ids": ids, "decoder_input_ids": ids},
         {"input_features": sound, "use_cache": False, "decoder_input_ids": ids},
+        {"input_ids": ids, "use_cache": False, "t_cond": time},
     ]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
+from app.models.table import FamilyTable
 from tools.derive import reading
 from tools.derive.attention import UNSEEN, Call
 from tools.derive.deriving import Deriver, NoRule
@@ -26,7 +27,7 @@ class Outcome:
     reasons: set[str] = field(default_factory=set)
 
 
-def check(deriver: Deriver, heads: HeadDeriver, table: reading.Table) -> Outcome:
+def check(deriver: Deriver, heads: HeadDeriver, table: FamilyTable) -> Outcome:
     """Raise NoRule at the first difference."""
     prober, outcome = deriver.prober, Outcome()
     prober.rng.seed(SEED)
@@ -35,14 +36,18 @@ def check(deriver: Deriver, heads: HeadDeriver, table: reading.Table) -> Outcome
         if sample is None:
             continue
         try:
-            values = table.values(sample.given)
-            predicted = table.tensors(values)
-            table.heads(values)  # refuses heads that aren't of one size
-        except (reading.Unreadable, TypeError) as reason:
+            values = reading.values_of(table, sample.given)
+            predicted = reading.tensors(table, values)
+            reading.heads(table, values)  # refuses heads that aren't of one size
+        except reading.UNREADABLE as reason:
             outcome.refused += 1
             outcome.reasons.add(str(reason))
             continue
-        actual = flat(sample.stacks)
+        # The reader leaves out the prefix that the base class doesn't have.
+        actual = {
+            (stack.removeprefix(table.prefix), i, name.removeprefix(table.prefix)): what
+            for (stack, i, name), what in flat(sample.stacks).items()
+        }
         for tensor in actual.keys() | predicted.keys():
             if actual.get(tensor) != predicted.get(tensor):
                 stack, layer, name = tensor
@@ -51,20 +56,20 @@ def check(deriver: Deriver, heads: HeadDeriver, table: reading.Table) -> Outcome
         outcome.configs += 1
     if outcome.configs < CONFIGS // 3:
         raise NoRule("counts", f"only {outcome.configs} configs compared: {'; '.join(sorted(outcome.reasons))[:100]}")
-    if table.rows("attention") and table.rows("attention")[0][0] != "none":
+    if table.attention:
         _check_heads(heads, table, outcome)
     return outcome
 
 
-def _check_heads(heads: HeadDeriver, table: reading.Table, outcome: Outcome) -> None:
+def _check_heads(heads: HeadDeriver, table: FamilyTable, outcome: Outcome) -> None:
     for seen in heads.passes(PASSES):
         try:
-            values = table.values(seen.sample.given)
-            predicted = table.heads(values)
-        except (reading.Unreadable, TypeError) as reason:
+            values = reading.values_of(table, seen.sample.given)
+            predicted = reading.heads(table, values)
+        except reading.UNREADABLE as reason:
             outcome.reasons.add(str(reason))
             continue
-        calls = seen.found.calls
+        calls = seen.calls
         if all(call.layer is None for call in calls):
             for call, expected in zip(calls, predicted.values(), strict=False):
                 _compare(call, expected)

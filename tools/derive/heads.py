@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from app.models.grammar import RuleError
 from tools.derive import reading
-from tools.derive.attention import TOKENS, UNSEEN, Call, Pass
+from tools.derive.attention import TOKENS, UNSEEN, Call
 from tools.derive.deriving import Deriver, NoRule
 from tools.derive.fitting import Truths, both, condition
 from tools.derive.library import Values
@@ -19,6 +20,16 @@ from tools.derive.words import HARMLESS, PATTERN, SCALE, WINDOW, WITHOUT_SCORES
 from tools.derive.writing import Row
 
 PASSES = 10
+# RoPE stretched by YaRN, and what it multiplies scores by in some models.
+YARN = {
+    "rope_type": "yarn",
+    "rope_theta": 1e4,
+    "factor": 4.0,
+    "original_max_position_embeddings": 32,
+    "mscale": 1.0,
+    "mscale_all_dim": 1.0,
+}
+YARN_FACTOR = (0.1 * math.log(4) + 1) ** 2
 # What a window field means for the number of keys that a token sees, the token included.
 _WINDOWS = ("{w}", "{w} + 1", "{w} - 1", "2·{w} + 1", "2·{w} - 1", "2·({w}//2) + 1", "{w}//2 + 1", "{w}//2", "2·{w}")
 
@@ -28,7 +39,7 @@ class Seen:
     """A sample and what its forward pass showed."""
 
     sample: Sample
-    found: Pass
+    calls: list[Call]
 
 
 @dataclass
@@ -37,7 +48,6 @@ class Observed:
 
     sample: Sample
     call: Call
-    causal: bool | None
 
 
 class HeadDeriver:
@@ -54,25 +64,53 @@ class HeadDeriver:
             return [("none", reason)]
         self._look()
         try:
-            return self._rows()
+            rows = self._rows()
         except NoRule:
             if not self.varied:
                 raise
-            # What has no expression stays at its default, which the table then demands.
-            self.prober.frozen |= set(self.varied)
-            self.varied = {}
-            return self._rows()
+            rows = self._rows_without_some()
+        return self._with_yarn(rows)
+
+    def _rows_without_some(self) -> list[Row]:
+        """The rows with a field at its default, or all of them, which the table then demands."""
+        varied = self.varied
+        for frozen in [*([name] for name in varied if len(varied) > 1), list(varied)]:
+            self.varied = {name: values for name, values in varied.items() if name not in frozen}
+            try:
+                rows = self._rows()
+            except NoRule:
+                if len(frozen) == len(varied):
+                    raise
+            else:
+                self.prober.frozen |= set(frozen)
+                break
+        return rows
+
+    def _with_yarn(self, rows: list[Row]) -> list[Row]:
+        """With a flag at the modules whose scale YaRN changes."""
+        sample = self.runnable() if "mscale_all_dim" in self.prober.model_class.source else None
+        if sample is None:
+            return rows
+        before = self.prober.passes(sample.given)
+        after = self.prober.passes({**sample.given, "rope_parameters": YARN})
+        changed = {
+            old.module.rpartition(".{i}.")[2]
+            for old, new in zip(before or [], after or [], strict=False)
+            if old.scale and new.scale and math.isclose(new.scale, old.scale * YARN_FACTOR, rel_tol=1e-4)
+        }
+        return [(*row, "yarn") if row[1] in changed else row for row in rows]
 
     def _look(self) -> None:
         """Find the fields that change nothing but attention, one at a time."""
         samples = [sample for _ in range(12) if (sample := self.runnable())]
         passes = ((sample, self.prober.passes(sample.given)) for sample in samples)
-        sample, before = next(((s, found) for s, found in passes if found and found.calls), (None, None))
+        sample, before = next(((s, found) for s, found in passes if found), (None, None))
         if sample is None or before is None:
             return
         for name, value in self.prober.default.items():
             is_given = name in sample.given and name not in self.prober.switches
-            if name in self.prober.effects or is_given or HARMLESS.search(name):
+            is_left = name in self.prober.hint.leave
+            if name in self.prober.effects or is_given or is_left or HARMLESS.search(name):
                 continue
             others = self._others(name, value)
             tried = others if name in self.prober.texts else others[:1]
@@ -92,9 +130,9 @@ class HeadDeriver:
             return [3, 2, 5]
         return self.prober.words_in_source(name) if name in self.prober.texts else []
 
-    def _differs(self, before: Pass, given: Values, name: str, value: Any) -> bool:
+    def _differs(self, before: list[Call], given: Values, name: str, value: Any) -> bool:
         after = self.prober.passes({**given, name: value})
-        return after is not None and (after.causal, after.calls) != (before.causal, before.calls)
+        return after is not None and after != before
 
     def runnable(self) -> Sample | None:
         """A sample for a forward pass: some classes build what they can't run."""
@@ -103,9 +141,9 @@ class HeadDeriver:
         try:
             if self.care > 2:
                 prober.variants = {name: values[-1:] for name, values in prober.variants.items()}
-            if self.care > 5:
+            prober.has_square_heads = self.care > 5
+            if self.care > 8:
                 prober.sizes = [n for n in prober.sizes if n not in prober.model_class.undeclared]
-                prober.has_square_heads = True
             return prober.sample()
         finally:
             prober.variants, prober.sizes = keep
@@ -122,12 +160,12 @@ class HeadDeriver:
             found = self.prober.passes(given)
             if found is None:
                 self.care += 1
-                if self.care in (3, 6):
+                if self.care in (3, 6, 9):
                     seen.clear()  # from here on fewer fields are varied
                 continue
             values = self.prober.complete(given, self.prober.text_config(given))
             seen.append(Seen(replace(sample, given=given, values=sample.values | values), found))
-            if sum(bool(s.found.calls) for s in seen) == wanted:
+            if sum(bool(s.calls) for s in seen) == wanted:
                 break
         return seen
 
@@ -136,16 +174,16 @@ class HeadDeriver:
         if len(seen) < PASSES // 2:
             print(f"no forward pass: {self.prober.last_error}")
             raise NoRule("attention", "no small model of this type runs")
-        modules = dict.fromkeys((call.module, call.is_self_attention) for s in seen for call in s.found.calls)
+        modules = dict.fromkeys((call.module, call.is_self_attention) for s in seen for call in s.calls)
         if not modules:
             raise NoRule("attention", "no scores were seen in a forward pass")
         return list(dict.fromkeys(row for module, is_self in modules for row in self._module(seen, module, is_self)))
 
     def _module(self, seen: Sequence[Seen], module: str, is_self: bool) -> list[Row]:
         observed = [
-            Observed(s.sample, call, s.found.causal)
+            Observed(s.sample, call)
             for s in seen
-            for call in s.found.calls
+            for call in s.calls
             if (call.module, call.is_self_attention) == (module, is_self)
         ]
         stack, _, rest = module.partition(".{i}.")
@@ -186,7 +224,7 @@ class HeadDeriver:
         fitter, calls = self.deriver.fitter([o.sample for o in observed]), [o.call for o in observed]
         sizes = [fitter.fit(list(numbers)) for numbers in zip(*(call.sizes for call in calls), strict=True)]
         words = [self.deriver.words(terms) for terms in sizes if terms]
-        if words and calls[0].keys[1] == UNSEEN:
+        if len(words) == len(sizes) and calls[0].keys[1] == UNSEEN:
             words[1] = self._unseen_kv_heads(words[0])
         scale, mask, softcap = self._scale(observed), self._mask(observed), self._softcap(observed)
         if len(words) < len(sizes) or not scale or not mask or softcap is None or len({c.sinks for c in calls}) > 1:
@@ -248,10 +286,7 @@ class HeadDeriver:
     def _mask(self, observed: Sequence[Observed]) -> str | None:
         if not observed[0].call.is_self_attention:
             return "cross"
-        if observed[0].call.seen:
-            later = {o.call.sees_later for o in observed}
-        else:
-            later = {o.causal is False for o in observed if o.causal is not None}
+        later = {o.call.sees_later for o in observed}
         return None if len(later) != 1 else "all" if later.pop() else "causal"
 
     def _layers(self, seen: Sequence[Seen], observed: Sequence[Observed], stack: str) -> str:
@@ -283,5 +318,5 @@ class HeadDeriver:
     def _keys(self, rule: str, observed: Observed) -> int | None:
         try:
             return min(int(reading.evaluate(rule, self.deriver.named(observed.sample.values))), TOKENS)
-        except (TypeError, KeyError):
+        except (RuleError, TypeError, KeyError):
             return None

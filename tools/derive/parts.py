@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import random
+from collections.abc import Mapping
 from itertools import product
 from pathlib import Path
 from typing import Any
 
+from app.models.table import FamilyTable
 from tools.derive import reading
 from tools.derive.deriving import NoRule
 from tools.derive.library import ModelClass, Values, read
@@ -40,17 +42,13 @@ def pointer(model_class: ModelClass, families: Path) -> Table | None:
     return {f"class  {model_class.name}": [], "text part": rows}
 
 
-def _table_of(model_type: str, families: Path) -> reading.Table | None:
+def _table_of(model_type: str, families: Path) -> FamilyTable | None:
     file = families / model_type
-    tables = reading.parse(file.read_text()) if file.exists() else []
-    return (
-        tables[0]
-        if tables and tables[0].sections[0].heading[0] == "class" and not tables[0].rows("text part")
-        else None
-    )
+    tables = reading.parse(file.read_text()) if file.exists() else ()
+    return tables[0] if tables and not tables[0].text_part else None
 
 
-def _describes(table: reading.Table, model_class: ModelClass, text_type: str) -> bool:
+def _describes(table: FamilyTable, model_class: ModelClass, text_type: str) -> bool:
     """Whether the text part has exactly the tensors of the table in random configs, and in an empty one."""
     rng = random.Random(1)  # noqa: S311 - no secret
     own, model_class.text_type = model_class.text_type, text_type
@@ -64,14 +62,11 @@ def _describes(table: reading.Table, model_class: ModelClass, text_type: str) ->
             except Exception:  # noqa: S112 - classes raise anything
                 continue
             try:
-                values = table.values({**defaults, **config})
-            except reading.Unreadable:
+                values = reading.values_of(table, {**defaults, **config})
+            except reading.UNREADABLE:
                 continue
-            head, embedding = model.get_output_embeddings(), model.get_input_embeddings()
-            values["tie_word_embeddings"] = (
-                head is not None and embedding is not None and head.weight is embedding.weight
-            )
-            predicted = [(*place, *what) for place, what in table.tensors(values).items()]
+            values["tie_word_embeddings"] = model_class.is_tied(model)
+            predicted = [(*place, *what) for place, what in reading.tensors(table, values).items()]
             actual = [
                 (stack, i, name, *what)
                 for stack, layers in by_layer(model_class.tensors(model)).items()
@@ -94,33 +89,39 @@ def _without_prefix(tensor: Tensor) -> Tensor:
     return "", i, ".".join(name.split(".")[-2:]), copies, shape
 
 
-def _random_config(table: reading.Table, rng: random.Random) -> Values:
+def _random_config(table: FamilyTable, rng: random.Random) -> Values:
     """Random numbers for the sizes with a symbol, and random switches; the rest stays at the defaults."""
     config, chosen = Values(), dict[str, int]()
-    for symbol, fields, *_ in sorted(table.rows("sizes"), key=lambda row: row[0] != "H"):
-        if symbol in CHOICES and fields != "=":
+    for symbol, size in sorted(table.sizes.items(), key=lambda item: item[0] != "H"):
+        if symbol in CHOICES and size.fields:
             choices = [n for n in CHOICES[symbol] if symbol != "G" or chosen.get("H", 12) % n == 0]
-            config[fields.split()[0]] = chosen[symbol] = rng.choice(choices)
-    for name, *_ in table.rows("switches"):
+            config[size.fields[0]] = chosen[symbol] = rng.choice(choices)
+    for name in table.switches:
         config[name] = rng.random() < 0.5
     return {**config, "tie_word_embeddings": rng.random() < 0.5, "pad_token_id": 0}
 
 
-def _defaults(table: reading.Table, model_class: ModelClass) -> Values:
+def _defaults(table: FamilyTable, model_class: ModelClass) -> Values:
     """What the whole file fills in for fields that its text part leaves out, where that isn't the table's default."""
     try:
         part = read(model_class.config({}), str(model_class.part))
     except Exception:
         return {}
-    stated = table.values({})
-    found = Values()
-    for row in [*table.rows("sizes"), *table.rows("switches"), *table.rows("numbers")]:
-        symbol, name = (row[0], row[1].split()[0]) if row in table.rows("sizes") else (row[0], row[0])
+    stated, found = reading.values_of(table, {}), Values()
+    sizes = {key: size.fields[0] for key, size in table.sizes.items() if size.fields}
+    for key, name in [*sizes.items(), *((name, name) for name in (*table.switches, *table.numbers))]:
         value = read(part, name)
-        key = name if symbol == "-" else symbol
-        if name not in ("=", "tie_word_embeddings") and isinstance(value, int | float) and stated.get(key) != value:
+        if name != "tie_word_embeddings" and isinstance(value, int | float) and _value(stated, key) != value:
             found[name] = value
     return found
+
+
+def _value(values: Mapping[str, Any], key: str) -> Any:
+    """None if the table asks for it."""
+    try:
+        return values[key]
+    except reading.UNREADABLE:
+        return None
 
 
 def ties(model_class: ModelClass, base: Values) -> tuple[str, ...]:
@@ -132,11 +133,10 @@ def ties(model_class: ModelClass, base: Values) -> tuple[str, ...]:
                 model = model_class.build(base, outer_tie=outer, part_tie=part)
             except Exception:  # noqa: S112 - classes raise anything
                 continue
-            head, embedding = model.get_output_embeddings(), model.get_input_embeddings()
-            if head is None or embedding is None:
+            if model_class.head(model) is None:
                 return ("never",)
             rows.append((outer, part))
-            tied.append(head.weight is embedding.weight)
+            tied.append(model_class.is_tied(model))
     if rows and (all(tied) or not any(tied)):
         return ("always",) if all(tied) else ("never",)
     for outer_absent, part_absent in product((True, False), repeat=2):
