@@ -210,14 +210,15 @@ def show_slide(request: Request, services: ServicesDep) -> Response:
     starts = dict[str, int]()  # the first step of each product
     for number, step in enumerate(steps, 1):
         starts.setdefault(step.part, number)
+    back = _back(variant, wanted) if variant and "typed" in wanted else ""
     return _page(
-        request, services, requested, steps, query, first=first,
+        request, services, requested, steps, query, first=first, back=back,
+        sheet=back or (sheet_link(variant) if variant else ""),
         topics=[(key, library.wording.topics[key].name) for key in library.topics if _has_products(library, key)],
         topic=worksheet.topic,
         formulas={key: (variant.letters[key], formula_pieces(variant, key)) for key in starts} if variant else {},
         starts=starts,
         inner=_inner_sides(variant, products) if variant and "typed" not in wanted else {},
-        back=_back(variant, wanted) if variant and "typed" in wanted else "",
     )  # fmt: skip
 
 
