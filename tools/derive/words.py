@@ -287,7 +287,15 @@ HINTS: Mapping[str, Hint] = {
         },
     ),
     "esmc": Hint("its heads don't share keys", follows={"num_key_value_heads": lambda v: v["num_attention_heads"]}),
-    "doge": Hint("its router chooses rows and columns of experts", computed={"n_keys": "int(sqrt(num_experts))"}),
+    "doge": Hint(
+        "its router chooses rows and columns of experts, and long texts have dynamic masks",
+        computed={"n_keys": "int(sqrt(num_experts))"},
+        leave=("keep_window_size",),
+    ),
+    "glm4v_moe_text": Hint(
+        "it rotates half of each head",
+        follows={"rope_parameters": lambda v: {**v["rope_parameters"], "partial_rotary_factor": 1.0}},
+    ),
     "deepseek_v4": Hint(
         "its heads' results are projected in groups",
         computed={"d_group": "num_attention_heads * head_dim // o_groups"},
@@ -327,7 +335,7 @@ WITHOUT_SCORES: Mapping[str, str] = {
     "nystromformer": "approximated attention",
     "reformer": "hashed attention",
     "perceiver": "attention of learned latent vectors to the tokens",
-    "cpmant": "attention to learned prompt tokens before the text",
+    "cpmant": "attention among the tokens and learned prompt vectors",
 }
 
 
