@@ -9,9 +9,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from fastapi import APIRouter, Depends, Request, Response
+from markupsafe import Markup
 
 from app.algebra.number_text import format_number
 from app.exchange.imported_models import library_with_model
+from app.figures.kept_head import kept_head
 from app.figures.steps import (
     ExhibitStep,
     Product,
@@ -64,7 +66,9 @@ def list_exhibits(library: LibraryDep) -> Response:
         "show_heads": heads_steps(heads)[2].figures()[0],
         "show_token": token_steps(token)[3][0].figures()[0],
     }
-    return render("exhibits/see.html", figures=figures)
+    head = kept_head()
+    small = Markup(head.small_heads[head.head])  # noqa: S704 - of numbers alone
+    return render("exhibits/see.html", figures=figures, head=head, small_head=small)
 
 
 def _example(library: Library, topic: str) -> Variant:
