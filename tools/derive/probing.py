@@ -182,6 +182,8 @@ class Prober:
                     values[name] = self.choose(symbol, chosen)
                 else:
                     values[name] = chosen[symbol] = chosen.get(symbol) or self.choose(symbol, chosen)
+                if self.default[name] == 0 and self.effects.get(name) == "names" and self.rng.random() < 0.25:
+                    values[name] = 0  # switched off, as by default
             elif WINDOW.search(name) and name not in {*self.effects, *self.patterns}:
                 values[name] = self.rng.choice([4, 5, 6, 7])
             elif ROTATED.search(name) and name not in self.effects:
@@ -344,7 +346,7 @@ class Prober:
         now = now if type(now) is int else default
         effects = {value: self.effect(name, value) for value in self._values_to_try(name, now) if value != now}
         usable = [value for value, effect in effects.items() if effect != "error"]
-        if symbol != "n_sh" and any(effects[value] == "shapes" for value in usable):
+        if symbol != "n_sh" and default != 0 and any(effects[value] == "shapes" for value in usable):
             usable = [value for value in usable if value]  # a size is above zero
         if not usable and symbol in FIELDS_WITH_WIDTH:
             self.stuck.add(name)
@@ -376,9 +378,10 @@ class Prober:
         default, symbol = self.default[name], SYMBOL_OF.get(name)
         if symbol and not self.only_defaults:
             chosen = {SYMBOL_OF[n]: x for n, x in self.base.items() if n in SYMBOL_OF}
-            return [*dict.fromkeys(self.choose(symbol, chosen) for _ in range(6)), *([0] if symbol == "n_sh" else [])]
+            tried = dict.fromkeys(self.choose(symbol, chosen) for _ in range(6))
+            return [*tried, *([0] if symbol == "n_sh" or default == 0 else [])]
         if default is None:
-            return [2, 4, 24]
+            return [2, 4, 24, *([-1] if name in self.patterns else [])]
         if default > 64:
             return [default * 2, default // 2, default + 1, default // 4]
         return list(dict.fromkeys([default * 2, default + 1, max(default // 2, 1), 1, 2, 3, 0]))
