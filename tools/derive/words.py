@@ -112,7 +112,7 @@ LAYER_WORDS = [
 LAYER_ROLES: Mapping[str, str] = {
     "sinks": r"sinks?$",
     "indexer": r"indexer",
-    "relative_positions": r"relative_attention_bias|rel_pos|r_w_bias|r_r_bias|pos_proj|pos_q_proj|pos_key|pos_query|mask_emb",
+    "relative_positions": r"relative_attention_bias|rel_pos|r_w_bias|r_r_bias|pos_(q_)?proj|pos_key|pos_query|mask_emb",
     "cross_attention": r"cross_?att|encoder_attn|EncDecAttention|encoder_decoder_attention",
     "query_norm": r"q_norm|q_layernorm|q_a_layernorm|query_norm|query_layernorm|q_ln|query_sub_norm",
     "key_norm": r"k_norm|k_layernorm|kv_a_layernorm|key_norm|key_layernorm|k_ln|key_sub_norm",
