@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from app.settings import PROJECT
+from app.cli.terminal import variable
+from app.settings import PROJECT, Settings
 from simulation.screenshots import MAX_BYTES, PICTURES, README, SCHEMES, SITE
 
 PAGES = sorted([*PROJECT.glob("*.md"), *(PROJECT / "docs").glob("*.md")])
@@ -47,6 +48,13 @@ def test_make_knows_every_target_that_the_docs_name() -> None:
     for page in PAGES:
         named = re.findall(r"(?:`|^)make ([a-z-]+)", page.read_text(encoding="utf-8"), re.MULTILINE)
         assert set(named) <= targets, page.name
+
+
+def test_every_setting_that_the_docs_name_exists() -> None:
+    settings = {variable(name) for name in Settings.model_fields}
+    for page in PAGES:
+        named = re.findall(r"ATTENTION_SHAPES_[A-Z_]+", page.read_text(encoding="utf-8"))
+        assert set(named) <= settings, page.name
 
 
 def test_every_picture_is_there_in_light_and_in_dark_and_small() -> None:

@@ -39,11 +39,18 @@ def test_a_value_that_cannot_be_meant_is_refused(
 
 
 @pytest.mark.parametrize(
-    ("name", "nearest"), [("ATTENTION_SHAPES_PRACTISE", "PRACTICE"), ("attention_shapes_worker", "WORKERS")]
+    ("name", "nearest"),
+    [
+        ("ATTENTION_SHAPES_PRACTISE", "ATTENTION_SHAPES_PRACTICE"),
+        ("attention_shapes_worker", "ATTENTION_SHAPES_WORKERS"),
+        ("ATTENTION_SHAPE_PRACTICE", "ATTENTION_SHAPES_PRACTICE"),
+        ("ATTENTIONSHAPES_METRICS", "ATTENTION_SHAPES_METRICS"),
+        ("ATTENTION_SHAPES_DATABASE_URL", "DATABASE_URL"),
+    ],
 )
 def test_a_misspelt_variable_is_refused(monkeypatch: pytest.MonkeyPatch, name: str, nearest: str) -> None:
     monkeypatch.setenv(name, "false")
-    with pytest.raises(InputError, match=f"^{name} .* ATTENTION_SHAPES_{nearest}"):
+    with pytest.raises(InputError, match=f"^{name} .* {nearest}"):
         read_settings()
 
 

@@ -19,6 +19,7 @@ from app.forward.lines import ForwardError
 from app.handout.options import HandoutError
 from app.models.architecture import TokensError
 from app.models.config_fields import ConfigError
+from app.quizzes.quiz import QuizError
 from app.sheets.seeds import SeedError
 from app.sheets.worksheet import WorksheetError
 from app.topics.requirements import TopicError
@@ -34,6 +35,7 @@ COMMANDS_BY_MODULE = {
     "run": ("run",),
     "worksheets": ("check-worksheets",),
     "handout": ("handout",),
+    "export": ("export",),
     "teacher": ("teacher",),
     "backup": ("backup",),
     "serve": ("serve",),
@@ -50,6 +52,7 @@ INPUT_ERRORS = (
     HubError,
     RosterError,
     HandoutError,
+    QuizError,
 )
 
 

@@ -16,7 +16,15 @@ from app.sheets.exit_tickets import load_tickets
 from app.sheets.worksheet import key_in
 from app.translation import gettext as _
 
-from .terminal import Commands, InputError, open_library, optional_whole_number, read_file, read_settings, whole_number
+from .terminal import (
+    Commands,
+    open_library,
+    optional_whole_number,
+    read_file,
+    read_settings,
+    whole_number,
+    write_file,
+)
 
 
 def add_to(commands: Commands) -> None:
@@ -67,7 +75,7 @@ def _write_handout(parsed: argparse.Namespace) -> None:
     documents = handout_documents(options, sheets, tickets, settings.address)
     renderer = TypstRenderer(settings.data_dir / "fonts")
     pdf = renderer.render_handout(documents, _progress_writer(_("{done} of {total} parts typeset")))
-    _write_pdf(parsed.output, pdf)
+    write_file(parsed.output, pdf)
     if renderer.missing_letters:
         print(missing_letters_note(renderer.missing_letters), file=sys.stderr)
 
@@ -110,17 +118,3 @@ def _progress_writer(message: str) -> ReportProgress | None:
             print("\r" + message.format(done=done, total=total), end=end, file=sys.stderr, flush=True)
 
     return write_progress
-
-
-def _write_pdf(path: str, pdf: bytes) -> None:
-    try:
-        if path == "-":
-            sys.stdout.buffer.write(pdf)
-            sys.stdout.buffer.flush()
-        else:
-            Path(path).write_bytes(pdf)
-    except BrokenPipeError:
-        raise
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else error
-        raise InputError(_("{file} cannot be written: {reason}.").format(file=path[:60], reason=reason)) from None

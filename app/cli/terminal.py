@@ -6,6 +6,7 @@ import argparse
 import difflib
 import json
 import os
+import re
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -96,6 +97,21 @@ def read_file(path: Path) -> bytes:
         raise InputError(_("{file} cannot be read: {reason}.").format(file=str(path)[:60], reason=reason)) from None
 
 
+def write_file(path: str, data: bytes) -> None:
+    """Write a file, or standard output for "-"; raises InputError if it can't be written."""
+    try:
+        if path == "-":
+            sys.stdout.buffer.write(data)
+            sys.stdout.buffer.flush()
+        else:
+            Path(path).write_bytes(data)
+    except BrokenPipeError:
+        raise
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise InputError(_("{file} cannot be written: {reason}.").format(file=path[:60], reason=reason)) from None
+
+
 def print_json(value: object) -> None:
     """Print a value as one line of JSON, with non-ASCII text as it is."""
     print(json.dumps(value, ensure_ascii=False))
@@ -111,10 +127,11 @@ def print_table(rows: Sequence[Sequence[object]]) -> None:
 
 def read_settings() -> Settings:
     """The environment's settings; raises InputError naming the first unusable variable."""
-    known = [variable(name) for name in Settings.model_fields]
+    fields = [name.upper() for name in Settings.model_fields]
     for name in os.environ:
-        if name.upper().startswith(variable("")) and name.upper() not in known:
-            nearest = difflib.get_close_matches(name.upper(), known, 1, 0)[0]
+        setting = re.fullmatch("ATTENTION_?SHAPES?_?(.*)", name.upper())
+        if setting and name.upper() not in map(variable, fields):
+            nearest = variable(difflib.get_close_matches(setting[1], fields, 1, 0)[0])
             raise InputError(_("{name} is not a setting. Did you mean {nearest}?").format(name=name, nearest=nearest))
     try:
         return Settings()

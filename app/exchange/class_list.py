@@ -239,7 +239,7 @@ def _read_table(
         columns = _choose_columns(titles, table, chosen)
         guessed = _entry(titles, columns) if place.guessed else None
         entries = [_entry(row, columns) for row in table]
-        signed = [bool(entry.number) or "@" in "".join(row) for entry, row in zip(entries, table, strict=True)]
+        signed = [_has_sign(entry, row, columns) for entry, row in zip(entries, table, strict=True)]
     else:  # one title, above names that may have numbers beside them
         entries, signed = _read_lines(lines[1:], _DELIMITERS), []
     left_out = [clean_line(line, MAX_ENTRY_LENGTH) for line in lines[: place.line]]
@@ -248,6 +248,12 @@ def _read_table(
     entries, signed = list(compress(entries, students)), list(compress(signed, students))
     rows = RosterRows(text, (), tuple(left_out), columns, guessed)
     return rows, _with_doubts(entries, signed) if signed else entries
+
+
+def _has_sign(entry: RosterEntry, row: Row, columns: Columns) -> bool:
+    if columns.number is None and columns.last is not None:  # a summary has one cell for both names
+        return any(cell.strip() for cell in row[columns.last : columns.last + 1])
+    return bool(entry.number) or "@" in "".join(row)
 
 
 def _choose_columns(titles: tuple[str, ...], table: Sequence[Row], chosen: ChosenColumns | None) -> Columns:

@@ -228,9 +228,10 @@ def _next_step(sheet: Variant, report: Report, blank: Blank) -> str:
 def _form(count: Count, total: Expression) -> str:
     if count.hint:
         return count.hint
-    if not total.symbols or "N" in total.symbols:
-        is_linear = len(total.symbols) > 1 and all(term.symbols.count("N") == 1 for term in total.terms)
-        return "one-token-first" if is_linear else "three-tokens-first"
+    if total.symbols <= {"N", "i"} or (count.unit == "index" and "N" in total.symbols):
+        return "three-tokens-first"
+    if all(term.symbols.count("N") == 1 for term in total.terms):
+        return "one-token-first"
     if str(total) in total.symbols:
         return "as-one-size"
     if any(term.factor < 0 for term in total.terms):

@@ -16,6 +16,11 @@ from app.models.table import FamilyTable, TextPart, classes_by_type, family_file
 from app.translation import gettext as _
 
 MAX_NESTING = 3
+READ_BY_ROWS = frozenset("""
+albert bart bloom camembert codegen deberta deberta-v2 deepseek_v2 distilbert electra falcon gemma gemma2 gpt_bigcode
+gpt_neo gpt_neox gpt_oss gptj internlm3 llama4_text mbart mistral mixtral modernbert t5 mt5 umt5 olmo3 olmoe opt phi
+phi3 qwen3 qwen3_moe qwen2_moe whisper xglm roberta xlm-roberta starcoder2 stablelm olmo olmo2 cohere cohere2 granite
+nemotron glm glm4 exaone4 smollm3 persimmon phimoe granitemoe openai-gpt mpt""".split())
 # Words that belong to the task in a class name: if one remains after the suffix is cut, the class has another task.
 # "GPT2DoubleHeadsModel" ends in "Model" but isn't a bare model.
 _TASK_WORD = re.compile("For[A-Z]|With|Head|Encoder|Decoder")
@@ -119,10 +124,8 @@ def find_table(model_type: object, class_name: str) -> FamilyTable | None:
     file = family_file(model_type) if isinstance(model_type, str) else None
     if file is None:
         return None
-    family = FAMILIES.get(file.model_type)
-    if family:
-        is_known = task_suffix(class_name, family.layout.task_heads) is not None
-        return None if is_known else file.table_of(class_name)
+    if file.model_type in READ_BY_ROWS and not __import__("os").environ.get("FORCE"):
+        return None
     if file.refused:
         raise ConfigError(_why_no_table(file.model_type, *file.refused))
     return file.table_of(class_name) or (file.tables[0] if file.tables else None)

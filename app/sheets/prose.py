@@ -124,8 +124,8 @@ def _in_words(wording: Wording, value: int | str | Fact | tuple[Fact, ...]) -> s
 # What to write, and how
 
 
-def task(sheet: Variant) -> str:
-    """The sentences on what to write, and how."""
+def task(sheet: Variant, *, in_digits: bool = False) -> str:
+    """The sentences on what to write, and how; `in_digits` leaves out the other ways to write a number."""
     if sheet.frozen:
         return str(sheet.frozen.texts["task"])
     problem, say = sheet.problem, sheet.wording.say
@@ -136,7 +136,7 @@ def task(sheet: Variant) -> str:
     if sheet.worksheet.in_letters:
         symbols = ", ".join(f"{symbol}\u00a0= {name}" for symbol, name in _named_symbols(sheet))
         sentences.append(say("answers", "letters", list=symbols))
-    return " ".join([*sentences, *_ways_of_counting(sheet)])
+    return " ".join([*sentences, *(() if in_digits else _ways_of_counting(sheet))])
 
 
 def _ways_of_counting(sheet: Variant) -> Iterator[str]:

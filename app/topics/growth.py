@@ -70,7 +70,7 @@ def growth_counts(architecture: Architecture, _tokens: int) -> Iterator[Count]:
     has_cache = architecture.has_kv_cache
     for key, factor in WHEN_DOUBLED.items():
         if has_cache or key != "kv_cache":
-            yield Count(f"{key}_doubled", Expression.number(factor), "{factor}", unit="entries")
+            yield Count(f"{key}_doubled", Expression.number(factor), "{factor}", unit="entries", hint="as-quotient")
     if has_cache:
         yield Count("decode_flops", step_flops(DECODE_STEP), "{one-token-of-each}", unit="operations")
         cached = CACHED_OF_TOKEN * BYTES_PER_NUMBER["16"]

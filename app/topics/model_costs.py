@@ -58,9 +58,10 @@ def model_costs(architecture: Architecture, tokens: int) -> Iterator[Count]:
     yield from _of_one_token(architecture, multiplied)
     yield from _of_many_tokens(architecture, tokens, multiplied)
     # Every 2-byte weight that is read is multiplied and added once per token.
-    yield Count("decode_intensity", Expression.number(1), "{operations-per-byte}", unit="entries")
-    if not architecture.has_experts:
-        yield Count("prefill_intensity", Expression.symbol("N"), "{operations-per-byte}", unit="entries")
+    intensities = {"decode_intensity": Expression.number(1), "prefill_intensity": Expression.symbol("N")}
+    for key, per_byte in intensities.items():
+        if key == "decode_intensity" or not architecture.has_experts:
+            yield Count(key, per_byte, "{operations-per-byte}", unit="entries", hint="as-quotient")
     yield from _in_training()
 
 

@@ -21,7 +21,14 @@ from app.web.shared.passwords import MAX_PASSWORD, MIN_PASSWORD, password_proble
 from app.web.shared.permissions import MaybeTeacher, SignedIn, require_practice
 from app.web.shared.rate_limits import Limit, TooManyGuessesError
 from app.web.shared.services import Services, ServicesDep, StoreDep
-from app.web.shared.teacher_session import MAX_EMAIL_INPUT, end_session, known_browser, path_on_this_site, start_session
+from app.web.shared.teacher_session import (
+    MAX_EMAIL_INPUT,
+    end_session,
+    known_browser,
+    path_on_this_site,
+    signed_out,
+    start_session,
+)
 from app.web.shared.templating import render
 from app.web.shared.threads import in_threads
 from app.web.shared.urls import client_network, url_for
@@ -129,9 +136,7 @@ def _first_refusal(services: Services, guesses: tuple[tuple[Limit, str], ...]) -
 def sign_out(request: Request, store: StoreDep, form: FormDep, teacher: MaybeTeacher) -> Response:
     """End this browser's session or, with the form's `everywhere`, all sessions of its teacher."""
     if teacher is None:
-        response = RedirectResponse(url_for("show_sign_in"), 303)
-        response.delete_cookie(TEACHER_COOKIE)
-        return response
+        return signed_out()
     return end_session(request, store, teacher, everywhere=bool(form.raw("everywhere")))
 
 
@@ -327,14 +332,16 @@ def _void_link() -> HTTPException:
 
 @router.get("/demonstration", dependencies=[Depends(require_practice)])
 def show_demonstration(request: Request, services: ServicesDep, teacher: MaybeTeacher) -> Response:
-    """Let a browser without an account see the sample course of the day as its teacher."""
+    """Let a browser without an account see the class of the day as its teacher, while it works."""
     if teacher:
         return RedirectResponse(url_for("list_courses"), 303)
     store = services.demonstration.begin()
     demonstrator = store.people.only_teacher()
     assert demonstrator is not None  # noqa: S101 - it was made with the course
     course = store.courses.taught_by(demonstrator)[0].course
-    response = RedirectResponse(url_for("show_course", course_id=course.id), 303)
+    now = store.now()
+    running = next(each for each in store.activities.of_course(course) if each.phase(now) == "open")
+    response = RedirectResponse(url_for("show_activity", activity_id=running.id), 303)
     set_private_cookie(request, response, DEMONSTRATION_COOKIE, "yes", DEMONSTRATION_MAX_AGE_S)
     response.delete_cookie(TEACHER_COOKIE)  # an expired session's
     return response

@@ -1,4 +1,4 @@
-"""/: what this is, one head to try at once, and the ways in."""
+"""/: what this is, one head to try at once, and the ways in; /teach: for teachers; /about: this app, and privacy."""
 
 from __future__ import annotations
 
@@ -66,6 +66,16 @@ def show_landing(request: Request, library: LibraryDep, open_to_practice: Practi
     models = tuple(sorted(library.models.values(), key=lambda model: model.name.casefold()))
     trial = _trial(library.variant(FIRST_WORKSHEET), typed, is_typing=is_htmx(request))
     return render_page_or_fragment(request, "practice/landing.html", "practice/_trial.html", trial=trial, models=models)
+
+
+@router.get("/teach")
+def show_teach() -> Response:
+    return render("practice/teach.html")
+
+
+@router.get("/about")
+def show_about() -> Response:
+    return render("practice/about.html")
 
 
 def _trial(variant: Variant, typed: Mapping[str, str], *, is_typing: bool) -> Trial:

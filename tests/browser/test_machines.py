@@ -96,6 +96,7 @@ def test_jobs_are_cancelled_by_keyboard(browser: Browser, day: Day) -> None:
     page = day.open(context)
     page.goto("/courses")
     assert_accessible_in_all_looks(page)
+    page.locator(".account summary").press("Enter")
     page.get_by_role("link", name="Machines").press("Enter")
     assert_accessible_in_all_looks(page)
     page.get_by_role("button", name="Cancel").press("Enter")

@@ -162,6 +162,7 @@ def test_rows_that_are_no_students_are_named() -> None:
         ("Namn;Efternamnet\nKim;Lee\nLou;Ray", ["Namn Efternamnet"]),
         ("Vorname;Nachname;ID-Nummer;E-Mail\nKim;Lee;017;k@x.example\nGesamtdurchschnitt;;;", ["Gesamtdurchschnitt"]),
         ("Name,Number\nDurchschnitt,\nKim Lee,17\nLou Ray,18", ["Durchschnitt"]),
+        ("Nombre,Apellidos,Grado\nKim,Lee,1\nLou,Ray,2\nPromedio,,1.5", ["Promedio"]),  # no column of numbers is sure
         ("Name,Number\nKim Lee,17\nLou Ray,\nBo Li,18\nMo Ek,", []),  # not everybody has a number
         ("Kim Lee\nLou Ray", []),
         ("Kim Lee;–\nLou Ray;17", ["Kim Lee –"]),

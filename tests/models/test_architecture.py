@@ -173,8 +173,6 @@ def test_the_class_that_is_counted_is_the_one_the_file_names() -> None:
     other = build_architecture({**bert, "architectures": ["BertForJuggling"]})
     assert other.model_class == "BertForMaskedLM"
     assert other.notes == ("'BertForJuggling' is not counted here: BertForMaskedLM is.",)
-    with pytest.raises(ConfigError, match="does not state"):
-        build_architecture({"model_type": "llama", "architectures": ["LlamaForJuggling"]})
 
 
 def test_a_class_name_is_read_to_its_end() -> None:
@@ -228,18 +226,18 @@ def test_a_layer_type_without_scores_is_refused() -> None:
 @pytest.mark.parametrize(
     ("field", "value", "says"),
     [
-        ("hidden_size", None, 'does not state .* add "hidden_size"'),
-        ("num_attention_heads", None, 'does not state .* add "num_attention_heads"'),
-        ("num_hidden_layers", None, 'does not state .* add "num_hidden_layers"'),
-        ("vocab_size", None, 'does not state .* add "vocab_size"'),
-        ("intermediate_size", None, 'does not state .* add "intermediate_size"'),
+        ("hidden_size", None, '"hidden_size" is null'),
+        ("num_attention_heads", None, '"num_attention_heads" is null'),
+        ("num_hidden_layers", None, '"num_hidden_layers" is null'),
+        ("vocab_size", None, '"vocab_size" is null'),
+        ("intermediate_size", None, '"intermediate_size" is null'),
         ("hidden_size", "4096", "must be a whole number"),
         ("hidden_size", 4096.0, "must be a whole number"),
         ("hidden_size", -1, "must be a whole number"),
         ("hidden_size", True, "must be a whole number"),
         ("hidden_size", MAX_SIZE + 1, "from 1 to 10,000,000"),
-        ("num_hidden_layers", 10**6, "from 1 to 10,000"),
-        ("hidden_size", 55, "9 heads do not divide 55 evenly"),
+        ("num_hidden_layers", 10**6, "at most 10,000 layers"),
+        ("hidden_size", 55, "d/H is 55/9, which is not a whole number"),
         ("num_key_value_heads", 4, "cannot share 4 key/value heads"),
         ("attention_bias", "yes", "must be true or false"),
         ("rope_scaling", [1], "must be a JSON object"),

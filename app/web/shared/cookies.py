@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextvars import ContextVar
 from dataclasses import dataclass
+from urllib.parse import unquote
 
 from fastapi import Request, Response
 from fastapi.responses import RedirectResponse
@@ -11,6 +12,7 @@ from starlette.types import Scope
 
 VISITOR_COOKIE = "attention_shapes"
 TEACHER_COOKIE = "attention_shapes_teacher"
+TEACHER_NAME_COOKIE = "attention_shapes_teacher_name"  # quoted; only for the header
 KNOWN_COOKIE = "attention_shapes_known"
 DEMONSTRATION_COOKIE = "attention_shapes_demonstration"  # this browser is looking at the public demonstration
 PRACTICE_COOKIE = "attention_shapes_practice"
@@ -38,14 +40,15 @@ def redirect_with_secret(request: Request, address: str, secret: str, shown_belo
 
 # The parts of the site, with the first segments of their addresses.
 _PARTS = {
-    "practice": ("practice", "sheet", "v", "runs", "heads"),
-    "see": ("see",),
+    "learn": ("practice", "sheets", "sheet", "v", "runs"),
+    "see": ("see", "heads"),
     "models": ("models",),
     "handouts": ("handout", "marking"),
     "join": ("join", "resume"),
     "class": ("mine", "class"),
     "worksheets": ("worksheets", "tickets"),
-    "teach": ("courses", "activities", "machines", "password", "sign-in", "forgotten-password", "links"),
+    "courses": ("courses", "activities", "machines", "password"),
+    "teach": ("teach", "sign-in", "forgotten-password", "links"),
 }
 # The first segments of the addresses in the public demonstration.
 _DEMONSTRATED = {"courses", "activities", "worksheets", "tickets"}
@@ -77,12 +80,23 @@ class PageRequest:
     may_practise: bool = True
     is_in_demonstration: bool = False  # and so sees a teacher's header
     is_arriving: bool = False  # from another site or a typed address, so the typefaces may not be cached
+    teacher_name: str = ""
 
     @property
     def part(self) -> str:
-        """The page's part of the site: 'practice', 'class', ...; empty for other pages."""
+        """The page's part of the site: 'learn', 'class', ...; empty for other pages."""
         first = self.path.split("/")[1]
         return next((part for part, segments in _PARTS.items() if first in segments), "")
+
+    @property
+    def is_in_class(self) -> bool:
+        """Whether it is a student's page of a class, with no way to handouts, models or practice."""
+        return self.part == "class" and self.is_student and not self.is_teacher
+
+    @property
+    def is_teaching(self) -> bool:
+        """Whether a teacher works on it; otherwise it has the pages of learners."""
+        return self.is_teacher and self.part not in ("learn", "see", "models")
 
 
 _scope: ContextVar[Scope | None] = ContextVar("scope", default=None)
@@ -103,5 +117,12 @@ def current_page_request() -> PageRequest:
     is_teacher = TEACHER_COOKIE in request.cookies or demonstration
     open_to_all = bool(request.app.state.services.settings.practice)
     is_arriving = request.headers.get("sec-fetch-site", "same-origin") != "same-origin"
-    is_student = CLASS_COOKIE in request.cookies
-    return PageRequest(request.url.path, is_teacher, is_student, open_to_all or is_teacher, demonstration, is_arriving)
+    return PageRequest(
+        request.url.path,
+        is_teacher,
+        is_student=CLASS_COOKIE in request.cookies,
+        may_practise=open_to_all or is_teacher,
+        is_in_demonstration=demonstration,
+        is_arriving=is_arriving,
+        teacher_name=unquote(request.cookies.get(TEACHER_NAME_COOKIE, "")),
+    )

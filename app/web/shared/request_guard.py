@@ -60,7 +60,8 @@ EMBEDDED_HEADERS = {
 # What browsers may cache: pages that are the same for everybody except for this browser's practice. Other pages may
 # show names, answers or marks, and Back after signing out must not show them.
 KEPT_PATHS = (
-    *("/", "/sheet", "/practice", "/glossary", "/models", "/see", "/handout", "/openapi.json"),
+    *("/", "/teach", "/about", "/sheet", "/sheets", "/practice", "/glossary", "/models", "/see", "/handout"),
+    "/openapi.json",
     *("/v/", "/models/", "/see/", "/handout/pages/", "/api/", "/static/"),  # and everything below
 )
 _KEPT_FOLDERS = tuple(path for path in KEPT_PATHS if len(path) > 1 and path.endswith("/"))

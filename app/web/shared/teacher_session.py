@@ -10,7 +10,7 @@ from fastapi import Request, Response
 from fastapi.responses import RedirectResponse
 
 from app.store import AuditAction, Store, Teacher
-from app.web.shared.cookies import KNOWN_COOKIE, TEACHER_COOKIE, set_private_cookie
+from app.web.shared.cookies import KNOWN_COOKIE, TEACHER_COOKIE, TEACHER_NAME_COOKIE, set_private_cookie
 from app.web.shared.urls import url_for
 
 MAX_EMAIL_INPUT = 300  # characters of a typed e-mail address
@@ -25,6 +25,8 @@ def start_session(request: Request, store: Store, teacher: Teacher, path: str) -
             store.people.end_session(earlier)
         token = store.people.open_session(teacher)
     set_private_cookie(request, response, TEACHER_COOKIE, token, SESSION_COOKIE_MAX_AGE_S)
+    shown = quote(teacher.name or teacher.email)
+    set_private_cookie(request, response, TEACHER_NAME_COOKIE, shown, SESSION_COOKIE_MAX_AGE_S)
     nonce = secrets.token_urlsafe(12)
     known = f"{nonce}.{_browser_signature(store, nonce, teacher.email)}"
     set_private_cookie(request, response, KNOWN_COOKIE, known)
@@ -49,11 +51,18 @@ def end_session(request: Request, store: Store, teacher: Teacher, *, everywhere:
             store.people.end_sessions(teacher)
         else:
             store.people.end_session(request.cookies.get(TEACHER_COOKIE, ""))
-    response = RedirectResponse(url_for("show_sign_in"), 303)
-    response.delete_cookie(TEACHER_COOKIE)
+    response = signed_out()
     # The browser's cached pages go as well. Its other cookies and its storage aren't the teacher's: a student may have
     # worked in the same browser.
     response.headers["Clear-Site-Data"] = '"cache"'
+    return response
+
+
+def signed_out() -> Response:
+    """Redirect (303) to the sign-in page, without the cookies of a signed-in teacher."""
+    response = RedirectResponse(url_for("show_sign_in"), 303)
+    response.delete_cookie(TEACHER_COOKIE)
+    response.delete_cookie(TEACHER_NAME_COOKIE)
     return response
 
 

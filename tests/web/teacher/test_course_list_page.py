@@ -17,7 +17,7 @@ def test_a_new_course_is_in_the_list_of_whoever_added_it(app: FastAPI) -> None:
     assert "Linear Algebra" in browser.get("/courses").text
     assert "Linear Algebra" not in school.browser(teacher=bo).get("/courses").text
     browser.post(f"{path}/archive")
-    assert Page(browser.get("/courses").text).text("summary") == "Archived"
+    assert "Archived" in [text for _, text in Page(browser.get("/courses").text).find("summary")]
 
 
 def test_a_form_that_cannot_be_used_comes_back_as_typed(app: FastAPI) -> None:
