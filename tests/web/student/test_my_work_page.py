@@ -56,7 +56,8 @@ def test_what_is_saved_is_told_from_what_is_handed_in(classroom: Classroom) -> N
 
 def test_practice_is_offered_only_once_everything_open_is_handed_in(classroom: Classroom) -> None:
     activity = classroom.open()
-    kim, browser = classroom.join()
+    _, browser = classroom.join()
+    browser.get("/mine")  # from now on the browser is known as a student's
 
     def leads_to_practice() -> bool:
         return bool(Page(browser.get("/mine").text).find("a", href="/practice"))
