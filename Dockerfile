@@ -27,6 +27,7 @@ COPY static static
 COPY fonts fonts
 COPY worksheets worksheets
 COPY data/families data/families
+COPY data/computation.toml data/
 USER shapes
 VOLUME /data
 EXPOSE 8000

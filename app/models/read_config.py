@@ -14,6 +14,7 @@ from itertools import groupby
 from typing import TypeVar
 
 from app.models.architecture import MAIN_SYMBOLS, Architecture, LayerRun, LayerStack, QKNorm, Rotary
+from app.models.computation import computation_of
 from app.models.config_fields import Config, ConfigError, quoted, read_bool, read_positive_number
 from app.models.families.family import Family, RotaryRule
 from app.models.layer_patterns import window_per_layer
@@ -166,14 +167,18 @@ def _stated_class(config: Config) -> str:
 
 def _by_table(table: FamilyTable, chosen: Part, class_name: str, name: str) -> Architecture:
     config, model_type = chosen.config, chosen.model_type or str(chosen.config["model_type"])
+    if isinstance(config.get("id2label"), dict):  # a classifier's file lists its labels instead of counting them
+        config = {**config, "id2label": len(config["id2label"]) or None}
     if table.text_part and table.text_part.table:
         problem = _('Models of type "{type}" state the sizes of their language model in "{field}": add it.')
         raise ConfigError(problem.format(type=model_type, field=table.text_part.field))
-    if class_name not in table.classes and any(line.mask == "cross" for line in table.attention):
+    if class_name not in table.counted and any(line.mask == "cross" for line in table.attention):
         _check_class(class_name, model_type, table.classes[0])
     is_causal = any(line.mask == "causal" for line in table.attention)
-    check_unread_fields(config, table.fields | (frozenset() if is_causal else _IS_CAUSAL))
-    model_class = class_name if class_name in table.classes else table.classes[0]
+    computation = computation_of(model_type)
+    reads_is_causal = is_causal and not (computation and not computation.ignores_is_causal)
+    check_unread_fields(config, table.fields | (frozenset() if reads_is_causal else _IS_CAUSAL))
+    model_class = class_name if class_name in table.counted else table.classes[0]
     notes = (*chosen.notes, *_notes_on_class(class_name, model_class), *notes_on_fields(config, model_type, table))
     return read_table(table, config, name, model_type, model_class, notes)
 

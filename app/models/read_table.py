@@ -15,10 +15,24 @@ from functools import cached_property
 from itertools import groupby
 
 from app.algebra.expression import Expression, ExpressionError
-from app.models.architecture import MAIN_SYMBOLS, Architecture, LayerRun, LayerStack, NormKind, QKNorm, SizeSource
-from app.models.config_fields import Config, ConfigError
+from app.models.alibi import slopes_from_powers, slopes_of_larger_power
+from app.models.architecture import (
+    MAIN_SYMBOLS,
+    Architecture,
+    LayerRun,
+    LayerStack,
+    NormKind,
+    NormPlacement,
+    PositionBias,
+    QKNorm,
+    Rotary,
+    SizeSource,
+)
+from app.models.computation import RotaryRule, computation_of
+from app.models.config_fields import Config, ConfigError, check_whole_number, read_bool, read_positive_number
 from app.models.grammar import Rule, RuleError, parse_rule
 from app.models.parameter_specs import (
+    FusedOrder,
     ModelPart,
     ParameterSpec,
     ParameterSpecs,
@@ -27,11 +41,11 @@ from app.models.parameter_specs import (
     number_of_parameters,
     parse_shape,
 )
-from app.models.score_scale import ScoreScale, rope_settings
+from app.models.score_scale import SCALE_RULES, ScoreScale, rope_settings
 from app.models.table import AttentionLine, FamilyTable, Limit, TableStack, TableTensor
 from app.models.table_values import TableValues
 from app.models.whole_file import check_names_of_sizes
-from app.models.width_rules import width_rule
+from app.models.width_rules import META_RULES, WidthRule, width_rule
 from app.translation import N_
 from app.translation import gettext as _
 
@@ -48,15 +62,17 @@ _LEFT_OUT: Mapping[str, str] = {
 }
 # Types that count positions from the padding token's id + 1, so that two rows of their position table are never used.
 _COUNTS_FROM_PADDING = frozenset({
-    "bridgetower", "data2vec-text", "esm", "ibert", "layoutlmv3", "lilt", "longformer", "luke", "markuplm", "mpnet",
-    "roberta-prelayernorm", "xlm-roberta-xl", "xmod",
+    "bridgetower", "camembert", "data2vec-text", "esm", "ibert", "layoutlmv3", "lilt", "longformer", "luke", "markuplm",
+    "mpnet", "roberta", "roberta-prelayernorm", "xlm-roberta", "xlm-roberta-xl", "xmod",
 })  # fmt: skip
 _PADDED_ROWS = 2
 # Types that switch to sparse attention once an input is long enough, which no short forward pass shows.
 _SPARSE = frozenset({"big_bird", "bigbird_pegasus", "led", "longformer", "longt5", "reformer"})
 # Kin of T5, which take the softmax of the scores themselves. Any other model may have scaled its queries before the
 # scores were seen to be scaled by 1.
-_UNSCALED = frozenset({"longt5", "pix2struct_text_model", "pop2piano", "switch_transformers", "udop"})
+_UNSCALED = frozenset(
+    {"t5", "mt5", "umt5", "gpt_neo", "longt5", "pix2struct_text_model", "pop2piano", "switch_transformers", "udop"}
+)
 # What a scale can depend on: widths, and fields that are there for it.
 _OF_SCALES = re.compile(r"d|H|d_h|d_nope|d_rope|H_dec|.*(scal|multipl).*")
 _SQUARE_ROOT = re.compile(r"1/sqrt\((.*)\)")
@@ -70,6 +86,7 @@ class _Layer:
     line: AttentionLine | None
     window: int | None
     chunk: int | None
+    rotary: Rotary | None = None
 
 
 @dataclass(frozen=True)
@@ -94,8 +111,10 @@ class _Reader:
     def __init__(self, table: FamilyTable, config: Config, name: str, model_type: str, model_class: str) -> None:
         self.table, self.name, self.model_type, self.model_class = table, name, model_type, model_class
         self.values = TableValues(table, config, model_type)
+        self.computation = computation_of(model_type)
 
     def architecture(self, notes: tuple[str, ...]) -> Architecture:
+        computation, values = self.computation, self.values
         stacks = [(stack, layers) for stack in self._stacks_in_order() if (layers := self._layers(stack))]
         outside = self._existing(self.table.outside)
         in_layers = _tensors_of([layer for _stack, layers in stacks for layer in layers])
@@ -106,22 +125,46 @@ class _Reader:
         heads = self._heads(first.line) if first and first.line else _Heads()
         d = self._size("d") or self._width_of_embedding(outside)
         attention = _Attention(self, first, heads, d, stacks)
+        is_bare = self.model_class == self.table.base
         head_parameters = tuple(spec for spec in outside if spec.part in _OF_HEAD)
         base_parameters = tuple(spec for spec in outside if spec.part not in _OF_HEAD)
         heads_of_table = any(tensor.spec.part == ModelPart.OUTPUT_HEAD for tensor in self.table.outside)
-        has_logits = heads_of_table or self.model_class.endswith(_LM_CLASSES)
+        has_logits = not is_bare and (heads_of_table or self.model_class.endswith(_LM_CLASSES))
         output = (spec for spec in outside if spec.kind == "matrix" and "V" in spec.symbols)
         is_tied = has_logits and not any(output)
         decoders = self._decoders
         logits = parse_shape("M" if decoders else "N", "V") if has_logits and "V" in self.table.sizes else None
+        for spec in head_parameters:
+            if spec.part == ModelPart.TASK_HEAD and spec.kind == "matrix":
+                logits = (*parse_shape("1"), spec.in_out_shape[-1])
         causal = bool(first and first.line and first.line.mask == "causal")
+        if causal and not read_bool(values.config, "is_causal", True) and not self._ignores_is_causal:
+            if any(layer.window for _stack, layers in stacks for layer in layers):
+                raise ConfigError(_('"is_causal" is false in a model with sliding windows, which is not supported.'))
+            causal = False
+        if computation:
+            stacks = [(stack, self._in_symbols_of_heads(layers, d)) for stack, layers in stacks]
+            stacks = self._with_rotary(stacks, heads)
+            first = next((layer for _stack, layers in stacks for layer in layers if layer.line), None)
+            in_layers = _tensors_of([layer for _stack, layers in stacks for layer in layers])
         layer_stacks = tuple(self._layer_stack(stack, layers) for stack, layers in stacks)
-        width = self._inner_width(stacks)
         sizes = {symbol: self._size(symbol) for symbol in ("d_ff", "V", "L", "C")}
-        d_ff = sizes["d_ff"] or width or 0
-        feed_forward = _FeedForward(self, [layer for _stack, layers in stacks for layer in layers], d, d_ff)
+        is_expert_width = "d_dense" in self.table.other_names
+        d_ff = (None if is_expert_width else sizes["d_ff"]) or self._inner_width(stacks) or 0
+        of_encoder = [layer for stack, layers in stacks for layer in layers if stack.name not in decoders]
+        feed_forward = _FeedForward(self, of_encoder, d, sizes["d_ff"] or d_ff)
         norms = [spec for spec in outside if spec.part in (ModelPart.FINAL_NORM, ModelPart.EMBEDDING_NORM)]
-        position_rows = self._position_rows(outside)
+        omitted = [_(noun) for noun in attention.left_out]
+        if computation:
+            omitted += [_(each.noun) for each in computation.omissions if values.holds(each.when)]
+        if attention.qk_norm == "layer-norm":
+            omitted.append(_("LayerNorm on queries and keys"))
+        position_bias: PositionBias = values.by_rule(computation.position_bias) if computation else ""
+        if self._has_alibi(first):
+            position_bias = "alibi"
+        slopes = slopes_of_larger_power if computation and computation.has_larger_alibi_slopes else slopes_from_powers
+        norm_placement: NormPlacement = values.by_rule(computation.norm_placement) if computation else ""
+        has_rms = attention.qk_norm not in ("", "layer-norm")
         architecture = Architecture(
             name=self.name,
             family=self.model_type,
@@ -138,37 +181,61 @@ class _Reader:
             tied_embeddings=is_tied,
             biases=attention.biases,
             qk_norm=attention.qk_norm,
-            qk_norm_eps=None,
-            rotary=None,
+            qk_norm_eps=read_positive_number(values.config, "rms_norm_eps", 1e-6) if computation and has_rms else None,
+            rotary=first.rotary if first else None,
             window=first.window if first else None,
             chunk=first.chunk if first else None,
-            initializer_range=0.02,
-            usable_positions=position_rows,
+            initializer_range=read_positive_number(values.config, "initializer_range", 0.02),
+            usable_positions=self._position_rows(outside),
+            fixed_tokens=self._size(computation.fixed_tokens) if computation and computation.fixed_tokens else None,
+            input=computation.input if computation else "text",
             score_scale=attention.scale,
             score_softcap=self._softcap(first),
-            position_bias="alibi" if self._has_alibi(first) else "",
-            norm=_kind_of_norm(stacks, norms),
-            norm_placement="",
-            not_modelled=tuple(_(noun) for noun in attention.left_out),
-            shapes_only=True,
+            position_bias=position_bias,
+            alibi_slopes=slopes(heads.H) if position_bias == "alibi" else (),
+            norm=computation.norm if computation else _kind_of_norm(stacks, norms),
+            norm_placement=norm_placement,
+            has_final_norm=norm_placement != "post"
+            and not (computation and values.holds(computation.has_no_final_norm)),
+            embedding_scale=computation.embedding_scale if computation else "",
+            scales_residuals=bool(computation and computation.scales_residuals),
+            scales_queries=bool(computation and values.holds(computation.scales_queries)),
+            not_modelled=tuple(omitted),
+            shapes_only=computation is None,
             attention_problem=attention.problem,
             layer_problem=attention.layer_problem or feed_forward.problem or self._expert_problem(in_layers),
             model_class=self.model_class,
-            has_kv_cache=(causal or bool(decoders)) and has_logits,
+            has_kv_cache=self._has_cache(is_causal=causal, has_logits=has_logits),
             extra=self._extra_sizes((*outside, *in_layers), stacks, attends=heads.H > 0),
             size_sources=(),
-            task_head=TaskHead(parameters=head_parameters, logits=logits),
+            task_head=TaskHead("" if is_bare else self.table.prefix, head_parameters, logits=logits),
             gated=feed_forward.gated,
-            width_rule=width_rule({}, sizes["L"] or 0, d, d_ff) if feed_forward.gated else None,
+            width_rule=self._width_rule(d, d_ff) if feed_forward.gated else None,
             base_parameters=base_parameters,
             head_parameters=head_parameters,
             stacks=layer_stacks,
             notes=notes,
         )
         shown = {*architecture.all_sizes, *MAIN_SYMBOLS}
-        sources = self._sources_of_heads(first, heads) | self.values.sources
+        sources = self._sources_of_heads(first, heads) | values.sources
+        if "d_dense" in self.table.other_names and "d_ff" in sources:
+            sources["d_dense"] = replace(sources["d_ff"], symbol="d_dense")
+            width = "d_dense" if d_ff == sources["d_ff"].value else "d_exp"
+            sources["d_ff"] = SizeSource("d_ff", d_ff, None, width)
         in_order = (symbol for symbol in (*MAIN_SYMBOLS, *sources) if symbol in sources and symbol in shown)
         return replace(architecture, size_sources=tuple(sources[symbol] for symbol in dict.fromkeys(in_order)))
+
+    @property
+    def _ignores_is_causal(self) -> bool:
+        return self.computation is None or self.computation.ignores_is_causal
+
+    def _has_cache(self, *, is_causal: bool, has_logits: bool) -> bool:
+        if self.computation:
+            return (is_causal or bool(self._decoders)) and not self.computation.has_no_cache
+        return (is_causal or bool(self._decoders)) and has_logits
+
+    def _width_rule(self, d: int, d_ff: int) -> WidthRule | None:
+        return width_rule(META_RULES if self.model_type == "llama" else {}, self._size("L") or 0, d, d_ff)
 
     def _sources_of_heads(self, first: _Layer | None, heads: _Heads) -> dict[str, SizeSource]:
         # A size without a field, such as G in a model without shared keys, has the rule of the attention line.
@@ -225,13 +292,120 @@ class _Reader:
         return length if isinstance(length, int) and length > 0 else None
 
     def _layer_stack(self, stack: TableStack, layers: Sequence[_Layer]) -> LayerStack:
-        in_order = groupby(layers, key=lambda layer: (layer.parameters, layer.window, layer.chunk))
+        in_order = groupby(layers, key=lambda layer: (layer.parameters, layer.window, layer.chunk, layer.rotary))
         runs = tuple(LayerRun(len(list(alike)), *kind) for kind, alike in in_order)
-        parameters = tuple(tensor.spec for tensor in stack.tensors)
+        order = {tensor.spec.name: number for number, tensor in enumerate(stack.tensors)}
+        parameters = tuple(sorted(_tensors_of(layers), key=lambda spec: order[spec.name]))
         is_decoder = stack.name in self._decoders
         count = "L_dec" if is_decoder else "L" if len(layers) == self._size("L") else stack.count.text
         spec = StackSpec(f"{stack.name}.{{i}}.", count, parameters, is_decoder)
         return LayerStack(spec, runs)
+
+    # Positions, and attention's projections in the symbols that sheets have for them
+
+    def _with_rotary(
+        self, stacks: Sequence[tuple[TableStack, list[_Layer]]], heads: _Heads
+    ) -> list[tuple[TableStack, list[_Layer]]]:
+        rule = self.computation.rotary if self.computation else None
+        if rule is None:
+            return list(stacks)
+        rotary = local = self._rotary(rule, heads, is_local=False)
+        if rule.local_theta is not None:
+            local = self._rotary(rule, heads, is_local=True)
+
+        def of_layer(layer: _Layer, number: int, *, has_windows: bool) -> _Layer:
+            rotates = self.values.holds(rule.when, number)
+            if rule.only_windowed and has_windows:
+                rotates = layer.window is not None
+            return replace(layer, rotary=(local if layer.window else rotary) if rotates else None)
+
+        return [
+            (stack, [of_layer(each, i, has_windows=any(one.window for one in layers)) for i, each in enumerate(layers)])
+            for stack, layers in stacks
+        ]
+
+    def _rotary(self, rule: RotaryRule, heads: _Heads, *, is_local: bool) -> Rotary:
+        # transformers 5 writes "rope_parameters" with the base inside; a file with two kinds of layers has one such
+        # object per kind. Older files keep base and scaling apart.
+        config, settings = self.values.config, rope_settings(self.values.config)
+        of_kind = settings.get("sliding_attention" if is_local else "full_attention")
+        if isinstance(of_kind, dict):
+            settings = of_kind
+        elif is_local and not rule.scaled_locally:
+            settings = {}
+        field, default = (rule.local_theta_field, rule.local_theta) if is_local else (rule.theta_field, rule.theta)
+        theta = read_positive_number(settings, "rope_theta", read_positive_number(config, field, default))
+        width = rule.width.value(ChainMap({"d_h": heads.d_h}, self.values))
+        if rule.share is not None:
+            stated = read_positive_number(config, rule.share_field, rule.share)
+            share = read_positive_number(settings, "partial_rotary_factor", stated)
+            width = max(1, int(width * min(share, 1.0)))
+        adjacent = self.values.holds(rule.adjacent)
+        return Rotary(theta, check_whole_number(width, rule.width.text), settings, adjacent)
+
+    def _in_symbols_of_heads(self, layers: Sequence[_Layer], d: int) -> list[_Layer]:
+        named = {
+            layer.parameters: self._named(layer.parameters, layer.line, d)
+            for layer in {layer.parameters: layer for layer in layers}.values()
+            if layer.line
+        }
+        return [replace(layer, parameters=named.get(layer.parameters, layer.parameters)) for layer in layers]
+
+    def _named(self, specs: ParameterSpecs, line: AttentionLine, d: int) -> ParameterSpecs:
+        if any(spec.part == ModelPart.LATENT_ATTENTION for spec in specs):
+            return self._latent_in_symbols(specs, line)
+        return self._projections_in_symbols(specs, line, d)
+
+    def _projections_in_symbols(self, specs: ParameterSpecs, line: AttentionLine, d: int) -> ParameterSpecs:
+        """Attention's projections as sheets write them: d × H·d_h where the table has d × d."""
+        heads = self._heads(line)
+        H, G, d_h, d_v = "H", "G", "d_h", "d_v"
+        if self._decoders:  # both stacks have as many key/value heads as query heads
+            H, d_h = ("H_dec", "d_h_dec") if line.heads.text == "H_dec" else (H, d_h)
+            G, d_v = H, d_h
+        sides = [f"{H}*{d_h}", f"{G}*{d_h}", f"{G}*{d_v}", f"{H}*{d_v}"]
+        separate = [("d", sides[0]), ("d", sides[1]), ("d", sides[2]), (sides[3], "d")]
+        fused = [("d", " + ".join(sides[:3])), separate[-1]]
+        sizes = {"d": d, H: heads.H, G: heads.G, d_h: heads.d_h, d_v: heads.d_v}
+        changed = dict[ParameterSpec, ParameterSpec]()
+        for part in (ModelPart.ATTENTION, ModelPart.CROSS_ATTENTION):
+            of_part = [spec for spec in specs if spec.part == part]
+            matrices = [spec for spec in of_part if spec.kind == "matrix"]
+            wanted = separate if len(matrices) == len(separate) else fused if len(matrices) == len(fused) else []
+            shapes = [parse_shape(*sides) for sides in wanted]
+            if any(
+                tuple(axis.size(sizes) for axis in shape) != self._shape(spec)
+                for spec, shape in zip(matrices, shapes, strict=bool(shapes))
+            ):
+                continue
+            for spec, shape in zip(matrices, shapes, strict=bool(shapes)):
+                order = self.computation.fused if self.computation and wanted is fused and shape is shapes[0] else ""
+                changed[spec] = self._restated(spec, shape, order)
+                bias = next((b for b in of_part if b.name == f"{spec.name.removesuffix('weight')}bias"), None)
+                if bias:
+                    changed[bias] = self._restated(bias, shape[1:])
+        return tuple(changed.get(spec, spec) for spec in specs)
+
+    def _latent_in_symbols(self, specs: ParameterSpecs, line: AttentionLine) -> ParameterSpecs:
+        queries = parse_rule(f"({line.heads.text})·({line.d_h.text})").expression()
+        shown = Expression.parse("H*d_h")
+        return tuple(
+            self._restated(spec, tuple(shown if axis == queries else axis for axis in spec.in_out_shape))
+            if queries in spec.in_out_shape
+            else spec
+            for spec in specs
+        )
+
+    def _restated(self, spec: ParameterSpec, in_out: tuple[Expression, ...], fused: FusedOrder = "") -> ParameterSpec:
+        # Layers are alike if their tensors are the same objects.
+        restated = self.table.restated
+        if (spec, in_out) not in restated:
+            stored = in_out if spec.stored_shape == spec.in_out_shape else in_out[::-1]
+            restated[spec, in_out] = replace(spec, in_out_shape=in_out, stored_shape=stored, fused=fused)
+        return restated[spec, in_out]
+
+    def _shape(self, spec: ParameterSpec) -> tuple[int, ...]:
+        return tuple(self._axis(axis, spec.name) for axis in spec.in_out_shape)
 
     # Tensors
 
@@ -242,6 +416,8 @@ class _Reader:
         return tuple(spec for spec in existing if self._holds_something(spec))
 
     def _is_in_class(self, tensor: TableTensor) -> bool:
+        if self.model_class == self.table.base and tensor.spec.part in _OF_HEAD:
+            return False
         return not tensor.classes or self.model_class in tensor.classes
 
     def _holds_something(self, spec: ParameterSpec) -> bool:
@@ -290,9 +466,11 @@ class _Reader:
 
     def _inner_width(self, stacks: Sequence[tuple[TableStack, list[_Layer]]]) -> int | None:
         parts = (ModelPart.FEED_FORWARD, ModelPart.EXPERTS)
-        specs = [spec for _stack, layers in stacks for layer in layers[:1] for spec in layer.parameters]
-        matrices = [spec for spec in specs if spec.part in parts and spec.kind == "matrix"]
-        return self._axis(matrices[-1].in_out_shape[-2], matrices[-1].name) if matrices else None
+        for _stack, layers in stacks:
+            matrices = [s for s in layers[0].parameters if s.part in parts and s.kind == "matrix"]
+            if matrices:
+                return self._axis(matrices[-1].in_out_shape[-2], matrices[-1].name)
+        return None
 
     def _extra_sizes(
         self, specs: ParameterSpecs, stacks: Sequence[tuple[TableStack, list[_Layer]]], *, attends: bool
@@ -304,6 +482,8 @@ class _Reader:
         in_order = (*self.table.sizes, *self.table.other_names, *rounded)
         main = {*MAIN_SYMBOLS} if attends else {*MAIN_SYMBOLS} - {"H", "G", "d_h", "d_v"}
         extra = {symbol: self.values[symbol] for symbol in in_order if symbol in symbols - main}
+        if self.computation:
+            extra |= {symbol: self.values.whole(rule) for symbol, rule in self.computation.further_sizes.items()}
         extra |= self._latent_sizes()
         extra |= self._decoder_sizes(stacks)
         if extra.get("k", 1) > extra.get("E", 1):
@@ -352,6 +532,8 @@ class _Reader:
         stated = self._size("C")
         if not rows:
             return None
+        if self.computation and self.computation.fixed_tokens:
+            return self._size(self.computation.fixed_tokens)
         usable = min([*rows, *([stated] if stated else [])])
         return usable - _PADDED_ROWS if self.model_type in _COUNTS_FROM_PADDING and usable == rows[0] else usable
 
@@ -415,8 +597,13 @@ class _Attention:
     @property
     def qk_norm(self) -> QKNorm:
         norms = [spec for spec in self.specs if spec.part == ModelPart.QUERY_NORM]
+        computation = self.reader.computation
+        if computation and computation.qk_norm == "after-rope":
+            return "after-rope" if self.reader.values["use_qk_norm"] else ""
         if self.is_latent or not norms:
             return ""
+        if computation:
+            return computation.qk_norm
         return (
             "per-head" if self.reader._axis(norms[0].stored_shape[-1], norms[0].name) == self.heads.d_h else "all-heads"
         )
@@ -480,7 +667,8 @@ class _Attention:
                     self._leave_out(noun, spec.name)
                 else:
                     yield spec.name
-        if any(spec.part == ModelPart.RELATIVE_POSITIONS for spec in _tensors_of(self.layers)):
+        of_positions = any(spec.part == ModelPart.RELATIVE_POSITIONS for spec in _tensors_of(self.layers))
+        if of_positions and not self.reader.computation:
             noun = N_("scores for relative positions")
             self._leave_out(noun, _(noun))
 
@@ -494,7 +682,7 @@ class _Attention:
         self.layer_problem = self.layer_problem or problem.format(model=self.reader.name, part=part)
 
     def _odd_projections(self) -> Iterator[str]:
-        d, heads, shape = self.d, self.heads, self._shape
+        d, heads, shape = self.d, self.heads, self.reader._shape
         matrices = self._matrices
         queries, keys, values = heads.H * heads.d_h, heads.G * heads.d_h, heads.G * heads.d_v
         separate = [(d, queries), (d, keys), (d, values), (heads.H * heads.d_v, d)]
@@ -523,16 +711,18 @@ class _Attention:
         d, H = self.d, self.heads.H
         queries = [(d, r_q), (r_q, H * (d_nope + d_rope))] if r_q else [(d, H * (d_nope + d_rope))]
         wanted = [*queries, (d, r_kv + d_rope), (r_kv, H * (d_nope + d_v)), (H * d_v, d)]
-        shapes = [self._shape(spec) for spec in latent if spec.kind == "matrix"]
+        shape = self.reader._shape
+        shapes = [shape(spec) for spec in latent if spec.kind == "matrix"]
         if sorted(shapes) != sorted(wanted):
-            yield next((s.name for s in latent if s.kind == "matrix" and self._shape(s) not in wanted), latent[0].name)
+            yield next((s.name for s in latent if s.kind == "matrix" and shape(s) not in wanted), latent[0].name)
         elif self.heads.d_h != d_nope + d_rope:
             yield latent[0].name
 
-    def _shape(self, spec: ParameterSpec) -> tuple[int, ...]:
-        return tuple(self.reader._axis(axis, spec.name) for axis in spec.in_out_shape)
-
     def _scale_problems(self, rule: Rule | None) -> Iterator[str]:
+        computation = self.reader.computation
+        if computation and computation.scale:
+            self.scale = SCALE_RULES[computation.scale](self.reader.values.config, self.heads.d_h)
+            return
         if rope_settings(self.reader.values.config).get("mscale_all_dim"):  # of DeepSeek's kin, with YaRN
             problem = _(
                 'What {model} multiplies its scores by is not known here with "mscale_all_dim": choose another model, '
@@ -557,7 +747,7 @@ class _Attention:
             yield self._unknown_scale()
         elif abs(float(factor) - usual) < 1e-9:
             self.scale = ScoreScale("inverse-sqrt", usual)
-        elif factor == 1:
+        elif factor == 1 and rule.text not in fields:
             self.scale = ScoreScale("none", 1.0)
         elif len(fields) != 1:
             yield self._unknown_scale()

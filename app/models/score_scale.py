@@ -10,7 +10,7 @@ ScoreScale(kind='root', factor=0.08333333333333333, field='query_pre_attn_scalar
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -100,6 +100,17 @@ def disentangled(config: Config, d_h: int, flags: frozenset[str]) -> ScoreScale:
     return ScoreScale("root", (d_h * kinds) ** -0.5, "pos_att_type", d_h * kinds)
 
 
+def by_kinds_of_scores(config: Config, d_h: int) -> ScoreScale:
+    """1/√(n·d_h), where n counts DeBERTa's kinds of scores (He et al., arXiv:2006.03654): content, c2p and p2c."""
+    stated = config.get("pos_att_type") or []
+    words = stated.split("|") if isinstance(stated, str) else stated
+    kinds = {word.strip().lower() for word in words if isinstance(word, str)} & {"c2p", "p2c"}
+    if not kinds or not read_bool(config, "relative_attention", False):
+        return ScoreScale("inverse-sqrt", d_h**-0.5)
+    number = d_h * (1 + len(kinds))
+    return ScoreScale("root", number**-0.5, "pos_att_type", number)
+
+
 def rope_settings(config: Config) -> dict[str, Any]:
     """The config's "rope_scaling" or, as transformers 5 writes it, "rope_parameters".
 
@@ -110,3 +121,12 @@ def rope_settings(config: Config) -> dict[str, Any]:
         raise ConfigError(_('"rope_scaling" must be a JSON object or null.'))
     trained_length = config.get("original_max_position_embeddings")
     return settings | {"original_max_position_embeddings": trained_length} if settings and trained_length else settings
+
+
+# The rules of data/computation.toml by name.
+SCALE_RULES: Mapping[str, Callable[[Config, int], ScoreScale]] = {
+    "unless_switched_off": lambda config, d_h: unless_switched_off(config, d_h, frozenset()),
+    "by_softmax_scale": lambda config, d_h: by_softmax_scale(config, d_h, frozenset()),
+    "by_yarn": lambda config, d_h: by_yarn(config, d_h, frozenset()),
+    "by_kinds_of_scores": by_kinds_of_scores,
+}

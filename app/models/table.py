@@ -1,6 +1,7 @@
 """Reads the tables in data/families: one file for each model type, written by tools/derive, never edited.
 
-Tables in data/families/by-hand are for types that transformers doesn't have; each names its sources.
+Tables in data/families/by-hand are for types that transformers doesn't have, each with its sources, and for the few
+that tools/derive can't look at.
 
 A table says which config fields state a model's sizes, what their absence means, which tensors the model has and under
 which condition, and what each attention module computes.
@@ -11,7 +12,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from pathlib import Path
@@ -119,7 +120,8 @@ class Limit:
 class AttentionLine:
     """One kind of attention with N×N scores, or N×M for "cross": its sizes, scale and mask, and the layers with it.
 
-    `scale` is None if it wasn't seen. `alibi` is the condition under which ALiBi is added to the scores; None: never.
+    `scale` is None if it wasn't seen; with `has_yarn`, YaRN may multiply it by a number more. `alibi` is the condition
+    under which ALiBi is added to the scores; None: never.
     """
 
     stack: str
@@ -134,6 +136,7 @@ class AttentionLine:
     chunk: Limit | None
     softcap: Rule | None
     has_sinks: bool
+    has_yarn: bool
     alibi: Conditions | None
     when: Conditions
 
@@ -172,7 +175,11 @@ class FamilyTable:
     attention: tuple[AttentionLine, ...] = ()
     without_attention: str = ""
     text_part: TextPart | None = None
+    base: str = ""  # the class without a head
+    prefix: str = ""  # of its tensors in the other classes
     other_names: dict[str, str] = field(default_factory=dict)  # of sizes in tensors, with their symbols
+    # Tensors in the symbols of heads, by the tensor in the table's symbols and its new shape.
+    restated: dict[tuple[ParameterSpec, tuple[Expression, ...]], ParameterSpec] = field(default_factory=dict)
 
     @cached_property
     def axis_symbols(self) -> frozenset[str]:
@@ -189,6 +196,11 @@ class FamilyTable:
         conditions |= {rule for line in self.attention for rule in line.when}
         conditions |= {rule for words in self.lists.values() for _word, rule in words.absent or () if rule}
         return frozenset(defaults).union({"n_sh"}, *(rule.names for rule in conditions))
+
+    @property
+    def counted(self) -> tuple[str, ...]:
+        """The classes that the table knows, the one without a head last."""
+        return (*self.classes, self.base) if self.base else self.classes
 
     @property
     def fields(self) -> frozenset[str]:
@@ -208,7 +220,7 @@ class FamilyFile:
 
     def table_of(self, class_name: str) -> FamilyTable | None:
         """The table of a class, or None if no table of this type has it."""
-        return next((table for table in self.tables if class_name in table.classes), None)
+        return next((table for table in self.tables if class_name in table.counted), None)
 
 
 @cache
@@ -224,10 +236,13 @@ def table_names() -> frozenset[str]:
     return frozenset(_table_paths())
 
 
+@cache
 def is_by_hand(model_type: str) -> bool:
-    """Whether a model type's table was written by hand."""
+    """Whether a model type's table was written by hand because transformers doesn't have the type."""
     path = _table_paths().get(model_type)
-    return path is not None and path.parent == BY_HAND_FOLDER
+    if path is None or path.parent != BY_HAND_FOLDER:
+        return False
+    return "for transformers" not in path.read_text("utf-8").partition("\n")[0]
 
 
 @cache
@@ -259,11 +274,11 @@ def parse_tables(model_type: str, text: str) -> FamilyFile:
         except (RuleError, ValueError, IndexError, KeyError) as error:
             raise TableError(f"{model_type}, line {number}: {error}") from error
     for table in tables:
-        _rename_sizes_of_other_mixers(table)
+        _use_symbols_of_sheets(table)
     return FamilyFile(model_type, tuple(tables))
 
 
-def _rename_sizes_of_other_mixers(table: FamilyTable) -> None:
+def _use_symbols_of_sheets(table: FamilyTable) -> None:
     # H, G, d_h and d_v are sizes of attention with N×N scores. In a table where they are something else, such as the
     # heads of linear attention, tensors call them by the names of their fields.
     lines = [line for line in table.attention if line.mask != "cross"]
@@ -277,24 +292,52 @@ def _rename_sizes_of_other_mixers(table: FamilyTable) -> None:
     for symbol in others:
         if symbol in table.sizes:
             table.other_names[table.sizes[symbol].fields[0] if table.sizes[symbol].fields else f"{symbol}_"] = symbol
-    if table.other_names:
-        names = {symbol: Expression.symbol(name) for name, symbol in table.other_names.items()}
-        table.outside = tuple(_renamed(tensor, names) for tensor in table.outside)
-        table.stacks = tuple(
-            replace(stack, tensors=tuple(_renamed(tensor, names) for tensor in stack.tensors)) for stack in table.stacks
-        )
-        del table.axis_symbols  # worked out again
+    if {"d_ff", "d_exp"} <= table.axis_symbols:  # d_ff is the width in the first layer, which may have experts
+        table.other_names["d_dense"] = "d_ff"
+    names = {symbol: Expression.symbol(name) for name, symbol in table.other_names.items()}
+    if names:
+        _change_tensors(table, lambda spec: _renamed(spec, names))
+    if "d_ff" not in table.sizes and (width := _inner_width(table)):
+        rule = parse_rule(str(width))
+        table.sizes["d_ff"] = SizeField("d_ff", (), rule, rule)
+        _change_tensors(table, lambda spec: _with_inner_width(spec, width))
+    if table.prefix:
+        _change_tensors(table, lambda spec: replace(spec, name=spec.name.removeprefix(table.prefix)))
+        table.stacks = tuple(replace(stack, name=stack.name.removeprefix(table.prefix)) for stack in table.stacks)
+        table.attention = tuple(replace(line, stack=line.stack.removeprefix(table.prefix)) for line in table.attention)
 
 
-def _renamed(tensor: TableTensor, names: Mapping[str, Expression]) -> TableTensor:
-    spec = tensor.spec
-    if spec.symbols.isdisjoint(names):
-        return tensor
+def _change_tensors(table: FamilyTable, change: Callable[[ParameterSpec], ParameterSpec]) -> None:
+    def changed(tensors: Sequence[TableTensor]) -> tuple[TableTensor, ...]:
+        return tuple(replace(tensor, spec=change(tensor.spec)) for tensor in tensors)
+
+    table.outside = changed(table.outside)
+    table.stacks = tuple(replace(stack, tensors=changed(stack.tensors)) for stack in table.stacks)
+    table.__dict__.pop("axis_symbols", None)  # worked out again
+
+
+def _inner_width(table: FamilyTable) -> Expression | None:
+    in_layers = (tensor.spec for stack in table.stacks for tensor in stack.tensors)
+    matrices = [spec for spec in in_layers if spec.part == ModelPart.FEED_FORWARD and spec.kind == "matrix"]
+    width = matrices[-1].in_out_shape[-2] if matrices else Expression.symbol("d")
+    return width if width.symbols == {"d"} and width != Expression.symbol("d") else None
+
+
+def _with_inner_width(spec: ParameterSpec, width: Expression) -> ParameterSpec:
+    if spec.part != ModelPart.FEED_FORWARD:
+        return spec
+    in_out, stored = (
+        tuple(Expression.symbol("d_ff") if axis == width else axis for axis in shape)
+        for shape in (spec.in_out_shape, spec.stored_shape)
+    )
+    return replace(spec, in_out_shape=in_out, stored_shape=stored)
+
+
+def _renamed(spec: ParameterSpec, names: Mapping[str, Expression]) -> ParameterSpec:
     in_out, stored = (
         tuple(axis.substitute(names) for axis in shape) for shape in (spec.in_out_shape, spec.stored_shape)
     )
-    renamed = replace(spec, in_out_shape=in_out, stored_shape=stored, copies=spec.copies.substitute(names))
-    return replace(tensor, spec=renamed)
+    return replace(spec, in_out_shape=in_out, stored_shape=stored, copies=spec.copies.substitute(names))
 
 
 # A section: the number of its first line, the columns of its heading, and its lines with their indentation.
@@ -348,8 +391,10 @@ def _read_section(table: FamilyTable, heading: list[str], lines: list[_Line]) ->
                 table.attention += tuple(_attention_line(row) for row in rows)
         case "text part":
             table.text_part = _text_part(rows)
-        case "base" | "computation":
-            pass  # the bare model's class; what was seen in a forward pass, which isn't enough to say it of all layers
+        case "base":
+            table.base, table.prefix = heading[1], f"{heading[2]}."
+        case "computation":
+            pass  # what was seen in one forward pass, which isn't enough to say it of all layers
         case unknown:
             raise TableError(f"unknown section {unknown}")
 
@@ -540,6 +585,7 @@ def _attention_line(row: list[str]) -> AttentionLine:
         chunk=_limit(found["chunk"]) if "chunk" in found else None,
         softcap=parse_rule(found["softcap"]) if "softcap" in found else None,
         has_sinks="sinks" in found,
+        has_yarn="yarn" in found,
         alibi=_conditions([found["alibi"]]) if "alibi" in found else None,
         when=_conditions(row[8:]),
     )

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from fractions import Fraction
 from itertools import cycle, islice
 from typing import Any
 
 from app.models.architecture import SizeSource
+from app.models.computation import computation_of, default_fields
 from app.models.config_fields import (
     MAX_LAYERS,
     MAX_POSITIONS,
@@ -34,6 +36,7 @@ class TableValues(dict[str, Any]):
         self.table, self.config, self.model_type = table, config, model_type
         self.sources = dict[str, SizeSource]()
         self._open = set[str]()
+        self.other_fields = default_fields() if computation_of(model_type) else None
         self._check_fixed()
 
     def __missing__(self, name: str) -> Any:
@@ -54,7 +57,7 @@ class TableValues(dict[str, Any]):
         """A whole number, 0 or more, that a rule gives for this config."""
         value = self.by_rule(rule, layer)
         if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-            raise self.no_value(rule)
+            raise self.no_value(rule, (), value)
         return value
 
     def all_hold(self, conditions: Sequence[Rule], layer: int = 0) -> bool:
@@ -99,7 +102,10 @@ class TableValues(dict[str, Any]):
             return self._list(table.lists[name])
         if not name.isidentifier():  # a side that is called by its rule
             return self.whole(parse_rule(name))
-        raise RuleError(f"the table has no {name}")
+        if self.other_fields is None:
+            raise RuleError(f"the table has no {name}")
+        default = self.other_fields.get(name)
+        return read_bool(self.config, name, default) if isinstance(default, bool) else self.config.get(name, default)
 
     def _size(self, line: SizeField) -> int | None:
         field = self._stated(line.fields)
@@ -117,7 +123,7 @@ class TableValues(dict[str, Any]):
         if size is None:
             return None
         if isinstance(size, bool) or not isinstance(size, int) or size < 0:
-            raise self.no_value(rule, line.fields)
+            raise self.no_value(rule, line.fields, size)
         is_default = rule.text.isdigit()
         self.sources[line.symbol] = SizeSource(
             line.symbol,
@@ -130,6 +136,8 @@ class TableValues(dict[str, Any]):
         return size
 
     def _checked(self, line: SizeField, value: object, field: str) -> int:
+        if isinstance(value, list) and field in self.table.lists:  # with one word for each layer
+            value = len(value)
         may_be_zero = type(value) is int and value == 0 and line.symbol in self.table.may_be_zero
         if may_be_zero:
             return 0
@@ -207,7 +215,8 @@ class TableValues(dict[str, Any]):
 
     def _check_fixed(self) -> None:
         for field, known in self.table.fixed.items():
-            if field in self.config and self.config[field] != known:
+            is_modelled = self.other_fields is not None and field in self.other_fields
+            if field in self.config and self.config[field] != known and not is_modelled:
                 raise self._worked_out_for(field, self.config[field], quoted(known))
 
     def _worked_out_for(self, field: str, value: object, known: str) -> ConfigError:
@@ -222,14 +231,16 @@ class TableValues(dict[str, Any]):
             problem = _('"{field}" is null, but models of type "{type}" need its value: add it.')
         return ConfigError(problem.format(field=field, type=self.model_type))
 
-    def no_value(self, rule: Rule, fields: Sequence[str] = ()) -> ConfigError:
+    def no_value(self, rule: Rule, fields: Sequence[str] = (), value: object = None) -> ConfigError:
         """The error that a rule has no value for this config."""
         known = {**self.table.sizes, **self.table.numbers}
         lines = (known.get(name) for name in sorted(rule.names))
         named = {field for line in lines if line for field in line.fields if field in self.config} or rule.names
         problem = _("{rule} has no possible value in this config.json: check {fields}.")
+        if isinstance(value, Fraction):
+            problem = _("{rule} is {value}, which is not a whole number: check {fields}.")
         names = ", ".join(f'"{name}"' for name in sorted({*named, *fields}))
-        return ConfigError(problem.format(rule=rule.text.replace("*", "·"), fields=names))
+        return ConfigError(problem.format(rule=rule.text.replace("*", "·"), value=value, fields=names))
 
 
 def _repeated(stated: object) -> object:

@@ -160,9 +160,7 @@ def _check_reopening(activity: Activity, plan: Plan, now: datetime) -> None:
         return
     sentences = [_("This activity has closed, and these times open it again.")]
     if activity.content.items:
-        sentences.append(
-            _("Students can see the answers, because the activity has closed. Work from now on is marked as late.")
-        )
+        sentences.append(_("Students have seen the answers. Work from now on is marked as late."))
     raise ActivityFormError("reopens", " ".join(sentences))
 
 

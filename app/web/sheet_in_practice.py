@@ -26,7 +26,7 @@ from app.web.shared.forms import FormDep
 from app.web.shared.practice_place import practice_place
 from app.web.shared.services import Services, ServicesDep
 from app.web.shared.sheet_address import FIRST_WORKSHEET, find_variant, library_for, sheet_link
-from app.web.shared.sheet_form import read_scale, read_sheet
+from app.web.shared.sheet_form import read_sheet
 from app.web.shared.sheet_view import in_steps
 from app.web.shared.urls import client_network, url_for
 from app.web.shared.visitor import FormSecret, remember_visitor
@@ -75,8 +75,6 @@ class PracticeSheet(SheetContext):
             shown = {"answers": 1}
         elif level:
             shown = {"hint": level}
-        if self.scale != "root":
-            shown["scale"] = self.scale
         return sheet_link(self.variant, "show_sheet", **shown)
 
     def report_of(self, attempt: Attempt) -> tuple[Variant, Report]:
@@ -126,9 +124,7 @@ class PracticeSheet(SheetContext):
         place.keep(request, response, self.services.store, record)
 
 
-def opened_practice_sheet(
-    request: Request, services: Services, library: Library, variant: Variant, scale: str
-) -> PracticeSheet:
+def opened_practice_sheet(request: Request, services: Services, library: Library, variant: Variant) -> PracticeSheet:
     """A sheet with this browser's last saved texts and work, if any."""
     token = request.cookies.get(VISITOR_COOKIE)
     work = PracticeWork.find(services.store, token, variant) if token else None
@@ -141,7 +137,6 @@ def opened_practice_sheet(
         work=work,
         rules=PRACTICE_RULES,
         typed=work.draft.answers if work.draft else {},
-        scale=read_scale(scale),
         library=library,
     )
 
@@ -158,7 +153,7 @@ def posted_practice_sheet(request: Request, services: ServicesDep, form: FormDep
     sent, token = read_sheet(form, variant), request.cookies.get(VISITOR_COOKIE, "")
     network, again = client_network(request), request.url.path != url_for("save_sheet")
     services.storage.charge_sheet(network, token, practice_sheet_key(variant), sent.answers, again=again)
-    context = opened_practice_sheet(request, services, library, variant, form.raw("scale"))
+    context = opened_practice_sheet(request, services, library, variant)
     if context.visitor is None:
         work = PracticeWork.find(store, store.add_visitor(FormSecret.of(form).token).token, variant)
         assert work is not None  # noqa: S101 - the visitor was just stored

@@ -76,8 +76,8 @@ def show_closing(store: StoreDep, access: StudentAccessDep) -> Response:
 
 
 @in_threads("class")
-def read_class_sheet(services: ServicesDep, access: StudentAccessDep, number: int, scale: str = "root") -> ClassSheet:
-    return opened_class_sheet(services, access, number, scale)
+def read_class_sheet(services: ServicesDep, access: StudentAccessDep, number: int) -> ClassSheet:
+    return opened_class_sheet(services, access, number)
 
 
 OpenedClassSheet = Annotated[ClassSheet, Depends(read_class_sheet)]

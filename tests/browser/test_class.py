@@ -133,7 +133,7 @@ def test_a_class_of_three_from_join_to_export(browser: Browser, own_app: Server,
     for name, (_, page) in lesson.phones.items():
         come_in_by_keyboard(page, code, name)
         assert_accessible(page)
-    teacher.goto(f"{activity}/live")
+    teacher.goto(str(activity))
     expect(teacher.locator(".tally dd").first).to_have_text("2")
     assert_accessible(teacher)
 

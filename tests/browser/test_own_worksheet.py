@@ -168,7 +168,7 @@ def test_what_a_teacher_wrote_arrives_everywhere(browser: Browser, own_app: Serv
     kim, lou = (browser.new_context(base_url=own_app.url, viewport={"width": 360, "height": 740}) for _ in range(2))
     fill_in(join(kim.new_page(), code, "Kim Lee"), {"queries.rows": HEADS * TOKENS, "keys.rows": HEADS * TOKENS})
     fill_in(join(lou.new_page(), code, "Lou Ray"), {})
-    teacher.goto(f"{activity}/live")
+    teacher.goto(str(activity))
     expect(teacher.get_by_role("rowheader", name=IDEA)).to_be_visible()
     leave_ticket(lou.pages[0])
     teacher.goto(f"{activity}/results")

@@ -108,7 +108,7 @@ CASES: tuple[Case, ...] = (
         TIED,
     ),
     Case("mistral", LLAMA, ["MistralForCausalLM", "MistralModel"], {**ANY_WIDTH, **TIED}),
-    Case("ministral", LLAMA, ["MinistralForCausalLM"], {**WIDE, **TIED}),
+    Case("ministral", {**LLAMA, "head_dim": 6}, ["MinistralForCausalLM"], {**WIDE, **TIED}),
     Case("ministral3", LLAMA, ["Ministral3ForCausalLM"], {**WIDE, **TIED}),
     Case("mixtral", {**LLAMA, **MOE}, ["MixtralForCausalLM"], ANY_WIDTH),
     Case("qwen2", LLAMA, ["Qwen2ForCausalLM", "Qwen2Model"], TIED),

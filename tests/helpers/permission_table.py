@@ -74,6 +74,8 @@ TABLE: dict[str, Row] = {
     "GET /models": ALL_200,
     "POST /models": ALL_422,
     "GET /models/{key}": ALL_200,
+    "GET /questions": (303, 303, 303, 200, 200, 200),
+    "GET /questions/file": (303, 303, 303, 200, 200, 200),
     "GET /handout": ALL_200,
     "GET /handout/pages/{page}.svg": ALL_200,
     "GET /handout.pdf": ALL_200,
@@ -178,12 +180,10 @@ TABLE: dict[str, Row] = {
     "GET /activities/{activity_id:int}/handout": STAFF_SEES,
     "POST /activities/{activity_id:int}/handout": (401, 401, 401, 303, 404, 303),
     # During the activity, and afterwards.
-    "GET /activities/{activity_id:int}/live": STAFF_SEES,
-    "GET /activities/{activity_id:int}/live/now": STAFF_SEES,
-    "POST /activities/{activity_id:int}/live/explain": INSTRUCTOR_DOES,
-    "GET /activities/{activity_id:int}/present": STAFF_SEES,
-    "GET /activities/{activity_id:int}/present/now": STAFF_SEES,
-    "POST /activities/{activity_id:int}/present/explain": INSTRUCTOR_DOES,
+    "GET /activities/{activity_id:int}/now": STAFF_SEES,
+    "GET /activities/{activity_id:int}/projector": STAFF_SEES,
+    "GET /activities/{activity_id:int}/projector/now": STAFF_SEES,
+    "POST /activities/{activity_id:int}/projector": INSTRUCTOR_IS_TOLD,
     "GET /activities/{activity_id:int}/results": STAFF_SEES,
     "GET /activities/{activity_id:int}/results/{student_id:int}": STAFF_SEES,
     "POST /activities/{activity_id:int}/results/{student_id:int}/points": INSTRUCTOR_IS_TOLD,
@@ -197,13 +197,12 @@ TABLE: dict[str, Row] = {
     "GET /worksheets": (303, 303, 303, 200, 200, 200),
     "GET /worksheets/import": (303, 303, 303, 200, 200, 200),
     "POST /worksheets/import": (401, 401, 401, 422, 422, 422),  # an empty file
-    "GET /worksheets/copy": (303, 303, 303, 404, 404, 404),  # without a worksheet
     "POST /worksheets/copy": (401, 401, 401, 404, 404, 404),
     "GET /worksheets/{material_id:int}": STAFF_SEES,
     "GET /worksheets/{material_id:int}/file.toml": STAFF_SEES,
-    "GET /worksheets/{material_id:int}/handout.pdf": STAFF_SEES,
-    "GET /worksheets/{material_id:int}/copy": STAFF_SEES,
-    "POST /worksheets/{material_id:int}/copy": (401, 401, 401, 422, 404, 422),  # without a title
+    "GET /worksheets/{material_id:int}/print": STAFF_SEES,
+    "POST /worksheets/{material_id:int}/print": (401, 401, 401, 303, 404, 303),
+    "POST /worksheets/{material_id:int}/copy": (401, 401, 401, 303, 404, 303),
     "POST /worksheets/{material_id:int}/restore": (401, 401, 401, 403, 404, 404),  # no version
     "POST /worksheets/{material_id:int}/move": (401, 401, 401, 403, 404, 404),  # a course's stays there
     "POST /worksheets/{material_id:int}/share": INSTRUCTOR_DOES,
@@ -211,7 +210,6 @@ TABLE: dict[str, Row] = {
     "POST /worksheets/{material_id:int}/remove": INSTRUCTOR_DOES,
     "POST /worksheets/{material_id:int}/put-back": (401, 401, 401, 404, 404, 404),  # it was not removed
     "GET /worksheets/shared/{token}": (303, 303, 303, 404, 404, 404),  # there is no such link
-    "GET /worksheets/shared/{token}/copy": (303, 303, 303, 404, 404, 404),
     "POST /worksheets/shared/{token}/copy": (401, 401, 401, 404, 404, 404),
     "GET /worksheets/new": (303, 303, 303, 200, 200, 200),
     "POST /worksheets": (401, 401, 401, 422, 422, 422),

@@ -12,10 +12,8 @@ from hypothesis import strategies as st
 
 from app.models.architecture import Architecture, TokensError
 from app.models.config_fields import MAX_SIZE, ConfigError
-from app.models.families.unsupported import REFUSED
 from app.models.parameter_count import parameter_counts, parameters_json
 from app.models.read_config import build_architecture, read_config
-from app.models.table import table_names
 from app.shapes.table import TensorTable
 from app.topics.attention_layer import ATTENTION_LAYER, DIRECT_LATENT_ATTENTION_LAYER, LATENT_ATTENTION_LAYER
 from app.topics.decode_step import WINDOWED_DECODE_STEP, decode_step_table
@@ -173,8 +171,6 @@ def test_the_class_that_is_counted_is_the_one_the_file_names() -> None:
     other = build_architecture({**bert, "architectures": ["BertForJuggling"]})
     assert other.model_class == "BertForMaskedLM"
     assert other.notes == ("'BertForJuggling' is not counted here: BertForMaskedLM is.",)
-    with pytest.raises(ConfigError, match="does not state"):
-        build_architecture({"model_type": "llama", "architectures": ["LlamaForJuggling"]})
 
 
 def test_a_class_name_is_read_to_its_end() -> None:
@@ -213,8 +209,8 @@ def test_sizes_beside_the_other_parts_of_a_multimodal_file_are_read(model_type: 
     assert (architecture.d, architecture.L, architecture.V) == (54, 5, 101)
 
 
-@pytest.mark.parametrize("model_type", [*sorted(REFUSED.keys() - table_names()), "frobnicator"])
-def test_a_family_without_such_scores_is_named_and_refused(model_type: str) -> None:
+@pytest.mark.parametrize("model_type", ["hyena", "frobnicator"])
+def test_an_unknown_family_is_named_and_refused(model_type: str) -> None:
     with pytest.raises(ConfigError, match=f'"{model_type}"') as refused:
         build_architecture({"model_type": model_type, **LLAMA})
     assert_is_one_sentence(str(refused.value))
@@ -228,18 +224,18 @@ def test_a_layer_type_without_scores_is_refused() -> None:
 @pytest.mark.parametrize(
     ("field", "value", "says"),
     [
-        ("hidden_size", None, 'does not state .* add "hidden_size"'),
-        ("num_attention_heads", None, 'does not state .* add "num_attention_heads"'),
-        ("num_hidden_layers", None, 'does not state .* add "num_hidden_layers"'),
-        ("vocab_size", None, 'does not state .* add "vocab_size"'),
-        ("intermediate_size", None, 'does not state .* add "intermediate_size"'),
+        ("hidden_size", None, '"hidden_size" is null'),
+        ("num_attention_heads", None, '"num_attention_heads" is null'),
+        ("num_hidden_layers", None, '"num_hidden_layers" is null'),
+        ("vocab_size", None, '"vocab_size" is null'),
+        ("intermediate_size", None, '"intermediate_size" is null'),
         ("hidden_size", "4096", "must be a whole number"),
         ("hidden_size", 4096.0, "must be a whole number"),
         ("hidden_size", -1, "must be a whole number"),
         ("hidden_size", True, "must be a whole number"),
         ("hidden_size", MAX_SIZE + 1, "from 1 to 10,000,000"),
-        ("num_hidden_layers", 10**6, "from 1 to 10,000"),
-        ("hidden_size", 55, "9 heads do not divide 55 evenly"),
+        ("num_hidden_layers", 10**6, "at most 10,000 layers"),
+        ("hidden_size", 55, "d/H is 55/9, which is not a whole number"),
         ("num_key_value_heads", 4, "cannot share 4 key/value heads"),
         ("attention_bias", "yes", "must be true or false"),
         ("rope_scaling", [1], "must be a JSON object"),

@@ -18,7 +18,7 @@ TOKENS = 13
 UNSEEN = -1  # key/value heads that are copied before the product
 _LAYER = re.compile(r"\.(\d+)\.")
 HIDDEN = -5e3  # a score below it is that of a key that isn't seen
-_PRODUCTS = ("matmul", "__matmul__", "bmm", "baddbmm", "softmax")
+_PRODUCTS = ("matmul", "__matmul__", "bmm", "baddbmm", "einsum", "softmax")
 
 
 @dataclass
@@ -149,7 +149,7 @@ def numbered(name: str) -> str:
 
 
 class _Products(TorchFunctionMode):
-    """The products around every softmax, for attention that can't be replaced."""
+    """The products around every softmax in a model's forward pass, for attention that can't be replaced."""
 
     def __init__(self, places: _Places) -> None:
         super().__init__()
@@ -162,6 +162,7 @@ class _Products(TorchFunctionMode):
         result, name = function(*args, **(kwargs or {})), getattr(function, "__name__", "")
         if name in _PRODUCTS:
             inputs = [x for x in [*args, *(kwargs or {}).values()] if isinstance(x, torch.Tensor)][-2:]
+            inputs = _as_matrices(args[0], inputs) if name == "einsum" else inputs
             if name == "softmax":
                 self._softmax(inputs[0])
             elif len(inputs) == 2:
@@ -194,6 +195,21 @@ class _Products(TorchFunctionMode):
                 sees_later=bool(seen.triu(1).any()),
             )
         )
+
+
+def _as_matrices(equation: str, tensors: list[torch.Tensor]) -> list[torch.Tensor]:
+    """The two tensors of an einsum with their axes in the order of a matrix product, or none if it isn't one."""
+    if len(tensors) != 2:
+        return []
+    (first, second), out = equation.replace(" ", "").split("->")[0].split(","), equation.split("->")[1].strip()
+    batch, summed = ([x for x in first if x in second and (x in out) == kept] for kept in (True, False))
+    rows, columns = ([x for x in one if x not in other] for one, other in ((first, second), (second, first)))
+    if not len(rows) == len(columns) == len(summed) == 1:
+        return []
+    return [
+        tensors[0].permute([first.index(axis) for axis in (*batch, *rows, *summed)]),
+        tensors[1].permute([second.index(axis) for axis in (*batch, *summed, *columns)]),
+    ]
 
 
 def _scale(queries: torch.Tensor, keys: torch.Tensor, scores: torch.Tensor, places: _Places) -> float | None:
@@ -252,17 +268,22 @@ def run(model: Any, ids: torch.Tensor) -> Any:
         else:
             _WAYS[type(model)] = way
             return output
+    # A model of images and text may need an image; its text model alone needs none.
+    if model.config.get_text_config() is not model.config and not model.config.is_encoder_decoder:
+        return run(model.get_decoder(), ids)
     raise error
 
 
 def _ways(config: Any, ids: torch.Tensor) -> list[dict[str, Any]]:
     sound = torch.ones(1, getattr(config, "num_mel_bins", 80), 2 * getattr(config, "max_source_positions", TOKENS))
+    time = torch.zeros(1, 1, getattr(config, "hidden_size", 1))
     return [
         {"input_ids": ids, "use_cache": False},
         {"input_ids": ids, "use_cache": False, "decoder_input_ids": ids},
         {"input_ids": ids},
         {"input_ids": ids, "decoder_input_ids": ids},
         {"input_features": sound, "use_cache": False, "decoder_input_ids": ids},
+        {"input_ids": ids, "use_cache": False, "t_cond": time},
     ]
 
 

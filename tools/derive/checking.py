@@ -43,7 +43,11 @@ def check(deriver: Deriver, heads: HeadDeriver, table: FamilyTable) -> Outcome:
             outcome.refused += 1
             outcome.reasons.add(str(reason))
             continue
-        actual = flat(sample.stacks)
+        # The reader leaves out the prefix that the base class doesn't have.
+        actual = {
+            (stack.removeprefix(table.prefix), i, name.removeprefix(table.prefix)): what
+            for (stack, i, name), what in flat(sample.stacks).items()
+        }
         for tensor in actual.keys() | predicted.keys():
             if actual.get(tensor) != predicted.get(tensor):
                 stack, layer, name = tensor

@@ -97,8 +97,7 @@ class Deriver:
         shapes, config = self.model_class.tensors(model), self.model_class.text_config(model)
         values = self.prober.complete({}, config)
         if self.model_class.part:
-            head = model.get_output_embeddings()
-            values["tie_word_embeddings"] = head is not None and head.weight is model.get_input_embeddings().weight
+            values["tie_word_embeddings"] = self.model_class.is_tied(model)
         return Sample({}, values, shapes, by_layer(shapes), config)
 
     @property
@@ -121,6 +120,8 @@ class Deriver:
             for name, rule in self.prober.hint.computed.items()
             if all(values.get(field) is not None for field in reading.names_in(rule) & values.keys())
         }
+        if depth := self.prober.hint.depth:
+            computed["L"] = len(values[depth])
         return {**{self.name(field): value for field, value in values.items()}, **computed}
 
     def words(self, terms: Terms) -> str:
@@ -140,10 +141,11 @@ class Deriver:
             names += [n for n in prober.sizes if n in SYMBOL_OF and n not in names]
         # A width of heads or a number of key/value heads without an effect is one that the class ignores.
         ignored = {n for n in names if SYMBOL_OF.get(n) in ("G", "d_h") and n not in prober.effects}
-        names = [*(n for n in names if n not in ignored), *prober.auto, *prober.hint.computed]
+        computed = [*prober.hint.computed, *(["L"] if prober.hint.depth else [])]
+        names = [*(n for n in names if n not in ignored), *prober.auto, *computed]
         key = (*map(id, samples), *names)
         if key not in self._fitters:
-            values = [{**s.values, **self.named(s.values)} if prober.hint.computed else s.values for s in samples]
+            values = [{**s.values, **self.named(s.values)} if computed else s.values for s in samples]
             self._fitters[key] = Fitter({n: [v.get(n) for v in values] for n in names}, self._weight)
         return self._fitters[key]
 
@@ -185,6 +187,8 @@ class Deriver:
         for name, words in prober.words.items():
             for sign in ("==", "!="):
                 yield from (f"{name} {sign} {word!r}" for word in words)
+        for name, words in prober.word_sets.items():
+            yield from (f"{word!r} {sign} {name}" for word in words for sign in ("in", "not in"))
         numbers = [n for n in prober.sizes if prober.effects.get(n) == "names" or n in extra | prober.patterns]
         numbers = sorted(n for n in numbers if SYMBOL_OF.get(n) not in _NO_CONDITION or n in prober.nullable)
         for name in numbers:
@@ -200,6 +204,7 @@ class Deriver:
         for name, words in self.prober.layer_words.items():
             for sign in ("==", "!="):
                 yield from (f"{name}[i] {sign} {word!r}" for word in words)
+                yield from (f"i {sign} first({name}, {word!r})" for word in words)
         for number in numbers:
             yield from (f"i {sign} {number}" for sign in (">=", "<", "<=", ">"))
             yield from (f"{i} % {number} {sign} 0" for i in ("(i + 1)", "i") for sign in ("==", "!="))

@@ -20,6 +20,16 @@ from tools.derive.words import HARMLESS, PATTERN, SCALE, WINDOW, WITHOUT_SCORES
 from tools.derive.writing import Row
 
 PASSES = 10
+# RoPE stretched by YaRN, and what it multiplies scores by in some models.
+YARN = {
+    "rope_type": "yarn",
+    "rope_theta": 1e4,
+    "factor": 4.0,
+    "original_max_position_embeddings": 32,
+    "mscale": 1.0,
+    "mscale_all_dim": 1.0,
+}
+YARN_FACTOR = (0.1 * math.log(4) + 1) ** 2
 # What a window field means for the number of keys that a token sees, the token included.
 _WINDOWS = ("{w}", "{w} + 1", "{w} - 1", "2·{w} + 1", "2·{w} - 1", "2·({w}//2) + 1", "{w}//2 + 1", "{w}//2", "2·{w}")
 
@@ -54,14 +64,41 @@ class HeadDeriver:
             return [("none", reason)]
         self._look()
         try:
-            return self._rows()
+            rows = self._rows()
         except NoRule:
             if not self.varied:
                 raise
-            # What has no expression stays at its default, which the table then demands.
-            self.prober.frozen |= set(self.varied)
-            self.varied = {}
-            return self._rows()
+            rows = self._rows_without_some()
+        return self._with_yarn(rows)
+
+    def _rows_without_some(self) -> list[Row]:
+        """The rows with a field at its default, or all of them, which the table then demands."""
+        varied = self.varied
+        for frozen in [*([name] for name in varied if len(varied) > 1), list(varied)]:
+            self.varied = {name: values for name, values in varied.items() if name not in frozen}
+            try:
+                rows = self._rows()
+            except NoRule:
+                if len(frozen) == len(varied):
+                    raise
+            else:
+                self.prober.frozen |= set(frozen)
+                break
+        return rows
+
+    def _with_yarn(self, rows: list[Row]) -> list[Row]:
+        """With a flag at the modules whose scale YaRN changes."""
+        sample = self.runnable() if "mscale_all_dim" in self.prober.model_class.source else None
+        if sample is None:
+            return rows
+        before = self.prober.passes(sample.given)
+        after = self.prober.passes({**sample.given, "rope_parameters": YARN})
+        changed = {
+            old.module.rpartition(".{i}.")[2]
+            for old, new in zip(before or [], after or [], strict=False)
+            if old.scale and new.scale and math.isclose(new.scale, old.scale * YARN_FACTOR, rel_tol=1e-4)
+        }
+        return [(*row, "yarn") if row[1] in changed else row for row in rows]
 
     def _look(self) -> None:
         """Find the fields that change nothing but attention, one at a time."""
@@ -72,7 +109,8 @@ class HeadDeriver:
             return
         for name, value in self.prober.default.items():
             is_given = name in sample.given and name not in self.prober.switches
-            if name in self.prober.effects or is_given or HARMLESS.search(name):
+            is_left = name in self.prober.hint.leave
+            if name in self.prober.effects or is_given or is_left or HARMLESS.search(name):
                 continue
             others = self._others(name, value)
             tried = others if name in self.prober.texts else others[:1]
@@ -103,9 +141,9 @@ class HeadDeriver:
         try:
             if self.care > 2:
                 prober.variants = {name: values[-1:] for name, values in prober.variants.items()}
-            if self.care > 5:
+            prober.has_square_heads = self.care > 5
+            if self.care > 8:
                 prober.sizes = [n for n in prober.sizes if n not in prober.model_class.undeclared]
-                prober.has_square_heads = True
             return prober.sample()
         finally:
             prober.variants, prober.sizes = keep
@@ -122,7 +160,7 @@ class HeadDeriver:
             found = self.prober.passes(given)
             if found is None:
                 self.care += 1
-                if self.care in (3, 6):
+                if self.care in (3, 6, 9):
                     seen.clear()  # from here on fewer fields are varied
                 continue
             values = self.prober.complete(given, self.prober.text_config(given))
@@ -186,7 +224,7 @@ class HeadDeriver:
         fitter, calls = self.deriver.fitter([o.sample for o in observed]), [o.call for o in observed]
         sizes = [fitter.fit(list(numbers)) for numbers in zip(*(call.sizes for call in calls), strict=True)]
         words = [self.deriver.words(terms) for terms in sizes if terms]
-        if words and calls[0].keys[1] == UNSEEN:
+        if len(words) == len(sizes) and calls[0].keys[1] == UNSEEN:
             words[1] = self._unseen_kv_heads(words[0])
         scale, mask, softcap = self._scale(observed), self._mask(observed), self._softcap(observed)
         if len(words) < len(sizes) or not scale or not mask or softcap is None or len({c.sinks for c in calls}) > 1:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import copy
 import dataclasses
 import inspect
@@ -39,8 +40,9 @@ TASKS = (
 _BASE_FIELDS = {field.name for field in dataclasses.fields(transformers.PretrainedConfig)}
 # A field that code asks for although no class declares it, as in getattr(config, "head_dim", None).
 _ASKED_FOR = re.compile(
-    r"""(?:getattr\((?:self\.)?(?:text_)?config, |kwargs\.(?:pop|get)\()["'](\w+)["'](?:, (-?[\w.]+))?"""
+    r"""(?:getattr\((?:self\.)?(?:text_)?config, |kwargs\.(?:pop|get)\()["'](\w+)["'](?:, (-?[\w.]+|["'][\w-]*["']))?"""
 )
+_BIAS_OF_SCORES = re.compile(r"relative_attention_bias")
 _DEPTH = re.compile(r"(num_(hidden_)?layers|depth|n_layers?|encoder_layers|num_blocks)$")
 Values = dict[str, Any]
 
@@ -80,8 +82,11 @@ class ModelClass:
         self.model_class = getattr(transformers, class_name)
         own = self.model_class.config_class
         self.part = text_part(self.config_class)
-        # The class of the text part is in the list of the whole type.
-        self.is_other = self.part is not None and own not in (None, self.config_class)
+        # The class of the text part is in the list of the whole type; a whole type may have another's class.
+        self.is_other = self.part is not None and own not in (None, self.config_class) and not text_part(own)
+        self.hint = HINTS.get(model_type, NO_HINT)
+        if self.hint.is_unchecked:
+            self.config_class.__class_validators__ = []
         self.outer = Values()
         text = self.config_class
         self.text_type = model_type
@@ -92,10 +97,11 @@ class ModelClass:
             for name in default.sub_configs or {}:
                 if name != self.part and isinstance(self.outer.get(name), dict):
                     self.outer[name] = _shrunk(self.outer[name])
-            for name, fields in HINTS.get(model_type, NO_HINT).outer.items():
-                self.outer[name] |= fields
+            for name, fields in self.hint.outer.items():
+                self.outer[name] = {**(self.outer[name] or {}), **fields}
             part = getattr(default, self.part)
             text, self.text_type = type(part), part.model_type
+            self.hint = HINTS.get(self.text_type, self.hint)
         self.text_class = text
         self._read_fields()
 
@@ -122,8 +128,11 @@ class ModelClass:
         for name, default in sorted(_ASKED_FOR.findall(source)):
             if name not in known and name not in self.undeclared:
                 self.undeclared.add(name)
-                self.annotations[name] = "int | None"
-                self.default[name] = int(default) if default.lstrip("-").isdigit() else None
+                self.default[name] = _literal(default)
+                is_known = self.default[name] is not None
+                self.annotations[name] = type(self.default[name]).__name__ if is_known else "int | None"
+        for name in self.hint.switches:
+            self.default[name], self.annotations[name] = None, "bool | None"
         self.source = source
         if self.part:
             self.default.setdefault("tie_word_embeddings", False)
@@ -136,6 +145,9 @@ class ModelClass:
 
     def config(self, values: Values, outer_tie: Any = "as part", part_tie: Any = "as stated") -> Any:
         """The config with these fields of its text part; the two ties state tie_word_embeddings apart, None: absent."""
+        for name in self.hint.nested:
+            if values.get(name) and isinstance(values[name][0], str):
+                values = {**values, name: [[[word], 1] for word in values[name]]}
         if not self.part:
             return self.config_class(**values)
         inner, outer = {**values, "model_type": self.text_type}, copy.deepcopy(self.outer)
@@ -170,8 +182,10 @@ class ModelClass:
         with torch.no_grad():
             for name, parameter in model.named_parameters():
                 if any(name.startswith(prefix) for prefix in prefixes):
-                    if parameter.dim() > 1:
-                        parameter.normal_(0, 0.1)
+                    if _BIAS_OF_SCORES.search(name):
+                        parameter.zero_()  # scores show their scale
+                    elif parameter.dim() > 1:
+                        parameter.uniform_(-0.2, 0.2)  # filled faster than with normal numbers
                     else:
                         parameter.uniform_(0.5, 1)
         return model
@@ -182,11 +196,27 @@ class ModelClass:
     def tensors(self, model: Any) -> dict[str, tuple[int, ...]]:
         """The shape of every parameter of the text part and its LM head, by name; shared ones once."""
         prefixes = self._text_modules(model) if self.part else [""]
+        # A tied matrix counts as the embedding, wherever the class has it first.
+        embedding = model.get_input_embeddings()
+        weight = getattr(embedding, "weight", None)
+        own_name = next((f"{name}.weight" for name, module in model.named_modules() if module is embedding), "")
         return {
-            name: tuple(parameter.shape)
+            own_name if parameter is weight else name: tuple(parameter.shape)
             for name, parameter in model.named_parameters()
             if any(name.startswith(prefix) for prefix in prefixes)
         }
+
+    def head(self, model: Any) -> Any:
+        """The LM head, which may belong to the text part alone."""
+        parts = [model.get_submodule(prefix[:-1]) for prefix in self._text_modules(model)] if self.part else []
+        found = [part.get_output_embeddings() for part in (model, *parts) if hasattr(part, "get_output_embeddings")]
+        return next((head for head in found if head is not None), None)
+
+    def is_tied(self, model: Any) -> bool:
+        """Whether the LM head shares its matrix with another module."""
+        head = self.head(model)
+        parameters = model.named_parameters(remove_duplicate=False)
+        return head is not None and sum(parameter is head.weight for _name, parameter in parameters) > 1
 
     def _text_modules(self, model: Any) -> list[str]:
         found = [
@@ -216,6 +246,14 @@ def _unfilled() -> Iterator[None]:
     finally:
         for (owner, name), method in zip(methods, fill, strict=True):
             setattr(owner, name, method)
+
+
+def _literal(text: str) -> Any:
+    """A number, a text, true or false; None for anything else."""
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        return None
 
 
 def _shrunk(config: Values) -> Values:

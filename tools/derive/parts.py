@@ -65,10 +65,7 @@ def _describes(table: FamilyTable, model_class: ModelClass, text_type: str) -> b
                 values = reading.values_of(table, {**defaults, **config})
             except reading.UNREADABLE:
                 continue
-            head, embedding = model.get_output_embeddings(), model.get_input_embeddings()
-            values["tie_word_embeddings"] = (
-                head is not None and embedding is not None and head.weight is embedding.weight
-            )
+            values["tie_word_embeddings"] = model_class.is_tied(model)
             predicted = [(*place, *what) for place, what in reading.tensors(table, values).items()]
             actual = [
                 (stack, i, name, *what)
@@ -136,11 +133,10 @@ def ties(model_class: ModelClass, base: Values) -> tuple[str, ...]:
                 model = model_class.build(base, outer_tie=outer, part_tie=part)
             except Exception:  # noqa: S112 - classes raise anything
                 continue
-            head, embedding = model.get_output_embeddings(), model.get_input_embeddings()
-            if head is None or embedding is None:
+            if model_class.head(model) is None:
                 return ("never",)
             rows.append((outer, part))
-            tied.append(head.weight is embedding.weight)
+            tied.append(model_class.is_tied(model))
     if rows and (all(tied) or not any(tied)):
         return ("always",) if all(tied) else ("never",)
     for outer_absent, part_absent in product((True, False), repeat=2):

@@ -20,9 +20,7 @@ from tools.derive.words import (
     CHOICES,
     DIVISORS,
     HARMLESS,
-    HINTS,
     LAYER_WORDS,
-    NO_HINT,
     NO_SIZE,
     PATTERN,
     ROTATED,
@@ -37,6 +35,9 @@ Layer = dict[str, tuple[int, tuple[int, ...]]]
 Stacks = dict[str, dict[int, Layer]]
 Effect = Literal["none", "shapes", "names", "error"]
 FIELDS_WITH_WIDTH = ("d", "H", "G", "d_h")
+
+
+_NUMBER = re.compile(r"(?<=\.)\d+(?=\.|$)|(?<=\.expert_)\d+(?=\.)")
 
 
 class Unbuildable(Exception):
@@ -61,7 +62,7 @@ def by_layer(shapes: Shapes) -> Stacks:
 def split(name: str) -> tuple[str, int, str]:
     """'model.layers.3.mlp.experts.7.w' -> ('model.layers', 3, 'mlp.experts.{j}.w')"""
     if match := re.match(r"(.*?)\.(\d+)\.(.*)$", name):
-        return match[1], int(match[2]), re.sub(r"(?<=\.)\d+(?=\.|$)", "{j}", match[3])
+        return match[1], int(match[2]), _NUMBER.sub("{j}", match[3])
     return "", 0, name
 
 
@@ -82,7 +83,7 @@ class Prober:
     def __init__(self, model_class: ModelClass, seed: int = 0) -> None:
         self.model_class = model_class
         self.rng = random.Random(seed)  # noqa: S311 - no secret
-        self.hint = HINTS.get(model_class.text_type, HINTS.get(model_class.model_type, NO_HINT))
+        self.hint = model_class.hint
         # A negative number, such as -1, stands for one that the class works out.
         is_negative = {name: type(value) is int and value < 0 for name, value in model_class.default.items()}
         self.default: Values = {
@@ -91,7 +92,7 @@ class Prober:
         self.last_error = ""
         sizes = [name for name in self.default if self._may_be_size(name)]
         self.sizes = [name for name in sizes if name not in self.hint.leave]
-        self.switches = [name for name in self.default if self._may_be_switch(name)]
+        self.switches = [n for n in self.default if self._may_be_switch(n) and n not in self.hint.leave]
         self.numbers = [name for name, value in self.default.items() if isinstance(value, float)]
         self.auto = [name for name, value in self.default.items() if value == "auto"]
         self.texts = [n for n, v in self.default.items() if self._is_text(n, v) and n not in self.auto]
@@ -114,6 +115,7 @@ class Prober:
         self.layer_words = dict[str, list[str]]()  # of fields with one word per layer
         self.layer_aliases = defaultdict[str, dict[str, str]](dict)  # words that the class reads as another
         self.layer_numbers = list[str]()  # fields that list layers
+        self.word_sets = dict[str, list[str]]()  # of fields that list some words
         self.also_called = defaultdict[str, list[str]](list)
         self.moves = defaultdict[str, set[tuple[str, str]]](set)  # the tensors whose shape a field changes on its own
         self.unusable = set[str]()  # fields that can't be varied, whose effect isn't known
@@ -262,6 +264,7 @@ class Prober:
             (n, not self.base.get(n, self.default[n])) for n in self.switches if self.effects.get(n) == "names"
         ]
         states += [(n, None if self.base.get(n) is not None else self.variants[n][0]) for n in sorted(self.nullable)]
+        states += [(n, [1, 2]) for n in self.layer_numbers]
         states += [(n, word) for n, words in self.words.items() for word in words if word != self.default[n]]
         first, known = self.base, self.tensors_of_base
         for name, value in states[:8]:
@@ -275,6 +278,9 @@ class Prober:
                     self._look_at_size(size)
             for switch in [n for n in self.switches if n not in self.effects and n != name]:
                 self._note(switch, self.effect(switch, not self.base.get(switch, self.default[switch])))
+            for other, default in self.default.items():
+                if "list[str]" in self.model_class.annotations[other] and other not in self.effects:
+                    self._look_at_list(other, default)
         self._set_base(first)
         self.tensors_of_base = known
 
@@ -410,14 +416,15 @@ class Prober:
         return [word for word in words if word != name]
 
     def _look_at_list(self, name: str, default: Any) -> None:
-        now, depth = read(self.base_config, name), self.depth()
+        now, depth = self.listed(self.base_config, name), self.depth()
         if isinstance(now, list | tuple) and now and all(isinstance(x, str) for x in now) and len(now) == depth:
-            words = list(dict.fromkeys([*now, *ALLOWED_LAYER_TYPES, *LAYER_WORDS]))
+            words = [*self.hint.words.get(name, dict.fromkeys([*now, *ALLOWED_LAYER_TYPES, *LAYER_WORDS]))]
             words = [word for word in words if self.effect(name, [word] * depth) != "error"]
             if len(words) > 1 and self._runs(name, [now[0]] * depth):
-                words = [word for word in words if self._runs(name, [word] * depth)]
+                # A layer of some kind needs one of the first kind before it.
+                words = [word for word in words if self._runs(name, [now[0], *[word] * (depth - 1)])]
             for word in words:
-                read_as = read(self.text_config({**self.base, name: [word] * depth}), name)[0]
+                read_as = self.listed(self.text_config({**self.base, name: [word] * depth}), name)[0]
                 if read_as != word:
                     self.layer_aliases[name][word] = read_as
             self.layer_words[name] = list(dict.fromkeys(self.layer_aliases[name].get(word, word) for word in words))
@@ -427,8 +434,17 @@ class Prober:
             if effect in ("names", "shapes"):
                 self.layer_numbers.append(name)
                 self._note(name, effect)
+        elif "list[str]" in self.model_class.annotations[name] and default in (None, [], ()):
+            words = list(dict.fromkeys(self.words_in_source(name)))
+            effects = [self.effect(name, [word]) for word in words]
+            if {"names", "shapes"} & set(effects):
+                self.word_sets[name] = [word for word, effect in zip(words, effects, strict=True) if effect != "error"]
+                self._note(name, *effects)
         elif isinstance(default, list | tuple) and default and type(default[0]) in (int, float):
             self._note(name, self.effect(name, [default[0] * 2, *default[1:]]))
+
+    def listed(self, config: Any, name: str) -> Any:
+        return read(config, self.hint.nested.get(name, name))
 
     def _runs(self, name: str, value: Any) -> bool:
         return self.passes({**self.base, name: value}) is not None
@@ -483,6 +499,8 @@ class Prober:
             if name not in self.frozen:
                 values[name] = self.rng.choice(words)
         depth = next((values[name] for name in values if SYMBOL_OF.get(name) == "L"), 4)
+        if self.hint.depth:
+            depth = self.rng.choice(CHOICES["L"])
         for name, words in self.layer_words.items():
             if words and self.rng.random() < 0.6 and name not in self.frozen:
                 stated = [*words, *self.layer_aliases[name]]
@@ -491,13 +509,19 @@ class Prober:
         for name in self.layer_numbers:
             if self.rng.random() < 0.5 and name not in self.frozen:
                 values[name] = sorted(self.rng.sample(range(depth), 2))
+        for name, words in self.word_sets.items():
+            if name not in self.frozen:
+                values[name] = [word for word in words if self.rng.random() < 0.5]
+        for name, rule in self.hint.follows.items():
+            if name in self.switches:
+                values[name] = rule(values)
         return values
 
     def complete(self, given: Values, config: Any) -> Values:
         """All values of a config: those given, the defaults, and what the class fills in."""
         values = {**self.default, **given}
-        for name in [*self.layer_words, *self.layer_numbers]:
-            values[name] = list(read(config, name) or [])
+        for name in [*self.layer_words, *self.layer_numbers, *self.word_sets]:
+            values[name] = list(self.listed(config, name) or [])
         for name in self.auto:
             values[name] = read(config, name)
         for name, rule in self.hint.rules.items():

@@ -13,7 +13,7 @@ from transformers.models.auto.modeling_auto import MODEL_MAPPING_NAMES
 
 from tools.derive import reading
 from tools.derive.deriving import Deriver, NoRule, Stack
-from tools.derive.fitting import condition
+from tools.derive.fitting import Truths, condition
 from tools.derive.heads import HeadDeriver
 from tools.derive.library import ModelClass, Values, read
 from tools.derive.parts import ties
@@ -48,13 +48,14 @@ class TableDeriver:
         computed = [(name, "=", self._named(rule)) for name, rule in self.prober.hint.computed.items()]
         self._use([*_rules_of(tensors), *_rules_in(attention), *(rule for _, _, rule in computed)])
         lists = self._lists()
-        self._use(case.partition(" if ")[2] for row in lists for case in row[1].split("; "))
+        self._use(case.partition("if ")[2] for row in lists for case in row[1].split("; "))
+        self._use(rule for name, rule in self.prober.hint.rules.items() if name in self.used)
         self.tensor_names = reading.names_in(" ".join(_rules_of(tensors)))
         self._find_rules(tensors)
         self.base_rows = self._rows_of_base()
         tensors["outside the layers"] += self.base_rows or []
         sections = {
-            "sizes": [*self._sizes(), *computed],
+            "sizes": [*self._sizes(), *self._depth_of_list(), *computed],
             "numbers": self._defaults(name for name in self.used if isinstance(self.prober.default[name], float)),
             "switches": self._defaults(name for name in self.used & set(self.prober.switches)),
             "words": self._words(),
@@ -166,6 +167,8 @@ class TableDeriver:
             else:
                 null = self._rule(name, None, is_needed=False)  # a table that doesn't know what null means refuses it
                 self.rules[name] = [str(default)] if null in ("stated", "") else [str(default), f"null {null}"]
+            if prober.symbol.get(name) == "k" and not self.rules[name][0]:
+                self.rules[name] = ["stated"]
             self.rules[name] = [rule.replace("null stated", "null refused") for rule in self.rules[name]]
         self.rules = {name: rule for name, rule in self.rules.items() if rule[0]}
 
@@ -194,10 +197,10 @@ class TableDeriver:
                 if all(self._explains(rule, name, values, shapes) for values, _, shapes in seen):
                     return rule
         elif WINDOW.search(name) and not PATTERN.search(name):
-            off = {n: x for n, x in prober.base.items() if n not in prober.layer_words} | dict.fromkeys(
-                prober.windows_on(), False
-            )
-            return "none" if prober.passes({**off, **({name: None} if value is None else {})}) else "stated"
+            without = prober.base | dict.fromkeys(prober.windows_on(), False) | ({name: None} if value is None else {})
+            without = {n: x for n, x in without.items() if n not in prober.layer_words}
+            alike = [{n: [word] * prober.depth()} for n, words in prober.layer_words.items() for word in words]
+            return "none" if any(prober.passes(without | kinds) for kinds in ({}, *alike)) else "stated"
         if is_needed:
             raise NoRule("field", name)
         return ""
@@ -238,9 +241,15 @@ class TableDeriver:
             for name, rule in self.rules.items()
         ]
 
+    def _depth_of_list(self) -> list[Row]:
+        name, default = self.prober.hint.depth, self.deriver.default_sample
+        return [("L", name, str(len(default.values[name])))] if name and default else []
+
     def _other_names(self, name: str) -> list[str]:
+        """Those that win over the name that the class declares."""
         mapping = self.model_class.text_class.attribute_map or {}
         others = [*self.prober.also_called[name], *(other for other, own in mapping.items() if own == name)]
+        others += [other for other in (mapping.get(name), self.prober.hint.nested.get(name)) if other]
         return list(dict.fromkeys(others))
 
     # Other fields
@@ -248,7 +257,16 @@ class TableDeriver:
     def _defaults(self, names: Iterable[str]) -> list[Row]:
         wanted = set(names) - ({"tie_word_embeddings"} if self.model_class.part else set())
         default = {name: value for name, value in self.prober.default.items() if name in wanted}
-        return [(n, json.dumps(bool(x) if n in self.prober.switches else x)) for n, x in default.items()]
+        rows = list[Row]()
+        for name, value in default.items():
+            names = " ".join([name, *self._other_names(name)])
+            if name in self.prober.hint.rules:
+                rows.append((names, self._named(self.prober.hint.rules[name])))
+            elif name in self.prober.switches:
+                rows.append((names, json.dumps(bool(value)), *["null false"] * (value is None)))
+            else:
+                rows.append((names, json.dumps(value)))
+        return rows
 
     def _words(self) -> list[Row]:
         rows = list[Row]()
@@ -262,24 +280,51 @@ class TableDeriver:
         rows, prober = list[Row](), self.prober
         for name in sorted(prober.layer_words.keys() & self.used):
             aliases = [f"{word}={read_as}" for word, read_as in prober.layer_aliases[name].items()]
-            rows.append((name, self._list_rule(name), " ".join([*prober.layer_words[name], *aliases])))
+            names = " ".join([name, *self._other_names(name)])
+            rows.append((names, self._list_rule(name), " ".join([*prober.layer_words[name], *aliases])))
         for name in sorted(set(prober.layer_numbers) & (self.used | reading.names_in(" ".join(r[1] for r in rows)))):
-            others = {n: x for n, x in prober.base.items() if n not in {name, *prober.layer_words}}
-            absent = list(read(prober.text_config(others), name) or [])
-            rows.append((name, "all" if absent == list(range(prober.depth())) else json.dumps(absent)))
+            rows.append((name, self._numbers_rule(name)))
+        rows += [(name, "[]", " ".join(words)) for name, words in prober.word_sets.items() if name in self.used]
         return rows
+
+    def _numbers_rule(self, name: str) -> str:
+        """Which layers are listed where the list is absent."""
+        samples = [sample for _ in range(CONFIGS) if (sample := self._config_without(name))]
+        rows = [(sample, i) for sample in samples for i in range(self._depth(sample))]
+        listed = np.array([i in sample.values[name] for sample, i in rows])
+        if not listed.any():
+            return "[]"
+        when = condition(listed, self._truths_without_lists(rows))
+        if when is None:
+            raise NoRule("field", name)
+        return f"if {when}" if when else "all"
+
+    def _depth(self, sample: Sample) -> int:
+        return int(self.deriver.named(sample.values)["L"])
+
+    def _truths_without_lists(self, rows: Sequence[tuple[Sample, int]]) -> Truths:
+        """Conditions on the number of a layer, for the rule of a list."""
+        prober = self.prober
+        numbers = [n for n in prober.sizes if PATTERN.search(n) or (n in prober.effects and "layer" in n)]
+        keep = prober.layer_words, prober.layer_numbers
+        prober.layer_words, prober.layer_numbers = {}, []
+        try:
+            return self.deriver.truths(rows, extra=[*numbers, *self.heads.varied])
+        finally:
+            prober.layer_words, prober.layer_numbers = keep
 
     def _list_rule(self, name: str) -> str:
         """The word of each layer where the list is absent."""
+        if name in self.prober.hint.lists:
+            return self.prober.hint.lists[name]
         samples = [s for s in self.deriver.all_samples if name not in s.given]
         samples += [sample for _ in range(CONFIGS) if (sample := self._config_without(name))]
+        if name in self.prober.hint.nested and self.deriver.default_sample:
+            samples = [self.deriver.default_sample]
         rows = [(sample, i) for sample in samples for i in range(len(sample.values[name]))]
         if not rows:
             return "stated"
-        numbers = [n for n in self.prober.sizes if PATTERN.search(n) or (n in self.prober.effects and "layer" in n)]
-        keep, self.prober.layer_words = self.prober.layer_words, {}
-        truths = self.deriver.truths(rows, extra=[*numbers, *self.heads.varied])
-        self.prober.layer_words = keep
+        truths = self._truths_without_lists(rows)
         words = list(dict.fromkeys(sample.values[name][i] for sample, i in rows))
         cases = {w: condition(np.array([s.values[name][i] == w for s, i in rows]), truths) for w in words}
         known = sorted((len(case), word) for word, case in cases.items() if case is not None)
@@ -304,10 +349,14 @@ class TableDeriver:
         """Fields with an effect that no expression has, and fields that can't be varied."""
         rows, prober = list[Row](), self.prober
         for name, value in prober.default.items():
-            if name in self.used | self.rules.keys() or HARMLESS.search(name) or NO_SIZE.search(name):
+            follows = name in prober.sizes and name in prober.hint.follows  # a class with another rejects the config
+            is_of_part = name == "tie_word_embeddings" and self.model_class.part
+            is_harmless = HARMLESS.search(name) or NO_SIZE.search(name)
+            if name in self.used | self.rules.keys() or follows or is_of_part or is_harmless:
                 continue
             is_object = isinstance(value, dict) or hasattr(value, "to_dict")
-            if is_object or name in prober.effects or name in prober.frozen | prober.unusable:
+            is_left = name in prober.hint.leave
+            if is_object or is_left or name in prober.effects or name in prober.frozen | prober.unusable:
                 text = _json(value)
                 rows += [(name, text)] if len(text) < LONGEST_FIXED_VALUE else []
         return rows

@@ -104,7 +104,7 @@ SCALE = re.compile(r"scal|multipl|softcap|soft_cap|logit_cap", re.IGNORECASE)
 # Words for kinds of layers that classes without a list of their own may know.
 LAYER_WORDS = [
     *("attention", "mamba", "hybrid", "recurrent", "linear", "full", "conv", "moe", "mlp", "dense", "sparse"),
-    *("global", "local", "full_attention", "sliding_attention", "chunked_attention", "linear_attention"),
+    *("global", "local", "full_attention", "sliding_attention", "chunked_attention", "linear_attention", "shared"),
 ]
 
 # What a tensor is for, by its name; the first pattern counts. The roles are those of ModelPart in app/models, and
@@ -131,11 +131,11 @@ LAYER_ROLES: Mapping[str, str] = {
 }
 OUTSIDE_ROLES: Mapping[str, str] = {
     "pooler": r"pooler",
-    "output_head": r"^(lm_head|decoder$|embed_out|output_projection)|predictions\.decoder|(^|\.)lm_head(\.decoder)?$"
-    r"|language_model\.lm_head|^(vocab_projector|proj_out|proj)$|^pred_layer\.proj$",
-    "output_bias": r"predictions\.bias|^decoder\.bias|^lm_head\.bias|final_logits_bias|^pred_layer\.proj\.bias"
+    "output_bias": r"predictions\.bias|^decoder\.bias|(^|\.|_)lm_head\.bias|final_logits_bias|^pred_layer\.proj\.bias"
     r"|^vocab_projector\.bias",
-    "head_transform": r"^(cls|lm_head|generator_|predictions|vocab_|mlm_|head)|\.predictions\.",
+    "output_head": r"^(generator_lm_head|decoder$|embed_out|output_projection)|predictions\.decoder|(^|\.)lm_head$"
+    r"|(^|\.)lm_head\.decoder$|language_model\.lm_head|^(vocab_projector|proj_out|proj)$|^pred_layer\.proj$",
+    "head_transform": r"^(cls|lm_predictions|lm_head|generator_|predictions|vocab_|mlm_|head)|\.predictions\.",
     "embedding_norm": r"(embeddings?|embed)\.?_?(LayerNorm|layer_?norm|norm)|layernorm_embedding|embeddings_layer_norm"
     r"|word_embeddings_layernorm|embed_norm|embedding_norm|emb_norm",
     "position_table": r"position_emb|embed_positions|wpe|pos_emb|positions_embed|position_enc|embed_pos|w\.weights",
@@ -151,29 +151,38 @@ OUTSIDE_ROLES: Mapping[str, str] = {
 
 @dataclass(frozen=True)
 class Hint:
-    """What has to be said by hand about one model type, in one line with its reason.
-
-    `words` are texts to try in a field, `switches` fields that the class takes without declaring them, `choices` numbers for a symbol. `given` are fields that every probe sets,
-    `follows` those that it computes from the others, and `leave` those that hold no size. `outer` are fields of the
-    other parts of a multimodal file. `nested` are lists of words that the class takes as [[[words], times], …] under
-    another name, and `is_unchecked` leaves out the class's own check of its fields. In the grammar of tables, `rules` say what the absence of a field means, `scale`
-    what scores are multiplied by, `kv_heads` how many key/value heads there are, and `computed` are sizes that a table
-    needs beside its fields.
-    """
+    """What has to be said by hand about one model type, with its reason; rules are in the grammar of tables."""
 
     reason: str
+    # Texts to try in a field or a list.
     words: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    # Fields that every probe sets.
     given: Mapping[str, Any] = field(default_factory=dict)
+    # Fields that every probe computes from the others.
     follows: Mapping[str, Any] = field(default_factory=dict)
+    # Sizes that a table needs beside its fields.
     computed: Mapping[str, str] = field(default_factory=dict)
+    # Fields whose default a table demands.
     leave: tuple[str, ...] = ()
+    # Numbers to try for a symbol.
     choices: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    # What the absence of a field means.
     rules: Mapping[str, str] = field(default_factory=dict)
+    # What the absence of a list means for each layer.
+    lists: Mapping[str, str] = field(default_factory=dict)
+    # The list with as many words as there are layers.
+    depth: str = ""
+    # What scores are multiplied by.
     scale: str = ""
+    # How many key/value heads there are.
     kv_heads: str = ""
+    # Fields of the other parts of a multimodal file.
     outer: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    # Fields that the class takes without declaring them.
     switches: tuple[str, ...] = ()
+    # Lists taken as [[[words], times], …], and their plain names.
     nested: Mapping[str, str] = field(default_factory=dict)
+    # The class checks its fields for more than its model needs.
     is_unchecked: bool = False
 
 
@@ -196,23 +205,116 @@ HINTS: Mapping[str, Hint] = {
     "aya_vision": Hint("the class rejects its own default", outer={"vision_config": {"num_attention_heads": 16}}),
     "codegen": Hint("its heads lie in four parts", choices={"H": (4, 8, 12)}),
     "falcon": Hint(
-        "one field's default depends on a switch, and keys are copied before they are seen",
+        "one field's default depends on a switch, some switches fit together only, and keys are copied before they "
+        "are seen",
+        follows={"parallel_attn": lambda v: bool(v.get("parallel_attn") or v.get("new_decoder_architecture"))},
         rules={"num_ln_in_parallel_attn": "2 if new_decoder_architecture else 1"},
         kv_heads="G if new_decoder_architecture or not multi_query else 1",
     ),
     **dict.fromkeys(
         ("deberta", "deberta-v2"),
-        Hint("its scores are sums, which hide their scale without relative attention", scale="1/sqrt({width})"),
+        Hint(
+            "its scores are sums of up to three products, which hide their scale",
+            scale="1/sqrt(3·{width}) if relative_attention and 'c2p' in pos_att_type and 'p2c' in pos_att_type else"
+            " 1/sqrt(2·{width}) if relative_attention and ('c2p' in pos_att_type or 'p2c' in pos_att_type) else"
+            " 1/sqrt({width})",
+        ),
     ),
     "gpt_neo": Hint(
         "its list of layers is nested, and its scores have no scale",
         scale="1",
-        nested={"attention_layers": "attention_types"},
+        nested={"attention_types": "attention_layers"},
+        follows={"attention_types": lambda v: ["global"] * v["num_layers"]},
     ),
     "internlm3": Hint("its class wants both biases or none, although its model takes either", is_unchecked=True),
     "lfm2_moe": Hint(
         "its class rejects its own default",
         follows={"layer_types": lambda v: (["conv", "full_attention"] * 99)[: v["num_hidden_layers"]]},
+    ),
+    "cohere2_moe": Hint(
+        "its dense layers have a pattern of their own",
+        lists={
+            "layer_types": "full_attention if i < first_k_dense_replace"
+            " and (i + 1) % prefix_dense_sliding_window_pattern == 0"
+            " or i >= first_k_dense_replace and (i - first_k_dense_replace + 1) % sliding_window_pattern == 0;"
+            " sliding_attention"
+        },
+    ),
+    "flint": Hint(
+        "its first and last layers are an exception",
+        lists={"layer_types": "full_attention if i < 2 or i % 4 == 1 or i == L - 1; sliding_attention"},
+    ),
+    **dict.fromkeys(
+        ("glm_moe_dsa", "glm5_next_text", "mistral_large4_text"),
+        Hint(
+            "which layers have an indexer follows from two fields that its class doesn't declare",
+            lists={
+                "indexer_types": "full if max(i - index_skip_topk_offset + 1, 0) % max(index_topk_freq, 1) == 0; shared"
+            },
+        ),
+    ),
+    "hy_v4": Hint(
+        "which layers have an indexer isn't a field",
+        lists={"indexer_types": "full if i == 0 or (i - 1) % 4 == 0; shared"},
+    ),
+    **dict.fromkeys(
+        ("inkling_text", "inkling2_text"),
+        Hint(
+            "one field decides which of two others states a width; every sixth layer has no window",
+            lists={
+                "layer_types": "hybrid if (i + 1) % 6 == 0; hybrid_sliding",
+                "mlp_layer_types": "dense if i < dense_mlp_idx; sparse",
+            },
+            leave=("dense_intermediate_size", "local_layer_ids"),
+            follows={
+                "swa_num_attention_heads": lambda v: {4: 12, 6: 8, 8: 4, 12: 6}[v["num_attention_heads"]],
+                "swa_num_key_value_heads": lambda v: {4: 3, 6: 4, 8: 2, 12: 3}[v["num_attention_heads"]],
+                "swa_head_dim": lambda v: {16: 40, 24: 16, 40: 56, 56: 24}[v["head_dim"]],
+            },
+        ),
+    ),
+    "unlimited_ocr_text": Hint(
+        "its class builds layers that it can't run",
+        words={"layer_types": ("reference_sliding_attention", "full_attention")},
+    ),
+    "squeezebert": Hint("it has one width", follows={"embedding_size": lambda v: v["hidden_size"]}),
+    "convbert": Hint(
+        "some of its heads are convolutions, and matrices in groups have three axes",
+        leave=("num_groups",),
+        computed={
+            "H_own": "max(num_attention_heads // head_ratio, 1)",
+            "d_own": "hidden_size // max(num_attention_heads // head_ratio, 1) // 2",
+        },
+    ),
+    "esmc": Hint("its heads don't share keys", follows={"num_key_value_heads": lambda v: v["num_attention_heads"]}),
+    "doge": Hint(
+        "its router chooses rows and columns of experts, and long texts have dynamic masks",
+        computed={"n_keys": "int(sqrt(num_experts))"},
+        leave=("keep_window_size",),
+    ),
+    "glm4v_moe_text": Hint(
+        "it rotates half of each head",
+        follows={"rope_parameters": lambda v: {**v["rope_parameters"], "partial_rotary_factor": 1.0}},
+    ),
+    "deepseek_v4": Hint(
+        "its heads' results are projected in groups",
+        computed={"d_group": "num_attention_heads * head_dim // o_groups"},
+    ),
+    "zamba": Hint(
+        "its first layers are an exception, and it needs two layers of each kind",
+        choices={"L": (13, 14, 15, 17)},
+        lists={
+            "layers_block_type": "linear_attention if i < 2; hybrid if i == 2;"
+            " hybrid if (i - 3) % attn_layer_period == attn_layer_offset; linear_attention"
+        },
+    ),
+    "mvp": Hint("prompts are further keys", leave=("use_prompt",)),
+    "molmo2": Hint("its class reads two late layers of its images", outer={"vision_config": {"num_hidden_layers": 25}}),
+    "emu3": Hint("its class needs the tokens of images", outer={"vocabulary_map": {"<|extra_200|>": 5, "<image>": 4}}),
+    "nemotron_h": Hint(
+        "the length of a list is the number of layers",
+        depth="layers_block_type",
+        lists={"layers_block_type": "linear_attention if i == 0; moe if i == 1; full_attention if i == 2; mlp"},
     ),
     "gemma3n_text": Hint("its default exceeds a probe's number of layers", given={"num_kv_shared_layers": 2}),
 }
@@ -232,6 +334,8 @@ WITHOUT_SCORES: Mapping[str, str] = {
     "yoso": "approximated attention",
     "nystromformer": "approximated attention",
     "reformer": "hashed attention",
+    "perceiver": "attention of learned latent vectors to the tokens",
+    "cpmant": "attention among the tokens and learned prompt vectors",
 }
 
 

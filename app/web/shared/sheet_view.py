@@ -304,6 +304,11 @@ def first_to_fix(rows: Iterable[RowView]) -> str:
     return min(boxes, key=lambda box: box.kind == "empty").name if boxes else ""
 
 
+def rows_wrong(rows: Iterable[RowView]) -> tuple[RowView, ...]:
+    """The rows with a wrong or unreadable box; those that only follow from another mistake aren't among them."""
+    return tuple(view for view in rows if any(box.kind in ("wrong", "unreadable") for box in view.boxes))
+
+
 def readable_answers(variant: Variant, texts: Mapping[str, str]) -> dict[Blank, Answer]:
     """The meanings of a sheet's readable texts, without grading."""
     read = {blank: variant.read(blank, texts.get(box, "")) for box, blank in variant.blanks_by_name.items()}

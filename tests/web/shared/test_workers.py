@@ -85,7 +85,7 @@ def wait_for_live_view(teacher: httpx.Client, lesson: Lesson, joined: int, worki
     until, shown = time.monotonic() + 300, list[str]()
     while shown[:3] != [str(joined), str(working), str(handed_in)]:
         assert time.monotonic() < until, shown
-        answer = teacher.get(f"/activities/{lesson.activity.id}/live/now?sheet=1", headers={"HX-Request": "true"})
+        answer = teacher.get(f"/activities/{lesson.activity.id}/now?sheet=1", headers={"HX-Request": "true"})
         shown = re.findall(r"<dd>(\d+)</dd>", answer.text) or shown
         time.sleep(0.25)
 

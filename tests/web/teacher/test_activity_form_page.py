@@ -97,7 +97,7 @@ def test_times_that_open_a_closed_activity_again_are_asked_about(
     classroom.school.services.auto_submitter.settle(classroom.school.reload(activity))
     closed = classroom.school.reload(activity)
     form = {**opened_form(classroom, activity), "title": ["Week 4"], **change}
-    warning = Page(classroom.get(f"/activities/{activity.id}")).text("details", class_="confirm")
+    warning = Page(classroom.get(f"/activities/{activity.id}")).text("details", id="reopen")
     for _ in range(2):
         refused = classroom.instructor.post(f"/activities/{activity.id}", data=form)
         problem = Page(refused.text).text("p", class_="problem")
@@ -201,7 +201,7 @@ def test_pages_show_the_furthest_times(classroom: Classroom, time: str, zone: st
     classroom.instructor.post(f"{address}/open")
     assert change_activity(classroom.instructor, address, form).status_code == 303
     assert save(classroom.instructor, course, {"title": "T", "zone": zone}).status_code == 303
-    assert {classroom.instructor.get(address + below).status_code for below in ("", "/edit", "/live")} == {200}
+    assert {classroom.instructor.get(address + below).status_code for below in ("", "/edit", "/projector")} == {200}
     assert (
         classroom.instructor.post(f"{course}/activities", data={**form, "closes": "9999-12-31T23:59"}).status_code
         == 422
