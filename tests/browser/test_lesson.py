@@ -161,7 +161,7 @@ def go_through_the_activity(page: Page) -> None:
     expect(primary).to_have_text("Hand in")
     expect(primary).to_be_focused()
     primary.click()
-    expect(primary).to_have_text("Next: One head of Qwen2.5 0.5B")
+    expect(primary).to_have_text("Next sheet")
     primary.click()
     fill(page, {"input.rows": "1"})
     page.get_by_role("button", name="Hand in").click()
