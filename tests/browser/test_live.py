@@ -74,7 +74,7 @@ def test_the_page_to_run_a_class_changes_by_itself_and_its_menus_stay_open(
     expect(page.locator("#close")).to_have_attribute("open", "")
     expect(close).to_be_focused()
     page.locator("[id^=explain-]").first.press("Enter")
-    expect(page.locator(".explained svg").first).to_be_visible()
+    expect(page.locator(".explained figure").first).to_be_visible()
     show = page.locator("[id^=show-]")
     show.focus()
     page.keyboard.press("Enter")
