@@ -192,8 +192,8 @@ class Prober:
             elif ROTATED.search(name) and name not in self.effects:
                 values[name] = 8
             elif without_symbol and name in self.variants and name not in self.frozen:
-                is_off = -1 in self.variants[name] and self.rng.random() < 0.5
-                values[name] = -1 if is_off else self.rng.choice(self.variants[name])
+                is_off = -1 in self.variants[name] and self.rng.random() < 0.4
+                values[name] = -1 if is_off else self.rng.choice([x for x in self.variants[name] if x != -1] or [-1])
         for name in self.auto:
             if self.variants.get(name) and self.rng.random() < 0.5:
                 values[name] = self.rng.choice(self.variants[name])
@@ -281,16 +281,13 @@ class Prober:
                     self._look_at_size(size)
             for switch in [n for n in self.switches if n not in self.effects and n != name]:
                 self._note(switch, self.effect(switch, not self.base.get(switch, self.default[switch])))
-            for other, default in self.default.items():
-                if "list[str]" in self.model_class.annotations[other] and other not in self.effects:
-                    self._look_at_list(other, default)
         self._set_base(first)
         self.tensors_of_base = known
 
     def _first_config(self) -> Values:
         error: Exception = Unbuildable()
         for attempt in range(12):
-            values = self.random_sizes(without_symbol=False) | self.windows_on()
+            values = self.random_sizes(without_symbol=False) | self.windows_on() | self.hint.base
             if self.model_class.part and "tie_word_embeddings" in self.default:
                 values["tie_word_embeddings"] = False  # the whole config may have another default
             if attempt >= 8:  # the class's own sizes, with few layers

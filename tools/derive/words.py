@@ -158,6 +158,8 @@ class Hint:
     words: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     # Fields that every probe sets.
     given: Mapping[str, Any] = field(default_factory=dict)
+    # Fields of the config from which one field at a time is changed.
+    base: Mapping[str, Any] = field(default_factory=dict)
     # Fields that every probe computes from the others.
     follows: Mapping[str, Any] = field(default_factory=dict)
     # Sizes that a table needs beside its fields.
@@ -214,7 +216,8 @@ HINTS: Mapping[str, Hint] = {
     **dict.fromkeys(
         ("deberta", "deberta-v2"),
         Hint(
-            "its scores are sums of up to three products, which hide their scale",
+            "its scores are sums of up to three products, which hide their scale, and some fields need others",
+            base={"relative_attention": True, "pos_att_type": ["c2p", "p2c"]},
             scale="1/sqrt(3·{width}) if relative_attention and 'c2p' in pos_att_type and 'p2c' in pos_att_type else"
             " 1/sqrt(2·{width}) if relative_attention and ('c2p' in pos_att_type or 'p2c' in pos_att_type) else"
             " 1/sqrt({width})",
