@@ -229,7 +229,7 @@ TABLE: dict[str, Row] = {
     "POST /mine/{student_id:int}/code": STUDENT_DOES,
     "GET /mine/{student_id:int}/leave": STUDENT_SEES,
     "POST /mine/{student_id:int}/leave": STUDENT_DOES,
-    "GET /class/{activity_id:int}": STUDENT_SEES,
+    "GET /class/{activity_id:int}": STUDENT_DOES,  # leads to where the student goes on
     "GET /class/{activity_id:int}/closing": STUDENT_SEES,
     "GET /class/{activity_id:int}/{number:int}": STUDENT_SEES,
     "POST /class/{activity_id:int}/{number:int}/save": STUDENT_SEES,
