@@ -159,7 +159,7 @@ TABLE: dict[str, Row] = {
     "POST /tickets/preview": (401, 401, 401, 200, 200, 200),
     "GET /tickets/{material_id:int}/edit": (303, 303, 303, 403, 404, 404),  # a worksheet
     "POST /tickets/{material_id:int}": (401, 401, 401, 403, 404, 404),
-    "GET /activities/{activity_id:int}/preview": STAFF_SEES,
+    "GET /activities/{activity_id:int}/preview": (303, 303, 303, 303, 404, 303),  # leads to its first page
     "GET /activities/{activity_id:int}/preview/{number:int}": STAFF_SEES,
     "GET /activities/{activity_id:int}/preview/{number:int}/example": STAFF_SEES,
     "POST /activities/{activity_id:int}/preview/{number:int}/example": (401, 401, 401, 200, 404, 200),
