@@ -205,7 +205,8 @@ class FamilyTable:
     @property
     def fields(self) -> frozenset[str]:
         """The config fields that the table knows."""
-        lines = (*self.sizes.values(), *self.numbers.values(), *self.switches.values(), *self.lists.values())
+        lines: tuple[SizeField | Switch | ListField, ...] = (*self.sizes.values(), *self.numbers.values())
+        lines += (*self.switches.values(), *self.lists.values())
         stated = (name for line in lines for name in line.fields)
         return self.harmless.union(self.untested, stated, self.words, self.fixed)
 

@@ -88,9 +88,8 @@ def _check_heads(heads: HeadDeriver, table: FamilyTable, outcome: Outcome) -> No
 def _compare(call: Call, expected: reading.Heads) -> None:
     pairs = zip(call.sizes, expected.sizes, strict=True)
     problems = [f"{seen} for {size}" for seen, size in pairs if seen not in (size, UNSEEN)]
-    if call.scale is not None and not math.isclose(
-        call.scale, expected.scale, rel_tol=1e-2 if call.keys[1] == UNSEEN else 1e-4
-    ):
+    tolerance = 1e-2 if call.keys[1] == UNSEEN else 1e-4
+    if call.scale is not None and not math.isclose(call.scale, expected.scale or 0, rel_tol=tolerance):
         problems.append(f"scale {expected.scale} for {call.scale}")
     if call.seen and expected.mask != "cross":
         if call.sees_later != (expected.mask == "all"):

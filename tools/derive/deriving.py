@@ -72,7 +72,8 @@ class Deriver:
         self.prober = Prober(model_class)
         self.prober.look()
         self.default_sample = self._default_sample()
-        self.samples = [s for _ in range(SAMPLES) if (s := self.prober.sample())]
+        wanted = SAMPLES * (2 if self.prober.patterns & self.prober.negative else 1)
+        self.samples = [s for _ in range(wanted) if (s := self.prober.sample())]
         if len(self.samples) < FEWEST_SAMPLES:
             raise Unbuildable(self.prober.last_error)
         self._add_rare()

@@ -163,6 +163,7 @@ class TableDeriver:
             elif default is None:
                 absent, null = self._rule(name, "absent"), self._rule(name, None)
                 absent = null if absent == "stated" else absent
+                null = "refused" if name in prober.negative else null
                 self.rules[name] = [absent] if absent in (null, "stated") else [absent, f"null {null}"]
             else:
                 null = self._rule(name, None, is_needed=False)  # a table that doesn't know what null means refuses it

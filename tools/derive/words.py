@@ -13,7 +13,7 @@ SYMBOLS: Mapping[str, str] = {
     "H": "num_attention_heads n_head num_heads n_heads encoder_attention_heads attention_heads",
     "H_dec": "decoder_attention_heads num_decoder_attention_heads",
     "G": "num_key_value_heads num_kv_heads multi_query_group_num",
-    "d_h": "head_dim d_kv kv_channels attention_head_dim",
+    "d_h": "head_dim d_kv kv_channels attention_head_dim attention_head_size",
     "d_v": "v_head_dim",
     "d_ff": "intermediate_size n_inner ffn_dim d_ff encoder_ffn_dim ffn_hidden_size",
     "d_ff_dec": "decoder_ffn_dim",
@@ -85,7 +85,7 @@ CHOICES: Mapping[str, tuple[int, ...]] = {
 
 # Fields that hold no size: numbers of tokens, and fields of training, generation and other heads.
 NO_SIZE = re.compile(
-    r"_token_id$|_token_index$|^pretraining_tp$|^num_nextn_predict_layers$|^num_mtp_layers$|^num_labels$"
+    r"_token_id$|_index$|^pretraining_tp$|^num_nextn_predict_layers$|^num_mtp_layers$|^num_labels$"
 )
 # Groups of experts that a router chooses from: no sizes, but they must divide E.
 DIVISORS = {"n_group": 2, "topk_group": 1}
@@ -112,7 +112,7 @@ LAYER_WORDS = [
 LAYER_ROLES: Mapping[str, str] = {
     "sinks": r"sinks?$",
     "indexer": r"indexer",
-    "relative_positions": r"relative_attention_bias|rel_pos|r_w_bias|r_r_bias|pos_proj|pos_key|pos_query|mask_emb",
+    "relative_positions": r"relative_attention_bias|rel_pos|r_w_bias|r_r_bias|pos_(q_)?proj|pos_key|pos_query|mask_emb",
     "cross_attention": r"cross_?att|encoder_attn|EncDecAttention|encoder_decoder_attention",
     "query_norm": r"q_norm|q_layernorm|q_a_layernorm|query_norm|query_layernorm|q_ln|query_sub_norm",
     "key_norm": r"k_norm|k_layernorm|kv_a_layernorm|key_norm|key_layernorm|k_ln|key_sub_norm",
@@ -159,6 +159,8 @@ class Hint:
     words: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     # Fields that every probe sets.
     given: Mapping[str, Any] = field(default_factory=dict)
+    # Fields of the config from which one field at a time is changed.
+    base: Mapping[str, Any] = field(default_factory=dict)
     # Fields that every probe computes from the others.
     follows: Mapping[str, Any] = field(default_factory=dict)
     # Sizes that a table needs beside its fields.
@@ -215,7 +217,8 @@ HINTS: Mapping[str, Hint] = {
     **dict.fromkeys(
         ("deberta", "deberta-v2"),
         Hint(
-            "its scores are sums of up to three products, which hide their scale",
+            "its scores are sums of up to three products, which hide their scale, and some fields need others",
+            base={"relative_attention": True, "pos_att_type": ["c2p", "p2c"]},
             scale="1/sqrt(3·{width}) if relative_attention and 'c2p' in pos_att_type and 'p2c' in pos_att_type else"
             " 1/sqrt(2·{width}) if relative_attention and ('c2p' in pos_att_type or 'p2c' in pos_att_type) else"
             " 1/sqrt({width})",
