@@ -114,6 +114,7 @@ def _show_activity_form(page: Page, lesson: Lesson) -> Corner:
 def _show_code(page: Page, lesson: Lesson) -> Corner:
     _open(page, f"/activities/{lesson.activity_id}/projector")
     page.click("#view-join")
+    page.locator(".wall-join").wait_for()
     return 0, 0
 
 
@@ -129,7 +130,9 @@ def _show_results(page: Page, lesson: Lesson) -> Corner:
 
 
 def _show_live(page: Page, lesson: Lesson) -> Corner:
-    _open(page, f"/activities/{lesson.activity_id}")
+    _open(page, f"/activities/{lesson.activity_id}/projector")
+    page.click("#view-progress")
+    page.locator(".wall-progress").wait_for()
     return 0, 0
 
 

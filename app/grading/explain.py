@@ -47,7 +47,7 @@ def explain_diagnosis(variant: Variant, report: Report) -> Explanation | None:
 def explain_misconception(variant: Variant, misconception: str) -> Explanation:
     """The text that explains a misconception of the catalogue, with figures if it would change this sheet's answers."""
     if any(entry.misconception == misconception for entry in expectations(variant.problem)):
-        return _explanation(variant, misconception, {}, "root")
+        return _explanation(variant, misconception, {})
     return Explanation(misconception, prose.misconception(variant, misconception, "explanation"), ())
 
 

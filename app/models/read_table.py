@@ -67,7 +67,7 @@ _COUNTS_FROM_PADDING = frozenset({
 })  # fmt: skip
 _PADDED_ROWS = 2
 # Types that switch to sparse attention once an input is long enough, which no short forward pass shows.
-_SPARSE = frozenset({"big_bird", "bigbird_pegasus", "led", "longformer", "longt5", "reformer"})
+_SPARSE = frozenset({"big_bird", "bigbird_pegasus", "doge", "led", "longformer", "longt5", "reformer"})
 # Kin of T5, which take the softmax of the scores themselves. Any other model may have scaled its queries before the
 # scores were seen to be scaled by 1.
 _UNSCALED = frozenset(

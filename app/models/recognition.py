@@ -16,11 +16,64 @@ from app.translation import gettext as _
 
 MAX_NESTING = 3
 READ_BY_ROWS = frozenset(
-    """
-albert bart bloom camembert codegen deberta deberta-v2 deepseek_v2 distilbert electra falcon gemma gemma2 gpt_bigcode
-gpt_neo gpt_neox gpt_oss gptj internlm3 llama4_text mbart mistral mixtral modernbert t5 mt5 umt5 olmo3 olmoe opt phi
-phi3 qwen3 qwen3_moe qwen2_moe whisper xglm roberta xlm-roberta starcoder2 stablelm olmo olmo2 cohere cohere2 granite
-nemotron glm glm4 exaone4 smollm3 persimmon phimoe granitemoe openai-gpt mpt""".split()
+    [
+        "albert",
+        "bart",
+        "bloom",
+        "camembert",
+        "codegen",
+        "deberta",
+        "deberta-v2",
+        "deepseek_v2",
+        "distilbert",
+        "electra",
+        "falcon",
+        "gemma",
+        "gemma2",
+        "gpt_bigcode",
+        "gpt_neo",
+        "gpt_neox",
+        "gpt_oss",
+        "gptj",
+        "internlm3",
+        "llama4_text",
+        "mbart",
+        "mistral",
+        "mixtral",
+        "modernbert",
+        "t5",
+        "mt5",
+        "umt5",
+        "olmo3",
+        "olmoe",
+        "opt",
+        "phi",
+        "phi3",
+        "qwen3",
+        "qwen3_moe",
+        "qwen2_moe",
+        "whisper",
+        "xglm",
+        "roberta",
+        "xlm-roberta",
+        "starcoder2",
+        "stablelm",
+        "olmo",
+        "olmo2",
+        "cohere",
+        "cohere2",
+        "granite",
+        "nemotron",
+        "glm",
+        "glm4",
+        "exaone4",
+        "smollm3",
+        "persimmon",
+        "phimoe",
+        "granitemoe",
+        "openai-gpt",
+        "mpt",
+    ]
 )
 # Words that belong to the task in a class name: if one remains after the suffix is cut, the class has another task.
 # "GPT2DoubleHeadsModel" ends in "Model" but isn't a bare model.
@@ -71,6 +124,9 @@ def find_text_part(config: Config) -> Part:
         else:
             if "model_type" not in part and isinstance(outer_type, str) and outer_type in TEXT_PART_FAMILIES:
                 part["model_type"] = TEXT_PART_FAMILIES[outer_type]
+            file = family_file(outer_type) if isinstance(outer_type, str) else None
+            if file and file.refused and not _is_known(part.get("model_type")):
+                raise ConfigError(_why_no_table(file.model_type, *file.refused))
             if config.get("tie_word_embeddings") is not None:  # decides in transformers, whatever the part states
                 part["tie_word_embeddings"] = config["tie_word_embeddings"]
         config = part

@@ -15,7 +15,7 @@ from app.classes.sheet_work import PracticeWork, practice_sheet_key
 from app.classes.student_sheet import sizes_of
 from app.exchange.imported_models import library_with_model
 from app.grading.grade import Report, grade
-from app.practice.lessons import worksheet_after
+from app.practice.lessons import LESSONS, worksheet_after
 from app.sheets.library import Library
 from app.sheets.variant import Variant
 from app.sheets.worksheet import key_in, library_key
@@ -103,6 +103,7 @@ class PracticeSheet(SheetContext):
             "link": sheet_link(variant),
             "print_link": sheet_link(variant, "show_handout"),
             "bug_link": sheet_link(variant, "show_another") if deals_bugs else "",
+            "ends_lesson": any(library_key(variant.worksheet.key) == lesson.sheets[-1] for lesson in LESSONS),
             "next": _next_worksheet(self.library, variant) if names["all_right"] else None,
             "hidden_fields": {} if self.visitor else {"form_secret": FormSecret.new().secret},
         }

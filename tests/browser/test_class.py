@@ -66,7 +66,7 @@ def make_lesson(teacher: Page, app: Server) -> str:
     teacher.get_by_role("button", name="Save").click()
     assert_accessible(teacher)
     teacher.get_by_role("button", name="Open").click()
-    return teacher.locator(".entry .join-code").inner_text()
+    return teacher.locator(".band .join-code").inner_text()
 
 
 def come_in_by_keyboard(page: Page, code: str, name: str) -> None:

@@ -50,7 +50,7 @@ def test_from_the_first_start_to_an_exit_ticket(browser: Browser, own_app: Serve
 
     kim.goto("/join")
     assert_accessible_in_all_looks(kim)
-    kim.get_by_label("Join code from your teacher").fill(ada.locator(".entry .join-code").inner_text())
+    kim.get_by_label("Join code from your teacher").fill(ada.locator(".band .join-code").inner_text())
     kim.keyboard.press("Enter")
     kim.get_by_label("Your name").fill("Kim Lee")
     assert_accessible_in_all_looks(kim)

@@ -74,7 +74,7 @@ def test_the_page_to_run_a_class_changes_by_itself_and_its_menus_stay_open(
     expect(page.locator("#close")).to_have_attribute("open", "")
     expect(close).to_be_focused()
     page.locator("[id^=explain-]").first.press("Enter")
-    expect(page.locator(".explained svg").first).to_be_visible()
+    expect(page.locator(".explained figure").first).to_be_visible()
     show = page.locator("[id^=show-]")
     show.focus()
     page.keyboard.press("Enter")
@@ -112,6 +112,7 @@ def test_the_projector_counts_arrivals_is_readable_from_the_back_and_moves_only_
         expect(projector.locator(".corner .join-code")).to_have_text(taught.activity.join_code)
         assert projector.evaluate(SMALLEST_TEXT.replace("body *", "body :not(svg *)")) >= 24
         assert_accessible_in_all_looks(projector)
+        projector.set_viewport_size({"width": 1920, "height": 1080})
     for view in (*views, "explain"):
         remote.locator(f"#view-{view}").click()
         expect(projector.locator(f".wall-{view}")).to_be_visible()

@@ -61,7 +61,7 @@ def test_a_lesson_from_joining_to_the_results(browser: Browser, own_app: Server)
     teacher.locator(f"input[value='{key}']").check()
     teacher.get_by_role("button", name="Save").click()
     teacher.get_by_role("button", name="Open").click()
-    code = teacher.locator(".entry .join-code").inner_text()
+    code = teacher.locator(".band .join-code").inner_text()
 
     student = browser.new_context(base_url=own_app.url, viewport={"width": 360, "height": 640}).new_page()
     student.goto("/join")

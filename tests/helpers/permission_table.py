@@ -50,7 +50,6 @@ TABLE: dict[str, Row] = {
     "POST /runs/{run_id}/again": ALL_404,
     "POST /runs/{run_id}/cancel": ALL_404,
     "GET /runs/{run_id}/agreement": ALL_404,
-    "GET /runs/{run_id}/weights.png": ALL_404,
     "GET /runs/{run_id}/notebook.ipynb": ALL_404,
     "GET /heads": ALL_200,
     "POST /heads": ALL_422,  # without a sentence

@@ -77,12 +77,12 @@ def _check_heads(heads: HeadDeriver, table: FamilyTable, outcome: Outcome) -> No
             continue
         made = {(call.module.partition(".{i}.")[2], call.layer or 0): call for call in calls}
         if made.keys() != predicted.keys():
-            raise NoRule("attention", f"{min(made.keys() ^ predicted.keys())} is only in one of table and model")
+            raise NoRule("attention", "no rule was found for the layers of " + min(made.keys() ^ predicted.keys())[0])
         for place, call in made.items():
             _compare(call, predicted[place])
         outcome.layers += len(made)
     if not outcome.layers:
-        raise NoRule("attention", "no forward pass to compare")
+        raise NoRule("attention", "no forward pass could be compared")
 
 
 def _compare(call: Call, expected: reading.Heads) -> None:

@@ -220,7 +220,10 @@ class TableDeriver:
     def _default_without(self, name: str, value: Any) -> list[tuple[Values, Any, Shapes]]:
         """The same of the class's default, if the field isn't stated there and all others are known."""
         default, fields = self.deriver.default_sample, self.prober.default
-        if default is None or (value is None and fields[name] is not None) or type(fields[name]) is int:
+        # What null means is another matter where a field has a default, which a whole file may fill in.
+        is_null_of_part = value is None and self.model_class.part
+        is_null_of_default = value is None and fields[name] is not None
+        if default is None or is_null_of_part or is_null_of_default or type(fields[name]) is int:
             return []
         known = {name, *self.prober.nullable}
         if any(default.values.get(other) is None for other in self.stated if other not in known):

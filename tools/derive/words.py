@@ -269,10 +269,12 @@ HINTS: Mapping[str, Hint] = {
                 "mlp_layer_types": "dense if i < dense_mlp_idx; sparse",
             },
             leave=("dense_intermediate_size", "local_layer_ids"),
+            words={"layer_types": ("hybrid", "hybrid_sliding")},
             follows={
                 "swa_num_attention_heads": lambda v: {4: 12, 6: 8, 8: 4, 12: 6}[v["num_attention_heads"]],
                 "swa_num_key_value_heads": lambda v: {4: 3, 6: 4, 8: 2, 12: 3}[v["num_attention_heads"]],
                 "swa_head_dim": lambda v: {16: 40, 24: 16, 40: 56, 56: 24}[v["head_dim"]],
+                "sliding_window_size": lambda v: 4 + v["hidden_size"] // 96 % 4,
             },
         ),
     ),

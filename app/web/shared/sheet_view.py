@@ -304,9 +304,11 @@ def first_to_fix(rows: Iterable[RowView]) -> str:
     return min(boxes, key=lambda box: box.kind == "empty").name if boxes else ""
 
 
-def rows_wrong(rows: Iterable[RowView]) -> tuple[RowView, ...]:
-    """The rows with a wrong or unreadable box; those that only follow from another mistake aren't among them."""
-    return tuple(view for view in rows if any(box.kind in ("wrong", "unreadable") for box in view.boxes))
+def first_mistakes(rows: Iterable[RowView]) -> Iterator[tuple[Row, BoxView]]:
+    """Yield each row with a wrong or unreadable box, and its first one; what only follows isn't among them."""
+    for view in rows:
+        if mistakes := [box for box in view.boxes if box.kind in ("wrong", "unreadable")]:
+            yield view.row, mistakes[0]
 
 
 def readable_answers(variant: Variant, texts: Mapping[str, str]) -> dict[Blank, Answer]:

@@ -463,7 +463,7 @@ def test_one_button_leads_through_the_activity(classroom: Classroom) -> None:
     assert blue_buttons(press(browser, activity, "check", HALF).text) == ["Check"]
     assert blue_buttons(press(browser, activity, "check", KEY).text) == ["Hand in"]
     handed_in = press(browser, activity, "hand-in", KEY).text
-    assert blue_buttons(handed_in) == ["Next: One head of Qwen2.5 0.5B"]
+    assert blue_buttons(handed_in) == ["Next sheet"]
     browser.post(f"{second}/hand-in", data={"queries.rows": "1"})
     assert blue_buttons(browser.get(second).text) == ["Next: exit ticket"]
     browser.post(f"/class/{activity.id}/ticket", data={"answer-muddiest": "why?"})
