@@ -310,12 +310,7 @@ class TableDeriver:
         """Conditions on the number of a layer, for the rule of a list."""
         prober = self.prober
         numbers = [n for n in prober.sizes if PATTERN.search(n) or (n in prober.effects and "layer" in n)]
-        keep = prober.layer_words, prober.layer_numbers
-        prober.layer_words, prober.layer_numbers = {}, []
-        try:
-            return self.deriver.truths(rows, extra=[*numbers, *self.heads.varied])
-        finally:
-            prober.layer_words, prober.layer_numbers = keep
+        return self.deriver.truths(rows, extra=[*numbers, *self.heads.varied], lists=False)
 
     def _list_rule(self, name: str) -> str:
         """The word of each layer where the list is absent."""
