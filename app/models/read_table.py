@@ -67,10 +67,12 @@ _COUNTS_FROM_PADDING = frozenset({
 })  # fmt: skip
 _PADDED_ROWS = 2
 # Types that switch to sparse attention once an input is long enough, which no short forward pass shows.
-_SPARSE = frozenset({"big_bird", "bigbird_pegasus", "led", "longformer", "longt5", "reformer"})
+_SPARSE = frozenset({"big_bird", "bigbird_pegasus", "doge", "led", "longformer", "longt5", "reformer"})
 # Kin of T5, which take the softmax of the scores themselves. Any other model may have scaled its queries before the
 # scores were seen to be scaled by 1.
-_UNSCALED = frozenset({"t5", "mt5", "umt5", "gpt_neo", "longt5", "pix2struct_text_model", "pop2piano", "switch_transformers", "udop"})
+_UNSCALED = frozenset(
+    {"t5", "mt5", "umt5", "gpt_neo", "longt5", "pix2struct_text_model", "pop2piano", "switch_transformers", "udop"}
+)
 # What a scale can depend on: widths, and fields that are there for it.
 _OF_SCALES = re.compile(r"d|H|d_h|d_nope|d_rope|H_dec|.*(scal|multipl).*")
 _SQUARE_ROOT = re.compile(r"1/sqrt\((.*)\)")
@@ -193,7 +195,8 @@ class _Reader:
             alibi_slopes=slopes(heads.H) if position_bias == "alibi" else (),
             norm=computation.norm if computation else _kind_of_norm(stacks, norms),
             norm_placement=norm_placement,
-            has_final_norm=norm_placement != "post" and not (computation and values.holds(computation.has_no_final_norm)),
+            has_final_norm=norm_placement != "post"
+            and not (computation and values.holds(computation.has_no_final_norm)),
             embedding_scale=computation.embedding_scale if computation else "",
             scales_residuals=bool(computation and computation.scales_residuals),
             scales_queries=bool(computation and values.holds(computation.scales_queries)),

@@ -11,16 +11,70 @@ from app.models.config_fields import Config, ConfigError, read_bool
 from app.models.families import FAMILIES, FAMOUS
 from app.models.families.family import Family
 from app.models.families.multimodal import TEXT_PART_FAMILIES, TEXT_PART_FIELDS
-from app.models.families.unsupported import REFUSED
 from app.models.table import FamilyTable, TextPart, classes_by_type, family_file, table_names
 from app.translation import gettext as _
 
 MAX_NESTING = 3
-READ_BY_ROWS = frozenset("""
-albert bart bloom camembert codegen deberta deberta-v2 deepseek_v2 distilbert electra falcon gemma gemma2 gpt_bigcode
-gpt_neo gpt_neox gpt_oss gptj internlm3 llama4_text mbart mistral mixtral modernbert t5 mt5 umt5 olmo3 olmoe opt phi
-phi3 qwen3 qwen3_moe qwen2_moe whisper xglm roberta xlm-roberta starcoder2 stablelm olmo olmo2 cohere cohere2 granite
-nemotron glm glm4 exaone4 smollm3 persimmon phimoe granitemoe openai-gpt mpt""".split())
+READ_BY_ROWS = frozenset(
+    [
+        "albert",
+        "bart",
+        "bloom",
+        "camembert",
+        "codegen",
+        "deberta",
+        "deberta-v2",
+        "deepseek_v2",
+        "distilbert",
+        "electra",
+        "falcon",
+        "gemma",
+        "gemma2",
+        "gpt_bigcode",
+        "gpt_neo",
+        "gpt_neox",
+        "gpt_oss",
+        "gptj",
+        "internlm3",
+        "llama4_text",
+        "mbart",
+        "mistral",
+        "mixtral",
+        "modernbert",
+        "t5",
+        "mt5",
+        "umt5",
+        "olmo3",
+        "olmoe",
+        "opt",
+        "phi",
+        "phi3",
+        "qwen3",
+        "qwen3_moe",
+        "qwen2_moe",
+        "whisper",
+        "xglm",
+        "roberta",
+        "xlm-roberta",
+        "starcoder2",
+        "stablelm",
+        "olmo",
+        "olmo2",
+        "cohere",
+        "cohere2",
+        "granite",
+        "nemotron",
+        "glm",
+        "glm4",
+        "exaone4",
+        "smollm3",
+        "persimmon",
+        "phimoe",
+        "granitemoe",
+        "openai-gpt",
+        "mpt",
+    ]
+)
 # Words that belong to the task in a class name: if one remains after the suffix is cut, the class has another task.
 # "GPT2DoubleHeadsModel" ends in "Model" but isn't a bare model.
 _TASK_WORD = re.compile("For[A-Z]|With|Head|Encoder|Decoder")
@@ -70,6 +124,9 @@ def find_text_part(config: Config) -> Part:
         else:
             if "model_type" not in part and isinstance(outer_type, str) and outer_type in TEXT_PART_FAMILIES:
                 part["model_type"] = TEXT_PART_FAMILIES[outer_type]
+            file = family_file(outer_type) if isinstance(outer_type, str) else None
+            if file and file.refused and not _is_known(part.get("model_type")):
+                raise ConfigError(_why_no_table(file.model_type, *file.refused))
             if config.get("tie_word_embeddings") is not None:  # decides in transformers, whatever the part states
                 part["tie_word_embeddings"] = config["tie_word_embeddings"]
         config = part
@@ -138,35 +195,38 @@ def _why_no_table(model_type: str, kind: str, what: str) -> str:
             "choose another model."
         )
         return sentence.format(type=model_type, what=what)
+    # A tensor, field or module is named; how it differed from its rule is for developers.
+    named = what.partition(": ")[0]
+    if " " in named:
+        sentence = _("The shapes of “{type}” are not known, since {what}: choose another model.")
+        if kind == "attention":
+            sentence = _("What the heads of “{type}” compute is not known, since {what}: choose another model.")
+        return sentence.format(type=model_type, what=named)
     sentences = {
-        "tensor": _(
-            "The parameters of “{type}” follow rules that the app cannot express ({what}): choose another model."
-        ),
         "field": _(
             "The parameters of “{type}” depend on “{what}” in a way that the app cannot express: choose another model."
         ),
-        "attention": _("What the heads of “{type}” compute could not be observed: choose another model."),
-        "class": _("Models of type “{type}” could not be built to look at their parameters: choose another model."),
+        "attention": _(
+            "What the heads of “{type}” compute follows rules that the app cannot express ({what}): choose another "
+            "model."
+        ),
     }
-    # A tensor or field is named; what else went wrong is for developers.
-    named = what.partition(": ")[0]
-    sentence = sentences["class"] if " " in named else sentences.get(kind, sentences["tensor"])
-    return sentence.format(type=model_type, what=named)
+    of_tensors = _(
+        "The parameters of “{type}” follow rules that the app cannot express ({what}): choose another model."
+    )
+    return sentences.get(kind, of_tensors).format(type=model_type, what=named)
 
 
 def find_family(config: Config) -> tuple[str, Family]:
     """The config's model_type and that family's row.
 
-    Raises ConfigError if it states none, an unknown one, or one without N×N attention scores.
+    Raises ConfigError if it states none, or an unknown one.
     """
     model_type = config.get("model_type")
     count = len(FAMILIES.keys() | table_names())
     known = _("{count} types are known, among them {names}.").format(count=count, names=", ".join(FAMOUS))
     if not isinstance(model_type, str):
         raise ConfigError(_('This config.json has no "model_type": add it.') + " " + known)
-    if model_type in REFUSED:
-        problem = _('Models of type "{type}" have {layers}, which the app does not know: choose another model.')
-        raise ConfigError(problem.format(type=model_type, layers=_(REFUSED[model_type])))
     if model_type not in FAMILIES:
         problem = _('Models of type "{type}" are not supported.')
         if config.get("auto_map"):
@@ -178,7 +238,7 @@ def find_family(config: Config) -> tuple[str, Family]:
 def known_types() -> Mapping[str, tuple[str, ...]]:
     """Every model_type that is read or refused for a reason, with the names of its classes in transformers."""
     of_tables, of_rows = classes_by_type(), {name: (family.model_class,) for name, family in FAMILIES.items()}
-    names = {*of_tables, *of_rows, *REFUSED, *TEXT_PART_FAMILIES}
+    names = {*of_tables, *of_rows, *TEXT_PART_FAMILIES}
     return {name: of_tables.get(name, ()) or of_rows.get(name, ()) for name in names}
 
 

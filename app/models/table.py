@@ -205,7 +205,8 @@ class FamilyTable:
     @property
     def fields(self) -> frozenset[str]:
         """The config fields that the table knows."""
-        lines = (*self.sizes.values(), *self.numbers.values(), *self.switches.values(), *self.lists.values())
+        lines: tuple[SizeField | Switch | ListField, ...] = (*self.sizes.values(), *self.numbers.values())
+        lines += (*self.switches.values(), *self.lists.values())
         stated = (name for line in lines for name in line.fields)
         return self.harmless.union(self.untested, stated, self.words, self.fixed)
 
@@ -304,9 +305,7 @@ def _use_symbols_of_sheets(table: FamilyTable) -> None:
     if table.prefix:
         _change_tensors(table, lambda spec: replace(spec, name=spec.name.removeprefix(table.prefix)))
         table.stacks = tuple(replace(stack, name=stack.name.removeprefix(table.prefix)) for stack in table.stacks)
-        table.attention = tuple(
-            replace(line, stack=line.stack.removeprefix(table.prefix)) for line in table.attention
-        )
+        table.attention = tuple(replace(line, stack=line.stack.removeprefix(table.prefix)) for line in table.attention)
 
 
 def _change_tensors(table: FamilyTable, change: Callable[[ParameterSpec], ParameterSpec]) -> None:

@@ -8,12 +8,15 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Request, Response
 from fastapi.responses import RedirectResponse
+from markupsafe import Markup
 
 from app.algebra.number_text import format_number
 from app.bugs.bank import BugKind
 from app.classes import sheet_actions
 from app.exchange.imported_models import library_with_model, variant_from_code
+from app.figures.thumbnails import thumbnail
 from app.models.architecture import TokensError
+from app.practice.catalogue import short_name
 from app.practice.lessons import lesson_with, lessons_of
 from app.practice.progress import lesson_views, next_worksheet, to_repeat
 from app.practice.record import WAITS, PracticeRecord
@@ -47,7 +50,6 @@ def show_sheet(
     model: str = "",
     tokens: str | None = None,
     decoded: str = "",
-    scale: str = "root",
     checked: bool = False,
     hint: str = "",
     answers: bool = False,
@@ -68,7 +70,7 @@ def show_sheet(
         chooser = _chooser(library, worksheet, tokens, problem=str(error), suggestions=suggestions)
         chooser["length_is_wrong"] = isinstance(error, TokensError)
         return _render_chooser(library, worksheet, model, chooser, error.status)
-    context = opened_practice_sheet(request, services, library, variant, scale)
+    context = opened_practice_sheet(request, services, library, variant)
     result = "answers" if answers else "hint" if hint else "checked" if checked else ""
     place = practice_place(request, services, context.visitor)
     lesson = lesson_with(place.library, library_key(variant.worksheet.key))
@@ -176,6 +178,10 @@ def show_lessons(place: PracticePlaceDep) -> Response:
         "practice/lessons.html",
         lessons=lesson_views(library, record),
         next=library.variant(following) if following else None,
+        next_lesson=lesson_with(library, following),
+        sheets=len(library.worksheets),
+        short_name=short_name,
+        drawing=lambda variant: Markup(thumbnail(variant)),  # noqa: S704 - of numbers alone
         repeats=to_repeat(library, record),
         begun=record != PracticeRecord(),
         course=place.course,
@@ -218,14 +224,8 @@ def _chooser(
 ) -> dict[str, Any]:
     """The choices above the sheet, as chosen or typed, and what is wrong with unusable ones."""
     chosen = library.worksheets.get(library_key(worksheet))
-    sheets = library.worksheets.values()
     return {
         "worksheet": whole_key(worksheet) if chosen else "",
-        "chosen": chosen,
-        "worksheets": [
-            (library.wording.topics[topic].name, [sheet for sheet in sheets if sheet.topic == topic])
-            for topic in library.topics
-        ],
         "tokens": str(chosen.tokens) if tokens is None and chosen else tokens or "",
         "length_is_wrong": False,
         "problem": problem,

@@ -201,7 +201,7 @@ def _filled_in(library: Library, worksheet: Worksheet | None) -> Drawing | None:
     texts = {str(blank): sheet.notation.write(sheet.expression(blank)) for blank in sheet.blanks}
     if not worksheet.in_letters:
         texts = {box: str(number) for box, number in sheet.key.items()}
-    return draw_typed(sheet, texts, "root")
+    return draw_typed(sheet, texts)
 
 
 # The page of a material

@@ -31,10 +31,8 @@ SAME = 12  # configs in which two classes are compared
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tools.derive", description=__doc__)
     parser.add_argument("types", nargs="*", metavar="TYPE")
-    parser.add_argument("--refused", action="store_true", help="only the types whose file says that they are refused")
-    parser.add_argument("--missing", action="store_true", help="only the types that have no file")
-    parser.add_argument("--text", action="store_true", help="only the types that hold no other config")
-    parser.add_argument("--seconds", type=int, default=SECONDS, help="the most that one type may take")
+    parser.add_argument("--refused", action="store_true", help="only the types that have no table")
+    parser.add_argument("--seconds", type=int, default=SECONDS, help="of processor time, for one type at most")
     parser.add_argument("--folder", type=Path, default=FAMILIES, help="where the tables are")
     arguments = parser.parse_args()
     folder: Path = arguments.folder
@@ -42,10 +40,6 @@ def main() -> None:
     wanted = arguments.types or sorted(known, key=lambda name: (ModelClass.has_part(name), name))
     if arguments.refused:
         wanted = [name for name in wanted if not (folder / name).exists() or "\nrefused" in (folder / name).read_text()]
-    if arguments.missing:
-        wanted = [name for name in wanted if not (folder / name).exists()]
-    if arguments.text:
-        wanted = [name for name in wanted if not ModelClass.has_part(name)]
     folder.mkdir(parents=True, exist_ok=True)
     for model_type in wanted:
         start = time.monotonic()
@@ -69,10 +63,10 @@ def _in_child(folder: Path, model_type: str, classes: list[str], seconds: int) -
     _, status = os.waitpid(child, 0)
     if os.WIFSIGNALED(status):
         late = os.WTERMSIG(status) == signal.SIGPROF
-        reason = f"it took more than {seconds} seconds to derive" if late else "it took too much memory to derive"
+        reason = f"deriving them took more than {seconds} seconds" if late else "deriving them took too much memory"
         write(folder, model_type, [refusal("class", reason)])
     elif os.WEXITSTATUS(status):
-        write(folder, model_type, [refusal("class", "the tool that derives tables failed")])
+        write(folder, model_type, [refusal("class", "the tool that derives them failed")])
 
 
 def derive(folder: Path, model_type: str, classes: list[str]) -> list[Table]:
@@ -84,7 +78,7 @@ def derive(folder: Path, model_type: str, classes: list[str]) -> list[Table]:
             model_class = ModelClass(model_type, name)
         except Exception as reason:  # classes raise anything
             print(reason)
-            return tables or [refusal("class", "transformers builds no small model of this type")]
+            return tables or [refusal("class", "no small model of this type could be built")]
         if model_class.is_other or (deriver and tables and _has_same_tensors(deriver, model_class)):
             if not model_class.is_other:
                 tables[-1] = {
@@ -102,7 +96,7 @@ def derive(folder: Path, model_type: str, classes: list[str]) -> list[Table]:
             tables = tables or [refusal(reason.kind, reason.what)]
         except Unbuildable as reason:
             print(reason)
-            tables = tables or [refusal("class", "transformers builds no small model of this type")]
+            tables = tables or [refusal("class", "no small model of this type could be built")]
         if next(iter(tables[0])).startswith("refused"):
             break
     return tables or [refusal("class", "its only class reads the config of another type")]

@@ -86,7 +86,7 @@ class ModelClass:
         self.is_other = self.part is not None and own not in (None, self.config_class) and not text_part(own)
         self.hint = HINTS.get(model_type, NO_HINT)
         if self.hint.is_unchecked:
-            self.config_class.__class_validators__ = []
+            self.config_class.__class_validators__ = []  # type: ignore[attr-defined]
         self.outer = Values()
         text = self.config_class
         self.text_type = model_type
@@ -133,6 +133,10 @@ class ModelClass:
                 self.annotations[name] = type(self.default[name]).__name__ if is_known else "int | None"
         for name in self.hint.switches:
             self.default[name], self.annotations[name] = None, "bool | None"
+        hint = HINTS.get(self.text_type, HINTS.get(self.model_type, NO_HINT))
+        for name in hint.leave:  # fields that the class hides behind a property
+            self.default.setdefault(name, None)
+            self.annotations.setdefault(name, "str | None")
         self.source = source
         if self.part:
             self.default.setdefault("tie_word_embeddings", False)
