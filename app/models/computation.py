@@ -1,4 +1,4 @@
-"""Reads data/computation.toml: how models of known types compute, beyond the shapes in their tables."""
+"""Reads data/computation.toml: how models compute, beyond the shapes in the tables of their types."""
 
 from __future__ import annotations
 
@@ -57,10 +57,10 @@ class Omission:
 
 @dataclass(frozen=True)
 class Computation:
-    """How models of one type compute."""
+    """What is known of how models of one type compute; of a type without a `norm_placement`, next to nothing."""
 
-    norm: NormKind
-    norm_placement: Rule
+    norm: NormKind = "norm"
+    norm_placement: Rule | None = None
     qk_norm: QKNorm = ""
     rotary: RotaryRule | None = None
     position_bias: Rule = parse_rule("''")
@@ -70,6 +70,9 @@ class Computation:
     has_larger_alibi_slopes: bool = False
     has_no_cache: bool = False
     ignores_is_causal: bool = False
+    may_have_separate_head: bool = False
+    counts_from_padding: bool = False
+    is_sparse: bool = False
     scales_queries: Rule = parse_rule("1 == 0")
     has_no_final_norm: Rule = parse_rule("1 == 0")
     input: InputKind = "text"
@@ -78,13 +81,17 @@ class Computation:
     fused: FusedOrder = ""
     omissions: tuple[Omission, ...] = ()
 
+    @property
+    def is_known(self) -> bool:
+        return self.norm_placement is not None
+
 
 _RULES = {"norm_placement", "position_bias", "scales_queries", "has_no_final_norm"}
 
 
-def computation_of(model_type: str) -> Computation | None:
-    """How models of this type compute; None if only their shapes are known."""
-    return _computations().get(model_type)
+def computation_of(model_type: str) -> Computation:
+    """What is known of how models of this type compute."""
+    return _computations().get(model_type, Computation())
 
 
 @cache

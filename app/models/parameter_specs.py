@@ -70,6 +70,8 @@ class ModelPart(Enum):
         self.row: Row = row
 
 
+# The parts that a model without a head lacks.
+HEAD_PARTS = frozenset({ModelPart.OUTPUT_HEAD, ModelPart.OUTPUT_BIAS, ModelPart.HEAD_TRANSFORM, ModelPart.TASK_HEAD})
 # What a tensor's numbers do: they multiply vectors, are looked up row by row, scale a norm, or are added.
 TensorKind = Literal["matrix", "table", "scale", "bias"]
 

@@ -176,8 +176,9 @@ def _by_table(table: FamilyTable, chosen: Part, class_name: str, name: str) -> A
         _check_class(class_name, model_type, table.classes[0])
     is_causal = any(line.mask == "causal" for line in table.attention)
     computation = computation_of(model_type)
-    reads_is_causal = is_causal and not (computation and not computation.ignores_is_causal)
-    check_unread_fields(config, table.fields | (frozenset() if reads_is_causal else _IS_CAUSAL))
+    reads_is_causal = computation.is_known and not computation.ignores_is_causal
+    ignores = _IS_CAUSAL if reads_is_causal or not is_causal else frozenset[str]()
+    check_unread_fields(config, table.fields | ignores)
     model_class = class_name if class_name in table.counted else table.classes[0]
     notes = (*chosen.notes, *_notes_on_class(class_name, model_class), *notes_on_fields(config, model_type, table))
     return read_table(table, config, name, model_type, model_class, notes)

@@ -19,8 +19,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from app.algebra.expression import ONE, Expression
+from app.models.computation import computation_of
 from app.models.grammar import Rule, RuleError, parse_rule
-from app.models.parameter_specs import ModelPart, ParameterSpec, TensorKind
+from app.models.parameter_specs import HEAD_PARTS, ModelPart, ParameterSpec, TensorKind
 
 FAMILIES_FOLDER = Path(__file__).parents[2] / "data" / "families"
 BY_HAND_FOLDER = FAMILIES_FOLDER / "by-hand"
@@ -28,6 +29,7 @@ Mask = Literal["causal", "all", "cross"]
 Conditions = tuple[Rule, ...]
 
 _COLUMNS = re.compile(r"\s{2,}")
+_CLASS_WITH_HEAD = re.compile(r"(\w+?)(?:For\w+|LMHeadModel)")
 _CLASS_LINE = re.compile(r"^class  (.*)", re.MULTILINE)
 _PARTS = {part.name.lower(): part for part in ModelPart}
 _TABLES = {ModelPart.TOKEN_TABLE, ModelPart.POSITION_TABLE, ModelPart.TYPE_TABLE, ModelPart.RELATIVE_TABLE}
@@ -176,6 +178,7 @@ class FamilyTable:
     without_attention: str = ""
     text_part: TextPart | None = None
     base: str = ""  # the class without a head
+    encoder: str = ""  # the class without a head and a decoder
     prefix: str = ""  # of its tensors in the other classes
     other_names: dict[str, str] = field(default_factory=dict)  # of sizes in tensors, with their symbols
     # Tensors in the symbols of heads, by the tensor in the table's symbols and its new shape.
@@ -199,8 +202,8 @@ class FamilyTable:
 
     @property
     def counted(self) -> tuple[str, ...]:
-        """The classes that the table knows, the one without a head last."""
-        return (*self.classes, self.base) if self.base else self.classes
+        """The classes that the table knows, those without a head last."""
+        return (*self.classes, *filter(None, (self.base, self.encoder)))
 
     @property
     def fields(self) -> frozenset[str]:
@@ -274,8 +277,22 @@ def parse_tables(model_type: str, text: str) -> FamilyFile:
         except (RuleError, ValueError, IndexError, KeyError) as error:
             raise TableError(f"{model_type}, line {number}: {error}") from error
     for table in tables:
+        if not table.base and computation_of(model_type).is_known:
+            _find_base(table)
         _use_symbols_of_sheets(table)
     return FamilyFile(model_type, tuple(tables))
+
+
+def _find_base(table: FamilyTable) -> None:
+    # Tests compare the classes of known types with transformers.
+    stem = _CLASS_WITH_HEAD.fullmatch(table.classes[0])
+    names = [tensor.spec.name for tensor in table.outside if tensor.spec.part not in HEAD_PARTS]
+    names += [f"{stack.name}." for stack in table.stacks]
+    if stem and names:
+        prefix = f"{names[0].partition('.')[0]}."
+        table.base, table.prefix = f"{stem[1]}Model", prefix if all(name.startswith(prefix) for name in names) else ""
+        if any(name == "encoder.block." for name in names):
+            table.encoder = f"{stem[1]}EncoderModel"
 
 
 def _use_symbols_of_sheets(table: FamilyTable) -> None:
@@ -292,12 +309,17 @@ def _use_symbols_of_sheets(table: FamilyTable) -> None:
     for symbol in others:
         if symbol in table.sizes:
             table.other_names[table.sizes[symbol].fields[0] if table.sizes[symbol].fields else f"{symbol}_"] = symbol
-    if {"d_ff", "d_exp"} <= table.axis_symbols:  # d_ff is the width in the first layer, which may have experts
+    # d_ff is the width in the first layer, which may have experts.
+    dense, expert = (_inner_widths(table, part) for part in (ModelPart.FEED_FORWARD, ModelPart.EXPERTS))
+    if (dense, expert) == ({"d_ff"}, {"d_exp"}):
         table.other_names["d_dense"] = "d_ff"
+    elif len(dense) == 1 and expert == {"d_ff"} != dense:
+        table.other_names |= {"d_dense": min(dense), "d_exp": "d_ff"}
     names = {symbol: Expression.symbol(name) for name, symbol in table.other_names.items()}
     if names:
         _change_tensors(table, lambda spec: _renamed(spec, names))
-    if "d_ff" not in table.sizes and (width := _inner_width(table)):
+    width = _inner_width(table)
+    if "d_ff" not in table.sizes and width:
         rule = parse_rule(str(width))
         table.sizes["d_ff"] = SizeField("d_ff", (), rule, rule)
         _change_tensors(table, lambda spec: _with_inner_width(spec, width))
@@ -318,9 +340,18 @@ def _change_tensors(table: FamilyTable, change: Callable[[ParameterSpec], Parame
     table.__dict__.pop("axis_symbols", None)  # worked out again
 
 
-def _inner_width(table: FamilyTable) -> Expression | None:
+def _matrices(table: FamilyTable, part: ModelPart) -> list[ParameterSpec]:
     in_layers = (tensor.spec for stack in table.stacks for tensor in stack.tensors)
-    matrices = [spec for spec in in_layers if spec.part == ModelPart.FEED_FORWARD and spec.kind == "matrix"]
+    return [spec for spec in in_layers if spec.part == part and spec.kind == "matrix"]
+
+
+def _inner_widths(table: FamilyTable, part: ModelPart) -> set[str]:
+    widths = [spec.in_out_shape[-2] for spec in _matrices(table, part) if len(spec.in_out_shape) > 1]
+    return {str(width) for width in widths} - {"d"}
+
+
+def _inner_width(table: FamilyTable) -> Expression | None:
+    matrices = _matrices(table, ModelPart.FEED_FORWARD)
     width = matrices[-1].in_out_shape[-2] if matrices else Expression.symbol("d")
     return width if width.symbols == {"d"} and width != Expression.symbol("d") else None
 
@@ -463,7 +494,12 @@ def _tensors(lines: Sequence[_Line]) -> Iterator[TableTensor]:
         else:
             tensors += _tensors_of_line(columns, tuple(rule for _indent, rule in open_conditions))
     # Sheets ask for queries, keys, values and output in this order.
-    yield from sorted(tensors, key=_place_of_projection)
+    projections = iter(sorted((tensor for tensor in tensors if _is_of_attention(tensor)), key=_place_of_projection))
+    yield from (next(projections) if _is_of_attention(tensor) else tensor for tensor in tensors)
+
+
+def _is_of_attention(tensor: TableTensor) -> bool:
+    return tensor.spec.part in (ModelPart.ATTENTION, ModelPart.LATENT_ATTENTION, ModelPart.CROSS_ATTENTION)
 
 
 def _with_embedding_first(tensors: tuple[TableTensor, ...]) -> tuple[TableTensor, ...]:
@@ -485,8 +521,6 @@ def _texts(conditions: Conditions) -> set[str]:
 
 
 def _place_of_projection(tensor: TableTensor) -> int:
-    if tensor.spec.part not in (ModelPart.ATTENTION, ModelPart.CROSS_ATTENTION):
-        return 0
     leaf = tensor.spec.name.removesuffix(".weight").removesuffix(".bias").rpartition(".")[2].lower()
     is_fused = any(word in leaf for word in ("qkv", "query_key_value", "c_attn", "w_pack"))
     if is_fused:
@@ -554,7 +588,7 @@ def _spec(
 def _kind(name: str, axes: tuple[Expression, ...], part: ModelPart) -> TensorKind:
     if name.endswith(("bias", "_b")):
         return "bias"
-    if part in _TABLES:
+    if part in _TABLES or "relative_attention_bias" in name:
         return "table"
     if len(axes) < 2:
         return "scale" if "norm" in part.name.lower() or "norm" in name.lower() or ".ln" in name else "bias"

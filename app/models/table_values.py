@@ -36,7 +36,7 @@ class TableValues(dict[str, Any]):
         self.table, self.config, self.model_type = table, config, model_type
         self.sources = dict[str, SizeSource]()
         self._open = set[str]()
-        self.other_fields = default_fields() if computation_of(model_type) else None
+        self.other_fields = default_fields() if computation_of(model_type).is_known else None
         self._check_fixed()
 
     def __missing__(self, name: str) -> Any:
@@ -122,7 +122,7 @@ class TableValues(dict[str, Any]):
         size = self.by_rule(rule)
         if size is None:
             return None
-        if isinstance(size, bool) or not isinstance(size, int) or size < 0:
+        if isinstance(size, bool) or not isinstance(size, int) or (size < 0 and rule.text != "-1"):
             raise self.no_value(rule, line.fields, size)
         is_default = rule.text.isdigit()
         self.sources[line.symbol] = SizeSource(
