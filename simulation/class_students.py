@@ -186,7 +186,7 @@ async def watch_live_view(lesson: Lesson, timings: Timings) -> None:
     while True:
         begin = time.perf_counter()
         try:
-            response = await client.get(f"/activities/{lesson.activity.id}/live/now?sheet=1", script=True)
+            response = await client.get(f"/activities/{lesson.activity.id}/now?sheet=1", script=True)
             timings.add("live view", time.perf_counter() - begin)
             if response.status != 200:
                 timings.errors[f"live view: {response.status}"] += 1

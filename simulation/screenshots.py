@@ -121,7 +121,8 @@ def _show_activity_form(page: Page, lesson: Lesson) -> Corner:
 
 
 def _show_code(page: Page, lesson: Lesson) -> Corner:
-    _open(page, f"/activities/{lesson.activity_id}/present?view=code")
+    _open(page, f"/activities/{lesson.activity_id}/projector")
+    page.click("#view-join")
     return 0, 0
 
 
@@ -137,7 +138,7 @@ def _show_results(page: Page, lesson: Lesson) -> Corner:
 
 
 def _show_live(page: Page, lesson: Lesson) -> Corner:
-    _open(page, f"/activities/{lesson.activity_id}/present?view=progress")
+    _open(page, f"/activities/{lesson.activity_id}")
     return 0, 0
 
 

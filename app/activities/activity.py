@@ -18,6 +18,7 @@ Phase = Literal["draft", "waiting", "open", "closing", "closed"]  # the state an
 Variants = Literal["same", "per_student"]
 Feedback = Literal["immediate", "after_hand_in", "after_close"]
 Running = Literal["before", "after"]
+ProjectorView = Literal["join", "progress", "explain"]
 Counting = Literal["last", "best", "first"]  # which of a student's attempts on a sheet counts
 
 MAX_ATTEMPTS_ALLOWED = 99
@@ -112,15 +113,12 @@ class UndoableClose:
 
 
 @dataclass(frozen=True)
-class Spotlight:
-    """A misconception explained to the class, and the number, from 1, of the sheet that it is explained on.
+class Projection:
+    """What an activity's projector shows until a teacher changes it; sheets are numbered from 1."""
 
-    `shows_drawing` draws it beside the true shapes, which reveals answers.
-    """
-
-    sheet_number: int
-    misconception: str
-    shows_drawing: bool
+    view: ProjectorView = "join"
+    sheet_number: int = 1
+    misconception: str = ""  # the one to explain
 
 
 @dataclass(frozen=True)

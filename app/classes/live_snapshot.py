@@ -61,13 +61,11 @@ class LiveProgress:
 
 
 class BarSegment(NamedTuple):
-    """One piece of a bar: its start and width in per cent of the bar, its top and height as shares of the bar's."""
+    """One piece of a bar: its start and width in per cent of the bar."""
 
     kind: RowState
     start: float
     width: float
-    top: float
-    height: float
 
 
 @dataclass(frozen=True)
@@ -85,15 +83,15 @@ class RowBar:
     def segments(self) -> tuple[BarSegment, ...]:
         """The bar's non-empty pieces from left to right: right, follow-through, wrong."""
         total, start, segments = max(self.right + self.follows + self.wrong + self.open, 1), 0.0, list[BarSegment]()
-        heights: tuple[tuple[RowState, int, float], ...] = (
-            ("right", self.right, 1.0),
-            ("follows", self.follows, 0.7),
-            ("wrong", self.wrong, 0.4),
+        counts: tuple[tuple[RowState, int], ...] = (
+            ("right", self.right),
+            ("follows", self.follows),
+            ("wrong", self.wrong),
         )
-        for kind, count, height in heights:
+        for kind, count in counts:
             width = 100 * count / total
             if count:
-                segments.append(BarSegment(kind, round(start, 2), round(width, 2), round((1 - height) / 2, 2), height))
+                segments.append(BarSegment(kind, round(start, 2), round(width, 2)))
             start += width
         return tuple(segments)
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from app.sheets.exit_tickets import Ticket, TicketQuestion, picking_rule
 from app.translation import gettext as _
+from app.translation import ngettext
 
 Typed = Mapping[str, Sequence[str]]  # by a question's key: what was written or chosen, without empty ones
 
@@ -44,6 +45,10 @@ def ticket_problems(ticket: Ticket, typed: Typed) -> dict[str, str]:
         problems[""] = _("Nothing was handed in yet: see what is marked below.")
     elif picked < ticket.pick_at_least:
         problems[""] = picking_rule(ticket)
+    elif 0 < ticket.pick_at_most < picked:
+        problems[""] = ngettext(
+            "Answer at most {count} question.", "Answer at most {count} questions.", ticket.pick_at_most
+        ).format(count=ticket.pick_at_most)
     elif not any(typed.values()):
         problems[""] = _("Answer at least one question.")
     return problems

@@ -94,6 +94,7 @@ _FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "min": min,
     "max": max,
     "sqrt": math.sqrt,
+    "first": lambda items, item: items.index(item) if item in items else None,
 }
 _OPERATORS: Mapping[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Add: operator.add,

@@ -60,7 +60,7 @@ _SETTINGS = ConfigDict(frozen=True, coerce_numbers_to_str=True, extra="forbid")
 class TicketQuestion(BaseModel):
     """One question of an exit ticket: free text, options to choose from, or a scale of SCALE_POINTS.
 
-    `labels` belong to a scale's first and last point.
+    `labels` belong to a scale's first and last point, and `chip` is its short name where students pick questions.
     """
 
     model_config = _SETTINGS
@@ -71,6 +71,7 @@ class TicketQuestion(BaseModel):
     options: tuple[Annotated[str, _line(MAX_OPTION)], ...] = ()
     labels: tuple[Annotated[str, _line(MAX_LABEL)], ...] = ()
     required: StrictBool = False
+    chip: Annotated[str, Field(max_length=MAX_LABEL)] = ""
 
     @property
     def choices(self) -> tuple[str, ...]:
@@ -101,7 +102,8 @@ class TicketQuestion(BaseModel):
 class Ticket(BaseModel):
     """An exit ticket: its title, what to do, and its questions in order.
 
-    Students answer every required question, at least `pick_at_least` of the others, and at least one in all.
+    Students answer every required question, at least `pick_at_least` of the others, and at least one in all. With
+    `pick_at_most`, they first pick so many of the others.
     """
 
     model_config = _SETTINGS
@@ -111,6 +113,7 @@ class Ticket(BaseModel):
     instruction: Annotated[str, _line(MAX_INSTRUCTION)]
     questions: tuple[TicketQuestion, ...]
     pick_at_least: Annotated[int, Field(ge=0)] = 0
+    pick_at_most: Annotated[int, Field(ge=0)] = 0  # 0: all of them
     anonymous: StrictBool = True
 
     @property
@@ -134,6 +137,8 @@ class Ticket(BaseModel):
         if self.pick_at_least > optional:
             sentence = _("Students can pick at most {count}: that is how many questions are not required.")
             raise refused(sentence.format(count=optional), "pick_at_least")
+        if 0 < self.pick_at_most < self.pick_at_least:
+            raise refused(_("This is less than students must answer at least."), "pick_at_most")
         return self
 
 
@@ -187,6 +192,8 @@ _SENTENCES = {
     "required": N_("Required is true or false."),
     "anonymous": N_("Anonymous is true or false."),
     "pick_at_least": N_("Write a whole number, such as 2, or 0."),
+    "pick_at_most": N_("Write a whole number, such as 2, or 0."),
+    "chip": N_("A chip is a text of up to 60 characters."),
 }
 
 

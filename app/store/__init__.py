@@ -1,6 +1,6 @@
 """The database: tables, migrations and named queries. It grades nothing."""
 
-from app.activities.activity import Activity, Phase, Plan, Policies, PoliciesError, Spotlight, State
+from app.activities.activity import Activity, Phase, Plan, Policies, PoliciesError, Projection, State
 from app.activities.content import Content, FrozenTicket, FrozenWorksheet, question_name, questions_asked
 from app.activities.work import (
     Answers,

@@ -9,7 +9,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from app.activities.activity import Activity, Plan, Spotlight, State, UndoableClose
+from app.activities.activity import Activity, Plan, Projection, State, UndoableClose
 from app.activities.content import Content
 from app.activities.work import WorkDone
 
@@ -180,14 +180,13 @@ class Activities(QueryBase):
         key = [undoable_closes.c.activity_id]
         self._execute(insert.on_conflict_do_update(index_elements=key, set_=vars(press)))
 
-    def spotlight(self, activity_id: int) -> Spotlight | None:
-        """The misconception explained to the class, or None."""
-        row = self._fetch_one(sa.select(activities.c.spotlight).where(activities.c.id == activity_id))
-        return row.spotlight if row else None
+    def projection(self, activity_id: int) -> Projection:
+        """What the activity's projector shows."""
+        row = self._fetch_one(sa.select(activities.c.projection).where(activities.c.id == activity_id))
+        return row.projection if row and row.projection else Projection()
 
-    def set_spotlight(self, activity_id: int, spotlight: Spotlight | None) -> None:
-        """Store the misconception explained to the class; None removes it."""
-        self._execute(sa.update(activities).where(activities.c.id == activity_id).values(spotlight=spotlight))
+    def set_projection(self, activity_id: int, projection: Projection) -> None:
+        self._execute(sa.update(activities).where(activities.c.id == activity_id).values(projection=projection))
 
     def extra_times(self, activity_id: int) -> dict[int, int]:
         """Each student's extra minutes in an activity, by student id."""

@@ -369,6 +369,12 @@ class Classwork(QueryBase):
             stored |= {row.id: from_row(StoredMarks, row) for row in self._fetch_all(query)}
         return stored
 
+    def first_misconceptions(self, activity_id: int, sheet_key: str) -> list[tuple[str, ...]]:
+        """The misconceptions in each student's first attempt on a sheet."""
+        ids = counted_ids("first", attempts.c.activity_id == activity_id, attempts.c.sheet_key == sheet_key)
+        query = sa.select(attempts.c.misconceptions).where(attempts.c.id.in_(ids))
+        return [tuple(row.misconceptions) for row in self._fetch_all(query)]
+
     # Drafts that are auto-submitted after an activity ends
 
     def students_with_drafts(self, activity_id: int) -> tuple[int, ...]:

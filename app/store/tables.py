@@ -31,7 +31,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.types import TypeDecorator
 
-from app.activities.activity import Policies, Spotlight
+from app.activities.activity import Policies, Projection
 from app.activities.content import Content
 from app.activities.work import VariantSizes
 from app.names import name_key
@@ -250,7 +250,7 @@ activities = _numbered_table(
     Column("closes_at", UtcDateTime, index=True),  # the Close button sets it to now; checked every two seconds
     Column("created_at", UtcDateTime, nullable=False),
     Column("answers_shown_at", UtcDateTime),  # when students could first see the answers: later attempts are late
-    Column("spotlight", JsonOf(lambda stored: Spotlight(**stored), asdict)),  # the misconception explained to the class
+    Column("projection", JsonOf(lambda stored: Projection(**stored), asdict)),  # None until it is first chosen
     Column("auto_submitted_at", UtcDateTime),  # when drafts became attempts after closing; null before
 )
 

@@ -332,14 +332,16 @@ def _void_link() -> HTTPException:
 
 @router.get("/demonstration", dependencies=[Depends(require_practice)])
 def show_demonstration(request: Request, services: ServicesDep, teacher: MaybeTeacher) -> Response:
-    """Let a browser without an account see the sample course of the day as its teacher."""
+    """Let a browser without an account see the class of the day as its teacher, while it works."""
     if teacher:
         return RedirectResponse(url_for("list_courses"), 303)
     store = services.demonstration.begin()
     demonstrator = store.people.only_teacher()
     assert demonstrator is not None  # noqa: S101 - it was made with the course
     course = store.courses.taught_by(demonstrator)[0].course
-    response = RedirectResponse(url_for("show_course", course_id=course.id), 303)
+    now = store.now()
+    running = next(each for each in store.activities.of_course(course) if each.phase(now) == "open")
+    response = RedirectResponse(url_for("show_activity", activity_id=running.id), 303)
     set_private_cookie(request, response, DEMONSTRATION_COOKIE, "yes", DEMONSTRATION_MAX_AGE_S)
     response.delete_cookie(TEACHER_COOKIE)  # an expired session's
     return response

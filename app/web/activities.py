@@ -1,4 +1,4 @@
-"""An activity: how students join it, its rules, opening and closing; copies, deletion, regrading, printing."""
+"""An activity: opening and closing; extra time, copies, deletion, regrading, printing."""
 
 from __future__ import annotations
 
@@ -6,29 +6,26 @@ import io
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 import segno
 from fastapi import APIRouter, HTTPException, Request, Response
 from fastapi.responses import RedirectResponse
 
 from app.activities.activity import MAX_MINUTES, Policies, PoliciesError
-from app.classes.closing_menu import can_close, can_undo_close, close_undoably, undo_last_close
+from app.classes.closing_menu import close_undoably, undo_last_close
 from app.classes.course_settings import duplicate_activity
-from app.classes.frozen.frozen_library import worksheet_of
 from app.classes.frozen.offered_worksheets import content_to_open, offer_of
 from app.classes.materials import materials_for_course
 from app.classes.promises import rule_in_words
 from app.classes.regrade import Basis, CountedChange
 from app.classes.roster_lookup import names_with_numbers
-from app.classes.student_sheet import activity_variant, give_sheets, worksheet_titles
-from app.grading.mistaken_sheets import ExampleSheet, example_sheets
+from app.classes.student_sheet import give_sheets, worksheet_titles
 from app.handout.options import MAX_PRINTED_LINE_LENGTH, NO_BACK, HandoutError
 from app.names import name_key
-from app.sheets.code_text import gives_line_away
 from app.store import AuditAction, Store, Student
 from app.translation import gettext as _
-from app.web.shared.forms import FormDep, FormReader, cut_page, whole_number
+from app.web.live import RunViewDep, render_activity
+from app.web.shared.forms import FormDep, cut_page, whole_number
 from app.web.shared.handout_form import HandoutForm, handout_base_url
 from app.web.shared.handout_jobs import printable_tickets, start_handout
 from app.web.shared.permissions import (
@@ -38,7 +35,6 @@ from app.web.shared.permissions import (
     InstructorActivity,
     QueueClient,
     StaffActivity,
-    editable_courses,
     require_editable_course,
 )
 from app.web.shared.services import Services, ServicesDep, StoreDep
@@ -50,56 +46,6 @@ router = APIRouter(include_in_schema=False)
 
 # The options in a class's handout form: sheets, names and lengths come from the activity.
 CLASS_OPTIONS = ("sheets", "course", "date", "layout", "paper", "back", "key", "large", "figures")
-
-
-@router.get("/activities/{activity_id:int}")
-def show_activity(request: Request, services: ServicesDep, access: StaffActivity, done: str = "") -> Response:
-    notices = {
-        "saved": _("Saved."),
-        "revised": _("Saved. Students see the new version from now on; earlier answers stay as they are."),
-        "too-late": _("It was too late to undo that: the activity has closed, or its times were changed."),
-    }
-    return _render_activity(request, services, access, notice=notices.get(done, ""))
-
-
-def _render_activity(
-    request: Request, services: Services, access: ActivityAccess, status: int = 200, **shown: str
-) -> Response:
-    activity, store = access.activity, services.store
-    working = store.classwork.count_working(activity.id, [item.sheet_key for item in activity.content.items])
-    students = store.roster.students(access.course) if access.can_edit else ()
-    extra = store.activities.extra_times(activity.id) if access.can_edit else {}
-    courses = editable_courses(services, access.teacher) if access.role == "instructor" else ()
-    # If students can check freely, the marks of a check also reveal which line is wrong.
-    items = () if activity.policies.checks_freely else activity.content.items
-    typed: dict[str, Any] = {"problem": "", "student": "", "minutes": "", "notice": "", **shown}
-    return render(
-        "teacher/activity.html",
-        status=status,
-        access=access,
-        phase=access.phase,
-        address=public_address(request, services.settings),
-        sheets=worksheet_titles(activity.content),
-        rule=rule_in_words(activity.policies),
-        examples=_marking_examples(services, access),
-        telling=[item.title for item in items if gives_line_away(worksheet_of(item))],
-        arrived=len(store.classwork.attendance(activity.id)),
-        students=students,
-        extra_time=[(student, extra[student.id]) for student in students if student.id in extra],
-        courses=sorted(courses, key=lambda course: course.id != access.course.id),
-        working=working,
-        can_close=can_close(activity, access.now),
-        can_undo=can_undo_close(store, activity),
-        **typed,
-    )
-
-
-def _marking_examples(services: Services, access: ActivityAccess) -> list[ExampleSheet]:
-    """Example sheets of the first worksheet, before the activity opens."""
-    activity = access.activity
-    if access.phase not in ("draft", "waiting") or not activity.content.items:
-        return []
-    return example_sheets(activity_variant(services.library, services.store, activity, 1))
 
 
 @router.post("/activities/{activity_id:int}/open")
@@ -133,29 +79,24 @@ def close_activity(store: StoreDep, access: EditableActivity, form: FormDep) -> 
     with store.transaction():
         if close_undoably(store, access.activity, minutes):
             store.audit_log.record(access.teacher, AuditAction.ACTIVITY_CLOSED, access.activity)
-    return _back_to_where_it_was_pressed(access, form)
+    return RedirectResponse(url_for("show_activity", activity_id=access.activity.id), 303)
 
 
 @router.post("/activities/{activity_id:int}/undo-close")
-def undo_close(store: StoreDep, access: EditableActivity, form: FormDep) -> Response:
+def undo_close(store: StoreDep, access: EditableActivity) -> Response:
     """Restore the times from before Close was pressed (once or repeatedly)."""
     with store.transaction():
         undone = undo_last_close(store, access.activity)
         if undone:
             store.audit_log.record(access.teacher, AuditAction.CLOSE_UNDONE, access.activity)
-    return _back_to_where_it_was_pressed(access, form, done="" if undone else "too-late")
-
-
-def _back_to_where_it_was_pressed(access: ActivityAccess, form: FormReader, done: str = "") -> Response:
-    view = form.raw("back")
-    if view in ("code", "progress"):
-        return RedirectResponse(url_for("show_presenter", activity_id=access.activity.id, view=view), 303)
-    query = {"done": done} if done else {}
+    query = {} if undone else {"done": "too-late"}
     return RedirectResponse(url_for("show_activity", activity_id=access.activity.id, **query), 303)
 
 
 @router.post("/activities/{activity_id:int}/extra-time")
-def give_extra_time(request: Request, services: ServicesDep, access: EditableActivity, form: FormDep) -> Response:
+def give_extra_time(
+    request: Request, services: ServicesDep, access: EditableActivity, view: RunViewDep, form: FormDep
+) -> Response:
     typed, chosen = form.single_line("minutes"), form.single_line("student")
     minutes = whole_number(typed, MAX_MINUTES)
     students = {str(student.id): student for student in services.store.roster.students(access.course)}
@@ -163,7 +104,8 @@ def give_extra_time(request: Request, services: ServicesDep, access: EditableAct
     if minutes is None or student is None:
         problem = _("Choose a student, and enter a whole number of minutes up to {most}; 0 takes extra time away.")
         problem = problem.format(most=MAX_MINUTES)
-        return _render_activity(request, services, access, 422, problem=problem, student=chosen, minutes=typed)
+        shown = {"problem": problem, "extra_student": chosen, "extra_minutes": typed}
+        return render_activity(request, services, access, view, 422, **shown)
     detail = f"activity {access.activity.id}: {minutes} min"
     with services.store.audit_log.recording(access.teacher, AuditAction.EXTRA_TIME_SET, student, detail):
         services.store.activities.set_extra_time(access.activity, student.id, minutes)

@@ -12,14 +12,14 @@ from app.store import Activity, Course, Store, Student, Visitor
 from app.store.activities import JOIN_CODE_LENGTH
 from app.store.roster import CODE_LENGTH, NameTakenError, normalised_code
 from app.translation import gettext as _
-from app.web.shared.cookies import CLASS_COOKIE, redirect_with_secret, set_private_cookie
+from app.web.shared.cookies import CLASS_COOKIE, set_private_cookie
 from app.web.shared.forms import FormDep, FormReader
 from app.web.shared.rate_limits import BudgetSpentError, RateLimits, TooManyGuessesError
 from app.web.shared.services import Services, ServicesDep
 from app.web.shared.templating import render
 from app.web.shared.threads import in_threads
 from app.web.shared.urls import client_network, url_for
-from app.web.shared.visitor import FormSecret, VisitorInClass, new_resume_code, remember_visitor
+from app.web.shared.visitor import FormSecret, VisitorInClass, keep_resume_code, remember_visitor
 
 router = APIRouter(include_in_schema=False)
 
@@ -81,7 +81,7 @@ def suggest_names(request: Request, services: ServicesDep, code: str, name: str 
 def join_activity(
     request: Request, services: ServicesDep, visitor: VisitorInClass, form: FormDep, code: str
 ) -> Response:
-    """Enrol this browser under the chosen name, and redirect (303) to its new resume code or the activity."""
+    """Enrol this browser under the chosen name, and redirect (303) to the activity's first sheet."""
     joinable = _find_by_code(request, services.store, services.limits, code)
     if joinable is None:
         return _no_such_code(code)
@@ -103,29 +103,12 @@ def join_activity(
         if problem.seconds:
             refused.headers["Retry-After"] = str(problem.seconds)
         return refused
-    response: Response = RedirectResponse(url_for("show_class_activity", activity_id=activity.id), 303)
-    if resume_code:
-        page = url_for("show_joined", code=activity.join_code)
-        response = redirect_with_secret(request, page, resume_code, page)
+    response = RedirectResponse(url_for("show_class_activity", activity_id=activity.id), 303)
     remember_visitor(request, response, owner)
     set_private_cookie(request, response, CLASS_COOKIE, "joined")
+    if resume_code:
+        keep_resume_code(request, response, resume_code)
     return response
-
-
-@router.get("/join/{code}/joined")
-@in_threads("class")
-def show_joined(request: Request, services: ServicesDep, visitor: VisitorInClass, code: str) -> Response:
-    """The resume code just issued to this browser's student, while a cookie still has it."""
-    joinable, roster = _find_by_code(request, services.store, services.limits, code), services.store.roster
-    if joinable is None:
-        return _no_such_code(code)
-    activity, course = joinable
-    student = roster.enrolled_student(visitor.id, course.id) if visitor else None
-    resume_code = new_resume_code(request, services.store, student) if student else ""
-    if student is None or not resume_code:
-        return RedirectResponse(url_for("show_class_activity", activity_id=activity.id), 303)
-    has_closed = _has_closed(services.store, activity)
-    return render("student/joined.html", activity=activity, has_closed=has_closed, student=student, code=resume_code)
 
 
 @router.get("/resume")
@@ -153,6 +136,7 @@ def resume_enrolment(request: Request, services: ServicesDep, visitor: VisitorIn
     response = RedirectResponse(url_for("show_my_work"), 303)
     remember_visitor(request, response, owner)
     set_private_cookie(request, response, CLASS_COOKIE, "joined")
+    keep_resume_code(request, response, normalised_code(typed))
     return response
 
 

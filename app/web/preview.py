@@ -195,7 +195,7 @@ def press_in_preview(request: Request, context: PostedPreview, form: FormDep, wh
 @router.get("/activities/{activity_id:int}/preview/ticket")
 def preview_ticket(services: ServicesDep, access: Preview) -> Response:
     """The exit ticket, to be filled in; 404 without one."""
-    return render("student/exit_ticket.html", **ticket_names(services.store, access, False))
+    return render("student/end.html", **ticket_names(services.store, access, False))
 
 
 @router.post("/activities/{activity_id:int}/preview/ticket")
@@ -206,9 +206,9 @@ def press_ticket_in_preview(services: ServicesDep, access: Preview, form: FormDe
     problems = ticket_problems(ticket, typed)
     names = ticket_names(services.store, access, ticket_in=not problems)
     if not problems:
-        return render("student/exit_ticket.html", **names)
+        return render("student/end.html", **names)
     names |= {"typed": typed, "problem": problems.pop(""), "problems": problems}
-    return render("student/exit_ticket.html", status=422, **names)
+    return render("student/end.html", status=422, **names)
 
 
 def _at_a_time(activity: Activity, now: datetime, *, closed: bool) -> Activity:

@@ -16,7 +16,8 @@
   if (!form) {
     const left = ticket.querySelector("[data-left]");
     if (!left) localStorage.removeItem(key); // the server has it
-    const written = Object.values(stored()).flat().filter(Boolean).join("\n\n");
+    const { pick: _picked, ...answers } = stored();
+    const written = Object.values(answers).flat().filter(Boolean).join("\n\n");
     if (left && written) {
       left.hidden = false;
       left.querySelector("blockquote").textContent = written;
@@ -24,7 +25,7 @@
     return;
   }
 
-  const fields = [...form.querySelectorAll("[name^=answer-]")];
+  const fields = [...form.querySelectorAll("[name^=answer-], [type=checkbox][name=pick]")];
   const isText = (field) => field.matches("textarea");
   const output = form.querySelector("output");
   const MOST_BUGS = 3; // answers 500 in a row, after which the same is not sent again by itself
@@ -94,5 +95,6 @@
   });
 
   restore();
-  say(keep() ? "kept" : "unkept");
+  const isKept = keep();
+  if (!isKept || fields.some((field) => isText(field) ? field.value : field.checked)) say(isKept ? "kept" : "unkept");
 })();

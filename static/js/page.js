@@ -181,9 +181,10 @@ document.addEventListener("click", ({ target }) => {
 (() => {
   const floor = document.querySelector("[data-live-view]");
   if (!floor) return;
-  const sign = document.getElementById("stale");
+  // Menus stay open or closed while the rest is brought up to date.
+  htmx.registerExtension("live-view", { htmx_before_morph_attr: (_, { attrName }) => attrName !== "open" });
   const show = (ctx, stale) => {
-    if (ctx?.sourceElement === floor) sign.hidden = !stale;
+    if (ctx?.sourceElement === floor) document.getElementById("stale").hidden = !stale;
   };
   document.addEventListener("htmx:before:request", (event) => {
     const { ctx } = event.detail;

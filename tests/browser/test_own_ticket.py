@@ -105,7 +105,7 @@ def test_an_own_ticket_by_keyboard_alone(browser: Browser, shared_app: Server) -
     assert_accessible_in_all_looks(ticket)
     tab_to(ticket, ticket.get_by_role("button", name="Hand in"))
     ticket.keyboard.press("Enter")
-    expect(ticket.get_by_text("Handed in. Thank you.")).to_be_visible()
+    expect(ticket.get_by_text("Your ticket is in.")).to_be_visible()
 
     page.goto(f"/activities/{lesson.activity.id}/tickets")
     expect(page.get_by_role("row", name="Masks 1 of 1")).to_be_visible()

@@ -74,6 +74,8 @@ TABLE: dict[str, Row] = {
     "GET /models": ALL_200,
     "POST /models": ALL_422,
     "GET /models/{key}": ALL_200,
+    "GET /questions": (303, 303, 303, 200, 200, 200),
+    "GET /questions/file": (303, 303, 303, 200, 200, 200),
     "GET /handout": ALL_200,
     "GET /handout/pages/{page}.svg": ALL_200,
     "GET /handout.pdf": ALL_200,
@@ -178,12 +180,10 @@ TABLE: dict[str, Row] = {
     "GET /activities/{activity_id:int}/handout": STAFF_SEES,
     "POST /activities/{activity_id:int}/handout": (401, 401, 401, 303, 404, 303),
     # During the activity, and afterwards.
-    "GET /activities/{activity_id:int}/live": STAFF_SEES,
-    "GET /activities/{activity_id:int}/live/now": STAFF_SEES,
-    "POST /activities/{activity_id:int}/live/explain": INSTRUCTOR_DOES,
-    "GET /activities/{activity_id:int}/present": STAFF_SEES,
-    "GET /activities/{activity_id:int}/present/now": STAFF_SEES,
-    "POST /activities/{activity_id:int}/present/explain": INSTRUCTOR_DOES,
+    "GET /activities/{activity_id:int}/now": STAFF_SEES,
+    "GET /activities/{activity_id:int}/projector": STAFF_SEES,
+    "GET /activities/{activity_id:int}/projector/now": STAFF_SEES,
+    "POST /activities/{activity_id:int}/projector": INSTRUCTOR_DOES,
     "GET /activities/{activity_id:int}/results": STAFF_SEES,
     "GET /activities/{activity_id:int}/results/{student_id:int}": STAFF_SEES,
     "POST /activities/{activity_id:int}/results/{student_id:int}/points": INSTRUCTOR_IS_TOLD,
@@ -225,7 +225,6 @@ TABLE: dict[str, Row] = {
     "GET /join/{code}": ALL_200,  # everybody with the code
     "GET /join/{code}/names": ALL_200,  # everybody who types the beginning of a name
     "POST /join/{code}": ALL_422,
-    "GET /join/{code}/joined": ALL_303,  # shows a new resume code to the browser that has it in its cookie
     "GET /resume": ALL_200,
     "POST /resume": ALL_422,
     "GET /mine": ALL_200,

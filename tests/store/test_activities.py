@@ -15,7 +15,7 @@ from app.store import (
     FrozenWorksheet,
     Plan,
     Policies,
-    Spotlight,
+    Projection,
     Store,
 )
 from app.store.activities import Activities
@@ -190,8 +190,9 @@ def test_a_late_window_goes_on_when_a_course_is_restored(store: Store, clock: Cl
     assert reload(store, made).auto_submit_due(clock.now)
 
 
-def test_the_class_is_shown_one_misconception_at_a_time(store: Store) -> None:
+def test_the_projector_shows_the_join_code_until_something_else_is_chosen(store: Store) -> None:
     activity, _ = opened(store)
-    for light in (Spotlight(1, "one", False), Spotlight(2, "two", True), None):
-        store.activities.set_spotlight(activity.id, light)
-        assert store.activities.spotlight(activity.id) == light
+    assert store.activities.projection(activity.id) == Projection("join")
+    for chosen in (Projection("progress", 2), Projection("explain", 1, "one"), Projection("join", 1, "one")):
+        store.activities.set_projection(activity.id, chosen)
+        assert store.activities.projection(activity.id) == chosen

@@ -204,6 +204,7 @@ class Deriver:
         for name, words in self.prober.layer_words.items():
             for sign in ("==", "!="):
                 yield from (f"{name}[i] {sign} {word!r}" for word in words)
+                yield from (f"i {sign} first({name}, {word!r})" for word in words)
         for number in numbers:
             yield from (f"i {sign} {number}" for sign in (">=", "<", "<=", ">"))
             yield from (f"{i} % {number} {sign} 0" for i in ("(i + 1)", "i") for sign in ("==", "!="))

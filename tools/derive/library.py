@@ -206,10 +206,15 @@ class ModelClass:
             if any(name.startswith(prefix) for prefix in prefixes)
         }
 
-    @staticmethod
-    def is_tied(model: Any) -> bool:
+    def head(self, model: Any) -> Any:
+        """The LM head, which may belong to the text part alone."""
+        parts = [model.get_submodule(prefix[:-1]) for prefix in self._text_modules(model)] if self.part else []
+        found = [part.get_output_embeddings() for part in (model, *parts) if hasattr(part, "get_output_embeddings")]
+        return next((head for head in found if head is not None), None)
+
+    def is_tied(self, model: Any) -> bool:
         """Whether the LM head shares its matrix with another module."""
-        head = model.get_output_embeddings()
+        head = self.head(model)
         parameters = model.named_parameters(remove_duplicate=False)
         return head is not None and sum(parameter is head.weight for _name, parameter in parameters) > 1
 

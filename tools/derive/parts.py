@@ -133,7 +133,7 @@ def ties(model_class: ModelClass, base: Values) -> tuple[str, ...]:
                 model = model_class.build(base, outer_tie=outer, part_tie=part)
             except Exception:  # noqa: S112 - classes raise anything
                 continue
-            if model.get_output_embeddings() is None:
+            if model_class.head(model) is None:
                 return ("never",)
             rows.append((outer, part))
             tied.append(model_class.is_tied(model))

@@ -37,6 +37,9 @@ Effect = Literal["none", "shapes", "names", "error"]
 FIELDS_WITH_WIDTH = ("d", "H", "G", "d_h")
 
 
+_NUMBER = re.compile(r"(?<=\.)\d+(?=\.|$)|(?<=\.expert_)\d+(?=\.)")
+
+
 class Unbuildable(Exception):
     """A model class that can't be built from tiny configs."""
 
@@ -59,7 +62,7 @@ def by_layer(shapes: Shapes) -> Stacks:
 def split(name: str) -> tuple[str, int, str]:
     """'model.layers.3.mlp.experts.7.w' -> ('model.layers', 3, 'mlp.experts.{j}.w')"""
     if match := re.match(r"(.*?)\.(\d+)\.(.*)$", name):
-        return match[1], int(match[2]), re.sub(r"(?<=\.)\d+(?=\.|$)", "{j}", match[3])
+        return match[1], int(match[2]), _NUMBER.sub("{j}", match[3])
     return "", 0, name
 
 

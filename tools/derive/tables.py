@@ -350,7 +350,9 @@ class TableDeriver:
         rows, prober = list[Row](), self.prober
         for name, value in prober.default.items():
             follows = name in prober.sizes and name in prober.hint.follows  # a class with another rejects the config
-            if name in self.used | self.rules.keys() or follows or HARMLESS.search(name) or NO_SIZE.search(name):
+            is_of_part = name == "tie_word_embeddings" and self.model_class.part
+            is_harmless = HARMLESS.search(name) or NO_SIZE.search(name)
+            if name in self.used | self.rules.keys() or follows or is_of_part or is_harmless:
                 continue
             is_object = isinstance(value, dict) or hasattr(value, "to_dict")
             is_left = name in prober.hint.leave

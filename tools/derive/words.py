@@ -279,10 +279,25 @@ HINTS: Mapping[str, Hint] = {
     ),
     "squeezebert": Hint("it has one width", follows={"embedding_size": lambda v: v["hidden_size"]}),
     "convbert": Hint(
-        "some of its heads are convolutions",
+        "some of its heads are convolutions, and matrices in groups have three axes",
+        leave=("num_groups",),
         computed={
             "H_own": "max(num_attention_heads // head_ratio, 1)",
             "d_own": "hidden_size // max(num_attention_heads // head_ratio, 1) // 2",
+        },
+    ),
+    "esmc": Hint("its heads don't share keys", follows={"num_key_value_heads": lambda v: v["num_attention_heads"]}),
+    "doge": Hint("its router chooses rows and columns of experts", computed={"n_keys": "int(sqrt(num_experts))"}),
+    "deepseek_v4": Hint(
+        "its heads' results are projected in groups",
+        computed={"d_group": "num_attention_heads * head_dim // o_groups"},
+    ),
+    "zamba": Hint(
+        "its first layers are an exception, and it needs two layers of each kind",
+        choices={"L": (13, 14, 15, 17)},
+        lists={
+            "layers_block_type": "linear_attention if i < 2; hybrid if i == 2;"
+            " hybrid if (i - 3) % attn_layer_period == attn_layer_offset; linear_attention"
         },
     ),
     "mvp": Hint("prompts are further keys", leave=("use_prompt",)),
@@ -311,6 +326,8 @@ WITHOUT_SCORES: Mapping[str, str] = {
     "yoso": "approximated attention",
     "nystromformer": "approximated attention",
     "reformer": "hashed attention",
+    "perceiver": "attention of learned latent vectors to the tokens",
+    "cpmant": "attention to learned prompt tokens before the text",
 }
 
 

@@ -18,7 +18,7 @@ from app.store import Activity, Content, Store
 
 @dataclass(frozen=True)
 class MisconceptionWords:
-    """The names and explanations of misconceptions by their keys.
+    """The names, questions and explanations of misconceptions by their keys.
 
     `author` finds a misconception written by a teacher, or None.
     """
@@ -30,6 +30,13 @@ class MisconceptionWords:
         """A misconception in a few words, such as 'Head as wide as the model'; its key if it is no longer known."""
         words = self.author(key) or self.wording.misconceptions.get(key)
         return words.name if words else key
+
+    def question(self, key: str) -> str:
+        """The question that points to a misconception, or ''."""
+        if author := self.author(key):
+            return author.question
+        words = self.wording.misconceptions.get(key)
+        return words.nudge if words else ""
 
     def explanation(self, key: str) -> str:
         """The text that explains a misconception, or ''."""

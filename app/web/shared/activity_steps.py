@@ -74,13 +74,13 @@ class NextStep:
 
 
 def next_step(access: StudentAccess, steps: Sequence[Step], ticket_in: bool, current: int = 0) -> NextStep:
-    """The link to the next sheet that isn't handed in, the exit ticket or the student's work."""
+    """The link to the next sheet that isn't handed in, to the exit ticket, or to the page that looks back."""
     others = (*steps[current:], *steps[: max(current - 1, 0)])
     if left := next((step for step in others if step.state != "handed-in"), None):
         return NextStep(left.link, _("Next: {title}").format(title=left.title))
-    if access.activity.content.ticket and not ticket_in:
-        return NextStep(access.links.ticket, _("Next: exit ticket"))
-    return NextStep(access.links.work, _("Your work"))
+    if not access.activity.content.ticket:
+        return NextStep(access.links.activity, _("Look back"))
+    return NextStep(access.links.ticket, _("Look back") if ticket_in else _("Next: exit ticket"))
 
 
 def student_progress(store: Store, access: StudentAccess) -> Mapping[str, SheetProgress]:

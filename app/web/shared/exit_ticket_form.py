@@ -1,4 +1,4 @@
-"""The exit ticket of an activity as its page shows it, to students and in a preview."""
+"""The end of an activity as its page shows it to students and in a preview: the look back, and the exit ticket."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from app.classes.promises import ticket_promise
 from app.sheets.exit_tickets import Ticket, picking_rule
 from app.store import Store
 from app.store.exit_tickets import SHOWN_FROM
-from app.web.shared.activity_steps import activity_steps, closing_notice, next_step, student_progress
+from app.web.shared.activity_steps import activity_steps, closing_notice, student_progress
 from app.web.shared.forms import MAX_TEXT, FormReader
 from app.web.shared.permissions import StudentAccess
 
@@ -24,32 +24,47 @@ def ticket_of(access: StudentAccess) -> Ticket:
     return ticket
 
 
-def ticket_names(store: Store, access: StudentAccess, ticket_in: bool) -> dict[str, Any]:
-    """What templates/student/exit_ticket.html shows before anything is written."""
-    ticket, steps = ticket_of(access), activity_steps(access, student_progress(store, access))
+def end_names(store: Store, access: StudentAccess, ticket_in: bool) -> dict[str, Any]:
+    """What templates/student/end.html shows of an activity, with a look back only for a student."""
+    steps = activity_steps(access, student_progress(store, access))
     return {
         "access": access,
         "steps": steps,
-        "ticket": ticket,
-        "rule": picking_rule(ticket),
+        "ticket": None,
         "ticket_in": ticket_in,
         "closing": closing_notice(store, access),
         "writable": access.activity.is_writable(access.now),
-        "next": next_step(access, steps, ticket_in),
+        "problem": "",
+        "look_back": None,
+        "further": (),
+    }
+
+
+def ticket_names(store: Store, access: StudentAccess, ticket_in: bool) -> dict[str, Any]:
+    """`end_names` with an exit ticket on which nothing is written yet."""
+    ticket = ticket_of(access)
+    return end_names(store, access, ticket_in) | {
+        "ticket": ticket,
+        "rule": picking_rule(ticket),
         "promise": ticket_promise(access.activity),
         "longest": MAX_TEXT,
         "shown_from": SHOWN_FROM,
         "typed": {},
         "problems": {},
-        "problem": "",
         "unasked": "",
     }
 
 
 def read_ticket_form(form: FormReader, ticket: Ticket) -> dict[str, tuple[str, ...]]:
-    """The form's answer to each question, by its key: the choices in the order sent, or one text."""
+    """The form's answer to each question, by its key: the choices in the order sent, or one text.
+
+    Where questions are picked, an answer to one that isn't picked any more doesn't count.
+    """
+    picked = form.all("pick")  # begins with "" on a page where questions are picked
     typed = dict[str, tuple[str, ...]]()
     for question in ticket.questions:
         name = f"answer-{question.key}"
-        typed[question.key] = tuple(filter(None, form.all(name) if question.choices else (form.multi_line(name),)))
+        answers = form.all(name) if question.choices else (form.multi_line(name),)
+        counts = not picked or question.required or question.key in picked
+        typed[question.key] = tuple(filter(None, answers)) if counts else ()
     return typed

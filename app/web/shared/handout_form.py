@@ -114,9 +114,17 @@ def handout_base_url(request: Request, settings: Settings) -> str:
 
 def pdf_response(pdf: bytes, name: str) -> Response:
     """A PDF to download as `name`.pdf, never cached."""
+    return file_response(pdf, name, "pdf", "application/pdf")
+
+
+def file_response(data: bytes, name: str, ending: str, media_type: str) -> Response:
+    """A file to download, never cached."""
     safe_name = "".join(c if c.isascii() and (c.isalnum() or c in ".-") else "-" for c in name)[:60]
-    headers = {"Content-Disposition": f'attachment; filename="{safe_name}.pdf"', "Cache-Control": "private, no-store"}
-    return Response(pdf, media_type="application/pdf", headers=headers)
+    headers = {
+        "Content-Disposition": f'attachment; filename="{safe_name}.{ending}"',
+        "Cache-Control": "private, no-store",
+    }
+    return Response(data, media_type=media_type, headers=headers)
 
 
 def _parse_length(text: str, field: str, label: str) -> int | None:

@@ -16,6 +16,7 @@ from starlette.concurrency import run_in_threadpool
 
 from app.classes.auto_submit import INTERVAL_S, AutoSubmitter
 from app.classes.demonstration import Demonstration
+from app.classes.illustrations import Illustrations
 from app.classes.live_snapshot import LiveSnapshots
 from app.classes.regrade import Regrading
 from app.exchange.hub import MAX_FETCHES, delete_old_copies
@@ -74,6 +75,7 @@ class Services:
     closing_interval_s: float = INTERVAL_S
     live_snapshots: LiveSnapshots = field(default_factory=LiveSnapshots)
     regrading: Regrading = field(default_factory=Regrading)
+    illustrations: Illustrations = field(default_factory=Illustrations)
     is_demonstration: bool = False  # the store is the public demonstration's
     _demonstrated: list[Services] = field(default_factory=list)
 

@@ -76,17 +76,13 @@ class StudentLinks:
 
     @property
     def activity(self) -> str:
+        """Where the student goes on, and the end of an activity without a ticket; in a preview, the list of sheets."""
         return self._address("show_class_activity", "preview_activity")
 
     @property
     def ticket(self) -> str:
-        """The exit ticket, which is handed in at the same address."""
+        """The end of an activity with an exit ticket, which is handed in at the same address."""
         return self._address("show_exit_ticket", "preview_ticket")
-
-    @property
-    def work(self) -> str:
-        """Where students go after the last page: their work or, in a preview, the list of sheets."""
-        return self.activity if self.example else url_for("show_my_work")
 
     def sheet(self, number: int) -> str:
         return self._address("show_class_sheet", "preview_sheet", number=number)

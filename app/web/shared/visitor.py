@@ -22,6 +22,7 @@ from app.web.shared.cookies import SECRET_COOKIE, VISITOR_COOKIE, set_private_co
 from app.web.shared.forms import FormReader
 from app.web.shared.services import StoreDep
 from app.web.shared.threads import in_threads
+from app.web.shared.urls import url_for
 
 
 def visitor_of(request: Request, store: StoreDep) -> Visitor | None:
@@ -39,8 +40,13 @@ def remember_visitor(request: Request, response: Response, visitor: Visitor) -> 
     set_private_cookie(request, response, VISITOR_COOKIE, visitor.token)
 
 
-def new_resume_code(request: Request, store: Store, student: Student) -> str:
-    """The student's resume code from this browser's cookie, as 'ABCDE-FGHJK', for a few minutes after joining."""
+def keep_resume_code(request: Request, response: Response, code: str) -> None:
+    """Keep a resume code in this browser for the page My class; the server has only its hash."""
+    set_private_cookie(request, response, SECRET_COOKIE, code, path=url_for("show_my_work"))
+
+
+def kept_resume_code(request: Request, store: Store, student: Student) -> str:
+    """The student's resume code as 'ABCDE-FGHJK', if this browser has it, otherwise ""."""
     code = request.cookies.get(SECRET_COOKIE, "")
     return f"{code[:5]}-{code[5:]}" if code and store.roster.is_resume_code(student, code) else ""
 

@@ -37,7 +37,7 @@ from tests.helpers.stored_class import SHEET
 
 STUDENT_PAGES = ("/class/{id}", "/class/{id}/1", "/class/{id}/2", "/class/{id}/ticket", "/mine")
 TEACHER_PAGES = (
-    *("/activities/{id}", "/activities/{id}/live?names=yes", "/activities/{id}/present", "/activities/{id}/results"),
+    *("/activities/{id}", "/activities/{id}/projector", "/activities/{id}/results"),
     *("/activities/{id}/results?sheet=2", "/activities/{id}/results/{kim}", "/activities/{id}/summary"),
     *("/activities/{id}/tickets", "/activities/{id}/paper", "/activities/{id}/handout"),
     *("/courses/{course}/exports/attempts.csv", "/courses/{course}/exports/answers.csv"),

@@ -113,7 +113,7 @@ def test_students_see_and_answer_the_same_sheet(
     with classroom.browser_of(lou) as browser:
         for step in ("hint", "run"):
             assert browser.post(f"{classroom.sheet_path}/{step}", data=KEY).status_code < 500
-    for path in ("", "/results", "/live", "/summary", f"/results/{kim.id}"):
+    for path in ("", "/results", "/projector", "/summary", f"/results/{kim.id}"):
         assert classroom.get(f"{classroom.path}{path}")
 
 

@@ -92,7 +92,7 @@ def test_the_demonstration_leads_to_no_real_class(app: FastAPI, visitor: TestCli
     real = [school.course(f"Real {number}", teacher) for number in range(3)]
     for course in real:
         assert course.title not in visitor.get(f"/courses/{course.id}").text
-    live = path(app, "GET /activities/{activity_id:int}/live")
+    live = path(app, "GET /activities/{activity_id:int}/projector")
     assert visitor.get(live).status_code == 200
     store = demonstrated(app)
     code = store.activities.of_course(store.courses.taught_by(store.people.only_teacher())[0].course)[0].join_code  # type: ignore[arg-type]

@@ -85,7 +85,7 @@ def test_teachers_read_their_pages_while_nothing_can_be_written(
         assert student.get(f"/class/{activity.id}/1").status_code == 200
         fill_pages(school, activity, kim)
         sa.event.listen(school.store.engine, "checkout", lambda raw, *_: raw.execute(f"PRAGMA {pragma}"))
-        for page in ("/courses", f"/courses/{course.id}", f"/activities/{activity.id}/live",
+        for page in ("/courses", f"/courses/{course.id}", f"/activities/{activity.id}/projector",
                      f"/activities/{activity.id}/results"):  # fmt: skip
             assert browser.get(page).status_code == 200, page
         assert student.get(f"/class/{activity.id}/1").status_code == 200

@@ -175,7 +175,7 @@ def test_addresses_that_are_not_there_get_a_sentence(
         ("/sheet/check", "/sheet"),
         ("/courses/1/students/preview", "/courses/1"),
         ("/courses/sample", "/courses"),
-        ("/activities/2/live/explain", "/activities/2/live"),
+        ("/activities/2/undo-close", "/activities/2"),
         ("/class/2/1/run", "/class/2/1"),
         ("/mine/3/code", "/mine"),
         ("/marking.csv", "/marking"),

@@ -46,8 +46,8 @@ def filled_in(browser: Browser, page: str, address: str, changes: dict[str, Any]
 
 
 def live(browser: Browser, activity: str) -> dict[str, str]:
-    """The tally of the live view, counted anew."""
-    page = Page(browser.get(f"{activity}/live").text)
+    """The tally of the page to run the class, counted anew."""
+    page = Page(browser.get(activity).text)
     return dict(zip([text for _, text in page.find("dt")], [text for _, text in page.find("dd")], strict=True))
 
 
@@ -94,7 +94,7 @@ def test_a_teacher_and_a_class_work_at_two_machines(
 
     # A student joins, saves, checks and hands in, also when an answer was lost, and goes on in another browser.
     kim, there = school.browser(), activity.replace("activities", "class")
-    joined = kim.get(sent(kim, f"/join/{found.join_code}", {"name": "Kim Lee"})).text
+    sent(kim, f"/join/{found.join_code}", {"name": "Kim Lee"})
     for number, rows in enumerate(("1", "10", "100"), start=1):
         form = {"queries.rows": rows, "edits": f"queries.rows:0123456789abcdef:{number}"}
         saved = kept_in(sent(kim, f"{there}/1/save", form, 200))
@@ -106,7 +106,7 @@ def test_a_teacher_and_a_class_work_at_two_machines(
         sent(kim, f"{there}/1/hand-in", {**KEY, **form_id})
     assert [live(ada, activity)["handed in"] for _ in range(4)] == ["1"] * 4
     assert [each.handed_in for each in store.classwork.attempts_of_activity(found.id)] == [False, True]
-    [(_, code)] = Page(joined).find("span", id="resume-code")
+    code = Page(kim.get("/mine").text).text("p", class_="join-code")
     tablet = school.browser()
     sent(tablet, "/resume", {"code": code})
     assert Page(tablet.get(f"{there}/1").text).boxes() == KEY
@@ -115,12 +115,12 @@ def test_a_teacher_and_a_class_work_at_two_machines(
         sent(tablet, f"{there}/ticket", ticket)
 
     # What is explained to the class, closing, undoing that, closing again.
-    explained = {"misconception": "head-as-wide-as-model"}
-    assert ada.post(f"{activity}/present/explain?sheet=1", data=explained, headers=SCRIPT).status_code == 200
-    for page_of in ("present", "live") * 2:
-        assert Page(ada.get(f"{activity}/{page_of}").text).find("section", class_="explained")
+    explained = {"view": "explain", "misconception": "head-as-wide-as-model"}
+    assert ada.post(f"{activity}/projector", data=explained, headers=SCRIPT).status_code == 200
+    for _look in range(4):
+        assert Page(ada.get(f"{activity}/projector").text).find("section", class_="wall-explain")
     for action in ("close", "undo-close", "close"):
-        sent(ada, f"{activity}/{action}", {"back": "progress"})
+        sent(ada, f"{activity}/{action}", {})
         clock.pass_seconds(5)
     clock.pass_minutes(1)
 
@@ -152,7 +152,7 @@ def test_the_live_view_never_goes_back_to_an_earlier_count(machines: FastAPI) ->
 
     def look(machine: FastAPI, seen: str = "") -> httpx2.Response:
         browser = School(machine).browser(teacher=classroom.teacher)
-        return browser.get(f"{classroom.path}/live/now", params={"sheet": 1, "seen": seen})
+        return browser.get(f"{classroom.path}/now", params={"sheet": 1, "seen": seen})
 
     def version(answer: httpx2.Response) -> str:
         return Page(answer.text).find("input", name="seen")[0][0]["value"]
@@ -172,7 +172,7 @@ def test_a_count_that_another_clock_calls_later_is_replaced(machines: FastAPI) -
     classroom = Classroom(machines)
     of_other_clock = f"{classroom.store.now().timestamp() + 3600:.3f}-0123456789abcdef-open"
     for seen in (of_other_clock, "no version", ""):
-        answer = classroom.instructor.get(f"{classroom.path}/live/now", params={"sheet": 1, "seen": seen})
+        answer = classroom.instructor.get(f"{classroom.path}/now", params={"sheet": 1, "seen": seen})
         assert answer.status_code == 200
 
 

@@ -61,8 +61,9 @@ def alone(worker: psutil.Process, workers: Sequence[psutil.Process]) -> Iterator
 def join(lesson: Lesson, name: str) -> tuple[httpx.Client, str]:
     """A student's browser, and the resume code that it was shown."""
     phone = browser(lesson)
-    page = phone.post(f"/join/{lesson.activity.join_code}", data={"name": name}, follow_redirects=True)
-    code = re.search(r'id="resume-code">([^<]+)<', page.text)
+    phone.post(f"/join/{lesson.activity.join_code}", data={"name": name}, follow_redirects=True)
+    page = phone.get("/mine")
+    code = re.search(r'class="join-code[^>]*>([^<]+)<', page.text)
     assert code, page.text
     return phone, code[1]
 
@@ -84,7 +85,7 @@ def wait_for_live_view(teacher: httpx.Client, lesson: Lesson, joined: int, worki
     until, shown = time.monotonic() + 300, list[str]()
     while shown[:3] != [str(joined), str(working), str(handed_in)]:
         assert time.monotonic() < until, shown
-        answer = teacher.get(f"/activities/{lesson.activity.id}/live/now?sheet=1", headers={"HX-Request": "true"})
+        answer = teacher.get(f"/activities/{lesson.activity.id}/now?sheet=1", headers={"HX-Request": "true"})
         shown = re.findall(r"<dd>(\d+)</dd>", answer.text) or shown
         time.sleep(0.25)
 

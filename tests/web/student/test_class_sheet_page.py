@@ -467,7 +467,7 @@ def test_one_button_leads_through_the_activity(classroom: Classroom) -> None:
     browser.post(f"{second}/hand-in", data={"queries.rows": "1"})
     assert blue_buttons(browser.get(second).text) == ["Next: exit ticket"]
     browser.post(f"/class/{activity.id}/ticket", data={"answer-muddiest": "why?"})
-    assert blue_buttons(browser.get(second).text) == ["Your work"]
+    assert blue_buttons(browser.get(second).text) == ["Look back"]
 
 
 def test_where_marks_come_later_the_button_is_hand_in(classroom: Classroom) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -32,7 +33,7 @@ def test_an_exit_ticket_is_handed_in_once(classroom: Classroom, anonymous: bool)
     for text in ("why √d?", "why √d?", "another"):
         answer = browser.post(f"/class/{activity.id}/ticket", data={"answer-muddiest": text})
         assert answer.status_code == 303
-    assert "Handed in" in browser.get(f"/class/{activity.id}/ticket").text
+    assert "ticket is in" in Page(browser.get(f"/class/{activity.id}/ticket").text).text("div", role="status")
     exit_tickets = classroom.store.exit_tickets
     assert exit_tickets.waiting(activity) == anonymous
     [kept] = exit_tickets.answers(close_activity(classroom.store, activity))
@@ -58,7 +59,7 @@ def ticket_form(browser: Browser, activity: Activity) -> dict[str, str]:
 def test_anonymity_that_was_promised_is_not_taken_away(classroom: Classroom) -> None:
     activity = classroom.open(ticket_anonymous=True)
     kim, browser = classroom.join()
-    form = {**ticket_form(browser, activity), "answer-muddiest": "why √d?"}
+    form = {**ticket_form(browser, activity), "pick": ["", "muddiest"], "answer-muddiest": "why √d?"}
     named = replace(activity.policies, ticket_anonymous=False)
     classroom.store.activities.change(activity, replace(activity.plan, policies=named))
     back = browser.post(f"/class/{activity.id}/ticket", data=form)
@@ -68,7 +69,7 @@ def test_anonymity_that_was_promised_is_not_taken_away(classroom: Classroom) -> 
     assert "why √d?" in back.text
     assert classroom.store.exit_tickets.answers(activity) == ()
     fresh = {attrs["name"]: attrs["value"] for attrs, _ in page.find("input", type="hidden")}
-    assert browser.post(f"/class/{activity.id}/ticket", data={**form, **fresh}).status_code == 303
+    assert browser.post(f"/class/{activity.id}/ticket", data={**form, **fresh, "pick": form["pick"]}).status_code == 303
     [kept] = classroom.store.exit_tickets.answers(activity)
     assert kept.student_id == kim.id
 
@@ -76,7 +77,7 @@ def test_anonymity_that_was_promised_is_not_taken_away(classroom: Classroom) -> 
 def test_an_answer_to_a_question_that_is_no_longer_asked_comes_back(classroom: Classroom) -> None:
     activity = classroom.open()
     _, browser = classroom.join()
-    form = {**ticket_form(browser, activity), "answer-muddiest": "why √d?"}
+    form = {**ticket_form(browser, activity), "pick": ["", "muddiest"], "answer-muddiest": "why √d?"}
     ticket = classroom.school.services.tickets["classic"]
     other = ticket.model_copy(update={"questions": (TicketQuestion(key="else", text="Anything else?"),)})
     content = freeze(classroom.school.library, ("llama-7b",), other)
@@ -90,10 +91,10 @@ def test_after_the_ticket_there_is_a_way_on(classroom: Classroom) -> None:
     activity = classroom.school.activity(classroom.course)
     _, browser = classroom.join()
     browser.post(f"/class/{activity.id}/ticket", data={"answer-muddiest": "why?"})
-    links = [
-        attrs["href"] for attrs, _ in Page(browser.get(f"/class/{activity.id}/ticket").text).find("a", class_="button")
-    ]
-    assert links[:2] == [f"/class/{activity.id}/1", "/mine"]
+    page = browser.get(f"/class/{activity.id}/ticket").text
+    left = re.search(r'<ul class="bare left-to-do">.*?</ul>', page, re.DOTALL)
+    assert left
+    assert [attrs["href"] for attrs, _ in Page(left[0]).find("a")] == [f"/class/{activity.id}/{i}" for i in (1, 2)]
 
 
 @pytest.mark.parametrize("anonymous", [True, False])

@@ -90,7 +90,7 @@ def test_each_student_keeps_the_bug_that_was_dealt(classroom: Classroom, monkeyp
         assert Page(browser.get(f"/class/{activity.id}/1").text).text("ol", class_="program-lines") == program
         dealt[str(number)] = program
     assert len(set(dealt.values())) > 3
-    for tab in ("", "/live", "/results", "/summary"):
+    for tab in ("", "/projector", "/results", "/summary"):
         assert classroom.get(f"/activities/{activity.id}{tab}")
     changed = {key: replace(bug, line="", wrong="", beliefs=bug.beliefs) for key, bug in BUGS.items()}
     for key, bug in changed.items():

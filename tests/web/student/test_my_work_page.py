@@ -47,7 +47,7 @@ def test_what_is_saved_is_told_from_what_is_handed_in(classroom: Classroom) -> N
     for button, state in (("", "not started"), ("save", "saved, not handed in"), ("check", "checked, not handed in")):
         if button:
             press(browser, activity, button, HALF)
-        assert state in Page(browser.get("/mine").text).text("ul", class_="list")
+        assert state in Page(browser.get("/mine").text).text("ul", class_="my-sheets")
     press(browser, activity, "hand-in", HALF)
-    shown = Page(browser.get("/mine").text).text("ul", class_="list")
-    assert ("· handed in" in shown, "not handed in" in shown.replace("ticket not handed in", "")) == (True, False)
+    shown = Page(browser.get("/mine").text).text("ul", class_="my-sheets")
+    assert ("· handed in" in shown, "not handed in" in shown.replace("Exit ticket not handed in", "")) == (True, False)

@@ -98,7 +98,7 @@ def test_an_answer_alone_is_auto_submitted_when_the_activity_closes(classroom: C
     for name, said in {"Kim": "It is one head.", "Lou": " \n ", "Mia": ""}.items():
         _, browser = classroom.join(name)
         press(browser, activity, "save", {**dict.fromkeys(KEY, ""), WHY_K: said})
-    assert classroom.get(f"/activities/{activity.id}/live")
+    assert classroom.get(f"/activities/{activity.id}")
     ended = classroom.school.end(activity)
     AutoSubmitter(classroom.school.library, classroom.store).settle(ended)
     [attempt] = classroom.store.classwork.attempts_of_activity(activity.id)

@@ -201,7 +201,7 @@ def test_pages_show_the_furthest_times(classroom: Classroom, time: str, zone: st
     classroom.instructor.post(f"{address}/open")
     assert change_activity(classroom.instructor, address, form).status_code == 303
     assert save(classroom.instructor, course, {"title": "T", "zone": zone}).status_code == 303
-    assert {classroom.instructor.get(address + below).status_code for below in ("", "/edit", "/live")} == {200}
+    assert {classroom.instructor.get(address + below).status_code for below in ("", "/edit", "/projector")} == {200}
     assert (
         classroom.instructor.post(f"{course}/activities", data={**form, "closes": "9999-12-31T23:59"}).status_code
         == 422

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -15,7 +16,7 @@ from app.classes.student_sheet import freeze
 from app.grading.grade import Report, grade
 from app.misconceptions.catalogue import MISCONCEPTIONS
 from app.sheets.variant import Variant
-from app.store import Policies, Spotlight
+from app.store import Policies, Projection
 from tests.helpers.answer_keys import KEY, WIDE
 from tests.helpers.html_page import Page
 from tests.helpers.school import SCRIPT, TWO_SHEETS, Classroom
@@ -31,9 +32,9 @@ class WatchedClassroom(Classroom):
         app.state.services = replace(app.state.services, live_snapshots=snapshots)
 
     def look(self, seen: str = "", names: str = "") -> Any:  # a response
-        """The fragment that the live view polls, a second later."""
+        """The fragment that the page polls, a second later."""
         self.now += 1
-        return self.instructor.get(f"{self.path}/live/now", params={"sheet": 1, "seen": seen, "names": names})
+        return self.instructor.get(f"{self.path}/now", params={"sheet": 1, "seen": seen, "names": names})
 
     def live(self) -> Page:
         """The same, which must have changed."""
@@ -52,21 +53,16 @@ def seen_value(page: Page) -> str:
 def counts(page: Page, kind: str) -> dict[str, str]:
     """The number beside each bar: of rows or misconceptions, by key."""
     found = dict[str, str]()
-    for attributes, text in page.find("tr"):
+    for attributes, text in page.find("li"):
         if attributes.get("id", "").startswith(f"{kind}-"):
             found[attributes["id"].removeprefix(f"{kind}-")] = next(word for word in text.split() if word.isdigit())
     return found
 
 
-def explain(text: str) -> list[tuple[dict[str, str], str]]:
-    """The buttons that explain a misconception."""
-    return [found for found in Page(text).find("button") if found[0].get("id", "").startswith("explain-")]
-
-
 def test_what_a_student_does_shows_at_the_next_look(app_on_each_database: FastAPI) -> None:
     classroom = WatchedClassroom(app_on_each_database)
     page = classroom.live()
-    assert tally(page) == {"joined": "0", "working": "0", "handed in": "0", "exit tickets": "0"}
+    assert tally(page) == {"joined": "0", "working": "0", "handed in": "0"}
     assert classroom.look(seen_value(page)).status_code == 204
     kim = classroom.student("Kim")
     lou = classroom.student("Lou")
@@ -121,10 +117,10 @@ def test_a_room_is_counted_once_a_second_and_only_what_changed_is_graded(
     classroom.send(students[1], "save", {"input.rows": "2"}, 2)
     with classroom.instructor as browser:
         for _ in range(20):
-            page = Page(browser.get(f"{classroom.path}/live/now").text)
+            page = Page(browser.get(f"{classroom.path}/now").text)
         assert len(graded) == 3
         classroom.now += 1
-        browser.get(f"{classroom.path}/live/now")
+        browser.get(f"{classroom.path}/now")
     assert [answers.get("input.rows") for answers in graded[3:]] == ["2"]
     assert tally(page)["working"] == "3"
 
@@ -141,11 +137,11 @@ def test_the_version_changes_with_whatever_is_shown_and_with_nothing_else(app: F
     assert classroom.look(version).status_code == 204
     app.state.services = services
     content = freeze(classroom.school.library, ("llama-7b", "qwen2.5-0.5b", "layer-mistral-7b"), None)
-    explained = Spotlight(1, "head-as-wide-as-model", False)
+    explained = Projection("explain", 1, "head-as-wide-as-model")
     for change in (
         lambda: store.activities.revise(activity, content),
-        lambda: store.activities.set_spotlight(activity.id, explained),
-        lambda: store.activities.set_spotlight(activity.id, replace(explained, shows_drawing=True)),
+        lambda: store.activities.set_projection(activity.id, explained),
+        lambda: store.activities.set_projection(activity.id, replace(explained, view="progress")),
         lambda: store.activities.close(activity, activity.plan.closes_at),
         lambda: store.regrades.apply(activity.id, classroom.teacher.id, {}),
     ):
@@ -156,84 +152,92 @@ def test_the_version_changes_with_whatever_is_shown_and_with_nothing_else(app: F
         assert classroom.look(version).status_code == 204
 
 
-def test_names_are_hidden_unless_asked_for(app: FastAPI) -> None:
+def people(page: Page) -> list[str]:
+    """The lines of the students, in order."""
+    return [text for _, text in page.find("li") if re.match(r"(Kim|Lou|Mo|Nan) ", text)]
+
+
+def test_students_who_need_help_come_first_and_names_can_be_hidden(app: FastAPI) -> None:
     classroom = WatchedClassroom(app)
-    kim = classroom.student("Kim Unlikely-Name")
-    classroom.send(kim, "check", WIDE)
-    with classroom.instructor as browser:
-        assert "Unlikely" not in browser.get(f"{classroom.path}/live").text
-        assert "Unlikely" not in classroom.look().text
-        shown = Page(browser.get(f"{classroom.path}/live?names=yes").text)
-    [row] = [text for _, text in shown.find("tr") if "Unlikely" in text]
-    assert row == "Kim Unlikely-Name checked 4 Head as wide as the model"
+    for name, action, answers in (
+        ("Lou", "hand-in", WIDE),
+        ("Kim", "check", KEY),
+        ("Mo", "check", WIDE),
+        ("Nan", "save", {"input.rows": "100", "input.columns": "4096"}),
+    ):
+        classroom.send(classroom.student(name), action, answers)
 
-
-def test_students_are_sorted_by_rows_and_filtered_by_stage_and_misconception(app: FastAPI) -> None:
-    classroom = WatchedClassroom(app)
-    for name, answers in (("Kim", WIDE), ("Lou", KEY)):
-        classroom.send(classroom.student(name), "check", answers)
-    classroom.student("Mo")
-
-    def names(query: str) -> list[str]:
+    def look(query: str = "") -> Page:
         classroom.now += 1
-        page = Page(classroom.get(f"{classroom.path}/live?names=yes{query}"))
-        return [text for _, text in page.find("th", scope="row") if text in ("Kim", "Lou", "Mo")]
+        return Page(classroom.get(classroom.path + query))
 
-    assert names("") == ["Kim", "Lou", "Mo"]
-    assert names("&sort=rows") == ["Lou", "Kim", "Mo"]
-    assert names("&show=nothing") == ["Mo"]
-    assert names("&show=head-as-wide-as-model") == ["Kim"]
-    assert names("&show=typing") == []
+    lines = people(look())
+    assert [line.split()[0] for line in lines] == ["Nan", "Mo", "Kim", "Lou"]
+    assert "Head as wide as the model" in lines[1]
+    assert [line.split()[0] for line in people(look("?by=name"))] == ["Kim", "Lou", "Mo", "Nan"]
+    assert people(look("?names=no")) == []
+    assert people(Page(classroom.look(names="no").text)) == []
 
 
-def test_a_misconception_is_explained_to_the_class_and_taken_away(app: FastAPI, library: Any) -> None:
+def test_what_one_student_gets_wrong_is_folded_away(app: FastAPI) -> None:
     classroom = WatchedClassroom(app)
     classroom.send(classroom.student("Kim"), "check", WIDE)
+    assert "Head as wide as the model" in classroom.live().text("details", id="few")
+    classroom.send(classroom.student("Lou"), "check", WIDE)
+    page = classroom.live()
+    assert page.find("details", id="few") == []
+    assert counts(page, "misconception") == {"head-as-wide-as-model": "2"}
+
+
+def test_a_misconception_is_explained_on_the_page_and_shown_on_the_projector(app: FastAPI, library: Any) -> None:
+    classroom = WatchedClassroom(app)
+    for name in ("Kim", "Lou"):
+        classroom.send(classroom.student(name), "check", WIDE)
     bo = classroom.school.teacher(f"bo@{classroom.activity.id}.example", classroom.course, "assistant")
     explanation = library.wording.misconception("head-as-wide-as-model", "explanation")
-    action = f"{classroom.path}/live/explain?sheet=1"
+    opened = f"{classroom.path}?explain=head-as-wide-as-model"
     with classroom.instructor as ada, classroom.school.browser(teacher=bo) as assistant:
-        assert [button["aria-pressed"] for button, _ in explain(ada.get(f"{classroom.path}/live").text)] == ["false"]
-        assert explanation not in ada.get(f"{classroom.path}/live").text
-        back = ada.post(action, data={"misconception": "head-as-wide-as-model"})
-        assert (back.status_code, back.headers["location"]) == (303, f"{classroom.path}/live?sheet=1")
-        assert [button["aria-pressed"] for button, _ in explain(ada.get(f"{classroom.path}/live").text)] == ["true"]
-        theirs = assistant.get(f"{classroom.path}/live").text
-        assert explanation in theirs
-        assert "<figure" not in theirs
-        assert explain(theirs) == []
-        assert "Hide" not in theirs
-        drawn = ada.post(action, data={"misconception": "head-as-wide-as-model", "drawn": "yes"}, headers=SCRIPT).text
-        assert drawn.count("<figure") == 2
-        assert "If that were so" in drawn
-        ada.post(action, data={"misconception": ""})
-        assert explanation not in assistant.get(f"{classroom.path}/live").text
-        assert ada.post(action, data={"misconception": "the-earth-is-flat"}).status_code == 422
+        assert explanation not in ada.get(classroom.path).text
+        for browser in (ada, assistant):
+            shown = browser.get(opened).text
+            assert explanation in shown
+            assert shown.count("<figure") == 2
+        assert "Show it on the projector" in ada.get(opened).text
+        assert "Show it on the projector" not in assistant.get(opened).text
+        form = {"view": "explain", "misconception": "head-as-wide-as-model"}
+        back = ada.post(f"{classroom.path}/projector?explain=head-as-wide-as-model", data=form)
+        assert (back.status_code, back.headers["location"]) == (303, opened)
+        assert (
+            explanation
+            in ada.post(f"{classroom.path}/projector", data={**form, "from": "projector"}, headers=SCRIPT).text
+        )
+        assert explanation in assistant.get(f"{classroom.path}/projector").text
+
+
+def test_exit_tickets_that_are_held_back_are_counted(app: FastAPI) -> None:
+    classroom = WatchedClassroom(app)
+    assert "No exit tickets" in classroom.live().text("p", class_="tickets")
+    store = classroom.store
+    for name in ("Kim", "Lou", "Mo"):
+        student = classroom.student(name)
+        store.exit_tickets.hand_in(classroom.activity.id, student.id, {"muddiest": "Why?"}, anonymous=True)
+    assert "3 tickets are in" in classroom.live().text("p", class_="tickets")
 
 
 @pytest.mark.parametrize("sheet", ["0", "99", "x", "-1", "1" * 400, "²"])
 def test_a_sheet_that_is_not_there_is_the_nearest_one(app: FastAPI, sheet: str) -> None:
     classroom = WatchedClassroom(app)
     with classroom.instructor as browser:
-        assert browser.get(f"{classroom.path}/live", params={"sheet": sheet}).status_code == 200
+        assert browser.get(f"{classroom.path}", params={"sheet": sheet}).status_code == 200
         assert browser.get(f"{classroom.path}/results", params={"sheet": sheet}).status_code == 200
-
-
-def test_without_script_the_page_loads_itself_again_where_that_is_asked(app: FastAPI) -> None:
-    classroom = WatchedClassroom(app)
-    with classroom.instructor as browser:
-        plain, again = browser.get(f"{classroom.path}/live").text, browser.get(f"{classroom.path}/live?reload=yes").text
-    assert "reload=yes" in plain
-    assert 'http-equiv="refresh"' not in plain
-    assert '<meta http-equiv="refresh" content="3">' in again
 
 
 def test_an_exit_ticket_alone_has_a_live_view(app: FastAPI) -> None:
     classroom = WatchedClassroom(app)
     alone = classroom.school.activity(classroom.course, sheets=())
     with classroom.instructor as browser:
-        page = Page(browser.get(f"/activities/{alone.id}/live").text)
-        assert tally(page) == {"joined": "0", "exit tickets": "0"}
+        page = Page(browser.get(f"/activities/{alone.id}").text)
+        assert (tally(page)["joined"], "working" in tally(page)) == ("0", False)
         for path in ("results", "tickets", "summary", "regrade"):
             assert browser.get(f"/activities/{alone.id}/{path}").status_code == 200
 

@@ -103,7 +103,7 @@ def upgrade() -> None:
         sa.Column("closes_at", sa.DateTime(timezone=True), nullable=True),
         sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
         sa.Column("answers_shown_at", sa.DateTime(timezone=True), nullable=True),
-        sa.Column("spotlight", sa.JSON(none_as_null=True), nullable=True),
+        sa.Column("projection", sa.JSON(none_as_null=True), nullable=True),
         sa.Column("auto_submitted_at", sa.DateTime(timezone=True), nullable=True),
         sa.CheckConstraint("state IN ('draft', 'open')", name=op.f("ck_activities_state")),
         sa.ForeignKeyConstraint(
