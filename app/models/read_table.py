@@ -675,7 +675,8 @@ class _Attention:
             self._leave_out(_GATE, gate.name)
         projections = {spec.name.removesuffix("weight") for spec in self.specs if spec.kind == "matrix"}
         for spec in self.specs:
-            is_known = spec.part in known or (spec.part == ModelPart.NORMS and "output" in spec.name)
+            is_after = "output" in spec.name or self.reader.computation.is_known
+            is_known = spec.part in known or (spec.part == ModelPart.NORMS and is_after)
             if spec.part == ModelPart.ATTENTION and spec.kind != "matrix":
                 is_known = spec.name.removesuffix("bias") in projections or spec.name.endswith(_BIASES_OF_FUSED)
             if not is_known and (spec.name.startswith(f"{module}.") or spec.part == ModelPart.INDEXER):
