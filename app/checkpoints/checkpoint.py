@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
 from pydantic import ConfigDict
 
+from app.checkpoints.rules import ACTIVATIONS, CHECKPOINT_RULES, Activation
 from app.models.architecture import Architecture
 from app.models.config_fields import read_positive_number
-from app.models.families.checkpoints import ACTIVATIONS, CHECKPOINT_RULES, Activation
 from app.models.parameter_specs import ModelPart, ParameterSpec, ParameterSpecs
 from app.topics.stored_weights import head_slices
 from app.translation import gettext as _

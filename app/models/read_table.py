@@ -62,9 +62,6 @@ _LEFT_OUT: Mapping[str, str] = {
     r"sub_norm|inner_attn_ln": N_("a norm inside attention"),
 }
 _PADDED_ROWS = 2
-# Kin of T5, which take the softmax of the scores themselves. Any other model may have scaled its queries before the
-# scores were seen to be scaled by 1.
-_UNSCALED = frozenset({"t5", "mt5", "umt5", "gpt_neo", "longt5", "pix2struct_text_model", "pop2piano", "switch_transformers", "udop"})
 _SEPARATE_HEAD = ParameterSpec(
     "lm_head.weight", parse_shape("d", "V"), parse_shape("V", "d"), ModelPart.OUTPUT_HEAD, "matrix"
 )
@@ -98,7 +95,8 @@ def read_table(
     table: FamilyTable, config: Config, name: str, model_type: str, model_class: str, notes: tuple[str, ...]
 ) -> Architecture:
     """The Architecture, called `name`, of a config whose family has this table; raises ConfigError."""
-    check_names_of_sizes(config, table, model_type)
+    if not computation_of(model_type).is_known:
+        check_names_of_sizes(config, table, model_type)
     return _Reader(table, config, name, model_type, model_class).architecture(notes)
 
 
@@ -221,9 +219,9 @@ class _Reader:
                 if symbol in sources
             }
             sources["d_ff"] = SizeSource("d_ff", d_ff, None, "d_dense" if d_ff == values["d_dense"] else "d_exp")
-        known = (*MAIN_SYMBOLS, *self.table.sizes, *self.table.other_names)
-        in_order = (symbol for symbol in known if symbol in sources and symbol in shown)
-        return replace(architecture, size_sources=tuple(sources[symbol] for symbol in dict.fromkeys(in_order)))
+        known = (*MAIN_SYMBOLS, *self.table.sizes, *self.table.other_names, "H_dec", "d_h_dec", "P_dec")
+        in_order = (symbol for symbol in dict.fromkeys(known) if symbol in sources and symbol in shown)
+        return replace(architecture, size_sources=tuple(sources[symbol] for symbol in in_order))
 
     @property
     def _is_bare(self) -> bool:
@@ -237,7 +235,7 @@ class _Reader:
         return decodes and (not self.computation.has_no_cache if self.computation.is_known else has_logits)
 
     def _width_rule(self, d: int, d_ff: int) -> WidthRule | None:
-        return width_rule(META_RULES if self.model_type == "llama" else {}, self._size("L") or 0, d, d_ff)
+        return width_rule(META_RULES if self.computation.has_widths_of_meta else {}, self._size("L") or 0, d, d_ff)
 
     def _sources_of_heads(self, first: _Layer | None, heads: _Heads) -> dict[str, SizeSource]:
         # A size without a field, such as G in a model without shared keys, has the rule of the attention line.
@@ -245,11 +243,22 @@ class _Reader:
             return {}
         line = first.line
         rules = {"H": line.heads, "G": line.kv_heads, "d_h": line.d_h, "d_v": line.d_v}
-        return {
+        found = {
             symbol: SizeSource(symbol, getattr(heads, symbol), None, rule.text)
             for symbol, rule in rules.items()
             if rule.text != symbol
         }
+        cross = next((line for line in self.table.attention if line.stack in self._decoders), None)
+        if cross:
+            of_decoder = {"H_dec": cross.heads, "d_h_dec": cross.d_h}
+            found |= {
+                symbol: SizeSource(symbol, self.values.whole(rule), None, rule.text)
+                for symbol, rule in of_decoder.items()
+                if rule.text != symbol
+            }
+            if "P_dec" not in self.table.sizes and self._size("C"):
+                found["P_dec"] = SizeSource("P_dec", self._size("C") or 0, None, "C")
+        return found
 
     # Layers
 
@@ -388,6 +397,13 @@ class _Reader:
                 bias = next((b for b in of_part if b.name == f"{spec.name.removesuffix('weight')}bias"), None)
                 if bias:
                     changed[bias] = self._restated(bias, shape[1:])
+        across = self.computation.qk_norm == "all-heads"
+        for spec in specs:
+            heads_of_norm = {ModelPart.QUERY_NORM: H, ModelPart.KEY_NORM: G}.get(spec.part)
+            if heads_of_norm and len(spec.in_out_shape) == 1:
+                (width,) = parse_shape(f"{heads_of_norm}*{d_h}" if across else d_h)
+                if width.size(sizes) == self._shape(spec)[0]:
+                    changed[spec] = self._restated(spec, (width,))
         return tuple(changed.get(spec, spec) for spec in specs)
 
     def _latent_in_symbols(self, specs: ParameterSpecs, line: AttentionLine) -> ParameterSpecs:
@@ -777,7 +793,7 @@ class _Attention:
 
     def _is_believed(self, rule: Rule) -> bool:
         is_plausible = all(map(_OF_SCALES.fullmatch, rule.names))
-        return is_plausible and (rule.text != "1" or self.reader.model_type in _UNSCALED)
+        return is_plausible and (rule.text != "1" or self.reader.computation.is_unscaled)
 
     def _unknown_scale(self) -> str:
         problem = _("What {model} multiplies its scores by is not known here: choose another model, such as GPT-2.")

@@ -322,13 +322,16 @@ def _use_symbols_of_sheets(table: FamilyTable) -> None:
     if "d_ff" not in table.sizes and width:
         rule = parse_rule(str(width))
         table.sizes["d_ff"] = SizeField("d_ff", (), rule, rule)
-        _change_tensors(table, lambda spec: _with_inner_width(spec, width))
+        _change_tensors(table, lambda spec: _with_side(spec, ModelPart.FEED_FORWARD, width, "d_ff"))
+    rows = {t.spec.stored_shape[0] for t in table.outside if t.spec.part == ModelPart.POSITION_TABLE}
+    if "P" not in table.sizes and len(rows) == 1 and len((side := min(rows, key=str)).terms) > 1:
+        rule = parse_rule(str(side))
+        table.sizes["P"] = SizeField("P", (), rule, rule)
+        _change_tensors(table, lambda spec: _with_side(spec, ModelPart.POSITION_TABLE, side, "P"))
     if table.prefix:
         _change_tensors(table, lambda spec: replace(spec, name=spec.name.removeprefix(table.prefix)))
         table.stacks = tuple(replace(stack, name=stack.name.removeprefix(table.prefix)) for stack in table.stacks)
-        table.attention = tuple(
-            replace(line, stack=line.stack.removeprefix(table.prefix)) for line in table.attention
-        )
+        table.attention = tuple(replace(line, stack=line.stack.removeprefix(table.prefix)) for line in table.attention)
 
 
 def _change_tensors(table: FamilyTable, change: Callable[[ParameterSpec], ParameterSpec]) -> None:
@@ -356,11 +359,11 @@ def _inner_width(table: FamilyTable) -> Expression | None:
     return width if width.symbols == {"d"} and width != Expression.symbol("d") else None
 
 
-def _with_inner_width(spec: ParameterSpec, width: Expression) -> ParameterSpec:
-    if spec.part != ModelPart.FEED_FORWARD:
+def _with_side(spec: ParameterSpec, part: ModelPart, side: Expression, symbol: str) -> ParameterSpec:
+    if spec.part != part:
         return spec
     in_out, stored = (
-        tuple(Expression.symbol("d_ff") if axis == width else axis for axis in shape)
+        tuple(Expression.symbol(symbol) if axis == side else axis for axis in shape)
         for shape in (spec.in_out_shape, spec.stored_shape)
     )
     return replace(spec, in_out_shape=in_out, stored_shape=stored)
@@ -510,7 +513,8 @@ def _with_embedding_first(tensors: tuple[TableTensor, ...]) -> tuple[TableTensor
     if embedding is None or head is None:
         return tensors
     swapped = {embedding: replace(embedding, when=()), head: replace(head, when=embedding.when)}
-    return tuple(swapped.get(tensor, tensor) for tensor in tensors)
+    once = (tensor for tensor in tensors if tensor is embedding or tensor.spec.name != embedding.spec.name)
+    return tuple(swapped.get(tensor, tensor) for tensor in once)
 
 
 _UNTIED = "not tie_word_embeddings"
@@ -588,6 +592,8 @@ def _spec(
 def _kind(name: str, axes: tuple[Expression, ...], part: ModelPart) -> TensorKind:
     if name.endswith(("bias", "_b")):
         return "bias"
+    if part in (ModelPart.QUERY_NORM, ModelPart.KEY_NORM):
+        return "scale"
     if part in _TABLES or "relative_attention_bias" in name:
         return "table"
     if len(axes) < 2:

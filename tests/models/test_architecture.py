@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from app.models.architecture import Architecture, TokensError
 from app.models.config_fields import MAX_SIZE, ConfigError
-from app.models.families.unsupported import REFUSED
 from app.models.parameter_count import parameter_counts, parameters_json
 from app.models.read_config import build_architecture, read_config
 from app.models.table import table_names
+from app.models.unsupported import REFUSED
 from app.shapes.table import TensorTable
 from app.topics.attention_layer import ATTENTION_LAYER, DIRECT_LATENT_ATTENTION_LAYER, LATENT_ATTENTION_LAYER
 from app.topics.decode_step import WINDOWED_DECODE_STEP, decode_step_table
