@@ -244,7 +244,7 @@ def _filled(variant: Variant, *, drawn: bool = True) -> Callable[[str], object]:
         if not drawn:
             return hint
         typed = {blank: answer for blank in variant.blanks if isinstance(answer := variant.read(blank, text), Answer)}
-        return hint, draw_figures(variant, typed, "root")
+        return hint, draw_figures(variant, typed)
 
     return check
 

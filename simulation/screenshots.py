@@ -1,4 +1,4 @@
-"""Takes the pictures of the landing page and the README: `make screenshots`.
+"""Takes the pictures of the page for teachers and the README: `make screenshots`.
 
 Each shows a page of a real server with a sample course, once in light and once in dark.
 """
@@ -52,7 +52,6 @@ MISTAKEN = {  # every head as wide as the model
 }
 SENTENCE = "The cat sat on the mat because it was tired."
 HEAD_TIMEOUT_MS = 120_000
-MISMATCHED = {**HALF_FILLED, "keys": ("100", "4096"), "scores": ("", "")}
 
 
 @dataclass(frozen=True)
@@ -89,14 +88,6 @@ def _show_half_filled(page: Page, _lesson: Lesson) -> Corner:
     return _corner(page, "#boxes", margin=(28, 8))
 
 
-def _show_mismatch(page: Page, _lesson: Lesson) -> Corner:
-    _fill(page, MISMATCHED)
-    page.focus('input[name="scores.rows"]')
-    above_or_below = page.locator("figcaption, #figures figure:not(:last-of-type)")  # otherwise partly visible
-    above_or_below.evaluate_all("elements => elements.forEach(element => element.remove())")
-    return _corner(page, "#figures figure", margin=(12, 0))
-
-
 def _show_mistake(page: Page, _lesson: Lesson) -> Corner:
     _fill(page, MISTAKEN)
     page.click("#check")
@@ -123,6 +114,7 @@ def _show_activity_form(page: Page, lesson: Lesson) -> Corner:
 def _show_code(page: Page, lesson: Lesson) -> Corner:
     _open(page, f"/activities/{lesson.activity_id}/projector")
     page.click("#view-join")
+    page.locator(".wall-join").wait_for()
     return 0, 0
 
 
@@ -138,7 +130,9 @@ def _show_results(page: Page, lesson: Lesson) -> Corner:
 
 
 def _show_live(page: Page, lesson: Lesson) -> Corner:
-    _open(page, f"/activities/{lesson.activity_id}")
+    _open(page, f"/activities/{lesson.activity_id}/projector")
+    page.click("#view-progress")
+    page.locator(".wall-progress").wait_for()
     return 0, 0
 
 
@@ -156,7 +150,6 @@ PICTURES = (
     Picture(README, "code", 960, 960, 600, 1, _show_code),
     Picture(README, "phone", 360, 360, 640, 1.5, _show_phone),
     Picture(README, "results", 1000, 960, 640, 1, _show_results),
-    Picture(SITE, "mismatch", 1440, 600, 400, 1.5, _show_mismatch),
     Picture(SITE, "live", 960, 960, 640, 0.9375, _show_live),
     Picture(SITE, "handout", 600, 600, 400, 1.5, _show_handout),
 )

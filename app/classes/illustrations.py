@@ -15,9 +15,6 @@ from app.sheets.variant import Variant
 from app.sheets.wording import Wording
 
 REMEMBERED = 200
-EXAMPLES_TRIED = 3  # until one is found on which the misconception leads to a wrong answer
-
-Drawing = tuple[Variant, tuple[Figure, Figure]]  # with the misconception, and right
 
 
 @dataclass(frozen=True)
@@ -29,42 +26,41 @@ class Illustration:
     question: str
     message: str
     example: Variant | None
-    figures: tuple[Figure, ...]  # two, or none
+    figures: tuple[Figure, ...]  # with the misconception, and right; or none
 
 
 class Illustrations:
-    """Draws misconceptions, and remembers the drawings: finding another model takes a tenth of a second."""
+    """Explains misconceptions, and remembers the examples: finding another model takes a tenth of a second."""
 
     def __init__(self) -> None:
-        self._drawings: OrderedDict[tuple[Wording, str, str], Drawing | None] = OrderedDict()
+        self._examples: OrderedDict[tuple[Wording, str], Variant | None] = OrderedDict()
 
     def get(
         self, library: Library, words: MisconceptionWords, sheet_key: str, variant: Variant, key: str
     ) -> Illustration:
-        """A misconception on the sheet `variant`, whose drawing is remembered under `sheet_key`."""
-        place = library.wording, sheet_key, key
-        if place not in self._drawings:
-            self._drawings[place] = _drawing(library, variant, key)
-            while len(self._drawings) > REMEMBERED:
-                self._drawings.popitem(last=False)
-        example, figures = self._drawings.get(place) or (None, ())
-        return Illustration(key, words.name(key), words.question(key), words.explanation(key), example, figures)
+        """A misconception on the sheet `variant`, whose example is remembered under `sheet_key`."""
+        place = library.wording, sheet_key
+        if place not in self._examples:
+            self._examples[place] = _example(library, variant)
+            while len(self._examples) > REMEMBERED:
+                self._examples.popitem(last=False)
+        example = self._examples.get(place)
+        figures = _figures(example, key) if example else ()
+        shown = example if figures else None
+        return Illustration(key, words.name(key), words.question(key), words.explanation(key), shown, figures)
 
 
-def _drawing(library: Library, variant: Variant, key: str) -> Drawing | None:
-    """The first figure that the misconception changes, for a model that no student has on this sheet."""
-    if not variant.has_topic or not _shows(variant, key):
+def _example(library: Library, variant: Variant) -> Variant | None:
+    """A sheet with the same rows about a model that no student has on this sheet."""
+    if not variant.has_topic:
         return None
     theirs = {variant.model.key, variant.worksheet.model, *variant.worksheet.models}
     others = {name: model for name, model in library.models.items() if name not in theirs}
-    for seed in range(EXAMPLES_TRIED):
-        example = sibling(variant, others, seed, "numbers")
-        if example and _shows(example, key):
-            figures = explain_misconception(example, key).figures
-            if figures:
-                return example, figures[0]
-    return None
+    return sibling(variant, others, 0, "numbers")
 
 
-def _shows(variant: Variant, key: str) -> bool:
-    return any(entry.misconception == key for entry in expectations(variant.problem))
+def _figures(example: Variant, key: str) -> tuple[Figure, ...]:
+    if not any(entry.misconception == key for entry in expectations(example.problem)):
+        return ()
+    pairs = explain_misconception(example, key).figures
+    return pairs[0] if pairs else ()

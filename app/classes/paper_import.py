@@ -44,13 +44,15 @@ MAX_CHOICES = 10_000  # students in all lists of one page together
 
 
 class PaperLineError(ValueError):
-    """A line that can't be stored as it is: a sentence, the words before the answers, and the students who may be
-    meant.
+    """A line that can't be stored as it is: a sentence, the words before the answers, the students who may be meant,
+    and the name if nobody on the roster has it.
     """
 
-    def __init__(self, sentence: str, label: str = "", students: tuple[Student, ...] = ()) -> None:
+    def __init__(
+        self, sentence: str, label: str = "", students: tuple[Student, ...] = (), unknown_name: str = ""
+    ) -> None:
         super().__init__(sentence)
-        self.label, self.students = label, students
+        self.label, self.students, self.unknown_name = label, students, unknown_name
 
 
 class WrongSheetError(ValueError):
@@ -140,6 +142,7 @@ class RejectedLine:
     problem: str
     label: str = ""
     students: tuple[Student, ...] = ()
+    unknown_name: str = ""
 
 
 @dataclass
@@ -183,7 +186,7 @@ class PaperImport:
             except PaperLineError as error:
                 choices += len(error.students)
                 offered = error.students if choices <= MAX_CHOICES or not rejected else ()
-                rejected.append(RejectedLine(line, str(error), error.label, offered))
+                rejected.append(RejectedLine(line, str(error), error.label, offered, error.unknown_name))
                 continue
             except AnswersError as error:
                 rejected.append(RejectedLine(line, str(error)))
@@ -266,7 +269,8 @@ class PaperImport:
             for student in students[:MAX_STUDENTS_NAMED]
         )
         sentence = problem.format(at=line_number, name=label[:MAX_LABEL_LENGTH], people=people)
-        raise PaperLineError(sentence, label, students or self.roster.students)
+        unknown = "" if students or not any(map(str.isalpha, label)) else _without_code(label)
+        raise PaperLineError(sentence, label, students or self.roster.students, unknown)
 
     def _parse_without_colon(self, line: str, line_number: int) -> ParsedLine:
         words = line.split()
@@ -286,6 +290,11 @@ class PaperImport:
     def _picked(self, label: str) -> Student | None:
         student_ids = self.chosen.get(label)
         return self.roster.by_id(student_ids.pop(0)) if student_ids else None
+
+
+def _without_code(label: str) -> str:
+    name, _, code = label.rpartition(" ")
+    return name if name and read_code(code) else label
 
 
 def students_handed_in(store: Store, activity: Activity, sheet_number: int) -> frozenset[int]:

@@ -123,13 +123,13 @@ def _figure(
     return Figure(
         **vars(sketch),
         key=plan.key,
+        is_chart=True,
         frame=sketch.extent,
         alt_text=f"{words.title.format(whole=whole)}. {rows}.",
         captions=(words.caption.format(whole=whole),),
         mismatches=(MismatchCaption(variant.wording.say("drawing", "parts", whole=whole), plan.rows),)
         if differs
         else (),
-        has_scale=False,
     )
 
 
@@ -174,11 +174,11 @@ class _GrowthPlot:
         return Figure(
             **vars(sketch),
             key="growth",
+            is_chart=True,
             frame=sketch.extent,
             alt_text=f"{words.title}. {', '.join(readings)}.",
             captions=(words.caption,),
             mismatches=tuple(mismatches),
-            has_scale=False,
         )
 
     @cached_property

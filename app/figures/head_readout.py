@@ -27,6 +27,7 @@ NAMED_KEYS = 4  # the most keys in a row's sentence
 LEAST_NAMED = 0.1  # the weight from which a key is named
 SHOWN_TERMS = 5  # terms of a dot product
 LARGE_FIRST_SHARE = 0.3  # from here on the first token's share is explained, if it is twice an even share
+PRONOUNS = frozenset({"it", "its", "he", "him", "his", "she", "her", "they", "them", "their"})
 SPACE_MARKS = "·␣▁Ġ "  # how the space before a word is shown
 
 
@@ -137,7 +138,7 @@ def read_row(numbers: HeadNumbers, query: int) -> RowReadout:
 
 
 def telling_row(numbers: HeadNumbers) -> tuple[int, int]:
-    """The query and key to start with, both from 0: a token that attends to one other than the first."""
+    """The query and key to start with, both from 0: a token, if possible a pronoun, that attends to an earlier one."""
     import numpy as np
 
     weights, visible = numbers.weights.astype(np.float64), numbers.mask.sum(axis=1, keepdims=True)
@@ -145,6 +146,9 @@ def telling_row(numbers: HeadNumbers) -> tuple[int, int]:
     keys = np.arange(weights.shape[1])[None]
     is_counted = (keys > 0) & (keys < places) & (weights * visible > 1)
     gains = np.where(is_counted, weights * np.log(np.where(is_counted, weights * visible, 1)), 0)
+    pronouns = [token.strip(SPACE_MARKS).lower() in PRONOUNS for token in numbers.query_tokens]
+    if gains[pronouns].any():
+        gains[np.logical_not(pronouns)] = 0
     if gains.max() <= 0:
         return len(weights) - 1, int(weights[-1].argmax())
     query, key = np.unravel_index(gains.argmax(), gains.shape)

@@ -53,7 +53,6 @@ from app.figures.parts import (
 )
 from app.figures.pen import Pen
 from app.figures.scale import UNKNOWN_DECK_PX
-from app.figures.stripes import sketch_stripes
 from app.figures.words import size_name
 from app.shapes.consistency import Values
 from app.shapes.operation import Concat, LastRow, Operation
@@ -101,9 +100,7 @@ _Taken = tuple[Rect, float]  # a reserved rectangle, and the room around it
 
 def sketch_figure(pen: Pen, plan: FigurePlan) -> Sketch:
     """The figure of a plan with its labels placed, laid out as its tensors and first operation ask for."""
-    if plan.stripes:
-        sketch = sketch_stripes(pen, plan)
-    elif product := pen.shapes.product_by_head(plan):
+    if product := pen.shapes.product_by_head(plan):
         by_head, of_heads = with_heads(pen, plan, product)
         sketch = with_wholes(pen, _Lane(by_head, of_heads, of_heads, plan.left).sketch())
     else:

@@ -461,7 +461,7 @@ class Figure(Sketch):
     captions: tuple[str, ...]
     explanations: tuple[str, ...] = ()
     mismatches: tuple[MismatchCaption, ...] = ()
-    has_scale: bool = True
+    is_chart: bool = False  # bars or lines of counts, not matrices
 
     @property
     def labels(self) -> frozenset[tuple[Blank | None, str]]:

@@ -5,15 +5,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Literal
 
 from app.figures.shapes import TypedShapes
 from app.shapes.operation import Matmul
 from app.shapes.table import Blank, Tensor
 from app.sheets.variant import Variant
 from app.topics.topic import FigurePlan
-
-ScaleName = Literal["root", "true"]
 
 Size = tuple[float, float]  # width, height
 
@@ -30,49 +27,40 @@ UNKNOWN_DECK_PX = 24.0  # a deck's length that isn't typed yet
 
 @dataclass(frozen=True)
 class Scale:
-    """How long a length is drawn: proportional to its square root ("root") or to itself ("true").
+    """How long a length is drawn: proportional to its square root, which keeps 128 visible next to 4096."""
 
-    Square roots keep 128 visible next to 4096.
-    """
-
-    name: ScaleName
     px_per_unit: float
     shortened: int | None = None
 
     @classmethod
-    def fitting(cls, name: ScaleName, shapes: TypedShapes, plans: tuple[FigurePlan, ...]) -> Scale:
+    def fitting(cls, shapes: TypedShapes, plans: tuple[FigurePlan, ...]) -> Scale:
         """The largest scale on which no side exceeds MAX_SIDE_PX and no figure of `plans` exceeds its room."""
         if not shapes.given and not any(map(shapes.is_asked, shapes.lengths)):
-            return cls(name, MIN_SIDE_PX)  # the scale of an empty drawing depends on no length
+            return cls(MIN_SIDE_PX)  # the scale of an empty drawing depends on no length
         lengths = {*_stated_lengths(shapes.variant).values(), *shapes.lengths.values()}
         has_logits = any("V" in tensor.columns.symbols for tensor in shapes.table.tensors)
         longest = max(lengths, default=1)
         longest_other = max(lengths - {longest}, default=1)
         far_longer = has_logits and longest > MIN_SHORTENED_RATIO * longest_other
         scale = cls(
-            name,
-            (MAX_GIVEN_PX if shapes.given else MAX_SIDE_PX) / _measure(name, longest_other if far_longer else longest),
+            (MAX_GIVEN_PX if shapes.given else MAX_SIDE_PX) / math.sqrt(longest_other if far_longer else longest),
             longest if far_longer else None,
         )
         sizes = MatrixSizes(shapes, scale)
-        shrunk = (sizes.content_room(plan) / max(sizes.content_width(plan), 1.0) for plan in plans if not plan.stripes)
+        shrunk = (sizes.content_room(plan) / max(sizes.content_width(plan), 1.0) for plan in plans)
         return replace(scale, px_per_unit=scale.px_per_unit * min(1.0, *shrunk, 1.0))
 
     def px(self, length: int | Fraction | None) -> float:
-        """The pixels of a length: `px_per_unit` times its square root or, on the scale "true", times the length."""
+        """The pixels of a length: `px_per_unit` times its square root, and MIN_SIDE_PX at least."""
         if length is None:
             return UNKNOWN_SIDE_PX
         if length == self.shortened:
             return MAX_SIDE_PX
-        return max(MIN_SIDE_PX, self.px_per_unit * _measure(self.name, length))
+        return max(MIN_SIDE_PX, self.px_per_unit * math.sqrt(length))
 
     def lengthens(self, length: int | Fraction | None) -> bool:
         """Whether a length is drawn longer than to scale, so that it is visible."""
-        return length is not None and self.px_per_unit * _measure(self.name, length) < MIN_SIDE_PX
-
-
-def _measure(name: ScaleName, length: int | Fraction) -> float:
-    return math.sqrt(length) if name == "root" else float(length)
+        return length is not None and self.px_per_unit * math.sqrt(length) < MIN_SIDE_PX
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,8 @@ from app.figures.counts import draw_counts, longest_bars
 from app.figures.layout import differing_plan, sketch_figure
 from app.figures.parts import Figure
 from app.figures.pen import Pen
-from app.figures.scale import MatrixSizes, Scale, ScaleName
+from app.figures.scale import MatrixSizes, Scale
 from app.figures.shapes import Answers, TypedShapes
-from app.figures.stripes import has_stripes, thickens
 from app.figures.words import alt_text, captions, mismatch_captions
 from app.sheets.prose import rows_so_far
 from app.sheets.variant import Variant
@@ -25,7 +24,6 @@ from app.topics.topic import FigurePlan
 def draw_figures(
     variant: Variant,
     answers: Answers,
-    scale: ScaleName = "root",
     *,
     names_sizes: bool = True,
     shows_mismatches: bool = True,
@@ -44,14 +42,13 @@ def draw_figures(
     if not plans:
         return bars
     shapes = TypedShapes.of(variant, answers, names_sizes, shows_mismatches, step)
-    plans = tuple(plan for plan in plans if not plan.stripes or has_stripes(shapes, plan))
-    pen = Pen(shapes, MatrixSizes(shapes, Scale.fitting(scale, shapes, plans)), in_place_of_numbers)
+    pen = Pen(shapes, MatrixSizes(shapes, Scale.fitting(shapes, plans)), in_place_of_numbers)
     return (*_lay_out(pen, plans), *bars)
 
 
 def product_plan(variant: Variant, left: str, result: str) -> FigurePlan | None:
     """The plan of one product by itself; None if no figure of the sheet has it."""
-    plans = (plan for plan in _plans(variant) if result in plan.results and not plan.stripes)
+    plans = (plan for plan in _plans(variant) if result in plan.results)
     plan = next(plans, None)
     return plan and replace(plan, left=left, results=(result,), second_left="")
 
@@ -59,12 +56,10 @@ def product_plan(variant: Variant, left: str, result: str) -> FigurePlan | None:
 def draw_product(variant: Variant, answers: Answers, plan: FigurePlan) -> Figure:
     """The figure of a `product_plan`, drawn from `answers` at its own scale."""
     shapes = TypedShapes.of(variant, answers)
-    return _figure(Pen(shapes, MatrixSizes(shapes, Scale.fitting("root", shapes, (plan,)))), plan)
+    return _figure(Pen(shapes, MatrixSizes(shapes, Scale.fitting(shapes, (plan,)))), plan)
 
 
-def draw_side_by_side(
-    variant: Variant, left: Answers, right: Answers, scale: ScaleName
-) -> tuple[tuple[Figure, Figure], ...]:
+def draw_side_by_side(variant: Variant, left: Answers, right: Answers) -> tuple[tuple[Figure, Figure], ...]:
     """Two ways of filling in a sheet, as pairs of the same figure; pairs without a difference are left out."""
     longest = [longest_bars(variant, values) for values in (left, right)]
     shared = {key: max(each[key] for each in longest) for key in longest[0]}
@@ -73,10 +68,9 @@ def draw_side_by_side(
     if not plans:
         return bars
     both = [TypedShapes.of(variant, values) for values in (left, right)]
-    smaller = min((Scale.fitting(scale, shapes, plans) for shapes in both), key=lambda fitted: fitted.px_per_unit)
+    smaller = min((Scale.fitting(shapes, plans) for shapes in both), key=lambda fitted: fitted.px_per_unit)
     first, second = (Pen(shapes, MatrixSizes(shapes, smaller)) for shapes in both)
     lengths = (both[0].lengths, both[1].lengths)
-    plans = tuple(plan for plan in plans if not plan.stripes)  # stripes have a scale of their own
     plans = tuple(differing_plan(first, plan, *lengths) for plan in plans)
     return (*_differing((_figure(first, plan), _figure(second, plan)) for plan in plans if plan.results), *bars)
 
@@ -112,10 +106,7 @@ def _reached(variant: Variant, rows: Iterable[str], plans: Iterable[FigurePlan])
 
 def _lay_out(pen: Pen, plans: tuple[FigurePlan, ...]) -> tuple[Figure, ...]:
     figures = [_figure(pen, plan) for plan in plans]
-    lengthened = [
-        thickens(pen, plan) if plan.stripes else any(map(pen.sizes.lengthens, figure.tensors))
-        for figure, plan in zip(figures, plans, strict=True)
-    ]
+    lengthened = [any(map(pen.sizes.lengthens, figure.tensors)) for figure in figures]
     thinned = [any(box.is_thinned for box in figure.boxes) for figure in figures]
     for key, holds in (("thinned", thinned), ("lengthened", lengthened)):
         if any(holds):
@@ -136,5 +127,5 @@ def _figure(pen: Pen, plan: FigurePlan) -> Figure:
         alt_text=alt_text(shapes, plan, sketch.boxes),
         captions=shortened,
         explanations=tuple(captions(shapes, plan, sketch.boxes)),
-        mismatches=tuple(mismatch_captions(shapes, plan)) if not plan.stripes else (),
+        mismatches=tuple(mismatch_captions(shapes, plan)),
     )

@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 
 from app.algebra.expression import ONE, Expression
 from app.figures.parts import Figure
-from app.figures.scale import ScaleName
 from app.figures.sheet_figures import draw_side_by_side
 from app.grading.grade import Report
 from app.misconceptions.predictions import (
@@ -37,24 +36,24 @@ class Explanation:
     figures: tuple[tuple[Figure, Figure], ...]
 
 
-def explain_diagnosis(variant: Variant, report: Report, scale: ScaleName = "root") -> Explanation | None:
+def explain_diagnosis(variant: Variant, report: Report) -> Explanation | None:
     """The text and figures that explain the report's diagnosed misconception, or None without one."""
     if report.diagnosis is None:
         return None
     values = {blank: mark.read_as for blank, mark in report.marks.items() if mark.read_as is not None}
-    return _explanation(variant, report.diagnosis.key, values, scale)
+    return _explanation(variant, report.diagnosis.key, values)
 
 
 def explain_misconception(variant: Variant, misconception: str) -> Explanation:
     """The text that explains a misconception of the catalogue, with figures if it would change this sheet's answers."""
     if any(entry.misconception == misconception for entry in expectations(variant.problem)):
-        return _explanation(variant, misconception, {}, "root")
+        return _explanation(variant, misconception, {})
     return Explanation(misconception, prose.misconception(variant, misconception, "explanation"), ())
 
 
-def _explanation(variant: Variant, misconception: str, values: Mapping[Blank, int], scale: ScaleName) -> Explanation:
+def _explanation(variant: Variant, misconception: str, values: Mapping[Blank, int]) -> Explanation:
     mistaken = _mistaken(variant, misconception, values)
-    pairs = draw_side_by_side(variant, mistaken, variant.problem.answers, scale)
+    pairs = draw_side_by_side(variant, mistaken, variant.problem.answers)
     return Explanation(
         misconception, prose.misconception(variant, misconception, "explanation"), tuple(map(_frame_alike, pairs))
     )

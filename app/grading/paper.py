@@ -7,7 +7,7 @@ colon are optional. An answer with spaces needs double quotes, except the choice
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from app.grading.grade import AnswersError, Report, grade
@@ -80,6 +80,17 @@ def split_name(line: str) -> tuple[str, str]:
     """
     before, colon, after = line.replace("：", ":").partition(":")
     return (before, after) if colon else ("", line)
+
+
+def grid_line(name: str, cells: Sequence[str]) -> str:
+    """A row of a grid as a line: a dash for an empty cell, quotes around one with spaces.
+
+    >>> grid_line("Ada", ["100", "", "left line"])
+    'Ada: 100 - "left line"'
+    """
+    texts = (cell.replace('"', "").strip() for cell in cells)
+    answers = (f'"{text}"' if " " in text else text or EMPTY_ANSWERS[0] for text in texts)
+    return f"{name.replace(':', ' ').strip()}: {' '.join(answers)}"
 
 
 def mark_line(variant: Variant, name: str, answers: str, line_number: int) -> MarkedPaper:

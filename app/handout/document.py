@@ -253,8 +253,8 @@ def _drawn_figures(variant: Variant, answers: Answers, options: HandoutOptions) 
     # Given parameters would take half a page more where nothing is filled in.
     instead = None if answers else IN_PLACE_OF_NUMBERS[options.figures]
     drawn = draw_figures(variant, answers, names_sizes=bool(answers), in_place_of_numbers=instead)
-    figures = (figure for figure in drawn if figure.has_scale)
-    return tuple(figure for figure in figures if figure.key not in ("stripes", "deck-projection", "deck-output"))
+    figures = (figure for figure in drawn if not figure.is_chart)
+    return tuple(figure for figure in figures if figure.key not in ("deck-projection", "deck-output"))
 
 
 def _rows(variant: Variant, *, asks: bool = False) -> TypstData:

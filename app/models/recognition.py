@@ -8,7 +8,6 @@ from typing import Any
 
 from app.models.config_fields import Config, ConfigError
 from app.models.table import FamilyTable, TextPart, classes_by_type, family_file, table_names
-from app.models.unsupported import REFUSED
 from app.translation import gettext as _
 
 MAX_NESTING = 3
@@ -134,9 +133,6 @@ def find_table(config: Config, class_name: str) -> FamilyTable:
         raise ConfigError(_why_no_table(model_type, *file.refused))
     if file:
         return file.table_of(class_name) or file.tables[0]
-    if model_type in REFUSED:
-        problem = _('Models of type "{type}" have {layers}, which the app does not know: choose another model.')
-        raise ConfigError(problem.format(type=model_type, layers=_(REFUSED[model_type])))
     problem = _('Models of type "{type}" are not supported.')
     if config.get("auto_map"):
         problem = _('Models of type "{type}" are not supported: the file brings its own code ("auto_map").')
@@ -150,26 +146,32 @@ def _why_no_table(model_type: str, kind: str, what: str) -> str:
             "choose another model."
         )
         return sentence.format(type=model_type, what=what)
+    # A tensor, field or module is named; how it differed from its rule is for developers.
+    named = what.partition(": ")[0]
+    if " " in named:
+        sentence = _("The shapes of “{type}” are not known, since {what}: choose another model.")
+        if kind == "attention":
+            sentence = _("What the heads of “{type}” compute is not known, since {what}: choose another model.")
+        return sentence.format(type=model_type, what=named)
     sentences = {
-        "tensor": _(
-            "The parameters of “{type}” follow rules that the app cannot express ({what}): choose another model."
-        ),
         "field": _(
             "The parameters of “{type}” depend on “{what}” in a way that the app cannot express: choose another model."
         ),
-        "attention": _("What the heads of “{type}” compute could not be observed: choose another model."),
-        "class": _("Models of type “{type}” could not be built to look at their parameters: choose another model."),
+        "attention": _(
+            "What the heads of “{type}” compute follows rules that the app cannot express ({what}): choose another "
+            "model."
+        ),
     }
-    # A tensor or field is named; what else went wrong is for developers.
-    named = what.partition(": ")[0]
-    sentence = sentences["class"] if " " in named else sentences.get(kind, sentences["tensor"])
-    return sentence.format(type=model_type, what=named)
+    of_tensors = _(
+        "The parameters of “{type}” follow rules that the app cannot express ({what}): choose another model."
+    )
+    return sentences.get(kind, of_tensors).format(type=model_type, what=named)
 
 
 def known_types() -> Mapping[str, tuple[str, ...]]:
     """Every model_type that is read or refused for a reason, with the names of its classes in transformers."""
     of_tables = classes_by_type()
-    return {name: of_tables.get(name, ()) for name in {*of_tables, *REFUSED, *TEXT_PART_TYPES}}
+    return {name: of_tables.get(name, ()) for name in {*of_tables, *TEXT_PART_TYPES}}
 
 
 def text_type(model_type: str) -> str | None:

@@ -208,7 +208,8 @@ class FamilyTable:
     @property
     def fields(self) -> frozenset[str]:
         """The config fields that the table knows."""
-        lines = (*self.sizes.values(), *self.numbers.values(), *self.switches.values(), *self.lists.values())
+        lines: tuple[SizeField | Switch | ListField, ...] = (*self.sizes.values(), *self.numbers.values())
+        lines += (*self.switches.values(), *self.lists.values())
         stated = (name for line in lines for name in line.fields)
         return self.harmless.union(self.untested, stated, self.words, self.fixed)
 
@@ -228,8 +229,8 @@ class FamilyFile:
 
 @cache
 def _table_paths() -> Mapping[str, Path]:
-    """The file of each model type: derived, or else written by hand, for a type that transformers doesn't have."""
-    folders = [folder for folder in (BY_HAND_FOLDER, FAMILIES_FOLDER) if folder.is_dir()]
+    """The file of each model type: written by hand, or else derived."""
+    folders = [folder for folder in (FAMILIES_FOLDER, BY_HAND_FOLDER) if folder.is_dir()]
     return {entry.name: Path(entry) for folder in folders for entry in os.scandir(folder) if entry.is_file()}
 
 

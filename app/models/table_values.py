@@ -122,7 +122,8 @@ class TableValues(dict[str, Any]):
         size = self.by_rule(rule)
         if size is None:
             return None
-        if isinstance(size, bool) or not isinstance(size, int) or (size < 0 and rule.text != "-1"):
+        is_off = rule.text == "-1"  # conditions ask for a number above 0
+        if isinstance(size, bool) or not isinstance(size, int) or (size < 0 and not is_off):
             raise self.no_value(rule, line.fields, size)
         is_default = rule.text.isdigit()
         self.sources[line.symbol] = SizeSource(

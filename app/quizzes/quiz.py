@@ -116,7 +116,7 @@ def quiz_of(variant: Variant) -> Quiz:
     _check(variant)
     first_seen = _sentences(variant)
     figures = draw_figures(variant, {}, names_sizes=False, in_place_of_numbers="")
-    drawn = next((figure for figure in figures if figure.has_scale), None)
+    drawn = next((figure for figure in figures if not figure.is_chart), None)
     return Quiz(
         code=variant.code,
         title=variant.title[:_TITLE_LENGTH],

@@ -166,8 +166,22 @@ def given(sheet: Variant) -> tuple[str, ...]:
         return tuple(symbol for symbol, _name in _named_symbols(sheet))
     worksheet = sheet.worksheet
     texts = (description(sheet), *assumptions(sheet), footnote(sheet) or "", worksheet.introduction, worksheet.footnote)
-    numbers = dict.fromkeys(int(text.replace(",", "")) for text in _NUMBER.findall(" ".join(texts)))
+    numbers = _numbers_in(" ".join(texts))
     return tuple(str(number) for number in numbers if number > 9 and number in sheet.sizes.values())
+
+
+def ruler_words(sheet: Variant) -> Iterator[tuple[str, str]]:
+    """Yield the symbols of the sizes that the description gives as numbers, with the words after each number."""
+    stated = frozenset[str]().union(*(fact.symbols for fact in stated_facts(sheet)))
+    numbers = _numbers_in(description(sheet))
+    for symbol, forms in sheet.wording.forms(sheet.worksheet.topic, "ruler").items():
+        words = fitting_text(forms, sheet.problem)
+        if words and symbol in stated and sheet.sizes.get(symbol) in numbers:
+            yield symbol, words
+
+
+def _numbers_in(text: str) -> dict[int, None]:
+    return dict.fromkeys(int(number.replace(",", "")) for number in _NUMBER.findall(text))
 
 
 def size_in_words(sheet: Variant, symbol: str) -> str:

@@ -63,7 +63,7 @@ SheetSection = Literal[
 TopicSection = Literal["axis-names", "reasons", "row-things"]
 PartsSection = Literal["description", "assumptions"]
 PARTS_SECTIONS: tuple[PartsSection, ...] = ("description", "assumptions")
-FormsSection = Literal["description", "assumptions", "symbol_names", "stated_sizes"]
+FormsSection = Literal["description", "assumptions", "symbol_names", "stated_sizes", "ruler"]
 
 
 class WordingPart(BaseModel):
@@ -186,6 +186,7 @@ class SectionsOfSheets(WordingPart):
     assumptions: Mapping[str, Forms] = Field({}, repr=False)
     symbol_names: Mapping[str, AllForms] = Field({}, repr=False)
     stated_sizes: Mapping[str, AllForms] = Field({}, repr=False)
+    ruler: Mapping[str, Forms] = Field({}, repr=False)
 
     def own_forms(self, section: FormsSection) -> Mapping[str, Forms]:
         """The sentences of a section that are written here, in all their forms."""

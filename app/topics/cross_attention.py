@@ -37,8 +37,6 @@ TOPIC = Topic(
     tables=(CROSS_ATTENTION,),
     figures={
         CROSS_ATTENTION.key: (
-            FigurePlan("stripes", "input", ("queries",), stripes=True),
-            FigurePlan("stripes", "encoded", ("keys", "values"), stripes=True),
             FigurePlan(
                 "two-texts",
                 "input",

@@ -43,10 +43,7 @@ BIDIRECTIONAL_HEAD = TensorTable(
 # The inputs of a head on sheets that don't ask for its projections.
 QUERIES_AND_KEYS = (tensor("queries", "Q", "N, d_h", "query"), tensor("keys", "K", "N, d_h", "key"))
 
-HEAD_FIGURES = (
-    FigurePlan("stripes", "input", ("queries", "keys", "values"), stripes=True),
-    FigurePlan("flow", "input", ("queries", "keys", "values", "scores", "weights", "context", "output")),
-)
+HEAD_FIGURES = (FigurePlan("flow", "input", ("queries", "keys", "values", "scores", "weights", "context", "output")),)
 
 
 TOPIC = Topic(

@@ -28,7 +28,6 @@ class FigurePlan:
     results: tuple[str, ...]
     second_left: str = ""  # the left operand of a second lane
     needs_left: bool = False  # drawn only if the sheet asks for the left operand, where tensors have more sides
-    stripes: bool = False  # the projections of a whole layer at true scale, with one head as a stripe
 
     @property
     def tensors(self) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""An activity: opening and closing; extra time, copies, deletion, regrading, printing."""
+"""An activity: opening and closing; copies, deletion, regrading, printing."""
 
 from __future__ import annotations
 
@@ -24,7 +24,6 @@ from app.handout.options import MAX_PRINTED_LINE_LENGTH, NO_BACK, HandoutError
 from app.names import name_key
 from app.store import AuditAction, Store, Student
 from app.translation import gettext as _
-from app.web.live import RunViewDep, render_activity
 from app.web.shared.forms import FormDep, cut_page, whole_number
 from app.web.shared.handout_form import HandoutForm, handout_base_url
 from app.web.shared.handout_jobs import printable_tickets, start_handout
@@ -91,25 +90,6 @@ def undo_close(store: StoreDep, access: EditableActivity) -> Response:
             store.audit_log.record(access.teacher, AuditAction.CLOSE_UNDONE, access.activity)
     query = {} if undone else {"done": "too-late"}
     return RedirectResponse(url_for("show_activity", activity_id=access.activity.id, **query), 303)
-
-
-@router.post("/activities/{activity_id:int}/extra-time")
-def give_extra_time(
-    request: Request, services: ServicesDep, access: EditableActivity, view: RunViewDep, form: FormDep
-) -> Response:
-    typed, chosen = form.single_line("minutes"), form.single_line("student")
-    minutes = whole_number(typed, MAX_MINUTES)
-    students = {str(student.id): student for student in services.store.roster.students(access.course)}
-    student = students.get(chosen)
-    if minutes is None or student is None:
-        problem = _("Choose a student, and enter a whole number of minutes up to {most}; 0 takes extra time away.")
-        problem = problem.format(most=MAX_MINUTES)
-        shown = {"problem": problem, "extra_student": chosen, "extra_minutes": typed}
-        return render_activity(request, services, access, view, 422, **shown)
-    detail = f"activity {access.activity.id}: {minutes} min"
-    with services.store.audit_log.recording(access.teacher, AuditAction.EXTRA_TIME_SET, student, detail):
-        services.store.activities.set_extra_time(access.activity, student.id, minutes)
-    return RedirectResponse(url_for("show_activity", activity_id=access.activity.id) + "#extra-time", 303)
 
 
 @router.get("/activities/{activity_id:int}/qr.svg")

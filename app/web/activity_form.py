@@ -40,6 +40,7 @@ from app.web.shared.forms import FormDep, FormReader, whole_number
 from app.web.shared.model_menu import AnswerChoice, ModelMenu, answer_choice, model_menu
 from app.web.shared.permissions import CourseAccess, EditableActivity, EditableCourse
 from app.web.shared.services import Services, ServicesDep
+from app.web.shared.sheet_address import FIRST_WORKSHEET
 from app.web.shared.sheet_view import length_remark
 from app.web.shared.templating import render
 from app.web.shared.urls import url_for
@@ -62,8 +63,10 @@ NOT_STORED = {
 
 @router.get("/courses/{course_id:int}/activities/new")
 def show_new_activity_form(services: ServicesDep, access: EditableCourse, worksheet: str = "") -> Response:
-    """A new activity's form with default policies and the library's first exit ticket."""
+    """A new activity's form with default policies, the library's first exit ticket, and a course's first worksheet."""
     typed = new_activity(services.tickets, access.course.time_zone)
+    if not worksheet and not services.store.activities.of_course(access.course):
+        worksheet = FIRST_WORKSHEET
     if sheet := _materials(services, access).library.find_worksheet(worksheet):
         typed |= {"title": sheet.title, "worksheet": [typed_sheet(sheet.key)]}
     return _render_form(services, access, None, typed)
@@ -160,9 +163,7 @@ def _check_reopening(activity: Activity, plan: Plan, now: datetime) -> None:
         return
     sentences = [_("This activity has closed, and these times open it again.")]
     if activity.content.items:
-        sentences.append(
-            _("Students can see the answers, because the activity has closed. Work from now on is marked as late.")
-        )
+        sentences.append(_("Students have seen the answers. Work from now on is marked as late."))
     raise ActivityFormError("reopens", " ".join(sentences))
 
 

@@ -9,9 +9,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from fastapi import APIRouter, Depends, Request, Response
+from markupsafe import Markup
 
 from app.algebra.number_text import format_number
 from app.exchange.imported_models import library_with_model
+from app.figures.kept_head import kept_head
 from app.figures.steps import (
     ExhibitStep,
     Product,
@@ -64,7 +66,9 @@ def list_exhibits(library: LibraryDep) -> Response:
         "show_heads": heads_steps(heads)[2].figures()[0],
         "show_token": token_steps(token)[3][0].figures()[0],
     }
-    return render("exhibits/see.html", figures=figures)
+    head = kept_head()
+    small = Markup(head.small_heads[head.head])  # noqa: S704 - of numbers alone
+    return render("exhibits/see.html", figures=figures, head=head, small_head=small)
 
 
 def _example(library: Library, topic: str) -> Variant:
@@ -210,14 +214,15 @@ def show_slide(request: Request, services: ServicesDep) -> Response:
     starts = dict[str, int]()  # the first step of each product
     for number, step in enumerate(steps, 1):
         starts.setdefault(step.part, number)
+    back = _back(variant, wanted) if variant and "typed" in wanted else ""
     return _page(
-        request, services, requested, steps, query, first=first,
+        request, services, requested, steps, query, first=first, back=back,
+        sheet=back or (sheet_link(variant) if variant else ""),
         topics=[(key, library.wording.topics[key].name) for key in library.topics if _has_products(library, key)],
         topic=worksheet.topic,
         formulas={key: (variant.letters[key], formula_pieces(variant, key)) for key in starts} if variant else {},
         starts=starts,
         inner=_inner_sides(variant, products) if variant and "typed" not in wanted else {},
-        back=_back(variant, wanted) if variant and "typed" in wanted else "",
     )  # fmt: skip
 
 

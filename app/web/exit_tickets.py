@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Depends, HTTPException, Request, Response
 from fastapi.responses import RedirectResponse
 
-from app.classes.activity_results import activity_results, misconception_totals
+from app.classes.activity_results import activity_results, activity_sheets, misconception_totals
 from app.classes.frozen.frozen_library import frozen_ticket
 from app.classes.frozen.misconception_words import misconception_words
 from app.classes.roster_lookup import names_with_numbers
@@ -79,6 +79,7 @@ def show_exit_tickets(
     return render(
         "teacher/exit_tickets.html",
         access=access,
+        sheets=activity_sheets(store, activity),
         questions=[asked[key] for key in order],
         choices=choices,
         counts=counts,

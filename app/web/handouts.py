@@ -82,9 +82,11 @@ def show_handout(request: Request, services: ServicesDep, teacher: MaybeTeacher,
 
 @router.get("/handout/pages/{page}.svg")
 @in_threads("print")
-def show_handout_preview(request: Request, services: ServicesDep, client: QueueClient, page: int) -> Response:
+def show_handout_preview(
+    request: Request, services: ServicesDep, teacher: MaybeTeacher, client: QueueClient, page: int
+) -> Response:
     """Page `page` of the preview, from 1, as SVG; 404 if it doesn't exist."""
-    options, library = _options_and_library(services, HandoutForm.read(request.query_params))
+    options, library = _options_and_library(services, HandoutForm.read(request.query_params), teacher)
     pages = services.printer.preview(library, options, handout_base_url(request, services.settings), client)
     if not 0 < page <= len(pages):
         raise HTTPException(404)
@@ -93,9 +95,9 @@ def show_handout_preview(request: Request, services: ServicesDep, client: QueueC
 
 @router.get("/handout.pdf")
 @in_threads("print")
-def download_handout(request: Request, services: ServicesDep, client: QueueClient) -> Response:
+def download_handout(request: Request, services: ServicesDep, teacher: MaybeTeacher, client: QueueClient) -> Response:
     """Send a handout as PDF; an unusable option gives an error page."""
-    options, library = _options_and_library(services, HandoutForm.read(request.query_params))
+    options, library = _options_and_library(services, HandoutForm.read(request.query_params), teacher)
     pdf = services.printer.render_small(library, options, handout_base_url(request, services.settings), client)
     return pdf_response(pdf, options.worksheet)
 
@@ -112,7 +114,7 @@ def print_for_class_list(
     """Start a print job for a class list, or for many sheets without names, and redirect (303) to its page."""
     typed, typed_names = HandoutForm.read(form.texts()), form.raw("names", MAX_ROSTER_BYTES + 1)
     try:
-        options, library = _options_and_library(services, typed)
+        options, library = _options_and_library(services, typed, teacher)
         names = read_names(form.file or typed_names) if form.file_name or typed_names.strip() else ()
         plan_sheets(library, replace(options, sheets=1))  # raises here what the job would raise
         if not names:
@@ -126,8 +128,17 @@ def print_for_class_list(
     return RedirectResponse(url_for("show_print_job", key=job.key), 303)
 
 
-def _options_and_library(services: Services, form: HandoutForm) -> tuple[HandoutOptions, Library]:
-    return form.to_options(services.tickets), library_with_model(services.library, services.store, form.model)
+def _options_and_library(
+    services: Services, form: HandoutForm, teacher: Teacher | None
+) -> tuple[HandoutOptions, Library]:
+    return _options(services, form, teacher), library_with_model(services.library, services.store, form.model)
+
+
+def _options(services: Services, form: HandoutForm, teacher: Teacher | None) -> HandoutOptions:
+    options = form.to_options(services.tickets)
+    if options.key != "none" and teacher is None:  # a student may be about to fill in the same sheet
+        raise HandoutError(_("The answer key is for teachers: sign in to print it."), "key")
+    return options
 
 
 def _handout_page(
@@ -145,6 +156,7 @@ def _handout_page(
         ),
         "tickets": tuple(services.tickets.values()),
         "base_url": base_url,
+        "prints_key": teacher is not None,
         "is_for_exams": not services.settings.practice,
         "pages": (),
         "more_pages": False,
@@ -158,7 +170,7 @@ def _handout_page(
         "names_problem": "",
     }
     try:
-        options = form.to_options(services.tickets)
+        options = _options(services, form, teacher)
         pages = services.printer.preview(library, options, base_url, client)
     except Refusal as error:
         field = error.field if isinstance(error, HandoutError) else "tokens" if isinstance(error, TokensError) else ""

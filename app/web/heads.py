@@ -21,10 +21,11 @@ from app.forward.lines import ForwardError
 from app.forward.notebook import NOTEBOOK_TYPE, head_notebook
 from app.forward.real_head import RealHead, save_npz
 from app.grading.hints import HINT_LEVELS, HintLevel
-from app.sheets.head_stages import HeadStage, StageKey, head_stages
+from app.sheets.head_stages import HeadStage, head_stages
 from app.sheets.worksheet import MAX_SENTENCE, Model
 from app.store import Visitor
 from app.store.jobs import no_worker
+from app.translation import N_
 from app.translation import gettext as _
 from app.web.shared.cookies import VISITOR_COOKIE
 from app.web.shared.forms import FormDep, whole_number
@@ -51,9 +52,13 @@ from app.web.shared.visitor import FormSecret, remember_visitor
 
 router = APIRouter(include_in_schema=False, dependencies=[Depends(require_practice)])
 
+# Sentences to begin with: each has a pronoun, whose row is the first to be read.
+READY = (
+    N_("The cat sat on the mat because it was tired."),
+    N_("The dog chased the squirrel until it climbed a tree."),
+    N_("The trophy didn’t fit into the suitcase because it was too big."),
+)
 MAX_PLACE = 9999  # for a typed layer or head
-# What the picture may show once each stage is open.
-STEPS_OF_PICTURE: Mapping[StageKey, tuple[str, ...]] = {"scores": ("scores", "scale"), "softmax": ("mask", "softmax")}
 # polling for progress: at first, more per head ahead, and at most
 ASKS_MS, ASKS_LATER_MS, ASKS_AT_MOST_MS = 400, 50, 5000
 MAX_SKIPPED = 200  # characters of the list of skipped stages
@@ -67,7 +72,7 @@ def show_head_form(
     request: Request, services: ServicesDep, checkpoint: str = "", layer: str = "", head: str = ""
 ) -> Response:
     """The form with an example sentence, and `checkpoint`, `layer` and `head` as given or by default."""
-    sentence = _("The cat sat on the mat because it was tired.")
+    sentence = _(READY[0])
     if earlier := find_choice(services, request.query_params.get("from", "")):
         sentence, checkpoint = earlier.sentence, checkpoint or earlier.checkpoint
         layer, head = layer or str(earlier.layer), head or str(earlier.head)
@@ -78,7 +83,8 @@ def show_head_form(
 @in_threads("run")
 def post_head_form(request: Request, services: ServicesDep, form: FormDep, client: QueueClient) -> Response:
     """Queue the head, and redirect to its page (303); a new browser becomes a visitor."""
-    sentence = form.typed_lines("sentence", MAX_SENTENCE + 1).strip()
+    ready = whole_number(form.raw("ready", 2), len(READY) - 1)
+    sentence = form.typed_lines("sentence", MAX_SENTENCE + 1).strip() if ready is None else _(READY[ready])
     page = _form(services, form.raw("checkpoint"), sentence, form.raw("layer", 9), form.raw("head", 9))
     page["form_secret"] = FormSecret.of(form).secret
     chosen: ListedCheckpoint | None = page["chosen"]
@@ -118,6 +124,7 @@ def _form(services: Services, checkpoint: str, sentence: str, layer: str, head: 
         "layer": layer or str(example[0]),
         "head": head or str(example[1]),
         "no_worker": no_worker() if none_runs else "",
+        "ready": [_(text) for text in READY],
         "most": MAX_SENTENCE,
         "problem": "",
         "wrong": "",
@@ -232,8 +239,6 @@ def _page(
     stages, wording = _stages(services, real_head), services.library.wording
     views = stage_views(real_head, stages, services.store, token, skipped, hint=hint, is_checked=is_checked)
     first = next(stage.variant for stage in stages if stage.variant)
-    opened = [view.key for view in views if view.state == "open" and view.key in STEPS_OF_PICTURE]
-    steps = [step for stage in opened for step in STEPS_OF_PICTURE[stage]]
     asked = next((view for view in views if view.state == "asked"), None)
     return {
         "job": job,
@@ -253,8 +258,7 @@ def _page(
             (_("Number format"), real_head.dtype),
             (_("Time from input to output"), f"{format_measured(real_head.milliseconds)} ms"),
         ),
-        "picture": picture_view(real_head, key, query, steps) if steps else None,
-        "picture_after": opened[-1] if opened else "",
+        "picture": picture_view(real_head, key, query),
         "skipped": ",".join(skipped),
         "form_secret": "",
         "notice": "",
@@ -275,9 +279,9 @@ def _model_of(real_head: RealHead) -> Model:
 def _quantized_sentence(real_head: RealHead) -> str:
     dtypes = {part.stored.dtype for part in real_head.parts}
     bits = sorted({dtype[1] for dtype in dtypes if re.match(r"Q\d", dtype)})
-    sentence = _("the file holds quantized weights, which are turned back into {dtype} for the run")
+    sentence = _("quantized weights, run in {dtype}")
     if bits:
-        sentence = _("the file holds {bits}-bit weights, which are turned back into {dtype} for the run")
+        sentence = _("{bits}-bit weights, run in {dtype}")
     return sentence.format(bits="/".join(bits), dtype=real_head.dtype)
 
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any, get_args
 from fastapi import APIRouter, Depends, HTTPException, Request, Response
 from fastapi.responses import RedirectResponse
 
-from app.activities.activity import Projection, ProjectorView
+from app.activities.activity import MAX_MINUTES, Projection, ProjectorView
 from app.classes.closing_menu import can_close, can_undo_close
 from app.classes.frozen.frozen_library import worksheet_of
 from app.classes.frozen.misconception_words import MisconceptionWords, misconception_words
@@ -21,11 +21,11 @@ from app.classes.roster_lookup import named_apart
 from app.classes.student_sheet import activity_variant, worksheet_titles
 from app.sheets.code_text import gives_line_away
 from app.sheets.worksheet import MAX_MISCONCEPTION_KEY
-from app.store import Activity, Student
+from app.store import Activity, AuditAction, Student
 from app.store.exit_tickets import SHOWN_FROM
 from app.translation import gettext as _
 from app.web.shared.activity_steps import short_time
-from app.web.shared.forms import FormDep, clamped_number
+from app.web.shared.forms import FormDep, clamped_number, whole_number
 from app.web.shared.permissions import ActivityAccess, EditableActivity, StaffActivity, editable_courses
 from app.web.shared.services import Services, ServicesDep
 from app.web.shared.templating import is_htmx, render
@@ -86,10 +86,10 @@ def show_activity(
         "revised": _("Saved. Students see the new version from now on; earlier answers stay as they are."),
         "too-late": _("It was too late to undo that: the activity has closed, or its times were changed."),
     }
-    return render_activity(request, services, access, view, notice=notices.get(done, ""))
+    return _render_activity(request, services, access, view, notice=notices.get(done, ""))
 
 
-def render_activity(
+def _render_activity(
     request: Request, services: Services, access: ActivityAccess, view: RunView, status: int = 200, **shown: str
 ) -> Response:
     """The page, with what was typed as `extra_student` and `extra_minutes` if that has a `problem`."""
@@ -122,6 +122,25 @@ def show_activity_now(
     if not _is_news(names["version"], seen):
         return Response(status_code=204)
     return render("teacher/_activity.html", **_run_names(request, services, access, view))
+
+
+@router.post("/activities/{activity_id:int}/extra-time")
+def give_extra_time(
+    request: Request, services: ServicesDep, access: EditableActivity, view: RunViewDep, form: FormDep
+) -> Response:
+    typed, chosen = form.single_line("minutes"), form.single_line("student")
+    minutes = whole_number(typed, MAX_MINUTES)
+    students = {str(student.id): student for student in services.store.roster.students(access.course)}
+    student = students.get(chosen)
+    if minutes is None or student is None:
+        problem = _("Choose a student, and enter a whole number of minutes up to {most}; 0 takes extra time away.")
+        problem = problem.format(most=MAX_MINUTES)
+        shown = {"problem": problem, "extra_student": chosen, "extra_minutes": typed}
+        return _render_activity(request, services, access, view, 422, **shown)
+    detail = f"activity {access.activity.id}: {minutes} min"
+    with services.store.audit_log.recording(access.teacher, AuditAction.EXTRA_TIME_SET, student, detail):
+        services.store.activities.set_extra_time(access.activity, student.id, minutes)
+    return RedirectResponse(url_for("show_activity", activity_id=access.activity.id) + "#extra-time", 303)
 
 
 def _run_names(request: Request, services: Services, access: ActivityAccess, view: RunView) -> dict[str, Any]:
@@ -222,6 +241,7 @@ def _projector_names(request: Request, services: Services, access: ActivityAcces
         "closes": short_time(activity.closes_at, access.now, access.course.time_zone),
         "projection": projection,
         "number": number,
+        "title": names["titles"][number - 1] if len(names["titles"]) > 1 else "",
         "sheet": sheet,
         "explained": _illustration(services, names["words"], activity, number, key) if is_explained else None,
         "working": _count_working(snapshot),

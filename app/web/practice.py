@@ -47,7 +47,6 @@ def show_sheet(
     model: str = "",
     tokens: str | None = None,
     decoded: str = "",
-    scale: str = "root",
     checked: bool = False,
     hint: str = "",
     answers: bool = False,
@@ -68,7 +67,7 @@ def show_sheet(
         chooser = _chooser(library, worksheet, tokens, problem=str(error), suggestions=suggestions)
         chooser["length_is_wrong"] = isinstance(error, TokensError)
         return _render_chooser(library, worksheet, model, chooser, error.status)
-    context = opened_practice_sheet(request, services, library, variant, scale)
+    context = opened_practice_sheet(request, services, library, variant)
     result = "answers" if answers else "hint" if hint else "checked" if checked else ""
     place = practice_place(request, services, context.visitor)
     lesson = lesson_with(place.library, library_key(variant.worksheet.key))
@@ -218,14 +217,8 @@ def _chooser(
 ) -> dict[str, Any]:
     """The choices above the sheet, as chosen or typed, and what is wrong with unusable ones."""
     chosen = library.worksheets.get(library_key(worksheet))
-    sheets = library.worksheets.values()
     return {
         "worksheet": whole_key(worksheet) if chosen else "",
-        "chosen": chosen,
-        "worksheets": [
-            (library.wording.topics[topic].name, [sheet for sheet in sheets if sheet.topic == topic])
-            for topic in library.topics
-        ],
         "tokens": str(chosen.tokens) if tokens is None and chosen else tokens or "",
         "length_is_wrong": False,
         "problem": problem,

@@ -39,7 +39,7 @@ from app.web.shared.forms import FormDep, FormReader, clamped_number
 from app.web.shared.permissions import StaffActivity, StudentAccess
 from app.web.shared.request_guard import MAX_BODY
 from app.web.shared.services import ServicesDep
-from app.web.shared.sheet_form import MAX_ANSWER, read_scale, read_sheet
+from app.web.shared.sheet_form import MAX_ANSWER, read_sheet
 from app.web.shared.templating import render, render_page_or_fragment
 from app.web.sheet import press, save
 from app.web.sheet_in_class import ClassSheet, class_example, require_sheet
@@ -88,7 +88,7 @@ def preview_access(services: ServicesDep, access: StaffActivity, example: str = 
 Preview = Annotated[StudentAccess, Depends(preview_access)]
 
 
-def read_preview_sheet(services: ServicesDep, access: Preview, number: int, scale: str = "root") -> PreviewSheet:
+def read_preview_sheet(services: ServicesDep, access: Preview, number: int) -> PreviewSheet:
     """Sheet `number`, from 1, with empty boxes."""
     require_sheet(access, number)
     library, store = services.library, services.store
@@ -99,7 +99,6 @@ def read_preview_sheet(services: ServicesDep, access: Preview, number: int, scal
         work=PreviewWork(sheet, (), access.now, access.activity.policies.counting),
         rules=access.rules,
         typed={},
-        scale=read_scale(scale),
         access=access,
         number=number,
         sheet=sheet,
@@ -119,7 +118,7 @@ def read_posted_preview(context: OpenedPreview, form: FormDep) -> PreviewSheet:
         work = work.kept(Outcome("checked", answers, attempt=replace(attempt, handed_in=handed_in)))
     sent = read_sheet(form, sheet.variant, sheet_promise(access.activity, context.number))
     work = replace(work, now=access.now, report=None)
-    return replace(context, work=work, typed=sent.answers, scale=read_scale(form.raw("scale")), sent=sent)
+    return replace(context, work=work, typed=sent.answers, sent=sent)
 
 
 PostedPreview = Annotated[PreviewSheet, Depends(read_posted_preview)]

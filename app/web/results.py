@@ -22,8 +22,9 @@ from app.classes.activity_results import (
 )
 from app.classes.frozen.frozen_library import frozen_ticket
 from app.classes.frozen.given_sheets import given_variant
-from app.classes.frozen.misconception_words import misconception_words
+from app.classes.frozen.misconception_words import MisconceptionWords, misconception_words
 from app.classes.gradebook import GradebookColumn, counted_attempts, gradebook_columns
+from app.classes.illustrations import Illustration
 from app.classes.paper_import import PaperImport, WrongSheetError, students_handed_in
 from app.classes.promises import rule_in_words
 from app.classes.roster_lookup import RosterLookup
@@ -31,14 +32,14 @@ from app.classes.student_sheet import activity_variant, best_scores, worksheet_t
 from app.classes.ticket_groups import choice_counts, group_answers
 from app.classes.written_answers import open_questions
 from app.grading.grade import AnswersError
-from app.grading.paper import blank_order, numbered_lines
+from app.grading.paper import blank_order, grid_line, numbered_lines
 from app.sheets.variant import Row
 from app.sheets.worksheet import MAX_MISCONCEPTION_KEY, WorksheetError
 from app.store import Activity, Attempt, AuditAction, GradeChange, Store, Student
 from app.store.exit_tickets import SHOWN_FROM
 from app.store.grades import ChangeKind
 from app.translation import gettext as _
-from app.web.shared.forms import FormDep, FormReader, clamped_number, cut_page
+from app.web.shared.forms import MAX_LINE, FormDep, FormReader, clamped_number, cut_page
 from app.web.shared.permissions import (
     ActivityAccess,
     EditableActivity,
@@ -55,26 +56,27 @@ from app.web.shared.urls import url_for
 router = APIRouter(include_in_schema=False)
 
 MAX_MISCONCEPTIONS_SHOWN, MAX_ROWS_SHOWN, MAX_CHOICES_SHOWN, MAX_SENTENCES_SHOWN = 3, 3, 3, 6  # in a summary
+MIN_GRID_ROWS = 6
 MAX_REASON = 300  # characters
 MAX_CODE_LENGTH = 60  # characters of a typed sheet code
 
 
 @dataclass(frozen=True)
 class ResultsOrder:
-    """How students are sorted, by "name", "score" or "attempts", and which are shown.
+    """How students are sorted, by "help", "name", "score" or "attempts", and which are shown.
 
     `show` is "not-handed-in", or the key of a misconception in the last attempt; empty for everybody.
     """
 
-    sort: str = "name"
+    sort: str = "help"  # those first who need it: the lowest score that counts
     descending: bool = False
     show: str = ""
 
     @property
     def query(self) -> dict[str, str]:
-        usual = self.sort != "name"
+        usual = self.sort in ("score", "attempts")
         order = "" if self.descending == usual else "down" if self.descending else "up"
-        texts = {"sort": self.sort if self.sort != "name" else "", "show": self.show, "order": order}
+        texts = {"sort": self.sort if self.sort != "help" else "", "show": self.show, "order": order}
         return {name: text for name, text in texts.items() if text}
 
     def includes(self, attempts: Sequence[Attempt]) -> bool:
@@ -92,15 +94,15 @@ class ResultsOrder:
             counted = sheet.counted.get(student.id)
             if counted is None:
                 return True, 0.0
-            return False, sign * (counted.score if self.sort == "score" else len(sheet.attempts[student.id]))
+            return False, sign * (len(sheet.attempts[student.id]) if self.sort == "attempts" else counted.score)
 
         return sorted(students, key=place)
 
 
-def results_order(sort: str = "name", order: str = "", show: str = "") -> ResultsOrder:
-    """The order that a query asks for; an unknown `sort` means "name"."""
-    sort = sort if sort in ("score", "attempts") else "name"
-    descending = {"up": False, "down": True}.get(order, sort != "name")
+def results_order(sort: str = "", order: str = "", show: str = "") -> ResultsOrder:
+    """The order that a query asks for; an unknown `sort` means "help"."""
+    sort = sort if sort in ("name", "score", "attempts") else "help"
+    descending = {"up": False, "down": True}.get(order, sort in ("score", "attempts"))
     return ResultsOrder(sort, descending, show[:MAX_MISCONCEPTION_KEY])
 
 
@@ -324,8 +326,9 @@ def show_summary(services: ServicesDep, access: StaffActivity, answers: str = ""
         "teacher/summary.html",
         access=access,
         participants=len(students),
-        words=words,
-        misconceptions=left[:MAX_MISCONCEPTIONS_SHOWN],
+        misconceptions=[
+            (total, _illustration(services, words, sheets, total.key)) for total in left[:MAX_MISCONCEPTIONS_SHOWN]
+        ],
         rows=_hard_rows(sheets)[:MAX_ROWS_SHOWN],
         chosen=[(each, choices) for each, choices in chosen if choices and choices[0].of][:MAX_CHOICES_SHOWN],
         sentences=starred[:MAX_SENTENCES_SHOWN],
@@ -335,6 +338,14 @@ def show_summary(services: ServicesDep, access: StaffActivity, answers: str = ""
         questions=[(each, each.last_texts(students)) for each in open_questions(store, activity, sheets)],
         with_answers=bool(answers),
     )
+
+
+def _illustration(
+    services: Services, words: MisconceptionWords, sheets: Sequence[SheetResults], key: str
+) -> Illustration:
+    """A misconception explained for the first sheet whose last attempts show it."""
+    sheet = next(each for each in sheets if any(key in attempt.misconceptions for attempt in each.last))
+    return services.illustrations.get(services.library, words, sheet.item.sheet_key, sheet.variant, key)
 
 
 def _hard_rows(sheets: Sequence[SheetResults]) -> list[tuple[SheetResults, Row, float]]:
@@ -361,11 +372,15 @@ def show_paper_form(services: ServicesDep, access: EditableActivity, sheet: str 
 @router.post("/activities/{activity_id:int}/paper")
 def enter_paper_answers(services: ServicesDep, access: EditableActivity, form: FormDep) -> Response:
     """Show the marks of each line and what it would replace, or store the ticked ones."""
+    if added := form.single_line("add"):
+        with services.store.audit_log.recording(access.teacher, AuditAction.STUDENTS_ADDED, access.course, "1"):
+            services.store.roster.add_students(access.course, [(added, None)])
     paper_import, typed = _paper_import(services, access, form), form.raw("typed", MAX_WORK)
     number, code = paper_import.sheet_number, paper_import.code
+    grid = _grid_rows(form, len(paper_import.variant.blanks)) if number else {}
     problem = code_problem = ""
     try:
-        lines = numbered_lines(typed)
+        lines = numbered_lines("\n".join([*grid, typed]))
         if code and number:
             paper_import.sheet_by_code(code)
         if access.activity.state == "draft":
@@ -377,7 +392,7 @@ def enter_paper_answers(services: ServicesDep, access: EditableActivity, form: F
     except (WrongSheetError, WorksheetError) as error:
         code_problem = str(error)
     if problem or code_problem:
-        unread: dict[str, Any] = {"typed": typed, "picks": _picks(form)}
+        unread: dict[str, Any] = {"typed": typed, "grid": list(grid.values()), "picks": _picks(form)}
         return _render_paper(services, access, number, code, 422, problem=problem, code_problem=code_problem, **unread)
     clear, rejected = paper_import.read_lines(line for _, line in lines)
     is_storing, ticked = form.raw("do") == "store", form.all("line")
@@ -394,13 +409,15 @@ def enter_paper_answers(services: ServicesDep, access: EditableActivity, form: F
             "Nothing was stored: tick the lines to store. A line that was changed since it was shown is "
             "shown again first."
         )
+    shown_again = [*(line.line for line in rejected), *(line.line for line in left)]
     return _render_paper(
         services,
         access,
         number,
         code,
         422 if rejected or nothing_ticked else 200,
-        typed="\n".join([*(line.line for line in rejected), *(line.line for line in left)]),
+        typed="\n".join(line for line in shown_again if line not in grid),
+        grid=[grid[line] for line in shown_again if line in grid],
         problem=problem,
         rejected=rejected,
         read=left,
@@ -409,6 +426,15 @@ def enter_paper_answers(services: ServicesDep, access: EditableActivity, form: F
         already=[line for line in clear if line.already_stored],
         stored=stored,
     )
+
+
+def _grid_rows(form: FormReader, columns: int) -> dict[str, tuple[str, tuple[str, ...]]]:
+    """The rows of the grid that have an answer, a name and its cells, by the lines that say the same."""
+    cells = form.all("cell", MAX_LINE)
+    rows = [
+        (name, cells[place * columns : (place + 1) * columns]) for place, name in enumerate(form.all("grid", MAX_LINE))
+    ]
+    return {grid_line(name, row): (name, row) for name, row in rows if any(row)}
 
 
 def _paper_import(services: Services, access: ActivityAccess, form: FormReader) -> PaperImport:
@@ -441,6 +467,7 @@ def _render_paper(
         "roster": store.roster.students(access.course),
         "handed_in": students_handed_in(store, activity, number) if number else frozenset[int](),
         "typed": "",
+        "grid": (),
         "problem": "",
         "code_problem": "",
         "picks": (),
@@ -451,4 +478,6 @@ def _render_paper(
         "already": (),
         "stored": (),
     }
-    return render("teacher/enter_paper.html", status=status, access=access, **(names | shown))
+    names |= shown
+    names["blank_rows"] = range(max(MIN_GRID_ROWS - len(names["grid"]), 1))
+    return render("teacher/enter_paper.html", status=status, access=access, **names)

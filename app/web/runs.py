@@ -196,16 +196,6 @@ def cancel_run(services: ServicesDep, run_id: str) -> Response:
     return RedirectResponse(url_for("show_run", run_id=run_id), 303)
 
 
-@router.get("/runs/{run_id}/weights.png", dependencies=[Depends(require_run)])
-def show_attention_weights(services: ServicesDep, run_id: str) -> Response:
-    """A run's attention weights as a PNG, with tones relative to each row's largest weight."""
-    result = _result(_find_run(services, run_id)[0])
-    if not result or not result.picture:
-        raise HTTPException(404, _("This run has no picture of attention weights."))
-    headers = {"Cache-Control": "private, max-age=31536000, immutable"}
-    return Response(_weights_png(result.picture.cells), media_type="image/png", headers=headers)
-
-
 @router.get("/runs/{run_id}/notebook.ipynb", dependencies=[Depends(require_run)])
 def download_notebook(services: ServicesDep, run_id: str) -> Response:
     """A run's program as a Jupyter notebook, with the shapes that its sheet asks for left blank."""
@@ -265,7 +255,6 @@ def _run_names(
         "computed": result.lines[heading:],
         "facts": tuple(_fact_lines(result)),
         "remarks": (*_sheet_notes(variant), *_remark_sentences(result)),
-        "picture_text": _picture_text(result, variant),
     }
 
 
@@ -400,26 +389,6 @@ def note_sentences() -> dict[str, str]:
         "first-layer": _("This is the model’s first layer; other layers have another window or other positions."),
         "not-finite": _("Some numbers overflowed this number format, so there are no attention weights to draw."),
     }
-
-
-def _picture_text(result: HeadRun, variant: Variant) -> str:
-    if not result.picture:
-        return ""
-    side = result.picture.side
-    sentences = [
-        _(
-            "Attention weights A. Input and parameters are random, so the pattern has no meaning; each row shows how "
-            "much one token attends to every token. Stronger tone = larger weight, relative to the row’s maximum."
-        )
-    ]
-    if result.head is None:
-        each = _("This is head {head}, counted from 0; each head of the layer has its own weights.")
-        sentences.append(each.format(head=result.picture.head))
-    if variant.architecture.causal:
-        sentences.append(_("The upper triangle is empty because of the causal mask: no token attends to a later one."))
-    if side > 1:
-        sentences.append(_("Each pixel is the mean of {side} × {side} weights.").format(side=side))
-    return " ".join(sentences)
 
 
 def _bytes_text(count: int) -> str:

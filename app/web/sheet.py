@@ -18,7 +18,6 @@ from app.activities.rules import Rules
 from app.activities.work import Answers, Attempt
 from app.classes import sheet_actions
 from app.classes.sheet_actions import Action, Outcome, SentSheet, SheetWork, attempt_visible, can_hint, perform
-from app.figures.scale import ScaleName
 from app.grading.explain import MAX_ATTEMPTS_EXPLAINED, Explanation, explain_diagnosis
 from app.grading.grade import Report, without_help
 from app.grading.hints import next_hint_level, write_hint
@@ -57,7 +56,6 @@ class SheetContext(ABC):
     work: WorkShown
     rules: Rules
     typed: Answers  # in the boxes and under the open questions
-    scale: ScaleName = "root"
     sent: SentSheet | None = None
     report: Report | None = None  # of an action just done
 
@@ -143,7 +141,6 @@ class SheetContext(ABC):
         return draw_typed(
             variant,
             self.answers,
-            self.scale,
             explains=rules.shows_marks_of_checks and last is not None,
             names_sizes=rules.shows_marks_of_checks,
             shows_mismatches=rules.shows_mismatches,
@@ -166,7 +163,9 @@ class SheetContext(ABC):
         is_locked, has_example = self.is_locked, sheet_actions.may_see_example(variant, rules)
         hint = write_hint(marked, report, read_hint_level(level)) if level and report and self.gives_hint() else None
         truth = marked if self.shows_answers(result) else None
-        notes = sheet_notes(variant, answers, report, hint, mismatch=rules.in_practice)
+        drawing = self.drawn(marked if is_locked else variant)
+        # What doesn't fit is said once: in the drawing, if there is one.
+        notes = sheet_notes(variant, answers, report, hint, mismatch=rules.in_practice and drawing is None)
         # Next to a right answer, a row's reason may give away another answer, as hints do.
         explains = rules.gives_hints or (rules.gives_help and report is not None and report.complete)
         rows = row_views(
@@ -193,8 +192,7 @@ class SheetContext(ABC):
             "questions": question_views(variant, self.typed, locked=not can_hand_in),
             "can_hand_in": can_hand_in,
             "locked": is_locked,
-            "drawing": self.drawn(marked if is_locked else variant),
-            "scale": self.scale,
+            "drawing": drawing,
             "marked": marked,
             "report": report,
             "all_right": all_right,
@@ -221,7 +219,7 @@ class SheetContext(ABC):
     def _explanation(self) -> Explanation | None:
         # It shows answers: only for a sheet that is all right, or whose answers are shown.
         for attempt in self.attempts_to_explain():
-            if explanation := explain_diagnosis(*self.report_of(attempt), self.scale):
+            if explanation := explain_diagnosis(*self.report_of(attempt)):
                 return explanation
         return None
 

@@ -32,7 +32,7 @@ from app.web.shared.forms import FormDep
 from app.web.shared.permissions import StudentAccess, student_access
 from app.web.shared.rate_limits import BYTES_OF_ATTEMPT, bytes_of
 from app.web.shared.services import Services, ServicesDep
-from app.web.shared.sheet_form import read_scale, read_sheet
+from app.web.shared.sheet_form import read_sheet
 from app.web.shared.urls import url_for
 from app.web.sheet import SheetContext, WorkShown
 
@@ -79,7 +79,7 @@ class ClassSheet(SheetContext):
         }
 
     def address(self, result: str, level: object) -> str:
-        shown = {"result": "" if level else result, "hint": level, "scale": self.scale.replace("root", "")}
+        shown = {"result": "" if level else result, "hint": level}
         query = {name: value for name, value in shown.items() if value}
         return url_for("show_class_sheet", activity_id=self.activity.id, number=self.number, **query)
 
@@ -185,7 +185,7 @@ class ClassSheet(SheetContext):
         return not_open(self.access)
 
 
-def opened_class_sheet(services: Services, access: StudentAccess, number: int, scale: str) -> ClassSheet:
+def opened_class_sheet(services: Services, access: StudentAccess, number: int) -> ClassSheet:
     """Sheet `number` (from 1) as last saved or, once the activity has closed, the attempt that counts."""
     work = _class_work(services, access, number)
     typed = work.draft.answers if work.draft else {}
@@ -197,7 +197,6 @@ def opened_class_sheet(services: Services, access: StudentAccess, number: int, s
         work=work,
         rules=access.rules,
         typed=typed,
-        scale=read_scale(scale),
         access=access,
         number=number,
         sheet=work.sheet,
@@ -209,7 +208,7 @@ def posted_class_sheet(
 ) -> ClassSheet:
     """The sheet that a student's form was sent from, with the form."""
     access = student_access(request, services, activity_id, form.single_line("sheet"))
-    context = opened_class_sheet(services, access, number, form.raw("scale"))
+    context = opened_class_sheet(services, access, number)
     sent = read_sheet(form, context.variant, sheet_promise(access.activity, number))
     return replace(context, typed=sent.answers, sent=sent)
 

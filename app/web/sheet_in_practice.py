@@ -15,7 +15,7 @@ from app.classes.sheet_work import PracticeWork, practice_sheet_key
 from app.classes.student_sheet import sizes_of
 from app.exchange.imported_models import library_with_model
 from app.grading.grade import Report, grade
-from app.practice.lessons import worksheet_after
+from app.practice.lessons import LESSONS, worksheet_after
 from app.sheets.library import Library
 from app.sheets.variant import Variant
 from app.sheets.worksheet import key_in, library_key
@@ -26,7 +26,7 @@ from app.web.shared.forms import FormDep
 from app.web.shared.practice_place import practice_place
 from app.web.shared.services import Services, ServicesDep
 from app.web.shared.sheet_address import FIRST_WORKSHEET, find_variant, library_for, sheet_link
-from app.web.shared.sheet_form import read_scale, read_sheet
+from app.web.shared.sheet_form import read_sheet
 from app.web.shared.sheet_view import in_steps
 from app.web.shared.urls import client_network, url_for
 from app.web.shared.visitor import FormSecret, remember_visitor
@@ -75,8 +75,6 @@ class PracticeSheet(SheetContext):
             shown = {"answers": 1}
         elif level:
             shown = {"hint": level}
-        if self.scale != "root":
-            shown["scale"] = self.scale
         return sheet_link(self.variant, "show_sheet", **shown)
 
     def report_of(self, attempt: Attempt) -> tuple[Variant, Report]:
@@ -105,6 +103,7 @@ class PracticeSheet(SheetContext):
             "link": sheet_link(variant),
             "print_link": sheet_link(variant, "show_handout"),
             "bug_link": sheet_link(variant, "show_another") if deals_bugs else "",
+            "ends_lesson": any(library_key(variant.worksheet.key) == lesson.sheets[-1] for lesson in LESSONS),
             "next": _next_worksheet(self.library, variant) if names["all_right"] else None,
             "hidden_fields": {} if self.visitor else {"form_secret": FormSecret.new().secret},
         }
@@ -126,9 +125,7 @@ class PracticeSheet(SheetContext):
         place.keep(request, response, self.services.store, record)
 
 
-def opened_practice_sheet(
-    request: Request, services: Services, library: Library, variant: Variant, scale: str
-) -> PracticeSheet:
+def opened_practice_sheet(request: Request, services: Services, library: Library, variant: Variant) -> PracticeSheet:
     """A sheet with this browser's last saved texts and work, if any."""
     token = request.cookies.get(VISITOR_COOKIE)
     work = PracticeWork.find(services.store, token, variant) if token else None
@@ -141,7 +138,6 @@ def opened_practice_sheet(
         work=work,
         rules=PRACTICE_RULES,
         typed=work.draft.answers if work.draft else {},
-        scale=read_scale(scale),
         library=library,
     )
 
@@ -158,7 +154,7 @@ def posted_practice_sheet(request: Request, services: ServicesDep, form: FormDep
     sent, token = read_sheet(form, variant), request.cookies.get(VISITOR_COOKIE, "")
     network, again = client_network(request), request.url.path != url_for("save_sheet")
     services.storage.charge_sheet(network, token, practice_sheet_key(variant), sent.answers, again=again)
-    context = opened_practice_sheet(request, services, library, variant, form.raw("scale"))
+    context = opened_practice_sheet(request, services, library, variant)
     if context.visitor is None:
         work = PracticeWork.find(store, store.add_visitor(FormSecret.of(form).token).token, variant)
         assert work is not None  # noqa: S101 - the visitor was just stored

@@ -76,8 +76,8 @@ def show_closing(store: StoreDep, access: StudentAccessDep) -> Response:
 
 
 @in_threads("class")
-def read_class_sheet(services: ServicesDep, access: StudentAccessDep, number: int, scale: str = "root") -> ClassSheet:
-    return opened_class_sheet(services, access, number, scale)
+def read_class_sheet(services: ServicesDep, access: StudentAccessDep, number: int) -> ClassSheet:
+    return opened_class_sheet(services, access, number)
 
 
 OpenedClassSheet = Annotated[ClassSheet, Depends(read_class_sheet)]
@@ -229,7 +229,14 @@ def show_my_work(
         for enrolment in enrolments
     ]
     # After signing out, a script drops this browser's drafts: never because of a link elsewhere.
-    response = render("student/my_work.html", courses=courses, signed_out=signed_out == "yes" and from_here)
+    # After a class, there is a way to practice; before, a student sees only the class.
+    is_busy = any(line["phase"] == "open" and not line["is_done"] for each in courses for line in each["lines"])
+    response = render(
+        "student/my_work.html",
+        courses=courses,
+        signed_out=signed_out == "yes" and from_here,
+        may_go_on=bool(courses) and not is_busy,
+    )
     if enrolments and CLASS_COOKIE not in request.cookies:
         set_private_cookie(request, response, CLASS_COOKIE, "joined")
     return response
@@ -311,9 +318,15 @@ def _activity_lines(services: Services, student: Student) -> list[dict[str, Any]
                     "phase": phase,
                     "sheets": _sheet_lines(activity, phase, made, drafts, words) if phase != "waiting" else [],
                     "ticket_in": attended.get(activity.id, False),
+                    "is_done": _is_done(activity, made),
                 }
             )
     return lines
+
+
+def _is_done(activity: Activity, made: Mapping[_SheetId, Sequence[Attempt]]) -> bool:
+    sheets = [made.get((activity.id, item.sheet_key), ()) for item in activity.content.items]
+    return all(any(attempt.handed_in for attempt in attempts) for attempts in sheets)
 
 
 def _sheet_lines(

@@ -124,10 +124,12 @@ def _typed(form: FormReader) -> dict[str, Any]:
                 "options": form.raw(f"options.{key}", MAX_BODY).splitlines(),
                 "labels": [form.raw(f"{end}.{key}", MAX_TEXT) for end in ("first", "last")],
                 "required": form.raw(f"required.{key}") == "yes",
+                "chip": form.raw(f"chip.{key}", MAX_TEXT).strip(),
             }
             for key in form.all("question")
         ],
         "pick_at_least": form.raw("pick_at_least", MAX_TEXT).strip(),
+        "pick_at_most": form.raw("pick_at_most", MAX_TEXT).strip(),
         "anonymous": form.raw("anonymous") != "no",
     }
 
@@ -145,6 +147,7 @@ def _conflict(newest: Material, typed: Mapping[str, Any]) -> Conflict:
         "instruction": _("Instruction"),
         "questions": _("Questions"),
         "pick_at_least": _("Optional questions that students must answer, at least"),
+        "pick_at_most": _("Optional questions that students may answer, at most"),
         "anonymous": _("Anonymous"),
     }
     theirs = ticket_of_material(newest).settings

@@ -28,6 +28,7 @@ from app.classes.authoring.worksheet_form import (
 from app.exchange import hub
 from app.exchange.imported_models import library_with_model
 from app.names import clean_line
+from app.sheets import prose
 from app.sheets.library import Library
 from app.sheets.notation import NOTATIONS, NotationKey
 from app.sheets.variant import Variant
@@ -137,6 +138,7 @@ def render_editor(
         bugs=_bugs(library, topic),
         reads_two_texts=topic in TOPICS and TOPICS[topic].reads_two_texts,
         rows=_rows(draft, variant),
+        hints=_built_in_hints(variant) if variant else {},
         boxes=tuple(variant.blanks_by_name) if variant else (),
         symbols=tuple(variant.symbols.written) if variant else (),
         views=PREVIEW_VIEWS,
@@ -218,6 +220,13 @@ def _bugs(library: Library, topic: str) -> dict[str, dict[str, str]]:
     for bug in TOPICS[topic].bugs if topic in TOPICS else ():
         groups.setdefault(words.programs[BUGS[bug].program_key], {})[bug] = words.bugs[bug].name
     return groups
+
+
+def _built_in_hints(variant: Variant) -> Mapping[str, str]:
+    """The first hint of each row by its key, which an author's hint replaces."""
+    return {
+        row.key: " ".join(dict.fromkeys(prose.nudge(variant, blank) for blank in row.blanks)) for row in variant.rows
+    }
 
 
 def _rows(draft: WorksheetDraft, variant: Variant | None) -> Mapping[str, Any]:

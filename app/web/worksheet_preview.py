@@ -49,14 +49,13 @@ def preview_of(library: Library, worksheet: Worksheet, view: PreviewView, held: 
         "view": view,
         "variant": variant,
         "rows": row_views(variant, answers, report, truth=truth, notes=notes),
-        "drawing": draw_typed(variant, answers, "root", explains=report is not None) if view != "key" else None,
+        "drawing": draw_typed(variant, answers, explains=report is not None) if view != "key" else None,
         "questions": question_views(variant, {}, locked=True),
         "report": report,
         "misconceptions": misconception_names(variant) if view == "wrong" else {},
         "held": held,
         "locked": True,
         "focused": "",
-        "scale": "root",
     }
 
 

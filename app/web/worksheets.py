@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from fastapi import APIRouter, HTTPException, Request, Response
@@ -31,13 +31,14 @@ from app.classes.materials import (
 )
 from app.exchange import hub
 from app.exchange.changed_lines import ChangedLine, changed_lines
+from app.exchange.class_list import MAX_ROSTER_BYTES, read_names
 from app.exchange.imported_models import library_with_model
 from app.exchange.material_file import MaterialFileError, decode_file, read_material_file, settings_in_file
 from app.exchange.toml_text import write_toml
-from app.handout.options import HandoutOptions, Paper
 from app.models.architecture import TokensError
 from app.models.config_fields import ConfigError
 from app.names import clean_line, name_key
+from app.refusal import Refusal
 from app.sheets.exit_tickets import Ticket
 from app.sheets.library import Library
 from app.sheets.worksheet import MAX_QUESTIONS, WORKSHEETS, Worksheet, WorksheetError, stored_fields
@@ -49,7 +50,8 @@ from app.translation import gettext as _
 from app.web.shared.conflicts import Conflict, setting_differences, version_to_replace
 from app.web.shared.cookies import SECRET_COOKIE, redirect_with_secret
 from app.web.shared.forms import MAX_LINE, FormDep, FormReader, clean_lines, cut_page, whole_number
-from app.web.shared.handout_form import MAX_TYPED_TOKENS, pdf_response
+from app.web.shared.handout_form import MAX_TYPED_TOKENS, HandoutForm, handout_base_url
+from app.web.shared.handout_jobs import start_handout
 from app.web.shared.import_form import IMPORT_WAYS, import_model_by, read_import_form
 from app.web.shared.model_menu import model_menu
 from app.web.shared.permissions import (
@@ -78,6 +80,8 @@ from app.web.worksheet_editor import WorksheetDraft, make_draft, render_editor
 from app.web.worksheet_preview import paper_response, unpack_settings
 
 router = APIRouter(include_in_schema=False)
+
+PRINT_OPTIONS = ("sheets", "layout", "paper", "key", "large", "figures")
 
 FIRST_MODEL = "llama-7b"
 FIRST_TOPIC = SINGLE_HEAD.key
@@ -197,7 +201,7 @@ def _filled_in(library: Library, worksheet: Worksheet | None) -> Drawing | None:
     texts = {str(blank): sheet.notation.write(sheet.expression(blank)) for blank in sheet.blanks}
     if not worksheet.in_letters:
         texts = {box: str(number) for box, number in sheet.key.items()}
-    return draw_typed(sheet, texts, "root")
+    return draw_typed(sheet, texts)
 
 
 # The page of a material
@@ -288,19 +292,43 @@ def export_material(store: StoreDep, access: ReadableMaterial, version: str = ""
     return Response(write_toml(saved.content), headers=headers, media_type="application/toml")
 
 
-@router.get("/worksheets/{material_id:int}/handout.pdf")
+@router.get("/worksheets/{material_id:int}/print")
+def show_print_form(access: ReadableMaterial) -> Response:
+    """How to print a worksheet: for a list of names, or as many sheets as wanted."""
+    return _render_print_form(access, HandoutForm(key="with"))
+
+
+@router.post("/worksheets/{material_id:int}/print")
 @in_threads("print")
 def print_material(
-    request: Request, services: ServicesDep, access: ReadableMaterial, client: QueueClient, paper: Paper = "letter"
+    request: Request, services: ServicesDep, access: ReadableMaterial, client: QueueClient, sent: FormDep
 ) -> Response:
-    """The newest version of a worksheet as PDF, named after its title: two half-sheets on a page, and the key."""
-    material = access.material
-    library = with_materials(services.library, {}, services.store, [material]).library
-    if material.key not in library.worksheets:
+    """Queue the newest version as a handout for the form's `names`, and redirect (303) to its page."""
+    material, typed_names = access.material, sent.raw("names", MAX_ROSTER_BYTES + 1)
+    form = HandoutForm.read({name: sent.single_line(name) for name in PRINT_OPTIONS if sent.raw(name)})
+    if material.key not in with_materials(services.library, {}, services.store, [material]).library.worksheets:
         raise HTTPException(404)
-    options = HandoutOptions(material.key, paper=paper, key="with")
-    pdf = services.printer.render_small(library, options, "", client)
-    return pdf_response(pdf, material.title)
+    try:
+        job = start_handout(
+            services,
+            client,
+            access.teacher,
+            material.title,
+            form.model_copy(update={"worksheet": material.key}).to_options(()),
+            read_names(typed_names) if typed_names.strip() else (),
+            handout_base_url(request, services.settings),
+            back=url_for("show_print_form", material_id=material.id),
+            material_id=material.id,
+        )
+    except Refusal as error:
+        return _render_print_form(access, form, typed_names, error.status, str(error))
+    return RedirectResponse(url_for("show_print_job", key=job.key), 303)
+
+
+def _render_print_form(
+    access: MaterialAccess, form: HandoutForm, names: str = "", status: int = 200, problem: str = ""
+) -> Response:
+    return render("materials/print.html", status=status, access=access, form=form, names=names, problem=problem)
 
 
 @router.post("/worksheets/{material_id:int}/restore")
@@ -415,114 +443,44 @@ def _owner_of_copy(teacher: Teacher, courses: Iterable[Course], form: FormReader
     return owner
 
 
-@dataclass(frozen=True)
-class Original:
-    """What is copied, where the form of the copy is sent, and what it sends along."""
-
-    kind: MaterialKind
-    title: str
-    settings: Mapping[str, Any]
-    address: str
-    values: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def questions(self) -> tuple[str, ...]:
-        asked = self.settings.get("questions") if self.kind == "ticket" else ()
-        return tuple(str(each.get("text", "")) for each in asked or () if isinstance(each, dict))
-
-
-@router.get("/worksheets/copy")
-def show_copy_form(request: Request, services: ServicesDep, teacher: SignedIn, courses: EditableCourses) -> Response:
-    """The form for copying the library's `ticket` in the query, or its `worksheet` with `model` and lengths."""
-    original = _original_in_library(services, dict(request.query_params))
-    return _show_copy_form(services.store, teacher, courses, original)
-
-
 @router.post("/worksheets/copy")
-def copy_from_library(services: ServicesDep, teacher: SignedIn, courses: EditableCourses, form: FormDep) -> Response:
-    """Copy a worksheet or exit ticket of the library, named in the form as in `show_copy_form`."""
-    names = ("worksheet", "model", "tokens", "decoded", "ticket")
-    original = _original_in_library(services, {name: form.single_line(name) for name in names})
-    return _copy(services.store, teacher, courses, original, form)
-
-
-@router.get("/worksheets/{material_id:int}/copy")
-def show_material_copy_form(store: StoreDep, access: ReadableMaterial, courses: EditableCourses) -> Response:
-    address = url_for("copy_material", material_id=access.material.id)
-    return _show_copy_form(store, access.teacher, courses, _original(access.material, address))
+def copy_from_library(
+    services: ServicesDep,
+    teacher: SignedIn,
+    worksheet: str = "",
+    model: str = "",
+    tokens: str = "",
+    decoded: str = "",
+    ticket: str = "",
+) -> Response:
+    """Copy a `worksheet` of the library, with a `model` and lengths, or an exit `ticket`, and open its editor."""
+    if original := services.tickets.get(ticket):
+        return _copy(services.store, teacher, "ticket", original.settings)
+    try:
+        library = library_with_model(services.library, services.store, model or None)
+        lengths = (whole_number(text, MAX_TYPED_TOKENS) for text in (tokens, decoded))
+        settings = settings_to_copy(library, worksheet, model, *lengths)
+    except (WorksheetError, TopicError, TokensError, ConfigError) as error:
+        raise HTTPException(404, str(error)) from None
+    return _copy(services.store, teacher, "worksheet", settings)
 
 
 @router.post("/worksheets/{material_id:int}/copy")
-def copy_material(store: StoreDep, access: ReadableMaterial, courses: EditableCourses, form: FormDep) -> Response:
-    address = url_for("copy_material", material_id=access.material.id)
-    return _copy(store, access.teacher, courses, _original(access.material, address), form)
-
-
-@router.get("/worksheets/shared/{token}/copy")
-def show_shared_copy_form(
-    store: StoreDep, teacher: SignedIn, material: SharedMaterial, courses: EditableCourses, token: str
-) -> Response:
-    return _show_copy_form(store, teacher, courses, _original(material, url_for("copy_shared", token=token)))
+def copy_material(store: StoreDep, access: ReadableMaterial) -> Response:
+    return _copy(store, access.teacher, access.material.kind, access.material.content, access.material.title)
 
 
 @router.post("/worksheets/shared/{token}/copy")
-def copy_shared(
-    store: StoreDep, teacher: SignedIn, material: SharedMaterial, courses: EditableCourses, form: FormDep, token: str
-) -> Response:
-    return _copy(store, teacher, courses, _original(material, url_for("copy_shared", token=token)), form)
+def copy_shared(store: StoreDep, teacher: SignedIn, material: SharedMaterial, token: str) -> Response:
+    return _copy(store, teacher, material.kind, material.content, material.title)
 
 
-def _original(material: Material, address: str) -> Original:
-    return Original(material.kind, material.title, material.content, address)
-
-
-def _original_in_library(services: Services, values: Mapping[str, str]) -> Original:
-    address, named = url_for("copy_from_library"), {name: text for name, text in values.items() if text}
-    if ticket := services.tickets.get(values.get("ticket", "")):
-        return Original("ticket", ticket.title, ticket.settings, address, {"ticket": ticket.key})
-    try:
-        library = library_with_model(services.library, services.store, named.get("model"))
-        lengths = (whole_number(named.get(name, ""), MAX_TYPED_TOKENS) for name in ("tokens", "decoded"))
-        settings = settings_to_copy(library, named.get("worksheet", ""), named.get("model", ""), *lengths)
-    except (WorksheetError, TopicError, TokensError, ConfigError) as error:
-        raise HTTPException(404, str(error)) from None
-    return Original("worksheet", settings["title"], settings, address, named)
-
-
-def _show_copy_form(store: Store, teacher: Teacher, courses: tuple[Course, ...], original: Original) -> Response:
-    title = title_of_copy(original.title, {material.title for material in store.materials.readable_by(teacher)})
-    return _render_copy_form(teacher, courses, original, title)
-
-
-def _render_copy_form(
-    teacher: Teacher,
-    courses: tuple[Course, ...],
-    original: Original,
-    title: str,
-    into: str = "",
-    status: int = 200,
-    problem: str = "",
-) -> Response:
-    return render(
-        "materials/copy.html",
-        status=status,
-        teacher=teacher,
-        courses=courses,
-        original=original,
-        title=title,
-        into=into,
-        problem=problem,
-    )
-
-
-def _copy(
-    store: Store, teacher: Teacher, courses: tuple[Course, ...], original: Original, form: FormReader
-) -> Response:
-    title, owner = form.single_line("title"), _owner_of_copy(teacher, courses, form)
-    if not title:
-        return _render_copy_form(teacher, courses, original, "", form.single_line("into"), 422, _("Type a title."))
-    copy = add_material(store, original.kind, owner, teacher, {**original.settings, "title": title})
-    editor = "show_ticket_editor" if copy.kind == "ticket" else "show_worksheet_editor"
+def _copy(store: Store, teacher: Teacher, kind: MaterialKind, settings: Mapping[str, Any], title: str = "") -> Response:
+    """Add the teacher's own copy, under a title that they don't have yet, and open its editor."""
+    taken = {material.title for material in store.materials.readable_by(teacher)}
+    copied = {**settings, "title": title_of_copy(title or settings["title"], taken)}
+    copy = add_material(store, kind, teacher, teacher, copied)
+    editor = "show_ticket_editor" if kind == "ticket" else "show_worksheet_editor"
     return RedirectResponse(url_for(editor, material_id=copy.id), 303)
 
 

@@ -1,5 +1,5 @@
 // The form of an activity: worksheets are dragged into order, one field narrows the lists of what can be chosen, and an
-// exit ticket brings its proposal with it. The first two only save a trip to the server: the buttons ↑ ↓ and Search do the same, and the order of the boxes is what is sent.
+// exit ticket brings its proposal with it; what is chosen is named beside Save. The first two only save a trip to the server: the buttons ↑ ↓ and Search do the same, and the order of the boxes is what is sent.
 (() => {
   const form = document.querySelector("#activity-form");
   const status = () => form.querySelector("[role=status]");
@@ -86,8 +86,17 @@
     if (event.key === "Enter" && event.target.matches("[data-narrows]")) event.preventDefault();
   });
 
+  // What is ticked stands beside Save.
+  const fillBasket = () => {
+    const ticked = [...form.querySelectorAll("[name=worksheet]:checked + span")];
+    const titles = ticked.map((title) => title.firstChild.textContent.trim()).join(", ");
+    const { chosen, none } = form.querySelector(".basket").dataset;
+    form.querySelector(".basket").textContent = titles ? chosen.replace("{titles}", titles) : none;
+  };
+
   // An exit ticket that is chosen proposes whether it has names.
   form.addEventListener("change", ({ target }) => {
+    if (target.name === "worksheet") fillBasket();
     const { anonymous } = target.dataset;
     if (anonymous) form.querySelector(`[name=ticket_anonymous][value=${anonymous}]`).checked = true;
   });

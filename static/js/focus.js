@@ -4,20 +4,25 @@
 // product alone.
 (() => {
   const SMALLEST = 0.72; // of its own size, at which the whole drawing can still be read
-  // One side, or without it all sides of a matrix.
-  const light = (blank, tensor = blank?.split(".")[0]) => {
-    const isMeant = ({ dataset }) => blank ? dataset.blank === blank : dataset.blank.split(".")[0] === tensor;
-    const sides = [...document.querySelectorAll(".edge[data-blank]")];
-    const sizes = new Set(sides.filter(isMeant).map((side) => side.dataset.size));
-    for (const side of sides) {
-      side.classList.toggle("lit", isMeant(side));
-      side.classList.toggle("kin", side.dataset.size !== "?" && sizes.has(side.dataset.size));
+  const NUMBERS = ".edge[data-size], .ruler [data-size], .rows input[data-blank]";
+  // A number as drawings write it, 131,072; "" for what isn't one.
+  const sizeOf = (part) => {
+    const text = part.dataset.size ?? part.value.trim();
+    return /^[\d,]+$/.test(text) ? text.replaceAll(",", "") : part.dataset.size === "?" ? "" : text;
+  };
+  // One side, or without it all sides of a matrix; with it everything that has the same number.
+  const light = (blank, tensor = blank?.split(".")[0], size = "") => {
+    const isMeant = ({ dataset }) => blank ? dataset.blank === blank : dataset.blank?.split(".")[0] === tensor;
+    const parts = [...document.querySelectorAll(NUMBERS)];
+    const sizes = new Set(size ? [size] : parts.filter((part) => blank && isMeant(part)).map(sizeOf));
+    sizes.delete("");
+    for (const part of parts) {
+      part.classList.toggle("kin", sizes.has(sizeOf(part)));
+      if (part.matches("input")) part.classList.toggle("lit", isMeant(part) && part !== document.activeElement);
+      else if (part.matches(".edge")) part.classList.toggle("lit", isMeant(part));
     }
     for (const matrix of document.querySelectorAll(".matrix[data-tensor]")) {
       matrix.classList.toggle("lit", matrix.dataset.tensor === tensor);
-    }
-    for (const box of document.querySelectorAll("input[data-blank]")) {
-      box.classList.toggle("lit", isMeant(box) && box !== document.activeElement);
     }
   };
 
@@ -156,6 +161,11 @@
   document.addEventListener("focusout", () => light());
   document.addEventListener("pointerover", (event) => {
     const over = blank(event.target);
+    const given = event.target.closest?.(".ruler [data-size]");
+    if (given) {
+      light(undefined, undefined, sizeOf(given));
+      return;
+    }
     const row = event.target.closest?.(".rows tbody")?.querySelector("input[data-blank]")?.dataset.blank;
     const matrix = event.target.closest?.(".matrix[data-tensor]")?.dataset.tensor ?? row?.split(".")[0];
     light(over ?? (matrix ? undefined : focused()), over ? undefined : matrix);

@@ -12,27 +12,6 @@
 
   const isOpen = () => Boolean(document.querySelector(".box:not([data-mark='right']) input:not([readonly])"));
 
-  // What is said below a row is said once: in the bar, only while it can't be seen below the row. The bar's own note is
-  // left out of its height here, so that showing it doesn't change the answer.
-  const isSaidInSight = (note) => {
-    const text = note.textContent.trim();
-    const said = [...document.querySelectorAll(".says > td > p")].find((each) => each.textContent.trim() === text);
-    const { top = -1, bottom = 0 } = said?.getBoundingClientRect() ?? {};
-    const { scrollPaddingTop } = getComputedStyle(document.documentElement);
-    const bar = document.querySelector(".dock").offsetHeight - (note.matches(".unseen") ? 0 : note.offsetHeight);
-    return top >= parseFloat(scrollPaddingTop) - 8 && bottom <= innerHeight - bar;
-  };
-  let waiting = 0; // until nothing has scrolled for a moment
-  const sayOnce = () => {
-    clearTimeout(waiting);
-    waiting = setTimeout(() => {
-      const note = document.querySelector(".bar-note");
-      note?.classList.toggle("unseen", isSaidInSight(note));
-    }, 150);
-  };
-  addEventListener("scroll", sayOnce, { passive: true });
-  addEventListener("resize", sayOnce);
-
   // How much of the window the bar covers, and the time that is counted down, for the scrolling to what has the focus.
   const measure = () => {
     for (const [name, part] of [["--dock", ".dock"], ["--banner", ".closing"]]) {
@@ -51,8 +30,6 @@
     const typing = folded ? null : box;
     document.body.classList.toggle("typing", Boolean(typing));
     if (keys()) keys().hidden = !(typing && touch.matches);
-    const next = document.getElementById("next-box");
-    if (next) next.hidden = Boolean(typing) || !touch.matches || !isOpen();
     measure(); // before the scrolling, which goes by it
     const height = document.querySelector(".drawing")?.offsetHeight ?? 0;
     if (typing && narrow.matches && (typing !== arranged || height > panel)) {
@@ -110,11 +87,10 @@
 
   // Pressing a key must not take the focus out of the box.
   document.addEventListener("mousedown", (event) => {
-    if (event.target.closest(".keys, #next-box")) event.preventDefault();
+    if (event.target.closest(".keys")) event.preventDefault();
   });
   document.addEventListener("click", ({ target }) => {
     const key = target.closest(".keys button");
-    if (target.id === "next-box") goOn();
     if (!key || !box) return;
     if (document.activeElement !== box) box.focus({ preventScroll: true });
     if (key.matches(".next")) goOn();
@@ -178,8 +154,6 @@
       if (touch.matches && !document.activeElement.matches(BOX)) box = null;
     }
     if (box && !(box.isConnected && isOpen())) box = null;
-    document.querySelector(".bar-note")?.classList.add("unseen"); // its row is about to come into sight
-    sayOnce();
     arrange();
   };
   document.addEventListener("htmx:before:swap", ({ detail: { ctx } }) => {

@@ -88,6 +88,7 @@
   // Not by a class, which the next drawing that comes from the server would take away. A drawing runs to the right, or
   // down where tokens are columns.
   const playThrough = () => {
+    document.getElementById("play")?.removeAttribute("hidden");
     if (matchMedia("(prefers-reduced-motion: reduce)").matches) return;
     for (const svg of form().querySelectorAll(".figures svg")) {
       const { left, top } = svg.getBoundingClientRect();
@@ -128,7 +129,23 @@
     if (line() && !showAgain()) htmx.trigger(line(), "agree");
   });
 
+  document.addEventListener("click", ({ target }) => {
+    if (target.id !== "play") return;
+    form().querySelector(".figures").scrollIntoView({ block: "nearest" });
+    playThrough();
+  });
+  if (form()) document.getElementById("play")?.removeAttribute("hidden");
   addEventListener("load", showAgain);
+})();
+
+// The choices above a sheet: a button opens the sheet with them once one has changed.
+(() => {
+  const button = document.querySelector("[data-choices] button");
+  if (!button) return;
+  button.hidden = true;
+  button.form.addEventListener("input", () => {
+    button.hidden = false;
+  });
 })();
 
 // Copy buttons: hidden without script or clipboard, they put a link or a block of code on the clipboard.

@@ -62,7 +62,7 @@ def test_from_the_first_start_to_an_exit_ticket(browser: Browser, own_app: Serve
     kim.reload()
     assert kim.input_value("input[name='queries.columns']") == "4096"
     kim.get_by_role("button", name="Check").click()
-    expect(kim.get_by_role("status").first).to_have_text("1 of 14 boxes is correct. 12 boxes are still empty.")
+    expect(kim.get_by_role("status").first).to_contain_text("1 of 14. 12 empty.")
     assert_accessible_in_all_looks(kim)
     kim.get_by_role("button", name="Hand in").click()
     kim.get_by_role("button", name="Hand in anyway").click()

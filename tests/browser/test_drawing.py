@@ -51,8 +51,8 @@ def some_figures() -> list[Figure]:
         answers = {blank: variant.answer(blank) for blank in variant.blanks if chance.random() < 0.9}
         sizes = (int(10 ** chance.uniform(0, 6)) for _ in answers)
         wrong = answers | {blank: size for blank, size in zip(answers, sizes, strict=True) if chance.random() < 0.2}
-        figures += draw_figures(variant, answers, chance.choice(["root", "true"]))
-        figures += draw_figures(variant, wrong, chance.choice(["root", "true"]))
+        figures += draw_figures(variant, answers)
+        figures += draw_figures(variant, wrong)
     return figures
 
 

@@ -99,18 +99,13 @@ def assert_all_said_in_sight(page: Page, *, touch: bool) -> None:
         assert_in_sight(element)
     assert page.locator(".keys").count() == 0 or page.locator(".keys").is_hidden()
     while page.locator("#hint").count():
-        before = page.locator(".bar-note p").inner_text()
+        before = page.locator(".hint-aloud").inner_text()
         press(page.locator("#hint"), touch=touch)
-        expect(page.locator(".bar-note p")).not_to_have_text(before)
+        expect(page.locator(".hint-aloud")).not_to_have_text(before)
         for element in (page.locator(".says .hint"), first):
             assert_in_sight(element)
-        expect(page.locator(".bar-note")).to_have_class("bar-note unseen")
     if touch:
         assert page.locator(".dock").evaluate("dock => dock.offsetHeight / innerHeight") < 0.2
-        page.evaluate("scrollTo(0, document.body.scrollHeight)")
-        assert_in_sight(page.locator(".bar-note p"))  # now that its row can't be seen
-        first.evaluate("box => box.scrollIntoView({ block: 'center' })")
-        expect(page.locator(".bar-note")).to_have_class("bar-note unseen")
     press(first, touch=touch)
     expect(first).to_be_focused()
     page.evaluate("() => new Promise(done => setTimeout(() => requestAnimationFrame(done), 50))")  # it is laid out anew
@@ -128,7 +123,7 @@ def test_on_a_phone_all_that_is_said_and_the_box_are_in_sight(
     )  # fmt: skip
     page = context.new_page()
     page.goto(f"/sheet?worksheet={worksheet}&tokens=61")
-    press(page.locator("#next-box"), touch=True)
+    press(page.locator("input[data-blank]").first, touch=True)
     expect(page.locator("body.typing")).to_have_count(1)
     assert_in_sight(page.locator("input[data-blank]:focus"))
     fill_in(page, wide_heads(worksheet, 61))
@@ -178,7 +173,7 @@ def test_in_a_class_and_its_preview_too_below_the_time_that_is_left(
         context.add_cookies([{"name": cookie, "value": token, "url": shared_app.url}])
         page = context.new_page()
         page.goto(address)
-        press(page.locator("#next-box"), touch=True)
+        press(page.locator("input[data-blank]").first, touch=True)
         expect(page.locator("body.typing")).to_have_count(1)
         assert_in_sight(page.locator("input[data-blank]:focus"))
         fill_in(page, wide_heads("llama-7b", 100))
@@ -203,12 +198,10 @@ def test_without_script_the_diagnosis_is_in_sight(browser: Browser, shared_app: 
     page.wait_for_url("**checked=1*")
     expect(page.locator(box("queries.columns"))).to_be_focused()
     assert_in_sight(page.locator(".says .diagnosis"))
-    assert_in_sight(page.locator(".bar-note p"))
     page.locator("#hint").click()
     page.wait_for_url("**hint=2*")
     expect(page.locator(box("queries.columns"))).to_be_focused()
     assert_in_sight(page.locator(".says .hint"))
-    assert_in_sight(page.locator(".bar-note p"))
     context.close()
 
 

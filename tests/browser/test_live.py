@@ -1,4 +1,4 @@
-"""The live view and the pages of afterwards in a real browser: live, by keyboard, on a phone, and on paper."""
+"""Running a class and the pages of afterwards in a real browser: live, by keyboard, on a phone, and on paper."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from app.store import Activity, Store
 from app.web.shared.cookies import TEACHER_COOKIE
 from simulation.lesson import add_teacher
 from simulation.server import Server
-from tests.helpers.browser import assert_accessible, assert_accessible_in_all_looks, unreachable
+from tests.helpers.browser import LONG_WAIT_MS, assert_accessible, assert_accessible_in_all_looks, unreachable
 
 pytestmark = pytest.mark.slow
 
@@ -56,30 +56,30 @@ def taught(shared_app: Server) -> Iterator[SampleCourse]:
     store.close()
 
 
-def test_the_live_view_changes_by_itself_and_a_misconception_is_explained_by_keyboard(
+def test_the_page_to_run_a_class_changes_by_itself_and_its_menus_stay_open(
     browser: Browser, taught: SampleCourse
 ) -> None:
     context = browser.new_context(base_url=taught.url)
-    projector, laptop = taught.sign_in(context), context.new_page()
-    for page in (projector, laptop):
-        page.goto(f"{taught.path}/live")
+    page = taught.sign_in(context)
+    page.goto(taught.path)
     before = taught.store.classwork.attendance(taught.activity.id)
-    expect(projector.locator(".tally dd").first).to_have_text(str(len(before)))
+    expect(page.locator(".tally dd").first).to_have_text(str(len(before)))
     course = taught.store.courses.find(taught.activity.course_id)
     assert course
     student, _ = taught.store.roster.enrol_new_student(course, "Late", taught.store.add_visitor().id)
-    button = laptop.locator("[id^=explain-]").first
-    button.focus()
+    close = page.locator("#close summary")
+    close.press("Enter")
     taught.store.classwork.arrive(taught.activity.id, student.id)
-    expect(projector.locator(".tally dd").first).to_have_text(str(len(before) + 1))
-    expect(laptop.locator(".tally dd").first).to_have_text(str(len(before) + 1))
-    expect(button).to_be_focused()
-    laptop.keyboard.press("Enter")
-    expect(projector.locator(".explained")).to_be_visible()
-    expect(button).to_have_attribute("aria-pressed", "true")
-    expect(button).to_be_focused()
-    laptop.keyboard.press("Enter")
-    expect(projector.locator(".explained")).to_have_count(0)
+    expect(page.locator(".tally dd").first).to_have_text(str(len(before) + 1))
+    expect(page.locator("#close")).to_have_attribute("open", "")
+    expect(close).to_be_focused()
+    page.locator("[id^=explain-]").first.press("Enter")
+    expect(page.locator(".explained figure").first).to_be_visible()
+    show = page.locator("[id^=show-]")
+    show.focus()
+    page.keyboard.press("Enter")
+    expect(page.locator("#view-explain")).to_have_attribute("aria-pressed", "true")
+    expect(show).to_be_focused()
     context.close()
 
 
@@ -89,65 +89,62 @@ SMALLEST_TEXT = """Math.min(...[...document.querySelectorAll("body *")]
   .map(each => parseFloat(getComputedStyle(each).fontSize)))"""
 
 
-def test_the_projector_counts_arrivals_is_readable_from_the_back_and_closes(
+def test_the_projector_counts_arrivals_is_readable_from_the_back_and_moves_only_when_told(
     browser: Browser, taught: SampleCourse
 ) -> None:
     context = browser.new_context(base_url=taught.url, viewport={"width": 1920, "height": 1080})
-    projector, overview = taught.sign_in(context), context.new_page()
-    overview.goto(taught.path)
-    projector.goto(f"{taught.path}/present")
-    expect(projector.locator(".present-join .join-code")).to_have_text(taught.activity.join_code)
+    projector, remote = taught.sign_in(context), context.new_page()
+    remote.goto(taught.path)
+    projector.goto(f"{taught.path}/projector")
+    expect(projector.locator(".wall-join .join-code")).to_have_text(taught.activity.join_code)
     assert projector.evaluate(SMALLEST_TEXT) >= 24
     count = len(taught.store.classwork.attendance(taught.activity.id))
     course = taught.store.courses.find(taught.activity.course_id)
     assert course
     student, _ = taught.store.roster.enrol_new_student(course, "Latest", taught.store.add_visitor().id)
     taught.store.classwork.arrive(taught.activity.id, student.id)
-    for text in (projector.locator(".present-count"), overview.locator("#arrived")):
-        expect(text).to_contain_text(str(count + 1))
+    expect(projector.locator(".wall-count")).to_contain_text(str(count + 1))
     projector.evaluate("window.opened = 1")
-    switch, board = projector.locator("#switch"), projector.locator(".board")
-    switch.focus()
-    for key in ("Enter", "c", "c"):  # without a reload, which would end the full screen
-        was_shown = board.count() > 0
-        projector.keyboard.press(key)
-        expect(board).to_have_count(0 if was_shown else 2)
-        expect(switch).to_be_focused()
-        assert projector.url.endswith("view=code" if was_shown else "view=progress")
-    projector.locator("[id^=explain-]").first.click()
-    projector.get_by_role("button", name="Show drawing").click()
-    expect(projector.locator(".explained figure")).to_have_count(2)
-    assert projector.evaluate(SMALLEST_TEXT.replace("body *", "body :not(svg *)")) >= 24
-    assert_accessible_in_all_looks(projector)
-    menu, phase = projector.locator("#close"), projector.locator(".present-state .phase")
-    for is_undone in (True, False):
-        menu.locator("summary").press("Enter")
-        taught.store.roster.enrol_new_student(course, f"Later {is_undone}", taught.store.add_visitor().id)
-        projector.wait_for_timeout(2500)  # in which the page is brought up to date, and the menu stays as it is
-        menu.get_by_label("When").press("Tab")
-        assert_accessible(projector)
-        projector.keyboard.press("Enter")
-        undo = projector.get_by_role("button", name="Undo close")
-        expect(undo).to_be_focused()
-        expect(menu).to_have_count(0)
-        expect(overview.locator(".heading .phase")).to_have_text("Open")
-        if is_undone:
-            projector.keyboard.press("Enter")
-            expect(menu).not_to_have_attribute("open", "")
-            expect(undo).to_have_count(0)
-    expect(phase).to_have_text("Closed")
-    expect(undo).to_have_count(0)
+    views = ("join", "progress", "explain")
+    for press, view in (("ArrowRight", "progress"), ("ArrowRight", "explain"), ("ArrowLeft", "progress")):
+        projector.keyboard.press(press)  # without a reload, which would end the full screen
+        expect(projector.locator(f".wall-{view}")).to_be_visible()
+        expect(projector.locator(".corner .join-code")).to_have_text(taught.activity.join_code)
+        assert projector.evaluate(SMALLEST_TEXT.replace("body *", "body :not(svg *)")) >= 24
+        assert_accessible_in_all_looks(projector)
+    for view in (*views, "explain"):
+        remote.locator(f"#view-{view}").click()
+        expect(projector.locator(f".wall-{view}")).to_be_visible()
     assert projector.evaluate("window.opened") == 1
+    context.close()
+
+
+def test_a_class_is_closed_by_keyboard_and_opened_again_in_time(browser: Browser, taught: SampleCourse) -> None:
+    context = browser.new_context(base_url=taught.url)
+    page = taught.sign_in(context)
+    page.goto(taught.path)
+    phase, undo = page.locator(".phase"), page.get_by_role("button", name="Undo close")
+    for is_undone in (True, False):
+        page.locator("#close summary").press("Enter")
+        page.get_by_label("When").press("Tab")
+        assert_accessible(page)
+        page.keyboard.press("Enter")
+        if is_undone:
+            undo.press("Enter")
+            expect(undo).to_have_count(0)
+            expect(phase).to_have_text("Open")
+    expect(phase).to_have_text("Closed", timeout=LONG_WAIT_MS)
+    expect(undo).to_have_count(0)
     context.close()
 
 
 def test_old_numbers_are_called_old(browser: Browser, taught: SampleCourse) -> None:
     context = browser.new_context(base_url=taught.url)
     page = taught.sign_in(context)
-    page.goto(f"{taught.path}/live")
+    page.goto(taught.path)
     sign = page.get_by_text("Connection lost")
     expect(sign).to_be_hidden()
-    with unreachable(context, "**/live/now*"):
+    with unreachable(context, "**/now*"):
         expect(sign).to_be_visible()
     expect(sign).to_be_hidden()
     context.clear_cookies()
@@ -158,9 +155,8 @@ def test_old_numbers_are_called_old(browser: Browser, taught: SampleCourse) -> N
 def test_axe_finds_nothing_on_the_pages_of_a_class(browser: Browser, taught: SampleCourse) -> None:
     context = browser.new_context(base_url=taught.url)
     page = taught.sign_in(context)
-    page.goto(f"{taught.path}/live?names=yes")
+    page.goto(taught.path)
     page.locator("[id^=explain-]").first.click()
-    page.get_by_role("button", name="Show drawing").click()
     expect(page.locator(".explained figure")).to_have_count(2)
     assert_accessible_in_all_looks(page)
     page.goto(f"{taught.path}/results")

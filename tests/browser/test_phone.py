@@ -94,7 +94,7 @@ def test_a_sheet_on_a_phone_is_filled_in_mended_and_left_by_touch_alone(phone: P
     wrong = {"queries.columns": "4096", "values.columns": "4096/8", "output.columns": "128"}
     assert len(right) == 14
     assert phone.evaluate("scrollY") == 0  # the head of the page is in sight
-    tap(phone.locator("#next-box"))
+    tap(phone.locator("input[data-blank]").first)
     for box, answer in right.items():
         expect(phone.locator(f"input[name='{box}']")).to_be_focused()
         assert_typing_in_sight(phone)
@@ -108,7 +108,7 @@ def test_a_sheet_on_a_phone_is_filled_in_mended_and_left_by_touch_alone(phone: P
     first = phone.locator("input[name='queries.columns']")
     assert_reachable(first)
     assert_reachable(phone.locator(f"[id='{first.get_attribute('aria-describedby')}']"))
-    tap(phone.locator("#next-box"))
+    tap(phone.locator(".result a").first)
     for box in wrong:
         expect(phone.locator(f"input[name='{box}']")).to_be_focused()
         assert_typing_in_sight(phone)
@@ -116,7 +116,7 @@ def test_a_sheet_on_a_phone_is_filled_in_mended_and_left_by_touch_alone(phone: P
         expect(phone.locator(f"input[name='{box}']")).to_have_value(right[box])
         tap(phone.locator(".keys .next"))
     tap(phone.locator("#check"))
-    expect(phone.get_by_role("status").first).to_contain_text("All 14 boxes are correct.")
+    expect(phone.get_by_role("status").first).to_contain_text("✓ All 14 are right.")
     expect(phone.locator(".keys")).to_be_hidden()
     # The head has run, in the background.
     expect(phone.locator("#agreement .agrees")).to_be_visible(timeout=LONG_WAIT_MS)
@@ -176,7 +176,7 @@ def test_numbers_that_the_sheet_gives_are_keys_so_that_a_box_takes_two_taps(phon
     phone.goto("/sheet")
     assert_reachable(phone.locator("input[data-blank]").first)
     right = answers_of(phone)
-    tap(phone.locator("#next-box"))
+    tap(phone.locator("input[data-blank]").first)
     for box, answer in right.items():
         assert_typing_in_sight(phone)
         tap(phone.locator(f".stated [data-key='{answer}']"))
@@ -186,7 +186,7 @@ def test_numbers_that_the_sheet_gives_are_keys_so_that_a_box_takes_two_taps(phon
     taps = 1 + len(right) + len(right) - 1
     assert taps == 28
     tap(phone.locator("#check"))
-    expect(phone.get_by_role("status").first).to_contain_text("All 14 boxes are correct.")
+    expect(phone.get_by_role("status").first).to_contain_text("✓ All 14 are right.")
 
 
 def test_a_stated_number_takes_the_place_of_the_digits_before_it(phone: Page) -> None:

@@ -266,7 +266,7 @@ def test_a_server_without_torch_and_two_workers_share_the_work(new_postgres_data
                 time.sleep(LOOK_S)
             for part in ("", "/notebook.ipynb", "/numbers.npz", "/picture"):
                 assert client.get(page + part, params={"skip": "all"}).status_code == 200
-            form = {"names": "\n".join(f"Student {number}" for number in range(50)), "variants": "1", "key": "with"}
+            form = {"names": "\n".join(f"Student {number}" for number in range(50)), "variants": "1", "figures": "aid"}
             handout = client.post("/handout/class", data=form).headers["location"]
             key = handout.rpartition("/")[2]
             wait_until(lambda: found_job(store, key).is_working)

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from app.algebra.number_text import format_number
 from app.figures.geometry import Rect
 from app.figures.parts import Box, Figure
-from app.figures.scale import ScaleName
 from app.figures.sheet_figures import draw_figures
 from app.shapes.table import Blank
 from app.sheets.answers import Answer
@@ -34,17 +33,16 @@ GROUPED = own_sheet(  # 14 query heads share 2 key/value heads
 )
 BATCHED = own_sheet(LIBRARY, "four-dimensions-gpt2", model="qwen3-0.6b", tokens=80, rows=ROWS)
 SHEETS = [GROUPED, BATCHED, LIBRARY.variant("three-dimensions-llama-7b"), LIBRARY.variant("four-dimensions-gpt2")]
-SCALES: tuple[ScaleName, ScaleName] = ("root", "true")
 
 
-@given(st.integers(0, 2**32), st.sampled_from(SHEETS), st.sampled_from(SCALES), st.booleans())
-def test_nothing_that_is_written_at_decks_is_covered(seed: int, sheet: Variant, scale: ScaleName, filled: bool) -> None:
+@given(st.integers(0, 2**32), st.sampled_from(SHEETS), st.booleans())
+def test_nothing_that_is_written_at_decks_is_covered(seed: int, sheet: Variant, filled: bool) -> None:
     chance = Random(seed)  # noqa: S311 - so that it can be repeated
     answers = {blank: sheet.answer(blank) for blank in sheet.blanks} if filled else {}
     sizes = (1, 2, 7, 64, 128, 4096, 99_999, 1_000_000, *(chance.randint(1, 1_000_000) for _ in range(8)))
     count = chance.randrange(6 if filled else 2 * len(sheet.blanks))
     answers |= {chance.choice(sheet.blanks): chance.choice(sizes) for _ in range(count)}
-    for figure in draw_figures(sheet, answers, scale):
+    for figure in draw_figures(sheet, answers):
         texts = [edge.text_box for edge in figure.edges if edge.text_height]
         texts += [each.text_box for each in figure.brackets] + [sign.text_box for sign in figure.signs]
         lines = [each.bracket_box for each in figure.brackets]

@@ -26,9 +26,8 @@ from app.figures.parts import (
     Sign,
     Sketch,
 )
-from app.figures.scale import MAX_SIDE_PX, MIN_SIDE_PX, ScaleName
+from app.figures.scale import MAX_SIDE_PX, MIN_SIDE_PX
 from app.figures.sheet_figures import draw_figures
-from app.figures.stripes import THINNEST_PX
 from app.shapes.table import Blank
 from app.sheets.library import Library
 from app.sheets.variant import Variant
@@ -37,7 +36,6 @@ from tests.helpers.shipped import LIBRARY
 from tests.helpers.slow import one_in
 
 LLAMA, GROUPED = LIBRARY.variant("llama-7b"), LIBRARY.variant("layer-mistral-7b", "qwen2.5-0.5b")
-SCALES: tuple[ScaleName, ScaleName] = ("root", "true")
 LANE = ("input", "queries", "keys", "values", "scores", "weights", "context", "output")
 SIZES = st.one_of(st.integers(1, 300), st.integers(1, 10**18))
 
@@ -72,70 +70,61 @@ def as_operand(figure: Figure, tensor: str) -> Box:
     return next(box for box in figure.boxes if box.tensor == tensor and tensor not in box.products.split())
 
 
-def by_label(values: Mapping[Blank, int], scale: ScaleName, variant: Variant = LLAMA) -> dict[str, float]:
-    lengths_by_label = lengths(draw_figures(variant, values, scale)[-1:])
+def by_label(values: Mapping[Blank, int], variant: Variant = LLAMA) -> dict[str, float]:
+    lengths_by_label = lengths(draw_figures(variant, values)[-1:])
     assert all(len(several) == 1 for several in lengths_by_label.values()), lengths_by_label
     return {label: next(iter(several)) for label, several in lengths_by_label.items()}
 
 
 def test_one_size_has_one_length_everywhere() -> None:
-    lengths_by_label = by_label(sizes_by_blank(LLAMA), "root")
+    lengths_by_label = by_label(sizes_by_blank(LLAMA))
     assert set(lengths_by_label) == {"100", "128", "4096"}
     assert lengths_by_label["4096"] / lengths_by_label["100"] == pytest.approx(6.4)
     assert lengths_by_label["128"] / lengths_by_label["100"] == pytest.approx(math.sqrt(1.28))
     assert lengths_by_label["4096"] <= MAX_SIDE_PX
 
 
-def test_the_true_scale_draws_lengths_like_the_sizes() -> None:
-    values = {Blank("queries", "rows"): 1000, Blank("queries", "columns"): 500, Blank("keys", "rows"): 100}
-    sheet = LIBRARY.variant("llama-7b", "gpt2")
-    lengths_by_label = by_label(values, "true", sheet)
-    assert lengths_by_label["1000"] / lengths_by_label["500"] == pytest.approx(2)
-    assert lengths_by_label["1000"] / lengths_by_label["100"] == pytest.approx(10)
-
-
-@given(SIZES, SIZES, st.sampled_from(SCALES))
-def test_lengths_follow_the_sizes_down_to_the_shortest(first: int, second: int, scale: ScaleName) -> None:
-    figures = draw_figures(LLAMA, {Blank("queries", "rows"): first, Blank("keys", "columns"): second}, scale)
+@given(SIZES, SIZES)
+def test_lengths_follow_the_sizes_down_to_the_shortest(first: int, second: int) -> None:
+    figures = draw_figures(LLAMA, {Blank("queries", "rows"): first, Blank("keys", "columns"): second})
     edges = {
         edge.blank: max(edge.end.x - edge.start.x, edge.end.y - edge.start.y)
         for figure in figures
         for edge in figure.edges
     }
     one, other = edges[Blank("queries", "rows")], edges[Blank("keys", "columns")]
-    ratio = math.sqrt(first / second) if scale == "root" else first / second
+    ratio = math.sqrt(first / second)
     if min(one, other) > MIN_SIDE_PX * 1.001:
         assert one / other == pytest.approx(ratio, rel=1e-6)
     assert one >= other - 1e-6 if first >= second else one <= other + 1e-6
 
 
-@given(typed(LLAMA), st.sampled_from(SCALES))
-def test_figures_are_finite_and_hold_their_boxes(values: dict[Blank, int], scale: ScaleName) -> None:
-    for figure in draw_figures(LLAMA, values, scale):
+@given(typed(LLAMA))
+def test_figures_are_finite_and_hold_their_boxes(values: dict[Blank, int]) -> None:
+    for figure in draw_figures(LLAMA, values):
         assert 0 < figure.frame.width < math.inf
         assert 0 < figure.frame.height < math.inf
         for box in figure.boxes:
-            least = THINNEST_PX if figure.key == "stripes" else MIN_SIDE_PX
-            assert min(box.rect.width, box.rect.height) >= least * 0.999
+            assert min(box.rect.width, box.rect.height) >= MIN_SIDE_PX * 0.999
             assert figure.frame.holds(box.rect)
         for edge in figure.edges:
             assert all(math.isfinite(end) for end in (*edge.start, *edge.end, *edge.label_at))
         assert all(math.isfinite(end) for arc in figure.arcs for end in (*arc.start, *arc.end))
 
 
-@given(typed(LLAMA), st.sampled_from(SCALES))
-def test_matrices_of_a_figure_do_not_cover_each_other(values: dict[Blank, int], scale: ScaleName) -> None:
-    for figure in draw_figures(LLAMA, values, scale):
+@given(typed(LLAMA))
+def test_matrices_of_a_figure_do_not_cover_each_other(values: dict[Blank, int]) -> None:
+    for figure in draw_figures(LLAMA, values):
         for i, a in enumerate(figure.boxes):
             for b in figure.boxes[i + 1 :]:
                 assert not touch(a.rect, b.rect), (a.tensor, b.tensor)
 
 
-@given(st.data(), st.sampled_from(SCALES))
-def test_sides_have_what_was_typed_and_nothing_else(data: st.DataObject, scale: ScaleName) -> None:
+@given(st.data())
+def test_sides_have_what_was_typed_and_nothing_else(data: st.DataObject) -> None:
     variant = data.draw(st.sampled_from([LLAMA, GROUPED]))
     values = data.draw(typed(variant))
-    for edge in (edge for figure in draw_figures(variant, values, scale) for edge in figure.edges):
+    for edge in (edge for figure in draw_figures(variant, values) for edge in figure.edges):
         if edge.blank in variant.blanks and edge.label:
             assert edge.label == (format_number(values[edge.blank]) if edge.blank in values else "?")
 

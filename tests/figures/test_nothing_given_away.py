@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
 from dataclasses import replace
@@ -32,8 +33,8 @@ DRAWN = [key for key in SHEETS if not TOPICS[LIBRARY.worksheets[key].topic].bugs
 
 
 def drawn_empty(variant: Variant) -> tuple[Figure, ...]:
-    """The drawing before the first box is typed, on both scales, as a student sees it."""
-    return tuple(figure for scale in ("root", "true") for figure in draw_figures(variant, {}, scale))
+    """The drawing before the first box is typed, as a student sees it."""
+    return draw_figures(variant, {})
 
 
 def written(figure: Figure) -> Iterator[str]:
@@ -75,7 +76,7 @@ def check(variant: Variant) -> None:
     given = set(map(int, re.findall(r"\d+", re.sub(r"(?<=\d),(?=\d{3})", "", prose.description(variant)))))
     answers = {n for blank, n in variant.problem.answers.items() if box_unit(variant.problem, blank) != "index"}
     assert not numbers & answers - given, variant.code  # an index may be any small number, as that of drawn tokens
-    assert all(len({box.rect.width for box in each.boxes}) <= 1 for each in figures if not each.has_scale)
+    assert all(len({box.rect.width for box in each.boxes}) <= 1 for each in figures if each.is_chart)
     assert asked_lengths(variant, figures) == asked_lengths(variant, others), variant.code
 
 
@@ -139,7 +140,7 @@ def test_given_parameters_are_drawn_at_their_sizes_from_the_first_second(workshe
     if variant.worksheet.answers == "letters" or asks_parameters:
         return
     stated = frozenset[str]().union(*(fact.symbols for fact in prose.stated_facts(variant)))
-    for figure in draw_figures(variant, {}, "true"):
+    for figure in draw_figures(variant, {}):
         lengths = dict[int, set[float]]()
         sides = ((edge, edge.blank) for edge in figure.edges if edge.blank)
         for edge, blank in ((edge, blank) for edge, blank in sides if blank.tensor in variant.table.by_key):
@@ -151,7 +152,7 @@ def test_given_parameters_are_drawn_at_their_sizes_from_the_first_second(workshe
                     lengths.setdefault(size, set()).add(round(dist(edge.start, edge.end), 3))
         assert all(len(drawn) == 1 for drawn in lengths.values()), lengths
         long = {size: min(drawn) for size, drawn in lengths.items() if min(drawn) > MIN_SIDE_PX}
-        if long and figure.key != "stripes" and not any(box.gaps for box in figure.boxes):
-            assert [px / size for size, px in long.items()] == pytest.approx(
-                [min(long.values()) / min(long)] * len(long), rel=1e-3
+        if long and not any(box.gaps for box in figure.boxes):
+            assert [px / math.sqrt(size) for size, px in long.items()] == pytest.approx(
+                [min(long.values()) / math.sqrt(min(long))] * len(long), rel=1e-3
             )

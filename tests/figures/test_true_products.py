@@ -20,7 +20,6 @@ from hypothesis import strategies as st
 from app.figures.geometry import Polygon
 from app.figures.mismatch_brackets import MIN_BRACKET_PX
 from app.figures.parts import Box, Figure
-from app.figures.scale import ScaleName
 from app.figures.sheet_figures import draw_figures
 from app.models.read_config import build_architecture
 from app.shapes.operation import Matmul
@@ -277,18 +276,17 @@ def multiplies(values: dict[str, tuple[int, int]], variant: Variant, heads: int,
         return False
 
 
-SCALES: tuple[ScaleName, ScaleName] = ("root", "true")
 NUMBERED = st.deferred(
     lambda: st.sampled_from([v for v in variants() if v.table.key in FIGURE_PLANS and v.worksheet.answers != "letters"])
 )
 
 
-@given(st.integers(0, 2**32), NUMBERED, st.sampled_from(SCALES))
-def test_each_pair_of_sides_that_differ_is_broken_in_plain_sight(seed: int, variant: Variant, scale: ScaleName) -> None:
+@given(st.integers(0, 2**32), NUMBERED)
+def test_each_pair_of_sides_that_differ_is_broken_in_plain_sight(seed: int, variant: Variant) -> None:
     values = {blank: variant.answer(blank) for blank in variant.blanks}
     chance = Random(seed)  # noqa: S311 - so that it can be repeated
     values |= {chance.choice(variant.blanks): int(10 ** chance.uniform(0, 6)) for _ in range(chance.randrange(4))}
-    for figure in draw_figures(variant, values, scale):
+    for figure in draw_figures(variant, values):
         assert bool(figure.brackets) <= bool(figure.mismatches)
         if any("divisible" not in each.sentence for each in figure.mismatches):
             assert figure.brackets, figure.mismatches

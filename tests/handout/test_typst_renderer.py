@@ -163,7 +163,7 @@ def test_the_paper_handouts_take_half_a_page(key: str, paper: Paper) -> None:
     front, back = read_pdf(handout_pdf(options))
     assert panels([front]) == 1
     assert min(glyph.size for glyph in front.glyphs) >= 6.45
-    said = ["next token", "activations (not parameters)", "single self-attention head", "back in the embedding space"]
+    said = ["next token", "shapes of these activations", "after the output projection"]
     said += (
         ["open-weights LLM"] if key == "llama-7b" else ["own queries, keys and values.*", "arxiv.org/abs/2412.15115"]
     )

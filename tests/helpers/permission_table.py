@@ -50,7 +50,6 @@ TABLE: dict[str, Row] = {
     "POST /runs/{run_id}/again": ALL_404,
     "POST /runs/{run_id}/cancel": ALL_404,
     "GET /runs/{run_id}/agreement": ALL_404,
-    "GET /runs/{run_id}/weights.png": ALL_404,
     "GET /runs/{run_id}/notebook.ipynb": ALL_404,
     "GET /heads": ALL_200,
     "POST /heads": ALL_422,  # without a sentence
@@ -183,7 +182,7 @@ TABLE: dict[str, Row] = {
     "GET /activities/{activity_id:int}/now": STAFF_SEES,
     "GET /activities/{activity_id:int}/projector": STAFF_SEES,
     "GET /activities/{activity_id:int}/projector/now": STAFF_SEES,
-    "POST /activities/{activity_id:int}/projector": INSTRUCTOR_DOES,
+    "POST /activities/{activity_id:int}/projector": INSTRUCTOR_IS_TOLD,
     "GET /activities/{activity_id:int}/results": STAFF_SEES,
     "GET /activities/{activity_id:int}/results/{student_id:int}": STAFF_SEES,
     "POST /activities/{activity_id:int}/results/{student_id:int}/points": INSTRUCTOR_IS_TOLD,
@@ -197,13 +196,12 @@ TABLE: dict[str, Row] = {
     "GET /worksheets": (303, 303, 303, 200, 200, 200),
     "GET /worksheets/import": (303, 303, 303, 200, 200, 200),
     "POST /worksheets/import": (401, 401, 401, 422, 422, 422),  # an empty file
-    "GET /worksheets/copy": (303, 303, 303, 404, 404, 404),  # without a worksheet
     "POST /worksheets/copy": (401, 401, 401, 404, 404, 404),
     "GET /worksheets/{material_id:int}": STAFF_SEES,
     "GET /worksheets/{material_id:int}/file.toml": STAFF_SEES,
-    "GET /worksheets/{material_id:int}/handout.pdf": STAFF_SEES,
-    "GET /worksheets/{material_id:int}/copy": STAFF_SEES,
-    "POST /worksheets/{material_id:int}/copy": (401, 401, 401, 422, 404, 422),  # without a title
+    "GET /worksheets/{material_id:int}/print": STAFF_SEES,
+    "POST /worksheets/{material_id:int}/print": (401, 401, 401, 303, 404, 303),
+    "POST /worksheets/{material_id:int}/copy": (401, 401, 401, 303, 404, 303),
     "POST /worksheets/{material_id:int}/restore": (401, 401, 401, 403, 404, 404),  # no version
     "POST /worksheets/{material_id:int}/move": (401, 401, 401, 403, 404, 404),  # a course's stays there
     "POST /worksheets/{material_id:int}/share": INSTRUCTOR_DOES,
@@ -211,7 +209,6 @@ TABLE: dict[str, Row] = {
     "POST /worksheets/{material_id:int}/remove": INSTRUCTOR_DOES,
     "POST /worksheets/{material_id:int}/put-back": (401, 401, 401, 404, 404, 404),  # it was not removed
     "GET /worksheets/shared/{token}": (303, 303, 303, 404, 404, 404),  # there is no such link
-    "GET /worksheets/shared/{token}/copy": (303, 303, 303, 404, 404, 404),
     "POST /worksheets/shared/{token}/copy": (401, 401, 401, 404, 404, 404),
     "GET /worksheets/new": (303, 303, 303, 200, 200, 200),
     "POST /worksheets": (401, 401, 401, 422, 422, 422),

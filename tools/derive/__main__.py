@@ -69,10 +69,10 @@ def _in_child(folder: Path, model_type: str, classes: list[str], seconds: int) -
     _, status = os.waitpid(child, 0)
     if os.WIFSIGNALED(status):
         late = os.WTERMSIG(status) == signal.SIGPROF
-        reason = f"it took more than {seconds} seconds to derive" if late else "it took too much memory to derive"
+        reason = f"deriving them took more than {seconds} seconds" if late else "deriving them took too much memory"
         write(folder, model_type, [refusal("class", reason)])
     elif os.WEXITSTATUS(status):
-        write(folder, model_type, [refusal("class", "the tool that derives tables failed")])
+        write(folder, model_type, [refusal("class", "the tool that derives them failed")])
 
 
 def derive(folder: Path, model_type: str, classes: list[str]) -> list[Table]:
@@ -84,7 +84,7 @@ def derive(folder: Path, model_type: str, classes: list[str]) -> list[Table]:
             model_class = ModelClass(model_type, name)
         except Exception as reason:  # classes raise anything
             print(reason)
-            return tables or [refusal("class", "transformers builds no small model of this type")]
+            return tables or [refusal("class", "no small model of this type could be built")]
         if model_class.is_other or (deriver and tables and _has_same_tensors(deriver, model_class)):
             if not model_class.is_other:
                 tables[-1] = {
@@ -102,7 +102,7 @@ def derive(folder: Path, model_type: str, classes: list[str]) -> list[Table]:
             tables = tables or [refusal(reason.kind, reason.what)]
         except Unbuildable as reason:
             print(reason)
-            tables = tables or [refusal("class", "transformers builds no small model of this type")]
+            tables = tables or [refusal("class", "no small model of this type could be built")]
         if next(iter(tables[0])).startswith("refused"):
             break
     return tables or [refusal("class", "its only class reads the config of another type")]

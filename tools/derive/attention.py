@@ -174,7 +174,7 @@ class _Products(TorchFunctionMode):
         """The heads around a softmax over the tokens: the product before it, and later the one after it."""
         before = next((ins for ins, out in reversed(self.products) if out.shape[-2:] == (TOKENS, TOKENS)), None)
         if scores.dim() >= 3 and scores.shape[-1] in (TOKENS, TOKENS + 1) and before:
-            self.open = (self.places.attention(), scores, before, _scale(*before, scores, self.places))
+            self.open = (self.places.attention(), scores, before, _scale(before[0], before[1], scores, self.places))
 
     def _close(self, inputs: list[torch.Tensor]) -> None:
         if self.open is None or inputs[0].shape[-1] not in (TOKENS, TOKENS + 1):
@@ -244,7 +244,7 @@ def forward_pass(model_class: ModelClass, values: Values) -> list[Call]:
         return list(RECORDER.calls)
     with _Products(RECORDER.places) as products:
         run(model, ids)
-    return products.calls
+    return list(products.calls)
 
 
 def prepare(model: Any) -> None:

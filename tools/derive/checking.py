@@ -43,7 +43,11 @@ def check(deriver: Deriver, heads: HeadDeriver, table: FamilyTable) -> Outcome:
             outcome.refused += 1
             outcome.reasons.add(str(reason))
             continue
-        actual = flat(sample.stacks)
+        # The reader leaves out the prefix that the base class doesn't have.
+        actual = {
+            (stack.removeprefix(table.prefix), i, name.removeprefix(table.prefix)): what
+            for (stack, i, name), what in flat(sample.stacks).items()
+        }
         for tensor in actual.keys() | predicted.keys():
             if actual.get(tensor) != predicted.get(tensor):
                 stack, layer, name = tensor
@@ -73,20 +77,19 @@ def _check_heads(heads: HeadDeriver, table: FamilyTable, outcome: Outcome) -> No
             continue
         made = {(call.module.partition(".{i}.")[2], call.layer or 0): call for call in calls}
         if made.keys() != predicted.keys():
-            raise NoRule("attention", f"{min(made.keys() ^ predicted.keys())} is only in one of table and model")
+            raise NoRule("attention", "no rule was found for the layers of " + min(made.keys() ^ predicted.keys())[0])
         for place, call in made.items():
             _compare(call, predicted[place])
         outcome.layers += len(made)
     if not outcome.layers:
-        raise NoRule("attention", "no forward pass to compare")
+        raise NoRule("attention", "no forward pass could be compared")
 
 
 def _compare(call: Call, expected: reading.Heads) -> None:
     pairs = zip(call.sizes, expected.sizes, strict=True)
     problems = [f"{seen} for {size}" for seen, size in pairs if seen not in (size, UNSEEN)]
-    if call.scale is not None and not math.isclose(
-        call.scale, expected.scale, rel_tol=1e-2 if call.keys[1] == UNSEEN else 1e-4
-    ):
+    tolerance = 1e-2 if call.keys[1] == UNSEEN else 1e-4
+    if call.scale is not None and not math.isclose(call.scale, expected.scale or 0, rel_tol=tolerance):
         problems.append(f"scale {expected.scale} for {call.scale}")
     if call.seen and expected.mask != "cross":
         if call.sees_later != (expected.mask == "all"):

@@ -297,7 +297,7 @@ class HeadDeriver:
         patterns = [name for name in self.prober.sizes if PATTERN.search(name)]
         found = condition(wanted, self.deriver.truths(rows, extra=patterns))
         if found is None:
-            raise NoRule("attention", f"the layers of {stack} that have attention")
+            raise NoRule("attention", f"no rule was found for the layers of {stack} that have attention")
         return found
 
     def _windows(self, observed: Sequence[Observed]) -> list[str]:
@@ -313,7 +313,7 @@ class HeadDeriver:
                 words = rule.format(w=self.deriver.name(field))
                 if all(self._keys(words, o) == max(o.call.seen) for o in some):
                     return [f"{kind} {words} if {when}" if when else f"{kind} {words}"]
-        raise NoRule("attention", f"the windows of {some[0].call.module}")
+        raise NoRule("attention", f"no rule was found for the windows of {some[0].call.module}")
 
     def _keys(self, rule: str, observed: Observed) -> int | None:
         try:

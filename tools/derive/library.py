@@ -86,7 +86,7 @@ class ModelClass:
         self.is_other = self.part is not None and own not in (None, self.config_class) and not text_part(own)
         self.hint = HINTS.get(model_type, NO_HINT)
         if self.hint.is_unchecked:
-            self.config_class.__class_validators__ = []
+            self.config_class.__class_validators__ = []  # type: ignore[attr-defined]
         self.outer = Values()
         text = self.config_class
         self.text_type = model_type

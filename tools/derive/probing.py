@@ -85,9 +85,9 @@ class Prober:
         self.rng = random.Random(seed)  # noqa: S311 - no secret
         self.hint = model_class.hint
         # A negative number, such as -1, stands for one that the class works out.
-        is_negative = {name: type(value) is int and value < 0 for name, value in model_class.default.items()}
+        self.negative = {name for name, value in model_class.default.items() if type(value) is int and value < 0}
         self.default: Values = {
-            name: None if is_negative[name] else value for name, value in model_class.default.items()
+            name: None if name in self.negative else value for name, value in model_class.default.items()
         }
         self.last_error = ""
         sizes = [name for name in self.default if self._may_be_size(name)]
@@ -110,7 +110,7 @@ class Prober:
         self.resolved = set[str]()  # null is replaced by a number, and changes which tensors there are
         self.stuck = set[str]()  # can't change on their own
         # Sizes that may say which layers are of a kind, or that something is switched off.
-        self.patterns = {name for name, negative in is_negative.items() if negative and name in self.sizes}
+        self.patterns = self.negative & set(self.sizes)
         self.words = dict[str, list[str]]()  # of text fields that have an effect
         self.layer_words = dict[str, list[str]]()  # of fields with one word per layer
         self.layer_aliases = defaultdict[str, dict[str, str]](dict)  # words that the class reads as another
@@ -185,12 +185,15 @@ class Prober:
                     values[name] = self.choose(symbol, chosen)
                 else:
                     values[name] = chosen[symbol] = chosen.get(symbol) or self.choose(symbol, chosen)
+                if self.default[name] == 0 and self.effects.get(name) == "names" and self.rng.random() < 0.25:
+                    values[name] = 0  # switched off, as by default
             elif WINDOW.search(name) and name not in {*self.effects, *self.patterns}:
                 values[name] = self.rng.choice([4, 5, 6, 7])
             elif ROTATED.search(name) and name not in self.effects:
                 values[name] = 8
             elif without_symbol and name in self.variants and name not in self.frozen:
-                values[name] = self.rng.choice(self.variants[name])
+                is_off = -1 in self.variants[name] and self.rng.random() < 0.5
+                values[name] = -1 if is_off else self.rng.choice(self.variants[name])
         for name in self.auto:
             if self.variants.get(name) and self.rng.random() < 0.5:
                 values[name] = self.rng.choice(self.variants[name])
@@ -347,7 +350,7 @@ class Prober:
         now = now if type(now) is int else default
         effects = {value: self.effect(name, value) for value in self._values_to_try(name, now) if value != now}
         usable = [value for value, effect in effects.items() if effect != "error"]
-        if symbol != "n_sh" and any(effects[value] == "shapes" for value in usable):
+        if symbol != "n_sh" and default != 0 and any(effects[value] == "shapes" for value in usable):
             usable = [value for value in usable if value]  # a size is above zero
         if not usable and symbol in FIELDS_WITH_WIDTH:
             self.stuck.add(name)
@@ -379,9 +382,10 @@ class Prober:
         default, symbol = self.default[name], SYMBOL_OF.get(name)
         if symbol and not self.only_defaults:
             chosen = {SYMBOL_OF[n]: x for n, x in self.base.items() if n in SYMBOL_OF}
-            return [*dict.fromkeys(self.choose(symbol, chosen) for _ in range(6)), *([0] if symbol == "n_sh" else [])]
+            tried = dict.fromkeys(self.choose(symbol, chosen) for _ in range(6))
+            return [*tried, *([0] if symbol == "n_sh" or default == 0 else [])]
         if default is None:
-            return [2, 4, 24]
+            return [2, 4, 24, *([-1] if name in self.negative else [])]
         if default > 64:
             return [default * 2, default // 2, default + 1, default // 4]
         return list(dict.fromkeys([default * 2, default + 1, max(default // 2, 1), 1, 2, 3, 0]))

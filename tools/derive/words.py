@@ -13,7 +13,7 @@ SYMBOLS: Mapping[str, str] = {
     "H": "num_attention_heads n_head num_heads n_heads encoder_attention_heads attention_heads",
     "H_dec": "decoder_attention_heads num_decoder_attention_heads",
     "G": "num_key_value_heads num_kv_heads multi_query_group_num",
-    "d_h": "head_dim d_kv kv_channels attention_head_dim",
+    "d_h": "head_dim d_kv kv_channels attention_head_dim attention_head_size",
     "d_v": "v_head_dim",
     "d_ff": "intermediate_size n_inner ffn_dim d_ff encoder_ffn_dim ffn_hidden_size",
     "d_ff_dec": "decoder_ffn_dim",
@@ -85,7 +85,7 @@ CHOICES: Mapping[str, tuple[int, ...]] = {
 
 # Fields that hold no size: numbers of tokens, and fields of training, generation and other heads.
 NO_SIZE = re.compile(
-    r"_token_id$|_token_index$|^pretraining_tp$|^num_nextn_predict_layers$|^num_mtp_layers$|^num_labels$"
+    r"_token_id$|_index$|^pretraining_tp$|^num_nextn_predict_layers$|^num_mtp_layers$|^num_labels$"
 )
 # Groups of experts that a router chooses from: no sizes, but they must divide E.
 DIVISORS = {"n_group": 2, "topk_group": 1}
@@ -112,7 +112,7 @@ LAYER_WORDS = [
 LAYER_ROLES: Mapping[str, str] = {
     "sinks": r"sinks?$",
     "indexer": r"indexer",
-    "relative_positions": r"relative_attention_bias|rel_pos|r_w_bias|r_r_bias|pos_proj|pos_key|pos_query|mask_emb",
+    "relative_positions": r"relative_attention_bias|rel_pos|r_w_bias|r_r_bias|pos_(q_)?proj|pos_key|pos_query|mask_emb",
     "cross_attention": r"cross_?att|encoder_attn|EncDecAttention|encoder_decoder_attention",
     "query_norm": r"q_norm|q_layernorm|q_a_layernorm|query_norm|query_layernorm|q_ln|query_sub_norm",
     "key_norm": r"k_norm|k_layernorm|kv_a_layernorm|key_norm|key_layernorm|k_ln|key_sub_norm",
@@ -266,10 +266,12 @@ HINTS: Mapping[str, Hint] = {
                 "mlp_layer_types": "dense if i < dense_mlp_idx; sparse",
             },
             leave=("dense_intermediate_size", "local_layer_ids"),
+            words={"layer_types": ("hybrid", "hybrid_sliding")},
             follows={
                 "swa_num_attention_heads": lambda v: {4: 12, 6: 8, 8: 4, 12: 6}[v["num_attention_heads"]],
                 "swa_num_key_value_heads": lambda v: {4: 3, 6: 4, 8: 2, 12: 3}[v["num_attention_heads"]],
                 "swa_head_dim": lambda v: {16: 40, 24: 16, 40: 56, 56: 24}[v["head_dim"]],
+                "sliding_window_size": lambda v: 4 + v["hidden_size"] // 96 % 4,
             },
         ),
     ),
@@ -287,7 +289,15 @@ HINTS: Mapping[str, Hint] = {
         },
     ),
     "esmc": Hint("its heads don't share keys", follows={"num_key_value_heads": lambda v: v["num_attention_heads"]}),
-    "doge": Hint("its router chooses rows and columns of experts", computed={"n_keys": "int(sqrt(num_experts))"}),
+    "doge": Hint(
+        "its router chooses rows and columns of experts, and long texts have dynamic masks",
+        computed={"n_keys": "int(sqrt(num_experts))"},
+        leave=("keep_window_size",),
+    ),
+    "glm4v_moe_text": Hint(
+        "it rotates half of each head",
+        follows={"rope_parameters": lambda v: {**v["rope_parameters"], "partial_rotary_factor": 1.0}},
+    ),
     "deepseek_v4": Hint(
         "its heads' results are projected in groups",
         computed={"d_group": "num_attention_heads * head_dim // o_groups"},
@@ -327,7 +337,7 @@ WITHOUT_SCORES: Mapping[str, str] = {
     "nystromformer": "approximated attention",
     "reformer": "hashed attention",
     "perceiver": "attention of learned latent vectors to the tokens",
-    "cpmant": "attention to learned prompt tokens before the text",
+    "cpmant": "attention among the tokens and learned prompt vectors",
 }
 
 

@@ -20,7 +20,8 @@ QUESTION_KINDS: Mapping[QuestionKind, str] = {
     "choose-several": N_("choose several"),
     "scale": N_("scale of five points"),
 }
-_FIELDS = {"text": "text", "key": "text", "options": "options", "kind": "kind", "labels": "first"}
+_FIELDS = {"text": "text", "key": "text", "options": "options", "kind": "kind", "labels": "first", "chip": "chip"}
+LIMITS = ("pick_at_least", "pick_at_most")
 
 
 def new_question(number: int = 1) -> dict[str, Any]:
@@ -32,6 +33,7 @@ def new_question(number: int = 1) -> dict[str, Any]:
         "options": (),
         "labels": (),
         "required": False,
+        "chip": "",
     }
 
 
@@ -43,10 +45,11 @@ def typed_ticket(ticket: Ticket | None = None) -> dict[str, Any]:
             "instruction": "",
             "questions": [new_question()],
             "pick_at_least": "",
+            "pick_at_most": "",
             "anonymous": True,
         }
     typed = ticket.model_dump(exclude={"key"})
-    return {**typed, "pick_at_least": ticket.pick_at_least or ""}
+    return {**typed, **{limit: typed[limit] or "" for limit in LIMITS}}
 
 
 def ticket_settings(typed: Mapping[str, Any]) -> dict[str, Any]:
@@ -59,7 +62,7 @@ def ticket_settings(typed: Mapping[str, Any]) -> dict[str, Any]:
             key = free_key(derived_key(question["text"]), keys)
             keys.add(key)
         questions.append({**_of_its_kind(question), "key": key})
-    return {**typed, "questions": questions, "pick_at_least": typed["pick_at_least"] or 0}
+    return {**typed, "questions": questions, **{limit: typed[limit] or 0 for limit in LIMITS}}
 
 
 def _of_its_kind(question: Mapping[str, Any]) -> dict[str, Any]:
@@ -83,10 +86,13 @@ def field_of_error(typed: Mapping[str, Any], error: SettingError) -> str:
 
 def draft_ticket(typed: Mapping[str, Any]) -> Ticket:
     """A form's ticket for its preview, unchecked and with the key ""; it may be incomplete."""
-    pick = str(typed["pick_at_least"])
-    number = int(pick) if pick.isascii() and pick.isdigit() and len(pick) <= 2 else 0
     questions = tuple(map(_draft_question, typed["questions"][:MAX_TICKET_QUESTIONS]))
-    return Ticket.model_construct(**{**typed, "key": "", "questions": questions, "pick_at_least": number})
+    limits = {limit: _draft_number(str(typed[limit])) for limit in LIMITS}
+    return Ticket.model_construct(**{**typed, "key": "", "questions": questions, **limits})
+
+
+def _draft_number(text: str) -> int:
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= 2 else 0
 
 
 def _draft_question(question: Mapping[str, Any]) -> TicketQuestion:

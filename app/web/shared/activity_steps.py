@@ -77,7 +77,7 @@ def next_step(access: StudentAccess, steps: Sequence[Step], ticket_in: bool, cur
     """The link to the next sheet that isn't handed in, to the exit ticket, or to the page that looks back."""
     others = (*steps[current:], *steps[: max(current - 1, 0)])
     if left := next((step for step in others if step.state != "handed-in"), None):
-        return NextStep(left.link, _("Next: {title}").format(title=left.title))
+        return NextStep(left.link, _("Next sheet"))
     if not access.activity.content.ticket:
         return NextStep(access.links.activity, _("Look back"))
     return NextStep(access.links.ticket, _("Look back") if ticket_in else _("Next: exit ticket"))

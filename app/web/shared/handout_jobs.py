@@ -9,6 +9,7 @@ from dataclasses import asdict
 from functools import partial
 
 from app.classes.frozen.frozen_library import frozen_ticket
+from app.classes.materials import with_materials
 from app.classes.roster_lookup import names_with_numbers
 from app.classes.student_sheet import activity_variant, student_sheet
 from app.exchange.imported_models import library_with_model
@@ -38,10 +39,12 @@ def start_handout(
     *,
     back: str = "",
     activity_sheet: tuple[int, int] | None = None,
+    material_id: int | None = None,
     along: Callable[[], object] = lambda: None,
 ) -> Job:
     """Queue a handout, and return its job, with a note about letters that no font has.
 
+    The worksheet is the library's, or that of `activity_sheet` or `material_id`.
     `along` stores what belongs to the handout in the same transaction.
     """
     sheets = len(names) or options.sheets
@@ -51,7 +54,7 @@ def start_handout(
     note = services.printer.missing_letters(options, names, client)
     about = {"title": title, "sheets": sheets, "back": back, "note": note}
     arguments = {"options": asdict(options), "base_url": base_url, "activity_sheet": activity_sheet,
-                 "names": [] if activity_sheet else list(names)}  # fmt: skip
+                 "material_id": material_id, "names": [] if activity_sheet else list(names)}  # fmt: skip
     key, teacher_id = secrets.token_urlsafe(18), teacher.id if teacher else None
     try:
         return services.jobs.submit("handout", client, key, about, arguments, teacher_id=teacher_id, along=along)
@@ -68,7 +71,7 @@ def start_handout(
 def make_handout(services: Services, task: Task) -> bytes:
     """The PDF of a queued handout; progress is reported to `task`, whose `check` can end the work.
 
-    Raises HandoutError if the activity was deleted, another ValueError if the sheets can no longer be made.
+    Raises HandoutError if its activity or worksheet is gone, another ValueError if the sheets can no longer be made.
     """
     arguments = task.arguments
     options, tickets = HandoutOptions(**arguments["options"]), services.tickets
@@ -82,6 +85,11 @@ def make_handout(services: Services, task: Task) -> bytes:
         make_sheets, tickets = partial(tuple, sheets), printable_tickets(services, activity)
     else:
         library = library_with_model(services.library, services.store, options.model)
+        if arguments["material_id"]:
+            material = services.store.materials.find(arguments["material_id"])
+            if material is None:
+                raise HandoutError(_("This worksheet has been removed."))
+            library = with_materials(services.library, {}, services.store, [material]).library
         make_sheets = partial(plan_sheets, library, options, arguments["names"])
     return services.printer.print_large(options, make_sheets, arguments["base_url"], tickets, task.report, task.check)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -34,15 +34,6 @@ from app.web.shared.forms import whole_number
 if TYPE_CHECKING:
     from app.forward.real_head import RealHead
 
-ALL_STEPS = ("scores", "scale", "mask", "softmax")
-# The stage of the head's page that opens each stage of the picture.
-STEP_OF_STAGE: Mapping[StageKey, str] = {
-    "products": "scores",
-    "scaled": "scale",
-    "masked": "mask",
-    "weights": "softmax",
-    "rest": "softmax",
-}
 MAX_CSV_LINES = 300_000
 
 
@@ -81,9 +72,8 @@ class PictureView:
     """Everything that templates/heads/_picture.html shows of the head that ran under `key`.
 
     query: what the picture's links keep. data: JSON for js/picture.js: the labels of rows and columns, and each row's
-    sentence. row: the query being read, and `column` its cell; None while its weights may not be shown. rows: the query
-    that each row of the picture leads to, with its sentence. table: the numbers of the last shown stage, by row; "" is
-    masked. cards: the heads of this layer.
+    sentence. row: the query being read, and `column` its cell. rows: the query that each row of the picture leads to,
+    with its sentence. table: the numbers of the last stage, by row; "" is masked. cards: the heads of this layer.
     """
 
     key: str
@@ -93,7 +83,7 @@ class PictureView:
     query: Mapping[str, str]
     stages: tuple[StagePicture, ...]
     data: str
-    row: RowReadout | None
+    row: RowReadout
     column: int
     rows: tuple[tuple[int, str], ...]
     first_token: tuple[str, ...]
@@ -104,17 +94,14 @@ class PictureView:
     cards: tuple[HeadCard, ...]
 
 
-def picture_view(
-    real_head: RealHead, key: str, query: Mapping[str, str], steps: Collection[str] = ALL_STEPS
-) -> PictureView:
+def picture_view(real_head: RealHead, key: str, query: Mapping[str, str]) -> PictureView:
     numbers = head_numbers(real_head, is_decode="show_decode" in query)
-    keys = [stage for stage in stages(numbers) if STEP_OF_STAGE[stage] in steps]
-    has_weights = "weights" in keys
-    rest: tuple[StageKey, ...] = ("rest",) if has_weights and len(numbers.key_tokens) > 1 else ()
+    keys = stages(numbers)
+    rest: tuple[StageKey, ...] = ("rest",) if len(numbers.key_tokens) > 1 else ()
     labels, columns = query_labels(numbers), key_labels(numbers)
     queries = row_queries(numbers)
-    sentences = tuple(row_sentence(numbers, each) for each in queries) if has_weights else labels
-    row, column = read_cell(numbers, query) if has_weights else (None, 0)
+    sentences = tuple(row_sentence(numbers, each) for each in queries)
+    row, column = read_cell(numbers, query)
     return PictureView(
         key=key,
         name=numbers.name,
@@ -125,13 +112,13 @@ def picture_view(
         data=json.dumps({"rows": labels, "columns": columns, "queries": queries, "sentences": sentences}),
         row=row,
         column=column,
-        rows=tuple(zip(queries, sentences, strict=True)) if has_weights else (),
-        first_token=first_token_sentences(numbers) if has_weights else (),
+        rows=tuple(zip(queries, sentences, strict=True)),
+        first_token=first_token_sentences(numbers),
         reduction=reduction_sentence(numbers),
         key_labels=columns,
-        table=tuple(zip(labels, cell_texts(numbers, keys[-1]), strict=True)) if keys else (),
+        table=tuple(zip(labels, cell_texts(numbers, keys[-1]), strict=True)),
         is_decode="show_decode" in query,
-        cards=_cards(real_head) if has_weights else (),
+        cards=_cards(real_head),
     )
 
 

@@ -13,7 +13,6 @@ from functools import lru_cache
 from markupsafe import Markup
 
 from app.classes.sheet_actions import SentSheet
-from app.figures.scale import ScaleName
 from app.figures.sheet_figures import draw_figures
 from app.grading.hints import HINT_LEVELS, HintLevel
 from app.sheets.answers import MAX_BOX_TEXT
@@ -94,11 +93,6 @@ def saved_json(stored: Draft | None, edits: Mapping[str, Edit] | None = None) ->
     return json.dumps(saved, separators=(",", ":"))
 
 
-def read_scale(text: str) -> ScaleName:
-    """How to draw lengths, 'root' or 'true'; 'root' for any other text."""
-    return "true" if text == "true" else "root"
-
-
 def read_hint_level(text: str) -> HintLevel:
     """The requested hint level, '1' to '3'; the first for any other text."""
     return next((level for level in HINT_LEVELS if str(level) == text), HINT_LEVELS[0])
@@ -106,13 +100,9 @@ def read_hint_level(text: str) -> HintLevel:
 
 @dataclass(frozen=True)
 class Drawing:
-    """A drawing of what was typed into a sheet, as HTML, and its mismatches.
-
-    `has_scale` says whether a choice of scales changes it.
-    """
+    """A drawing of what was typed into a sheet, as HTML, and its mismatches."""
 
     html: Markup
-    has_scale: bool
     mismatches: tuple[str, ...]
 
 
@@ -122,7 +112,6 @@ class _Drawn:
 
     problem: Problem  # compared by identity: every sheet has its own
     texts: tuple[str, ...]
-    scale: ScaleName
     names_sizes: bool
     shows_mismatches: bool
     step: str
@@ -133,7 +122,6 @@ class _Drawn:
 def draw_typed(
     variant: Variant,
     answers: Mapping[str, str],
-    scale: ScaleName,
     *,
     explains: bool = False,
     names_sizes: bool = True,
@@ -142,7 +130,7 @@ def draw_typed(
 ) -> Drawing | None:
     """The drawing of a sheet with the typed sizes, by box name; None if it has no figure."""
     texts = tuple(answers.get(box, "") for box in variant.blanks_by_name)
-    drawn = _Drawn(variant.problem, texts, scale, names_sizes, shows_mismatches, step, language(), variant)
+    drawn = _Drawn(variant.problem, texts, names_sizes, shows_mismatches, step, language(), variant)
     return _write(drawn, explains=explains)
 
 
@@ -153,7 +141,6 @@ def _write(drawn: _Drawn, *, explains: bool) -> Drawing | None:
     figures = draw_figures(
         variant,
         typed,
-        drawn.scale,
         names_sizes=drawn.names_sizes,
         shows_mismatches=drawn.shows_mismatches,
         step=drawn.step,
@@ -161,4 +148,4 @@ def _write(drawn: _Drawn, *, explains: bool) -> Drawing | None:
     if not figures:
         return None
     html = render_text("shared/_figures.html", figures=figures, explains=explains)
-    return Drawing(html, figures[0].has_scale, tuple(each.sentence for figure in figures for each in figure.mismatches))
+    return Drawing(html, tuple(each.sentence for figure in figures for each in figure.mismatches))

@@ -304,6 +304,13 @@ def first_to_fix(rows: Iterable[RowView]) -> str:
     return min(boxes, key=lambda box: box.kind == "empty").name if boxes else ""
 
 
+def first_mistakes(rows: Iterable[RowView]) -> Iterator[tuple[Row, BoxView]]:
+    """Yield each row with a wrong or unreadable box, and its first one; what only follows isn't among them."""
+    for view in rows:
+        if mistakes := [box for box in view.boxes if box.kind in ("wrong", "unreadable")]:
+            yield view.row, mistakes[0]
+
+
 def readable_answers(variant: Variant, texts: Mapping[str, str]) -> dict[Blank, Answer]:
     """The meanings of a sheet's readable texts, without grading."""
     read = {blank: variant.read(blank, texts.get(box, "")) for box, blank in variant.blanks_by_name.items()}

@@ -17,6 +17,7 @@ from markupsafe import Markup, escape
 
 from app.algebra.number_text import format_measured, format_number
 from app.figures.heat_map import decimal
+from app.figures.ruler import ruler_of
 from app.figures.svg import escaped, figure_svg, svg_symbol
 from app.settings import PROGRAM, PROJECT
 from app.sheets import prose
@@ -35,7 +36,7 @@ from app.translation import N_, gettext, language, ngettext
 from app.translation import gettext as _
 from app.web.shared.cookies import current_page_request
 from app.web.shared.glossary_links import linked_sheet
-from app.web.shared.sheet_view import exhibit_link, repair_opens_later, slide_links
+from app.web.shared.sheet_view import exhibit_link, first_mistakes, repair_opens_later, slide_links
 from app.web.shared.static_files import static_url
 from app.web.shared.urls import url_for
 
@@ -85,6 +86,8 @@ def template_environment() -> Environment:
         language=language,
         code_shown=code_shown,
         repair_opens_later=repair_opens_later,
+        first_mistakes=first_mistakes,
+        ruler_of=ruler_of,
         linked_sheet=linked_sheet,
         current_page_request=current_page_request,
         slide_links=slide_links,

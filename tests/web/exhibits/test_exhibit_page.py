@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
@@ -56,10 +57,11 @@ def test_links_lead_through_all_steps_and_no_further(client: TestClient, exhibit
     while True:
         page = client.get(address).text
         seen.append(sentence(page))
-        [forward] = [attributes for attributes, _ in Page(page).find("a", rel="next")]
-        if "aria-disabled" in forward:
+        forward = [attributes for attributes, _ in Page(page).find("a", rel="next")]
+        if not forward:
             break
-        address = forward["href"]
+        address = forward[0]["href"]
+    assert Page(page).find("a", class_="button")[-1][1] == "Now on your sheet"
     assert len(seen) == len(set(seen)) >= 5
 
 
@@ -261,7 +263,8 @@ def test_finished_sheets_on_all_heads_lead_there_and_back(client: TestClient, li
         assert "/see/heads" not in client.get(f"/sheet?worksheet={worksheet}&tokens=7").text
     assert len(leading) == 2
     for address in leading:
-        back = [attrs["href"] for attrs, _ in Page(client.get(address).text).find("a") if "three-dim" in attrs["href"]]
+        last = client.get(address.replace("step=1", "step=5")).text
+        back = [attrs["href"] for attrs, _ in Page(last).find("a") if "three-dim" in attrs["href"]]
         assert client.get(back[0]).status_code == 200
 
 
@@ -290,7 +293,9 @@ def test_each_step_says_what_it_costs_with_a_cache_and_without(client: TestClien
 
 
 def test_it_leads_to_the_sheet_about_the_same_step(client: TestClient) -> None:
-    page = Page(client.get("/see/token?model=gpt2&tokens=30").text)
+    steps = re.search(r"1 of (\d+)", client.get("/see/token?model=gpt2&tokens=30").text)
+    assert steps
+    page = Page(client.get(f"/see/token?model=gpt2&tokens=30&step={steps[1]}").text)
     (link,) = (attributes["href"] for attributes, _ in page.find("a") if "/sheet?" in attributes["href"])
     assert {"model=gpt2", "tokens=30"} <= set(link.split("?")[1].split("&"))
     assert client.get(link).status_code == 200

@@ -9,9 +9,10 @@ import pytest
 from starlette.testclient import TestClient
 
 from app.machine.work_queue import Client
+from tests.helpers.html_page import Page
 from tests.helpers.print_jobs import finished_print_job
 from tests.helpers.printed import read_pdf
-from tests.helpers.school import School
+from tests.helpers.school import Classroom, School
 
 QUERY = "worksheet=llama-7b&variants=1&sheets=3&layout=full&back=classic&course=COS+597G&paper=a4"
 
@@ -182,7 +183,7 @@ def test_one_visitor_cannot_stop_the_server(client: TestClient) -> None:
 
 
 def test_a_visitor_cancels_a_handout(client: TestClient) -> None:
-    form = {"worksheet": "softmax-of-a-model", "variants": "1", "sheets": "100", "layout": "full", "key": "with"}
+    form = {"worksheet": "softmax-of-a-model", "variants": "1", "sheets": "100", "layout": "full", "figures": "aid"}
     address = client.post("/handout/class", data=form, follow_redirects=False).headers["location"]
     assert f'action="{address}/cancel"' in client.get(address).text
     client.post(f"{address}/cancel")
@@ -197,3 +198,13 @@ def test_an_empty_class_list_prints_no_sheets_without_names(client: TestClient) 
     typed = client.post("/handout/class", data={**form, "names": "Kim Lee"}, files=upload, follow_redirects=False)
     assert typed.status_code == 303
     client.post(f"{typed.headers['location']}/cancel")
+
+
+def test_the_answer_key_is_only_for_signed_in_teachers(classroom: Classroom) -> None:
+    _, student = classroom.join()
+    for browser, may in ((classroom.instructor, True), (student, False), (classroom.school.browser(), False)):
+        assert bool(Page(browser.get("/handout").text).find("select", name="key")) == may
+        addresses = ("/handout?key=only", "/handout.pdf?key=only", "/handout/pages/1.svg?key=with")
+        assert [browser.get(address).status_code for address in addresses] == [200 if may else 422] * 3
+        printed = browser.post("/handout/class", data={"key": "with", "names": "Ada"})
+        assert printed.status_code == (303 if may else 422)

@@ -89,7 +89,7 @@ def test_a_server_that_is_killed_makes_its_handouts_after_its_start(tmp_path: Pa
     try:
         names = "\n".join(f"Student {number}" for number in range(100))
         with httpx.Client(base_url=server.url) as browser:
-            forms = ({"names": names, "variants": "1", "key": "with"}, {"names": "Ada"})
+            forms = ({"names": names, "variants": "1", "figures": "aid"}, {"names": "Ada"})
             jobs = [browser.post("/handout/class", data=form, timeout=600).headers["location"] for form in forms]
             while "Creating the PDF" not in browser.get(jobs[0], timeout=600).text:
                 time.sleep(0.05)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from dataclasses import replace
 from html import unescape
 from xml.etree import ElementTree
@@ -46,9 +47,9 @@ def test_the_page_shows_every_stage_with_the_numbers_of_the_run(client: TestClie
 
 def test_a_row_that_is_named_is_read(client: TestClient, key: str, real_head: RealHead) -> None:
     page = client.get(f"/heads/{key}/picture?row=5&cell=1").text
-    assert 'data-row="5" data-column="1"' in page
+    assert re.search(r'data-row="5"\s+data-column="1"', page)
     heaviest = int(real_head.arrays["weights"][7].argmax())
-    assert f'data-row="7" data-column="{heaviest}"' in client.get(f"/heads/{key}/picture?row=7").text
+    assert re.search(rf'data-row="7"\s+data-column="{heaviest}"', client.get(f"/heads/{key}/picture?row=7").text)
     fragment = client.get(f"/heads/{key}/picture/rows/7").text
     assert fragment.lstrip().startswith("<div")
     assert 'data-query="7"' in fragment
@@ -77,16 +78,6 @@ def test_every_head_of_the_layer_is_shown(client: TestClient, key: str, real_hea
     assert all(f"/heads?from={key}&amp;layer={real_head.layer}&amp;head={head}" in page for head in others)
 
 
-def test_stages_that_are_not_open_are_left_out(real_head: RealHead) -> None:
-    nothing = picture_view(real_head, "k", {}, ())
-    assert nothing.stages == ()
-    some = picture_view(real_head, "k", {"row": "3"}, ("scores", "scale"))
-    assert [stage.key for stage in some.stages] == ["products", "scaled"]
-    assert some.row is None
-    assert (some.rows, some.first_token, some.cards) == ((), (), ())
-    assert [stage.key for stage in picture_view(real_head, "k", {}).stages][-2:] == ["weights", "rest"]
-
-
 def test_a_text_of_one_token_has_no_column_to_leave_out() -> None:
     view = picture_view(finished_head("a"), "k", {})
     assert [stage.key for stage in view.stages] == ["products", "scaled", "masked", "weights"]
@@ -96,7 +87,6 @@ def test_a_text_of_one_token_has_no_column_to_leave_out() -> None:
 def test_a_layer_too_large_to_keep_has_no_small_pictures(real_head: RealHead) -> None:
     view = picture_view(replace(real_head, layer_weights=np.zeros((0, 12, 12), np.float16)), "k", {})
     assert view.cards == ()
-    assert view.row is not None
 
 
 def test_files_hold_the_numbers_of_the_run(client: TestClient, key: str, real_head: RealHead) -> None:

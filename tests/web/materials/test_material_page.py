@@ -13,6 +13,8 @@ from app.classes.materials import settings_to_copy
 from app.store import Material, MaterialKind
 from app.web.worksheets import MAX_CHANGED_LINES, VERSIONS_ON_A_PAGE
 from tests.helpers.html_page import Page
+from tests.helpers.print_jobs import finished_print_job
+from tests.helpers.printed import read_pdf
 from tests.helpers.processor_time import processor_time_s
 from tests.helpers.school import Classroom
 
@@ -69,6 +71,20 @@ def test_a_link_shows_it_to_other_teachers_until_it_is_withdrawn(app: FastAPI) -
     assert eve.get(link).status_code == 404
 
 
+def test_it_is_printed_with_names(app: FastAPI) -> None:
+    classroom = Classroom(app, sheets=None)
+    path = f"/worksheets/{written(classroom).id}/print"
+    with classroom.instructor as browser:
+        assert browser.get(path).status_code == 200
+        assert browser.post(path, data={"sheets": "none"}).status_code == 422
+        form = {"names": "Ada Lovelace\nKim Lee\nLou Ray", "layout": "full", "key": "none"}
+        address = browser.post(path, data=form).headers["location"]
+        finished_print_job(browser, address)
+        pages = read_pdf(browser.get(f"{address}.pdf").content)
+    names = ("Ada Lovelace", "Kim Lee", "Lou Ray")
+    assert [name in page.text for page, name in zip(pages, names, strict=True)] == [True] * 3
+
+
 def test_ones_own_moves_into_a_course(app: FastAPI) -> None:
     classroom = Classroom(app, sheets=None)
     material, school = written(classroom, mine=True), classroom.school
@@ -91,7 +107,7 @@ def test_what_can_no_longer_be_read_breaks_no_page(app: FastAPI, kind: MaterialK
     material = classroom.store.materials.add(kind, classroom.course, classroom.teacher, content)
     path = f"/worksheets/{material.id}"
     assert Page(classroom.get(path)).find("p", class_="problem")
-    for address in (f"{path}/copy", f"{path}/file.toml", "/worksheets"):
+    for address in (f"{path}/file.toml", "/worksheets"):
         assert classroom.instructor.get(address).status_code == 200
     editor = "tickets" if kind == "ticket" else "worksheets"
     edited = classroom.instructor.get(f"/{editor}/{material.id}/edit")

@@ -27,6 +27,8 @@ NEW: dict[str, Any] = {
     "text.__2": "What next?",
     "kind.__2": "choose-several",
     "options.__2": "KV cache\r\n\r\n Masks \r\n",
+    "chip.__2": "Next",
+    "pick_at_most": "1",
 }
 HOSTILE = ('"><script>alert(1)</script>', "{{ 7 * 7 }}", "'; DROP TABLE materials; --", "#strong[x]", "=1+1")
 
@@ -65,6 +67,7 @@ def test_a_ticket_is_written_opened_and_changed(classroom: Classroom) -> None:
     assert (pace.kind, pace.labels, pace.required) == ("scale", ("slow", "fast"), True)
     assert (following.kind, following.options, following.required) == ("choose-several", ("KV cache", "Masks"), False)
     assert (ticket.title, ticket.pick_at_least, ticket.anonymous) == ("On your way out", 1, False)
+    assert (ticket.pick_at_most, [question.chip for question in ticket.questions]) == (1, ["", "Next"])
     services, store = classroom.school.services, classroom.store
     usable = materials_for_course(services.library, services.tickets, store, classroom.course, classroom.teacher)
     assert usable.tickets[material.key] == ticket
@@ -93,6 +96,7 @@ def test_a_ticket_is_written_opened_and_changed(classroom: Classroom) -> None:
         ({"options.__2": "\n".join(map(str, range(11)))}, "options-__2"),
         ({"pick_at_least": "two"}, "pick_at_least"),
         ({"pick_at_least": "2"}, "pick_at_least"),
+        ({"pick_at_most": "few"}, "pick_at_most"),
     ],
 )
 def test_what_cannot_be_used_is_said_beside_its_field(classroom: Classroom, change: dict[str, str], field: str) -> None:

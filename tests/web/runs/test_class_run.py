@@ -54,7 +54,7 @@ def test_a_run_of_a_class_is_shown_to_the_class_alone(
         "other teacher": school.browser(teacher=school.teacher()),
     }
     expected = {"classmate": 200, "assistant": 200, "nobody": 404, "other student": 404, "other teacher": 404}
-    for path in (address, f"{address}/agreement", f"{address}/weights.png", f"{address}/notebook.ipynb"):
+    for path in (address, f"{address}/agreement", f"{address}/notebook.ipynb"):
         assert {who: each.get(path).status_code for who, each in seen.items()} == expected
     assert seen["nobody"].post(f"{address}/again").status_code == 404
 

@@ -154,17 +154,6 @@ def test_the_head_is_run_beside_what_was_typed(client: TestClient, runner: FakeR
     assert "Q = X @ W_Q  # (100, 128) &lt;shape &amp; all&gt;" in text
 
 
-def test_the_picture_of_weights_is_a_picture(client: TestClient) -> None:
-    text = run_and_wait(client, {**LLAMA_FORM, "queries.rows": "100"})
-    address = next(attrs["src"] for attrs, _ in Page(text).find("img"))
-    response = client.get(address)
-    assert response.headers["content-type"] == "image/png"
-    assert response.content.startswith(b"\x89PNG")
-    assert int.from_bytes(response.content[16:20]) == int.from_bytes(response.content[20:24]) == 2
-    assert "immutable" in response.headers["cache-control"]
-    assert client.get("/runs/nope/weights.png").status_code == 404
-
-
 def test_a_finished_run_can_be_downloaded_as_a_notebook(client: TestClient, runner: FakeRunner) -> None:
     page = Page(run_and_wait(client, {**LLAMA_FORM, "queries.rows": "100"}))
     address = next(attrs["href"] for attrs, _ in page.find("a") if "download" in attrs)
@@ -194,9 +183,6 @@ def test_a_run_on_the_meta_device_has_shapes_and_no_numbers(client: TestClient, 
     assert "meta device works out shapes" in text
     assert "<img" not in text
     assert " ms" not in text
-    address = re.search(r"code-([\w-]{16})", text)
-    assert address
-    assert client.get(f"/runs/{address.group(1)}/weights.png").status_code == 404
 
 
 def test_the_simplified_sheet_runs_the_model_as_it_is(client: TestClient, runner: FakeRunner) -> None:
@@ -240,7 +226,6 @@ def test_a_run_shows_that_it_runs_and_can_be_left(client: TestClient, runner: Fa
     client.cookies.clear()
     assert '<meta http-equiv="refresh"' in client.get(part["hx-get"]).text
     assert "Running." in client.get(part["hx-get"], headers=SCRIPT).text
-    assert client.get(part["hx-get"] + "/weights.png").status_code == 404
     runner.gate.set()
     assert Page(finished_run(client, part["hx-get"])).find("p", class_="verdict")
 

@@ -76,7 +76,7 @@ def test_a_teachers_run_is_shown_to_no_student(exam_app: FastAPI) -> None:
     address = classroom.instructor.post("/runs", data=form).headers["location"]
     assert classroom.instructor.get(address).status_code == 200
     for browser in (student, classroom.school.browser()):
-        parts = ("", "/agreement", "/weights.png", "/notebook.ipynb")
+        parts = ("", "/agreement", "/notebook.ipynb")
         assert {browser.get(f"{address}{part}").status_code for part in parts} == {403}
 
 

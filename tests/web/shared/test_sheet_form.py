@@ -17,19 +17,18 @@ from tests.helpers.processor_time import processor_time_s
 def test_a_drawing_is_kept_for_equal_sheets_alone(library: Library) -> None:
     variant = library.variant("llama-7b")
     typed = {box: str(size) for box, size in variant.key.items()} | {"keys.columns": "4096"}
-    drawn = draw_typed(variant, typed, "root")
+    drawn = draw_typed(variant, typed)
     others = (
-        draw_typed(variant, typed | {"keys.rows": ""}, "root"),
-        draw_typed(variant, typed, "true"),
-        draw_typed(variant, typed, "root", names_sizes=False),
-        draw_typed(variant, typed, "root", shows_mismatches=False),
-        draw_typed(replace(variant, tokens=99), typed, "root"),
+        draw_typed(variant, typed | {"keys.rows": ""}),
+        draw_typed(variant, typed, names_sizes=False),
+        draw_typed(variant, typed, shows_mismatches=False),
+        draw_typed(replace(variant, tokens=99), typed),
     )
     assert drawn is not None
-    assert draw_typed(variant, dict(typed), "root") is drawn
+    assert draw_typed(variant, dict(typed)) is drawn
     assert len({each.html for each in (drawn, *others) if each}) == 1 + len(others)
     assert len(drawn.mismatches) == 2  # with Q, and with W_K
-    assert draw_typed(variant, typed, "root", shows_mismatches=False).mismatches == ()  # type: ignore[union-attr]
+    assert draw_typed(variant, typed, shows_mismatches=False).mismatches == ()  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize("piece", ["a", "a:", "a.b:aaaaaaaa", ":", "a:aaaaaaaa:1", "queries.rows:k3x9v2aa:1 "])

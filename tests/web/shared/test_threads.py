@@ -21,7 +21,8 @@ from tests.helpers.school import School
 
 OF_A_CLASS = ("/class/", "/join", "/resume", "/mine")
 SLOW = {"/api/v1/forward", "/handout", "/handout/pages/{page}.svg", "/handout.pdf", "/handout/class",
-        "/worksheets/preview/page.svg", "/activities/{activity_id}/handout", "/links/{token}", "/password", "/sign-in",
+        "/worksheets/preview/page.svg", "/worksheets/{material_id}/print",
+        "/activities/{activity_id}/handout", "/links/{token}", "/password", "/sign-in",
         "/models", "/api/v1/models"}  # fmt: skip
 FORWARD = {"model": "llama-7b", "tokens": 10}
 

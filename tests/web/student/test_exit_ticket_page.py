@@ -166,3 +166,22 @@ def test_a_question_that_changes_its_kind_keeps_earlier_answers(classroom: Class
     lines = {text.split(" Kim")[0] for _, text in page.find("ul", class_="ticket-answers")}
     assert lines == {"Masks", "Because of d_h."}
     assert ["4", "1 of 1"] in table_rows(page)
+
+
+def test_only_what_is_picked_is_handed_in(classroom: Classroom) -> None:
+    activity = classroom.open()
+    kim, browser = classroom.join()
+    page = Page(browser.get(f"/class/{activity.id}/ticket").text)
+    picks = [attrs["value"] for attrs, _ in page.find("input", type="checkbox")]
+    assert picks == [question.key for question in classroom.school.services.tickets["classic"].questions]
+    texts = {f"answer-{key}": f"about {key}" for key in picks}
+    too_many = browser.post(f"/class/{activity.id}/ticket", data={**texts, "pick": ["", *picks[:3]]})
+    assert (too_many.status_code, "at most 2" in too_many.text) == (422, True)
+    chosen = {attrs["value"] for attrs, _ in Page(too_many.text).find("input", type="checkbox") if "checked" in attrs}
+    assert chosen == set(picks[:3])
+    nothing = browser.post(f"/class/{activity.id}/ticket", data={**texts, "pick": ""})
+    assert nothing.status_code == 422
+    assert not classroom.store.exit_tickets.is_handed_in(activity.id, kim.id)
+    browser.post(f"/class/{activity.id}/ticket", data={**texts, "pick": ["", *picks[3:]]})
+    kept = classroom.store.exit_tickets.answers(close_activity(classroom.store, activity))
+    assert {answer.question for answer in kept} == set(picks[3:])

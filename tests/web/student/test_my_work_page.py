@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 from app.store import Plan
+from tests.helpers.answer_keys import KEY
 from tests.helpers.class_sheet import HALF, press
 from tests.helpers.html_page import Page
 from tests.helpers.school import Classroom
@@ -51,3 +52,33 @@ def test_what_is_saved_is_told_from_what_is_handed_in(classroom: Classroom) -> N
     press(browser, activity, "hand-in", HALF)
     shown = Page(browser.get("/mine").text).text("ul", class_="my-sheets")
     assert ("· handed in" in shown, "not handed in" in shown.replace("Exit ticket not handed in", "")) == (True, False)
+
+
+def test_practice_is_offered_only_once_everything_open_is_handed_in(classroom: Classroom) -> None:
+    activity = classroom.open()
+    _, browser = classroom.join()
+    browser.get("/mine")  # from now on the browser is known as a student's
+
+    def leads_to_practice() -> bool:
+        return bool(Page(browser.get("/mine").text).find("a", href="/practice"))
+
+    assert not leads_to_practice()
+    press(browser, activity, "hand-in", HALF)
+    assert leads_to_practice()
+
+
+def test_a_sheet_shows_a_piece_for_each_box_and_what_went_wrong(classroom: Classroom) -> None:
+    activity = classroom.open()
+    _, browser = classroom.join()
+    wide = {**KEY, **{f"{row}.columns": "4096" for row in ("queries", "keys", "values")}}
+    idea = classroom.school.library.wording.misconception_name("head-as-wide-as-model")
+
+    def seen() -> tuple[int, int, bool, bool]:
+        text = browser.get("/mine").text
+        pieces = [attrs["data-mark"] for attrs, _ in Page(text).find("i")]
+        return pieces.count("right"), len(pieces), f"Went wrong: {idea}" in text, f"at first: {idea}" in text
+
+    press(browser, activity, "check", wide)
+    assert seen() == (11, 14, True, False)
+    press(browser, activity, "check", KEY)
+    assert seen() == (14, 14, False, True)

@@ -97,7 +97,7 @@ def test_times_that_open_a_closed_activity_again_are_asked_about(
     classroom.school.services.auto_submitter.settle(classroom.school.reload(activity))
     closed = classroom.school.reload(activity)
     form = {**opened_form(classroom, activity), "title": ["Week 4"], **change}
-    warning = Page(classroom.get(f"/activities/{activity.id}")).text("details", class_="confirm")
+    warning = Page(classroom.get(f"/activities/{activity.id}")).text("details", id="reopen")
     for _ in range(2):
         refused = classroom.instructor.post(f"/activities/{activity.id}", data=form)
         problem = Page(refused.text).text("p", class_="problem")

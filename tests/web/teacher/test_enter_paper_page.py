@@ -315,3 +315,31 @@ def test_a_student_who_was_picked_is_still_meant_at_the_second_press(app: FastAP
     assert boxes(page) == f"Kim: {RIGHT}"
     classroom.enter(boxes(page), label="Kim", who=str(lee.id))
     assert [one.score for one in classroom.attempts("Kim Lee")] == [14]
+
+
+def test_answers_are_typed_into_a_grid_with_a_row_per_student(app: FastAPI) -> None:
+    classroom = PaperClassroom(app)
+    page = classroom.page("/paper")
+    columns = len(page.find("input", name="cell")) // len(page.find("input", name="grid"))
+    assert columns == len(KEY)
+    cells = [*KEY.values(), *["" if each == "128" else each for each in KEY.values()], *[""] * columns]
+    form = {"sheet": "1", "grid": ["1017", "Lou Ray", ""], "cell": cells}
+    shown = classroom.instructor.post(f"{classroom.path}/paper", data=form)
+    assert shown.status_code == 200
+    assert SentForm(shown.text).values["cell"][:columns] == list(KEY.values())
+    classroom.store_ticked(shown.text, all_lines=True)
+    [kim], [lou] = classroom.attempts("Kim Lee"), classroom.attempts("Lou Ray")
+    assert (kim.score, dict(kim.answers)) == (14, KEY)
+    assert set(lou.answers.values()) == {"100", "4096", ""}
+
+
+def test_an_unknown_student_is_added_to_the_roster_from_there(app: FastAPI) -> None:
+    classroom = PaperClassroom(app)
+    form = {"sheet": "1", "grid": ["Dee Fox", "99"], "cell": [*KEY.values(), *KEY.values()]}
+    refused = classroom.instructor.post(f"{classroom.path}/paper", data=form)
+    assert refused.status_code == 422
+    assert [button["value"] for button, _ in Page(refused.text).find("button", name="add")] == ["Dee Fox"]
+    again = {**SentForm(refused.text).values, "add": "Dee Fox", "do": "show"}
+    shown = classroom.instructor.post(f"{classroom.path}/paper", data=again)
+    assert classroom.listed("Dee Fox")
+    assert len(tokens(Page(shown.text))) == 1

@@ -4,14 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any
 
-import pytest
 from fastapi import FastAPI
 
-from app.classes.frozen.misconception_words import misconception_words
-from app.classes.illustrations import Illustrations
-from app.misconceptions.predictions import expectations
 from app.store import Policies
 from app.web.shared.templating import local_time
 from tests.helpers.answer_keys import WIDE
@@ -90,18 +85,6 @@ def test_an_assistant_chooses_a_view_without_changing_the_projector(app: FastAPI
         assert shown_view(Page(assistant.get(f"{classroom.path}/projector?view=progress").text)) == "progress"
         assert assistant.post(f"{classroom.path}/projector", data={"view": "explain"}).status_code in (403, 404)
     assert shown_view(classroom.look()) == "join"
-
-
-@pytest.mark.parametrize("sheet", ["llama-7b", "layer-mistral-7b", "cross-bart-base", "costs-llama-7b", "bug-layer"])
-def test_a_misconception_is_drawn_with_a_model_that_no_student_has(app: FastAPI, library: Any, sheet: str) -> None:
-    classroom, variant = Classroom(app), library.variant(sheet)
-    words = misconception_words(library, classroom.store, classroom.activity)
-    for key in [each.misconception for each in expectations(variant.problem)][:4]:
-        shown = Illustrations().get(library, words, sheet, variant, key)
-        assert shown.question
-        assert shown.message
-        assert shown.example is None or shown.example.model.key not in (variant.model.key, *variant.worksheet.models)
-        assert len(shown.figures) == (2 if shown.example else 0)
 
 
 def closing_forms(page: Page) -> list[str]:

@@ -112,8 +112,9 @@ def test_students_are_sorted_filtered_and_paged(app: FastAPI) -> None:
         rows = table_rows(classroom.page(f"/results{query}"))
         return [row[0] for row in rows if row[0] in ("Kim", "Lou", "Ned", "Mo")]
 
-    assert names("") == ["Kim", "Lou", "Mo", "Ned"]
-    assert names("?order=down") == ["Ned", "Mo", "Lou", "Kim"]
+    assert names("") == ["Lou", "Ned", "Kim", "Mo"]
+    assert names("?sort=name") == ["Kim", "Lou", "Mo", "Ned"]
+    assert names("?sort=name&order=down") == ["Ned", "Mo", "Lou", "Kim"]
     assert names("?sort=score") == ["Kim", "Lou", "Ned", "Mo"]
     assert names("?sort=score&order=up") == ["Lou", "Ned", "Kim", "Mo"]
     assert names("?sort=attempts")[0] == "Kim"
