@@ -324,11 +324,12 @@ def _use_symbols_of_sheets(table: FamilyTable) -> None:
         rule = parse_rule(str(width))
         table.sizes["d_ff"] = SizeField("d_ff", (), rule, rule)
         _change_tensors(table, lambda spec: _with_side(spec, ModelPart.FEED_FORWARD, width, "d_ff"))
-    rows = {t.spec.stored_shape[0] for t in table.outside if t.spec.part == ModelPart.POSITION_TABLE}
-    if "P" not in table.sizes and len(rows) == 1 and len((side := min(rows, key=str)).terms) > 1:
-        rule = parse_rule(str(side))
+    of_positions = [t.spec for t in table.outside if t.spec.part == ModelPart.POSITION_TABLE and t.spec.kind == "table"]
+    if "P" not in table.sizes and of_positions and len(of_positions[0].stored_shape) > 1:
+        rows = of_positions[0].stored_shape[-2]
+        rule = parse_rule(str(rows))
         table.sizes["P"] = SizeField("P", (), rule, rule)
-        _change_tensors(table, lambda spec: _with_side(spec, ModelPart.POSITION_TABLE, side, "P"))
+        _change_tensors(table, lambda spec: _with_side(spec, ModelPart.POSITION_TABLE, rows, "P"))
     if table.prefix:
         _change_tensors(table, lambda spec: replace(spec, name=spec.name.removeprefix(table.prefix)))
         table.stacks = tuple(replace(stack, name=stack.name.removeprefix(table.prefix)) for stack in table.stacks)

@@ -78,7 +78,7 @@ def test_every_model_of_every_family_is_told_without_a_gap() -> None:
 
 
 def test_a_table_of_positions_counts_by_its_rows(library: Library) -> None:
-    assert "C·d (1024 rows)" in remarks(library, "gpt2")
+    assert "P·d (1024 rows)" in remarks(library, "gpt2")
     assert "not a factor" not in remarks(library, "gpt2")
     assert re.search(r"\(1500 rows\) and \S+ \(448 rows\)", remarks(library, "whisper-tiny"))
     assert "(C = 2048) is not a factor" in remarks(library, "llama-7b")

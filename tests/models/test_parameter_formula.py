@@ -30,7 +30,7 @@ RECORDS: list[dict[str, Any]] = json.loads(
 BY_HAND = {
     "llama-7b": "V·d + L·(4·d·d + 3·d·d_ff + 2·d) + d + V·d",
     "llama-3.2-1b": "V·d + L·((2·G·d·d_h + 2·d·d) + 3·d·d_ff + 2·d) + d",
-    "gpt2": "C·d + V·d + L·((4·d·d + 4·d) + (2·d·d_ff + d + d_ff) + 4·d) + 2·d",
+    "gpt2": "P·d + V·d + L·((4·d·d + 4·d) + (2·d·d_ff + d + d_ff) + 4·d) + 2·d",
     "mixtral-8x7b-v0.1": "V·d + L·((2·G·d·d_h + 2·d·d) + (3·E·d·d_ff + E·d) + 2·d) + d + V·d",
     "t5-small": "V·d + (4·d·d + 2·d·d_ff + 2·d + H·n_buckets) + 5·(4·d·d + 2·d·d_ff + 2·d)"
     " + (4·d·d + 2·d·d_ff + 3·d + (H·n_buckets + 4·d·d)) + 5·(4·d·d + 2·d·d_ff + 3·d + 4·d·d) + 2·d",
@@ -119,10 +119,10 @@ def test_sizes_that_only_happen_to_divide_are_not_merged() -> None:
     ("model", "length"),
     [
         ("llama-7b", {}),
-        ("gpt2", {"C·d": 1024}),
-        ("bert-base", {"C·d": 512}),
+        ("gpt2", {"P·d": 1024}),
+        ("bert-base", {"P·d": 512}),
         ("t5-small", {}),
-        ("whisper-tiny", {"C·d": 1500, "P_dec·d": 448}),
+        ("whisper-tiny", {"P·d": 1500, "P_dec·d": 448}),
     ],
 )
 def test_the_length_of_the_input_is_found_where_a_table_holds_it(
