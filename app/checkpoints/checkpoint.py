@@ -1,7 +1,7 @@
 """An open checkpoint: its tensors as stored, and as a run uses them, in float32 as x·W.
 
-Only what is asked for is read. Names, stored shapes and where a head's slices begin follow the family's layout
-(`app/models/layouts`) and the sheet about stored weights (`app/topics/stored_weights.py`).
+Only what is asked for is read. Names, stored shapes and where a head's slices begin follow the type's table
+(`data/families`) and the sheet about stored weights (`app/topics/stored_weights.py`).
 """
 
 from __future__ import annotations

@@ -96,6 +96,7 @@ class ParameterSpec:
     kind: TensorKind
     copies: Expression = _ONE
     fused: FusedOrder = ""
+    is_conv1d: bool = False
 
     @property
     def bucket(self) -> Bucket:

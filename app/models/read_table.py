@@ -242,11 +242,13 @@ class _Reader:
         if first is None or first.line is None:
             return {}
         line = first.line
-        rules = {"H": line.heads, "G": line.kv_heads, "d_h": line.d_h, "d_v": line.d_v}
+        rules = {"H": line.heads.text, "G": line.kv_heads.text, "d_h": line.d_h.text, "d_v": line.d_v.text}
+        if rules["d_v"] == rules["d_h"]:
+            rules["d_v"] = "d_h"
         found = {
-            symbol: SizeSource(symbol, getattr(heads, symbol), None, rule.text)
+            symbol: SizeSource(symbol, getattr(heads, symbol), None, rule.replace("·", "*"))
             for symbol, rule in rules.items()
-            if rule.text != symbol
+            if rule != symbol
         }
         cross = next((line for line in self.table.attention if line.stack in self._decoders), None)
         if cross:
@@ -420,7 +422,7 @@ class _Reader:
         # Layers are alike if their tensors are the same objects.
         restated = self.table.restated
         if (spec, in_out) not in restated:
-            stored = in_out if spec.stored_shape == spec.in_out_shape else in_out[::-1]
+            stored = in_out if spec.is_conv1d or spec.is_vector else in_out[::-1]
             restated[spec, in_out] = replace(spec, in_out_shape=in_out, stored_shape=stored, fused=fused)
         return restated[spec, in_out]
 

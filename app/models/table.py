@@ -588,7 +588,7 @@ def _spec(
         in_out = axes[::-1]
     elif kind == "matrix" and part == ModelPart.EXPERTS and len(axes) == 3 and not is_in_out:
         in_out = (axes[0], *_in_out_of_expert(name, axes[1:]))
-    return ParameterSpec(name, in_out, axes, part, kind, copies=copies)
+    return ParameterSpec(name, in_out, axes, part, kind, copies=copies, is_conv1d=is_in_out)
 
 
 def _kind(name: str, axes: tuple[Expression, ...], part: ModelPart) -> TensorKind:

@@ -130,7 +130,7 @@ class TableValues(dict[str, Any]):
             line.symbol,
             size,
             None,
-            "" if is_default else rule.text,
+            "" if is_default else rule.text.replace("·", "*"),
             is_null=field is not None,
             fields=(field,) if field else line.fields,
         )
