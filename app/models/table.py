@@ -276,7 +276,8 @@ def parse_tables(model_type: str, text: str) -> FamilyFile:
             else:
                 _read_section(tables[-1], heading, lines)
         except (RuleError, ValueError, IndexError, KeyError) as error:
-            raise TableError(f"{model_type}, line {number}: {error}") from error
+            wrong = next((line[0] for line in lines if not _can_be_read(heading, line)), number)
+            raise TableError(f"{model_type}, line {wrong}: {error}") from error
     for table in tables:
         if not table.base and computation_of(model_type).is_known:
             _find_base(table)
@@ -378,8 +379,16 @@ def _renamed(spec: ParameterSpec, names: Mapping[str, Expression]) -> ParameterS
     return replace(spec, in_out_shape=in_out, stored_shape=stored, copies=spec.copies.substitute(names))
 
 
-# A section: the number of its first line, the columns of its heading, and its lines with their indentation.
-_Line = tuple[int, list[str]]
+def _can_be_read(heading: list[str], line: _Line) -> bool:
+    try:
+        _read_section(FamilyTable(()), heading, [line])
+    except (RuleError, ValueError, IndexError, KeyError):
+        return False
+    return True
+
+
+# A section: the number of its first line, the columns of its heading, and its lines: number, indentation, columns.
+_Line = tuple[int, int, list[str]]
 
 
 def _sections(text: str) -> Iterator[tuple[int, list[str], list[_Line]]]:
@@ -393,13 +402,13 @@ def _sections(text: str) -> Iterator[tuple[int, list[str], list[_Line]]]:
                 yield section
             section = (number, columns, [])
         elif section:
-            section[2].append((len(line) - len(line.lstrip()), columns))
+            section[2].append((number, len(line) - len(line.lstrip()), columns))
     if section:
         yield section
 
 
 def _read_section(table: FamilyTable, heading: list[str], lines: list[_Line]) -> None:
-    rows = [columns for _indent, columns in lines]
+    rows = [columns for _number, _indent, columns in lines]
     match heading[0]:
         case "sizes":
             table.sizes.update((line.symbol, line) for line in map(_size_line, rows))
@@ -491,7 +500,7 @@ def _conditions(columns: Sequence[str]) -> Conditions:
 def _tensors(lines: Sequence[_Line]) -> Iterator[TableTensor]:
     tensors = list[TableTensor]()
     open_conditions = list[tuple[int, Rule]]()
-    for indent, columns in lines:
+    for _number, indent, columns in lines:
         while open_conditions and open_conditions[-1][0] >= indent:
             open_conditions.pop()
         if columns[0].startswith("if "):
