@@ -147,7 +147,7 @@ class ClassStudent:
             raise
         self.timings.add(kind, time.perf_counter() - begin)
         self.timings.undrawn += "x-drawing" in response.headers
-        if response.status not in (200, 303):  # joining leads to the page with the resume code
+        if response.status not in (200, 303):  # joining leads to the sheet
             self.timings.errors[f"{kind}: {response.status}"] += 1
         return response
 

@@ -57,6 +57,12 @@ def test_every_setting_that_the_docs_name_exists() -> None:
         assert set(named) <= settings, page.name
 
 
+def test_pages_have_what_the_first_lesson_says_to_press() -> None:
+    shown = "".join(path.read_text(encoding="utf-8") for path in [*TEMPLATES, *(PROJECT / "worksheets").glob("*.toml")])
+    named = re.findall(r"\*\*([^*]+)\*\*", (PROJECT / "docs/first-lesson.md").read_text(encoding="utf-8"))
+    assert [name for name in named if " ".join(name.split()).rstrip(".") not in shown] == []
+
+
 def test_every_picture_is_there_in_light_and_in_dark_and_small() -> None:
     taken = {picture.path(scheme) for picture in PICTURES for scheme in SCHEMES}
     assert taken == {*SITE.glob("*"), *README.glob("*")}

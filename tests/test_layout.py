@@ -258,6 +258,7 @@ def test_only_its_module_knows_a_topic() -> None:
         ("app.figures.glossary_drawings", "cross-attention"),  # the term of the glossary
         ("app.cli.models", "cross-attention"),  # in a table of the terminal
         ("app.practice.lessons", "first-steps"),  # the worksheet of that key
+        ("app.practice.catalogue", "first-steps"),  # likewise
     }
 
 

@@ -67,6 +67,9 @@ def find_text_part(config: Config) -> Part:
         else:
             if "model_type" not in part and isinstance(outer_type, str) and outer_type in TEXT_PART_TYPES:
                 part["model_type"] = TEXT_PART_TYPES[outer_type]
+            file = family_file(outer_type) if isinstance(outer_type, str) else None
+            if file and file.refused and not _is_known(part.get("model_type")):
+                raise ConfigError(_why_no_table(file.model_type, *file.refused))
             if config.get("tie_word_embeddings") is not None:  # decides in transformers, whatever the part states
                 part["tie_word_embeddings"] = config["tie_word_embeddings"]
         config = part

@@ -41,7 +41,6 @@ def test_from_the_first_start_to_an_exit_ticket(browser: Browser, own_app: Serve
     ada.get_by_role("link", name="New activity").click()
     assert_accessible_in_all_looks(ada)
     ada.get_by_label("Title").fill("Week 3")
-    ada.locator("details.topic:has(input[value='llama-7b']) > summary").click()
     ada.locator("input[value='llama-7b']").check()
     ada.get_by_role("button", name="Save").click()
     ada.get_by_role("button", name="Open").click()
@@ -50,7 +49,7 @@ def test_from_the_first_start_to_an_exit_ticket(browser: Browser, own_app: Serve
 
     kim.goto("/join")
     assert_accessible_in_all_looks(kim)
-    kim.get_by_label("Join code from your teacher").fill(ada.locator(".entry .join-code").inner_text())
+    kim.get_by_label("Join code from your teacher").fill(ada.locator(".band .join-code").inner_text())
     kim.keyboard.press("Enter")
     kim.get_by_label("Your name").fill("Kim Lee")
     assert_accessible_in_all_looks(kim)

@@ -112,6 +112,7 @@ def test_the_projector_counts_arrivals_is_readable_from_the_back_and_moves_only_
         expect(projector.locator(".corner .join-code")).to_have_text(taught.activity.join_code)
         assert projector.evaluate(SMALLEST_TEXT.replace("body *", "body :not(svg *)")) >= 24
         assert_accessible_in_all_looks(projector)
+        projector.set_viewport_size({"width": 1920, "height": 1080})
     for view in (*views, "explain"):
         remote.locator(f"#view-{view}").click()
         expect(projector.locator(f".wall-{view}")).to_be_visible()

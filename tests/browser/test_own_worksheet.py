@@ -107,7 +107,7 @@ def open_activity(teacher: Page) -> str:
     teacher.locator("input[name=ticket][value^='own-']").check()
     teacher.get_by_role("button", name="Save", exact=True).click()
     teacher.get_by_role("button", name="Open").click()
-    return teacher.locator(".entry .join-code").inner_text()
+    return teacher.locator(".band .join-code").inner_text()
 
 
 def join(page: Page, code: str, name: str) -> Page:

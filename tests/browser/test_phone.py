@@ -240,6 +240,7 @@ def test_the_first_box_is_near_and_the_focus_is_never_lost(page: Page) -> None:
         page.keyboard.press("Enter")
         wait_until(page, "!document.querySelector('.htmx-request')")
         assert page.evaluate("document.activeElement.closest('#work') !== null")
+    page.locator("#more > summary").click()
     page.locator("#answers").focus()
     page.keyboard.press("Enter")
     expect(page.locator("tr.answer")).to_have_count(7)

@@ -35,6 +35,7 @@ def test_first_screen_is_a_sheet_to_type_into(page: Page) -> None:
 
 def test_the_link_to_the_sheet_is_copied(page: Page) -> None:
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page.locator("#more > summary").click()
     button = page.locator("[data-copy-link]")
     button.click()
     expect(button).to_have_text(str(button.get_attribute("data-done")))
@@ -109,6 +110,7 @@ def test_answers_come_only_after_an_attempt(page: Page) -> None:
     expect(page.get_by_role("button", name="Show answers")).to_have_count(0)
     fill(page, {"queries.rows": "90"})
     page.get_by_role("button", name="Check").click()
+    expect(page.locator(".result")).to_contain_text("0 of 14")
     page.locator("#more > summary").click()
     page.get_by_role("button", name="Show answers").click()
     shown = page.locator("tr.answer td:not(.times)")
@@ -314,6 +316,7 @@ def test_it_works_without_script(browser: Browser, shared_app: Server) -> None:
     page.get_by_role("button", name="Show answers").click()
     expect(page.locator("tr.answer")).to_have_count(7)
     expect(page.get_by_role("heading", name="What went wrong")).to_be_visible()
+    page.locator("#more > summary").click()
     page.get_by_role("button", name="Run this head").click()
     expect(page).to_have_url(re.compile("/runs/"))
     expect(page.locator("table.compared")).to_be_visible(timeout=LONG_WAIT_MS)

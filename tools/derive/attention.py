@@ -71,8 +71,8 @@ class _Recorder:
     ) -> tuple[torch.Tensor, None]:
         queries, keys, values = (tuple(x.shape) for x in (query, key, value))
         scale = query.shape[-1] ** -0.5 if scaling is None else float(scaling)
-        if abs(scale - 1) < 1e-6 and self.places.is_scaled(query):
-            scale = query.shape[-1] ** -0.5
+        if abs(scale - 1) < 1e-6:  # queries may have been scaled before
+            scale = self.places.factor(query, query.shape[-1]) or scale
         groups = query.shape[1] // key.shape[1]
         key, value = key.repeat_interleave(groups, 1), value.repeat_interleave(groups, 1)
         scores = query @ key.transpose(-1, -2) * scale
@@ -124,12 +124,11 @@ class _Places:
         """The innermost module that is run, and isn't an activation."""
         return next((name for name in reversed(self.running) if "softmax" not in name and "dropout" not in name), "")
 
-    def is_scaled(self, queries: torch.Tensor, factor: float | None = None) -> bool:
-        """Whether queries were multiplied by the factor (1/√width) before: rotating them changes no length."""
-        factor = queries.shape[-1] ** -0.5 if factor is None else factor
-        length = float(queries.double().norm())
-        same_size = [float(out.double().norm()) for out in self.outputs if out.numel() == queries.numel()]
-        return any(norm and abs(length / norm / factor - 1) < 1e-3 for norm in same_size)
+    def factor(self, tensor: torch.Tensor, width: int) -> float | None:
+        """What the output of a linear layer was multiplied by, 1 or 1/√width: rotations change no length."""
+        length, outputs = float(tensor.double().norm()), [x for x in self.outputs if x.numel() == tensor.numel()]
+        ratios = [length / size for x in outputs if (size := float(x.double().norm()))]
+        return next((f for f in (width**-0.5, 1.0) if any(abs(ratio / f - 1) < 1e-3 for ratio in ratios)), None)
 
 
 RECORDER = _Recorder()
@@ -225,8 +224,10 @@ def _scale(queries: torch.Tensor, keys: torch.Tensor, scores: torch.Tensor, plac
         return None
     if abs(scale - 1) > 1e-2:
         return float(f"{scale:.3g}")
-    factors = (queries.shape[-1] ** -0.5, 1.0)  # queries may have been scaled before
-    return next((factor for factor in factors if places.is_scaled(queries, factor)), None)
+    # Queries or keys may have been scaled before; keys that were copied can't be compared.
+    width, copied = queries.shape[-1], all(out.numel() != keys.numel() for out in places.outputs)
+    of_queries, of_keys = places.factor(queries, width), 1.0 if copied else places.factor(keys, width)
+    return of_queries * of_keys if of_queries and of_keys else None
 
 
 def forward_pass(model_class: ModelClass, values: Values) -> list[Call]:

@@ -17,7 +17,7 @@ from tools.derive.fitting import Truths, condition
 from tools.derive.heads import HeadDeriver
 from tools.derive.library import ModelClass, Values, read
 from tools.derive.parts import ties
-from tools.derive.probing import Sample, Shapes, by_layer
+from tools.derive.sampling import Sample, Shapes, by_layer
 from tools.derive.words import ALWAYS_STATED, HARMLESS, NO_SIZE, PATTERN, SYMBOL_OF, WINDOW, role
 from tools.derive.writing import Row, Table, text_of, wrapped
 
@@ -163,6 +163,7 @@ class TableDeriver:
             elif default is None:
                 absent, null = self._rule(name, "absent"), self._rule(name, None)
                 absent = null if absent == "stated" else absent
+                null = "refused" if name in prober.negative else null
                 self.rules[name] = [absent] if absent in (null, "stated") else [absent, f"null {null}"]
             else:
                 null = self._rule(name, None, is_needed=False)  # a table that doesn't know what null means refuses it
@@ -219,7 +220,10 @@ class TableDeriver:
     def _default_without(self, name: str, value: Any) -> list[tuple[Values, Any, Shapes]]:
         """The same of the class's default, if the field isn't stated there and all others are known."""
         default, fields = self.deriver.default_sample, self.prober.default
-        if default is None or (value is None and fields[name] is not None) or type(fields[name]) is int:
+        # What null means is another matter where a field has a default, which a whole file may fill in.
+        is_null_of_part = value is None and self.model_class.part
+        is_null_of_default = value is None and fields[name] is not None
+        if default is None or is_null_of_part or is_null_of_default or type(fields[name]) is int:
             return []
         known = {name, *self.prober.nullable}
         if any(default.values.get(other) is None for other in self.stated if other not in known):
@@ -306,12 +310,7 @@ class TableDeriver:
         """Conditions on the number of a layer, for the rule of a list."""
         prober = self.prober
         numbers = [n for n in prober.sizes if PATTERN.search(n) or (n in prober.effects and "layer" in n)]
-        keep = prober.layer_words, prober.layer_numbers
-        prober.layer_words, prober.layer_numbers = {}, []
-        try:
-            return self.deriver.truths(rows, extra=[*numbers, *self.heads.varied])
-        finally:
-            prober.layer_words, prober.layer_numbers = keep
+        return self.deriver.truths(rows, extra=[*numbers, *self.heads.varied], lists=False)
 
     def _list_rule(self, name: str) -> str:
         """The word of each layer where the list is absent."""

@@ -21,7 +21,7 @@ QUESTION_KINDS: Mapping[QuestionKind, str] = {
     "scale": N_("scale of five points"),
 }
 _FIELDS = {"text": "text", "key": "text", "options": "options", "kind": "kind", "labels": "first", "chip": "chip"}
-LIMITS = ("pick_at_least", "pick_at_most")
+PICK_LIMITS = ("pick_at_least", "pick_at_most")
 
 
 def new_question(number: int = 1) -> dict[str, Any]:
@@ -49,7 +49,7 @@ def typed_ticket(ticket: Ticket | None = None) -> dict[str, Any]:
             "anonymous": True,
         }
     typed = ticket.model_dump(exclude={"key"})
-    return {**typed, **{limit: typed[limit] or "" for limit in LIMITS}}
+    return {**typed, **{limit: typed[limit] or "" for limit in PICK_LIMITS}}
 
 
 def ticket_settings(typed: Mapping[str, Any]) -> dict[str, Any]:
@@ -62,7 +62,7 @@ def ticket_settings(typed: Mapping[str, Any]) -> dict[str, Any]:
             key = free_key(derived_key(question["text"]), keys)
             keys.add(key)
         questions.append({**_of_its_kind(question), "key": key})
-    return {**typed, "questions": questions, **{limit: typed[limit] or 0 for limit in LIMITS}}
+    return {**typed, "questions": questions, **{limit: typed[limit] or 0 for limit in PICK_LIMITS}}
 
 
 def _of_its_kind(question: Mapping[str, Any]) -> dict[str, Any]:
@@ -87,7 +87,7 @@ def field_of_error(typed: Mapping[str, Any], error: SettingError) -> str:
 def draft_ticket(typed: Mapping[str, Any]) -> Ticket:
     """A form's ticket for its preview, unchecked and with the key ""; it may be incomplete."""
     questions = tuple(map(_draft_question, typed["questions"][:MAX_TICKET_QUESTIONS]))
-    limits = {limit: _draft_number(str(typed[limit])) for limit in LIMITS}
+    limits = {limit: _draft_number(str(typed[limit])) for limit in PICK_LIMITS}
     return Ticket.model_construct(**{**typed, "key": "", "questions": questions, **limits})
 
 
