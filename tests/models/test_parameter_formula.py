@@ -9,6 +9,8 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
+from fractions import Fraction
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -53,13 +55,10 @@ def evaluated(numbers: str) -> int:
     text = numbers.replace(",", "").replace(" ", "")
     while match := re.search(r"\(([^()]+)\)", text):
         text = text.replace(match[0], str(evaluated(match[1])))
-    total = 0
+    total = Fraction(0)
     for product in text.split("+"):
-        value = 1
-        for factor in product.split("·"):
-            value *= int(factor)
-        total += value
-    return total
+        total += prod(map(Fraction, product.split("·")))
+    return int(total)
 
 
 @pytest.mark.parametrize("record", RECORDS, ids=lambda record: str(record["name"]))
