@@ -133,6 +133,10 @@ class ModelClass:
                 self.annotations[name] = type(self.default[name]).__name__ if is_known else "int | None"
         for name in self.hint.switches:
             self.default[name], self.annotations[name] = None, "bool | None"
+        hint = HINTS.get(self.text_type, HINTS.get(self.model_type, NO_HINT))
+        for name in hint.leave:  # fields that the class hides behind a property
+            self.default.setdefault(name, None)
+            self.annotations.setdefault(name, "str | None")
         self.source = source
         if self.part:
             self.default.setdefault("tie_word_embeddings", False)

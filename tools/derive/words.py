@@ -84,9 +84,7 @@ CHOICES: Mapping[str, tuple[int, ...]] = {
 }
 
 # Fields that hold no size: numbers of tokens, and fields of training, generation and other heads.
-NO_SIZE = re.compile(
-    r"_token_id$|_index$|^pretraining_tp$|^num_nextn_predict_layers$|^num_mtp_layers$|^num_labels$"
-)
+NO_SIZE = re.compile(r"_token_id$|_index$|^pretraining_tp$|^num_nextn_predict_layers$|^num_mtp_layers$|^num_labels$")
 # Groups of experts that a router chooses from: no sizes, but they must divide E.
 DIVISORS = {"n_group": 2, "topk_group": 1}
 # Text and object fields that change no shape, scale or mask, whatever they hold.
@@ -117,15 +115,16 @@ LAYER_ROLES: Mapping[str, str] = {
     "query_norm": r"q_norm|q_layernorm|q_a_layernorm|query_norm|query_layernorm|q_ln|query_sub_norm",
     "key_norm": r"k_norm|k_layernorm|kv_a_layernorm|key_norm|key_layernorm|k_ln|key_sub_norm",
     "latent_attention": r"q_a_proj|q_b_proj|kv_a_proj|kv_b_proj",
-    "mixer": r"temporal_block\.(linear|conv|rg)|mamba|linear_attn|(^|\.)conv|ssm|mixer\.|recurrent|rg_lru|A_log"
+    "mixer": r"temporal_block\.(linear|conv|rg)|mamba|linear_attn|(^|\.)conv|ssm|recurrent"
+    r"|mixer\.(?!([qkvo]_proj|(up|down)_proj|fc\d|gate$|experts|shared_experts))|rg_lru|A_log"
     r"|(^|\.)dt_|delta|kda|time_mix|channel_mix|short_conv|\.rwkv|(^|\.)(attention|feed_forward)\.(time_|receptance)",
     "norms": r"(^|[._])(layer_?|ln|rms)?_?norm\w*$|layer_?norm|(^|\.)ln_?\w*$|LayerNorm|_ln\d?$",
     "shared_gate": r"shared_expert_gate|shared_experts_gate",
     "shared_experts": r"shared_expert|shared_mlp|residual_mlp|shared_experts",
     "experts": r"(^|\.)(\w*_)?experts?(\.|$)",
     "router": r"router|(^|\.)gate$|gate\.wg|gate\.e_score|e_score_correction_bias|(^|\.)classifier$",
-    "attention": r"temporal_block|(q|k|v|out)_lin$|multi_head_attention|attentions|(^|\.)(self_attn|attn"
-    r"|attention|self_attention|SelfAttention|self|rel_attn|att)(\.|$)|attn",
+    "attention": r"temporal_block|mixer\.[qkvo]_proj|(q|k|v|out)_lin$|multi_head_attention|attentions"
+    r"|(^|\.)(self_attn|attn|attention|self_attention|SelfAttention|self|rel_attn|att)(\.|$)|attn",
     "feed_forward": r"mlp|feed_forward|ffn|fc1|fc2|fc_|intermediate|output\.dense|DenseReluDense|dense_h_to_4h"
     r"|dense_4h_to_h|(^|\.)(w1|w2|w3|wi|wo|up_proj|down_proj|gate_proj|gate_up_proj|ff|lin1|lin2)($|\.)",
 }
@@ -211,7 +210,7 @@ HINTS: Mapping[str, Hint] = {
         "are seen",
         follows={"parallel_attn": lambda v: bool(v.get("parallel_attn") or v.get("new_decoder_architecture"))},
         rules={"num_ln_in_parallel_attn": "2 if new_decoder_architecture else 1"},
-        kv_heads="G if new_decoder_architecture or not multi_query else 1",
+        kv_heads="G if new_decoder_architecture else 1 if multi_query else H",
     ),
     **dict.fromkeys(
         ("deberta", "deberta-v2"),
@@ -319,6 +318,7 @@ HINTS: Mapping[str, Hint] = {
     "nemotron_h": Hint(
         "the length of a list is the number of layers",
         depth="layers_block_type",
+        leave=("hybrid_override_pattern",),
         lists={"layers_block_type": "linear_attention if i == 0; moe if i == 1; full_attention if i == 2; mlp"},
     ),
     "gemma3n_text": Hint("its default exceeds a probe's number of layers", given={"num_kv_shared_layers": 2}),
