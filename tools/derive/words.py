@@ -84,9 +84,7 @@ CHOICES: Mapping[str, tuple[int, ...]] = {
 }
 
 # Fields that hold no size: numbers of tokens, and fields of training, generation and other heads.
-NO_SIZE = re.compile(
-    r"_token_id$|_index$|^pretraining_tp$|^num_nextn_predict_layers$|^num_mtp_layers$|^num_labels$"
-)
+NO_SIZE = re.compile(r"_token_id$|_index$|^pretraining_tp$|^num_nextn_predict_layers$|^num_mtp_layers$|^num_labels$")
 # Groups of experts that a router chooses from: no sizes, but they must divide E.
 DIVISORS = {"n_group": 2, "topk_group": 1}
 # Text and object fields that change no shape, scale or mask, whatever they hold.
