@@ -381,7 +381,6 @@ def _as_json(bug: Bug) -> str:
 def frozen_bug(text: str) -> Bug:
     """The bug that `freeze_bug` wrote, with its program and other bugs as they were then."""
     values = json.loads(text)
-    values.pop("misconception", None)  # bugs frozen by earlier versions have this field
     program = values.pop("frozen_program")
     program["lines"] = tuple(CodeLine(**line) for line in program["lines"])
     program |= {name: tuple(program[name]) for name in ("traced", "symbols")}

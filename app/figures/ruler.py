@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 from app.sheets.prose import ruler_words
 from app.sheets.variant import Variant
@@ -37,7 +38,7 @@ class Ruler:
     heads: int = 0
     tokens: float = 0.0
 
-    @property
+    @cached_property
     def kinds(self) -> dict[str, str]:
         """The class of each given number, as typed."""
         return {str(size.number): size.kind for size in self.sizes.values()}

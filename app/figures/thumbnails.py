@@ -14,6 +14,10 @@ from app.sheets.variant import Variant
 MAX_THUMBNAILS = 512
 MARGIN_AROUND_PX = 3.0
 THUMBNAIL_PX = (96.0, 48.0)  # as wide and high as on the page
+PROGRAM_WITH_BUG = (
+    '<svg viewBox="0 0 96 48" aria-hidden="true"><path class="code-lines" d="M12 6h50M20 15h40M20 33h56M12 42h36"/>'
+    '<path class="unequal" d="M20 24h62"/></svg>'
+)
 
 
 @dataclass(frozen=True)
@@ -23,8 +27,8 @@ class _Sheet:
 
 
 def thumbnail(variant: Variant) -> str:
-    """The drawing as SVG; "" for a sheet whose drawings have no matrices, such as a program with a bug."""
-    return _drawn(_Sheet(variant.code, variant))
+    """The drawing as SVG, of a program with a bug as lines; "" for a sheet whose drawings have no matrices."""
+    return PROGRAM_WITH_BUG if variant.problem.case else _drawn(_Sheet(variant.code, variant))
 
 
 @lru_cache(MAX_THUMBNAILS)

@@ -82,6 +82,13 @@ class CatalogueEntry:
         return " ".join((self.name, self.line, wording.topics[sheet.topic].name, *rows, *models)).casefold()
 
 
+def short_name(variant: Variant) -> str:
+    """A sheet's name without its model; its title with another model than its own."""
+    sheet = variant.worksheet
+    is_named = sheet.key in _NAMES_AND_LINES and variant.model.key == sheet.model
+    return _(_NAMES_AND_LINES[sheet.key][0]) if is_named else variant.title
+
+
 def catalogue(library: Library, model: str, *, in_symbols: bool) -> tuple[CatalogueEntry, ...]:
     """The sheets in the order of the lessons, with this model ("" for each sheet's own) and symbols where possible."""
     return tuple(_entries(library, model, in_symbols=in_symbols))

@@ -37,7 +37,7 @@ LESSONS = (
     Lesson(
         "head",
         N_("One head"),
-        N_("Q, K, V, scores, weights and the output: what every other lesson is made of."),
+        N_("Q, K, V, scores, weights, and back."),
         ("first-steps", "llama-7b", "softmax-of-a-model", "it-attends-smollm2"),
         hunt="bug-one-head",
         harder="head-parameters-gpt2",
@@ -46,7 +46,7 @@ LESSONS = (
     Lesson(
         "layer",
         N_("A layer"),
-        N_("Many heads side by side: heads as a dimension, grouped queries, a batch."),
+        N_("Heads as a dimension, grouped queries, a batch."),
         ("layer-mistral-7b", "three-dimensions-llama-7b", "four-dimensions-gpt2"),
         hunt="bug-layer",
         harder="index-gpt2",
@@ -55,7 +55,7 @@ LESSONS = (
     Lesson(
         "generating",
         N_("Generating"),
-        N_("A layer that gets one token at a time: cache, decoding, costs."),
+        N_("KV cache, decoding, costs."),
         ("decode-gpt2", "cache-qwen3-0.6b", "costs-llama-7b"),
         hunt="bug-decoding",
         harder="growth-llama-7b",
@@ -67,7 +67,7 @@ LESSONS = (
     Lesson(
         "model",
         N_("The whole model"),
-        N_("All layers, from text to loss: parameters, files, logits, loss."),
+        N_("Parameters, files, logits, loss."),
         ("matrices-llama-7b", "count-llama-7b", "walk-llama-3.2-1b", "loss-gpt2"),
         hunt="bug-or-none",
         harder="width-llama-7b",

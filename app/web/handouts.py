@@ -35,6 +35,7 @@ from app.web.shared.forms import FormDep
 from app.web.shared.handout_form import HandoutForm, handout_base_url, pdf_response
 from app.web.shared.handout_jobs import start_handout
 from app.web.shared.model_menu import answer_choice, model_menu
+from app.web.shared.paper_grid import GRID_ROWS, GridRow, grid_rows
 from app.web.shared.permissions import MaybeTeacher, QueueClient, require_practice
 from app.web.shared.request_guard import MAX_PAPER
 from app.web.shared.services import Services, ServicesDep
@@ -270,12 +271,13 @@ def show_marking(services: ServicesDep, code: str = "") -> Response:
 def show_marks(services: ServicesDep, form: FormDep) -> Response:
     """The form as typed, with the marks of every line below it; nothing is stored, and no sign-in is needed."""
     variant = variant_from_code(services.library, services.store, form.raw("code"))
-    typed = form.raw("typed", MAX_PAPER)
+    typed, grid = form.raw("typed", MAX_PAPER), grid_rows(form, len(variant.blanks))
+    shown: dict[str, Any] = {"typed": typed, "grid": list(grid.values())}
     try:
-        papers = mark_lines(variant, typed)
+        papers = mark_lines(variant, "\n".join([*grid, typed]))
     except AnswersError as error:
-        return _mark_paper(variant, error.status, typed=typed, typed_problem=str(error))
-    return _mark_paper(variant, typed=typed, papers=papers)
+        return _mark_paper(variant, error.status, typed_problem=str(error), **shown)
+    return _mark_paper(variant, papers=papers, **shown)
 
 
 def _mark_paper(
@@ -285,6 +287,7 @@ def _mark_paper(
     code: str = "",
     code_problem: str = "",
     typed: str = "",
+    grid: Sequence[GridRow] = (),
     typed_problem: str = "",
     papers: Sequence[MarkedPaper] = (),
 ) -> Response:
@@ -296,6 +299,8 @@ def _mark_paper(
         variant=variant,
         boxes=blank_order(variant) if variant else (),
         typed=typed,
+        grid=grid,
+        blank_rows=range(max(GRID_ROWS - len(grid), 1)),
         typed_problem=typed_problem,
         papers=papers,
     )
@@ -306,5 +311,6 @@ def export_marked_papers(services: ServicesDep, form: FormDep) -> Response:
     """The marks of every line as a CSV file with a byte order mark, named after the sheet's code."""
     variant = variant_from_code(services.library, services.store, form.raw("code"))
     headers = {"Content-Disposition": f'attachment; filename="{variant.code}.csv"', "Cache-Control": "no-store"}
-    content = BOM + marks_csv(variant, mark_lines(variant, form.raw("typed", MAX_PAPER)))
+    lines = [*grid_rows(form, len(variant.blanks)), form.raw("typed", MAX_PAPER)]
+    content = BOM + marks_csv(variant, mark_lines(variant, "\n".join(lines)))
     return Response(content, media_type="text/csv", headers=headers)

@@ -8,12 +8,15 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Request, Response
 from fastapi.responses import RedirectResponse
+from markupsafe import Markup
 
 from app.algebra.number_text import format_number
 from app.bugs.bank import BugKind
 from app.classes import sheet_actions
 from app.exchange.imported_models import library_with_model, variant_from_code
+from app.figures.thumbnails import thumbnail
 from app.models.architecture import TokensError
+from app.practice.catalogue import short_name
 from app.practice.lessons import lesson_with, lessons_of
 from app.practice.progress import lesson_views, next_worksheet, to_repeat
 from app.practice.record import WAITS, PracticeRecord
@@ -175,6 +178,10 @@ def show_lessons(place: PracticePlaceDep) -> Response:
         "practice/lessons.html",
         lessons=lesson_views(library, record),
         next=library.variant(following) if following else None,
+        next_lesson=lesson_with(library, following),
+        sheets=len(library.worksheets),
+        short_name=short_name,
+        drawing=lambda variant: Markup(thumbnail(variant)),  # noqa: S704 - of numbers alone
         repeats=to_repeat(library, record),
         begun=record != PracticeRecord(),
         course=place.course,

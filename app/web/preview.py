@@ -20,7 +20,7 @@ from app.activities.work import Attempt, StudentDraft, UnfinishedWork
 from app.classes import sheet_actions
 from app.classes.frozen.offered_worksheets import content_to_open
 from app.classes.materials import materials_for_course
-from app.classes.promises import rules_in_words, sheet_promise
+from app.classes.promises import sheet_promise
 from app.classes.sheet_actions import Action, Outcome, auto_submit, graded_attempt
 from app.classes.sheet_work import PreviewWork
 from app.classes.student_sheet import StudentSheet, sheet_with_sizes
@@ -126,20 +126,8 @@ PostedPreview = Annotated[PreviewSheet, Depends(read_posted_preview)]
 
 @router.get("/activities/{activity_id:int}/preview")
 def preview_activity(access: Preview) -> Response:
-    """The list of sheets and the ticket, as students see it, with the rules."""
-    content = access.activity.content
-    if len(content.items) == 1 and content.ticket is None:
-        return RedirectResponse(access.links.sheet(1), 303)
-    if not content.items:
-        return RedirectResponse(access.links.ticket, 303)
-    steps = activity_steps(access, {})
-    return render(
-        "teacher/activity_preview_list.html",
-        access=access,
-        steps=steps,
-        rules=rules_in_words(access.activity),
-        next=next_step(access, steps, False),
-    )
+    """Redirect (303) to the first page, as for a student who has just joined."""
+    return RedirectResponse(next_step(access, activity_steps(access, {}), False).link, 303)
 
 
 @router.get("/activities/{activity_id:int}/preview/{number:int}")

@@ -32,14 +32,15 @@ from app.classes.student_sheet import activity_variant, best_scores, worksheet_t
 from app.classes.ticket_groups import choice_counts, group_answers
 from app.classes.written_answers import open_questions
 from app.grading.grade import AnswersError
-from app.grading.paper import blank_order, grid_line, numbered_lines
+from app.grading.paper import blank_order, numbered_lines
 from app.sheets.variant import Row
 from app.sheets.worksheet import MAX_MISCONCEPTION_KEY, WorksheetError
 from app.store import Activity, Attempt, AuditAction, GradeChange, Store, Student
 from app.store.exit_tickets import SHOWN_FROM
 from app.store.grades import ChangeKind
 from app.translation import gettext as _
-from app.web.shared.forms import MAX_LINE, FormDep, FormReader, clamped_number, cut_page
+from app.web.shared.forms import FormDep, FormReader, clamped_number, cut_page
+from app.web.shared.paper_grid import GRID_ROWS, grid_rows
 from app.web.shared.permissions import (
     ActivityAccess,
     EditableActivity,
@@ -56,7 +57,6 @@ from app.web.shared.urls import url_for
 router = APIRouter(include_in_schema=False)
 
 MAX_MISCONCEPTIONS_SHOWN, MAX_ROWS_SHOWN, MAX_CHOICES_SHOWN, MAX_SENTENCES_SHOWN = 3, 3, 3, 6  # in a summary
-MIN_GRID_ROWS = 6
 MAX_REASON = 300  # characters
 MAX_CODE_LENGTH = 60  # characters of a typed sheet code
 
@@ -377,7 +377,7 @@ def enter_paper_answers(services: ServicesDep, access: EditableActivity, form: F
             services.store.roster.add_students(access.course, [(added, None)])
     paper_import, typed = _paper_import(services, access, form), form.raw("typed", MAX_WORK)
     number, code = paper_import.sheet_number, paper_import.code
-    grid = _grid_rows(form, len(paper_import.variant.blanks)) if number else {}
+    grid = grid_rows(form, len(paper_import.variant.blanks)) if number else {}
     problem = code_problem = ""
     try:
         lines = numbered_lines("\n".join([*grid, typed]))
@@ -428,15 +428,6 @@ def enter_paper_answers(services: ServicesDep, access: EditableActivity, form: F
     )
 
 
-def _grid_rows(form: FormReader, columns: int) -> dict[str, tuple[str, tuple[str, ...]]]:
-    """The rows of the grid that have an answer, a name and its cells, by the lines that say the same."""
-    cells = form.all("cell", MAX_LINE)
-    rows = [
-        (name, cells[place * columns : (place + 1) * columns]) for place, name in enumerate(form.all("grid", MAX_LINE))
-    ]
-    return {grid_line(name, row): (name, row) for name, row in rows if any(row)}
-
-
 def _paper_import(services: Services, access: ActivityAccess, form: FormReader) -> PaperImport:
     chosen = dict[str, list[str]]()
     for label, student_id in _picks(form):
@@ -479,5 +470,5 @@ def _render_paper(
         "stored": (),
     }
     names |= shown
-    names["blank_rows"] = range(max(MIN_GRID_ROWS - len(names["grid"]), 1))
+    names["blank_rows"] = range(max(GRID_ROWS - len(names["grid"]), 1))
     return render("teacher/enter_paper.html", status=status, access=access, **names)

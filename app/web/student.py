@@ -219,7 +219,7 @@ def show_my_work(
     store = services.store
     enrolments = store.roster.enrolments(visitor.id) if visitor else ()
     from_here = request.headers.get("sec-fetch-site", "same-origin") == "same-origin"
-    courses = [
+    courses: list[dict[str, Any]] = [
         {
             "enrolment": enrolment,
             "lines": _activity_lines(services, enrolment.student),

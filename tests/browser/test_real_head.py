@@ -73,6 +73,8 @@ def test_a_lesson_from_joining_to_the_results(browser: Browser, own_app: Server)
     for box, size in LESSON.key.items():
         student.locator(f"input[name='{box}']").fill(str(size))
     student.get_by_role("button", name="Check").click()
+    expect(student.locator(".result")).to_contain_text("14")
+    student.locator("#more > summary").click()
     student.get_by_role("button", name=re.compile("^Run this")).click()
     student.wait_for_url("**/heads/*skip=all", timeout=LONG_WAIT_MS)
     expect(student.locator("#picture")).to_be_visible(timeout=LONG_WAIT_MS)

@@ -159,7 +159,7 @@ TABLE: dict[str, Row] = {
     "POST /tickets/preview": (401, 401, 401, 200, 200, 200),
     "GET /tickets/{material_id:int}/edit": (303, 303, 303, 403, 404, 404),  # a worksheet
     "POST /tickets/{material_id:int}": (401, 401, 401, 403, 404, 404),
-    "GET /activities/{activity_id:int}/preview": STAFF_SEES,
+    "GET /activities/{activity_id:int}/preview": (303, 303, 303, 303, 404, 303),  # leads to its first page
     "GET /activities/{activity_id:int}/preview/{number:int}": STAFF_SEES,
     "GET /activities/{activity_id:int}/preview/{number:int}/example": STAFF_SEES,
     "POST /activities/{activity_id:int}/preview/{number:int}/example": (401, 401, 401, 200, 404, 200),
@@ -228,7 +228,7 @@ TABLE: dict[str, Row] = {
     "POST /mine/{student_id:int}/code": STUDENT_DOES,
     "GET /mine/{student_id:int}/leave": STUDENT_SEES,
     "POST /mine/{student_id:int}/leave": STUDENT_DOES,
-    "GET /class/{activity_id:int}": STUDENT_SEES,
+    "GET /class/{activity_id:int}": STUDENT_DOES,  # leads to where the student goes on
     "GET /class/{activity_id:int}/closing": STUDENT_SEES,
     "GET /class/{activity_id:int}/{number:int}": STUDENT_SEES,
     "POST /class/{activity_id:int}/{number:int}/save": STUDENT_SEES,

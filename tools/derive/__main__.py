@@ -18,7 +18,7 @@ from tools.derive.checking import check
 from tools.derive.deriving import Deriver, NoRule
 from tools.derive.library import ModelClass, model_types
 from tools.derive.parts import pointer
-from tools.derive.probing import Unbuildable
+from tools.derive.sampling import Unbuildable
 from tools.derive.tables import TableDeriver
 from tools.derive.writing import Table, text_of
 
@@ -31,10 +31,8 @@ SAME = 12  # configs in which two classes are compared
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tools.derive", description=__doc__)
     parser.add_argument("types", nargs="*", metavar="TYPE")
-    parser.add_argument("--refused", action="store_true", help="only the types whose file says that they are refused")
-    parser.add_argument("--missing", action="store_true", help="only the types that have no file")
-    parser.add_argument("--text", action="store_true", help="only the types that hold no other config")
-    parser.add_argument("--seconds", type=int, default=SECONDS, help="the most that one type may take")
+    parser.add_argument("--refused", action="store_true", help="only the types that have no table")
+    parser.add_argument("--seconds", type=int, default=SECONDS, help="of processor time, for one type at most")
     parser.add_argument("--folder", type=Path, default=FAMILIES, help="where the tables are")
     arguments = parser.parse_args()
     folder: Path = arguments.folder
@@ -42,10 +40,6 @@ def main() -> None:
     wanted = arguments.types or sorted(known, key=lambda name: (ModelClass.has_part(name), name))
     if arguments.refused:
         wanted = [name for name in wanted if not (folder / name).exists() or "\nrefused" in (folder / name).read_text()]
-    if arguments.missing:
-        wanted = [name for name in wanted if not (folder / name).exists()]
-    if arguments.text:
-        wanted = [name for name in wanted if not ModelClass.has_part(name)]
     folder.mkdir(parents=True, exist_ok=True)
     for model_type in wanted:
         start = time.monotonic()

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
 
 from app.models.table import FamilyTable
 from tools.derive import reading
 from tools.derive.attention import UNSEEN, Call
 from tools.derive.deriving import Deriver, NoRule
-from tools.derive.heads import HeadDeriver
+from tools.derive.heads import HeadDeriver, Seen
 from tools.derive.tables import flat
 
 CONFIGS = 24
@@ -17,19 +16,9 @@ PASSES = 4
 SEED = 12345
 
 
-@dataclass
-class Outcome:
-    """How many configs and layers were equal; `refused` are configs that the table asks another field of."""
-
-    configs: int = 0
-    refused: int = 0
-    layers: int = 0
-    reasons: set[str] = field(default_factory=set)
-
-
-def check(deriver: Deriver, heads: HeadDeriver, table: FamilyTable) -> Outcome:
+def check(deriver: Deriver, heads: HeadDeriver, table: FamilyTable) -> None:
     """Raise NoRule at the first difference."""
-    prober, outcome = deriver.prober, Outcome()
+    prober, compared, refused = deriver.prober, 0, set[str]()
     prober.rng.seed(SEED)
     samples = [prober.sample(absent=0.25 * (number % 2)) for number in range(CONFIGS)]
     for sample in [deriver.default_sample, *samples]:
@@ -39,9 +28,8 @@ def check(deriver: Deriver, heads: HeadDeriver, table: FamilyTable) -> Outcome:
             values = reading.values_of(table, sample.given)
             predicted = reading.tensors(table, values)
             reading.heads(table, values)  # refuses heads that aren't of one size
-        except reading.UNREADABLE as reason:
-            outcome.refused += 1
-            outcome.reasons.add(str(reason))
+        except reading.UNREADABLE as reason:  # the table asks another field of this config
+            refused.add(str(reason))
             continue
         # The reader leaves out the prefix that the base class doesn't have.
         actual = {
@@ -53,36 +41,30 @@ def check(deriver: Deriver, heads: HeadDeriver, table: FamilyTable) -> Outcome:
                 stack, layer, name = tensor
                 where = f"{stack}.{layer}.{name}" if stack else name
                 raise NoRule("counts", f"{where}: {predicted.get(tensor)} for {actual.get(tensor)}")
-        outcome.configs += 1
-    if outcome.configs < CONFIGS // 3:
-        raise NoRule("counts", f"only {outcome.configs} configs compared: {'; '.join(sorted(outcome.reasons))[:100]}")
-    if table.attention:
-        _check_heads(heads, table, outcome)
-    return outcome
+        compared += 1
+    if compared < CONFIGS // 3:
+        raise NoRule("counts", f"only {compared} configs compared: {'; '.join(sorted(refused))[:100]}")
+    if table.attention and not sum(_compare_heads(seen, table) for seen in heads.passes(PASSES)):
+        raise NoRule("attention", "no forward pass to compare")
 
 
-def _check_heads(heads: HeadDeriver, table: FamilyTable, outcome: Outcome) -> None:
-    for seen in heads.passes(PASSES):
-        try:
-            values = reading.values_of(table, seen.sample.given)
-            predicted = reading.heads(table, values)
-        except reading.UNREADABLE as reason:
-            outcome.reasons.add(str(reason))
-            continue
-        calls = seen.calls
-        if all(call.layer is None for call in calls):
-            for call, expected in zip(calls, predicted.values(), strict=False):
-                _compare(call, expected)
-            outcome.layers += len(calls)
-            continue
-        made = {(call.module.partition(".{i}.")[2], call.layer or 0): call for call in calls}
-        if made.keys() != predicted.keys():
-            raise NoRule("attention", "no rule was found for the layers of " + min(made.keys() ^ predicted.keys())[0])
-        for place, call in made.items():
-            _compare(call, predicted[place])
-        outcome.layers += len(made)
-    if not outcome.layers:
-        raise NoRule("attention", "no forward pass could be compared")
+def _compare_heads(seen: Seen, table: FamilyTable) -> int:
+    """Compare the heads of all layers; return how many calls were compared."""
+    try:
+        predicted = reading.heads(table, reading.values_of(table, seen.sample.given))
+    except reading.UNREADABLE:
+        return 0
+    calls = seen.calls
+    if all(call.layer is None for call in calls):
+        for call, expected in zip(calls, predicted.values(), strict=False):
+            _compare(call, expected)
+        return len(calls)
+    made = {(call.module.partition(".{i}.")[2], call.layer or 0): call for call in calls}
+    if made.keys() != predicted.keys():
+        raise NoRule("attention", f"{min(made.keys() ^ predicted.keys())} is only in one of table and model")
+    for place, call in made.items():
+        _compare(call, predicted[place])
+    return len(made)
 
 
 def _compare(call: Call, expected: reading.Heads) -> None:

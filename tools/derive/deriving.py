@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -16,7 +16,8 @@ from tools.derive import reading
 from tools.derive.attention import numbered
 from tools.derive.fitting import Fitter, Terms, Truth, Truths, both, condition, negated, text
 from tools.derive.library import ModelClass
-from tools.derive.probing import FIELDS_WITH_WIDTH, Prober, Sample, Unbuildable, by_layer
+from tools.derive.probing import Prober
+from tools.derive.sampling import FIELDS_WITH_WIDTH, Sample, Unbuildable, by_layer
 from tools.derive.words import COUNTS, PATTERN, SYMBOL_OF
 
 SAMPLES = 32
@@ -160,10 +161,17 @@ class Deriver:
         weight = (tensor[0], re.sub(r"bias$", "weight", tensor[1]))
         return next((x for x in (tensor, weight) if x in self.prober.tensors_of_base), None)
 
-    def truths(self, rows: Sequence[Row], layered: bool = True, extra: Iterable[str] = ()) -> Truths:
+    def truths(
+        self,
+        rows: Sequence[Row],
+        layered: bool = True,
+        extra: Iterable[str] = (),
+        words: Mapping[str, list[str]] | None = None,
+        lists: bool = True,
+    ) -> Truths:
         """Every simple condition on the fields and on the number of a layer, with its truth in each row.
 
-        `extra` are fields to use although they change no tensor.
+        `extra` are fields to use although they change no tensor, `words` those of further text fields.
         """
         named = {id(sample): self.named(sample.values) for sample, _ in rows}
         deepest = max((i for _, i in rows), default=0) + 1
@@ -171,21 +179,23 @@ class Deriver:
             values |= {name: [*values[name], *[None] * deepest] for name in self.prober.layer_words}
         places = [{**named[id(sample)], "i": i} for sample, i in rows]
         found = dict[str, Truth]()
-        for literal in dict.fromkeys(self._literals(layered, set(extra))):
+        for literal in dict.fromkeys(self._literals(layered, set(extra), words or {}, lists)):
             try:
                 found[literal] = np.array([bool(reading.evaluate(literal, place)) for place in places])
             except (RuleError, KeyError):
                 continue
         return found
 
-    def _literals(self, layered: bool, extra: set[str]) -> Iterator[str]:
+    def _literals(
+        self, layered: bool, extra: set[str], words_of: Mapping[str, list[str]], lists: bool
+    ) -> Iterator[str]:
         prober = self.prober
         for name in prober.switches:
             if name in prober.effects or name in extra:
                 yield from (name, f"not {name}")
         for name in sorted(prober.nullable):
             yield from (f"{self.name(name)} is not None", f"{self.name(name)} is None")
-        for name, words in prober.words.items():
+        for name, words in {**prober.words, **words_of}.items():
             for sign in ("==", "!="):
                 yield from (f"{name} {sign} {word!r}" for word in words)
         for name, words in prober.word_sets.items():
@@ -199,10 +209,10 @@ class Deriver:
         if "d_emb" in prober.symbol.values():
             yield from ("d_emb != d", "d_emb == d")
         if layered:
-            yield from self._layer_literals([self.name(name) for name in numbers])
+            yield from self._layer_literals([self.name(name) for name in numbers], lists)
 
-    def _layer_literals(self, numbers: list[str]) -> Iterator[str]:
-        for name, words in self.prober.layer_words.items():
+    def _layer_literals(self, numbers: list[str], lists: bool) -> Iterator[str]:
+        for name, words in self.prober.layer_words.items() if lists else ():
             for sign in ("==", "!="):
                 yield from (f"{name}[i] {sign} {word!r}" for word in words)
                 yield from (f"i {sign} first({name}, {word!r})" for word in words)
@@ -211,7 +221,7 @@ class Deriver:
             yield from (f"{i} % {number} {sign} 0" for i in ("(i + 1)", "i") for sign in ("==", "!="))
             offsets = [other for other in numbers if other != number and "offset" in other]
             yield from (f"i % {number} {sign} {offset}" for offset in offsets for sign in ("==", "!="))
-        for name in self.prober.layer_numbers:
+        for name in self.prober.layer_numbers if lists else ():
             yield from (f"i in {name}", f"i not in {name}")
         yield from ("i == 0", "i > 0")
         yield from (f"{i} % {c} {sign} 0" for c in range(2, 9) for i in ("i", "(i + 1)") for sign in ("==", "!="))

@@ -15,7 +15,7 @@ from tools.derive.attention import TOKENS, UNSEEN, Call
 from tools.derive.deriving import Deriver, NoRule
 from tools.derive.fitting import Truths, both, condition
 from tools.derive.library import Values
-from tools.derive.probing import Sample
+from tools.derive.sampling import Sample
 from tools.derive.words import HARMLESS, PATTERN, SCALE, WINDOW, WITHOUT_SCORES
 from tools.derive.writing import Row
 
@@ -212,12 +212,8 @@ class HeadDeriver:
     def _truths(self, observed: Sequence[Observed], layered: bool) -> Truths:
         words = {name: values for name, values in self.varied.items() if name in self.prober.texts}
         patterns = [name for name in self.prober.sizes if PATTERN.search(name)] if layered else []
-        keep, self.prober.words = self.prober.words, {**self.prober.words, **words}
-        try:
-            rows = [(o.sample, o.call.layer or 0) for o in observed]
-            return self.deriver.truths(rows, layered, [*patterns, *self.varied])
-        finally:
-            self.prober.words = keep
+        rows = [(o.sample, o.call.layer or 0) for o in observed]
+        return self.deriver.truths(rows, layered, [*patterns, *self.varied], words)
 
     def _heads(self, observed: Sequence[Observed]) -> tuple[list[str], list[str]] | None:
         """The columns and flags of a row that describes all these calls."""

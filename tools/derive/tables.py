@@ -17,7 +17,7 @@ from tools.derive.fitting import Truths, condition
 from tools.derive.heads import HeadDeriver
 from tools.derive.library import ModelClass, Values, read
 from tools.derive.parts import ties
-from tools.derive.probing import Sample, Shapes, by_layer
+from tools.derive.sampling import Sample, Shapes, by_layer
 from tools.derive.words import ALWAYS_STATED, HARMLESS, NO_SIZE, PATTERN, SYMBOL_OF, WINDOW, role
 from tools.derive.writing import Row, Table, text_of, wrapped
 
@@ -310,12 +310,7 @@ class TableDeriver:
         """Conditions on the number of a layer, for the rule of a list."""
         prober = self.prober
         numbers = [n for n in prober.sizes if PATTERN.search(n) or (n in prober.effects and "layer" in n)]
-        keep = prober.layer_words, prober.layer_numbers
-        prober.layer_words, prober.layer_numbers = {}, []
-        try:
-            return self.deriver.truths(rows, extra=[*numbers, *self.heads.varied])
-        finally:
-            prober.layer_words, prober.layer_numbers = keep
+        return self.deriver.truths(rows, extra=[*numbers, *self.heads.varied], lists=False)
 
     def _list_rule(self, name: str) -> str:
         """The word of each layer where the list is absent."""

@@ -210,7 +210,7 @@ HINTS: Mapping[str, Hint] = {
         "are seen",
         follows={"parallel_attn": lambda v: bool(v.get("parallel_attn") or v.get("new_decoder_architecture"))},
         rules={"num_ln_in_parallel_attn": "2 if new_decoder_architecture else 1"},
-        kv_heads="G if new_decoder_architecture or not multi_query else 1",
+        kv_heads="G if new_decoder_architecture else 1 if multi_query else H",
     ),
     **dict.fromkeys(
         ("deberta", "deberta-v2"),

@@ -76,7 +76,7 @@ class StudentLinks:
 
     @property
     def activity(self) -> str:
-        """Where the student goes on, and the end of an activity without a ticket; in a preview, the list of sheets."""
+        """Where the student goes on, and the end of an activity without a ticket; in a preview, its first page."""
         return self._address("show_class_activity", "preview_activity")
 
     @property

@@ -44,12 +44,17 @@ def states(client: TestClient) -> list[str]:
     return items[: len(LESSONS[0].sheets)]
 
 
-def test_every_sheet_of_the_lessons_is_one_link_away(client: TestClient) -> None:
-    page = Page(client.get("/practice").text)
-    links = [each["href"] for each, _ in page.find("a") if "worksheet=" in each.get("href", "")]
+def test_every_sheet_of_the_lessons_is_at_most_two_links_away(client: TestClient) -> None:
+    def links_on(address: str) -> list[str]:
+        page = Page(client.get(address).text)
+        return [each["href"] for each, _ in page.find("a") if "worksheet=" in each.get("href", "")]
+
+    links = links_on("/practice")
     for lesson in LESSONS:
-        for key in lesson.worksheets:
+        for key in (*lesson.sheets, lesson.hunt, lesson.harder):
             assert any(f"worksheet={key}" in link for link in links), key
+        more = links_on(f"/sheets?lesson={lesson.key}")
+        assert all(any(f"worksheet={key}" in link for link in more) for key in lesson.more)
     assert PRACTICE_COOKIE not in client.cookies
     assert all(client.get(link).status_code == 200 for link in links[:6])
 

@@ -67,7 +67,7 @@ def test_the_api_names_the_methods_of_an_address(client: TestClient, method: str
     assert answer.json()["detail"].endswith(methods)
 
 
-@pytest.mark.parametrize("address", ["/", "/api/v1/worksheets"])
+@pytest.mark.parametrize("address", ["/practice", "/api/v1/worksheets"])
 def test_an_error_of_ours_is_one_sentence(client: TestClient, monkeypatch: pytest.MonkeyPatch, address: str) -> None:
     broken(client, monkeypatch, RuntimeError("secret detail"))
     response = client.get(address)
@@ -120,7 +120,7 @@ def test_a_full_disk_is_an_outage(client: TestClient, monkeypatch: pytest.Monkey
     monkeypatch.setattr("app.secret_key.tempfile.mkstemp", lambda **_: raise_(OSError(number, "no room")))
     assert client.get("/demonstration").status_code == 503
     broken(client, monkeypatch, OSError(errno.EMFILE, "too many"))
-    assert client.get("/").status_code == 500
+    assert client.get("/practice").status_code == 500
 
 
 def test_no_free_connection_is_an_outage(app_on_each_database: FastAPI, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -198,18 +198,29 @@ def ways(client: TestClient, address: str, referer: str = "") -> list[str]:
 
 
 def test_an_error_leads_back_to_where_one_was(client: TestClient) -> None:
-    assert ways(client, "/nope") == ["/"]
-    assert ways(client, "/class/999") == ["/join", "/resume", "/"]
-    assert ways(client, "/v/NOT-A-CODE") == ["/v", "/practice", "/"]
-    assert ways(client, "/models/nope") == ["/models", "/"]
-    assert ways(client, "/nope", "http://testserver/class/3?sheet=2") == ["/class/3?sheet=2", "/"]
+    doors = ["/practice", "/see", "/teach"]
+    assert ways(client, "/nope") == ways(client, "/v/NOT-A-CODE") == ways(client, "/models/nope") == doors
+    assert ways(client, "/class/999") == ["/join", "/resume"]
+    assert ways(client, "/nope", "http://testserver/class/3?sheet=2") == ["/class/3?sheet=2", *doors]
     for elsewhere in ("http://testserver/nope", "https://example.org/class/3", "http://testserver//example.org"):
         assert not [way for way in ways(client, "/nope", elsewhere) if "example" in way or "nope" in way]
     client.cookies[CLASS_COOKIE] = "joined"
-    assert ways(client, "/nope") == ["/mine"]
+    assert ways(client, "/nope") == ["/practice", "/see", "/mine"]
+    assert ways(client, "/class/999") == ["/join", "/resume", "/mine"]
     client.cookies[TEACHER_COOKIE] = "a session"
-    assert ways(client, "/nope") == ["/mine", "/courses"]
+    assert ways(client, "/nope") == ["/practice", "/see", "/mine"]
     client.cookies.clear()
+    client.cookies[TEACHER_COOKIE] = "a session"
+    assert ways(client, "/nope") == ["/practice", "/see", "/courses"]
+    client.cookies.clear()
+
+
+def test_a_page_that_is_not_there_offers_a_search(client: TestClient) -> None:
+    def searches(address: str) -> int:
+        return len(Page(client.get(address).text).find("form", role="search", action="/sheets"))
+
+    assert searches("/nope") == searches("/models/nope") == 1
+    assert searches("/class/999") == searches("/links/nope") == 0
 
 
 def test_a_form_that_is_no_form_gets_a_sentence(client: TestClient) -> None:
@@ -235,7 +246,7 @@ def test_every_answer_has_the_security_headers(client: TestClient, monkeypatch: 
         client.post("/runs", data={**LLAMA_FORM, "queries.rows": "1"}, follow_redirects=False),
     ]
     broken(client, monkeypatch, RuntimeError())
-    answers.append(client.get("/"))
+    answers.append(client.get("/practice"))
     assert {answer.status_code for answer in answers} == {200, 303, 403, 404, 413, 422, 500}
     for answer in answers:
         assert [name for name in HEADERS if name not in answer.headers] == [], (answer.status_code, answer.url)
