@@ -274,3 +274,10 @@ def test_every_field_changes_the_total_as_in_transformers() -> None:
                     a = read_table(table, config, "", model_type, table.classes[0], ())
                     wrong += [] if parameter_counts(a).total == total else [(model_type, change)]
     assert wrong == []
+
+
+@pytest.mark.parametrize("stated", [0.5, True, {"c2p": 1}])
+def test_kinds_of_scores_that_are_no_words_are_refused(stated: object) -> None:
+    sizes = {"hidden_size": 64, "num_attention_heads": 4, "num_hidden_layers": 2, "vocab_size": 99}
+    with pytest.raises(ConfigError, match="pos_att_type"):
+        build_architecture({"model_type": "deberta", **sizes, "pos_att_type": stated})
