@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
@@ -10,7 +9,6 @@ from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Depends, HTTPException, Request, Response
 from fastapi.responses import RedirectResponse
-from PIL import Image
 
 from app.algebra.number_text import format_measured
 from app.classes import sheet_actions
@@ -483,12 +481,3 @@ def _compare_field(variant: Variant, answers: Answers, blank: Blank, shapes: dic
     if isinstance(read, Answer):
         return ComparedField(typed, "same" if read.value == observed else "differs")
     return ComparedField(typed, "unreadable" if read else "empty")
-
-
-def _weights_png(cells: list[list[float]]) -> bytes:
-    image = Image.new("LA", (len(cells[0]), len(cells)))
-    opacity = (round(255 * (cell / (max(row) or 1)) ** 0.5) for row in cells for cell in row)
-    image.putdata([(128, alpha) for alpha in opacity])
-    file = io.BytesIO()
-    image.save(file, "PNG", optimize=True)
-    return file.getvalue()
