@@ -179,7 +179,7 @@ def test_a_count_that_another_clock_calls_later_is_replaced(machines: FastAPI) -
 
 def test_the_demonstration_is_there_at_every_machine(machines: FastAPI) -> None:
     visitor = School(machines).browser()
-    course = visitor.get("/demonstration").headers["location"]
+    activity = visitor.get("/demonstration").headers["location"]
     for _look in range(4):
-        assert visitor.get(f"{course}/gradebook").status_code == 200
+        assert visitor.get(f"{activity}/results").status_code == 200
     assert all(app.state.services.demonstration.current() for app in machines.apps)  # type: ignore[attr-defined]
