@@ -139,7 +139,8 @@ OUTSIDE_ROLES: Mapping[str, str] = {
     r"|word_embeddings_layernorm|embed_norm|embedding_norm|emb_norm",
     "position_table": r"position_emb|embed_positions|wpe|pos_emb|positions_embed|position_enc|embed_pos|w\.weights",
     "relative_table": r"relative_attention_bias|rel_embeddings|relative",
-    "convolution": r"(^|\.)conv\d$",
+    "convolution": r"(^|\.)conv\d$|encoder\.conv\.",
+    "relative_positions": r"encoder\.LayerNorm$",
     "type_table": r"lang_embeddings|token_type_emb|type_embeddings|segment",
     "embedding_projection": r"project_in|project_out|embedding_hidden_mapping|embed_proj|embeddings_project",
     "token_table": r"embed_tokens|wte|word_emb|token_embedding|(^|\.)shared$|tokens_embed|embed_in|tok_embeddings"
