@@ -16,8 +16,10 @@ import pytest
 from starlette.routing import Route
 
 from app.main import find_routers
-from app.models.families import FAMILIES, FAMOUS
+from app.models.computation import computation_of
 from app.models.parameter_specs import Row
+from app.models.recognition import FAMOUS, TEXT_PART_TYPES
+from app.models.table import table_names
 from app.settings import PROJECT
 from app.topics.registry import TOPICS
 from app.topics.topic import Topic
@@ -230,15 +232,17 @@ def test_app_web_holds_http_and_nothing_below_it_does() -> None:
     assert [name for name in below if imports_from(name, HTTP_FRAMEWORKS)] == []
 
 
-def test_only_its_row_knows_a_family() -> None:
+def test_only_data_knows_a_model_type() -> None:
+    known = {name for name in table_names() if computation_of(name).is_known}
     named = {
         (name, node.value)
         for name, tree in app_modules().items()
-        if not name.startswith(("app.models.families.", "app.sheets.replaced"))  # keys of models aren't families
+        if name != "app.sheets.replaced"  # keys of models aren't types
         for node in ast.walk(tree)
-        if isinstance(node, ast.Constant) and node.value in FAMILIES
+        if isinstance(node, ast.Constant) and node.value in known
     }
-    assert named == {("app.models.families", name) for name in FAMOUS}
+    of_examples = {("app.models.recognition", name) for name in (*FAMOUS, *TEXT_PART_TYPES.values())}
+    assert {each for each in named if each[0] != "app.checkpoints.rules"} == of_examples
 
 
 def test_only_its_module_knows_a_topic() -> None:

@@ -1,7 +1,7 @@
 """An open checkpoint: its tensors as stored, and as a run uses them, in float32 as x·W.
 
-Only what is asked for is read. Names, stored shapes and where a head's slices begin follow the family's layout
-(`app/models/layouts`) and the sheet about stored weights (`app/topics/stored_weights.py`).
+Only what is asked for is read. Names, stored shapes and where a head's slices begin follow the type's table
+(`data/families`) and the sheet about stored weights (`app/topics/stored_weights.py`).
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
 from pydantic import ConfigDict
 
+from app.checkpoints.rules import ACTIVATIONS, CHECKPOINT_RULES, Activation
 from app.models.architecture import Architecture
 from app.models.config_fields import read_positive_number
-from app.models.families.checkpoints import ACTIVATIONS, CHECKPOINT_RULES, Activation
 from app.models.parameter_specs import ModelPart, ParameterSpec, ParameterSpecs
 from app.topics.stored_weights import head_slices
 from app.translation import gettext as _

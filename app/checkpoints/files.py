@@ -31,10 +31,7 @@ from app.checkpoints.gguf import (
     pieces_of,
     read_index,
 )
-from app.checkpoints.tokens import gguf_tokenizer, json_tokenizer
-from app.models.architecture import Architecture
-from app.models.config_fields import ConfigError, quoted, read_positive_number
-from app.models.families.checkpoints import (
+from app.checkpoints.rules import (
     ACTIVATIONS,
     CHECKPOINT_RULES,
     COMMON_FIELDS,
@@ -43,6 +40,9 @@ from app.models.families.checkpoints import (
     ROTARY_SHARE,
     CheckpointRule,
 )
+from app.checkpoints.tokens import gguf_tokenizer, json_tokenizer
+from app.models.architecture import Architecture
+from app.models.config_fields import ConfigError, quoted, read_positive_number
 from app.models.read_config import LFS_POINTER, MAX_CONFIG_BYTES, build_architecture
 from app.translation import gettext as _
 

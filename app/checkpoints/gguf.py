@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 from app.checkpoints.checkpoint import CheckpointError, StoredTensor
-from app.models.families.checkpoints import GGUF_FAMILIES
+from app.checkpoints.rules import GGUF_FAMILIES
 from app.translation import gettext as _
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from app.checkpoints.checkpoint import CheckpointError, Token
 from app.checkpoints.gguf import GgufIndex, array_items
-from app.models.families.checkpoints import BYTE_LEVEL, PRE_TOKENIZERS
+from app.checkpoints.rules import BYTE_LEVEL, PRE_TOKENIZERS
 from app.translation import gettext as _
 
 if TYPE_CHECKING:

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     import torch
 
     from app.checkpoints.checkpoint import Checkpoint, HeadWeights, LayerWeights, NormWeights
-    from app.models.families.checkpoints import Activation
+    from app.checkpoints.rules import Activation
 
 PLACEMENTS = ("pre", "sandwich", "parallel")  # the norm placements that `run_layer` computes
 ATTENTION_PARAMETERS = ("W_Q", "W_K", "W_V", "W_O", "b_Q", "b_K", "b_V", "b_O", "g_Q", "g_K")

@@ -1,4 +1,4 @@
-"""Reads data/computation.toml: how models of known types compute, beyond the shapes in their tables."""
+"""Reads data/computation.toml: how models compute, beyond the shapes in the tables of their types."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NOT_MODELLED: Mapping[str, str] = {
     "scaled-queries": N_("queries scaled up with their position"),
     "other-range": N_("a relative position bias over another range than 128 tokens"),
 }
-_ALWAYS = parse_rule("1 == 1")
+_ALWAYS, _NEVER, _NOTHING, _HEAD_WIDTH = map(parse_rule, ("1 == 1", "1 == 0", "''", "d_h"))
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class RotaryRule:
     `theta` is the base of the angles by default, `local_theta` in layers with a window.
     """
 
-    width: Rule = parse_rule("d_h")
+    width: Rule = _HEAD_WIDTH
     share: float | None = None
     share_field: str = "partial_rotary_factor"
     theta: float = 10_000.0
@@ -43,7 +43,7 @@ class RotaryRule:
     local_theta_field: str = "rope_theta"
     scaled_locally: bool = False
     when: Rule = _ALWAYS
-    adjacent: Rule = parse_rule("1 == 0")
+    adjacent: Rule = _NEVER
     only_windowed: bool = False  # if there are windows
 
 
@@ -57,34 +57,52 @@ class Omission:
 
 @dataclass(frozen=True)
 class Computation:
-    """How models of one type compute."""
+    """What is known of how models of one type compute; of a type without a `norm_placement`, next to nothing."""
 
-    norm: NormKind
-    norm_placement: Rule
+    norm: NormKind = "norm"
+    norm_placement: Rule | None = None
     qk_norm: QKNorm = ""
     rotary: RotaryRule | None = None
-    position_bias: Rule = parse_rule("''")
+    position_bias: Rule = _NOTHING
     scale: str = ""
     embedding_scale: EmbeddingScale = ""
     scales_residuals: bool = False
     has_larger_alibi_slopes: bool = False
     has_no_cache: bool = False
+    has_widths_of_meta: bool = False
     ignores_is_causal: bool = False
-    scales_queries: Rule = parse_rule("1 == 0")
-    has_no_final_norm: Rule = parse_rule("1 == 0")
+    may_have_separate_head: bool = False
+    counts_from_padding: bool = False
+    is_sparse: bool = False
+    is_unscaled: bool = False
+    scales_queries: Rule = _NEVER
+    has_no_final_norm: Rule = _NEVER
     input: InputKind = "text"
     fixed_tokens: str = ""
     further_sizes: Mapping[str, Rule] = field(default_factory=dict)
     fused: FusedOrder = ""
     omissions: tuple[Omission, ...] = ()
 
+    @property
+    def is_known(self) -> bool:
+        return self.norm_placement is not None
+
+    @property
+    def fields(self) -> frozenset[str]:
+        """The names that its rules ask for."""
+        rules = [self.norm_placement, self.position_bias, self.scales_queries, self.has_no_final_norm]
+        rules += [each.when for each in self.omissions]
+        if self.rotary:
+            rules += [self.rotary.when, self.rotary.adjacent]
+        return frozenset[str]().union(*(rule.names for rule in rules if rule))
+
 
 _RULES = {"norm_placement", "position_bias", "scales_queries", "has_no_final_norm"}
 
 
-def computation_of(model_type: str) -> Computation | None:
-    """How models of this type compute; None if only their shapes are known."""
-    return _computations().get(model_type)
+def computation_of(model_type: str) -> Computation:
+    """What is known of how models of this type compute."""
+    return _computations().get(model_type, Computation())
 
 
 @cache

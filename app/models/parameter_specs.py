@@ -1,17 +1,14 @@
-"""Parameter tensors in symbols: what a family's layout is made of, before any size is known.
+"""Parameter tensors in symbols, before any size is known: their names, shapes and parts.
 
-A layout is written in the orientation of x·W (rows in, columns out) and remembers the stored orientation: nn.Linear
-keeps (out, in), GPT-2's Conv1D keeps (in, out), and experts are stacked along a first axis.
-
->>> [str(parameter) for parameter in linear("q_proj", "d", "H*d_h", ModelPart.ATTENTION, bias="q")]
-['q_proj.weight (H*d_h, d)', 'q_proj.bias (H*d_h)']
+A tensor's shape is known in the orientation of x·W (rows in, columns out) and as it is stored: nn.Linear keeps
+(out, in), GPT-2's Conv1D keeps (in, out), and experts are stacked along a first axis.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
 from typing import Literal, get_args
@@ -70,6 +67,8 @@ class ModelPart(Enum):
         self.row: Row = row
 
 
+# The parts that a model without a head lacks.
+HEAD_PARTS = frozenset({ModelPart.OUTPUT_HEAD, ModelPart.OUTPUT_BIAS, ModelPart.HEAD_TRANSFORM, ModelPart.TASK_HEAD})
 # What a tensor's numbers do: they multiply vectors, are looked up row by row, scale a norm, or are added.
 TensorKind = Literal["matrix", "table", "scale", "bias"]
 
@@ -80,13 +79,10 @@ TensorKind = Literal["matrix", "table", "scale", "bias"]
 #   unknown    one matrix, in an order that a table of data/families doesn't say
 FusedOrder = Literal["", "by-matrix", "by-head", "in-parts", "unknown"]
 
-# Conditions name flags, separated by spaces: "moe !tied" is met if moe is set and tied is not.
-ALWAYS = ""
-NEVER = "never"  # a flag that no row sets
 _ONE = Expression.parse("1")
 
 
-@dataclass(frozen=True, eq=False)  # each is written once, in a layout, so comparing identities is correct and fast
+@dataclass(frozen=True, eq=False)  # each is made once, from a table, so comparing identities is correct and fast
 class ParameterSpec:
     """One parameter tensor under the name of its module in transformers, with its shape in symbols.
 
@@ -98,9 +94,9 @@ class ParameterSpec:
     stored_shape: tuple[Expression, ...]
     part: ModelPart
     kind: TensorKind
-    when: str = ALWAYS
     copies: Expression = _ONE
     fused: FusedOrder = ""
+    is_conv1d: bool = False
 
     @property
     def bucket(self) -> Bucket:
@@ -160,29 +156,11 @@ class StackSpec:
 
 @dataclass(frozen=True)
 class TaskHead:
-    """What a model class adds to the base model: its tensors, the flags it sets, and its result.
-
-    `prefix` is put before the names of the base model's tensors in such a class.
-    """
+    """What a model class adds to the base model: a prefix before the names of its tensors, tensors, and a result."""
 
     prefix: str = ""
     parameters: ParameterSpecs = ()
-    flags: frozenset[str] = frozenset()
     logits: tuple[Expression, ...] | None = None
-    without_decoder: bool = False
-
-
-@dataclass(frozen=True)
-class Layout:
-    """All tensors of a family: outside the layers, in the stacks of layers, and in one TaskHead per model class.
-
-    The keys of `task_heads` are the ends of class names ("ForCausalLM").
-    """
-
-    outside_layers: ParameterSpecs
-    stacks: tuple[StackSpec, ...]
-    task_heads: Mapping[str, TaskHead] = field(default_factory=dict)
-    gated: str = NEVER
 
 
 def inner_width(specs: ParameterSpecs) -> Expression:
@@ -191,99 +169,6 @@ def inner_width(specs: ParameterSpecs) -> Expression:
     return down.in_out_shape[-2]
 
 
-def condition_met(condition: str, flags: frozenset[str]) -> bool:
-    """Whether the flags include every word of a condition, and no word after a '!'.
-
-    Example: "moe !tied" is met by {"moe", "q"}, not by {"moe", "tied"}; "" is met by any flags.
-    """
-    return all((word[1:] not in flags) if word[0] == "!" else (word in flags) for word in condition.split())
-
-
-def and_also(first: str, second: str) -> str:
-    """The condition that both conditions are met."""
-    return f"{first} {second}".strip()
-
-
 def parse_shape(*texts: str) -> tuple[Expression, ...]:
     """A shape in symbols, each axis read from its text."""
     return tuple(Expression.parse(text) for text in texts)
-
-
-def linear(
-    name: str,
-    rows: str,
-    columns: str,
-    part: ModelPart,
-    *,
-    bias: str | None = None,
-    when: str = ALWAYS,
-    conv1d: bool = False,
-    fused: FusedOrder = "",
-) -> ParameterSpecs:
-    """The tensors of x·W + b: `name`.weight, a matrix of rows × columns, and `name`.bias of `columns` numbers."""
-    in_out_shape = parse_shape(rows, columns)
-    stored_shape = in_out_shape if conv1d else in_out_shape[::-1]
-    matrix = ParameterSpec(f"{name}.weight", in_out_shape, stored_shape, part, "matrix", when, fused=fused)
-    if bias is None:
-        return (matrix,)
-    return (matrix, *vector(f"{name}.bias", columns, part, when=and_also(when, bias)))
-
-
-def vector(
-    name: str, length: str, part: ModelPart, kind: TensorKind = "bias", *, when: str = ALWAYS, copies: str = "1"
-) -> ParameterSpecs:
-    """A tensor of one axis, such as a bias or a norm's scale; each layer has `copies` of it, numbered by {j}."""
-    shape = parse_shape(length)
-    return (ParameterSpec(name, shape, shape, part, kind, when, Expression.parse(copies)),)
-
-
-def norm(
-    name: str, length: str, part: ModelPart = ModelPart.NORMS, *, bias: str | None = None, when: str = ALWAYS
-) -> ParameterSpecs:
-    """The tensors of a normalization: its scale, and its bias under the condition `bias` (None: never)."""
-    scale = vector(f"{name}.weight", length, part, "scale", when=when)
-    return scale if bias is None else scale + vector(f"{name}.bias", length, part, when=and_also(when, bias))
-
-
-def embedding_table(
-    name: str, rows: str, columns: str, part: ModelPart = ModelPart.TOKEN_TABLE, *, when: str = ALWAYS
-) -> ParameterSpecs:
-    """An embedding table with one row per token, position or type; it is stored as it is used."""
-    shape = parse_shape(rows, columns)
-    return (ParameterSpec(f"{name}.weight", shape, shape, part, "table", when),)
-
-
-def tensor(
-    name: str,
-    stored_shape: str,
-    part: ModelPart,
-    kind: TensorKind = "matrix",
-    *,
-    in_out_shape: str | None = None,
-    when: str = ALWAYS,
-) -> ParameterSpecs:
-    """Any other tensor, with its axes separated by commas in their stored order.
-
-    Example: tensor("conv.weight", "d, d, 3", ModelPart.CONVOLUTION)
-    """
-    stored = parse_shape(*stored_shape.split(","))
-    in_out = parse_shape(*in_out_shape.split(",")) if in_out_shape else stored
-    return (ParameterSpec(name, in_out, stored, part, kind, when),)
-
-
-def experts(name: str, rows: str, columns: str, *, when: str = ALWAYS, transposed: bool = True) -> ParameterSpecs:
-    """One matrix for each of the E experts, stacked in one tensor (Shazeer et al., arXiv:1701.06538); a token
-    uses k.
-    """
-    stored_shape = f"E, {columns}, {rows}" if transposed else f"E, {rows}, {columns}"
-    return tensor(name, stored_shape, ModelPart.EXPERTS, in_out_shape=f"E, {rows}, {columns}", when=when)
-
-
-def concat(*groups: ParameterSpecs) -> ParameterSpecs:
-    """All groups of tensors as one, in order."""
-    return tuple(parameter for group in groups for parameter in group)
-
-
-def layers(name: str, *groups: ParameterSpecs, count: str = "L", decoder: bool = False) -> tuple[StackSpec, ...]:
-    """One stack of layers, each with all these groups of tensors; arguments as in StackSpec."""
-    return (StackSpec(name, count, concat(*groups), decoder),)

@@ -32,6 +32,7 @@ from app.models.computation import RotaryRule, computation_of
 from app.models.config_fields import Config, ConfigError, check_whole_number, read_bool, read_positive_number
 from app.models.grammar import Rule, RuleError, parse_rule
 from app.models.parameter_specs import (
+    HEAD_PARTS,
     FusedOrder,
     ModelPart,
     ParameterSpec,
@@ -51,8 +52,8 @@ from app.translation import gettext as _
 
 # Class names that end in one of these give scores over the vocabulary at every position.
 _LM_CLASSES = ("ForCausalLM", "LMHeadModel", "ForMaskedLM", "ForConditionalGeneration")
-_OF_HEAD = {ModelPart.OUTPUT_HEAD, ModelPart.OUTPUT_BIAS, ModelPart.HEAD_TRANSFORM, ModelPart.TASK_HEAD}
 _QUERIES_TO_OUTPUT = "qkvo"
+_BIASES_OF_FUSED = (".q_bias", ".v_bias")  # DeBERTa
 # Parts of an attention module that sheets leave out, by a pattern in the tensor's name. Any other part that isn't a
 # projection or a norm of queries and keys keeps the model off sheets about attention.
 _GATE = N_("a gate on the output of attention")
@@ -60,18 +61,9 @@ _LEFT_OUT: Mapping[str, str] = {
     r"(^|[._])(g|gate)(_proj|_bias)?(\.|$)": _GATE,
     r"sub_norm|inner_attn_ln": N_("a norm inside attention"),
 }
-# Types that count positions from the padding token's id + 1, so that two rows of their position table are never used.
-_COUNTS_FROM_PADDING = frozenset({
-    "bridgetower", "camembert", "data2vec-text", "esm", "ibert", "layoutlmv3", "lilt", "longformer", "luke", "markuplm",
-    "mpnet", "roberta", "roberta-prelayernorm", "xlm-roberta", "xlm-roberta-xl", "xmod",
-})  # fmt: skip
 _PADDED_ROWS = 2
-# Types that switch to sparse attention once an input is long enough, which no short forward pass shows.
-_SPARSE = frozenset({"big_bird", "bigbird_pegasus", "doge", "led", "longformer", "longt5", "reformer"})
-# Kin of T5, which take the softmax of the scores themselves. Any other model may have scaled its queries before the
-# scores were seen to be scaled by 1.
-_UNSCALED = frozenset(
-    {"t5", "mt5", "umt5", "gpt_neo", "longt5", "pix2struct_text_model", "pop2piano", "switch_transformers", "udop"}
+_SEPARATE_HEAD = ParameterSpec(
+    "lm_head.weight", parse_shape("d", "V"), parse_shape("V", "d"), ModelPart.OUTPUT_HEAD, "matrix"
 )
 # What a scale can depend on: widths, and fields that are there for it.
 _OF_SCALES = re.compile(r"d|H|d_h|d_nope|d_rope|H_dec|.*(scal|multipl).*")
@@ -103,7 +95,8 @@ def read_table(
     table: FamilyTable, config: Config, name: str, model_type: str, model_class: str, notes: tuple[str, ...]
 ) -> Architecture:
     """The Architecture, called `name`, of a config whose family has this table; raises ConfigError."""
-    check_names_of_sizes(config, table, model_type)
+    if not computation_of(model_type).is_known:
+        check_names_of_sizes(config, table, model_type)
     return _Reader(table, config, name, model_type, model_class).architecture(notes)
 
 
@@ -116,7 +109,7 @@ class _Reader:
     def architecture(self, notes: tuple[str, ...]) -> Architecture:
         computation, values = self.computation, self.values
         stacks = [(stack, layers) for stack in self._stacks_in_order() if (layers := self._layers(stack))]
-        outside = self._existing(self.table.outside)
+        outside = self._existing(self.table.outside) + self._separate_head()
         in_layers = _tensors_of([layer for _stack, layers in stacks for layer in layers])
         self._check_axes((*outside, *in_layers))
         first = next((layer for _stack, layers in stacks for layer in layers if layer.line), None)
@@ -125,14 +118,14 @@ class _Reader:
         heads = self._heads(first.line) if first and first.line else _Heads()
         d = self._size("d") or self._width_of_embedding(outside)
         attention = _Attention(self, first, heads, d, stacks)
-        is_bare = self.model_class == self.table.base
-        head_parameters = tuple(spec for spec in outside if spec.part in _OF_HEAD)
-        base_parameters = tuple(spec for spec in outside if spec.part not in _OF_HEAD)
+        is_bare = self._is_bare
+        head_parameters = tuple(spec for spec in outside if spec.part in HEAD_PARTS)
+        base_parameters = tuple(spec for spec in outside if spec.part not in HEAD_PARTS)
         heads_of_table = any(tensor.spec.part == ModelPart.OUTPUT_HEAD for tensor in self.table.outside)
         has_logits = not is_bare and (heads_of_table or self.model_class.endswith(_LM_CLASSES))
         output = (spec for spec in outside if spec.kind == "matrix" and "V" in spec.symbols)
         is_tied = has_logits and not any(output)
-        decoders = self._decoders
+        decoders = frozenset[str]() if self.model_class == self.table.encoder else self._decoders
         logits = parse_shape("M" if decoders else "N", "V") if has_logits and "V" in self.table.sizes else None
         for spec in head_parameters:
             if spec.part == ModelPart.TASK_HEAD and spec.kind == "matrix":
@@ -142,7 +135,7 @@ class _Reader:
             if any(layer.window for _stack, layers in stacks for layer in layers):
                 raise ConfigError(_('"is_causal" is false in a model with sliding windows, which is not supported.'))
             causal = False
-        if computation:
+        if computation.is_known:
             stacks = [(stack, self._in_symbols_of_heads(layers, d)) for stack, layers in stacks]
             stacks = self._with_rotary(stacks, heads)
             first = next((layer for _stack, layers in stacks for layer in layers if layer.line), None)
@@ -152,18 +145,20 @@ class _Reader:
         is_expert_width = "d_dense" in self.table.other_names
         d_ff = (None if is_expert_width else sizes["d_ff"]) or self._inner_width(stacks) or 0
         of_encoder = [layer for stack, layers in stacks for layer in layers if stack.name not in decoders]
-        feed_forward = _FeedForward(self, of_encoder, d, sizes["d_ff"] or d_ff)
+        dense_width = values["d_dense"] if is_expert_width else sizes["d_ff"]
+        feed_forward = _FeedForward(self, of_encoder, d, dense_width or d_ff)
         norms = [spec for spec in outside if spec.part in (ModelPart.FINAL_NORM, ModelPart.EMBEDDING_NORM)]
         omitted = [_(noun) for noun in attention.left_out]
-        if computation:
-            omitted += [_(each.noun) for each in computation.omissions if values.holds(each.when)]
+        omitted += [_(each.noun) for each in computation.omissions if values.holds(each.when)]
         if attention.qk_norm == "layer-norm":
             omitted.append(_("LayerNorm on queries and keys"))
-        position_bias: PositionBias = values.by_rule(computation.position_bias) if computation else ""
+        position_bias: PositionBias = values.by_rule(computation.position_bias)
         if self._has_alibi(first):
             position_bias = "alibi"
-        slopes = slopes_of_larger_power if computation and computation.has_larger_alibi_slopes else slopes_from_powers
-        norm_placement: NormPlacement = values.by_rule(computation.norm_placement) if computation else ""
+        slopes = slopes_of_larger_power if computation.has_larger_alibi_slopes else slopes_from_powers
+        norm_placement: NormPlacement = ""
+        if computation.norm_placement:
+            norm_placement = values.by_rule(computation.norm_placement)
         has_rms = attention.qk_norm not in ("", "layer-norm")
         architecture = Architecture(
             name=self.name,
@@ -181,31 +176,33 @@ class _Reader:
             tied_embeddings=is_tied,
             biases=attention.biases,
             qk_norm=attention.qk_norm,
-            qk_norm_eps=read_positive_number(values.config, "rms_norm_eps", 1e-6) if computation and has_rms else None,
+            qk_norm_eps=read_positive_number(values.config, "rms_norm_eps", 1e-6) if has_rms else None,
             rotary=first.rotary if first else None,
             window=first.window if first else None,
             chunk=first.chunk if first else None,
             initializer_range=read_positive_number(values.config, "initializer_range", 0.02),
             usable_positions=self._position_rows(outside),
-            fixed_tokens=self._size(computation.fixed_tokens) if computation and computation.fixed_tokens else None,
-            input=computation.input if computation else "text",
+            fixed_tokens=self._size(computation.fixed_tokens) if computation.fixed_tokens else None,
+            input=computation.input,
             score_scale=attention.scale,
             score_softcap=self._softcap(first),
             position_bias=position_bias,
             alibi_slopes=slopes(heads.H) if position_bias == "alibi" else (),
-            norm=computation.norm if computation else _kind_of_norm(stacks, norms),
+            norm=computation.norm if computation.is_known else _kind_of_norm(stacks, norms),
             norm_placement=norm_placement,
-            has_final_norm=norm_placement != "post"
-            and not (computation and values.holds(computation.has_no_final_norm)),
-            embedding_scale=computation.embedding_scale if computation else "",
-            scales_residuals=bool(computation and computation.scales_residuals),
-            scales_queries=bool(computation and values.holds(computation.scales_queries)),
+            has_final_norm=norm_placement != "post" and not values.holds(computation.has_no_final_norm),
+            embedding_scale=computation.embedding_scale,
+            scales_residuals=computation.scales_residuals,
+            scales_queries=values.holds(computation.scales_queries),
             not_modelled=tuple(omitted),
-            shapes_only=computation is None,
+            shapes_only=not computation.is_known,
             attention_problem=attention.problem,
-            layer_problem=attention.layer_problem or feed_forward.problem or self._expert_problem(in_layers),
+            layer_problem=attention.layer_problem
+            or feed_forward.problem
+            or self._problem_of_attention_alone(first)
+            or self._expert_problem(in_layers),
             model_class=self.model_class,
-            has_kv_cache=self._has_cache(is_causal=causal, has_logits=has_logits),
+            has_kv_cache=self._has_cache(decodes=causal or bool(decoders), has_logits=has_logits),
             extra=self._extra_sizes((*outside, *in_layers), stacks, attends=heads.H > 0),
             size_sources=(),
             task_head=TaskHead("" if is_bare else self.table.prefix, head_parameters, logits=logits),
@@ -218,36 +215,55 @@ class _Reader:
         )
         shown = {*architecture.all_sizes, *MAIN_SYMBOLS}
         sources = self._sources_of_heads(first, heads) | values.sources
-        if "d_dense" in self.table.other_names and "d_ff" in sources:
-            sources["d_dense"] = replace(sources["d_ff"], symbol="d_dense")
-            width = "d_dense" if d_ff == sources["d_ff"].value else "d_exp"
-            sources["d_ff"] = SizeSource("d_ff", d_ff, None, width)
-        in_order = (symbol for symbol in (*MAIN_SYMBOLS, *sources) if symbol in sources and symbol in shown)
-        return replace(architecture, size_sources=tuple(sources[symbol] for symbol in dict.fromkeys(in_order)))
+        if is_expert_width:
+            sources |= {
+                name: replace(sources[symbol], symbol=name)
+                for name, symbol in self.table.other_names.items()
+                if symbol in sources
+            }
+            sources["d_ff"] = SizeSource("d_ff", d_ff, None, "d_dense" if d_ff == values["d_dense"] else "d_exp")
+        known = (*MAIN_SYMBOLS, *self.table.sizes, *self.table.other_names, "H_dec", "d_h_dec", "P_dec")
+        in_order = (symbol for symbol in dict.fromkeys(known) if symbol in sources and symbol in shown)
+        return replace(architecture, size_sources=tuple(sources[symbol] for symbol in in_order))
+
+    @property
+    def _is_bare(self) -> bool:
+        return self.model_class in (self.table.base, self.table.encoder)
 
     @property
     def _ignores_is_causal(self) -> bool:
-        return self.computation is None or self.computation.ignores_is_causal
+        return self.computation.ignores_is_causal or not self.computation.is_known
 
-    def _has_cache(self, *, is_causal: bool, has_logits: bool) -> bool:
-        if self.computation:
-            return (is_causal or bool(self._decoders)) and not self.computation.has_no_cache
-        return (is_causal or bool(self._decoders)) and has_logits
+    def _has_cache(self, *, decodes: bool, has_logits: bool) -> bool:
+        return decodes and (not self.computation.has_no_cache if self.computation.is_known else has_logits)
 
     def _width_rule(self, d: int, d_ff: int) -> WidthRule | None:
-        return width_rule(META_RULES if self.model_type == "llama" else {}, self._size("L") or 0, d, d_ff)
+        return width_rule(META_RULES if self.computation.has_widths_of_meta else {}, self._size("L") or 0, d, d_ff)
 
     def _sources_of_heads(self, first: _Layer | None, heads: _Heads) -> dict[str, SizeSource]:
         # A size without a field, such as G in a model without shared keys, has the rule of the attention line.
         if first is None or first.line is None:
             return {}
         line = first.line
-        rules = {"H": line.heads, "G": line.kv_heads, "d_h": line.d_h, "d_v": line.d_v}
-        return {
-            symbol: SizeSource(symbol, getattr(heads, symbol), None, rule.text)
+        rules = {"H": line.heads.text, "G": line.kv_heads.text, "d_h": line.d_h.text, "d_v": line.d_v.text}
+        if rules["d_v"] == rules["d_h"]:
+            rules["d_v"] = "d_h"
+        found = {
+            symbol: SizeSource(symbol, getattr(heads, symbol), None, rule.replace("·", "*"))
             for symbol, rule in rules.items()
-            if rule.text != symbol
+            if rule != symbol
         }
+        cross = next((line for line in self.table.attention if line.stack in self._decoders), None)
+        if cross:
+            of_decoder = {"H_dec": cross.heads, "d_h_dec": cross.d_h}
+            found |= {
+                symbol: SizeSource(symbol, self.values.whole(rule), None, rule.text)
+                for symbol, rule in of_decoder.items()
+                if rule.text != symbol
+            }
+            if "P_dec" not in self.table.sizes and self._size("C"):
+                found["P_dec"] = SizeSource("P_dec", self._size("C") or 0, None, "C")
+        return found
 
     # Layers
 
@@ -262,6 +278,8 @@ class _Reader:
     def _stacks_in_order(self) -> list[TableStack]:
         attending = {line.stack for line in self.table.attention if line.mask != "cross"}
         stacks = [stack for stack in self.table.stacks if self.values.all_hold(stack.when)]
+        if self.model_class == self.table.encoder:
+            stacks = [stack for stack in stacks if stack.name not in self._decoders]
         return sorted(stacks, key=lambda stack: (stack.name in self._decoders, stack.name not in attending))
 
     def _layers(self, stack: TableStack) -> list[_Layer]:
@@ -306,7 +324,7 @@ class _Reader:
     def _with_rotary(
         self, stacks: Sequence[tuple[TableStack, list[_Layer]]], heads: _Heads
     ) -> list[tuple[TableStack, list[_Layer]]]:
-        rule = self.computation.rotary if self.computation else None
+        rule = self.computation.rotary
         if rule is None:
             return list(stacks)
         rotary = local = self._rotary(rule, heads, is_local=False)
@@ -379,11 +397,18 @@ class _Reader:
             ):
                 continue
             for spec, shape in zip(matrices, shapes, strict=bool(shapes)):
-                order = self.computation.fused if self.computation and wanted is fused and shape is shapes[0] else ""
+                order = self.computation.fused if wanted is fused and shape is shapes[0] else ""
                 changed[spec] = self._restated(spec, shape, order)
                 bias = next((b for b in of_part if b.name == f"{spec.name.removesuffix('weight')}bias"), None)
                 if bias:
                     changed[bias] = self._restated(bias, shape[1:])
+        across = self.computation.qk_norm == "all-heads"
+        for spec in specs:
+            heads_of_norm = {ModelPart.QUERY_NORM: H, ModelPart.KEY_NORM: G}.get(spec.part)
+            if heads_of_norm and len(spec.in_out_shape) == 1:
+                (width,) = parse_shape(f"{heads_of_norm}*{d_h}" if across else d_h)
+                if width.size(sizes) == self._shape(spec)[0]:
+                    changed[spec] = self._restated(spec, (width,))
         return tuple(changed.get(spec, spec) for spec in specs)
 
     def _latent_in_symbols(self, specs: ParameterSpecs, line: AttentionLine) -> ParameterSpecs:
@@ -400,7 +425,7 @@ class _Reader:
         # Layers are alike if their tensors are the same objects.
         restated = self.table.restated
         if (spec, in_out) not in restated:
-            stored = in_out if spec.stored_shape == spec.in_out_shape else in_out[::-1]
+            stored = in_out if spec.is_conv1d or spec.is_vector else in_out[::-1]
             restated[spec, in_out] = replace(spec, in_out_shape=in_out, stored_shape=stored, fused=fused)
         return restated[spec, in_out]
 
@@ -415,8 +440,16 @@ class _Reader:
         )
         return tuple(spec for spec in existing if self._holds_something(spec))
 
+    def _separate_head(self) -> ParameterSpecs:
+        is_tied = read_bool(self.values.config, "tie_word_embeddings", default=True)
+        if is_tied or not self.computation.may_have_separate_head:
+            return ()
+        return (_SEPARATE_HEAD,) if self.model_class in self.table.classes else ()
+
     def _is_in_class(self, tensor: TableTensor) -> bool:
-        if self.model_class == self.table.base and tensor.spec.part in _OF_HEAD:
+        if self._is_bare and tensor.spec.part in HEAD_PARTS:
+            return False
+        if self.model_class == self.table.encoder and tensor.spec.name.startswith("decoder."):
             return False
         return not tensor.classes or self.model_class in tensor.classes
 
@@ -482,14 +515,19 @@ class _Reader:
         in_order = (*self.table.sizes, *self.table.other_names, *rounded)
         main = {*MAIN_SYMBOLS} if attends else {*MAIN_SYMBOLS} - {"H", "G", "d_h", "d_v"}
         extra = {symbol: self.values[symbol] for symbol in in_order if symbol in symbols - main}
-        if self.computation:
-            extra |= {symbol: self.values.whole(rule) for symbol, rule in self.computation.further_sizes.items()}
+        extra |= {symbol: self.values.whole(rule) for symbol, rule in self.computation.further_sizes.items()}
         extra |= self._latent_sizes()
         extra |= self._decoder_sizes(stacks)
         if extra.get("k", 1) > extra.get("E", 1):
             problem = _("A token cannot be sent to {k} of {E} experts: check the two counts.")
             raise ConfigError(problem.format(k=extra["k"], E=extra["E"]))
         return extra
+
+    def _problem_of_attention_alone(self, layer: _Layer | None) -> str:
+        if layer is None or any(spec.part in (ModelPart.FEED_FORWARD, ModelPart.EXPERTS) for spec in layer.parameters):
+            return ""
+        problem = _("In {model}, a layer with attention has no feed-forward block: choose a model such as LLaMA 7B.")
+        return problem.format(model=self.name)
 
     def _expert_problem(self, specs: ParameterSpecs) -> str:
         has_experts = any(spec.routed for spec in specs)
@@ -504,7 +542,7 @@ class _Reader:
 
     def _decoder_sizes(self, stacks: Sequence[tuple[TableStack, list[_Layer]]]) -> dict[str, int]:
         lines = [line for line in self.table.attention if line.stack in self._decoders]
-        if not lines:
+        if not lines or self.model_class == self.table.encoder:
             return {}
         heads = self._heads(next(line for line in lines if line.mask == "cross"))
         layers = next(layers for stack, layers in stacks if stack.name in self._decoders)
@@ -524,6 +562,8 @@ class _Reader:
         return self._axis(tables[0].in_out_shape[-1], tables[0].name)
 
     def _position_rows(self, outside: ParameterSpecs) -> int | None:
+        if self.computation.fixed_tokens:
+            return self._size(self.computation.fixed_tokens)
         rows = [
             self._axis(spec.stored_shape[0], spec.name)
             for spec in outside
@@ -532,10 +572,8 @@ class _Reader:
         stated = self._size("C")
         if not rows:
             return None
-        if self.computation and self.computation.fixed_tokens:
-            return self._size(self.computation.fixed_tokens)
         usable = min([*rows, *([stated] if stated else [])])
-        return usable - _PADDED_ROWS if self.model_type in _COUNTS_FROM_PADDING and usable == rows[0] else usable
+        return usable - _PADDED_ROWS if self.computation.counts_from_padding and usable == rows[0] else usable
 
     def _has_alibi(self, first: _Layer | None) -> bool:
         alibi = first.line.alibi if first and first.line else None
@@ -592,17 +630,23 @@ class _Attention:
         has_bias = [spec.name.removesuffix("weight") in biased for spec in self._matrices]
         if len(has_bias) == len(_QUERIES_TO_OUTPUT):
             return "".join(letter for letter, has in zip(_QUERIES_TO_OUTPUT, has_bias, strict=True) if has)
-        return "qkv" * has_bias[0] + "o" * has_bias[-1] if len(has_bias) == 2 else ""
+        of_fused = [letter for letter, name in zip("qv", _BIASES_OF_FUSED, strict=True) if self._has_tensor(name)]
+        if len(has_bias) != 2:
+            return ""
+        return ("qkv" * has_bias[0] or "".join(of_fused)) + "o" * has_bias[-1]
+
+    def _has_tensor(self, ending: str) -> bool:
+        return any(spec.name.endswith(ending) for spec in self.specs)
 
     @property
     def qk_norm(self) -> QKNorm:
         norms = [spec for spec in self.specs if spec.part == ModelPart.QUERY_NORM]
         computation = self.reader.computation
-        if computation and computation.qk_norm == "after-rope":
+        if computation.qk_norm == "after-rope":
             return "after-rope" if self.reader.values["use_qk_norm"] else ""
         if self.is_latent or not norms:
             return ""
-        if computation:
+        if computation.is_known:
             return computation.qk_norm
         return (
             "per-head" if self.reader._axis(norms[0].stored_shape[-1], norms[0].name) == self.heads.d_h else "all-heads"
@@ -611,7 +655,7 @@ class _Attention:
     def _problems(self) -> Iterator[str]:
         """Yield the sentences that refuse sheets about attention."""
         model = self.reader.name
-        if self.reader.model_type in _SPARSE:
+        if self.reader.computation.is_sparse:
             problem = _(
                 "In long inputs, a token of {model} attends to a part of the others: choose a model with attention to "
                 "all, such as GPT-2."
@@ -658,9 +702,10 @@ class _Attention:
             self._leave_out(_GATE, gate.name)
         projections = {spec.name.removesuffix("weight") for spec in self.specs if spec.kind == "matrix"}
         for spec in self.specs:
-            is_known = spec.part in known or (spec.part == ModelPart.NORMS and "output" in spec.name)
+            is_after = "output" in spec.name or self.reader.computation.is_known
+            is_known = spec.part in known or (spec.part == ModelPart.NORMS and is_after)
             if spec.part == ModelPart.ATTENTION and spec.kind != "matrix":
-                is_known = spec.name.removesuffix("bias") in projections
+                is_known = spec.name.removesuffix("bias") in projections or spec.name.endswith(_BIASES_OF_FUSED)
             if not is_known and (spec.name.startswith(f"{module}.") or spec.part == ModelPart.INDEXER):
                 noun = next((noun for pattern, noun in _LEFT_OUT.items() if re.search(pattern, spec.name)), "")
                 if noun:
@@ -668,7 +713,7 @@ class _Attention:
                 else:
                     yield spec.name
         of_positions = any(spec.part == ModelPart.RELATIVE_POSITIONS for spec in _tensors_of(self.layers))
-        if of_positions and not self.reader.computation:
+        if of_positions and not self.reader.computation.is_known:
             noun = N_("scores for relative positions")
             self._leave_out(noun, _(noun))
 
@@ -720,7 +765,7 @@ class _Attention:
 
     def _scale_problems(self, rule: Rule | None) -> Iterator[str]:
         computation = self.reader.computation
-        if computation and computation.scale:
+        if computation.scale:
             self.scale = SCALE_RULES[computation.scale](self.reader.values.config, self.heads.d_h)
             return
         if rope_settings(self.reader.values.config).get("mscale_all_dim"):  # of DeepSeek's kin, with YaRN
@@ -759,7 +804,7 @@ class _Attention:
 
     def _is_believed(self, rule: Rule) -> bool:
         is_plausible = all(map(_OF_SCALES.fullmatch, rule.names))
-        return is_plausible and (rule.text != "1" or self.reader.model_type in _UNSCALED)
+        return is_plausible and (rule.text != "1" or self.reader.computation.is_unscaled)
 
     def _unknown_scale(self) -> str:
         problem = _("What {model} multiplies its scores by is not known here: choose another model, such as GPT-2.")

@@ -19,8 +19,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from app.algebra.expression import ONE, Expression
+from app.models.computation import computation_of
 from app.models.grammar import Rule, RuleError, parse_rule
-from app.models.parameter_specs import ModelPart, ParameterSpec, TensorKind
+from app.models.parameter_specs import HEAD_PARTS, ModelPart, ParameterSpec, TensorKind
 
 FAMILIES_FOLDER = Path(__file__).parents[2] / "data" / "families"
 BY_HAND_FOLDER = FAMILIES_FOLDER / "by-hand"
@@ -28,6 +29,7 @@ Mask = Literal["causal", "all", "cross"]
 Conditions = tuple[Rule, ...]
 
 _COLUMNS = re.compile(r"\s{2,}")
+_CLASS_WITH_HEAD = re.compile(r"(\w+?)(?:For\w+|LMHeadModel)")
 _CLASS_LINE = re.compile(r"^class  (.*)", re.MULTILINE)
 _PARTS = {part.name.lower(): part for part in ModelPart}
 _TABLES = {ModelPart.TOKEN_TABLE, ModelPart.POSITION_TABLE, ModelPart.TYPE_TABLE, ModelPart.RELATIVE_TABLE}
@@ -176,6 +178,7 @@ class FamilyTable:
     without_attention: str = ""
     text_part: TextPart | None = None
     base: str = ""  # the class without a head
+    encoder: str = ""  # the class without a head and a decoder
     prefix: str = ""  # of its tensors in the other classes
     other_names: dict[str, str] = field(default_factory=dict)  # of sizes in tensors, with their symbols
     # Tensors in the symbols of heads, by the tensor in the table's symbols and its new shape.
@@ -199,8 +202,8 @@ class FamilyTable:
 
     @property
     def counted(self) -> tuple[str, ...]:
-        """The classes that the table knows, the one without a head last."""
-        return (*self.classes, self.base) if self.base else self.classes
+        """The classes that the table knows, those without a head last."""
+        return (*self.classes, *filter(None, (self.base, self.encoder)))
 
     @property
     def fields(self) -> frozenset[str]:
@@ -226,8 +229,8 @@ class FamilyFile:
 
 @cache
 def _table_paths() -> Mapping[str, Path]:
-    """The file of each model type: derived, or else written by hand, for a type that transformers doesn't have."""
-    folders = [folder for folder in (BY_HAND_FOLDER, FAMILIES_FOLDER) if folder.is_dir()]
+    """The file of each model type: written by hand, or else derived."""
+    folders = [folder for folder in (FAMILIES_FOLDER, BY_HAND_FOLDER) if folder.is_dir()]
     return {entry.name: Path(entry) for folder in folders for entry in os.scandir(folder) if entry.is_file()}
 
 
@@ -273,10 +276,25 @@ def parse_tables(model_type: str, text: str) -> FamilyFile:
             else:
                 _read_section(tables[-1], heading, lines)
         except (RuleError, ValueError, IndexError, KeyError) as error:
-            raise TableError(f"{model_type}, line {number}: {error}") from error
+            wrong = next((line[0] for line in lines if not _can_be_read(heading, line)), number)
+            raise TableError(f"{model_type}, line {wrong}: {error}") from error
     for table in tables:
+        if not table.base and computation_of(model_type).is_known:
+            _find_base(table)
         _use_symbols_of_sheets(table)
     return FamilyFile(model_type, tuple(tables))
+
+
+def _find_base(table: FamilyTable) -> None:
+    # Tests compare the classes of known types with transformers.
+    stem = _CLASS_WITH_HEAD.fullmatch(table.classes[0])
+    names = [tensor.spec.name for tensor in table.outside if tensor.spec.part not in HEAD_PARTS]
+    names += [f"{stack.name}." for stack in table.stacks]
+    if stem and names:
+        prefix = f"{names[0].partition('.')[0]}."
+        table.base, table.prefix = f"{stem[1]}Model", prefix if all(name.startswith(prefix) for name in names) else ""
+        if any(name == "encoder.block." for name in names):
+            table.encoder = f"{stem[1]}EncoderModel"
 
 
 def _use_symbols_of_sheets(table: FamilyTable) -> None:
@@ -293,15 +311,26 @@ def _use_symbols_of_sheets(table: FamilyTable) -> None:
     for symbol in others:
         if symbol in table.sizes:
             table.other_names[table.sizes[symbol].fields[0] if table.sizes[symbol].fields else f"{symbol}_"] = symbol
-    if {"d_ff", "d_exp"} <= table.axis_symbols:  # d_ff is the width in the first layer, which may have experts
+    # d_ff is the width in the first layer, which may have experts.
+    dense, expert = (_inner_widths(table, part) for part in (ModelPart.FEED_FORWARD, ModelPart.EXPERTS))
+    if (dense, expert) == ({"d_ff"}, {"d_exp"}):
         table.other_names["d_dense"] = "d_ff"
+    elif len(dense) == 1 and expert == {"d_ff"} != dense:
+        table.other_names |= {"d_dense": min(dense), "d_exp": "d_ff"}
     names = {symbol: Expression.symbol(name) for name, symbol in table.other_names.items()}
     if names:
         _change_tensors(table, lambda spec: _renamed(spec, names))
-    if "d_ff" not in table.sizes and (width := _inner_width(table)):
+    width = _inner_width(table)
+    if "d_ff" not in table.sizes and width:
         rule = parse_rule(str(width))
         table.sizes["d_ff"] = SizeField("d_ff", (), rule, rule)
-        _change_tensors(table, lambda spec: _with_inner_width(spec, width))
+        _change_tensors(table, lambda spec: _with_side(spec, ModelPart.FEED_FORWARD, width, "d_ff"))
+    of_positions = [t.spec for t in table.outside if t.spec.part == ModelPart.POSITION_TABLE and t.spec.kind == "table"]
+    if "P" not in table.sizes and of_positions and len(of_positions[0].stored_shape) > 1:
+        rows = of_positions[0].stored_shape[-2]
+        rule = parse_rule(str(rows))
+        table.sizes["P"] = SizeField("P", (), rule, rule)
+        _change_tensors(table, lambda spec: _with_side(spec, ModelPart.POSITION_TABLE, rows, "P"))
     if table.prefix:
         _change_tensors(table, lambda spec: replace(spec, name=spec.name.removeprefix(table.prefix)))
         table.stacks = tuple(replace(stack, name=stack.name.removeprefix(table.prefix)) for stack in table.stacks)
@@ -317,18 +346,27 @@ def _change_tensors(table: FamilyTable, change: Callable[[ParameterSpec], Parame
     table.__dict__.pop("axis_symbols", None)  # worked out again
 
 
-def _inner_width(table: FamilyTable) -> Expression | None:
+def _matrices(table: FamilyTable, part: ModelPart) -> list[ParameterSpec]:
     in_layers = (tensor.spec for stack in table.stacks for tensor in stack.tensors)
-    matrices = [spec for spec in in_layers if spec.part == ModelPart.FEED_FORWARD and spec.kind == "matrix"]
+    return [spec for spec in in_layers if spec.part == part and spec.kind == "matrix"]
+
+
+def _inner_widths(table: FamilyTable, part: ModelPart) -> set[str]:
+    widths = [spec.in_out_shape[-2] for spec in _matrices(table, part) if len(spec.in_out_shape) > 1]
+    return {str(width) for width in widths} - {"d"}
+
+
+def _inner_width(table: FamilyTable) -> Expression | None:
+    matrices = _matrices(table, ModelPart.FEED_FORWARD)
     width = matrices[-1].in_out_shape[-2] if matrices else Expression.symbol("d")
     return width if width.symbols == {"d"} and width != Expression.symbol("d") else None
 
 
-def _with_inner_width(spec: ParameterSpec, width: Expression) -> ParameterSpec:
-    if spec.part != ModelPart.FEED_FORWARD:
+def _with_side(spec: ParameterSpec, part: ModelPart, side: Expression, symbol: str) -> ParameterSpec:
+    if spec.part != part:
         return spec
     in_out, stored = (
-        tuple(Expression.symbol("d_ff") if axis == width else axis for axis in shape)
+        tuple(Expression.symbol(symbol) if axis == side else axis for axis in shape)
         for shape in (spec.in_out_shape, spec.stored_shape)
     )
     return replace(spec, in_out_shape=in_out, stored_shape=stored)
@@ -341,8 +379,16 @@ def _renamed(spec: ParameterSpec, names: Mapping[str, Expression]) -> ParameterS
     return replace(spec, in_out_shape=in_out, stored_shape=stored, copies=spec.copies.substitute(names))
 
 
-# A section: the number of its first line, the columns of its heading, and its lines with their indentation.
-_Line = tuple[int, list[str]]
+def _can_be_read(heading: list[str], line: _Line) -> bool:
+    try:
+        _read_section(FamilyTable(()), heading, [line])
+    except (RuleError, ValueError, IndexError, KeyError):
+        return False
+    return True
+
+
+# A section: the number of its first line, the columns of its heading, and its lines: number, indentation, columns.
+_Line = tuple[int, int, list[str]]
 
 
 def _sections(text: str) -> Iterator[tuple[int, list[str], list[_Line]]]:
@@ -356,13 +402,13 @@ def _sections(text: str) -> Iterator[tuple[int, list[str], list[_Line]]]:
                 yield section
             section = (number, columns, [])
         elif section:
-            section[2].append((len(line) - len(line.lstrip()), columns))
+            section[2].append((number, len(line) - len(line.lstrip()), columns))
     if section:
         yield section
 
 
 def _read_section(table: FamilyTable, heading: list[str], lines: list[_Line]) -> None:
-    rows = [columns for _indent, columns in lines]
+    rows = [columns for _number, _indent, columns in lines]
     match heading[0]:
         case "sizes":
             table.sizes.update((line.symbol, line) for line in map(_size_line, rows))
@@ -454,7 +500,7 @@ def _conditions(columns: Sequence[str]) -> Conditions:
 def _tensors(lines: Sequence[_Line]) -> Iterator[TableTensor]:
     tensors = list[TableTensor]()
     open_conditions = list[tuple[int, Rule]]()
-    for indent, columns in lines:
+    for _number, indent, columns in lines:
         while open_conditions and open_conditions[-1][0] >= indent:
             open_conditions.pop()
         if columns[0].startswith("if "):
@@ -462,7 +508,12 @@ def _tensors(lines: Sequence[_Line]) -> Iterator[TableTensor]:
         else:
             tensors += _tensors_of_line(columns, tuple(rule for _indent, rule in open_conditions))
     # Sheets ask for queries, keys, values and output in this order.
-    yield from sorted(tensors, key=_place_of_projection)
+    projections = iter(sorted((tensor for tensor in tensors if _is_of_attention(tensor)), key=_place_of_projection))
+    yield from (next(projections) if _is_of_attention(tensor) else tensor for tensor in tensors)
+
+
+def _is_of_attention(tensor: TableTensor) -> bool:
+    return tensor.spec.part in (ModelPart.ATTENTION, ModelPart.LATENT_ATTENTION, ModelPart.CROSS_ATTENTION)
 
 
 def _with_embedding_first(tensors: tuple[TableTensor, ...]) -> tuple[TableTensor, ...]:
@@ -473,7 +524,8 @@ def _with_embedding_first(tensors: tuple[TableTensor, ...]) -> tuple[TableTensor
     if embedding is None or head is None:
         return tensors
     swapped = {embedding: replace(embedding, when=()), head: replace(head, when=embedding.when)}
-    return tuple(swapped.get(tensor, tensor) for tensor in tensors)
+    once = (tensor for tensor in tensors if tensor is embedding or tensor.spec.name != embedding.spec.name)
+    return tuple(swapped.get(tensor, tensor) for tensor in once)
 
 
 _UNTIED = "not tie_word_embeddings"
@@ -484,8 +536,6 @@ def _texts(conditions: Conditions) -> set[str]:
 
 
 def _place_of_projection(tensor: TableTensor) -> int:
-    if tensor.spec.part not in (ModelPart.ATTENTION, ModelPart.CROSS_ATTENTION):
-        return 0
     leaf = tensor.spec.name.removesuffix(".weight").removesuffix(".bias").rpartition(".")[2].lower()
     is_fused = any(word in leaf for word in ("qkv", "query_key_value", "c_attn", "w_pack"))
     if is_fused:
@@ -547,13 +597,15 @@ def _spec(
         in_out = axes[::-1]
     elif kind == "matrix" and part == ModelPart.EXPERTS and len(axes) == 3 and not is_in_out:
         in_out = (axes[0], *_in_out_of_expert(name, axes[1:]))
-    return ParameterSpec(name, in_out, axes, part, kind, copies=copies)
+    return ParameterSpec(name, in_out, axes, part, kind, copies=copies, is_conv1d=is_in_out)
 
 
 def _kind(name: str, axes: tuple[Expression, ...], part: ModelPart) -> TensorKind:
     if name.endswith(("bias", "_b")):
         return "bias"
-    if part in _TABLES:
+    if part in (ModelPart.QUERY_NORM, ModelPart.KEY_NORM):
+        return "scale"
+    if part in _TABLES or "relative_attention_bias" in name:
         return "table"
     if len(axes) < 2:
         return "scale" if "norm" in part.name.lower() or "norm" in name.lower() or ".ln" in name else "bias"

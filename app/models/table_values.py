@@ -36,7 +36,7 @@ class TableValues(dict[str, Any]):
         self.table, self.config, self.model_type = table, config, model_type
         self.sources = dict[str, SizeSource]()
         self._open = set[str]()
-        self.other_fields = default_fields() if computation_of(model_type) else None
+        self.computation = computation_of(model_type)
         self._check_fixed()
 
     def __missing__(self, name: str) -> Any:
@@ -102,9 +102,9 @@ class TableValues(dict[str, Any]):
             return self._list(table.lists[name])
         if not name.isidentifier():  # a side that is called by its rule
             return self.whole(parse_rule(name))
-        if self.other_fields is None:
+        if not self.computation.is_known:
             raise RuleError(f"the table has no {name}")
-        default = self.other_fields.get(name)
+        default = default_fields().get(name)
         return read_bool(self.config, name, default) if isinstance(default, bool) else self.config.get(name, default)
 
     def _size(self, line: SizeField) -> int | None:
@@ -130,7 +130,7 @@ class TableValues(dict[str, Any]):
             line.symbol,
             size,
             None,
-            "" if is_default else rule.text,
+            "" if is_default else rule.text.replace("·", "*"),
             is_null=field is not None,
             fields=(field,) if field else line.fields,
         )
@@ -216,7 +216,7 @@ class TableValues(dict[str, Any]):
 
     def _check_fixed(self) -> None:
         for field, known in self.table.fixed.items():
-            is_modelled = self.other_fields is not None and field in self.other_fields
+            is_modelled = field in self.computation.fields
             if field in self.config and self.config[field] != known and not is_modelled:
                 raise self._worked_out_for(field, self.config[field], quoted(known))
 

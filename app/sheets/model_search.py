@@ -9,7 +9,6 @@ from itertools import groupby
 from typing import Literal
 
 from app.models.config_fields import ConfigError
-from app.models.families import FAMILIES
 from app.models.read_config import build_architecture
 from app.models.recognition import known_types, text_type, why_refused
 from app.sheets.worksheet import Model
@@ -116,8 +115,6 @@ def _type_line(model_type: str, classes: tuple[str, ...]) -> TypeLine:
         return TypeLine(model_type, classes, "refused", problem)
     if of_text is not None:
         return TypeLine(model_type, classes, "text-part", text_type=of_text)
-    if model_type in FAMILIES:  # states no sizes by default
-        return TypeLine(model_type, classes, "both")
     try:
         architecture = build_architecture({"model_type": model_type}, model_type)
     except ConfigError:  # a size that a config must state

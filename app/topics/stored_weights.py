@@ -19,8 +19,7 @@ from dataclasses import dataclass, replace
 
 from app.algebra.expression import ONE, ZERO, Expression
 from app.models.architecture import Architecture
-from app.models.layouts.blocks import fused_qkv, projections
-from app.models.parameter_specs import FusedOrder, ParameterSpecs
+from app.models.parameter_specs import FusedOrder, ModelPart, ParameterSpec, ParameterSpecs, parse_shape
 from app.shapes.operation import Matmul
 from app.shapes.table import PARTS_SUM, Count, FromParts, Role, Tensor, TensorTable, tensor
 from app.topics.requirements import ATTENTION_OF_ONE_SHAPE, MORE_THAN_ONE_HEAD, OWN_PROJECTIONS, Requirement
@@ -161,11 +160,24 @@ def _with_activations(table: TensorTable) -> TensorTable:
     return table.with_only(tensors)
 
 
-# Each family's layout has its own names; these are the three forms, for drawing and for checks.
-_TABLES = tuple(
-    _table_of(tuple(spec for spec in specs if not spec.is_vector))
-    for specs in (projections("", "q k v o"), fused_qkv("", "qkv o"), fused_qkv("", "qkv o", conv1d=True))
+def _stored(name: str, rows: str, columns: str, *, is_conv1d: bool = False) -> ParameterSpec:
+    in_out = parse_shape(rows, columns)
+    return ParameterSpec(name, in_out, in_out if is_conv1d else in_out[::-1], ModelPart.ATTENTION, "matrix")
+
+
+def _fused(*, is_conv1d: bool) -> ParameterSpecs:
+    qkv = _stored("qkv", "d", "H*d_h + G*d_h + G*d_v", is_conv1d=is_conv1d)
+    return (qkv, _stored("o", "H*d_v", "d", is_conv1d=is_conv1d))
+
+
+# Each model has its own names; these are the three forms, for drawing and for checks.
+_SEPARATE_SPECS = (
+    _stored("q", "d", "H*d_h"),
+    _stored("k", "d", "G*d_h"),
+    _stored("v", "d", "G*d_v"),
+    _stored("o", "H*d_v", "d"),
 )
+_TABLES = tuple(map(_table_of, (_SEPARATE_SPECS, _fused(is_conv1d=False), _fused(is_conv1d=True))))
 _OUTPUT_FIGURE = FigurePlan("stored-output", "context", ("output",))
 _FUSED_FIGURES = (FigurePlan("stored-fused", "input", ("fused",)), _OUTPUT_FIGURE)
 _SEPARATE_FIGURES = (FigurePlan("stored-in", "input", ("queries", "keys", "values")), _OUTPUT_FIGURE)

@@ -9,13 +9,13 @@ from typing import Literal
 
 from app.bugs.bank import Bug
 from app.models.architecture import Architecture
-from app.models.families import FAMILIES
+from app.models.model_sentences import size_meanings
 from app.shapes.parameter_inventory import Fact
 from app.shapes.table import Blank, Joint, TensorTable
 from app.topics.requirements import ATTENTION, ORDINARY_LAYERS, Requirement
 
 COMMON_SYMBOLS = ("N", "M", "W", "d_rot")  # sizes that sheets of every topic may have besides the model's
-MODEL_SYMBOLS = frozenset(symbol for family in FAMILIES.values() for symbol in family.sizes)
+MODEL_SYMBOLS = frozenset(size_meanings())
 Subject = Literal["head", "softmax", "layer", "parameters", "model", "counts"]
 
 

@@ -12,9 +12,9 @@ import pytest
 
 from app.checkpoints.checkpoint import CheckpointError
 from app.checkpoints.files import SMOLLM2, listed_checkpoints, open_checkpoint, readable_architecture
+from app.checkpoints.rules import CHECKPOINT_RULES
 from app.jobs.jobs import queue_name
-from app.models.families import FAMILIES
-from app.models.families.checkpoints import CHECKPOINT_RULES
+from app.models.table import table_names
 from app.settings import PROJECT
 from tests.helpers.small_checkpoints import small_model, write_gguf
 
@@ -174,7 +174,7 @@ def test_a_field_of_another_family_is_refused() -> None:
         else:
             with pytest.raises(CheckpointError, match=config["model_type"]):
                 readable_architecture(config, path.stem)
-    assert CHECKPOINT_RULES.keys() <= FAMILIES.keys()
+    assert CHECKPOINT_RULES.keys() <= table_names()
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,8 @@ from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers,
 
 from app.checkpoints.checkpoint import CheckpointError
 from app.checkpoints.files import SMOLLM2, open_checkpoint
+from app.checkpoints.rules import PRE_TOKENIZERS
 from app.checkpoints.tokens import MAX_TEXT_CHARACTERS, json_tokenizer, visible
-from app.models.families.checkpoints import PRE_TOKENIZERS
 from tests.helpers.small_checkpoints import small_model, write_gguf
 
 TEXTS = [

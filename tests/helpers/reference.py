@@ -19,9 +19,9 @@ ALWAYS_TIED = frozenset({"t5", "mt5", "umt5"})
 Shapes = dict[str, Counter[tuple[int, ...]]]
 
 # Where a layer's number is in a parameter's name, and how many such numbers there are: T5 also numbers the parts of a
-# layer, and those numbers belong to the name.
+# layer, which are {j}.
 _LAYER = re.compile(r"(?:^|\.)(?:layers|h|blocks|block|layer|albert_layer_groups)\.(\d+)(?=\.)")
-_COPY = re.compile(r"(?<=\.norms)\.\d+(?=\.)")
+_COPY = re.compile(r"(?:(?<=\.norms)|(?<=\.layer)|(?<=\.albert_layers))\.\d+(?=\.)")
 
 
 def built(config: Mapping[str, Any], class_name: str) -> dict[str, tuple[int, ...]]:

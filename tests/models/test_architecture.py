@@ -155,6 +155,21 @@ def test_null_is_not_missing() -> None:
     assert names[1] - names[0] == {"q_proj"}
 
 
+@pytest.mark.parametrize("model_type", ["llama", "mistral", "qwen2", "qwen3", "gemma2"])
+def test_a_share_of_rope_is_ignored_as_in_transformers(model_type: str) -> None:
+    config = {"model_type": model_type, **LLAMA, "head_dim": 6}
+    rotary = build_architecture({**config, "partial_rotary_factor": 0.5}).rotary
+    assert rotary
+    assert rotary.width == 6
+
+
+@pytest.mark.parametrize("model_type", ["mistral", "phi3"])
+def test_kinds_of_layers_are_ignored_as_in_transformers(model_type: str) -> None:
+    layers = ["sliding_attention", "full_attention"] * 2 + ["full_attention"]
+    a = build_architecture({"model_type": model_type, **LLAMA, "sliding_window": 4, "layer_types": layers})
+    assert {run.window for run in a.runs} == {4}
+
+
 def test_missing_key_value_heads_are_as_many_as_heads_and_say_so() -> None:
     config = {name: value for name, value in LLAMA.items() if name != "num_key_value_heads"}
     architecture = build_architecture({"model_type": "llama", **config})

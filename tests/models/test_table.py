@@ -231,8 +231,8 @@ def test_a_list_that_does_not_fit_the_layers_is_refused(kinds: object) -> None:
 
 
 def test_a_table_that_cannot_be_read_says_where() -> None:
-    for line, wrong in ((4, "  what  is × this  d"), (4, "  attention  q  d × d  sideways"), (5, "strange")):
-        with pytest.raises(TableError, match=f"line {line}"):
+    for wrong in ("  what  is × this  d", "  attention  q  d × d  sideways", "strange"):
+        with pytest.raises(TableError, match="line 5"):
             parse_tables("made_up", f"# c\nclass  A\nsizes\nlayers  x × 2\n{wrong}\n")
 
 

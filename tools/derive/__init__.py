@@ -6,11 +6,12 @@ defaults at full size:
 
     library    the model types of transformers, their fields and classes
     words      what people know: symbols of fields, roles of tensors, and a few hints per type
-    probing    which fields have an effect, and random configs that use them
+    sampling   random configs
+    probing    which fields have an effect
     fitting    the simplest expression of some sizes, and the simplest condition on some fields
     deriving   the rows of a table: tensors, sizes, lists of layers
     attention  what one forward pass shows: heads, scale, mask, norms, rotary positions
     writing    a table as text
-    reading    a table from text
+    reading    what a table says of a config, by the app's reader
     checking   a table against new random configs
 """

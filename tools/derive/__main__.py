@@ -18,7 +18,7 @@ from tools.derive.checking import check
 from tools.derive.deriving import Deriver, NoRule
 from tools.derive.library import ModelClass, model_types
 from tools.derive.parts import pointer
-from tools.derive.probing import Unbuildable
+from tools.derive.sampling import Unbuildable
 from tools.derive.tables import TableDeriver
 from tools.derive.writing import Table, text_of
 

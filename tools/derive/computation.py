@@ -14,7 +14,7 @@ from transformers import AttentionInterface
 from tools.derive.attention import RECORDER, prepare, run
 from tools.derive.heads import HeadDeriver
 from tools.derive.library import ModelClass, Values
-from tools.derive.probing import Sample
+from tools.derive.sampling import Sample
 
 _NORM = re.compile(r"norm|^ln", re.IGNORECASE)
 _FEED_FORWARD = re.compile(

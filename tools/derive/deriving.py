@@ -16,7 +16,8 @@ from tools.derive import reading
 from tools.derive.attention import numbered
 from tools.derive.fitting import Fitter, Terms, Truth, Truths, both, condition, negated, text
 from tools.derive.library import ModelClass
-from tools.derive.probing import FIELDS_WITH_WIDTH, Prober, Sample, Unbuildable, by_layer
+from tools.derive.probing import Prober
+from tools.derive.sampling import FIELDS_WITH_WIDTH, Sample, Unbuildable, by_layer
 from tools.derive.words import COUNTS, PATTERN, SYMBOL_OF
 
 SAMPLES = 32

@@ -15,7 +15,7 @@ from tools.derive.attention import TOKENS, UNSEEN, Call
 from tools.derive.deriving import Deriver, NoRule
 from tools.derive.fitting import Truths, both, condition
 from tools.derive.library import Values
-from tools.derive.probing import Sample
+from tools.derive.sampling import Sample
 from tools.derive.words import HARMLESS, PATTERN, SCALE, WINDOW, WITHOUT_SCORES
 from tools.derive.writing import Row
 

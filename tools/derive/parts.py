@@ -13,7 +13,7 @@ from app.models.table import FamilyTable
 from tools.derive import reading
 from tools.derive.deriving import NoRule
 from tools.derive.library import ModelClass, Values, read
-from tools.derive.probing import by_layer
+from tools.derive.sampling import by_layer
 from tools.derive.words import CHOICES
 from tools.derive.writing import Table
 

@@ -17,7 +17,7 @@ from tools.derive.fitting import Truths, condition
 from tools.derive.heads import HeadDeriver
 from tools.derive.library import ModelClass, Values, read
 from tools.derive.parts import ties
-from tools.derive.probing import Sample, Shapes, by_layer
+from tools.derive.sampling import Sample, Shapes, by_layer
 from tools.derive.words import ALWAYS_STATED, HARMLESS, NO_SIZE, PATTERN, SYMBOL_OF, WINDOW, role
 from tools.derive.writing import Row, Table, text_of, wrapped
 
