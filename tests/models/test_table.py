@@ -273,4 +273,6 @@ def test_every_field_changes_the_total_as_in_transformers() -> None:
                 with suppress(ConfigError):
                     a = read_table(table, config, "", model_type, table.classes[0], ())
                     wrong += [] if parameter_counts(a).total == total else [(model_type, change)]
-    assert wrong == []
+    # The files of T5 1.1 hold an LM head of their own, which transformers 5 ties although they say that it isn't.
+    assert [change for model_type, change in wrong if model_type not in ("t5", "mt5")] == []
+    assert all(change == {"tie_word_embeddings": False} for _type, change in wrong)

@@ -269,7 +269,8 @@ class TableDeriver:
             elif name in self.prober.switches:
                 rows.append((names, json.dumps(bool(value)), *["null false"] * (value is None)))
             else:
-                rows.append((names, json.dumps(value)))
+                is_null = "None" in self.model_class.annotations[name]
+                rows.append((names, json.dumps(value), *["null none"] * is_null))
         return rows
 
     def _words(self) -> list[Row]:
