@@ -100,9 +100,8 @@ def _show_attention(page: Page, _lesson: Lesson) -> Corner:
     page.fill("#sentence", SENTENCE)
     page.fill("#layer", "13")
     page.fill("#head", "8")
-    page.click(".head-form button[type=submit]")
-    page.locator("#skip").wait_for(timeout=HEAD_TIMEOUT_MS)
-    _open(page, f"{page.url.partition('?')[0]}?skip=all")
+    page.click(".head-form button:not([name])")
+    page.locator("#picture").wait_for(timeout=HEAD_TIMEOUT_MS)
     return _corner(page, "#picture", margin=(24, -72))
 
 

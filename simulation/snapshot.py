@@ -110,7 +110,7 @@ def write_pages(folder: Path) -> None:
         with TestClient(app) as client:
             _crawl(client, folder / "visitor", "/", "/practice")
             joined = client.post(f"/join/{activity.join_code}", data={"name": "Grace Hopper"})
-            _crawl(client, folder / "student", joined.url.path, f"/class/{activity.id}/1")
+            _crawl(client, folder / "student", joined.url.path)
             client.cookies.clear()
             client.cookies.set(TEACHER_COOKIE, session)
             _crawl(client, folder / "teacher", "/courses", "/worksheets", f"/activities/{activity.id}")

@@ -11,7 +11,7 @@ from app.figures.parts import Arc, Box, Figure
 from app.figures.sheet_figures import draw_figures
 from app.sheets.variant import Variant
 
-MAX_THUMBNAILS = 512
+MAX_THUMBNAILS = 2048
 MARGIN_AROUND_PX = 3.0
 THUMBNAIL_PX = (96.0, 48.0)  # as wide and high as on the page
 PROGRAM_WITH_BUG = (

@@ -197,7 +197,10 @@ class _Reader:
             not_modelled=tuple(omitted),
             shapes_only=not computation.is_known,
             attention_problem=attention.problem,
-            layer_problem=attention.layer_problem or feed_forward.problem or self._expert_problem(in_layers),
+            layer_problem=attention.layer_problem
+            or feed_forward.problem
+            or self._problem_of_attention_alone(first)
+            or self._expert_problem(in_layers),
             model_class=self.model_class,
             has_kv_cache=self._has_cache(decodes=causal or bool(decoders), has_logits=has_logits),
             extra=self._extra_sizes((*outside, *in_layers), stacks, attends=heads.H > 0),
@@ -519,6 +522,12 @@ class _Reader:
             problem = _("A token cannot be sent to {k} of {E} experts: check the two counts.")
             raise ConfigError(problem.format(k=extra["k"], E=extra["E"]))
         return extra
+
+    def _problem_of_attention_alone(self, layer: _Layer | None) -> str:
+        if layer is None or any(spec.part in (ModelPart.FEED_FORWARD, ModelPart.EXPERTS) for spec in layer.parameters):
+            return ""
+        problem = _("In {model}, a layer with attention has no feed-forward block: choose a model such as LLaMA 7B.")
+        return problem.format(model=self.name)
 
     def _expert_problem(self, specs: ParameterSpecs) -> str:
         has_experts = any(spec.routed for spec in specs)

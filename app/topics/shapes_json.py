@@ -65,8 +65,14 @@ def model_shapes(architecture: Architecture, tokens: int, decoder_tokens: int) -
     """[rows, columns] of each activation from embedded tokens to logits, by tensor; one layer stands for all."""
     table, logits = whole_model_table(architecture), architecture.task_head.logits
     length = decoder_tokens if architecture.encoder_decoder else tokens
-    keys = [tensor.key for tensor in table.activations if tensor.key not in OUTSIDE_MODEL]
-    described: dict[str, Shape | None] = {**_shapes_of(table, keys, {**architecture.decoder_sizes, "N": length})}
+    known = {**architecture.decoder_sizes, "N": length}
+    keys = [
+        tensor.key
+        for tensor in table.activations
+        # A layer with attention may have no feed-forward block, and so no d_ff.
+        if tensor.key not in OUTSIDE_MODEL and all(dim.symbols <= known.keys() for dim in tensor.shape)
+    ]
+    described: dict[str, Shape | None] = {**_shapes_of(table, keys, known)}
     sizes = {**architecture.all_sizes, "N": tokens, "M": decoder_tokens}
     described["logits"] = [dim.size(sizes) for dim in logits] if logits else None
     return described

@@ -64,6 +64,7 @@ def list_sheets(
         model_menu=model_menu(library, "", model),
         bugs=len(BUGS),
         link=_link,
+        copy_link=lambda entry: sheet_link(entry.variant, "copy_from_library"),
         drawing=lambda entry: Markup(thumbnail(entry.drawn)),  # noqa: S704 - of numbers alone
     )
 

@@ -60,6 +60,7 @@ def test_the_list_is_accessible_and_nothing_is_too_wide(page: Page) -> None:
 def test_another_bug_is_dealt_by_keyboard(page: Page) -> None:
     page.goto("/sheet?worksheet=bug-one-head")
     program = page.locator(".program-lines").inner_text()
+    page.locator("#more > summary").press("Enter")
     page.get_by_role("link", name="one that doesn’t").focus()
     page.keyboard.press("Enter")
     page.wait_for_url("**bug-one-head~**")

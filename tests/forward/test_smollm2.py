@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from app.checkpoints.files import SMOLLM2, open_checkpoint, smollm2_file
 from app.forward.real_head import HiddenStates, likelihood, run_real_head
 from app.settings import PROJECT
 from tests.helpers.real_checkpoints import observe, relative_error
+from tests.helpers.shipped import LIBRARY
 
 pytestmark = pytest.mark.slow
 MAX_ERROR = 1e-4
@@ -92,3 +94,16 @@ def test_it_equals_transformers_on_the_same_dequantized_weights(
     as_they_lie = open_checkpoint("smollm2", [])
     monkeypatch.setattr(as_they_lie._file, "is_permuted", lambda _name: False)
     assert likelihood(as_they_lie, SENTENCE) > observed.likelihood + 0.5  # 4.35 rather than 3.49
+
+
+def test_what_the_sheet_about_it_says_of_its_head_and_of_all_heads(smollm2: Checkpoint, theirs: Any) -> None:
+    sheet = LIBRARY.worksheets["it-attends-smollm2"]
+    tokens = smollm2.tokens(sheet.sentence)
+    words = [token.text.strip("␣") for token in tokens]
+    it, cat = words.index("it"), words.index("cat")
+    with torch.no_grad():
+        layers = theirs(torch.tensor([[token.id for token in tokens]]), output_attentions=True).attentions
+    weights = torch.stack(layers)[:, 0, :, it]  # layers × heads × tokens
+    own, most = weights[sheet.layer, sheet.head, cat].item(), weights.argmax(-1) == cat
+    said = re.findall(r"(\d+) % .* In (\d+) of the (\d+) heads", sheet.questions[0].text)
+    assert said == [(f"{100 * own:.0f}", f"{most.sum()}", f"{most.numel()}")]

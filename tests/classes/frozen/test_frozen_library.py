@@ -35,7 +35,7 @@ from tests.helpers.school import Browser
 from tests.helpers.shipped import LIBRARY
 from tests.helpers.stored_class import SHEET
 
-STUDENT_PAGES = ("/class/{id}", "/class/{id}/1", "/class/{id}/2", "/class/{id}/ticket", "/mine")
+STUDENT_PAGES = ("/class/{id}/1", "/class/{id}/2", "/class/{id}/ticket", "/mine")
 TEACHER_PAGES = (
     *("/activities/{id}", "/activities/{id}/projector", "/activities/{id}/results"),
     *("/activities/{id}/results?sheet=2", "/activities/{id}/results/{kim}", "/activities/{id}/summary"),

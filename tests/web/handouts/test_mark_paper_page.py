@@ -64,7 +64,7 @@ def test_a_word_is_an_answer_where_a_colon_says_so(client: TestClient, library: 
     code = library.variant("llama-7b").code
     for typed in (": Noor 100", "Noor: 100 4096 100", "1-- 4096"):
         answer = client.post("/marking", data={"code": code, "typed": typed})
-        assert (answer.status_code, answer.text.count("<tbody>")) == (200, 1)
+        assert (answer.status_code, answer.text.count("ruled marked")) == (200, 1)
     letters = library.variant("llama-7b~symbols")
     typed = " ".join(str(expression) for expression in letters.key.values())
     assert client.post("/marking", data={"code": letters.code, "typed": "N d N"}).status_code == 200

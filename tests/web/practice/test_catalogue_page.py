@@ -6,7 +6,7 @@ from fastapi.testclient import TestClient
 
 from app.practice.lessons import LESSONS
 from tests.helpers.html_page import Page
-from tests.helpers.school import SCRIPT
+from tests.helpers.school import SCRIPT, Classroom
 
 
 def listed(client: TestClient, **query: str) -> list[str]:
@@ -22,10 +22,10 @@ def test_every_link_opens_a_sheet(client: TestClient) -> None:
 
 
 def test_model_and_symbols_are_kept_when_a_sheet_is_opened(client: TestClient) -> None:
-    links = listed(client, model="gpt2", answers="symbols")
-    assert any(link.startswith("/sheet?worksheet=llama-7b~symbols&model=gpt2") for link in links)
+    links = listed(client, model="llama-3-8b", answers="symbols")
+    assert any(link.startswith("/sheet?worksheet=llama-7b~symbols&model=llama-3-8b") for link in links)
     page = client.get(next(link for link in links if "llama-7b~symbols" in link)).text
-    assert "One head of GPT-2" in page
+    assert "One head of Llama 3 8B" in page
 
 
 def test_sheets_are_found_by_words_lesson_and_topic_without_script(client: TestClient) -> None:
@@ -56,3 +56,11 @@ def test_the_real_head_and_a_random_bug_are_in_front(client: TestClient) -> None
     assert "/sheet?worksheet=it-attends-smollm2" in links
     bug = client.get("/sheet/another?worksheet=bug-or-none", follow_redirects=False)
     assert bug.headers["location"].startswith("/sheet?worksheet=bug-or-none~")
+
+
+def test_a_teacher_copies_a_sheet_from_the_list(classroom: Classroom) -> None:
+    page = Page(classroom.instructor.get("/sheets?words=decoding+step&model=gpt2").text)
+    [(copy, _), *_others] = page.find("button", form="copy")
+    opened = classroom.instructor.post(copy["formaction"])
+    assert opened.status_code == 303
+    assert "/worksheets/" in opened.headers["location"]
