@@ -140,6 +140,11 @@ class LiveSnapshot:
     student_ids: tuple[int, ...]  # those who came, in order of arrival, then those who only have work in it
     tickets: int
     sheets: tuple[SheetSnapshot, ...]
+    sheet_keys: tuple[str, ...]
+
+    def is_of(self, activity: Activity) -> bool:
+        """Whether it has the activity's sheets as they are now, which a teacher may have changed."""
+        return self.sheet_keys == tuple(item.sheet_key for item in activity.content.items)
 
 
 @dataclass
@@ -174,12 +179,13 @@ class LiveSnapshots:
         """The snapshot of an activity: the cached one, or a new one if that has expired."""
         entry = self._cache_entry(activity.id)
         shown, now = entry.snapshot, self._clock()
-        if shown is None or now > entry.expires_at + MAX_STALE_S:
+        if shown is None or not shown.is_of(activity) or now > entry.expires_at + MAX_STALE_S:
             return self._renew(library, store, activity, entry)
         if now >= entry.expires_at and entry.lock.acquire(blocking=False):
             entry.lock.release()  # nobody is taking one
             self._start(lambda: self._renew_quietly(library, store, activity, entry))
-        return entry.snapshot or shown
+        newest = entry.snapshot
+        return newest if newest and newest.is_of(activity) else shown
 
     def _renew_quietly(self, library: Library, store: Store, activity: Activity, entry: _CacheEntry) -> None:
         try:
@@ -191,11 +197,12 @@ class LiveSnapshots:
     def _renew(self, library: Library, store: Store, activity: Activity, entry: _CacheEntry) -> LiveSnapshot:
         with entry.lock:
             begin = self._clock()
-            if entry.snapshot is None or begin >= entry.expires_at:
-                entry.snapshot = _take_snapshot(library, store, activity, entry)
+            snapshot = entry.snapshot
+            if snapshot is None or not snapshot.is_of(activity) or begin >= entry.expires_at:
+                snapshot = entry.snapshot = _take_snapshot(library, store, activity, entry)
                 end = self._clock()
                 entry.expires_at = end + max(SNAPSHOT_TTL_S, MIN_IDLE_FACTOR * (end - begin))
-            return entry.snapshot
+            return snapshot
 
     def expire(self, activity_id: int) -> None:
         """Make the next `get` take a new snapshot and wait for it, however recent the cached one is."""
@@ -232,6 +239,7 @@ def _take_snapshot(library: Library, store: Store, activity: Activity, entry: _C
             _sheet_snapshot(library, store, activity, number, entry, student_ids, last)
             for number in range(1, len(activity.content.items) + 1)
         ),
+        tuple(item.sheet_key for item in activity.content.items),
     )
 
 

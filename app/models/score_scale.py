@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from app.models.config_fields import Config, ConfigError, read_bool, read_positive_number
+from app.models.config_fields import Config, ConfigError, quoted, read_bool, read_positive_number
 from app.translation import gettext as _
 
 ScaleKind = Literal["inverse-sqrt", "none", "stated", "root", "yarn"]
@@ -53,6 +53,8 @@ def by_kinds_of_scores(config: Config, d_h: int) -> ScoreScale:
     """1/√(n·d_h), where n counts DeBERTa's kinds of scores (He et al., arXiv:2006.03654): content, c2p and p2c."""
     stated = config.get("pos_att_type") or []
     words = stated.split("|") if isinstance(stated, str) else stated
+    if not isinstance(words, list):
+        raise ConfigError(_('"pos_att_type" must be a list of words, not {value}.').format(value=quoted(stated)))
     kinds = {word.strip().lower() for word in words if isinstance(word, str)} & {"c2p", "p2c"}
     if not kinds or not read_bool(config, "relative_attention", False):
         return ScoreScale("inverse-sqrt", d_h**-0.5)

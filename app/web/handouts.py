@@ -35,7 +35,7 @@ from app.web.shared.forms import FormDep
 from app.web.shared.handout_form import HandoutForm, handout_base_url, pdf_response
 from app.web.shared.handout_jobs import start_handout
 from app.web.shared.model_menu import answer_choice, model_menu
-from app.web.shared.paper_grid import GRID_ROWS, GridRow, grid_rows
+from app.web.shared.paper_grid import GRID_ROWS, GridRow, grid_rows, rows_to_fill
 from app.web.shared.permissions import MaybeTeacher, QueueClient, require_practice
 from app.web.shared.request_guard import MAX_PAPER
 from app.web.shared.services import Services, ServicesDep
@@ -271,8 +271,9 @@ def show_marking(services: ServicesDep, code: str = "") -> Response:
 def show_marks(services: ServicesDep, form: FormDep) -> Response:
     """The form as typed, with the marks of every line below it; nothing is stored, and no sign-in is needed."""
     variant = variant_from_code(services.library, services.store, form.raw("code"))
-    typed, grid = form.raw("typed", MAX_PAPER), grid_rows(form, len(variant.blanks))
-    shown: dict[str, Any] = {"typed": typed, "grid": list(grid.values())}
+    typed, columns = form.raw("typed", MAX_PAPER), len(variant.blanks)
+    grid = grid_rows(form, columns)
+    shown: dict[str, Any] = {"typed": typed, "grid": [*grid.values(), *rows_to_fill(form, columns)]}
     try:
         papers = mark_lines(variant, "\n".join([*grid, typed]))
     except AnswersError as error:

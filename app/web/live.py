@@ -211,6 +211,8 @@ def change_projector(
         raise HTTPException(422, _("This sheet can’t show that misconception."))
     if not misconception and number == before.sheet_number:
         misconception = before.misconception
+    if chosen == "explain" and not misconception:
+        misconception = _commonest(services, access.activity, number)
     services.store.activities.set_projection(access.activity.id, Projection(chosen, number, misconception))
     on_projector = form.raw("from") == "projector"
     if not is_htmx(request):
@@ -219,6 +221,13 @@ def change_projector(
     if on_projector:
         return render("teacher/_projector.html", **_projector_names(request, services, access, ""))
     return render("teacher/_activity.html", **_run_names(request, services, access, view))
+
+
+def _commonest(services: Services, activity: Activity, number: int) -> str:
+    """The commonest misconception on a sheet now, which stays on the projector when another becomes commoner."""
+    snapshot = services.live_snapshots.get(services.library, services.store, activity)
+    shown = snapshot.sheets[number - 1].misconceptions if snapshot.sheets else ()
+    return next((key for key, _count in shown), "")
 
 
 def _chosen_view(text: str) -> ProjectorView | None:

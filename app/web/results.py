@@ -31,6 +31,7 @@ from app.classes.roster_lookup import RosterLookup
 from app.classes.student_sheet import activity_variant, best_scores, worksheet_titles
 from app.classes.ticket_groups import choice_counts, group_answers
 from app.classes.written_answers import open_questions
+from app.exchange.class_list import MAX_ENTRY_LENGTH
 from app.grading.grade import AnswersError
 from app.grading.paper import blank_order, numbered_lines
 from app.sheets.variant import Row
@@ -40,7 +41,7 @@ from app.store.exit_tickets import SHOWN_FROM
 from app.store.grades import ChangeKind
 from app.translation import gettext as _
 from app.web.shared.forms import FormDep, FormReader, clamped_number, cut_page
-from app.web.shared.paper_grid import GRID_ROWS, grid_rows
+from app.web.shared.paper_grid import GRID_ROWS, grid_rows, rows_to_fill
 from app.web.shared.permissions import (
     ActivityAccess,
     EditableActivity,
@@ -372,12 +373,13 @@ def show_paper_form(services: ServicesDep, access: EditableActivity, sheet: str 
 @router.post("/activities/{activity_id:int}/paper")
 def enter_paper_answers(services: ServicesDep, access: EditableActivity, form: FormDep) -> Response:
     """Show the marks of each line and what it would replace, or store the ticked ones."""
-    if added := form.single_line("add"):
+    if added := form.single_line("add", MAX_ENTRY_LENGTH):
         with services.store.audit_log.recording(access.teacher, AuditAction.STUDENTS_ADDED, access.course, "1"):
             services.store.roster.add_students(access.course, [(added, None)])
     paper_import, typed = _paper_import(services, access, form), form.raw("typed", MAX_WORK)
     number, code = paper_import.sheet_number, paper_import.code
-    grid = grid_rows(form, len(paper_import.variant.blanks)) if number else {}
+    columns = len(paper_import.variant.blanks) if number else 0
+    grid, to_fill = grid_rows(form, columns), rows_to_fill(form, columns)
     problem = code_problem = ""
     try:
         lines = numbered_lines("\n".join([*grid, typed]))
@@ -392,7 +394,7 @@ def enter_paper_answers(services: ServicesDep, access: EditableActivity, form: F
     except (WrongSheetError, WorksheetError) as error:
         code_problem = str(error)
     if problem or code_problem:
-        unread: dict[str, Any] = {"typed": typed, "grid": list(grid.values()), "picks": _picks(form)}
+        unread: dict[str, Any] = {"typed": typed, "grid": [*grid.values(), *to_fill], "picks": _picks(form)}
         return _render_paper(services, access, number, code, 422, problem=problem, code_problem=code_problem, **unread)
     clear, rejected = paper_import.read_lines(line for _, line in lines)
     is_storing, ticked = form.raw("do") == "store", form.all("line")
@@ -417,7 +419,7 @@ def enter_paper_answers(services: ServicesDep, access: EditableActivity, form: F
         code,
         422 if rejected or nothing_ticked else 200,
         typed="\n".join(line for line in shown_again if line not in grid),
-        grid=[grid[line] for line in shown_again if line in grid],
+        grid=[*(grid[line] for line in shown_again if line in grid), *to_fill],
         problem=problem,
         rejected=rejected,
         read=left,

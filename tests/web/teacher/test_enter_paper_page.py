@@ -12,6 +12,7 @@ import pytest
 from fastapi import FastAPI
 
 from app.classes.student_sheet import variant_seed
+from app.exchange.class_list import MAX_ENTRY_LENGTH
 from app.grading.paper import MAX_PAPER_LINES
 from app.sheets.library import Library
 from app.store import Attempt, Policies, Student
@@ -343,3 +344,18 @@ def test_an_unknown_student_is_added_to_the_roster_from_there(app: FastAPI) -> N
     shown = classroom.instructor.post(f"{classroom.path}/paper", data=again)
     assert classroom.listed("Dee Fox")
     assert len(tokens(Page(shown.text))) == 1
+
+
+def test_enter_in_a_cell_adds_nobody_and_names_without_answers_are_kept(app: FastAPI) -> None:
+    classroom = PaperClassroom(app)
+    form = {"sheet": "1", "grid": ["Dee Fox", "Lou Ray"], "cell": [*KEY.values(), *[""] * len(KEY)]}
+    refused = Page(classroom.instructor.post(f"{classroom.path}/paper", data=form).text)
+    pressed_by_enter = next(button for button, _ in refused.find("button") if button.get("name") in ("add", "do"))
+    assert (pressed_by_enter["name"], pressed_by_enter["value"]) == ("do", "show")
+    assert [row["value"] for row, _ in refused.find("input", name="grid") if row.get("value")] == ["Dee Fox", "Lou Ray"]
+
+
+def test_a_name_too_long_for_the_roster_is_cut(app: FastAPI) -> None:
+    classroom = PaperClassroom(app)
+    classroom.instructor.post(f"{classroom.path}/paper", data={"sheet": "1", "typed": "", "add": "D" * 150})
+    assert classroom.listed("D" * MAX_ENTRY_LENGTH)

@@ -7,12 +7,13 @@ from datetime import timedelta
 
 from fastapi import FastAPI
 
+from app.classes.student_sheet import freeze
 from app.store import Policies
 from app.web.shared.templating import local_time
-from tests.helpers.answer_keys import WIDE
+from tests.helpers.answer_keys import KEY, WIDE
 from tests.helpers.clock import Clock
 from tests.helpers.html_page import Page
-from tests.helpers.school import Classroom
+from tests.helpers.school import TWO_SHEETS, Classroom
 
 
 class ProjectedClassroom(Classroom):
@@ -76,6 +77,32 @@ def test_it_shows_no_name_and_no_navigation_and_explains_without_the_sheets_numb
     assert not {"4096", "128"} & set(explained.replace(",", "").split())
     assert classroom.choose("explain", misconception="the-earth-is-flat") == 422
     assert classroom.choose("somewhere") == 422
+
+
+def test_what_is_explained_stays_when_another_mistake_becomes_commoner(app: FastAPI) -> None:
+    classroom = ProjectedClassroom(app)
+    classroom.send(classroom.student("Kim"), "check", WIDE)
+    classroom.look()
+    assert classroom.choose("explain") == 303
+    explained = classroom.look().text("h2", id="explained")
+    other = {**KEY, "scores.rows": "128", "scores.columns": "128", "weights.rows": "128", "weights.columns": "128"}
+    for name in ("Lou", "Max"):
+        classroom.send(classroom.student(name), "check", other)
+    assert classroom.look().text("h2", id="explained") == explained
+    snapshot = classroom.school.services.live_snapshots.get(
+        classroom.school.library, classroom.store, classroom.activity
+    )
+    assert max(count for _key, count in snapshot.sheets[0].misconceptions) == 2  # the other one
+
+
+def test_a_sheet_just_added_to_an_activity_has_its_view_at_once(app: FastAPI) -> None:
+    classroom = ProjectedClassroom(app)
+    classroom.page()
+    content = freeze(classroom.school.library, TWO_SHEETS, None)
+    classroom.store.activities.revise(classroom.activity, content)
+    assert classroom.get(f"{classroom.path}?sheet=2")
+    assert classroom.choose("progress", sheet="2") == 303
+    assert classroom.get(f"{classroom.path}/projector")
 
 
 def test_an_assistant_chooses_a_view_without_changing_the_projector(app: FastAPI) -> None:
