@@ -278,3 +278,10 @@ def test_every_field_changes_the_total_as_in_transformers() -> None:
     # Published files of T5's kin that state false hold a separate LM head, which transformers 5 doesn't build.
     of_t5 = [(name, change) for name, change in wrong if name in ALWAYS_TIED and "tie_word_embeddings" in change]
     assert [each for each in wrong if each not in of_t5] == []
+
+
+@pytest.mark.parametrize("stated", [0.5, True, {"c2p": 1}])
+def test_kinds_of_scores_that_are_no_words_are_refused(stated: object) -> None:
+    sizes = {"hidden_size": 64, "num_attention_heads": 4, "num_hidden_layers": 2, "vocab_size": 99}
+    with pytest.raises(ConfigError, match="pos_att_type"):
+        build_architecture({"model_type": "deberta", **sizes, "pos_att_type": stated})

@@ -110,8 +110,8 @@ def test_a_teacher_and_a_class_work_at_two_machines(
     tablet = school.browser()
     sent(tablet, "/resume", {"code": code})
     assert Page(tablet.get(f"{there}/1").text).boxes() == KEY
-    form = SentForm(tablet.get(f"{there}/ticket").text).values
-    ticket = {**form, "pick": "muddiest", "answer-muddiest": "Why √d?"}
+    fields = SentForm(tablet.get(f"{there}/ticket").text).values
+    ticket = {**fields, "pick": ["muddiest"], "answer-muddiest": ["Why √d?"]}
     for _again in range(3):
         sent(tablet, f"{there}/ticket", ticket)
 
