@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from app.classes.frozen.misconception_words import MisconceptionWords
 from app.figures.parts import Figure
@@ -56,7 +56,9 @@ def _example(library: Library, variant: Variant) -> Variant | None:
         return None
     theirs = {variant.model.key, variant.worksheet.model, *variant.worksheet.models}
     others = {name: model for name, model in library.models.items() if name not in theirs}
-    return sibling(variant, others, 0, "numbers")
+    example = sibling(variant, others, 0, "numbers")
+    authors = variant.worksheet.misconceptions  # whose predictions are formulas
+    return example and replace(example, worksheet=replace(example.worksheet, misconceptions=authors))
 
 
 def _figures(example: Variant, key: str) -> tuple[Figure, ...]:

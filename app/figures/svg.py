@@ -16,21 +16,21 @@ from app.figures.parts import HOOK_PX, Arc, Box, Edge, Figure, MismatchBracket, 
 _ESCAPED = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&#34;", "'": "&#39;"})
 
 
-def figure_svg(figure: Figure, inside: str = "") -> str:
+def figure_svg(figure: Figure) -> str:
     """The matrices of a figure with all their labels, without captions, as one SVG element."""
-    return "".join(_elements(figure, inside))
+    return "".join(_elements(figure))
 
 
-def _elements(figure: Figure, inside: str) -> Iterator[str]:
+def _elements(figure: Figure) -> Iterator[str]:
     x, y, width, height = (f"{number:.1f}" for number in figure.frame)
     flow = figure.flow
-    states, role = flow.states if flow else {}, "group" if inside else "img"
+    states = flow.states if flow else {}
     frames = (
         f' class="flow" data-frames="{json.dumps(flow.frames, sort_keys=True).translate(_ESCAPED)}"' if flow else ""
     )
     yield (
         f'<svg viewBox="{x} {y} {width} {height}" width="{width}" height="{height}" '
-        f'role="{role}"{frames} aria-label="{figure.alt_text.translate(_ESCAPED)}">'
+        f'role="img"{frames} aria-label="{figure.alt_text.translate(_ESCAPED)}">'
     )
     if flow:
         yield from (f'<rect class="lane" {_at(lane)} rx="4"/>' for lane in flow.lanes)
@@ -48,7 +48,7 @@ def _elements(figure: Figure, inside: str) -> Iterator[str]:
     if flow:
         yield from (_axis(products, axis) for products, axis in flow.axis_labels)
     yield from (f'<path class="break" d="{_areas(box.gaps)}"/>' for box in figure.boxes if box.gaps)
-    yield f"{inside}</svg>"
+    yield "</svg>"
 
 
 def escaped(text: str) -> str:

@@ -608,7 +608,8 @@ def _kind(name: str, axes: tuple[Expression, ...], part: ModelPart) -> TensorKin
     if part in _TABLES or "relative_attention_bias" in name:
         return "table"
     if len(axes) < 2:
-        return "scale" if "norm" in part.name.lower() or "norm" in name.lower() or ".ln" in name else "bias"
+        is_norm = "norm" in part.name.lower() or "norm" in name.lower() or re.search(r"(^|\.)ln", name)
+        return "scale" if is_norm else "bias"
     return "matrix"
 
 

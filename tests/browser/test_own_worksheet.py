@@ -57,8 +57,7 @@ def sign_up(teacher: Page, app: Server) -> None:
 def write_worksheet(teacher: Page) -> None:
     """Copy LLaMA 7B's sheet from its public page, with a model, a question and a misconception of one's own."""
     teacher.goto("/sheet")
-    teacher.get_by_role("link", name="Make a copy").click()
-    teacher.get_by_label("Where").select_option(label="Transformers")
+    teacher.locator("details:has([form=copy]) > summary").first.click()
     teacher.get_by_role("button", name="Make a copy").click()
     teacher.get_by_text("Import a model").click()
     teacher.get_by_label("As text").fill(json.dumps(CONFIG))

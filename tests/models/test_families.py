@@ -80,7 +80,7 @@ NAMES = {
     ModelPart.RELATIVE_TABLE: r"rel_embeddings",
     ModelPart.PATCHES: r"patch_embeddings|cls_token",
     ModelPart.EMBEDDING_NORM: r"embeddings\.(LayerNorm|norm)|embeddings_layernorm|layernorm_embedding",
-    ModelPart.EMBEDDING_PROJECTION: r"embeddings_project|embedding_hidden_mapping_in|project_(in|out)\b",
+    ModelPart.EMBEDDING_PROJECTION: r"embeddings_project|embedding_hidden_mapping_in|project_(in|out)\b|embed_proj",
     ModelPart.CROSS_ATTENTION: r"cross_attn|crossattention|EncDecAttention|encoder_attn\.",
     ModelPart.RELATIVE_POSITIONS: r"relative_attention_bias|self\.pos_|encoder\.LayerNorm",
     ModelPart.CONVOLUTION: r"conv\d?\.",
@@ -93,7 +93,9 @@ def test_a_tensor_belongs_to_the_part_that_its_name_in_transformers_says() -> No
         for spec in (*(tensor.spec for tensor in table.outside), *in_layers):
             parts = {part for part, pattern in NAMES.items() if re.search(pattern, spec.name)}
             assert parts == ({spec.part} & NAMES.keys()), spec.name
-            called_bias = bool(re.search(r"bias$", spec.name)) or spec.part == ModelPart.SINKS
+            called_bias = (
+                bool(re.search(r"bias$", spec.name)) or spec.part == ModelPart.SINKS or spec.name.endswith("gate")
+            )
             assert called_bias == (spec.kind == "bias"), spec.name
 
 

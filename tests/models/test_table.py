@@ -18,8 +18,10 @@ from app.models.table import TableError, family_file, parse_tables, table_names
 from app.models.table_values import TableValues
 from app.refusal import Refusal
 from app.topics.shapes_json import shapes
+from tests.helpers.reference import ALWAYS_TIED
 
 DATA = Path(__file__).parents[1] / "data"
+
 Record = dict[str, Any]
 TYPES: list[Record] = json.loads((DATA / "model_types.json").read_text())
 VARIANTS: dict[str, Record] = json.loads((DATA / "model_variants.json").read_text())
@@ -273,7 +275,9 @@ def test_every_field_changes_the_total_as_in_transformers() -> None:
                 with suppress(ConfigError):
                     a = read_table(table, config, "", model_type, table.classes[0], ())
                     wrong += [] if parameter_counts(a).total == total else [(model_type, change)]
-    assert wrong == []
+    # Published files of T5's kin that state false hold a separate LM head, which transformers 5 doesn't build.
+    of_t5 = [(name, change) for name, change in wrong if name in ALWAYS_TIED and "tie_word_embeddings" in change]
+    assert [each for each in wrong if each not in of_t5] == []
 
 
 @pytest.mark.parametrize("stated", [0.5, True, {"c2p": 1}])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -167,11 +167,12 @@ class Deriver:
         layered: bool = True,
         extra: Iterable[str] = (),
         words: Mapping[str, list[str]] | None = None,
-        lists: bool = True,
+        without: Collection[str] = (),
     ) -> Truths:
         """Every simple condition on the fields and on the number of a layer, with its truth in each row.
 
-        `extra` are fields to use although they change no tensor, `words` those of further text fields.
+        `extra` are fields to use although they change no tensor, `words` those of further text fields; the lists in
+        `without` aren't used.
         """
         named = {id(sample): self.named(sample.values) for sample, _ in rows}
         deepest = max((i for _, i in rows), default=0) + 1
@@ -179,7 +180,7 @@ class Deriver:
             values |= {name: [*values[name], *[None] * deepest] for name in self.prober.layer_words}
         places = [{**named[id(sample)], "i": i} for sample, i in rows]
         found = dict[str, Truth]()
-        for literal in dict.fromkeys(self._literals(layered, set(extra), words or {}, lists)):
+        for literal in dict.fromkeys(self._literals(layered, set(extra), words or {}, without)):
             try:
                 found[literal] = np.array([bool(reading.evaluate(literal, place)) for place in places])
             except (RuleError, KeyError):
@@ -187,7 +188,7 @@ class Deriver:
         return found
 
     def _literals(
-        self, layered: bool, extra: set[str], words_of: Mapping[str, list[str]], lists: bool
+        self, layered: bool, extra: set[str], words_of: Mapping[str, list[str]], without: Collection[str]
     ) -> Iterator[str]:
         prober = self.prober
         for name in prober.switches:
@@ -209,10 +210,12 @@ class Deriver:
         if "d_emb" in prober.symbol.values():
             yield from ("d_emb != d", "d_emb == d")
         if layered:
-            yield from self._layer_literals([self.name(name) for name in numbers], lists)
+            yield from self._layer_literals([self.name(name) for name in numbers], without)
 
-    def _layer_literals(self, numbers: list[str], lists: bool) -> Iterator[str]:
-        for name, words in self.prober.layer_words.items() if lists else ():
+    def _layer_literals(self, numbers: list[str], without: Collection[str]) -> Iterator[str]:
+        for name, words in self.prober.layer_words.items():
+            if name in without:
+                continue
             for sign in ("==", "!="):
                 yield from (f"{name}[i] {sign} {word!r}" for word in words)
                 yield from (f"i {sign} first({name}, {word!r})" for word in words)
@@ -221,7 +224,7 @@ class Deriver:
             yield from (f"{i} % {number} {sign} 0" for i in ("(i + 1)", "i") for sign in ("==", "!="))
             offsets = [other for other in numbers if other != number and "offset" in other]
             yield from (f"i % {number} {sign} {offset}" for offset in offsets for sign in ("==", "!="))
-        for name in self.prober.layer_numbers if lists else ():
+        for name in (name for name in self.prober.layer_numbers if name not in without):
             yield from (f"i in {name}", f"i not in {name}")
         yield from ("i == 0", "i > 0")
         yield from (f"{i} % {c} {sign} 0" for c in range(2, 9) for i in ("i", "(i + 1)") for sign in ("==", "!="))

@@ -269,7 +269,8 @@ class TableDeriver:
             elif name in self.prober.switches:
                 rows.append((names, json.dumps(bool(value)), *["null false"] * (value is None)))
             else:
-                rows.append((names, json.dumps(value)))
+                is_null = "None" in self.model_class.annotations[name]
+                rows.append((names, json.dumps(value), *["null none"] * is_null))
         return rows
 
     def _words(self) -> list[Row]:
@@ -293,12 +294,13 @@ class TableDeriver:
 
     def _numbers_rule(self, name: str) -> str:
         """Which layers are listed where the list is absent."""
-        samples = [sample for _ in range(CONFIGS) if (sample := self._config_without(name))]
+        without = (name, *self.prober.layer_words)
+        samples = [sample for _ in range(CONFIGS) if (sample := self._config_without(*without))]
         rows = [(sample, i) for sample in samples for i in range(self._depth(sample))]
         listed = np.array([i in sample.values[name] for sample, i in rows])
         if not listed.any():
             return "[]"
-        when = condition(listed, self._truths_without_lists(rows))
+        when = condition(listed, self._truths_of_list(rows, name))
         if when is None:
             raise NoRule("field", name)
         return f"if {when}" if when else "all"
@@ -306,11 +308,11 @@ class TableDeriver:
     def _depth(self, sample: Sample) -> int:
         return int(self.deriver.named(sample.values)["L"])
 
-    def _truths_without_lists(self, rows: Sequence[tuple[Sample, int]]) -> Truths:
+    def _truths_of_list(self, rows: Sequence[tuple[Sample, int]], name: str) -> Truths:
         """Conditions on the number of a layer, for the rule of a list."""
         prober = self.prober
         numbers = [n for n in prober.sizes if PATTERN.search(n) or (n in prober.effects and "layer" in n)]
-        return self.deriver.truths(rows, extra=[*numbers, *self.heads.varied], lists=False)
+        return self.deriver.truths(rows, extra=[*numbers, *self.heads.varied], without={*prober.layer_words, name})
 
     def _list_rule(self, name: str) -> str:
         """The word of each layer where the list is absent."""
@@ -323,7 +325,7 @@ class TableDeriver:
         rows = [(sample, i) for sample in samples for i in range(len(sample.values[name]))]
         if not rows:
             return "stated"
-        truths = self._truths_without_lists(rows)
+        truths = self._truths_of_list(rows, name)
         words = list(dict.fromkeys(sample.values[name][i] for sample, i in rows))
         cases = {w: condition(np.array([s.values[name][i] == w for s, i in rows]), truths) for w in words}
         known = sorted((len(case), word) for word, case in cases.items() if case is not None)
@@ -333,11 +335,11 @@ class TableDeriver:
         order = [word for _, word in known] + unknown
         return "; ".join([f"{word} if {cases[word]}" for word in order[:-1]] + order[-1:])
 
-    def _config_without(self, name: str) -> Sample | None:
+    def _config_without(self, *names: str) -> Sample | None:
         """A random config, of which no model is built."""
         given = self.prober.random_values(nulls=0)
         given |= {other: self.prober.rng.choice(values) for other, values in self.heads.varied.items()}
-        given.pop(name, None)
+        given = {name: value for name, value in given.items() if name not in names}
         try:
             config = self.prober.text_config(given)
         except Exception:  # classes raise anything

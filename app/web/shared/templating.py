@@ -101,7 +101,7 @@ def template_environment() -> Environment:
         decimal=decimal,
         percent=percent,
         symbol=symbol,
-        svg=lambda figure, inside="": Markup(figure_svg(figure, inside)),  # noqa: S704 - both have escaped all
+        svg=lambda figure: Markup(figure_svg(figure)),  # noqa: S704 - it has escaped all
         svg_symbol=lambda text: Markup(svg_symbol(text)),  # noqa: S704
         expression=expression,
         formula=formula,

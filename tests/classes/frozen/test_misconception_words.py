@@ -88,16 +88,15 @@ def test_it_is_explained_with_a_drawing_of_what_it_predicts(app: FastAPI) -> Non
     classroom = classroom_with_author_misconception(app)
     classroom.hand_in(classroom.student("Kim"), BESIDE)
     with classroom.instructor as browser:
-        for page in ("live", "present"):
-            action = f"{classroom.path}/{page}/explain?sheet=1"
-            assert browser.post(action, data={"misconception": "own-nothing"}).status_code == 422
-            browser.post(action, data={"misconception": OWN.key, "drawn": "yes"})
-            text = browser.get(f"{classroom.path}/{page}").text
-            shown = Page(text)
-            assert f"“{NAME}”?" in shown.text("h2", id="explained")
+        action = f"{classroom.path}/projector"
+        unknown = {"view": "explain", "misconception": "own-nothing"}
+        assert browser.post(action, data=unknown).status_code == 422
+        browser.post(action, data={"view": "explain", "misconception": OWN.key})
+        for address in (action, f"{classroom.path}?explain={OWN.key}"):
+            text = browser.get(address).text
             assert EXPLAINED in text
-            assert len(shown.find("figure")) == 2
-            browser.post(action, data={"misconception": ""})
+            assert len(Page(text).find("figure")) == 2
+        assert OWN.question in Page(browser.get(action).text).text("h2", id="explained")
 
 
 def test_a_student_reads_the_teachers_words_and_no_others(app: FastAPI) -> None:

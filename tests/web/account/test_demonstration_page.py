@@ -29,7 +29,7 @@ def visitor(app: FastAPI) -> TestClient:
     """A browser without an account that has entered the demonstration."""
     browser = School(app).browser()
     entered = browser.get("/demonstration")
-    assert re.fullmatch(r"/courses/\d+", entered.headers["location"])
+    assert re.fullmatch(r"/activities/\d+", entered.headers["location"])
     return browser
 
 

@@ -25,10 +25,11 @@ def classroom(app: FastAPI) -> Classroom:
 
 
 def titles(classroom: Classroom, address: str = "/worksheets") -> list[str]:
-    """The titles that the list links to, in order."""
+    """The titles that the list links to, in order, then the library's exit tickets, which unfold."""
     page = Page(classroom.get(address))
     links = [(attrs["href"], text) for attrs, text in page.find("a") if "aria-label" not in attrs]
-    return [text for address, text in links if re.match(r"/worksheets/(\d+|copy.*)$|/sheet\?", address)]
+    tickets = [text for attrs, text in page.find("summary") if "data-ticket" in attrs]
+    return [*(text for address, text in links if re.match(r"/worksheets/\d+$|/sheet\?", address)), *tickets]
 
 
 def test_ones_own_come_first_then_courses_then_the_library(classroom: Classroom) -> None:

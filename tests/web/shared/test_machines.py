@@ -110,8 +110,8 @@ def test_a_teacher_and_a_class_work_at_two_machines(
     tablet = school.browser()
     sent(tablet, "/resume", {"code": code})
     assert Page(tablet.get(f"{there}/1").text).boxes() == KEY
-    form = SentForm(tablet.get(f"{there}/ticket").text).values
-    ticket = {**form, "pick": "muddiest", "answer-muddiest": "Why √d?"}
+    fields = SentForm(tablet.get(f"{there}/ticket").text).values
+    ticket = {**fields, "pick": ["muddiest"], "answer-muddiest": ["Why √d?"]}
     for _again in range(3):
         sent(tablet, f"{there}/ticket", ticket)
 
@@ -179,7 +179,7 @@ def test_a_count_that_another_clock_calls_later_is_replaced(machines: FastAPI) -
 
 def test_the_demonstration_is_there_at_every_machine(machines: FastAPI) -> None:
     visitor = School(machines).browser()
-    course = visitor.get("/demonstration").headers["location"]
+    activity = visitor.get("/demonstration").headers["location"]
     for _look in range(4):
-        assert visitor.get(f"{course}/gradebook").status_code == 200
+        assert visitor.get(f"{activity}/results").status_code == 200
     assert all(app.state.services.demonstration.current() for app in machines.apps)  # type: ignore[attr-defined]
