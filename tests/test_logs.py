@@ -103,10 +103,10 @@ def test_every_answer_has_an_id_and_a_bug_leaves_a_line_with_it(
     assert len(ids) == len(answers)
     monkeypatch.setattr("app.sheets.library.Library.variant", lambda *_a, **_n: 1 / 0)
     caplog.clear()
-    answer = browser.get("/")
+    answer = browser.get("/sheet")
     assert answer.status_code == 500
     assert answer.headers["x-request-id"] in answer.text
-    assert [record.getMessage().startswith("bug: GET / 500 ") for record in caplog.records] == [True]
+    assert [record.getMessage().startswith("bug: GET /sheet 500 ") for record in caplog.records] == [True]
 
 
 def test_slow_requests_do_not_fill_the_log(

@@ -34,6 +34,7 @@ def size_meanings() -> dict[str, str]:
         "d_ff_dec": _("inner dimension of the decoder’s feed-forward block"),
         "L_dec": _("decoder layers"),
         "L_stored": _("layers with parameters of their own; all others reuse them"),
+        "L_group": _("layers one after the other in each group of parameters"),
         "E": _("experts per layer"),
         "k": _("experts per token"),
         "d_exp": _("inner dimension of one expert"),

@@ -110,8 +110,9 @@ class TableValues(dict[str, Any]):
     def _size(self, line: SizeField) -> int | None:
         field = self._stated(line.fields)
         value = None if field is None else self.config[field]
-        if value in ("auto", -1) and line.absent and not line.absent.text.isdigit():  # worked out, as if it were absent
-            field = value = None
+        absent = line.absent.text if line.absent else ""
+        if absent and ((value == "auto" and not absent.isdigit()) or str(value) == absent == "-1"):
+            field = value = None  # worked out as if it were absent
         if field is not None and value is not None:
             size = self._checked(line, value, field)
             self.sources[line.symbol] = SizeSource(line.symbol, size, field, fields=line.fields)

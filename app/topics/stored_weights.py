@@ -95,7 +95,15 @@ def head_slices(architecture: Architecture, head: int) -> Mapping[str, HeadSlice
 def _table_of(specs: ParameterSpecs) -> TensorTable:
     kinds = _SEPARATE if len(specs) == len(_SEPARATE) else _FUSED
     tensors = (
-        Tensor(f"stored_{letter}", letter, spec.stored_shape, role, parameter=True, counted=False, stored_as=spec.name)
+        Tensor(
+            f"stored_{letter}",
+            letter,
+            spec.stored_shape,
+            role,
+            parameter=True,
+            counted=False,
+            stored_as=spec.name.replace("{j}", "0"),  # the first, of a layer that has several
+        )
         for (letter, role, _key, _letter), spec in zip(kinds, specs, strict=True)
     )
     is_conv1d = specs[0].stored_shape == specs[0].in_out_shape

@@ -267,8 +267,6 @@ def test_tokens_beyond_a_position_table(capsys: pytest.CaptureFixture[str]) -> N
     [
         ({"model_type": None}, "model_type"),
         ({"model_type": "nope"}, "nope"),
-        ({"hidden_size": None}, "hidden_size"),
-        ({"num_attention_heads": None}, "num_attention_heads"),
         ({"num_attention_heads": 5, "num_key_value_heads": 5}, "head"),
         ({"num_key_value_heads": 3}, "3"),
         ({"hidden_size": 0}, "hidden_size"),

@@ -98,7 +98,7 @@ def test_a_worksheet_file_that_cannot_be_used_is_named(tmp_path: Path, text: str
         (model_file(CONFIG, name="5"), "one JSON object with name, about, card and config"),
         (model_file("5"), "one JSON object"),
         (model_file('{"hidden_size": 64}'), "model_type"),
-        (model_file(CONFIG.replace('"hidden_size": 64, ', "")), "hidden_size"),
+        (model_file(CONFIG.replace('"hidden_size": 64', '"hidden_size": null')), "hidden_size"),
         (model_file(CONFIG.replace("64", "-64")), "hidden_size"),
         (model_file(CONFIG.replace("64", "65")), "65"),
     ],

@@ -324,21 +324,6 @@ def test_assumptions_speak_only_of_what_the_model_and_the_sheet_have(
     assert found == {"RoPE", "tied", "Cached numbers", "no biases"}
 
 
-def test_every_output_says_where_the_output_projection_leads(
-    every_sheet: tuple[Variant, ...], shipped_sheets: tuple[Variant, ...]
-) -> None:
-    forms = set()
-    for variant in (*every_sheet, *shipped_sheets):
-        for row in variant.rows:
-            if row.key in ("output", "attended") and variant.worksheet.topic != "experts":
-                is_projected = "hidden size" in prose.description(variant)
-                assert ("embedding space" in row.note) == (not is_projected), (variant.architecture.family, row.note)
-                assert ("hidden size" in row.note) == is_projected
-                forms.add((variant.worksheet.topic, is_projected))
-    assert {topic for topic, _ in forms} >= {*HEAD_TOPICS, "three-dimensions", "four-dimensions"}
-    assert {is_projected for _, is_projected in forms} == {True, False}
-
-
 def test_a_decoding_step_does_not_tell_how_many_keys_there_are(library: Library) -> None:
     said = sentences(llama_sheet(library, "decode-step"))
     assert numbers(" ".join(said)) == {512, 8, 64, 40, 1}  # a batch size of 1

@@ -139,7 +139,7 @@ def test_after_signing_in_one_stays_on_this_site(browser: TestClient, ada: Teach
 @pytest.mark.parametrize(
     "address",
     [
-        "/worksheets/copy?worksheet=llama-7b&model=gpt2&tokens=50",
+        "/questions?worksheet=llama-7b&model=gpt2",
         "/worksheets?words=one+head%2Bmore%26&topic=costs",
         "/courses",
     ],
