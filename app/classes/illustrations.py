@@ -6,6 +6,7 @@ from collections import OrderedDict
 from dataclasses import dataclass, replace
 
 from app.classes.frozen.misconception_words import MisconceptionWords
+from app.classes.student_sheet import models_of
 from app.figures.parts import Figure
 from app.grading.explain import explain_misconception
 from app.misconceptions.predictions import expectations
@@ -13,6 +14,7 @@ from app.sheets.library import Library
 from app.sheets.siblings import sibling
 from app.sheets.variant import Variant
 from app.sheets.wording import Wording
+from app.store import Content
 
 REMEMBERED = 200
 
@@ -33,15 +35,16 @@ class Illustrations:
     """Explains misconceptions, and remembers the examples: finding another model takes a tenth of a second."""
 
     def __init__(self) -> None:
-        self._examples: OrderedDict[tuple[Wording, str], Variant | None] = OrderedDict()
+        self._examples: OrderedDict[tuple[Wording, str, frozenset[str]], Variant | None] = OrderedDict()
 
     def get(
-        self, library: Library, words: MisconceptionWords, sheet_key: str, variant: Variant, key: str
+        self, library: Library, words: MisconceptionWords, content: Content, sheet_key: str, variant: Variant, key: str
     ) -> Illustration:
-        """A misconception on the sheet `variant`, whose example is remembered under `sheet_key`."""
-        place = library.wording, sheet_key
+        """A misconception on one sheet of an activity, which is the class's `variant`."""
+        models = frozenset(model for item in content.items for model in models_of(item))
+        place = library.wording, sheet_key, models
         if place not in self._examples:
-            self._examples[place] = _example(library, variant)
+            self._examples[place] = _example(library, variant, models)
             while len(self._examples) > REMEMBERED:
                 self._examples.popitem(last=False)
         example = self._examples.get(place)
@@ -50,11 +53,11 @@ class Illustrations:
         return Illustration(key, words.name(key), words.question(key), words.explanation(key), shown, figures)
 
 
-def _example(library: Library, variant: Variant) -> Variant | None:
-    """A sheet with the same rows about a model that no student has on this sheet."""
+def _example(library: Library, variant: Variant, models: frozenset[str]) -> Variant | None:
+    """A sheet with the same rows about a model that no student has on any sheet of the activity."""
     if not variant.has_topic:
         return None
-    theirs = {variant.model.key, variant.worksheet.model, *variant.worksheet.models}
+    theirs = {variant.model.key, variant.worksheet.model, *variant.worksheet.models, *models}
     others = {name: model for name, model in library.models.items() if name not in theirs}
     example = sibling(variant, others, 0, "numbers")
     authors = variant.worksheet.misconceptions  # whose predictions are formulas

@@ -127,14 +127,18 @@ def _fixed(library: Library, store: Store, activity: Activity, work: _Work) -> F
         item = activity.content.items[work.number - 1]
         variant, report = report_as_stored(library, store, activity, item, work.variant, attempt)
         diagnosis = report.diagnosis
-        if diagnosis and diagnosis.key == attempt.misconceptions[0] and _are_fixed(work, attempt, diagnosis.about):
+        changed = [blank for blank in diagnosis.about if _is_retyped(work, attempt, blank)] if diagnosis else []
+        if not diagnosis or diagnosis.key != attempt.misconceptions[0] or not changed:
+            continue
+        if _are_fixed(work, attempt, diagnosis.about):
             key = diagnosis.key
             name, reason = prose.misconception_name(variant, key), prose.misconception(variant, key, "explanation")
-            fixed = replace(_as_typed(work, attempt, diagnosis.about[0], name, reason), misconception=key)
+            fixed = replace(_as_typed(work, attempt, changed[0], name, reason), misconception=key)
             return _with_class(store, activity, work, fixed)
     for attempt in work.attempts[:-1]:
         wrong = [blank for blank in work.variant.blanks if attempt.marks.get(str(blank)) == "wrong"]
-        if blank := next((each for each in wrong if _are_fixed(work, attempt, [each])), None):
+        retyped = (each for each in wrong if _is_retyped(work, attempt, each))
+        if blank := next((each for each in retyped if _are_fixed(work, attempt, [each])), None):
             row = _row_of(work.variant, blank)
             return _as_typed(work, attempt, blank, row.name, row_reason(work.variant, row.key).text)
     return None
@@ -151,6 +155,12 @@ def _are_fixed(work: _Work, attempt: Attempt, blanks: Sequence[Blank]) -> bool:
     """Whether each of these boxes was wrong in an attempt and is right in the last one."""
     boxes = [str(blank) for blank in blanks]
     return all(attempt.marks.get(box) in ("wrong", "follows") and work.last.marks.get(box) == "right" for box in boxes)
+
+
+def _is_retyped(work: _Work, attempt: Attempt, blank: Blank) -> bool:
+    # Boxes that are marked together were wrong together, but only some of them may have been changed.
+    before, now = (_answer_in_words(work.variant, blank, each) for each in (attempt, work.last))
+    return before != now
 
 
 def _row_of(variant: Variant, blank: Blank) -> Row:

@@ -308,5 +308,6 @@ def _illustration(
     if not key or not words.explanation(key) or not number:
         return None
     variant = activity_variant(services.library, services.store, activity, number)
-    sheet_key = activity.content.items[number - 1].sheet_key
-    return services.illustrations.get(services.library, words, sheet_key, variant, key)
+    content = activity.content
+    sheet_key = content.items[number - 1].sheet_key
+    return services.illustrations.get(services.library, words, content, sheet_key, variant, key)

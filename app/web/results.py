@@ -328,7 +328,8 @@ def show_summary(services: ServicesDep, access: StaffActivity, answers: str = ""
         access=access,
         participants=len(students),
         misconceptions=[
-            (total, _illustration(services, words, sheets, total.key)) for total in left[:MAX_MISCONCEPTIONS_SHOWN]
+            (total, _illustration(services, words, activity, sheets, total.key))
+            for total in left[:MAX_MISCONCEPTIONS_SHOWN]
         ],
         rows=_hard_rows(sheets)[:MAX_ROWS_SHOWN],
         chosen=[(each, choices) for each, choices in chosen if choices and choices[0].of][:MAX_CHOICES_SHOWN],
@@ -342,11 +343,12 @@ def show_summary(services: ServicesDep, access: StaffActivity, answers: str = ""
 
 
 def _illustration(
-    services: Services, words: MisconceptionWords, sheets: Sequence[SheetResults], key: str
+    services: Services, words: MisconceptionWords, activity: Activity, sheets: Sequence[SheetResults], key: str
 ) -> Illustration:
     """A misconception explained for the first sheet whose last attempts show it."""
     sheet = next(each for each in sheets if any(key in attempt.misconceptions for attempt in each.last))
-    return services.illustrations.get(services.library, words, sheet.item.sheet_key, sheet.variant, key)
+    content, sheet_key = activity.content, sheet.item.sheet_key
+    return services.illustrations.get(services.library, words, content, sheet_key, sheet.variant, key)
 
 
 def _hard_rows(sheets: Sequence[SheetResults]) -> list[tuple[SheetResults, Row, float]]:

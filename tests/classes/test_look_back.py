@@ -6,6 +6,7 @@ import pytest
 
 from app.activities.rules import Rules
 from app.classes.look_back import LookBack, look_back
+from app.classes.student_sheet import student_sheet
 from app.store import Activity, Policies, Student
 from tests.helpers.answer_keys import KEY
 from tests.helpers.class_sheet import press
@@ -131,6 +132,18 @@ def test_nothing_is_said_that_the_rules_hide(
         press(lesson.browser, lesson.activity, "hand-in", typed)
     seen = lesson.looks_back(lesson.student)
     assert (seen is not None, bool(seen and seen.fixed)) == (sees_marks, sees_idea)
+
+
+def test_of_boxes_marked_together_one_that_was_changed_is_looked_back_at(classroom: Classroom) -> None:
+    lesson = Lesson(classroom, classroom.school.activity(classroom.course, Policies(), ("bug-layer",)))
+    variant = student_sheet(classroom.school.library, classroom.store, lesson.activity, lesson.student, 1).variant
+    right = {str(blank): variant.notation.write(variant.expression(blank)) for blank in variant.blanks}
+    repair = [name for name in right if name.startswith(str(variant.blanks[-1]).rpartition(".")[0])]
+    assert len(repair) > 1
+    seen = lesson.checks({**right, repair[-1]: "7"}, right)
+    assert seen
+    assert seen.fixed
+    assert (seen.fixed.before, seen.fixed.now) == ("7", right[repair[-1]])
 
 
 def end_of(browser: Browser, activity: Activity) -> str:
