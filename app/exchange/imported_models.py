@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path, PurePath
 from typing import Any, Protocol
@@ -66,8 +67,9 @@ def import_config(store: Store, config: object, source: str, name: str = "", rep
     shown_name = given or repository or _name_in_config(config)
     architecture = build_architecture(config, shown_name or "this model")
     kept = config_to_keep(config)
-    if kept != config and build_architecture(kept, shown_name or "this model") != architecture:
-        kept = config
+    if kept != config:
+        same = replace(build_architecture(kept, shown_name or "this model"), notes=architecture.notes)
+        kept = kept if same == architecture else config
     if len(json.dumps(kept)) > MAX_KEPT_CONFIG_BYTES:
         raise _holds_too_much()
     earlier = store.find_config(config)  # from a version that kept the whole config

@@ -76,7 +76,7 @@ def test_a_lesson_ends_with_a_look_back_and_two_chips(browser: Browser, shared_a
         assert context.request.get(link.get_attribute("href") or "").ok
     page.get_by_role("link", name="My class").click()
     page.locator("details.resume > summary").click()
-    code = page.locator("p.join-code").inner_text()
+    code = page.locator("p.resume-code").inner_text()
     if has_script:
         assert_accessible_in_all_looks(page)
     other = browser.new_page(base_url=shared_app.url, java_script_enabled=has_script)

@@ -106,7 +106,7 @@ def test_a_teacher_and_a_class_work_at_two_machines(
         sent(kim, f"{there}/1/hand-in", {**KEY, **form_id})
     assert [live(ada, activity)["handed in"] for _ in range(4)] == ["1"] * 4
     assert [each.handed_in for each in store.classwork.attempts_of_activity(found.id)] == [False, True]
-    code = Page(kim.get("/mine").text).text("p", class_="join-code")
+    code = Page(kim.get("/mine").text).text("p", class_="resume-code")
     tablet = school.browser()
     sent(tablet, "/resume", {"code": code})
     assert Page(tablet.get(f"{there}/1").text).boxes() == KEY

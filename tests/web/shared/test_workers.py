@@ -63,7 +63,7 @@ def join(lesson: Lesson, name: str) -> tuple[httpx.Client, str]:
     phone = browser(lesson)
     phone.post(f"/join/{lesson.activity.join_code}", data={"name": name}, follow_redirects=True)
     page = phone.get("/mine")
-    code = re.search(r'class="join-code[^>]*>([^<]+)<', page.text)
+    code = re.search(r'class="resume-code[^>]*>([^<]+)<', page.text)
     assert code, page.text
     return phone, code[1]
 

@@ -27,7 +27,7 @@ def add_to_roster(classroom: Classroom, *lines: str) -> None:
 
 def resume_code(browser: Browser) -> str:
     """The resume code that waits in My class."""
-    return Page(browser.get("/mine").text).text("p", class_="join-code")
+    return Page(browser.get("/mine").text).text("p", class_="resume-code")
 
 
 def test_whoever_has_the_code_does_not_see_the_roster(classroom: Classroom) -> None:

@@ -12,9 +12,9 @@ def test_a_student_signs_out_with_a_resume_code_in_hand(classroom: Classroom) ->
     activity = classroom.open()
     kim, browser = classroom.join()
     press(browser, activity, "save", HALF)
-    assert not Page(browser.get(f"/mine/{kim.id}/leave").text).find("p", class_="join-code")
+    assert not Page(browser.get(f"/mine/{kim.id}/leave").text).find("p", class_="resume-code")
     asked = browser.post(f"/mine/{kim.id}/leave", data={"wants": "code"}, follow_redirects=True)
-    code = Page(asked.text).text("p", class_="join-code")
+    code = Page(asked.text).text("p", class_="resume-code")
     assert "Kim" in browser.get("/mine").text
     left = browser.post(f"/mine/{kim.id}/leave")
     assert left.headers["clear-site-data"] == '"cache"'

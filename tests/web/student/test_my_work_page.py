@@ -15,9 +15,9 @@ def test_a_new_resume_code_is_shown_and_voids_the_old_one(classroom: Classroom) 
     classroom.open()
     kim, browser = classroom.join()
     pages = [Page(browser.post(f"/mine/{kim.id}/code", follow_redirects=True).text) for _ in range(2)]
-    old, new = (page.text("p", class_="join-code") for page in pages)
+    old, new = (page.text("p", class_="resume-code") for page in pages)
     assert old != new
-    assert Page(browser.get("/mine").text).text("p", class_="join-code") == new
+    assert Page(browser.get("/mine").text).text("p", class_="resume-code") == new
     other = classroom.school.browser()
     assert other.post("/resume", data={"code": old}).status_code == 422
     assert other.post("/resume", data={"code": new}).headers["location"] == "/mine"
@@ -25,7 +25,7 @@ def test_a_new_resume_code_is_shown_and_voids_the_old_one(classroom: Classroom) 
     classroom.store.roster.enrol_new_student(classroom.course, "Lou", classroom.visitors[kim.id].id, "LOUSOWNXYZ")
     page = Page(browser.get("/mine").text)
     assert "Joined as Lou" in page.text("section")
-    assert not page.find("p", class_="join-code")
+    assert not page.find("p", class_="resume-code")
 
 
 def test_an_activity_that_waits_names_no_sheet(classroom: Classroom) -> None:
