@@ -65,8 +65,8 @@ def import_config(store: Store, config: object, source: str, name: str = "", rep
     """Store the used parts of a config.json and return its model; the same import gets the same key."""
     given = clean_line(name, MAX_MODEL_NAME_LENGTH)
     shown_name = given or repository or _name_in_config(config)
-    architecture = build_architecture(config, shown_name or "this model")
     kept = config_to_keep(config)
+    architecture = build_architecture(config, shown_name or "this model")
     if kept != config:
         same = replace(build_architecture(kept, shown_name or "this model"), notes=architecture.notes)
         kept = kept if same == architecture else config
