@@ -15,9 +15,9 @@ from app.grading.mistaken_sheets import right_texts
 from app.misconceptions import predictions
 from app.misconceptions.catalogue import MISCONCEPTIONS, Misconception, Prediction
 from app.models.config_fields import ConfigError
-from app.models.read_config import build_architecture, read_config
+from app.models.read_config import build_architecture
 from app.sheets.worksheet import Model
-from tests.helpers.families_cases import CASES, LLAMA
+from tests.helpers.families_cases import CASES
 from tests.helpers.shipped import LIBRARY
 from tests.helpers.slow import one_in
 
@@ -43,7 +43,7 @@ def one_of_each_family() -> tuple[Model, ...]:
 def test_some_models_have_a_context_length_and_some_have_none() -> None:
     lengths = [model.architecture.C for model in one_of_each_family()]
     assert len(lengths) == len(CASES)
-    assert lengths.count(None) > 20
+    assert lengths.count(None) > 2
     assert len(lengths) - lengths.count(None) > 10
 
 
@@ -68,14 +68,10 @@ def test_a_sheet_is_graded_for_every_family(sheet: str, caplog: pytest.LogCaptur
 def test_a_misconception_that_cannot_be_worked_out_is_left_out_and_logged(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    prediction = Prediction({"embedding.count": Formula.parse("right + C*d")})
+    prediction = Prediction({"embedding.count": Formula.parse("right + k*d")})
     faulty = Misconception("faulty", 999, {"parameter-count": (prediction,)})
     monkeypatch.setattr(predictions, "MISCONCEPTIONS", (faulty, *MISCONCEPTIONS))
-    config = json.dumps(
-        {field: size for field, size in LLAMA.items() if field not in LENGTHS} | {"model_type": "llama"}
-    )
-    library = LIBRARY.with_added(models=[Model("faulty", "Without a length", "", "", read_config(config), config)])
-    variant = library.variant("count-llama-7b", "faulty")
+    variant = LIBRARY.variant("count-llama-7b")  # without experts
     without_head = right_texts(variant) | {"output_head.count": "0"}
     for row in ("total", "used"):
         if f"{row}.count" in without_head:
