@@ -132,6 +132,22 @@ class LayerKind:
 
 
 @dataclass(frozen=True)
+class ModelNote:
+    """A remark on how a config was read, written in the language of whoever reads it."""
+
+    message: str
+    words: tuple[tuple[str, str], ...] = ()
+
+    def __str__(self) -> str:
+        return _(self.message).format(**dict(self.words))
+
+
+def model_note(message: str, **words: str) -> ModelNote:
+    """A remark whose message is marked with N_."""
+    return ModelNote(message, tuple(words.items()))
+
+
+@dataclass(frozen=True)
 class Architecture:
     """One model: its sizes by symbol, its kind of attention, and its parameters. d is the embedding dimension."""
 
@@ -179,7 +195,7 @@ class Architecture:
     base_parameters: ParameterSpecs = ()
     head_parameters: ParameterSpecs = ()
     stacks: tuple[LayerStack, ...] = ()
-    notes: tuple[str, ...] = ()
+    notes: tuple[ModelNote, ...] = ()
     real_G: int | None = None
     # Of a model read by a table of data/families: its norms' places and its positions aren't known, and these two
     # sentences say why there is no sheet about its attention, or about the parameters of a whole layer.

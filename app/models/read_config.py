@@ -9,13 +9,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
-from app.models.architecture import Architecture
+from app.models.architecture import Architecture, ModelNote, model_note
 from app.models.computation import computation_of
 from app.models.config_fields import Config, ConfigError, quoted
 from app.models.read_table import read_table
 from app.models.recognition import Part, find_table, find_text_part
 from app.models.table import FamilyTable
 from app.models.whole_file import check_kind_of_file, check_unread_fields, notes_on_fields
+from app.translation import N_
 from app.translation import gettext as _
 
 MAX_CONFIG_BYTES = 1_000_000
@@ -87,6 +88,6 @@ def _check_class(stated: str, model_type: str, counted: str) -> None:
         raise ConfigError(problem.format(stated=quoted(stated), type=model_type, counted=counted))
 
 
-def _notes_on_class(stated: str, counted: str) -> Iterator[str]:
+def _notes_on_class(stated: str, counted: str) -> Iterator[ModelNote]:
     if stated and stated != counted:
-        yield _("{stated} is not counted here: {counted} is.").format(stated=quoted(stated), counted=counted)
+        yield model_note(N_("{stated} is not counted here: {counted} is."), stated=quoted(stated), counted=counted)

@@ -21,6 +21,7 @@ from app.models.architecture import (
     Architecture,
     LayerRun,
     LayerStack,
+    ModelNote,
     NormKind,
     NormPlacement,
     PositionBias,
@@ -92,7 +93,7 @@ class _Heads:
 
 
 def read_table(
-    table: FamilyTable, config: Config, name: str, model_type: str, model_class: str, notes: tuple[str, ...]
+    table: FamilyTable, config: Config, name: str, model_type: str, model_class: str, notes: tuple[ModelNote, ...]
 ) -> Architecture:
     """The Architecture, called `name`, of a config whose family has this table; raises ConfigError."""
     if not computation_of(model_type).is_known:
@@ -106,7 +107,7 @@ class _Reader:
         self.values = TableValues(table, config, model_type)
         self.computation = computation_of(model_type)
 
-    def architecture(self, notes: tuple[str, ...]) -> Architecture:
+    def architecture(self, notes: tuple[ModelNote, ...]) -> Architecture:
         computation, values = self.computation, self.values
         stacks = [(stack, layers) for stack in self._stacks_in_order() if (layers := self._layers(stack))]
         outside = self._existing(self.table.outside) + self._separate_head()

@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from app.models.architecture import ModelNote, model_note
 from app.models.config_fields import Config, ConfigError
 from app.models.table import FamilyTable, TextPart, classes_by_type, family_file, table_names
+from app.translation import N_
 from app.translation import gettext as _
 
 MAX_NESTING = 3
@@ -27,7 +29,7 @@ class Part:
     """
 
     config: Config
-    notes: tuple[str, ...] = ()
+    notes: tuple[ModelNote, ...] = ()
     table: FamilyTable | None = None
     model_type: str = ""
 
@@ -38,7 +40,7 @@ class Part:
 
 def find_text_part(config: Config) -> Part:
     """The part of a multimodal config that describes its language model, with a note that says so."""
-    notes: tuple[str, ...] = ()
+    notes: tuple[ModelNote, ...] = ()
     for _level in range(MAX_NESTING):
         outer_type = config.get("model_type")
         rule, table = _text_part_rule(outer_type)
@@ -53,15 +55,15 @@ def find_text_part(config: Config) -> Part:
             field = rule.field
         stated = config.get(field)
         part: dict[str, Any] = {**(stated if isinstance(stated, dict) else {}), **_older_form(config, field)}
-        note = _('This file describes a multimodal model. Only its text part, "{field}", is read.')
-        notes = (*notes, note.format(field=field))
+        note = N_('This file describes a multimodal model. Only its text part, "{field}", is read.')
+        notes = (*notes, model_note(note, field=field))
         if rule and table:
             part = _by_rule(config, part, rule)
             if "model_type" not in part and (text_type := _own_text_type(outer_type)):
                 part["model_type"] = text_type
             if rule.tie == "outer" and "tie_word_embeddings" not in config and rule.tied[0]:
-                note = _('"tie_word_embeddings" is not stated beside "{field}": transformers 5 then ties the LM head.')
-                notes = (*notes, note.format(field=field))
+                note = N_('"tie_word_embeddings" is not stated beside "{field}": transformers 5 then ties the LM head.')
+                notes = (*notes, model_note(note, field=field))
             if not rule.table and not _is_known(part.get("model_type")):
                 return Part(part, notes, table, str(outer_type))
         else:

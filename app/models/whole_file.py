@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
+from app.models.architecture import ModelNote, model_note
 from app.models.config_fields import Config, ConfigError, quoted
 from app.models.table import FamilyTable, is_by_hand
 from app.translation import N_
@@ -151,31 +152,31 @@ def check_names_of_sizes(config: Config, table: FamilyTable, model_type: str) ->
             raise ConfigError(problem.format(field=other, type=model_type, name=line.fields[0]))
 
 
-def notes_on_fields(config: Config, model_type: str, table: FamilyTable | None) -> Iterator[str]:
+def notes_on_fields(config: Config, model_type: str, table: FamilyTable | None) -> Iterator[ModelNote]:
     """Yield notes on a file's own code, and on fields that neither the table nor any model of transformers has."""
     if config.get("auto_map"):
-        note = _(
+        note = N_(
             'This file brings its own code ("auto_map"), which is not run: it is read as “{type}” in transformers.'
         )
         if table is not None and is_by_hand(model_type):
-            note = _(
+            note = N_(
                 'This file brings its own code ("auto_map"), which is not run: it is read by a table for “{type}”, '
                 "written by hand from published code."
             )
-        yield note.format(type=model_type)
+        yield model_note(note, type=model_type)
     if table is None:
         return
     untested = sorted(name for name in table.untested if config.get(name) is not None)
     if untested:
-        note = _("Not known to change nothing, and left out of account: {fields}.")
-        yield note.format(fields=", ".join(f'"{name}"' for name in untested))
+        note = N_("Not known to change nothing, and left out of account: {fields}.")
+        yield model_note(note, fields=", ".join(f'"{name}"' for name in untested))
     known = table.fields.union(_OF_ANY_MODEL.split())
     unknown = sorted(name for name, value in config.items() if name not in known and not _is_about_tokens(name, value))
     if unknown:
-        note = _("Not read, since “{type}” in transformers has no such field: {fields}.")
+        note = N_("Not read, since “{type}” in transformers has no such field: {fields}.")
         if is_by_hand(model_type):
-            note = _("Not read, since the table for “{type}” has no such field: {fields}.")
-        yield note.format(type=model_type, fields=", ".join(f'"{name[:40]}"' for name in unknown[:12]))
+            note = N_("Not read, since the table for “{type}” has no such field: {fields}.")
+        yield model_note(note, type=model_type, fields=", ".join(f'"{name[:40]}"' for name in unknown[:12]))
 
 
 def _is_about_tokens(name: str, value: object) -> bool:

@@ -476,7 +476,7 @@ def _model_detail(model: Model) -> ModelDetail:
         ReadingEntry(symbol=r.symbol, value=r.value, field=r.field, rule=_rule(r, model.architecture.family))
         for r in model.architecture.size_sources
     ]
-    return ModelDetail(**_model_entry(model), readings=readings, notes=list(model.architecture.notes))
+    return ModelDetail(**_model_entry(model), readings=readings, notes=list(map(str, model.architecture.notes)))
 
 
 def _rule(source: SizeSource, family: str) -> str:

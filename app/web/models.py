@@ -212,7 +212,7 @@ def show_model(services: ServicesDep, key: str) -> Response:
         "models/model.html",
         model=model,
         sizes=tuple(_size_lines(architecture)),
-        kinds=(*property_sentences(architecture), *architecture.notes),
+        kinds=(*property_sentences(architecture), *map(str, architecture.notes)),
         sheets=tuple(_sheet_choices(library, model)),
         counts=counts,
         total=total,

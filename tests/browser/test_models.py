@@ -72,7 +72,7 @@ def test_what_cannot_be_imported_is_said_beside_its_field(browser: Browser, shar
     page.get_by_role("button", name="Import text").click()
     field = page.get_by_label("As text")
     expect(field).to_have_value('{"model_type": "hyena"}')
-    expect(field).to_have_accessible_description(re.compile("state-space layers"))
+    expect(field).to_have_accessible_description(re.compile("not supported"))
     page.get_by_label("From the Hugging Face Hub").press("Enter")
     expect(page.locator("#hub-problem")).to_contain_text("127.0.0.1:9")
     expect(field).to_have_value('{"model_type": "hyena"}')
