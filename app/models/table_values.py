@@ -111,7 +111,7 @@ class TableValues(dict[str, Any]):
         field = self._stated(line.fields)
         value = None if field is None else self.config[field]
         absent = line.absent.text if line.absent else ""
-        if absent and ((value == "auto" and not absent.isdigit()) or str(value) == absent == "-1"):
+        if absent and ((value == "auto" and not absent.isdigit()) or (value == -1 and absent == "-1")):
             field = value = None  # worked out as if it were absent
         if field is not None and value is not None:
             size = self._checked(line, value, field)
