@@ -140,7 +140,7 @@ def test_a_check_too_many_is_refused_in_the_servers_words_and_loses_nothing(brow
         phone = Phones(browser, app, store, opened.activity).join("Kim Lee")
         page = phone.new_page()
         page.goto(opened.sheet_path)
-        for text, said in (("1", "correct"), ("2", "Try again in 60 minutes")):
+        for text, said in (("1", "0 of 14"), ("2", "Try again in 60 minutes")):
             page.locator("input[name='queries.rows']").fill(text)
             page.get_by_role("button", name="Check").click()
             expect(page.locator(".result")).to_contain_text(said)
