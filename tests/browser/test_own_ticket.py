@@ -84,6 +84,8 @@ def test_an_own_ticket_by_keyboard_alone(browser: Browser, shared_app: Server) -
     expect(page.get_by_role("radio", name="On your way out")).to_be_checked()
     expect(page.locator("[name=ticket_anonymous][value=no]")).to_be_checked()
     page.keyboard.press("Enter")
+    tab_to(page, page.locator("#settings > summary"))
+    page.keyboard.press("Enter")
     expect(page.get_by_text("On your way out")).to_be_visible()
 
     store = Store(shared_app.database, shared_app.folder)
