@@ -83,14 +83,14 @@ def test_paper_is_typed_back_in_with_the_keyboard_alone(page: Page) -> None:
     expect(page.get_by_label("Sheet code")).to_be_focused()
     page.keyboard.type(variant.code.lower())
     page.keyboard.press("Enter")
-    expect(page.get_by_label("Answers")).to_be_focused()
-    page.keyboard.type(f"Ada: {' '.join(map(str, variant.key.values()))}")
+    expect(page.get_by_label("Name or number").first).to_be_focused()
+    for text in ("Ada", *map(str, variant.key.values()), "Bo", "100"):
+        page.keyboard.type(text)
+        page.keyboard.press("Tab")
+    page.keyboard.type("-")
     page.keyboard.press("Enter")
-    page.keyboard.type("Bo: 100 -")
-    page.keyboard.press("Tab")
-    page.keyboard.press("Enter")
-    expect(page.get_by_role("row", name="Ada")).to_contain_text("14 of 14")
-    expect(page.get_by_role("row", name="Bo")).to_contain_text("1 of 14")
+    expect(page.locator(".marked").get_by_role("row", name="Ada")).to_contain_text("14 of 14")
+    expect(page.locator(".marked").get_by_role("row", name="Bo")).to_contain_text("1 of 14")
 
 
 def test_axe_finds_nothing_and_nothing_is_too_wide(browser: Browser, shared_app: Server) -> None:
@@ -100,7 +100,9 @@ def test_axe_finds_nothing_and_nothing_is_too_wide(browser: Browser, shared_app:
     for address in ("/handout?back=classic", "/handout?sheets=none", "/marking", f"/marking?code={variant.code}"):
         page.goto(address)
         assert_accessible_in_all_looks(page)
-    page.get_by_label("Answers").fill("Ada: 100 4096 100 4096 100 4096 100 4096 ?")
+    page.get_by_text("Paste lines instead").click()
+    assert_accessible_in_all_looks(page)
+    page.get_by_label("Lines", exact=True).fill("Ada: 100 4096 100 4096 100 4096 100 4096 ?")
     page.get_by_role("button", name="Grade").click()
     expect(page.locator(".marked")).to_be_visible()
     assert_accessible_in_all_looks(page)
