@@ -143,9 +143,11 @@ def work_on_two_devices(lesson: Lesson, phone: BrowserContext, page: Page) -> No
     expect(page.locator(box("keys.columns"))).to_be_focused()
     for seen in (box("keys.columns"), ".result", "#check"):
         expect(page.locator(seen)).to_be_in_viewport()
-    for text in ("4097", "4096"):  # whether it is saved takes the place of the score
+    for text in ("4097", "4096"):  # a phone shows only what is not saved, and the score of the last check
         fill(page, {"keys.columns": text})
-        expect(page.locator(SAVED)).to_be_in_viewport()
+        expect(page.locator(SAVED)).to_be_hidden()
+        expect(page.locator(".stale-score")).to_have_text("3 of 14 at your last check.")
+        expect(page.locator(".stale-score")).to_be_in_viewport()
     assert_accessible(page)
     tablet.close()
 
@@ -221,11 +223,12 @@ def close_while_somebody_types(lesson: Lesson, phone: BrowserContext, page: Page
     phone.set_offline(True)
     page.fill(box("queries.rows"), "777")
     expect(page.locator(SAVED)).to_contain_text("Not on the server yet")
+    expect(page.locator(SAVED)).to_be_in_viewport()
     lesson.teacher.goto(f"/activities/{lesson.activity.id}")
     lesson.teacher.locator("summary", has_text="Close").click()
-    expect(lesson.teacher.locator("#working")).to_contain_text("2 students are working")
+    expect(lesson.teacher.locator("#working")).to_contain_text("2 students are still working")
     lesson.teacher.get_by_role("button", name="Close").click()
-    expect(lesson.teacher.locator(".heading .phase")).to_have_text(re.compile("Clos(ing|ed)"))
+    expect(lesson.teacher.locator("p.phase")).to_have_text(re.compile("Clos(ing|ed)"))
     lesson.teacher.wait_for_timeout(4000)  # what was on its way has arrived
     phone.set_offline(False)
     expect(page.locator("#closing .banner")).to_contain_text("Closed at", timeout=LONG_WAIT_MS)
@@ -268,7 +271,7 @@ def hand_in_after_the_answers(lesson: Lesson, page: Page) -> None:
     lesson.teacher.goto(f"/activities/{lesson.activity.id}")
     lesson.teacher.locator("summary", has_text="Reopen").click()
     lesson.teacher.get_by_role("button", name="Reopen").click()
-    expect(lesson.teacher.locator(".heading .phase")).to_have_text("Open")
+    expect(lesson.teacher.locator("p.phase")).to_have_text("Open")
     page.reload()
     fill(page, RIGHT)
     page.get_by_role("button", name="Hand in").click()
