@@ -48,6 +48,7 @@ def test_a_sheet_opens_a_product_with_what_was_typed_a_moment_ago(page: Page) ->
         page.locator(f'input[name="{name}.rows"]').fill(text)
     page.locator('input[name="queries.columns"]').fill("128")
     page.locator('input[name="keys.columns"]').fill("4096")
+    page.locator("#more > summary").click()
     page.locator("a[data-see]", has_text="S").first.click()
     expect(page.locator("#exhibit svg").first).to_contain_text("4096 ≠ 128")
     page.get_by_role("link", name="Back to the sheet").click()

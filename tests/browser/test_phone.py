@@ -160,6 +160,7 @@ def test_a_tap_selects_a_wrong_answer_so_that_typing_replaces_it(phone: Page) ->
     tap(wrong)
     expect(wrong).to_be_focused()
     assert wrong.evaluate(selected) == "16"
+    phone.wait_for_timeout(1000)  # two quick taps on the same place are a double tap, by which browsers select a word
     tap(wrong)
     assert wrong.evaluate(selected) == ""
     phone.locator("h1").tap()
