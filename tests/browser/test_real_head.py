@@ -53,10 +53,13 @@ def test_a_lesson_from_joining_to_the_results(browser: Browser, own_app: Server)
         teacher.get_by_label(label).fill(text)
     teacher.get_by_role("button", name="Create account").click()
     teacher.get_by_label("Title").fill("Transformers")
+    expect(teacher.get_by_label("Time zone")).not_to_have_value("")  # which a script fills in
     teacher.get_by_role("button", name="Create course").click()
     teacher.get_by_role("link", name="New activity").click()
     teacher.get_by_label("Title").fill("Week 4")
     key = LESSON.worksheet.key
+    teacher.locator("input[name=worksheet]:checked").uncheck()  # LLaMA 7B's, which a course begins with
+    teacher.locator("#picker > summary").click()
     teacher.locator(f"details.topic:has(input[value='{key}']) > summary").click()
     teacher.locator(f"input[value='{key}']").check()
     teacher.get_by_role("button", name="Save").click()
