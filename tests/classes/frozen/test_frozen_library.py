@@ -74,7 +74,9 @@ def text_of(browser: Browser, path: str) -> str:
     response = browser.get(path)
     assert response.status_code == 200, (path, response.text)
     passing = r'(name="form_id" value|data-now)="[^"]*"|<time data-clock.*?</time>|(?<=id="seen" value=")[\d.]+'
-    return re.sub(passing, "", response.text)
+    # What explains a misconception to the class is drawn with a model of today's library.
+    drawn = r'<div class="pair">.*?</div>\s*<p class="drawn-with">.*?</p>'
+    return re.sub(passing, "", re.sub(drawn, "", response.text, flags=re.DOTALL))
 
 
 @pytest.mark.slow
