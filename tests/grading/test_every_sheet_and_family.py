@@ -15,9 +15,9 @@ from app.grading.mistaken_sheets import right_texts
 from app.misconceptions import predictions
 from app.misconceptions.catalogue import MISCONCEPTIONS, Misconception, Prediction
 from app.models.config_fields import ConfigError
-from app.models.read_config import build_architecture
+from app.models.read_config import build_architecture, read_config
 from app.sheets.worksheet import Model
-from tests.helpers.families_cases import CASES
+from tests.helpers.families_cases import CASES, LLAMA
 from tests.helpers.shipped import LIBRARY
 from tests.helpers.slow import one_in
 
@@ -71,7 +71,9 @@ def test_a_misconception_that_cannot_be_worked_out_is_left_out_and_logged(
     prediction = Prediction({"embedding.count": Formula.parse("right + k*d")})
     faulty = Misconception("faulty", 999, {"parameter-count": (prediction,)})
     monkeypatch.setattr(predictions, "MISCONCEPTIONS", (faulty, *MISCONCEPTIONS))
-    variant = LIBRARY.variant("count-llama-7b")  # without experts
+    config = json.dumps({**LLAMA, "model_type": "llama"})
+    model = Model("faulty", "Without experts", "", "", read_config(config, "A model of this test’s own"), config)
+    variant = LIBRARY.with_added(models=[model]).variant("count-llama-7b", "faulty")
     without_head = right_texts(variant) | {"output_head.count": "0"}
     for row in ("total", "used"):
         if f"{row}.count" in without_head:

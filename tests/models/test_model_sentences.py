@@ -30,7 +30,7 @@ def remarks(library: Library, key: str) -> str:
 def test_every_size_of_every_family_has_a_meaning() -> None:
     symbols = {symbol for a in every_architecture() for symbol in a.all_sizes}
     of_deberta = {"max_relative_positions", "position_buckets", "attention_head_size", "conv_groups"}
-    assert symbols - size_meanings().keys() == {"inner_group_num", *of_deberta}
+    assert symbols - size_meanings().keys() == {*of_deberta}
     assert size_meanings().keys() >= set(NINE)
 
 
