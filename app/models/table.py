@@ -440,8 +440,6 @@ def _read_section(table: FamilyTable, heading: list[str], lines: list[_Line]) ->
             table.text_part = _text_part(rows)
         case "base":
             table.base, table.prefix = heading[1], f"{heading[2]}."
-        case "computation":
-            pass  # what was seen in one forward pass, which isn't enough to say it of all layers
         case unknown:
             raise TableError(f"unknown section {unknown}")
 

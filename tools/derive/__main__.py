@@ -12,7 +12,7 @@ from pathlib import Path
 
 import transformers
 
-from tools.derive import computation, reading
+from tools.derive import reading
 from tools.derive.attention import forward_pass
 from tools.derive.checking import check
 from tools.derive.deriving import Deriver, NoRule
@@ -121,8 +121,6 @@ def _table(deriver: Deriver) -> Table:
     tables = TableDeriver(deriver)
     table = tables.table()
     check(deriver, tables.heads, reading.parse(text_of([table], ""))[0])
-    if shown := computation.rows(tables.heads):
-        table["computation"] = shown
     return table | tables.without_effect()
 
 
