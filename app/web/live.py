@@ -241,8 +241,6 @@ def _projector_names(request: Request, services: Services, access: ActivityAcces
         projection = replace(projection, view=own)
     number = clamped_number(str(projection.sheet_number), len(activity.content.items))
     sheet = snapshot.sheets[number - 1] if snapshot.sheets else None
-    # Without a choice, the commonest misconception.
-    key = projection.misconception or next((key for key, _count in sheet.misconceptions), "") if sheet else ""
     is_explained = projection.view == "explain"
     return {
         **names,
@@ -252,7 +250,9 @@ def _projector_names(request: Request, services: Services, access: ActivityAcces
         "number": number,
         "title": names["titles"][number - 1] if len(names["titles"]) > 1 else "",
         "sheet": sheet,
-        "explained": _illustration(services, names["words"], activity, number, key) if is_explained else None,
+        "explained": _illustration(services, names["words"], activity, number, projection.misconception)
+        if is_explained
+        else None,
         "working": _count_working(snapshot),
     }
 

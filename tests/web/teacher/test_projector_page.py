@@ -95,6 +95,17 @@ def test_what_is_explained_stays_when_another_mistake_becomes_commoner(app: Fast
     assert max(count for _key, count in snapshot.sheets[0].misconceptions) == 2  # the other one
 
 
+def test_nothing_is_explained_before_somebody_chooses_it(app: FastAPI) -> None:
+    classroom = ProjectedClassroom(app)
+    assert classroom.choose("explain") == 303
+    before = classroom.look().text("section", class_="wall-explain")
+    classroom.send(classroom.student("Kim"), "check", WIDE)
+    classroom.school.services.live_snapshots.expire(classroom.activity.id)
+    assert classroom.look().text("section", class_="wall-explain") == before
+    assert classroom.choose("explain") == 303
+    assert classroom.look().text("h2", id="explained") not in before
+
+
 def test_a_sheet_just_added_to_an_activity_has_its_view_at_once(app: FastAPI) -> None:
     classroom = ProjectedClassroom(app)
     classroom.page()
