@@ -22,7 +22,7 @@ from app.web.shared.threads import in_threads
 router = APIRouter(include_in_schema=False)
 
 MAX_TYPED = 60  # characters of a field
-_USUAL = {"worksheet": "llama-7b", "model": "", "format": "moodle", "versions": "20", "seed": "0"}
+_USUAL = {"worksheet": "llama-7b", "model": "", "format": "moodle", "versions": "20"}
 
 
 @router.get("/questions")
@@ -41,8 +41,7 @@ def download_questions(request: Request, services: ServicesDep, teacher: SignedI
         if chosen is None:
             raise QuizError(_("Choose one of the formats."))
         versions = whole_number(typed["versions"], MAX_VERSIONS, lowest=1) or 0
-        seed = whole_number(typed["seed"], 2**31 - 1) or 0
-        quizzes = draw_versions(library, typed["worksheet"], typed["model"] or None, None, versions, seed)
+        quizzes = draw_versions(library, typed["worksheet"], typed["model"] or None, None, versions, seed=0)
     except Refusal as error:
         return _form(services, teacher, typed, str(error), error.status)
     return file_response(chosen.write(quizzes), quizzes[0].title, chosen.ending, chosen.media_type)
