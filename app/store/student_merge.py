@@ -13,10 +13,26 @@ import sqlalchemy as sa
 from .jobs import jobs
 from .queries import QueryBase
 from .roster import Student
-from .tables import attempts, attendance, drafts, enrolments, extra_time, grade_changes, students, ticket_answers
+from .tables import (
+    attempts,
+    attendance,
+    drafts,
+    enrolments,
+    extra_time,
+    grade_changes,
+    lti_people,
+    students,
+    ticket_answers,
+)
 
 _Combine = Callable[[Any, Any], Mapping[str, Any]]  # both students' rows to the changes in the first one's
-_FREELY_MOVED = (enrolments, grade_changes, jobs, ticket_answers)  # any number of their rows may belong to one student
+_FREELY_MOVED = (
+    enrolments,
+    grade_changes,
+    jobs,
+    lti_people,
+    ticket_answers,
+)  # any number of their rows may belong to one student
 _MAX_SHEET_KEY = 200  # characters
 
 
