@@ -309,14 +309,17 @@ class Lti(QueryBase):
         this = (lti_people.c.platform_id == platform_id, lti_people.c.sub == sub, lti_people.c.course_id == course_id)
         return self._value(Student, query.where(*this))
 
-    def add_student(self, platform_id: int, sub: str, course: Course, name: str) -> Student:
-        """The student that somebody at a platform is in a course; a new one, who hasn't joined yet, at first.
+    def add_student(self, lti_course: LtiCourse, sub: str, course: Course, name: str) -> Student:
+        """The student that somebody in a context is in its course; a new one, who hasn't joined yet, at first.
 
         A name that somebody else has gets a number. Without a name it is "Student 7 of the LMS".
         """
         with self.transaction() as connection:
             connection.execute(sa.select(courses.c.id).where(courses.c.id == course.id).with_for_update(key_share=True))
-            if known := self.student(platform_id, sub, course.id):
+            if known := self.student(lti_course.platform_id, sub, course.id):
+                this = (lti_people.c.platform_id == lti_course.platform_id, lti_people.c.sub == sub)
+                comes = sa.update(lti_people).where(*this, lti_people.c.course_id == course.id)
+                connection.execute(comes.values(lti_course_id=lti_course.id))
                 return known
             bound = sa.select(sa.func.count()).where(lti_people.c.course_id == course.id)
             first = 1 if name else (connection.scalar(bound) or 0) + 1
@@ -329,9 +332,10 @@ class Lti(QueryBase):
                 student_id = connection.scalar(insert.returning(students.c.id))
                 if student_id is not None:
                     break
-            person = {"platform_id": platform_id, "sub": sub, "course_id": course.id, "student_id": student_id}
+            person = {"platform_id": lti_course.platform_id, "sub": sub, "course_id": course.id,
+                      "student_id": student_id, "lti_course_id": lti_course.id}  # fmt: skip
             insert_row(connection, lti_people, person)
-        student = self.student(platform_id, sub, course.id)
+        student = self.student(lti_course.platform_id, sub, course.id)
         assert student is not None  # noqa: S101 - just stored
         return student
 

@@ -503,7 +503,10 @@ lti_links = _numbered_table(  # the activity that a resource link opens
     Column("resource_link_id", String(255), nullable=False),
     Column("activity_id", ForeignKey("activities.id", ondelete="CASCADE"), nullable=False, index=True),
     Column("lineitem_url", String(1000), nullable=False),  # empty until it is known
-    Column("marker", String(200), nullable=False),  # what the scores were last computed from; empty before
+    Column("marker", String(64), nullable=False),  # a hash of what the scores were last computed from; empty before
+    Column("next_at", UtcDateTime),  # until then a process sends its scores, or they wait for the platform
+    Column("tries", Integer, nullable=False, default=0),  # in vain, one after the other
+    Column("problem", String(MAX_PROBLEM), nullable=False, default=""),  # why; empty without one
     UniqueConstraint("lti_course_id", "resource_link_id"),
 )
 
@@ -514,6 +517,8 @@ lti_people = _numbered_table(  # who somebody at a platform is here: a teacher, 
     Column("course_id", ForeignKey("courses.id", ondelete="CASCADE"), index=True),  # the student's
     Column("teacher_id", ForeignKey("teachers.id", ondelete="CASCADE"), index=True),
     Column("student_id", ForeignKey("students.id", ondelete="CASCADE"), index=True),
+    # Where a student came from last: two contexts may share a course, and each has a gradebook of its own.
+    Column("lti_course_id", ForeignKey("lti_courses.id", ondelete="CASCADE"), index=True),
     CheckConstraint(
         "(teacher_id IS NULL) <> (student_id IS NULL) AND (student_id IS NULL) = (course_id IS NULL)", name="person"
     ),
@@ -529,13 +534,13 @@ lti_scores = Table(  # the outbox of grades: what a person at the platform shoul
     Column("link_id", ForeignKey("lti_links.id", ondelete="CASCADE"), primary_key=True),
     Column("person_id", ForeignKey("lti_people.id", ondelete="CASCADE"), primary_key=True, index=True),
     Column("points", Float),  # null: none, such as for an excused student
-    Column("out_of", Float, nullable=False),
+    Column("out_of", Integer, nullable=False),
     Column("submitted_at", UtcDateTime),
     Column("state", String(10), nullable=False),
     _one_of("state", "waiting", "sent", "refused"),
     Column("tries", Integer, nullable=False),
-    Column("next_at", UtcDateTime, index=True),  # null unless it waits
-    Column("problem", String(MAX_PROBLEM), nullable=False),  # the platform's reason; empty without one
+    Column("problem", String(MAX_PROBLEM), nullable=False),  # the platform's reason to refuse it; empty without one
+    Column("sent_at", UtcDateTime),  # when the platform last answered
 )
 
 lti_launches = Table(  # verified launches, for as long as the browser may come back with its state cookie

@@ -100,8 +100,8 @@ def test_somebody_has_one_account_and_one_student_per_course(store: Store, cours
     store.lti.connect(moodle.id, "user-1", teacher(store, "other@example.org"))
     assert store.lti.teacher(moodle.id, "user-1") == ada
     assert store.lti.student(moodle.id, "user-1", course.id) is None
-    students = list[Student]()
-    assert all_at_once(3, lambda _: students.append(store.lti.add_student(moodle.id, "user-1", course, "Ada"))) == []
+    students, context = list[Student](), store.lti.link_course(launch(moodle), course.id)
+    assert all_at_once(3, lambda _: students.append(store.lti.add_student(context, "user-1", course, "Ada"))) == []
     assert len(set(students)) == 1
     assert students[0].joined_at is None
     store.lti.disconnect(ada)
@@ -110,9 +110,9 @@ def test_somebody_has_one_account_and_one_student_per_course(store: Store, cours
 
 
 def test_names_from_a_platform_never_join_two_people(store: Store, course: Course) -> None:
-    moodle = platform(store)
+    context = store.lti.link_course(launch(platform(store)), course.id)
     store.roster.enrol_new_student(course, "Ada Lovelace")
-    names = [store.lti.add_student(moodle.id, f"user-{n}", course, name).name for n, name in enumerate(
+    names = [store.lti.add_student(context, f"user-{n}", course, name).name for n, name in enumerate(
         ["Ada Lovelace", "ada lovelace", "", "", "x" * 100, "x" * 100])]  # fmt: skip
     assert names[:2] == ["Ada Lovelace (2)", "ada lovelace (3)"]
     assert len(set(names)) == 6
@@ -124,7 +124,7 @@ def test_names_from_a_platform_never_join_two_people(store: Store, course: Cours
 def test_merged_students_keep_their_identities_at_the_platform(store: Store, course: Course) -> None:
     moodle = platform(store)
     joined, _code = store.roster.enrol_new_student(course, "Ada")
-    bound = store.lti.add_student(moodle.id, "user-1", course, "Ada Lovelace")
+    bound = store.lti.add_student(store.lti.link_course(launch(moodle), course.id), "user-1", course, "Ada Lovelace")
     assert store.student_merge.merge(joined, bound)
     found = store.lti.student(moodle.id, "user-1", course.id)
     assert found
@@ -141,8 +141,9 @@ def test_removing_a_platform_leaves_students_and_activities(store: Store, course
     moodle = platform(store)
     activity = store.activities.add(course, Plan("Week 1", None, Policies()), CONTENT)
     seen = launch(moodle)
-    store.lti.link_activity(store.lti.link_course(seen, course.id), seen, activity.id)
-    student = store.lti.add_student(moodle.id, "user-1", course, "Ada")
+    context = store.lti.link_course(seen, course.id)
+    store.lti.link_activity(context, seen, activity.id)
+    student = store.lti.add_student(context, "user-1", course, "Ada")
     store.lti.remove_platform(moodle)
     assert store.lti.platforms() == ()
     assert store.roster.find_student(student.id)

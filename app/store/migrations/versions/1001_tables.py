@@ -685,7 +685,10 @@ def upgrade() -> None:
         sa.Column("resource_link_id", sa.String(length=255), nullable=False),
         sa.Column("activity_id", sa.Integer(), nullable=False),
         sa.Column("lineitem_url", sa.String(length=1000), nullable=False),
-        sa.Column("marker", sa.String(length=200), nullable=False),
+        sa.Column("marker", sa.String(length=64), nullable=False),
+        sa.Column("next_at", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("tries", sa.Integer(), nullable=False),
+        sa.Column("problem", sa.String(length=500), nullable=False),
         sa.ForeignKeyConstraint(
             ["activity_id"], ["activities.id"], name=op.f("fk_lti_links_activity_id"), ondelete="CASCADE"
         ),
@@ -707,12 +710,16 @@ def upgrade() -> None:
         sa.Column("course_id", sa.Integer(), nullable=True),
         sa.Column("teacher_id", sa.Integer(), nullable=True),
         sa.Column("student_id", sa.Integer(), nullable=True),
+        sa.Column("lti_course_id", sa.Integer(), nullable=True),
         sa.CheckConstraint(
             "(teacher_id IS NULL) <> (student_id IS NULL) AND (student_id IS NULL) = (course_id IS NULL)",
             name=op.f("ck_lti_people_person"),
         ),
         sa.ForeignKeyConstraint(
             ["course_id"], ["courses.id"], name=op.f("fk_lti_people_course_id"), ondelete="CASCADE"
+        ),
+        sa.ForeignKeyConstraint(
+            ["lti_course_id"], ["lti_courses.id"], name=op.f("fk_lti_people_lti_course_id"), ondelete="CASCADE"
         ),
         sa.ForeignKeyConstraint(
             ["platform_id"], ["lti_platforms.id"], name=op.f("fk_lti_people_platform_id"), ondelete="CASCADE"
@@ -728,6 +735,7 @@ def upgrade() -> None:
         sqlite_autoincrement=True,
     )
     op.create_index(op.f("ix_lti_people_course_id"), "lti_people", ["course_id"])
+    op.create_index(op.f("ix_lti_people_lti_course_id"), "lti_people", ["lti_course_id"])
     op.create_index(op.f("ix_lti_people_student_id"), "lti_people", ["student_id"])
     op.create_index(
         "ix_lti_people_teacher",
@@ -743,12 +751,12 @@ def upgrade() -> None:
         sa.Column("link_id", sa.Integer(), nullable=False),
         sa.Column("person_id", sa.Integer(), nullable=False),
         sa.Column("points", sa.Float(), nullable=True),
-        sa.Column("out_of", sa.Float(), nullable=False),
+        sa.Column("out_of", sa.Integer(), nullable=False),
         sa.Column("submitted_at", sa.DateTime(timezone=True), nullable=True),
         sa.Column("state", sa.String(length=10), nullable=False),
         sa.Column("tries", sa.Integer(), nullable=False),
-        sa.Column("next_at", sa.DateTime(timezone=True), nullable=True),
         sa.Column("problem", sa.String(length=500), nullable=False),
+        sa.Column("sent_at", sa.DateTime(timezone=True), nullable=True),
         sa.CheckConstraint("state IN ('waiting', 'sent', 'refused')", name=op.f("ck_lti_scores_state")),
         sa.ForeignKeyConstraint(["link_id"], ["lti_links.id"], name=op.f("fk_lti_scores_link_id"), ondelete="CASCADE"),
         sa.ForeignKeyConstraint(
@@ -756,6 +764,5 @@ def upgrade() -> None:
         ),
         sa.PrimaryKeyConstraint("link_id", "person_id", name=op.f("pk_lti_scores")),
     )
-    op.create_index(op.f("ix_lti_scores_next_at"), "lti_scores", ["next_at"])
     op.create_index(op.f("ix_lti_scores_person_id"), "lti_scores", ["person_id"])
     create_engine_tables(op.get_bind())
