@@ -152,6 +152,8 @@ TABLE: dict[str, Row] = {
     "GET /courses/{course_id:int}/activities/new": INSTRUCTOR_SEES,
     "POST /courses/{course_id:int}/activities": INSTRUCTOR_IS_TOLD,
     "GET /activities/{activity_id:int}": STAFF_SEES,
+    "GET /activities/{activity_id:int}/questions": STAFF_SEES,
+    "GET /activities/{activity_id:int}/questions/file": STAFF_SEES,
     "GET /activities/{activity_id:int}/edit": INSTRUCTOR_SEES,
     "POST /activities/{activity_id:int}": INSTRUCTOR_IS_TOLD,
     "GET /tickets/new": (303, 303, 303, 200, 200, 200),
