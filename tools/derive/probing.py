@@ -184,7 +184,7 @@ class Prober(Sampler):
             return [*tried, *([0] if symbol == "n_sh" or default == 0 else [])]
         if default is None:
             return [2, 4, 24, *([-1] if name in self.negative else [])]
-        if default > 64:
+        if default > 64 and not PATTERN.search(name):
             return [default * 2, default // 2, default + 1, default // 4]
         return list(dict.fromkeys([default * 2, default + 1, max(default // 2, 1), 1, 2, 3, 0]))
 

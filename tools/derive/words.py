@@ -297,6 +297,13 @@ HINTS: Mapping[str, Hint] = {
         computed={"n_keys": "int(sqrt(num_experts))"},
         leave=("keep_window_size",),
     ),
+    **dict.fromkeys(
+        ("qwen2_vl_text", "qwen2_5_vl_text"),
+        Hint(
+            "its RoPE reads a head_dim that its heads ignore",
+            follows={"head_dim": lambda v: v["hidden_size"] // v["num_attention_heads"]},
+        ),
+    ),
     "glm4v_moe_text": Hint(
         "it rotates half of each head",
         follows={"rope_parameters": lambda v: {**v["rope_parameters"], "partial_rotary_factor": 1.0}},
