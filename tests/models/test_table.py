@@ -249,6 +249,15 @@ def test_layers_of_nemotron_h_are_stated_by_letters_or_by_words(stated: Record) 
     assert parameter_counts(architecture).total == expected
 
 
+@pytest.mark.parametrize("experts", [0, 4])
+def test_granite_4_may_have_no_experts(experts: int) -> None:
+    config = {"model_type": "granitemoehybrid", "hidden_size": 64, "num_attention_heads": 4, "num_hidden_layers": 2}
+    config |= {"num_local_experts": experts, "layer_types": ["attention", "mamba"], "mamba_n_heads": 4}
+    architecture = build_architecture({**config, "architectures": ["GraniteMoeHybridForCausalLM"]})
+    expected = sum(math.prod(shape) for shape in built(config, "GraniteMoeHybridForCausalLM").values())
+    assert parameter_counts(architecture).total == expected
+
+
 @pytest.mark.parametrize("letters", ["M?", 5, "M" * (MAX_LAYERS + 1), ""])
 def test_letters_that_name_no_layer_are_refused(letters: object) -> None:
     with pytest.raises(ConfigError):

@@ -294,6 +294,7 @@ HINTS: Mapping[str, Hint] = {
             "layer_types": "sliding_attention if use_sliding_window and no_rope_layers[i] == '0'; full_attention",
         },
     ),
+    "granitemoehybrid": Hint("its models without experts state none", choices={"E": (0, 4, 8, 12)}),
     "unlimited_ocr_text": Hint(
         "its class builds layers that it can't run",
         words={"layer_types": ("reference_sliding_attention", "full_attention")},
