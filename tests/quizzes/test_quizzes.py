@@ -166,8 +166,9 @@ def test_what_other_systems_cannot_mark_is_refused(library: Library, worksheet: 
 # on wrong answers: its elements, and how many of each there are.
 TEXT2QTI_QUESTION = """
 item(itemmetadata(qtimetadata(4*qtimetadatafield(fieldlabel fieldentry))) presentation(material(mattext)
-response_str(render_fib(response_label))) resprocessing(outcomes(decvar) respcondition(conditionvar(or(varequal
-and(vargte varlte))) setvar) respcondition(conditionvar(other) displayfeedback)) itemfeedback(flow_mat(material(mattext))))
+response_str(render_fib(response_label)))
+resprocessing(outcomes(decvar) respcondition(conditionvar(or(varequal and(vargte varlte))) setvar)
+respcondition(conditionvar(other) displayfeedback)) itemfeedback(flow_mat(material(mattext))))
 """
 
 
