@@ -64,7 +64,7 @@ MAY_IMPORT: Mapping[str, set[str]] = {
     "quizzes": {*CORE, "activities", "store", "exchange", "handout"} - {"practice"},
     "classes": {*CORE, "activities", "store", "exchange"},
     "jobs": {"machine", "store"},
-    "lti": {"activities", "classes", "store", "exchange", *CORE},
+    "lti": {"activities", "secret_key", "classes", "store", "exchange", *CORE},
     "settings": {"exchange"},  # which parses the URL of a mail server
     "web": {*CORE, "activities", "store", "exchange", "handout", "quizzes", "classes", "jobs", "lti", "settings"},
     "main": {

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import secrets
 from datetime import timedelta
+from functools import lru_cache
 from typing import Any
 
 import jwt
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey, generate_private_key
 
+from app.secret_key import SecretKey
 from app.store import Store
 from app.store.lti import StoredKey
 
@@ -53,7 +55,12 @@ def _keys(store: Store) -> tuple[StoredKey, ...]:
 
 
 def _private_key(store: Store, stored: StoredKey) -> RSAPrivateKey:
-    key = serialization.load_pem_private_key(store.key.decrypt(stored.private_key), None)
+    return _read_key(store.key, stored.private_key)
+
+
+@lru_cache(8)  # since anybody may ask for the key set
+def _read_key(secret_key: SecretKey, encrypted: str) -> RSAPrivateKey:
+    key = serialization.load_pem_private_key(secret_key.decrypt(encrypted), None)
     assert isinstance(key, RSAPrivateKey)  # noqa: S101 - as `rotate` made it
     return key
 

@@ -294,6 +294,11 @@ class Lti(QueryBase):
         query = sa.select(*columns(teachers, Teacher)).join(lti_people, lti_people.c.teacher_id == teachers.c.id)
         return self._value(Teacher, query.where(lti_people.c.platform_id == platform_id, lti_people.c.sub == sub))
 
+    def platforms_of(self, teacher: Teacher) -> tuple[Platform, ...]:
+        """The platforms where somebody has connected this account."""
+        connected = sa.select(lti_people.c.platform_id).where(lti_people.c.teacher_id == teacher.id)
+        return self._values(Platform, _PLATFORMS.where(lti_platforms.c.id.in_(connected)))
+
     def connect(self, platform_id: int, sub: str, teacher: Teacher) -> None:
         """Connect somebody at a platform with an account, unless they have connected one already."""
         row = {"platform_id": platform_id, "sub": sub, "teacher_id": teacher.id}

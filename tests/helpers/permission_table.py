@@ -18,6 +18,7 @@ Row = tuple[int, int, int, int, int, int]
 # and 401 for an action. Somebody who may not know that an object exists gets 404, and 403 otherwise.
 ALL_200: Row = (200, 200, 200, 200, 200, 200)
 ALL_303: Row = (303, 303, 303, 303, 303, 303)
+ALL_400: Row = (400, 400, 400, 400, 400, 400)
 ALL_404: Row = (404, 404, 404, 404, 404, 404)
 ALL_422: Row = (422, 422, 422, 422, 422, 422)
 STAFF_SEES: Row = (303, 303, 303, 200, 404, 200)
@@ -112,6 +113,20 @@ TABLE: dict[str, Row] = {
     "POST /forgotten-password": ALL_404,  # without a mail server
     "GET /links/{token}": ALL_404,
     "POST /links/{token}": ALL_404,
+    # From a learning platform: without its message there is nothing.
+    "GET /lti/login": ALL_400,
+    "POST /lti/login": ALL_400,
+    "POST /lti/launch": ALL_400,
+    "GET /lti/open": ALL_400,
+    "GET /lti/connect": ALL_400,
+    "POST /lti/connect": ALL_400,
+    "POST /lti/connect/invitation": ALL_400,
+    "GET /lti/account": (303, 303, 303, 200, 200, 200),
+    "POST /lti/account": (401, 401, 401, 303, 303, 303),
+    "POST /lti/account/disconnect": (401, 401, 401, 303, 303, 303),
+    "GET /lti/link": ALL_400,
+    "POST /lti/link": ALL_400,
+    "GET /lti/keys": ALL_200,
     # The public demonstration: a signed-in teacher goes to their own courses.
     "GET /demonstration": ALL_303,
     "POST /demonstration/leave": ALL_303,
