@@ -17,7 +17,7 @@ from urllib.parse import urlencode, urljoin, urlsplit
 
 from app.lti.keys import sign
 from app.lti.message import MAX_ID
-from app.lti.outside import Answer, OutsideError, ask
+from app.lti.outside import OutsideError, PlatformAnswer, ask
 from app.names import clean_line
 from app.store import Platform, Store
 from app.translation import gettext as _
@@ -101,7 +101,7 @@ class PlatformServices:
         address = url._replace(path=f"{url.path.rstrip('/')}/scores").geturl()  # Moodle's ends in ?type_id=1
         granted = _granted(scopes)
 
-        def post(at: datetime) -> Answer:
+        def post(at: datetime) -> PlatformAnswer:
             return self._call(platform, granted, "POST", address, _SCORE_TYPE, score.as_json(at))
 
         answer = post(self._store.now())
@@ -161,7 +161,7 @@ class PlatformServices:
         url: str,
         kind: str,
         content: Mapping[str, Any] | None = None,
-    ) -> Answer:
+    ) -> PlatformAnswer:
         typed = {"Accept": kind} if content is None else {"Content-Type": kind}
         body = None if content is None else json.dumps(content).encode()
         answer = self._ask(method, url, headers=typed | self._authorization(platform, scopes), content=body)
@@ -196,7 +196,7 @@ class PlatformServices:
                 self._tokens[key] = token, at + timedelta(seconds=lasts_s)
         return {"Authorization": f"Bearer {token}"}
 
-    def _ask(self, method: str, url: str, **sent: Any) -> Answer:
+    def _ask(self, method: str, url: str, **sent: Any) -> PlatformAnswer:
         try:
             return ask(method, url, allow_private=self._allow_private, **sent)
         except OutsideError as error:
@@ -207,24 +207,24 @@ def _granted(scopes: Sequence[str]) -> tuple[str, ...]:
     return tuple(scope for scope in GRADE_SCOPES if scope in scopes)
 
 
-def _is_success(answer: Answer) -> bool:
+def _is_success(answer: PlatformAnswer) -> bool:
     return 200 <= answer.status < 300
 
 
-def _is_rate_limit(answer: Answer) -> bool:
+def _is_rate_limit(answer: PlatformAnswer) -> bool:
     """Whether it is Canvas's way to say 429."""
     left = answer.headers.get("x-rate-limit-remaining", "")
     return answer.status == 403 and re.fullmatch(r"-[0-9.]+|0(\.0*)?", left) is not None
 
 
-def _reason(answer: Answer) -> str:
+def _reason(answer: PlatformAnswer) -> str:
     """What a platform says: Moodle in the status line, others in a body of text or JSON."""
     is_page = "html" in answer.headers.get("content-type", "")
     body = "" if is_page else answer.content[:MAX_REFUSAL].decode(errors="replace")
     return clean_line(f"{answer.status} {answer.reason} {body}", MAX_REFUSAL)
 
 
-def _json(answer: Answer) -> Any:
+def _json(answer: PlatformAnswer) -> Any:
     try:
         return answer.json()
     except OutsideError as error:
@@ -244,14 +244,14 @@ def _text(content: Any, name: str) -> str:
     return value
 
 
-def _date_of(answer: Answer) -> datetime | None:
+def _date_of(answer: PlatformAnswer) -> datetime | None:
     try:
         return parsedate_to_datetime(answer.headers.get("date", ""))
     except ValueError:
         return None
 
 
-def _next_page(answer: Answer) -> str | None:
+def _next_page(answer: PlatformAnswer) -> str | None:
     for url, parameters in re.findall(r"<([^>]*)>([^<]*)", answer.headers.get("link", "")):
         if re.search(r"""\brel\s*=\s*["']?next\b""", parameters, re.IGNORECASE):
             return str(url)
