@@ -18,6 +18,7 @@ from app.translation import gettext as _
 
 LEEWAY_S = 30  # between the clocks of platforms and ours
 MAX_LIFETIME_S, MAX_AGE_S = 3600, 600
+LATEST = 1e11  # seconds since 1970
 MAX_TOKEN, MAX_ID, MAX_ADDRESS, MAX_DATA = 32_000, 255, 1000, 8000  # characters
 MAX_ROLES = 50
 
@@ -106,9 +107,9 @@ def _key_in(key_set: Any, key_id: str) -> jwt.PyJWK | None:
 
 def _check_times(claims: Mapping[str, Any], at: float) -> None:
     issued, expires = claims["iat"], claims["exp"]
-    if not all(isinstance(time, int | float) and not isinstance(time, bool) for time in (issued, expires)):
+    # JSON in Python may hold NaN, infinity, and whole numbers that are too large for a float.
+    if not all(isinstance(time, int | float) and abs(time) < LATEST for time in (issued, expires)):
         raise MessageError(_("The learning platform’s message has no valid time."))
-    # Written so that it is false for NaN, which JSON in Python may hold.
     is_now = abs(at - issued) <= MAX_AGE_S and at - LEEWAY_S < expires and 0 < expires - issued <= MAX_LIFETIME_S
     if not is_now:
         raise MessageError(

@@ -26,7 +26,7 @@ class OutsideError(Refusal):
 
 
 @dataclass(frozen=True)
-class Answer:
+class PlatformAnswer:
     """What a platform answered; header names are in lower case."""
 
     status: int
@@ -52,7 +52,7 @@ def ask(
     headers: dict[str, str] | None = None,
     content: bytes | None = None,
     form: dict[str, str] | None = None,
-) -> Answer:
+) -> PlatformAnswer:
     """Send one request and return the answer, whatever its status; redirects are answers as well.
 
     With `allow_private`, platforms may be in a private network and on plain http. Raises OutsideError.
@@ -85,7 +85,7 @@ def ask(
         if isinstance(error, OutsideError):
             raise
         raise OutsideError(_("{host} could not be reached. Try again in a moment.").format(host=host)) from error
-    return Answer(answer.status_code, answer.reason_phrase, dict(answer.headers), bytes(body))
+    return PlatformAnswer(answer.status_code, answer.reason_phrase, dict(answer.headers), bytes(body))
 
 
 def _checked_address(url: str, allow_private: bool) -> tuple[str, str]:

@@ -26,6 +26,7 @@ from app.handout.handout_printer import MAX_WAITING_REQUESTS, HandoutPrinter
 from app.jobs.inline import InlineJobs
 from app.jobs.jobs import Jobs
 from app.lti.grades import GradeSender
+from app.lti.keys import rotate_old_keys
 from app.lti.services import PlatformServices
 from app.machine.housekeeper import Housekeeper
 from app.machine.work_queue import Places
@@ -98,6 +99,7 @@ class Services:
         def daily() -> None:
             delete_old_copies(self.settings.data_dir / "hub")
             delete_expired(self.store.engine, self.store.now())
+            rotate_old_keys(self.store)
 
         return Housekeeper(self.settings.data_dir / "turns", often, daily)
 
