@@ -126,6 +126,8 @@ TABLE: dict[str, Row] = {
     "POST /lti/account/disconnect": (401, 401, 401, 303, 303, 303),
     "GET /lti/link": ALL_400,
     "POST /lti/link": ALL_400,
+    "GET /lti/choose": ALL_400,
+    "POST /lti/choose": ALL_400,
     "GET /lti/keys": ALL_200,
     # The public demonstration: a signed-in teacher goes to their own courses.
     "GET /demonstration": ALL_303,
