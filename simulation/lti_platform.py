@@ -308,7 +308,7 @@ class Platform:
     # Messages
 
     def initiation(
-        self, client: Client, course: Course, sub: str, link_id: str = "link-1", *, target: str = "", **claims: Any
+        self, client: Client, course: Course, sub: str, /, link_id: str = "link-1", *, target: str = "", **claims: Any
     ) -> Initiation:
         """Begin a launch; `claims` replace its token's by the last part of their names, and None removes one."""
         item = course.links[link_id]
@@ -323,7 +323,7 @@ class Platform:
         message.claims[ROSTER] = roster
         return self._initiate(message, target, claims)
 
-    def deep_linking(self, client: Client, course: Course, sub: str, *, target: str, **claims: Any) -> Initiation:
+    def deep_linking(self, client: Client, course: Course, sub: str, /, *, target: str, **claims: Any) -> Initiation:
         """Begin a deep linking request, which has no link yet; `claims` as for `initiation`."""
         message = self._message(client, course, course.people[sub], "LtiDeepLinkingRequest", target)
         settings = {
