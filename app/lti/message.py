@@ -129,7 +129,7 @@ def _launch(platform: Platform, claims: Mapping[str, Any]) -> Launch:
         raise MessageError(_("Open this from within a course: the learning platform didn’t say which one it is."))
     grades, is_choosing = _object(claims, _GRADES), kind == "LtiDeepLinkingRequest"
     roles = _texts(claims.get(f"{_CLAIM}roles"))
-    target = _TARGET.search(urlsplit(_address(claims.get(f"{_CLAIM}target_link_uri"))).path)
+    target = _TARGET.search(urlsplit(web_address(claims.get(f"{_CLAIM}target_link_uri"))).path)
     return Launch(
         platform_id=platform.id,
         deployment_id=_identifier(claims.get(f"{_CLAIM}deployment_id")),
@@ -142,10 +142,10 @@ def _launch(platform: Platform, claims: Mapping[str, Any]) -> Launch:
         resource_link_id="" if is_choosing else _identifier(link.get("id")),
         resource_link_title=_line(link.get("title")),
         activity_id=int(target[1]) if target else None,
-        return_url=_address(_object(claims, f"{_CLAIM}launch_presentation").get("return_url")),
-        memberships_url=_address(_object(claims, _ROSTER).get("context_memberships_url")),
-        lineitems_url=_address(grades.get("lineitems")),
-        lineitem_url=_address(grades.get("lineitem")),
+        return_url=web_address(_object(claims, f"{_CLAIM}launch_presentation").get("return_url")),
+        memberships_url=web_address(_object(claims, _ROSTER).get("context_memberships_url")),
+        lineitems_url=web_address(grades.get("lineitems")),
+        lineitem_url=web_address(grades.get("lineitem")),
         scopes=_texts(grades.get("scope")),
         deep_linking=_deep_linking(_object(claims, _DEEP_LINKING)) if is_choosing else None,
     )
@@ -171,7 +171,7 @@ def is_test_user(roles: Iterable[str]) -> bool:
 
 
 def _deep_linking(settings: Mapping[str, Any]) -> DeepLinking:
-    return_url = _address(settings.get("deep_link_return_url"))
+    return_url = web_address(settings.get("deep_link_return_url"))
     data = settings.get("data")
     if not return_url or (data is not None and not (isinstance(data, str) and len(data) <= MAX_DATA)):
         raise MessageError(_("The learning platform’s request to choose content can’t be answered."))
@@ -201,9 +201,9 @@ def _line(value: object) -> str:
     return clean_line(value, 100) if isinstance(value, str) and not value.startswith("$") else ""
 
 
-def _address(value: object) -> str:
+def web_address(value: object, longest: int = MAX_ADDRESS) -> str:
     """An http or https address; empty for anything else, such as a script."""
-    if not isinstance(value, str) or len(value) > MAX_ADDRESS or not value.isascii() or not value.isprintable():
+    if not isinstance(value, str) or len(value) > longest or not value.isascii() or not value.isprintable():
         return ""
     try:
         parts = urlsplit(value)

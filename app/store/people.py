@@ -140,6 +140,15 @@ class People(QueryBase):
         usable = (account_links.c.used_at.is_(None), account_links.c.expires_at > self.now())
         return self._value(AccountLink, sa.select(*columns(account_links, AccountLink)).where(this, *usable))
 
+    def use_link(self, link: AccountLink) -> bool:
+        """Use a link up; False if it was already used."""
+        unused = (account_links.c.id == link.id, account_links.c.used_at.is_(None))
+        return bool(self._execute(sa.update(account_links).where(*unused).values(used_at=self.now())))
+
+    def restore_link(self, link: AccountLink) -> None:
+        """Make a used link work again, since what it was for has failed."""
+        self._execute(sa.update(account_links).where(account_links.c.id == link.id).values(used_at=None))
+
     def follow_link(
         self, link: AccountLink, email: str, name: str = "", password_hash: str | None = None
     ) -> Teacher | None:
@@ -148,8 +157,7 @@ class People(QueryBase):
             if link.kind == "setup":  # there may be several, but only one may create the first account
                 every = sa.select(account_links.c.id).where(account_links.c.kind == "setup")
                 connection.execute(every.order_by(account_links.c.id).with_for_update())
-            unused = (account_links.c.id == link.id, account_links.c.used_at.is_(None))
-            if not connection.execute(sa.update(account_links).where(*unused).values(used_at=self.now())).rowcount:
+            if not self.use_link(link):
                 return None
             teacher_id = connection.scalar(sa.select(teachers.c.id).where(teachers.c.email == email.lower()))
             if teacher_id is None:

@@ -132,9 +132,15 @@ TABLE: dict[str, Row] = {
     # The public demonstration: a signed-in teacher goes to their own courses.
     "GET /demonstration": ALL_303,
     "POST /demonstration/leave": ALL_303,
-    # The installation's machines, for operators; nobody here is one.
+    # The installation's machines and learning platforms, for operators; nobody here is one.
     "GET /machines": (303, 303, 303, 403, 403, 403),
     "POST /machines/jobs/{job_id:int}/cancel": (401, 401, 401, 403, 403, 403),
+    "GET /platforms": (303, 303, 303, 403, 403, 403),
+    "POST /platforms": (401, 401, 401, 403, 403, 403),
+    "POST /platforms/link": (401, 401, 401, 403, 403, 403),
+    "POST /platforms/{platform_id:int}/confirm": (401, 401, 401, 403, 403, 403),
+    "POST /platforms/{platform_id:int}/remove": (401, 401, 401, 403, 403, 403),
+    "GET /lti/register/{token}": ALL_404,
     # Courses.
     "GET /courses": (303, 303, 303, 200, 200, 200),
     "POST /courses": (401, 401, 401, 422, 422, 422),
@@ -288,7 +294,7 @@ class TwoCourses:
             "{activity_id:int}": self.activity.id, "{code}": self.activity.join_code, "{key}": "gpt2",
             "{answer_id}": "0123abcd", "{file_name}": "answers.csv", "{token}": "no-such-link",
             "{run_id}": "no-such-run", "{page}": 1, "{what}": "check", "{material_id:int}": material.id,
-            "{row:int}": 0, "{job_id:int}": 1, "{kind}": "png", "{stage}": "scores",
+            "{row:int}": 0, "{job_id:int}": 1, "{platform_id:int}": 1, "{kind}": "png", "{stage}": "scores",
         }  # fmt: skip
 
     def path(self, route: str) -> str:

@@ -143,7 +143,8 @@ def _is_kept(path: str) -> bool:
 
 
 def _with_headers(send: Send, path: str, *, may_keep: bool) -> Send:
-    usual = {**HEADERS, **EMBEDDED_HEADERS} if path in SHOWN_BY_PLATFORMS else HEADERS
+    is_shown = path in SHOWN_BY_PLATFORMS or path.startswith("/lti/register/")
+    usual = {**HEADERS, **EMBEDDED_HEADERS} if is_shown else HEADERS
 
     async def send_with_headers(message: Message) -> None:
         if message["type"] == "http.response.start":
