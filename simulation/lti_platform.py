@@ -176,6 +176,7 @@ class Trouble:
     service: str
     response: Response
     times: int
+    after: int  # so many usual answers
 
 
 class RefusalError(Exception):
@@ -284,10 +285,15 @@ class Platform:
         self.key_number += 1
         self.published = [*self.published, self.key_number][-publish:]
 
-    def refuse(self, service: str, status: int, *, times: int = 1, reason: str = "", **headers: str) -> None:
-        """Let a service answer with an error a number of times; underscores in header names become hyphens."""
+    def refuse(
+        self, service: str, status: int, *, times: int = 1, after: int = 0, reason: str = "", **headers: str
+    ) -> None:
+        """Let a service answer with an error a number of times, `after` so many usual answers.
+
+        Underscores in header names become hyphens.
+        """
         named = {name.replace("_", "-"): value for name, value in headers.items()}
-        self.troubles.append(Trouble(service, Response(reason, status, named), times))
+        self.troubles.append(Trouble(service, Response(reason, status, named), times, after))
 
     def expire_tokens(self) -> None:
         """Accept none of the access tokens given so far."""
@@ -405,7 +411,9 @@ class Platform:
             if self.is_down:
                 return Response("down for maintenance", 503)
             for trouble in self.troubles:
-                if trouble.service == service and trouble.times > 0:
+                if trouble.service == service and trouble.after > 0:
+                    trouble.after -= 1
+                elif trouble.service == service and trouble.times > 0:
                     trouble.times -= 1
                     return trouble.response
             body = await request.body()

@@ -91,7 +91,7 @@ class PlatformServices:
     """The services of all platforms, with an access token for each as long as it lasts."""
 
     def __init__(self, store: Store, *, allow_private: bool) -> None:
-        self._store, self._allow_private, self._lock = store, allow_private, threading.Lock()
+        self._store, self.allow_private, self._lock = store, allow_private, threading.Lock()
         # An issuer may have several clients: by platform, with the scopes asked for, each with its end.
         self._tokens = dict[tuple[int, tuple[str, ...]], tuple[str, datetime]]()
 
@@ -198,7 +198,7 @@ class PlatformServices:
 
     def _ask(self, method: str, url: str, **sent: Any) -> PlatformAnswer:
         try:
-            return ask(method, url, allow_private=self._allow_private, **sent)
+            return ask(method, url, allow_private=self.allow_private, **sent)
         except OutsideError as error:
             raise PlatformError(str(error)) from error
 
