@@ -176,6 +176,7 @@ class Trouble:
     service: str
     response: Response
     times: int
+    after: int  # so many usual answers
 
 
 class RefusalError(Exception):
@@ -284,10 +285,15 @@ class Platform:
         self.key_number += 1
         self.published = [*self.published, self.key_number][-publish:]
 
-    def refuse(self, service: str, status: int, *, times: int = 1, reason: str = "", **headers: str) -> None:
-        """Let a service answer with an error a number of times; underscores in header names become hyphens."""
+    def refuse(
+        self, service: str, status: int, *, times: int = 1, after: int = 0, reason: str = "", **headers: str
+    ) -> None:
+        """Let a service answer with an error a number of times, `after` so many usual answers.
+
+        Underscores in header names become hyphens.
+        """
         named = {name.replace("_", "-"): value for name, value in headers.items()}
-        self.troubles.append(Trouble(service, Response(reason, status, named), times))
+        self.troubles.append(Trouble(service, Response(reason, status, named), times, after))
 
     def expire_tokens(self) -> None:
         """Accept none of the access tokens given so far."""
@@ -308,7 +314,7 @@ class Platform:
     # Messages
 
     def initiation(
-        self, client: Client, course: Course, sub: str, link_id: str = "link-1", *, target: str = "", **claims: Any
+        self, client: Client, course: Course, sub: str, /, link_id: str = "link-1", *, target: str = "", **claims: Any
     ) -> Initiation:
         """Begin a launch; `claims` replace its token's by the last part of their names, and None removes one."""
         item = course.links[link_id]
@@ -323,7 +329,7 @@ class Platform:
         message.claims[ROSTER] = roster
         return self._initiate(message, target, claims)
 
-    def deep_linking(self, client: Client, course: Course, sub: str, *, target: str, **claims: Any) -> Initiation:
+    def deep_linking(self, client: Client, course: Course, sub: str, /, *, target: str, **claims: Any) -> Initiation:
         """Begin a deep linking request, which has no link yet; `claims` as for `initiation`."""
         message = self._message(client, course, course.people[sub], "LtiDeepLinkingRequest", target)
         settings = {
@@ -405,7 +411,9 @@ class Platform:
             if self.is_down:
                 return Response("down for maintenance", 503)
             for trouble in self.troubles:
-                if trouble.service == service and trouble.times > 0:
+                if trouble.service == service and trouble.after > 0:
+                    trouble.after -= 1
+                elif trouble.service == service and trouble.times > 0:
                     trouble.times -= 1
                     return trouble.response
             body = await request.body()

@@ -314,6 +314,13 @@ class Lti(QueryBase):
         this = (lti_people.c.platform_id == platform_id, lti_people.c.sub == sub, lti_people.c.course_id == course_id)
         return self._value(Student, query.where(*this))
 
+    def students_of(self, lti_course: LtiCourse) -> dict[str, Student]:
+        """The students who came from a context, by their ids at the platform."""
+        query = sa.select(lti_people.c.sub, *columns(students, Student))
+        query = query.join(students, students.c.id == lti_people.c.student_id)
+        rows = self._fetch_all(query.where(lti_people.c.lti_course_id == lti_course.id).order_by(students.c.name_key))
+        return {row.sub: from_row(Student, row) for row in rows}
+
     def add_student(self, lti_course: LtiCourse, sub: str, course: Course, name: str) -> Student:
         """The student that somebody in a context is in its course; a new one, who hasn't joined yet, at first.
 

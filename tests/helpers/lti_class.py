@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 import httpx2
@@ -15,6 +15,7 @@ from simulation.lti_platform import INSTRUCTOR, MOODLE, Course, Initiation, Pers
 from tests.helpers.clock import CLOCK
 from tests.helpers.school import Browser, School
 
+Class = TypeVar("Class", bound="LtiClass")
 TOOL = "http://testserver"
 IN_FRAME = {"Sec-Fetch-Dest": "iframe", "Sec-Fetch-Site": "cross-site"}
 IN_WINDOW = {"Sec-Fetch-Dest": "document", "Sec-Fetch-Site": "cross-site"}
@@ -82,13 +83,13 @@ class LtiClass:
 
 
 @contextmanager
-def lti_class(app: FastAPI, quirks: Quirks = MOODLE) -> Iterator[LtiClass]:
+def lti_class(app: FastAPI, quirks: Quirks = MOODLE, kind: type[Class] = LtiClass) -> Iterator[Class]:
     """A class whose platform runs; the app may ask it although it is on this machine."""
-    app.state.services.settings.lti_private = True
+    app.state.services.settings.lti_private = app.state.services.platform_services.allow_private = True
 
     def our_keys(_url: str) -> list[dict[str, Any]]:
         keys: list[dict[str, Any]] = key_set(app.state.services.store)["keys"]
         return keys
 
     with running_platform(quirks, clock=CLOCK, fetch_keys=our_keys) as platform:
-        yield LtiClass(app, platform)
+        yield kind(app, platform)

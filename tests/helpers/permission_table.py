@@ -126,6 +126,8 @@ TABLE: dict[str, Row] = {
     "POST /lti/account/disconnect": (401, 401, 401, 303, 303, 303),
     "GET /lti/link": ALL_400,
     "POST /lti/link": ALL_400,
+    "GET /lti/choose": ALL_400,
+    "POST /lti/choose": ALL_400,
     "GET /lti/keys": ALL_200,
     # The public demonstration: a signed-in teacher goes to their own courses.
     "GET /demonstration": ALL_303,
@@ -149,6 +151,7 @@ TABLE: dict[str, Row] = {
     "POST /courses/{course_id:int}/students": INSTRUCTOR_IS_TOLD,
     "POST /courses/{course_id:int}/students/preview": INSTRUCTOR_IS_TOLD,
     "POST /courses/{course_id:int}/students/undo-import": INSTRUCTOR_DOES,
+    "POST /courses/{course_id:int}/students/fetch": (401, 401, 401, 403, 404, 404),  # of no platform
     "POST /courses/{course_id:int}/students/remove-idle": INSTRUCTOR_DOES,
     "GET /courses/{course_id:int}/students/{student_id:int}": INSTRUCTOR_SEES,
     "POST /courses/{course_id:int}/students/{student_id:int}": INSTRUCTOR_IS_TOLD,

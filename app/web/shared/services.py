@@ -25,7 +25,9 @@ from app.forward.process import HeadRunner
 from app.handout.handout_printer import MAX_WAITING_REQUESTS, HandoutPrinter
 from app.jobs.inline import InlineJobs
 from app.jobs.jobs import Jobs
+from app.lti.grades import GradeSender
 from app.lti.keys import rotate_old_keys
+from app.lti.services import PlatformServices
 from app.machine.housekeeper import Housekeeper
 from app.machine.work_queue import Places
 from app.settings import Settings
@@ -124,6 +126,16 @@ class Services:
     def auto_submitter(self) -> AutoSubmitter:
         """Auto-submits the drafts of ended activities."""
         return AutoSubmitter(self.libraries[ENGLISH], self.store, self.closing_interval_s)
+
+    @cached_property
+    def grade_sender(self) -> GradeSender:
+        """Sends grades to the learning platforms that open the app."""
+        return GradeSender(self.libraries[ENGLISH], self.store, self.platform_services)
+
+    @cached_property
+    def platform_services(self) -> PlatformServices:
+        """Grades and class lists of learning platforms."""
+        return PlatformServices(self.store, allow_private=self.settings.lti_private)
 
     @cached_property
     def threads(self) -> Mapping[ThreadKind, FairLimiter]:
