@@ -241,6 +241,7 @@ def test_a_refusal_of_the_platform_is_told(there: LtiClass) -> None:
         unknown = browser.get("/lti/login", params={"iss": "https://nobody.example", "login_hint": "1"})
         assert unknown.status_code == 400
         assert browser.get("/lti/login").status_code == 400
+        assert browser.get("/lti/login", params={"iss": "a\0b", "client_id": "\0"}).status_code == 400
 
 
 def test_names_in_html_stay_text_and_no_name_is_logged(there: LtiClass, caplog: pytest.LogCaptureFixture) -> None:
