@@ -85,11 +85,11 @@ class ShownScore:
 
 @dataclass(frozen=True)
 class ShownLink:
-    """Why a link's grades don't reach the platform, and when they are tried again."""
+    """A platform that opens an activity; why grades don't reach it, if so, and when they are tried again."""
 
     platform: str
     problem: str
-    next_at: datetime
+    next_at: datetime | None
 
 
 def _newest(table: sa.Table) -> sa.ScalarSelect[Any]:
@@ -207,13 +207,13 @@ class LtiScores(QueryBase):
         query = query if student_id is None else query.where(lti_people.c.student_id == student_id)
         return self._values(ShownScore, query)
 
-    def stuck(self, activity_id: int) -> tuple[ShownLink, ...]:
-        """The links of an activity whose grades don't reach their platform at present."""
+    def links_of(self, activity_id: int) -> tuple[ShownLink, ...]:
+        """The links of platforms to an activity."""
         query = (
             sa.select(lti_platforms.c.name.label("platform"), lti_links.c.problem, lti_links.c.next_at)
             .join_from(lti_links, lti_courses, lti_courses.c.id == lti_links.c.lti_course_id)
             .join(lti_platforms, lti_platforms.c.id == lti_courses.c.platform_id)
-            .where(lti_links.c.activity_id == activity_id, lti_links.c.problem != "")
+            .where(lti_links.c.activity_id == activity_id)
         )
         return self._values(ShownLink, query.order_by(lti_links.c.id))
 

@@ -209,6 +209,7 @@ TABLE: dict[str, Row] = {
     "GET /activities/{activity_id:int}/projector": STAFF_SEES,
     "GET /activities/{activity_id:int}/projector/now": STAFF_SEES,
     "POST /activities/{activity_id:int}/projector": INSTRUCTOR_IS_TOLD,
+    "POST /activities/{activity_id:int}/results/send-again": INSTRUCTOR_DOES,
     "GET /activities/{activity_id:int}/results": STAFF_SEES,
     "GET /activities/{activity_id:int}/results/{student_id:int}": STAFF_SEES,
     "POST /activities/{activity_id:int}/results/{student_id:int}/points": INSTRUCTOR_IS_TOLD,
