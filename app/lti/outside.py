@@ -103,7 +103,7 @@ def _checked_address(url: str, allow_private: bool) -> tuple[str, str]:
         raise OutsideError(_("“{url}” isn’t an https address.").format(url=url[:80]))
     try:
         found = socket.getaddrinfo(host, port or parts.scheme, type=socket.SOCK_STREAM)
-    except (OSError, UnicodeError):
+    except (OSError, ValueError):
         raise OutsideError(_("There is no host {host}.").format(host=host[:80])) from None
     addresses = [str(each[4][0]).partition("%")[0] for each in found]
     if not allow_private and not all(_is_public(address) for address in addresses):

@@ -54,7 +54,8 @@ _PASSED_ON = ("login_hint", "lti_message_hint")
 def begin_lti_login(request: Request, services: ServicesDep, form: FormDep) -> Response:
     """Send the browser to its platform, which says who it is; from inside a page, first into a new window."""
     names = ("iss", "client_id", "target_link_uri", "lti_deployment_id", "deployment_id", *_PASSED_ON)
-    asked = {name: form.raw(name, MAX_HINT) or request.query_params.get(name, "")[:MAX_HINT] for name in names}
+    sent = {name: form.raw(name, MAX_HINT) or request.query_params.get(name, "")[:MAX_HINT] for name in names}
+    asked = {name: value if value.isprintable() else "" for name, value in sent.items()}
     platform = services.store.lti.find_platform(asked["iss"], asked["client_id"])
     if platform is None:
         raise MessageError(

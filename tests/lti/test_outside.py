@@ -58,7 +58,7 @@ def test_a_name_with_a_private_address_is_not_asked(address: str, monkeypatch: p
 @pytest.mark.parametrize(
     "url",
     ["http://lms.example.org/", "file:///etc/passwd", "https://", "https://user@lms.example.org/", "https://[::1",
-     "https://lms.example.org:99999/", "ftp://lms.example.org/", "", "javascript:alert(1)", "https://no-such.invalid/"],
+     "https://lms.example.org:99999/", "ftp://lms.example.org/", "", "javascript:alert(1)", "https://no-such.invalid/", "https://a\0b/"],
 )  # fmt: skip
 def test_only_https_is_asked(url: str) -> None:
     with pytest.raises(OutsideError):

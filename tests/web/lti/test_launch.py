@@ -186,7 +186,7 @@ def test_an_activity_opens_only_in_the_course_that_it_was_linked_with(there: Lti
         assert there.launch(kim, "7", copied, "again").status_code == 409
         assert students(there, course) == []
         assert there.launch(teacher, "1", copied, "again").headers["location"] == "/lti/link"
-        assert "which has" in teacher.get("/lti/link").text
+        assert "become one class" in teacher.get("/lti/link").text
         chosen = {"course": "new", "title": "Next term", "zone": "Europe/Berlin"}
         assert teacher.post("/lti/link", data=chosen).headers["location"] == "/lti/open"
         assert teacher.get("/lti/open").headers["location"] == "/lti/link"
@@ -241,6 +241,7 @@ def test_a_refusal_of_the_platform_is_told(there: LtiClass) -> None:
         unknown = browser.get("/lti/login", params={"iss": "https://nobody.example", "login_hint": "1"})
         assert unknown.status_code == 400
         assert browser.get("/lti/login").status_code == 400
+        assert browser.get("/lti/login", params={"iss": "a\0b", "client_id": "\0"}).status_code == 400
 
 
 def test_names_in_html_stay_text_and_no_name_is_logged(there: LtiClass, caplog: pytest.LogCaptureFixture) -> None:
