@@ -27,6 +27,9 @@ MAX_REFUSAL = 300  # characters of what a platform says
 MAX_MEMBER_NAME = 100
 TOKEN_MARGIN, LONGEST_TOKEN_S = timedelta(seconds=60), 3600
 
+MAX_ECHO = 2000  # characters of an answer in which its message is looked for
+_MESSAGE = re.compile(r'"(?:message|error_description|error|reason)"\s*:\s*"([^"{]+)')
+
 _AGS = "https://purl.imsglobal.org/spec/lti-ags/scope"
 LINE_ITEM, LINE_ITEM_READ, SCORE = f"{_AGS}/lineitem", f"{_AGS}/lineitem.readonly", f"{_AGS}/score"
 MEMBERS = "https://purl.imsglobal.org/spec/lti-nrps/scope/contextmembership.readonly"
@@ -218,10 +221,12 @@ def _is_rate_limit(answer: PlatformAnswer) -> bool:
 
 
 def _reason(answer: PlatformAnswer) -> str:
-    """What a platform says: Moodle in the status line, others in a body of text or JSON."""
-    is_page = "html" in answer.headers.get("content-type", "")
-    body = "" if is_page else answer.content[:MAX_REFUSAL].decode(errors="replace")
-    return clean_line(f"{answer.status} {answer.reason} {body}", MAX_REFUSAL)
+    """What a platform says. Moodle says it in the status line, followed by all that it was sent; others in a body."""
+    body = answer.content[:MAX_ECHO].decode(errors="replace")
+    said = _MESSAGE.search(body)
+    is_prose = "html" not in answer.headers.get("content-type", "") and not body.lstrip().startswith(("{", "["))
+    text = said[1] if said else body if is_prose else ""
+    return clean_line(f"{answer.status} {answer.reason.partition('{')[0]} {text}", MAX_REFUSAL)
 
 
 def _json(answer: PlatformAnswer) -> Any:

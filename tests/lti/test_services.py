@@ -77,6 +77,21 @@ def test_a_score_is_refused_with_the_platforms_reason(linked: LinkedActivity) ->
     assert str(refused.value).isprintable()
 
 
+def test_a_reason_is_found_in_the_answers_of_each_platform(linked: LinkedActivity) -> None:
+    said = {
+        '{"errors": [{"message": "The score is too high"}], "userId": "7"}': "The score is too high",
+        '{"status": 400, "reason": "Incorrect score received{\\"userId\\": \\"7\\"}"}': "Incorrect score received",
+        "<html><title>Oh</title></html>": "<html><title>Oh</title></html>",  # unless its type says that it is a page
+        '{"userId": "7"}': "",
+    }
+    for body, reason in said.items():
+        linked.platform.refuse("scores", 422, reason=body)
+        with pytest.raises(ScoreRefusedError) as refused:
+            linked.services.send_score(linked.known, linked.context.scopes, linked.link.lineitem_url, NOBODY)
+        assert str(refused.value) == f"422 Unprocessable Entity {reason}".strip()
+        assert "userId" not in str(refused.value)
+
+
 @pytest.mark.parametrize("status", [429, 500, 503, 403])
 def test_a_platform_that_is_busy_can_be_asked_later(linked: LinkedActivity, status: int) -> None:
     linked.platform.refuse("scores", status, X_Rate_Limit_Remaining="0.0", Retry_After="90")
