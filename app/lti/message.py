@@ -8,6 +8,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import jwt
+from jwt.types import Options
 
 from app.lti.outside import ask
 from app.names import clean_line
@@ -61,16 +62,9 @@ def _signed_claims(store: Store, platform: Platform, token: str, allow_private: 
             raise MessageError(unreadable)
         key = _platform_key(store, platform, key_id, allow_private)
         # The times are checked with the store's clock.
-        options = {"require": ["exp", "iat", "iss", "aud", "sub", "nonce"], "verify_exp": False, "verify_iat": False,
-                   "verify_nbf": False}  # fmt: skip
-        return jwt.decode(
-            token,
-            key,
-            ["RS256"],
-            options,
-            audience=platform.client_id,
-            issuer=platform.issuer,  # type: ignore[arg-type]
-        )
+        options: Options = {"require": ["exp", "iat", "iss", "aud", "sub", "nonce"], "verify_exp": False,
+                            "verify_iat": False, "verify_nbf": False}  # fmt: skip
+        return jwt.decode(token, key, ["RS256"], options, audience=platform.client_id, issuer=platform.issuer)
     except (jwt.PyJWTError, RecursionError, ValueError, TypeError) as error:
         if isinstance(error, Refusal):
             raise
@@ -88,7 +82,7 @@ def _platform_key(store: Store, platform: Platform, key_id: str, allow_private: 
         answer = ask("GET", platform.keys_url, allow_private=allow_private)
         key_set = answer.json() if answer.status == 200 else None
         key = _key_in(key_set, key_id)
-        if key:
+        if key and key_set:
             store.lti.keep_key_set(platform, key_set)
     if key is None:
         raise MessageError(
