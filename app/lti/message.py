@@ -22,6 +22,7 @@ MAX_LIFETIME_S, MAX_AGE_S = 3600, 600
 LATEST = 1e11  # seconds since 1970
 MAX_TOKEN, MAX_ID, MAX_ADDRESS, MAX_DATA = 32_000, 255, 1000, 8000  # characters
 MAX_ROLES = 50
+SCORE_SCOPE = "https://purl.imsglobal.org/spec/lti-ags/scope/score"
 
 _CLAIM = "https://purl.imsglobal.org/spec/lti/claim/"
 _GRADES = "https://purl.imsglobal.org/spec/lti-ags/claim/endpoint"
@@ -138,9 +139,7 @@ def _launch(platform: Platform, claims: Mapping[str, Any]) -> Launch:
         activity_id=int(target[1]) if target else None,
         return_url=web_address(_object(claims, f"{_CLAIM}launch_presentation").get("return_url")),
         memberships_url=web_address(_object(claims, _ROSTER).get("context_memberships_url")),
-        lineitems_url=web_address(grades.get("lineitems")),
-        lineitem_url=web_address(grades.get("lineitem")),
-        scopes=_texts(grades.get("scope")),
+        lineitem_url=web_address(grades.get("lineitem")) if SCORE_SCOPE in _texts(grades.get("scope")) else "",
         deep_linking=_deep_linking(_object(claims, _DEEP_LINKING)) if is_choosing else None,
     )
 

@@ -21,9 +21,7 @@ STUDENT_LAUNCH = Launch(
     activity_id=None,
     return_url="",
     memberships_url="https://lms.example.org/members",
-    lineitems_url="https://lms.example.org/lineitems",
     lineitem_url="",
-    scopes=("https://purl.imsglobal.org/spec/lti-ags/scope/score",),
     deep_linking=None,
 )
 
