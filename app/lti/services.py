@@ -226,7 +226,8 @@ def _reason(answer: PlatformAnswer) -> str:
     said = _MESSAGE.search(body)
     is_prose = "html" not in answer.headers.get("content-type", "") and not body.lstrip().startswith(("{", "["))
     text = said[1] if said else body if is_prose else ""
-    return clean_line(f"{answer.status} {answer.reason.partition('{')[0]} {text}", MAX_REFUSAL)
+    status = f"{answer.status} {answer.reason.partition('{')[0]}".strip()
+    return clean_line(f"{status}: {text}" if text else status, MAX_REFUSAL)
 
 
 def _json(answer: PlatformAnswer) -> Any:

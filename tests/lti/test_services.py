@@ -88,7 +88,7 @@ def test_a_reason_is_found_in_the_answers_of_each_platform(linked: LinkedActivit
         linked.platform.refuse("scores", 422, reason=body)
         with pytest.raises(ScoreRefusedError) as refused:
             linked.services.send_score(linked.known, linked.context.scopes, linked.link.lineitem_url, NOBODY)
-        assert str(refused.value) == f"422 Unprocessable Entity {reason}".strip()
+        assert str(refused.value).partition(": ")[2] == reason
         assert "userId" not in str(refused.value)
 
 
