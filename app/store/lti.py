@@ -352,6 +352,10 @@ class Lti(QueryBase):
         query = sa.select(*columns(lti_keys, StoredKey)).order_by(lti_keys.c.id.desc()).limit(KEYS_KEPT)
         return self._values(StoredKey, query)
 
+    def lock_signing_keys(self) -> None:
+        """Inside `transaction()`, wait for and hold the lock on our keys until the transaction ends."""
+        self._fetch_all(sa.select(lti_keys.c.id).with_for_update())
+
     def add_signing_key(self, key_id: str, private_key: str) -> None:
         """Add the key pair that will sign after the next rotation, and delete the oldest beyond KEYS_KEPT."""
         with self.transaction() as connection:
