@@ -100,12 +100,14 @@ def create_app(
         # FastAPI names no limiter, and anyio has no public way to set the default.
         _default_thread_limiter.set(services.threads["other"])  # type: ignore[arg-type]
         services.auto_submitter.start()
+        services.grade_sender.start()
         services.housekeeper.start()
         services.jobs.start()
         Thread(target=_fill_caches, args=(services.libraries[ENGLISH],), daemon=True).start()
         async with watch_queues(services):
             yield
         services.auto_submitter.close()
+        services.grade_sender.close()
         services.housekeeper.close()
         if services.mail:
             services.mail.outbox.close()
