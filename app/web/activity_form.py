@@ -28,7 +28,7 @@ from app.classes.student_sheet import give_sheets
 from app.exchange.imported_models import library_with_model
 from app.grading.mistaken_sheets import ExampleSheet, example_sheets
 from app.models.architecture import TokensError
-from app.practice.lessons import LESSONS
+from app.practice.lessons import LESSONS, in_order_of_lessons
 from app.sheets.code_text import gives_line_away
 from app.sheets.exit_tickets import Ticket
 from app.sheets.library import Library
@@ -355,7 +355,7 @@ def _worksheet_groups(
 ) -> dict[str, list[FormChoice]]:
     headings, chosen = _headings(), {sheet["key"] for sheet in typed["worksheet"]}
     groups: dict[str, list[FormChoice]] = {group: [] for group in headings}
-    for sheet in library.worksheets.values():
+    for sheet in in_order_of_lessons(library.worksheets.values()):
         if sheet.key in chosen or sheet.key != library_key(sheet.key):
             continue
         lesson = next((lesson.key for lesson in LESSONS if sheet.key in lesson.worksheets), "more")

@@ -40,7 +40,7 @@ from app.figures.thumbnails import thumbnail
 from app.models.architecture import TokensError
 from app.models.config_fields import ConfigError
 from app.names import clean_line, name_key
-from app.practice.lessons import LESSONS, lesson_with
+from app.practice.lessons import LESSONS, in_order_of_lessons, lesson_with
 from app.refusal import Refusal
 from app.sheets.exit_tickets import Ticket
 from app.sheets.library import Library
@@ -170,7 +170,7 @@ def _own_lines(
 
 
 def _library_lines(services: Services) -> Iterator[MaterialLine]:
-    for sheet in services.library.worksheets.values():
+    for sheet in in_order_of_lessons(services.library.worksheets.values()):
         yield MaterialLine("library", sheet)
     for ticket in services.tickets.values():
         yield MaterialLine("library", ticket=ticket)
