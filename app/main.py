@@ -8,6 +8,7 @@ import sys
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
+from threading import Thread
 
 from anyio._backends._asyncio import _default_thread_limiter
 from fastapi import APIRouter, FastAPI
@@ -16,11 +17,13 @@ from starlette.middleware.gzip import GZipMiddleware
 from app import __version__, metrics, web
 from app.classes.auto_submit import INTERVAL_S
 from app.exchange.mail import Mail, read_sender, read_server
+from app.figures.thumbnails import thumbnail
 from app.forward.process import RUNNER_IDLE_LIMIT_S, SHARE_OF_VISITORS, HeadRunner
 from app.handout.handout_printer import HandoutPrinter
 from app.jobs.inline import InlineJobs
 from app.jobs.jobs import Jobs, Kind
 from app.machine.turn import MachineTurn
+from app.practice.catalogue import catalogue
 from app.settings import PROJECT, Settings
 from app.sheets.exit_tickets import Ticket, load_tickets
 from app.sheets.library import Library, load_library
@@ -95,11 +98,14 @@ def create_app(
         # FastAPI names no limiter, and anyio has no public way to set the default.
         _default_thread_limiter.set(services.threads["other"])  # type: ignore[arg-type]
         services.auto_submitter.start()
+        services.grade_sender.start()
         services.housekeeper.start()
         services.jobs.start()
+        Thread(target=_fill_caches, args=(services.libraries[ENGLISH],), daemon=True).start()
         async with watch_queues(services):
             yield
         services.auto_submitter.close()
+        services.grade_sender.close()
         services.housekeeper.close()
         if services.mail:
             services.mail.outbox.close()
@@ -152,6 +158,17 @@ def _jobs(settings: Settings, store: Store) -> Jobs:
 def load_libraries() -> dict[str, Library]:
     """The shipped worksheets in every language of the pages; raises WorksheetError."""
     return {language: load_library(PROJECT / "worksheets", language) for language in languages()}
+
+
+def _fill_caches(library: Library) -> None:
+    # One or two seconds of work, which the first visitors would otherwise wait for.
+    for entry in catalogue(library, "", in_symbols=False):
+        thumbnail(entry.drawn)
+    for key, worksheet in library.worksheets.items():
+        if worksheet.deals_bugs:
+            library.seeded(key, seed=0)
+        for model in library.models:
+            library.refusal(key, model)
 
 
 def job_kinds(services: Services) -> Mapping[JobKind, Kind]:

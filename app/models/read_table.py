@@ -82,6 +82,21 @@ class _Layer:
     rotary: Rotary | None = None
 
 
+# Each stack of layers that a config has, with its layers.
+_Stacks = Sequence[tuple[TableStack, list[_Layer]]]
+
+
+@dataclass(frozen=True)
+class _Task:
+    """What a class has beside its layers, and the shape of its logits."""
+
+    head_parameters: ParameterSpecs
+    base_parameters: ParameterSpecs
+    has_logits: bool
+    logits: tuple[Expression, ...] | None
+    is_tied: bool
+
+
 @dataclass(frozen=True)
 class _Heads:
     """Heads per layer and their widths: query heads, key/value heads, keys and values."""
@@ -109,53 +124,28 @@ class _Reader:
 
     def architecture(self, notes: tuple[ModelNote, ...]) -> Architecture:
         computation, values = self.computation, self.values
-        stacks = [(stack, layers) for stack in self._stacks_in_order() if (layers := self._layers(stack))]
+        stacks: _Stacks = [(stack, layers) for stack in self._stacks_in_order() if (layers := self._layers(stack))]
         outside = self._existing(self.table.outside) + self._separate_head()
-        in_layers = _tensors_of([layer for _stack, layers in stacks for layer in layers])
-        self._check_axes((*outside, *in_layers))
-        first = next((layer for _stack, layers in stacks for layer in layers if layer.line), None)
+        self._check_axes((*outside, *_tensors_of(_layers_of(stacks))))
         if not stacks:
             raise ConfigError(_("This model has no layers: check their number."))
+        first = _first_with_scores(stacks)
         heads = self._heads(first.line) if first and first.line else _Heads()
         d = self._size("d") or self._width_of_embedding(outside)
         attention = _Attention(self, first, heads, d, stacks)
-        is_bare = self._is_bare
-        head_parameters = tuple(spec for spec in outside if spec.part in HEAD_PARTS)
-        base_parameters = tuple(spec for spec in outside if spec.part not in HEAD_PARTS)
-        heads_of_table = any(tensor.spec.part == ModelPart.OUTPUT_HEAD for tensor in self.table.outside)
-        has_logits = not is_bare and (heads_of_table or self.model_class.endswith(_LM_CLASSES))
-        output = (spec for spec in outside if spec.kind == "matrix" and "V" in spec.symbols)
-        is_tied = has_logits and not any(output)
-        decoders = frozenset[str]() if self.model_class == self.table.encoder else self._decoders
-        logits = parse_shape("M" if decoders else "N", "V") if has_logits and "V" in self.table.sizes else None
-        for spec in head_parameters:
-            if spec.part == ModelPart.TASK_HEAD and spec.kind == "matrix":
-                logits = (*parse_shape("1"), spec.in_out_shape[-1])
-        causal = bool(first and first.line and first.line.mask == "causal")
-        if causal and not read_bool(values.config, "is_causal", True) and not self._ignores_is_causal:
-            if any(layer.window for _stack, layers in stacks for layer in layers):
-                raise ConfigError(_('"is_causal" is false in a model with sliding windows, which is not supported.'))
-            causal = False
+        causal = self._is_causal(stacks)
+        task = self._task(outside)
         if computation.is_known:
             stacks = [(stack, self._in_symbols_of_heads(layers, d)) for stack, layers in stacks]
             stacks = self._with_rotary(stacks, heads)
-            first = next((layer for _stack, layers in stacks for layer in layers if layer.line), None)
-            in_layers = _tensors_of([layer for _stack, layers in stacks for layer in layers])
-        layer_stacks = tuple(self._layer_stack(stack, layers) for stack, layers in stacks)
-        sizes = {symbol: self._size(symbol) for symbol in ("d_ff", "V", "L", "C")}
-        is_expert_width = "d_dense" in self.table.other_names
-        d_ff = (None if is_expert_width else sizes["d_ff"]) or self._inner_width(stacks) or 0
-        of_encoder = [layer for stack, layers in stacks for layer in layers if stack.name not in decoders]
-        dense_width = values["d_dense"] if is_expert_width else sizes["d_ff"]
-        feed_forward = _FeedForward(self, of_encoder, d, dense_width or d_ff)
-        norms = [spec for spec in outside if spec.part in (ModelPart.FINAL_NORM, ModelPart.EMBEDDING_NORM)]
-        omitted = [_(noun) for noun in attention.left_out]
-        omitted += [_(each.noun) for each in computation.omissions if values.holds(each.when)]
-        if attention.qk_norm == "layer-norm":
-            omitted.append(_("LayerNorm on queries and keys"))
-        position_bias: PositionBias = values.by_rule(computation.position_bias)
-        if self._has_alibi(first):
-            position_bias = "alibi"
+            first = _first_with_scores(stacks)
+        in_layers = _tensors_of(_layers_of(stacks))
+        d_ff, dense_width = self._inner_widths(stacks)
+        of_encoder = [
+            layer for stack, layers in stacks for layer in layers if stack.name not in self._decoders_of_class
+        ]
+        feed_forward = _FeedForward(self, of_encoder, d, dense_width)
+        position_bias = self._position_bias(first)
         slopes = slopes_of_larger_power if computation.has_larger_alibi_slopes else slopes_from_powers
         norm_placement: NormPlacement = ""
         if computation.norm_placement:
@@ -170,11 +160,11 @@ class _Reader:
             d_h=heads.d_h,
             d_v=heads.d_v,
             d_ff=d_ff,
-            V=sizes["V"],
-            L=sizes["L"] or sum(len(layers) for _stack, layers in stacks[:1]),
-            C=sizes["C"],
+            V=self._size("V"),
+            L=self._size("L") or len(stacks[0][1]),
+            C=self._size("C"),
             causal=causal,
-            tied_embeddings=is_tied,
+            tied_embeddings=task.is_tied,
             biases=attention.biases,
             qk_norm=attention.qk_norm,
             qk_norm_eps=read_positive_number(values.config, "rms_norm_eps", 1e-6) if has_rms else None,
@@ -189,13 +179,13 @@ class _Reader:
             score_softcap=self._softcap(first),
             position_bias=position_bias,
             alibi_slopes=slopes(heads.H) if position_bias == "alibi" else (),
-            norm=computation.norm if computation.is_known else _kind_of_norm(stacks, norms),
+            norm=computation.norm if computation.is_known else _kind_of_norm(stacks, outside),
             norm_placement=norm_placement,
             has_final_norm=norm_placement != "post" and not values.holds(computation.has_no_final_norm),
             embedding_scale=computation.embedding_scale,
             scales_residuals=computation.scales_residuals,
             scales_queries=values.holds(computation.scales_queries),
-            not_modelled=tuple(omitted),
+            not_modelled=tuple(self._left_out(attention)),
             shapes_only=not computation.is_known,
             attention_problem=attention.problem,
             layer_problem=attention.layer_problem
@@ -203,29 +193,78 @@ class _Reader:
             or self._problem_of_attention_alone(first)
             or self._expert_problem(in_layers),
             model_class=self.model_class,
-            has_kv_cache=self._has_cache(decodes=causal or bool(decoders), has_logits=has_logits),
+            has_kv_cache=self._has_cache(decodes=causal or bool(self._decoders_of_class), has_logits=task.has_logits),
             extra=self._extra_sizes((*outside, *in_layers), stacks, attends=heads.H > 0),
             size_sources=(),
-            task_head=TaskHead("" if is_bare else self.table.prefix, head_parameters, logits=logits),
+            task_head=TaskHead("" if self._is_bare else self.table.prefix, task.head_parameters, logits=task.logits),
             gated=feed_forward.gated,
             width_rule=self._width_rule(d, d_ff) if feed_forward.gated else None,
-            base_parameters=base_parameters,
-            head_parameters=head_parameters,
-            stacks=layer_stacks,
+            base_parameters=task.base_parameters,
+            head_parameters=task.head_parameters,
+            stacks=tuple(self._layer_stack(stack, layers) for stack, layers in stacks),
             notes=notes,
         )
+        return replace(architecture, size_sources=self._size_sources(architecture, first, heads))
+
+    def _is_causal(self, stacks: _Stacks) -> bool:
+        first = _first_with_scores(stacks)
+        if not (first and first.line and first.line.mask == "causal"):
+            return False
+        if read_bool(self.values.config, "is_causal", True) or self._ignores_is_causal:
+            return True
+        if any(layer.window for layer in _layers_of(stacks)):
+            raise ConfigError(_('"is_causal" is false in a model with sliding windows, which is not supported.'))
+        return False
+
+    def _task(self, outside: ParameterSpecs) -> _Task:
+        head_parameters = tuple(spec for spec in outside if spec.part in HEAD_PARTS)
+        heads_of_table = any(tensor.spec.part == ModelPart.OUTPUT_HEAD for tensor in self.table.outside)
+        has_logits = not self._is_bare and (heads_of_table or self.model_class.endswith(_LM_CLASSES))
+        logits = None
+        if has_logits and "V" in self.table.sizes:
+            logits = parse_shape("M" if self._decoders_of_class else "N", "V")
+        for spec in head_parameters:
+            if spec.part == ModelPart.TASK_HEAD and spec.kind == "matrix":
+                logits = (*parse_shape("1"), spec.in_out_shape[-1])
+        return _Task(
+            head_parameters=head_parameters,
+            base_parameters=tuple(spec for spec in outside if spec.part not in HEAD_PARTS),
+            has_logits=has_logits,
+            logits=logits,
+            is_tied=has_logits and not any(spec.kind == "matrix" and "V" in spec.symbols for spec in outside),
+        )
+
+    def _inner_widths(self, stacks: _Stacks) -> tuple[int, int]:
+        """d_ff, and the width of layers without experts."""
+        if "d_dense" in self.table.other_names:
+            d_ff, dense = self._inner_width(stacks) or 0, self.values["d_dense"]
+            return d_ff, dense or d_ff
+        d_ff = self._size("d_ff") or self._inner_width(stacks) or 0
+        return d_ff, d_ff
+
+    def _position_bias(self, first: _Layer | None) -> PositionBias:
+        if self._has_alibi(first):
+            return "alibi"
+        bias: PositionBias = self.values.by_rule(self.computation.position_bias)
+        return bias
+
+    def _left_out(self, attention: _Attention) -> Iterator[str]:
+        yield from map(_, attention.left_out)
+        yield from (_(each.noun) for each in self.computation.omissions if self.values.holds(each.when))
+        if attention.qk_norm == "layer-norm":
+            yield _("LayerNorm on queries and keys")
+
+    def _size_sources(self, architecture: Architecture, first: _Layer | None, heads: _Heads) -> tuple[SizeSource, ...]:
+        """Where each size that sheets show comes from."""
+        sources, d_ff = self._sources_of_heads(first, heads) | self.values.sources, architecture.d_ff
+        if "d_dense" in self.table.other_names:
+            names = self.table.other_names.items()
+            sources |= {name: replace(sources[symbol], symbol=name) for name, symbol in names if symbol in sources}
+            is_dense = d_ff == self.values["d_dense"]
+            sources["d_ff"] = SizeSource("d_ff", d_ff, None, "d_dense" if is_dense else "d_exp")
         shown = {*architecture.all_sizes, *MAIN_SYMBOLS}
-        sources = self._sources_of_heads(first, heads) | values.sources
-        if is_expert_width:
-            sources |= {
-                name: replace(sources[symbol], symbol=name)
-                for name, symbol in self.table.other_names.items()
-                if symbol in sources
-            }
-            sources["d_ff"] = SizeSource("d_ff", d_ff, None, "d_dense" if d_ff == values["d_dense"] else "d_exp")
         known = (*MAIN_SYMBOLS, *self.table.sizes, *self.table.other_names, "H_dec", "d_h_dec", "P_dec")
-        in_order = (symbol for symbol in dict.fromkeys(known) if symbol in sources and symbol in shown)
-        return replace(architecture, size_sources=tuple(sources[symbol] for symbol in in_order))
+        return tuple(sources[symbol] for symbol in dict.fromkeys(known) if symbol in sources and symbol in shown)
 
     @property
     def _is_bare(self) -> bool:
@@ -276,6 +315,10 @@ class _Reader:
             line.stack for line in self.table.attention if line.mask == "cross" and of_encoders - {line.stack}
         )
 
+    @property
+    def _decoders_of_class(self) -> frozenset[str]:
+        return frozenset() if self.model_class == self.table.encoder else self._decoders
+
     def _stacks_in_order(self) -> list[TableStack]:
         attending = {line.stack for line in self.table.attention if line.mask != "cross"}
         stacks = [stack for stack in self.table.stacks if self.values.all_hold(stack.when)]
@@ -322,9 +365,7 @@ class _Reader:
 
     # Positions, and attention's projections in the symbols that sheets have for them
 
-    def _with_rotary(
-        self, stacks: Sequence[tuple[TableStack, list[_Layer]]], heads: _Heads
-    ) -> list[tuple[TableStack, list[_Layer]]]:
+    def _with_rotary(self, stacks: _Stacks, heads: _Heads) -> list[tuple[TableStack, list[_Layer]]]:
         rule = self.computation.rotary
         if rule is None:
             return list(stacks)
@@ -498,7 +539,7 @@ class _Reader:
             raise ConfigError(problem.format(H=heads.H, G=heads.G))
         return heads
 
-    def _inner_width(self, stacks: Sequence[tuple[TableStack, list[_Layer]]]) -> int | None:
+    def _inner_width(self, stacks: _Stacks) -> int | None:
         parts = (ModelPart.FEED_FORWARD, ModelPart.EXPERTS)
         for _stack, layers in stacks:
             matrices = [s for s in layers[0].parameters if s.part in parts and s.kind == "matrix"]
@@ -506,9 +547,7 @@ class _Reader:
                 return self._axis(matrices[-1].in_out_shape[-2], matrices[-1].name)
         return None
 
-    def _extra_sizes(
-        self, specs: ParameterSpecs, stacks: Sequence[tuple[TableStack, list[_Layer]]], *, attends: bool
-    ) -> dict[str, int]:
+    def _extra_sizes(self, specs: ParameterSpecs, stacks: _Stacks, *, attends: bool) -> dict[str, int]:
         symbols = frozenset[str]().union(*(spec.symbols for spec in specs))
         if any(spec.routed for spec in specs):
             symbols |= {"k", "E"} & self.table.sizes.keys()
@@ -541,7 +580,7 @@ class _Reader:
         found = {symbol: self._size(symbol) for symbol in ("r_q", "r_kv", "d_nope", "d_rope")}
         return {symbol: size for symbol, size in found.items() if size}
 
-    def _decoder_sizes(self, stacks: Sequence[tuple[TableStack, list[_Layer]]]) -> dict[str, int]:
+    def _decoder_sizes(self, stacks: _Stacks) -> dict[str, int]:
         lines = [line for line in self.table.attention if line.stack in self._decoders]
         if not lines or self.model_class == self.table.encoder:
             return {}
@@ -595,7 +634,7 @@ class _Attention:
         first: _Layer | None,
         heads: _Heads,
         d: int,
-        stacks: Sequence[tuple[TableStack, list[_Layer]]],
+        stacks: _Stacks,
     ) -> None:
         self.reader, self.heads, self.d = reader, heads, d
         self.line = first.line if first else None
@@ -842,7 +881,15 @@ def _tensors_of(layers: Sequence[_Layer]) -> ParameterSpecs:
     return tuple(dict.fromkeys(spec for parameters in alike for spec in parameters))
 
 
-def _kind_of_norm(stacks: Sequence[tuple[TableStack, list[_Layer]]], outside: Sequence[ParameterSpec]) -> NormKind:
+def _layers_of(stacks: _Stacks) -> list[_Layer]:
+    return [layer for _stack, layers in stacks for layer in layers]
+
+
+def _first_with_scores(stacks: _Stacks) -> _Layer | None:
+    return next((layer for layer in _layers_of(stacks) if layer.line), None)
+
+
+def _kind_of_norm(stacks: _Stacks, outside: Sequence[ParameterSpec]) -> NormKind:
     # A norm with a bias is a LayerNorm; one without may be of either kind.
     in_layers = (spec for _stack, layers in stacks for layer in layers[:1] for spec in layer.parameters)
     norms = [spec for spec in (*in_layers, *outside) if "NORM" in spec.part.name]

@@ -138,8 +138,8 @@ class TableValues(dict[str, Any]):
         return size
 
     def _checked(self, line: SizeField, value: object, field: str) -> int:
-        if isinstance(value, list) and field in self.table.lists:  # with one word for each layer
-            value = len(value)
+        if isinstance(value, list | str) and any(field in each.fields for each in self.table.lists.values()):
+            value = len(value)  # it has one word or letter for each layer
         may_be_zero = type(value) is int and value == 0 and line.symbol in self.table.may_be_zero
         if may_be_zero:
             return 0
@@ -177,8 +177,9 @@ class TableValues(dict[str, Any]):
         return str(value)
 
     def _stated(self, fields: Sequence[str]) -> str | None:
-        """The field that counts: transformers lets a second name of a field win over the first."""
-        return next((field for field in reversed(fields) if field in self.config), None)
+        """The field that counts: transformers lets a second name win over the first, and a list over its letters."""
+        stated = [field for field in reversed(fields) if field in self.config]
+        return next((field for field in stated if isinstance(self.config[field], list)), next(iter(stated), None))
 
     def _list(self, line: ListField) -> Any:
         field = self._stated(line.fields) or line.fields[0]
@@ -192,11 +193,11 @@ class TableValues(dict[str, Any]):
             case "words":
                 words = stated.split("|") if isinstance(stated, str) else stated or []
                 return self._known(line, field, words if isinstance(words, list) else [words])
-        if stated is None:
+        if stated is None or (stated == [] and "0" in line.known):  # Llama 4's first files state no layer
             if line.absent is None:
                 raise self._not_stated(field, is_null=field in self.config)
             return [self._word_of_layer(line, layer) for layer in range(depth)]
-        stated = _repeated(stated)
+        stated = list(stated) if isinstance(stated, str) else _repeated(stated)
         if not isinstance(stated, list) or len(stated) != depth:
             problem = _('"{field}" must be a list with one entry for each of the {count} layers.')
             raise ConfigError(problem.format(field=field, count=depth))
@@ -204,7 +205,7 @@ class TableValues(dict[str, Any]):
 
     def _known(self, line: ListField, field: str, words: Sequence[object]) -> list[str]:
         for word in words:
-            if not isinstance(word, str) or word not in line.known:
+            if type(word) not in (str, int) or str(word) not in line.known:
                 raise self._worked_out_for(field, word, ", ".join(sorted(line.known)))
         return [line.known[str(word)] for word in words]
 

@@ -90,7 +90,7 @@ _OF_ANY_MODEL = """
     router_jitter_noise language license unsloth_version unsloth_fixed max_position_embeddings
     original_max_position_embeddings gradient_checkpointing num_nextn_predict_layers num_mtp_layers bos_token
     eos_token ep_size moe_layer_freq_seed norm_topk_prob seq_aux scoring_func topk_method topk_group n_group
-    routed_scaling_factor aux_loss_alpha position_embedding_type use_mla
+    routed_scaling_factor aux_loss_alpha position_embedding_type use_mla is_causal
 """
 
 

@@ -227,6 +227,29 @@ def test_published_windows_of_gpt_neo_and_modernbert() -> None:
     assert [run.rotary and run.rotary.theta for run in layers[:2]] == [160_000.0, 10_000.0]
 
 
+LISTED = {"no_rope_layers": [0, 1, 1, 0], "num_hidden_layers": 4}  # against the default interval
+WITH_CHUNKS = {**LLAMA, **LISTED, "attention_chunk_size": 4, "head_dim": 8, "intermediate_size_mlp": 40}
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"model_type": "smollm3", **LLAMA, **LISTED, "use_sliding_window": True, "sliding_window": 4},
+        {"model_type": "llama4_text", **WITH_CHUNKS},
+        {"model_type": "llama4_text", **WITH_CHUNKS, "no_rope_layers": []},
+        {"model_type": "llama4_text", **WITH_CHUNKS, "layer_types": ["full_attention", "chunked_attention"] * 2},
+    ],
+    ids=lambda config: f"{config['model_type']} {config['no_rope_layers']}",
+)
+def test_layers_listed_without_rope_are_those_of_transformers(config: Config) -> None:
+    architecture = build_architecture({**config, "pad_token_id": 0})
+    model = running({**config, "pad_token_id": 0}, architecture.model_class).float()
+    runs, modules = every_run(architecture), attention_modules(model)
+    assert [run.rotary is not None for run in runs] == [bool(module.use_rope) for module in modules]
+    for run, weights in zip(runs, run_model(model, config, architecture).attentions, strict=True):
+        assert ((weights[0] > 0) == seen_keys(run, causal=True)).all(), run
+
+
 ADJACENT = {"gptj", "codegen", "cohere", "cohere2", "glm", "glm4", "llama4_text", "deepseek_v2", "deepseek_v3"}
 
 

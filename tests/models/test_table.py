@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 
 from app.models.architecture import Architecture
-from app.models.config_fields import ConfigError
+from app.models.config_fields import MAX_LAYERS, ConfigError
 from app.models.parameter_count import parameter_counts, parameter_tensors
 from app.models.read_config import build_architecture
 from app.models.read_table import read_table
@@ -18,7 +19,7 @@ from app.models.table import TableError, family_file, parse_tables, table_names
 from app.models.table_values import TableValues
 from app.refusal import Refusal
 from app.topics.shapes_json import shapes
-from tests.helpers.reference import ALWAYS_TIED
+from tests.helpers.reference import ALWAYS_TIED, built
 
 DATA = Path(__file__).parents[1] / "data"
 
@@ -230,6 +231,37 @@ def test_a_list_that_does_not_fit_the_layers_is_refused(kinds: object) -> None:
     (table,) = parse_tables("made_up", LISTS).tables
     with pytest.raises(ConfigError, match="kinds"):
         TableValues(table, {"kinds": kinds}, "made_up")["kinds"]
+
+
+@pytest.mark.parametrize(
+    "stated",
+    [
+        {"hybrid_override_pattern": "M*-EM-", "num_hidden_layers": 6},
+        {"layers_block_type": ["mamba", "mlp", "attention", "moe"]},
+        {"layers_block_type": ["mlp"] * 3, "hybrid_override_pattern": "M*"},
+        {},
+    ],
+)
+def test_layers_of_nemotron_h_are_stated_by_letters_or_by_words(stated: Record) -> None:
+    config = {"model_type": "nemotron_h", "hidden_size": 64, "num_attention_heads": 8, "vocab_size": 101, **stated}
+    architecture = build_architecture({**config, "architectures": ["NemotronHForCausalLM"]})
+    expected = sum(math.prod(shape) for shape in built(config, "NemotronHForCausalLM").values())
+    assert parameter_counts(architecture).total == expected
+
+
+@pytest.mark.parametrize("experts", [0, 4])
+def test_granite_4_may_have_no_experts(experts: int) -> None:
+    config = {"model_type": "granitemoehybrid", "hidden_size": 64, "num_attention_heads": 4, "num_hidden_layers": 2}
+    config |= {"num_local_experts": experts, "layer_types": ["attention", "mamba"], "mamba_n_heads": 4}
+    architecture = build_architecture({**config, "architectures": ["GraniteMoeHybridForCausalLM"]})
+    expected = sum(math.prod(shape) for shape in built(config, "GraniteMoeHybridForCausalLM").values())
+    assert parameter_counts(architecture).total == expected
+
+
+@pytest.mark.parametrize("letters", ["M?", 5, "M" * (MAX_LAYERS + 1), ""])
+def test_letters_that_name_no_layer_are_refused(letters: object) -> None:
+    with pytest.raises(ConfigError):
+        build_architecture({"model_type": "nemotron_h", "hybrid_override_pattern": letters})
 
 
 def test_a_table_that_cannot_be_read_says_where() -> None:

@@ -148,8 +148,9 @@ class Prober(Sampler):
         now = now if type(now) is int else default
         effects = {value: self.effect(name, value) for value in self._values_to_try(name, now) if value != now}
         usable = [value for value, effect in effects.items() if effect != "error"]
-        if symbol != "n_sh" and default != 0 and any(effects[value] == "shapes" for value in usable):
-            usable = [value for value in usable if value]  # a size is above zero
+        may_be_zero = symbol == "n_sh" or default == 0 or 0 in self.hint.choices.get(symbol or "", ())
+        if not may_be_zero and any(effects[value] == "shapes" for value in usable):
+            usable = [value for value in usable if value]
         if not usable and symbol in FIELDS_WITH_WIDTH:
             self.stuck.add(name)
             self.effects[name] = "shapes"
@@ -184,7 +185,7 @@ class Prober(Sampler):
             return [*tried, *([0] if symbol == "n_sh" or default == 0 else [])]
         if default is None:
             return [2, 4, 24, *([-1] if name in self.negative else [])]
-        if default > 64:
+        if default > 64 and not PATTERN.search(name):
             return [default * 2, default // 2, default + 1, default // 4]
         return list(dict.fromkeys([default * 2, default + 1, max(default // 2, 1), 1, 2, 3, 0]))
 

@@ -188,13 +188,17 @@ class Sampler:
         for name, value in self.default.items():  # one item per layer, cut to the depth
             if isinstance(value, list | tuple) and depth and len(value) == default_depth and len(value) > 2:
                 values[name] = list(value)[:depth]
+        followers = {name: rule for name, rule in self.hint.follows.items() if name in self.sizes}
+        for name, rule in followers.items():
+            values[name] = chosen[SYMBOL_OF.get(name, name)] = rule({**self.default, **values})
         if "mrope_section" in self.model_class.source:  # three parts of a head's pairs, for time, height and width
             width = chosen.get("d_h", chosen.get("d", 96) // chosen.get("H", 4))
             pairs = int(width * self.default.get("partial_rotary_factor", 1)) // 2
             parts = [pairs - 2 * (pairs // 3), pairs // 3, pairs // 3]
             values["rope_parameters"] = {"rope_type": "default", "rope_theta": 1e4, "mrope_section": parts}
         for name, rule in self.hint.follows.items():
-            values[name] = rule({**self.default, **values})
+            if name not in followers:
+                values[name] = rule({**self.default, **values})
         return values
 
     def windows_on(self) -> Values:

@@ -247,13 +247,15 @@ class TableDeriver:
 
     def _depth_of_list(self) -> list[Row]:
         name, default = self.prober.hint.depth, self.deriver.default_sample
-        return [("L", name, str(len(default.values[name])))] if name and default else []
+        names = " ".join([name, *self._other_names(name)])
+        return [("L", names, str(len(default.values[name])))] if name and default else []
 
     def _other_names(self, name: str) -> list[str]:
         """Those that win over the name that the class declares."""
         mapping = self.model_class.text_class.attribute_map or {}
         others = [*self.prober.also_called[name], *(other for other, own in mapping.items() if own == name)]
         others += [other for other in (mapping.get(name), self.prober.hint.nested.get(name)) if other]
+        others += [field for field, (of_list, _words) in self.prober.hint.letters.items() if of_list == name]
         return list(dict.fromkeys(others))
 
     # Other fields
@@ -283,10 +285,12 @@ class TableDeriver:
 
     def _lists(self) -> list[Row]:
         rows, prober = list[Row](), self.prober
-        for name in sorted(prober.layer_words.keys() & self.used):
+        for name in sorted((prober.layer_words.keys() & self.used) | prober.hint.lists.keys()):
             aliases = [f"{word}={read_as}" for word, read_as in prober.layer_aliases[name].items()]
-            names = " ".join([name, *self._other_names(name)])
-            rows.append((names, self._list_rule(name), " ".join([*prober.layer_words[name], *aliases])))
+            aliases += [words for of_list, words in prober.hint.letters.values() if of_list == name]
+            names, rule = " ".join([name, *self._other_names(name)]), self._list_rule(name)
+            words = prober.layer_words.get(name, [case.partition(" if ")[0] for case in rule.split("; ")])
+            rows.append((names, rule, " ".join([*words, *aliases])))
         for name in sorted(set(prober.layer_numbers) & (self.used | reading.names_in(" ".join(r[1] for r in rows)))):
             rows.append((name, self._numbers_rule(name)))
         rows += [(name, "[]", " ".join(words)) for name, words in prober.word_sets.items() if name in self.used]
@@ -364,7 +368,7 @@ class TableDeriver:
 
     def without_effect(self) -> Table:
         """The fields that were changed without an effect on tensors or attention, and those that weren't changed."""
-        known = {*self.used, *self.rules, *(row[0] for row in self._fixed())}
+        known = {*self.used, *self.rules, *self.prober.hint.lists, *(row[0] for row in self._fixed())}
         known |= {other for name in self.rules for other in self._other_names(name)}
         rest = [name for name in self.prober.default if name not in known]
         tested = {*self.prober.sizes, *self.prober.switches, *self.prober.texts, *self.prober.numbers}

@@ -174,6 +174,8 @@ class Hint:
     lists: Mapping[str, str] = field(default_factory=dict)
     # The list with as many words as there are layers.
     depth: str = ""
+    # A field that states a list by a letter for each layer: the list, and its words by letter.
+    letters: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     # What scores are multiplied by.
     scale: str = ""
     # How many key/value heads there are.
@@ -278,6 +280,21 @@ HINTS: Mapping[str, Hint] = {
             },
         ),
     ),
+    "llama4_text": Hint(
+        "numbers say which layers rotate, and these have chunks",
+        lists={
+            "no_rope_layers": "1 if (i + 1) % no_rope_layer_interval != 0; 0",
+            "layer_types": "chunked_attention if no_rope_layers[i] == '1'; full_attention",
+        },
+    ),
+    "smollm3": Hint(
+        "numbers say which layers rotate, and the others may have windows",
+        lists={
+            "no_rope_layers": "1 if (i + 1) % no_rope_layer_interval != 0; 0",
+            "layer_types": "sliding_attention if use_sliding_window and no_rope_layers[i] == '0'; full_attention",
+        },
+    ),
+    "granitemoehybrid": Hint("its models without experts state none", choices={"E": (0, 4, 8, 12)}),
     "unlimited_ocr_text": Hint(
         "its class builds layers that it can't run",
         words={"layer_types": ("reference_sliding_attention", "full_attention")},
@@ -296,6 +313,13 @@ HINTS: Mapping[str, Hint] = {
         "its router chooses rows and columns of experts, and long texts have dynamic masks",
         computed={"n_keys": "int(sqrt(num_experts))"},
         leave=("keep_window_size",),
+    ),
+    **dict.fromkeys(
+        ("qwen2_vl_text", "qwen2_5_vl_text"),
+        Hint(
+            "its RoPE reads a head_dim that its heads ignore",
+            follows={"head_dim": lambda v: v["hidden_size"] // v["num_attention_heads"]},
+        ),
     ),
     "glm4v_moe_text": Hint(
         "it rotates half of each head",
@@ -319,7 +343,9 @@ HINTS: Mapping[str, Hint] = {
     "nemotron_h": Hint(
         "the length of a list is the number of layers",
         depth="layers_block_type",
-        leave=("hybrid_override_pattern",),
+        letters={
+            "hybrid_override_pattern": ("layers_block_type", "M=linear_attention E=moe *=full_attention -=mlp"),
+        },
         lists={"layers_block_type": "linear_attention if i == 0; moe if i == 1; full_attention if i == 2; mlp"},
     ),
     "gemma3n_text": Hint("its default exceeds a probe's number of layers", given={"num_kv_shared_layers": 2}),
