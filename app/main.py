@@ -5,7 +5,8 @@ from __future__ import annotations
 import importlib
 import pkgutil
 import sys
-from collections.abc import AsyncIterator, Mapping
+import time
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
 from threading import Thread
@@ -48,6 +49,7 @@ from app.web.shared.urls import register_routes
 # How long a thread computes before another one may: with Python's 5 ms, a request waits several times that long while
 # drawings are made, since each of its steps waits its turn.
 SWITCH_INTERVAL_S = 0.001
+PAUSE_S = 0.01  # between steps of work that nobody waits for yet, so that the first visitors don't either
 GZIP_LEVEL = 4  # a third of the time of 9, the default, for pages a few per cent larger
 
 
@@ -161,14 +163,21 @@ def load_libraries() -> dict[str, Library]:
 
 
 def _fill_caches(library: Library) -> None:
-    # One or two seconds of work, which the first visitors would otherwise wait for.
+    for step in _slow_steps(library):
+        step()
+        time.sleep(PAUSE_S)
+
+
+def _slow_steps(library: Library) -> Iterator[Callable[[], object]]:
+    """What takes a second or two when a sheet, the catalogue or a bug is asked for the first time."""
     for entry in catalogue(library, "", in_symbols=False):
-        thumbnail(entry.drawn)
-    for key, worksheet in library.worksheets.items():
-        if worksheet.deals_bugs:
-            library.seeded(key, seed=0)
+        yield partial(thumbnail, entry.drawn)
+    for worksheet in library.worksheets.values():
+        for bug in worksheet.dealt_bugs:
+            for model in worksheet.models or (worksheet.model,):
+                yield partial(library.refusal, worksheet.with_bug(bug).key, model)
         for model in library.models:
-            library.refusal(key, model)
+            yield partial(library.refusal, worksheet.key, model)
 
 
 def job_kinds(services: Services) -> Mapping[JobKind, Kind]:

@@ -52,7 +52,6 @@ PLATFORM_CONFIGURATION = "https://purl.imsglobal.org/spec/lti-platform-configura
 AGS = "https://purl.imsglobal.org/spec/lti-ags/scope/"
 MEMBERSHIPS = "https://purl.imsglobal.org/spec/lti-nrps/scope/contextmembership.readonly"
 SCOPES = (f"{AGS}lineitem", f"{AGS}lineitem.readonly", f"{AGS}result.readonly", f"{AGS}score", MEMBERSHIPS)
-LINE_ITEM, LINE_ITEMS = ("application/vnd.ims.lis.v2.lineitem" + kind for kind in ("+json", "container+json"))
 SCORE = "application/vnd.ims.lis.v1.score+json"
 ROSTER_TYPE = "application/vnd.ims.lti-nrps.v2.membershipcontainer+json"
 TOKEN_LIFE_S = 3600
@@ -70,7 +69,6 @@ class Quirks:
     line_item_query: str = ""  # "/scores" belongs before it
     later_second: bool = False  # 409 unless a score is a second later than the grade's last change, on its own clock
     erases_unfinished: bool = False  # a score that is not FullyGraded empties the grade
-    reads_with_readonly: bool = False  # lineitem doesn't include lineitem.readonly
     next_link: str = "absolute"
     shouts: bool = False  # statuses, and the rel of links, in upper case
     registration_token: bool = True
@@ -87,7 +85,7 @@ BLACKBOARD = Quirks("BlackboardLearn", "https://blackboard.com", initiation="GET
 BRIGHTSPACE = Quirks("desire2learn", token_audience="https://api.brightspace.com/auth/token",  # noqa: S106
                      registration_token=False, data=None, accept_multiple="true")  # fmt: skip
 MOODLE = Quirks("moodle", line_item_query="?type_id=3", later_second=True, erases_unfinished=True,
-                reads_with_readonly=True, registers_deployment=True)  # fmt: skip
+                registers_deployment=True)  # fmt: skip
 ALL_PLATFORMS = (CANVAS, BLACKBOARD, BRIGHTSPACE, MOODLE)
 
 
@@ -241,8 +239,6 @@ class Platform:
                 self._route("/token", "token", self._token, "POST"),
                 self._route("/deep-links", "deep-links", self._deep_links, "POST"),
                 self._route(f"{course}/members", "memberships", self._memberships),
-                self._route(f"{course}/lineitems", "lineitems", self._line_items, "GET", "POST"),
-                self._route(item, "lineitems", self._line_item, "GET"),
                 self._route(f"{item}/scores", "scores", self._scores, "POST"),
             ]
         )
@@ -560,28 +556,6 @@ class Platform:
         found = {"id": str(request.url), "context": {"id": course}, "members": members}
         return JSONResponse(found, headers=headers, media_type=ROSTER_TYPE)
 
-    def _line_items(self, request: Request, body: bytes, course: str) -> Response:
-        if request.method == "GET":
-            self._check_bearer(request, f"{AGS}lineitem.readonly")
-            names = {"resource_id": "resourceId", "tag": "tag", "resource_link_id": "resourceLinkId"}
-            filters = {names[name]: value for name, value in request.query_params.items() if name in names}
-            items = [
-                self._described(item)
-                for item in self.courses[course].line_items
-                if all(item.fields.get(name) == value for name, value in filters.items())
-            ]
-            return JSONResponse(items, media_type=LINE_ITEMS)
-        self._check_bearer(request, f"{AGS}lineitem", LINE_ITEM)
-        fields = json.loads(body)
-        if not fields.get("label") or not fields.get("scoreMaximum"):
-            raise RefusalError(400, "label and scoreMaximum are needed")
-        item = self._add_line_item(self.courses[course], fields)
-        return JSONResponse(self._described(item), 201, media_type=LINE_ITEM)
-
-    def _line_item(self, request: Request, _body: bytes, course: str, item: str) -> Response:
-        self._check_bearer(request, f"{AGS}lineitem.readonly")
-        return JSONResponse(self._described(self._find_line_item(course, item)), media_type=LINE_ITEM)
-
     def _scores(self, request: Request, body: bytes, course: str, item: str) -> Response:
         self._check_bearer(request, f"{AGS}score", SCORE)
         line_item, score = self._find_line_item(course, item), json.loads(body)
@@ -628,8 +602,7 @@ class Platform:
         until, scopes = self.tokens.get(request.headers.get("authorization", "").removeprefix("Bearer "), (0, ()))
         if until < self.clock().timestamp():
             raise RefusalError(401, "no token, or one that has expired")
-        writing = scope.removesuffix(".readonly")
-        if scope not in scopes and (self.quirks.reads_with_readonly or writing not in scopes):
+        if scope not in scopes:
             raise RefusalError(403, f"the token isn't for {scope}")
         if not request.headers.get("user-agent"):
             raise RefusalError(403, "who are you?")
@@ -650,9 +623,6 @@ class Platform:
             if f"/lineitems/{number}/" in item.url:
                 return item
         raise RefusalError(404, "no such line item")
-
-    def _described(self, item: LineItem) -> dict[str, Any]:
-        return {"id": item.url, **item.fields}
 
 
 async def _in_thread(work: Callable[[], Response]) -> Response:

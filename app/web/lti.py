@@ -203,12 +203,12 @@ def show_connect(store: StoreDep, current: CurrentLaunch) -> Response:
 def connect_account(request: Request, services: ServicesDep, current: CurrentLaunch, form: FormDep) -> Response:
     """Connect the person of this launch with the account that shows this code."""
     store, network, launch = services.store, client_network(request), current.launch
-    services.limits.check("connect", network)
     if launch.role == "student":
         raise LaunchLostError
     typed = form.single_line("code", MAX_TYPED_CODE)
     link = store.people.find_link(normalised_code(typed), ("connect",))
     if link is None:
+        services.limits.check("connect", network)
         services.limits.record_failure("connect", network)
         problem = _("That code doesn’t exist, or it is older than ten minutes. Show a new one.")
         return _connect(store, current, 422, code=typed, problem=problem)

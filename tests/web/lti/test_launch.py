@@ -284,6 +284,21 @@ def test_a_code_from_the_account_connects_it_once(there: LtiClass) -> None:
         assert there.store.lti.teacher(there.registered.id, "1") is None
 
 
+def test_wrong_codes_are_slowed_down_and_a_right_one_still_connects(there: LtiClass) -> None:
+    with there.school.browser() as browser, there.school.browser(teacher=there.school.teacher()) as signed_in:
+        there.launch(browser, "1")
+        answers = [browser.post("/lti/connect", data={"code": "ABCDE-ABCDE"}).status_code for _ in range(40)]
+        assert set(answers) == {422, 429}
+        assert browser.post("/lti/connect", data={"code": code_of(signed_in)}).status_code == 303
+
+
+def test_other_sites_send_nothing_but_the_launch(there: LtiClass) -> None:
+    with there.school.browser() as browser:
+        there.launch(browser, "1")
+        for path in ("/lti/connect", "/lti/link", "/lti/connect/invitation", "/lti/account", "/lti/open"):
+            assert browser.post(path, headers=IN_FRAME).status_code == 403, path
+
+
 def test_a_connect_code_is_no_account_link(there: LtiClass, clock: Clock) -> None:
     ada = there.school.teacher()
     with there.school.browser() as browser, there.school.browser(teacher=ada) as signed_in:

@@ -635,8 +635,6 @@ def upgrade() -> None:
         sa.Column("context_id", sa.String(length=255), nullable=False),
         sa.Column("course_id", sa.Integer(), nullable=False),
         sa.Column("memberships_url", sa.String(length=1000), nullable=False),
-        sa.Column("lineitems_url", sa.String(length=1000), nullable=False),
-        sa.Column("scopes", sa.JSON(), nullable=False),
         sa.ForeignKeyConstraint(
             ["course_id"], ["courses.id"], name=op.f("fk_lti_courses_course_id"), ondelete="CASCADE"
         ),
