@@ -114,3 +114,28 @@ def test_a_platform_with_a_clock_ahead_takes_the_score_at_the_second_try(linked:
     linked.services.send_score(linked.known, linked.link.lineitem_url, "7", Standing(11, 14, clock.now))
     assert linked.grades == {"7": 11}
     assert linked.platform.requests["scores"] == 2
+
+
+@pytest.mark.parametrize(
+    "trouble",
+    [
+        {"reason": "[]"},
+        {"reason": '{"members": [{"user_id": "\\ud800", "roles": []}]}'},
+        {"reason": '{"members": [{"user_id": "$User.id", "roles": []}]}'},
+        {"reason": '{"members": []}', "Link": '<http://[::1>; rel="next"'},
+        {"reason": "[" * 5000},
+    ],
+)
+def test_a_list_that_makes_no_sense_is_a_failure_of_the_platform(
+    linked: LinkedActivity, trouble: dict[str, str]
+) -> None:
+    linked.platform.refuse("memberships", 200, times=9, after=0, **trouble)
+    with pytest.raises(PlatformError):
+        members(linked)
+
+
+def test_a_conflict_at_the_end_of_time_is_refused(linked: LinkedActivity) -> None:
+    for date in ("Fri, 31 Dec 9999 23:59:59 GMT", "Thu, 01 Jan 0001 00:00:00 +2359", "soon"):
+        linked.platform.refuse("scores", 409, times=2, Date=date)
+        with pytest.raises(ScoreRefusedError):
+            linked.services.send_score(linked.known, linked.link.lineitem_url, "nobody", SOMETHING)
