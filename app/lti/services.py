@@ -74,7 +74,7 @@ class PlatformServices:
         address = url._replace(path=f"{url.path.rstrip('/')}/scores").geturl()  # Moodle's ends in ?type_id=1
         answer = self._call(platform, _SCORE, address, _score(sub, standing, at))
         if answer.status == 409:  # the platform's clock is ahead of ours
-            at = (_date_of(answer) or at) + timedelta(seconds=1)
+            at = _just_after(answer) or at + timedelta(seconds=1)
             answer = self._call(platform, _SCORE, address, _score(sub, standing, at))
         if not _is_success(answer):
             raise ScoreRefusedError(_reason(answer))
@@ -90,8 +90,12 @@ class PlatformServices:
             following = _next_page(answer)
             if following is None:
                 return tuple(found.values())
-            url = urljoin(url, following)
-            if _origin(url) != _origin(memberships):  # which would get our token
+            try:
+                url = urljoin(url, following)
+                stays = _origin(url) == _origin(memberships)
+            except ValueError:
+                stays = False
+            if not stays:  # the other site would get our token
                 raise PlatformError(_("The next page is on another site."))
         raise PlatformError(_("The list has more than {most} pages.").format(most=MAX_PAGES))
 
@@ -136,7 +140,7 @@ class PlatformServices:
         given, lasts_s = granted.get("access_token"), granted.get("expires_in")
         if not isinstance(given, str) or not given.isascii() or not given.isprintable():
             raise PlatformError(_reason(answer))
-        lasts_s = min(lasts_s, LONGEST_TOKEN_S) if isinstance(lasts_s, int) else LONGEST_TOKEN_S
+        lasts_s = max(0, min(lasts_s, LONGEST_TOKEN_S)) if isinstance(lasts_s, int) else LONGEST_TOKEN_S
         with self._lock:
             self._tokens[platform.id, scope] = given, at + timedelta(seconds=lasts_s)
         return given
@@ -170,7 +174,8 @@ def _members(page: Mapping[str, Any]) -> list[Member]:
     found = list[Member]()
     for each in listed:
         sub, roles, status = each.get("user_id"), each.get("roles"), each.get("status") or "Active"
-        if not isinstance(sub, str) or not 0 < len(sub) <= MAX_ID or sub.startswith("$") or not isinstance(roles, list):
+        is_id = isinstance(sub, str) and 0 < len(sub) <= MAX_ID and sub.isprintable() and not sub.startswith("$")
+        if not is_id or not isinstance(roles, list):
             raise PlatformError(_("The list of members can’t be read."))
         parts = [each["name"]] if each.get("name") else [each.get("given_name"), each.get("family_name")]
         name = clean_line(" ".join(part for part in parts if isinstance(part, str)), MAX_MEMBER_NAME)
@@ -206,10 +211,10 @@ def _json(answer: PlatformAnswer) -> Mapping[str, Any]:
     return content if isinstance(content, dict) else {}
 
 
-def _date_of(answer: PlatformAnswer) -> datetime | None:
+def _just_after(answer: PlatformAnswer) -> datetime | None:
     try:
-        return parsedate_to_datetime(answer.headers.get("date", ""))
-    except ValueError:
+        return parsedate_to_datetime(answer.headers.get("date", "")).astimezone(UTC) + timedelta(seconds=1)
+    except (ValueError, OverflowError):
         return None
 
 

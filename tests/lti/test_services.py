@@ -114,3 +114,31 @@ def test_a_platform_with_a_clock_ahead_takes_the_score_at_the_second_try(linked:
     linked.services.send_score(linked.known, linked.link.lineitem_url, "7", Standing(11, 14, clock.now))
     assert linked.grades == {"7": 11}
     assert linked.platform.requests["scores"] == 2
+
+
+@pytest.mark.parametrize(
+    ("body", "link"),
+    [
+        ("", ""),
+        ("null", ""),
+        ("[" * 5000, ""),
+        ('{"members": [7]}', ""),
+        ('{"members": [{"user_id": 7, "roles": []}]}', ""),
+        ('{"members": [{"user_id": "7", "roles": "Learner"}]}', ""),
+        ('{"members": [{"user_id": "\\ud800", "roles": ["Learner"]}]}', ""),
+        ('{"members": []}', "<http://[::1>; rel=next"),
+        ('{"members": []}', "<javascript:alert(1)>; rel=next"),
+    ],
+)
+def test_a_list_that_cannot_be_read_is_the_platforms_failure(linked: LinkedActivity, body: str, link: str) -> None:
+    linked.platform.refuse("memberships", 200, reason=body, link=link)
+    with pytest.raises(PlatformError):
+        members(linked)
+
+
+@pytest.mark.parametrize("date", ["yesterday", "Fri, 31 Dec 9999 23:59:59 GMT"])
+def test_a_platforms_impossible_clock_is_not_followed(linked: LinkedActivity, date: str) -> None:
+    linked.come("7")
+    linked.platform.refuse("scores", 409, date=date)
+    linked.services.send_score(linked.known, linked.link.lineitem_url, "7", SOMETHING)
+    assert linked.platform.requests["scores"] == 2
