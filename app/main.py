@@ -5,9 +5,11 @@ from __future__ import annotations
 import importlib
 import pkgutil
 import sys
-from collections.abc import AsyncIterator, Mapping
+import time
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
+from threading import Thread
 
 from anyio._backends._asyncio import _default_thread_limiter
 from fastapi import APIRouter, FastAPI
@@ -16,11 +18,13 @@ from starlette.middleware.gzip import GZipMiddleware
 from app import __version__, metrics, web
 from app.classes.auto_submit import INTERVAL_S
 from app.exchange.mail import Mail, read_sender, read_server
+from app.figures.thumbnails import thumbnail
 from app.forward.process import RUNNER_IDLE_LIMIT_S, SHARE_OF_VISITORS, HeadRunner
 from app.handout.handout_printer import HandoutPrinter
 from app.jobs.inline import InlineJobs
 from app.jobs.jobs import Jobs, Kind
 from app.machine.turn import MachineTurn
+from app.practice.catalogue import catalogue
 from app.settings import PROJECT, Settings
 from app.sheets.exit_tickets import Ticket, load_tickets
 from app.sheets.library import Library, load_library
@@ -45,6 +49,7 @@ from app.web.shared.urls import register_routes
 # How long a thread computes before another one may: with Python's 5 ms, a request waits several times that long while
 # drawings are made, since each of its steps waits its turn.
 SWITCH_INTERVAL_S = 0.001
+PAUSE_S = 0.01  # between steps of work that nobody waits for yet, so that the first visitors don't either
 GZIP_LEVEL = 4  # a third of the time of 9, the default, for pages a few per cent larger
 
 
@@ -95,11 +100,14 @@ def create_app(
         # FastAPI names no limiter, and anyio has no public way to set the default.
         _default_thread_limiter.set(services.threads["other"])  # type: ignore[arg-type]
         services.auto_submitter.start()
+        services.grade_sender.start()
         services.housekeeper.start()
         services.jobs.start()
+        Thread(target=_fill_caches, args=(services.libraries[ENGLISH],), daemon=True).start()
         async with watch_queues(services):
             yield
         services.auto_submitter.close()
+        services.grade_sender.close()
         services.housekeeper.close()
         if services.mail:
             services.mail.outbox.close()
@@ -152,6 +160,24 @@ def _jobs(settings: Settings, store: Store) -> Jobs:
 def load_libraries() -> dict[str, Library]:
     """The shipped worksheets in every language of the pages; raises WorksheetError."""
     return {language: load_library(PROJECT / "worksheets", language) for language in languages()}
+
+
+def _fill_caches(library: Library) -> None:
+    for step in _slow_steps(library):
+        step()
+        time.sleep(PAUSE_S)
+
+
+def _slow_steps(library: Library) -> Iterator[Callable[[], object]]:
+    """What takes a second or two when a sheet, the catalogue or a bug is asked for the first time."""
+    for entry in catalogue(library, "", in_symbols=False):
+        yield partial(thumbnail, entry.drawn)
+    for worksheet in library.worksheets.values():
+        for bug in worksheet.dealt_bugs:
+            for model in worksheet.models or (worksheet.model,):
+                yield partial(library.refusal, worksheet.with_bug(bug).key, model)
+        for model in library.models:
+            yield partial(library.refusal, worksheet.key, model)
 
 
 def job_kinds(services: Services) -> Mapping[JobKind, Kind]:

@@ -70,7 +70,7 @@ def meters() -> Meters | None:
 
 
 def count_failure(kind: str) -> None:
-    """Count a failure: "bug", "database", "auto-submit", "housekeeping", "child", "jobs"."""
+    """Count a failure: "bug", "database", "auto-submit", "grades", "housekeeping", "child", "jobs"."""
     if _meters:
         _meters.failures.labels(kind).inc()
 

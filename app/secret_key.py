@@ -13,6 +13,10 @@ import os
 import secrets
 import tempfile
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from cryptography.fernet import Fernet
 
 SECRET_FILE, SECRET_BYTES = "secret.key", 32
 
@@ -70,6 +74,19 @@ class SecretKey:
     def signature(self, text: str) -> str:
         """43 characters that can't be found without the key, always the same for one text."""
         return base64.urlsafe_b64encode(hmac.digest(self._derive("sign"), text.encode(), "sha256")).decode().rstrip("=")
+
+    def encrypt(self, data: bytes) -> str:
+        """The data as a text that only this key reads."""
+        return self._cipher().encrypt(data).decode()
+
+    def decrypt(self, encrypted: str) -> bytes:
+        """What `encrypt` was given."""
+        return self._cipher().decrypt(encrypted)
+
+    def _cipher(self) -> Fernet:
+        from cryptography.fernet import Fernet  # slow to import, and most commands don't need it
+
+        return Fernet(base64.urlsafe_b64encode(self._derive("encrypt")))
 
     def _derive(self, purpose: str) -> bytes:
         return hmac.new(self._secret, purpose.encode(), hashlib.sha256).digest()

@@ -96,6 +96,14 @@ class Settings(BaseSettings):
         ),
     )
 
+    lti_private: bool = Field(
+        False,
+        description=N_(
+            "Whether learning platforms that open the app by LTI may be at private addresses, as on a campus network, "
+            "and without https. Otherwise the app asks platforms at public https addresses only."
+        ),
+    )
+
     access_log: bool = Field(
         False,
         description=N_(

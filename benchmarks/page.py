@@ -1,4 +1,4 @@
-"""The first page: seconds from process start (target 2 s), and its weight as sent (target 120 kB)."""
+"""The first page: seconds from process start (target 2 s), and its weight as sent (target 100 kB)."""
 
 from __future__ import annotations
 

@@ -7,15 +7,19 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pytest
 from starlette.routing import Match, Route
 from starlette.testclient import TestClient
 
-from app.main import find_routers
+from app.figures.thumbnails import thumbnail
+from app.main import _slow_steps, find_routers
+from app.practice.catalogue import catalogue
 from app.settings import Settings
 from tests.helpers.html_page import Page
 from tests.helpers.running_app import make_app
 from tests.helpers.school import SCRIPT
 from tests.helpers.sheet_form import LLAMA_FORM, filled
+from tests.helpers.shipped import LIBRARY
 
 if TYPE_CHECKING:
     from tests.helpers.fake_runner import FakeRunner
@@ -26,6 +30,18 @@ def test_a_visit_starts_no_child_and_loads_no_torch(tmp_path: Path) -> None:
     with TestClient(app) as opened:
         assert opened.get("/sheet").status_code == 200
         assert not any(child.is_running for child in app.state.services.runner._children)
+
+
+def test_what_is_slow_the_first_time_is_done_before_anybody_asks(monkeypatch: pytest.MonkeyPatch) -> None:
+    for step in _slow_steps(LIBRARY):
+        step()
+    monkeypatch.setattr("app.figures.thumbnails.draw_figures", None)
+    monkeypatch.setattr("app.sheets.library.topic_for", None)
+    for entry in catalogue(LIBRARY, "", in_symbols=False):
+        thumbnail(entry.drawn)
+    for key, worksheet in LIBRARY.worksheets.items():
+        if worksheet.deals_bugs:
+            LIBRARY.seeded(key, 0)
 
 
 def test_no_address_matches_routes_of_two_pages() -> None:

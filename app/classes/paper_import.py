@@ -114,7 +114,7 @@ class ReadLine:
 
     @property
     def is_short(self) -> bool:
-        """Whether answers are missing at the end."""
+        """Whether answers are missing, so that one may have been skipped by mistake."""
         return self.paper.given < len(self.paper.texts)
 
     @property

@@ -37,6 +37,7 @@ COMMANDS_BY_MODULE = {
     "handout": ("handout",),
     "export": ("export",),
     "teacher": ("teacher",),
+    "platforms": ("platforms",),
     "backup": ("backup",),
     "serve": ("serve",),
     "worker": ("worker",),

@@ -23,13 +23,14 @@ MAX_PAPER_LINE_LENGTH = 4_000  # characters
 MAX_TYPED_NAME_LENGTH = 120  # characters
 _ANSWER = re.compile(r'"[^"]*"|\S+')
 EMPTY_ANSWERS = ("-", "–", "—", "_")
+EMPTY_CELL = '""'  # of a grid, where nobody has typed a dash
 
 
 @dataclass(frozen=True)
 class MarkedPaper:
     """One student's sheet as typed in: the name, a text for every blank in order, and the marks.
 
-    `given` is how many answers the line has, dashes included; missing ones at the end count as empty.
+    `given` is how many answers the line has, dashes included; missing ones and empty cells count as empty boxes.
     """
 
     name: str
@@ -83,13 +84,13 @@ def split_name(line: str) -> tuple[str, str]:
 
 
 def grid_line(name: str, cells: Sequence[str]) -> str:
-    """A row of a grid as a line: a dash for an empty cell, quotes around one with spaces.
+    """A row of a grid as a line, with quotes around an answer with spaces.
 
-    >>> grid_line("Ada", ["100", "", "left line"])
-    'Ada: 100 - "left line"'
+    >>> grid_line("Ada", ["100", "-", "", "left line"])
+    'Ada: 100 - "" "left line"'
     """
     texts = (cell.replace('"', "").strip() for cell in cells)
-    answers = (f'"{text}"' if " " in text else text or EMPTY_ANSWERS[0] for text in texts)
+    answers = (f'"{text}"' if " " in text else text or EMPTY_CELL for text in texts)
     return f"{name.replace(':', ' ').strip()}: {' '.join(answers)}"
 
 
@@ -108,7 +109,8 @@ def mark_line(variant: Variant, name: str, answers: str, line_number: int) -> Ma
         raise AnswersError(problem.format(number=line_number, answers=len(texts), boxes=len(variant.blanks)))
     filled = texts + ("",) * (len(variant.blanks) - len(texts))
     by_blank = dict(zip(variant.blanks_by_name, texts, strict=False))
-    return MarkedPaper(_printable_name(name), filled, grade(variant, by_blank), len(texts))
+    given = len(answered) - answered.count(EMPTY_CELL)
+    return MarkedPaper(_printable_name(name), filled, grade(variant, by_blank), given)
 
 
 def _unquoted(answer: str) -> str:

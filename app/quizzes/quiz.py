@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 
+from app.figures.geometry import LABEL_PX, LETTER_PX, SUBSCRIPT_PX
 from app.figures.sheet_figures import draw_figures
 from app.figures.svg import figure_svg
 from app.handout.options import HandoutOptions
@@ -27,6 +28,10 @@ from app.translation import gettext as _
 
 MAX_VERSIONS = 100
 DRAWING_STYLE = Path(__file__).parents[2] / "templates" / "print" / "drawing.css"
+_TYPE_SIZES = (
+    f"text {{ font: {LABEL_PX}px serif; }} .letter {{ font-size: {LETTER_PX}px; }} "
+    f".sub, .sup {{ font-size: {SUBSCRIPT_PX}px; }}"
+)
 _TITLE_LENGTH = 200
 _FRAMES = re.compile(r' data-frames="[^"]*"')  # for the page's script
 
@@ -137,7 +142,8 @@ def _check(variant: Variant) -> None:
 
 def _as_file(svg: str) -> str:
     opened, inside = _FRAMES.sub("", svg).split(">", 1)
-    return f'{opened} xmlns="http://www.w3.org/2000/svg"><style>{DRAWING_STYLE.read_text()}</style>{inside}'
+    style = f"{DRAWING_STYLE.read_text()}{_TYPE_SIZES}"
+    return f'{opened} xmlns="http://www.w3.org/2000/svg"><style>{style}</style>{inside}'
 
 
 def _sentences(variant: Variant) -> dict[tuple[Blank, int], str]:

@@ -44,7 +44,7 @@ class FrozenSheet:
 
     @property
     def texts(self) -> Mapping[str, Any]:
-        """Title, description, asides, task, assumptions and footnote."""
+        """Title, description, asides, task, how to write, assumptions and footnote."""
         texts: Mapping[str, Any] = self.values["texts"]
         return texts
 

@@ -126,6 +126,11 @@ def _in_words(wording: Wording, value: int | str | Fact | tuple[Fact, ...]) -> s
 
 def task(sheet: Variant, *, in_digits: bool = False) -> str:
     """The sentences on what to write, and how; `in_digits` leaves out the other ways to write a number."""
+    return " ".join(filter(None, (what_to_write(sheet, in_digits=in_digits), how_to_write(sheet))))
+
+
+def what_to_write(sheet: Variant, *, in_digits: bool = False) -> str:
+    """What a page says above the boxes."""
     if sheet.frozen:
         return str(sheet.frozen.texts["task"])
     problem, say = sheet.problem, sheet.wording.say
@@ -134,9 +139,19 @@ def task(sheet: Variant, *, in_digits: bool = False) -> str:
     if problem.table.activations and not problem.table.has_more_sides:
         sentences.append(say("answers", "tokens"))
     if sheet.worksheet.in_letters:
-        symbols = ", ".join(f"{symbol}\u00a0= {name}" for symbol, name in _named_symbols(sheet))
-        sentences.append(say("answers", "letters", list=symbols))
+        sentences.append(say("answers", "letters"))
     return " ".join([*sentences, *(() if in_digits else _ways_of_counting(sheet))])
+
+
+def how_to_write(sheet: Variant) -> str:
+    """The rest of the task, which a page folds: what the symbols stand for, and rules of the topic; "" without any."""
+    if sheet.frozen:
+        return str(sheet.frozen.texts["how"])
+    sentences = [fitting_text(sheet.topic_wording.how, sheet.problem)]
+    if sheet.worksheet.in_letters:
+        symbols = ", ".join(f"{symbol}\u00a0= {name}" for symbol, name in _named_symbols(sheet))
+        sentences.append(sheet.wording.say("answers", "symbols", list=symbols))
+    return " ".join(filter(None, sentences))
 
 
 def _ways_of_counting(sheet: Variant) -> Iterator[str]:

@@ -200,6 +200,7 @@ class TopicWording(SectionsOfSheets):
     name: str
     title: AllForms
     task: AllForms
+    how: Forms = ()
     run_title: str = ""
     run_button: str = ""
     description_parts: tuple[str, ...]
@@ -228,7 +229,7 @@ class TopicWording(SectionsOfSheets):
 
 
 NO_TOPIC_WORDING = TopicWording.model_construct(
-    name="", title=(), task=(), description_parts=(), assumption_parts=(), rows={}, nudges={}
+    name="", title=(), task=(), how=(), description_parts=(), assumption_parts=(), rows={}, nudges={}
 )
 
 
@@ -547,6 +548,7 @@ def _sentences(
     own: list[tuple[Place, Forms, frozenset[str]]] = [
         (("title",), words.title, frozenset({"model"})),
         (("task",), words.task, nothing),
+        (("how",), words.how, nothing),
         *((("rows", key, "note"), row.note, nothing) for key, row in words.rows.items()),
         *((("steps", key, "question"), step.question, of_steps) for key, step in words.steps.items()),
         *((("steps", key, "reason"), step.reason, of_steps) for key, step in words.steps.items()),

@@ -26,6 +26,7 @@ from .classwork import Classwork, LastAttempt, StoredMarks
 from .courses import Course, Courses, StaffMember, TaughtCourse
 from .exit_tickets import ExitTickets, TicketAnswer
 from .grades import AttemptedSheet, AttemptScore, GradeChange, Grades
+from .lti import Launch, Lti, LtiCourse, LtiLink, Platform
 from .materials import Material, MaterialKind, Materials, MaterialSave, MaterialVersion
 from .people import AccountLink, LinkKind, People, Role, Teacher
 from .regrades import NewMarks, OldMarks, Regrade, Regrades

@@ -23,6 +23,7 @@ from .tables import (
     enrolments,
     extra_time,
     given_sheets,
+    lti_links,
     revisions,
     students,
     undoable_closes,
@@ -128,6 +129,12 @@ class Activities(QueryBase):
     def of_course(self, course: Course) -> tuple[Activity, ...]:
         """The activities of a course in any state, newest first."""
         return self._select(activities.c.course_id == course.id)
+
+    def linked(self) -> dict[int, Activity]:
+        """The activities that links of platforms open, by id, without their content: there may be hundreds."""
+        brief = sa.select(*(each for each in _COLUMNS if each.name != "content")).select_from(_IN_COURSE)
+        rows = self._fetch_all(brief.where(activities.c.id.in_(sa.select(lti_links.c.activity_id))))
+        return {row.id: _activity(row, Content((), None)) for row in rows}
 
     def of_student(self, student: Student) -> tuple[Activity, ...]:
         """All activities of a student's course, including drafts and closed ones, newest first."""
@@ -284,8 +291,8 @@ class Activities(QueryBase):
         return tuple(_activity(row) for row in self._fetch_all(_SELECT.where(*conditions)))
 
 
-def _activity(row: Any) -> Activity:
+def _activity(row: Any, content: Content | None = None) -> Activity:
     plan = Plan(row.title, row.day, row.policies, row.opens_at, row.closes_at)
-    return Activity(row.id, row.course_id, row.join_code, row.state, plan, row.revision, row.content,
+    return Activity(row.id, row.course_id, row.join_code, row.state, plan, row.revision, content or row.content,
                     row.answers_shown_at, row.auto_submitted_at, row.longest_extra,
                     is_archived=row.is_archived)  # fmt: skip

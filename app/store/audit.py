@@ -80,6 +80,12 @@ class AuditAction(StrEnum):
     STUDENT_NUMBER_CHANGED = "student number changed"
     STUDENTS_MERGED = "students merged"  # about the student who stays; detail: the removed student's id
     STUDENT_RELEASED = "student released"
+    LMS_CONNECTED = "account connected with a learning platform"
+    LMS_DISCONNECTED = "account disconnected from learning platforms"
+    LMS_COURSE_LINKED = "linked with a course of a learning platform"
+    PLATFORM_ADDED = "learning platform added"  # detail: its id
+    PLATFORM_REMOVED = "learning platform removed"  # detail: its id
+    DEPLOYMENT_CONFIRMED = "deployment confirmed"  # detail: the platform's id
     SIGNED_IN = "sign-in"
     SIGN_IN_REFUSED = "sign-in refused"  # one entry for all within REFUSALS_NOTED_EVERY
     SIGNED_OUT = "sign-out"

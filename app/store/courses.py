@@ -129,6 +129,11 @@ class Courses(QueryBase):
         )
         return self._values(StaffMember, query)
 
+    def add_to_staff(self, course_id: int, teacher: Teacher, role: Role) -> None:
+        """Add a teacher to a course's staff; somebody who is on it keeps their role."""
+        row = {"course_id": course_id, "teacher_id": teacher.id, "role": role}
+        self._execute(self._insert_into(staff).values(row).on_conflict_do_nothing())
+
     def remove_from_staff(self, course: Course, teacher_id: int) -> bool:
         """Take a teacher off a course's staff, unless no instructor would be left; return whether that was done."""
         other_instructors = sa.select(staff.c.teacher_id).where(

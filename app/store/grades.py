@@ -20,7 +20,7 @@ ChangeKind = Literal["points", "excused", "undone"]
 
 
 class AttemptScore(NamedTuple):
-    """What a gradebook needs of an attempt: where it belongs, its score, and whether it was late."""
+    """What a gradebook needs of an attempt: where it belongs, its score, when it was made, and whether it was late."""
 
     id: int
     activity_id: int
@@ -30,6 +30,8 @@ class AttemptScore(NamedTuple):
     out_of: int
     auto_submitted: bool
     late: bool
+    handed_in: bool
+    created_at: datetime
 
 
 class AttemptedSheet(NamedTuple):

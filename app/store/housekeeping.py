@@ -18,6 +18,7 @@ from app.store.tables import (
     audit_log,
     drafts,
     enrolments,
+    lti_launches,
     materials,
     models,
     runs,
@@ -48,6 +49,7 @@ def delete_expired(engine: sa.Engine, at: datetime) -> int:
         sessions.c.created_at < at - MAX_SESSION_AGE,
         account_links.c.expires_at < at - LINK_RETENTION,
         audit_log.c.at < at - AUDIT_RETENTION,
+        lti_launches.c.expires_at < at,
         materials.c.removed_at < at - REMOVED_RETENTION,
     )
     unused = (~sa.exists().where(named == models.c.key) for named in _MODELS_NAMED)

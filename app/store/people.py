@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Literal
@@ -15,7 +16,10 @@ from .queries import QueryBase, columns, from_row, hash_secret, insert_row
 from .tables import account_links, sessions, staff, teachers
 
 Role = Literal["instructor", "assistant"]
-LinkKind = Literal["setup", "invite", "reset"]  # the first account, a place on a course's staff, a new password
+# The first account, a place on a course's staff, a new password; and for learning platforms: a code that connects a
+# person there with an account here, and the registration of a platform.
+LinkKind = Literal["setup", "invite", "reset", "connect", "platform"]
+FOLLOWED: tuple[LinkKind, ...] = ("setup", "invite", "reset")  # those that are opened at /links
 
 MAX_SESSION_IDLE = timedelta(hours=12)
 MAX_SESSION_AGE = timedelta(days=30)
@@ -24,6 +28,8 @@ LINK_LIFETIME: dict[LinkKind, timedelta] = {
     "setup": timedelta(days=7),
     "invite": timedelta(days=14),
     "reset": timedelta(days=2),
+    "connect": timedelta(minutes=10),
+    "platform": timedelta(days=2),
 }
 MAILED_LINK_LIFETIME = timedelta(hours=1)  # shorter, since anybody can have one mailed
 MAX_MAILED_LINKS = 3  # for one teacher within MAILED_LINK_LIFETIME
@@ -95,9 +101,11 @@ class People(QueryBase):
 
     # Account links
 
-    def add_link(self, kind: LinkKind, email: str = "", course_id: int | None = None, role: Role | None = None) -> str:
+    def add_link(
+        self, kind: LinkKind, email: str = "", course_id: int | None = None, role: Role | None = None, token: str = ""
+    ) -> str:
         """Add an account link that expires after its kind's LINK_LIFETIME, and return its token, stored as a hash."""
-        token = secrets.token_urlsafe(32)
+        token = token or secrets.token_urlsafe(32)
         values = {"kind": kind, "token_hash": hash_secret(token), "email": email.lower(), "course_id": course_id,
                   "role": role, "expires_at": self.now() + LINK_LIFETIME[kind]}  # fmt: skip
         with self.transaction() as connection:
@@ -126,11 +134,20 @@ class People(QueryBase):
         """Delete the account link with this token, used or not."""
         self._execute(sa.delete(account_links).where(account_links.c.token_hash == hash_secret(token)))
 
-    def find_link(self, token: str) -> AccountLink | None:
-        """The account link with this token, of any kind; None if it is used, void, expired or unknown."""
-        this = account_links.c.token_hash == hash_secret(token)
+    def find_link(self, token: str, kinds: Sequence[LinkKind] = FOLLOWED) -> AccountLink | None:
+        """The account link of these kinds with this token; None if it is used, void, expired or unknown."""
+        this = (account_links.c.token_hash == hash_secret(token)) & account_links.c.kind.in_(kinds)
         usable = (account_links.c.used_at.is_(None), account_links.c.expires_at > self.now())
         return self._value(AccountLink, sa.select(*columns(account_links, AccountLink)).where(this, *usable))
+
+    def use_link(self, link: AccountLink) -> bool:
+        """Use a link up; False if it was already used."""
+        unused = (account_links.c.id == link.id, account_links.c.used_at.is_(None))
+        return bool(self._execute(sa.update(account_links).where(*unused).values(used_at=self.now())))
+
+    def restore_link(self, link: AccountLink) -> None:
+        """Make a used link work again, since what it was for has failed."""
+        self._execute(sa.update(account_links).where(account_links.c.id == link.id).values(used_at=None))
 
     def follow_link(
         self, link: AccountLink, email: str, name: str = "", password_hash: str | None = None
@@ -140,8 +157,7 @@ class People(QueryBase):
             if link.kind == "setup":  # there may be several, but only one may create the first account
                 every = sa.select(account_links.c.id).where(account_links.c.kind == "setup")
                 connection.execute(every.order_by(account_links.c.id).with_for_update())
-            unused = (account_links.c.id == link.id, account_links.c.used_at.is_(None))
-            if not connection.execute(sa.update(account_links).where(*unused).values(used_at=self.now())).rowcount:
+            if not self.use_link(link):
                 return None
             teacher_id = connection.scalar(sa.select(teachers.c.id).where(teachers.c.email == email.lower()))
             if teacher_id is None:

@@ -27,6 +27,8 @@ from .exit_tickets import ExitTickets
 from .grades import Grades
 from .jobs import JobTable
 from .limits import tolerated_failure
+from .lti import Lti
+from .lti_scores import LtiScores
 from .materials import Materials
 from .people import People
 from .queries import Clock, OpenDatabase, QueryBase, columns, from_row, hash_secret, utc_now
@@ -113,6 +115,8 @@ class Store(QueryBase):
         self.audit_log = AuditLog(database)
         self.jobs = JobTable(database)
         self.sample_data = SampleData(database)
+        self.lti = Lti(database)
+        self.lti_scores = LtiScores(database)
 
     def close(self) -> None:
         self.engine.dispose()

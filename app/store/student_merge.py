@@ -13,10 +13,28 @@ import sqlalchemy as sa
 from .jobs import jobs
 from .queries import QueryBase
 from .roster import Student
-from .tables import attempts, attendance, drafts, enrolments, extra_time, grade_changes, students, ticket_answers
+from .tables import (
+    activities,
+    attempts,
+    attendance,
+    drafts,
+    enrolments,
+    extra_time,
+    grade_changes,
+    lti_links,
+    lti_people,
+    students,
+    ticket_answers,
+)
 
 _Combine = Callable[[Any, Any], Mapping[str, Any]]  # both students' rows to the changes in the first one's
-_FREELY_MOVED = (enrolments, grade_changes, jobs, ticket_answers)  # any number of their rows may belong to one student
+_FREELY_MOVED = (
+    enrolments,
+    grade_changes,
+    jobs,
+    lti_people,
+    ticket_answers,
+)  # any number of their rows may belong to one student
 _MAX_SHEET_KEY = 200  # characters
 
 
@@ -79,6 +97,9 @@ class StudentMerge(QueryBase):
                     again = {n: v for n, v in changes[-1]._mapping.items() if n != "id"}
                     connection.execute(sa.insert(grade_changes).values({**again, "student_id": stays.id}))
             connection.execute(sa.delete(students).where(students.c.id == goes.id))
+            of_course = sa.select(activities.c.id).where(activities.c.course_id == stays.course_id)
+            linked = sa.update(lti_links).where(lti_links.c.activity_id.in_(of_course))
+            connection.execute(linked.values(marker=""))  # so that platforms get the grades that now count
             values = _merged_student(rows[stays.id], rows[goes.id])
             connection.execute(sa.update(students).where(students.c.id == stays.id).values(values))
         return True

@@ -198,7 +198,7 @@ staff = Table(
 account_links = _numbered_table(
     "account_links",
     Column("kind", String(10), nullable=False),
-    _one_of("kind", "setup", "invite", "reset"),
+    _one_of("kind", "setup", "invite", "reset", "connect", "platform"),
     Column("token_hash", String(64), nullable=False, unique=True),
     Column("email", String(254), nullable=False),  # empty if the follower may choose one
     Column("course_id", ForeignKey("courses.id", ondelete="CASCADE"), index=True),
@@ -458,4 +458,101 @@ version_models = Table(  # which imported models a version of a worksheet names
     ForeignKeyConstraint(
         ["material_id", "number"], ["material_versions.material_id", "material_versions.number"], ondelete="CASCADE"
     ),
+)
+
+# Learning management systems, by LTI 1.3: a platform is one installation, or one customer of a hosted one
+
+lti_platforms = _numbered_table(
+    "lti_platforms",
+    Column("name", String(100), nullable=False),  # for people: "Moodle of the university"
+    Column("issuer", String(500), nullable=False),
+    Column("client_id", String(200), nullable=False),  # ours, at this platform
+    Column("authorization_url", String(500), nullable=False),
+    Column("token_url", String(500), nullable=False),
+    Column("keys_url", String(500), nullable=False),
+    Column("token_audience", String(500), nullable=False),  # empty: token_url
+    Column("key_set", JSON, nullable=False),  # the platform's public keys, as fetched
+    Column("key_set_fetched_at", UtcDateTime),
+    UniqueConstraint("issuer", "client_id"),
+)
+
+lti_deployments = Table(
+    "lti_deployments",
+    metadata,
+    Column("platform_id", ForeignKey("lti_platforms.id", ondelete="CASCADE"), primary_key=True),
+    Column("deployment_id", String(255), primary_key=True),
+    Column("confirmed", Boolean, nullable=False),  # an unknown one waits until an operator confirms it
+)
+
+lti_courses = _numbered_table(  # the course of each context that a teacher has linked
+    "lti_courses",
+    Column("platform_id", ForeignKey("lti_platforms.id", ondelete="CASCADE"), nullable=False),
+    Column("deployment_id", String(255), nullable=False),
+    Column("context_id", String(255), nullable=False),
+    Column("course_id", ForeignKey("courses.id", ondelete="CASCADE"), nullable=False, index=True),
+    Column("memberships_url", String(1000), nullable=False),  # as the newest launch gave it; empty without one
+    UniqueConstraint("platform_id", "deployment_id", "context_id"),
+)
+
+lti_links = _numbered_table(  # the activity that a resource link opens
+    "lti_links",
+    Column("lti_course_id", ForeignKey("lti_courses.id", ondelete="CASCADE"), nullable=False),
+    Column("resource_link_id", String(255), nullable=False),
+    Column("activity_id", ForeignKey("activities.id", ondelete="CASCADE"), nullable=False, index=True),
+    Column("lineitem_url", String(1000), nullable=False),  # its column for grades; empty without one
+    Column("marker", String(64), nullable=False),  # a hash of what the scores were last computed from; empty before
+    Column("next_at", UtcDateTime),  # until then a process sends its scores, or they wait for the platform
+    Column("tries", Integer, nullable=False, default=0),  # in vain, one after the other
+    Column("problem", String(MAX_PROBLEM), nullable=False, default=""),  # why; empty without one
+    UniqueConstraint("lti_course_id", "resource_link_id"),
+)
+
+lti_people = _numbered_table(  # who somebody at a platform is here: a teacher, and a student in each course
+    "lti_people",
+    Column("platform_id", ForeignKey("lti_platforms.id", ondelete="CASCADE"), nullable=False),
+    Column("sub", String(255), nullable=False),
+    Column("course_id", ForeignKey("courses.id", ondelete="CASCADE"), index=True),  # the student's
+    Column("teacher_id", ForeignKey("teachers.id", ondelete="CASCADE"), index=True),
+    Column("student_id", ForeignKey("students.id", ondelete="CASCADE"), index=True),
+    # Where a student came from last: two contexts may share a course, and each has a gradebook of its own.
+    Column("lti_course_id", ForeignKey("lti_courses.id", ondelete="CASCADE"), index=True),
+    CheckConstraint(
+        "(teacher_id IS NULL) <> (student_id IS NULL) AND (student_id IS NULL) = (course_id IS NULL)", name="person"
+    ),
+    UniqueConstraint("platform_id", "sub", "course_id"),
+)
+_IS_TEACHER = lti_people.c.teacher_id.is_not(None)
+Index("ix_lti_people_teacher", lti_people.c.platform_id, lti_people.c.sub, unique=True,
+      sqlite_where=_IS_TEACHER, postgresql_where=_IS_TEACHER)  # fmt: skip
+
+lti_scores = Table(  # the outbox of grades: what a person at the platform should have, and whether it was sent
+    "lti_scores",
+    metadata,
+    Column("link_id", ForeignKey("lti_links.id", ondelete="CASCADE"), primary_key=True),
+    Column("person_id", ForeignKey("lti_people.id", ondelete="CASCADE"), primary_key=True, index=True),
+    Column("points", Float),  # null: none, such as for an excused student
+    Column("out_of", Integer, nullable=False),
+    Column("submitted_at", UtcDateTime),
+    Column("state", String(10), nullable=False),
+    _one_of("state", "waiting", "sent", "refused"),
+    Column("tries", Integer, nullable=False),
+    Column("problem", String(MAX_PROBLEM), nullable=False),  # the platform's reason to refuse it; empty without one
+    Column("sent_at", UtcDateTime),  # when the platform last answered
+)
+
+lti_launches = Table(  # verified launches, for as long as the browser may come back with its state cookie
+    "lti_launches",
+    metadata,
+    Column("state_hash", String(64), primary_key=True),
+    Column("nonce_hash", String(64), nullable=False, unique=True),
+    Column("platform_id", ForeignKey("lti_platforms.id", ondelete="CASCADE"), nullable=False, index=True),
+    Column("claims", JSON(none_as_null=True)),  # null once they have been used: they hold the person's name
+    Column("expires_at", UtcDateTime, nullable=False, index=True),
+)
+
+lti_keys = _numbered_table(  # ours, newest first: next, current and last
+    "lti_keys",
+    Column("key_id", String(64), nullable=False, unique=True),
+    Column("private_key", Text, nullable=False),  # encrypted with the secret key
+    Column("created_at", UtcDateTime, nullable=False),
 )

@@ -187,7 +187,13 @@ def _render_course(store: Store, access: CourseAccess, status: int = 200, *, pag
     numbers, pager = cut_page(range(students), page)
     last_import = store.roster.last_import(course) if access.can_edit else None
     idle = store.roster.idle_newcomers(course) if access.can_edit else ()
+    platforms = {platform.id: platform.name for platform in store.lti.platforms()}
     names: dict[str, Any] = {
+        "contexts": [
+            (context, platforms[context.platform_id])
+            for context in store.lti.courses_of(course)
+            if context.memberships_url and access.can_edit
+        ],
         "activities": [(activity, activity.phase(now)) for activity in store.activities.of_course(course)],
         "students": store.roster.students(course, numbers[0], len(numbers)) if numbers else (),
         "pager": pager,

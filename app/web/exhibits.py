@@ -68,7 +68,7 @@ def list_exhibits(library: LibraryDep) -> Response:
     }
     head = kept_head()
     small = Markup(head.small_heads[head.head])  # noqa: S704 - of numbers alone
-    return render("exhibits/see.html", figures=figures, head=head, small_head=small)
+    return render("exhibits/see.html", figures=figures, picture=head, small_head=small)
 
 
 def _example(library: Library, topic: str) -> Variant:

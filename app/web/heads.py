@@ -10,6 +10,7 @@ from typing import Any
 
 from fastapi import APIRouter, Depends, HTTPException, Request, Response
 from fastapi.responses import RedirectResponse
+from markupsafe import Markup
 
 from app.activities.rules import PRACTICE_RULES
 from app.algebra.number_text import format_measured
@@ -17,6 +18,7 @@ from app.checkpoints.files import ListedCheckpoint
 from app.classes import sheet_actions
 from app.classes.sheet_actions import SentSheet, perform
 from app.classes.sheet_work import PracticeWork, practice_sheet_key
+from app.figures.kept_head import kept_head
 from app.forward.lines import ForwardError
 from app.forward.notebook import NOTEBOOK_TYPE, head_notebook
 from app.forward.real_head import RealHead, save_npz
@@ -117,6 +119,7 @@ def _form(services: Services, checkpoint: str, sentence: str, layer: str, head: 
     chosen = next((each for each in listed if each.key == checkpoint), listed[0] if listed else None)
     example = EXAMPLES.get(chosen.key, (0, 0)) if chosen else (0, 0)
     none_runs = services.jobs.has_workers and not services.jobs.workers()
+    picture = kept_head()
     return {
         "checkpoints": listed,
         "chosen": chosen,
@@ -125,6 +128,8 @@ def _form(services: Services, checkpoint: str, sentence: str, layer: str, head: 
         "head": head or str(example[1]),
         "no_worker": no_worker() if none_runs else "",
         "ready": [_(text) for text in READY],
+        "picture": picture,
+        "small_head": Markup(picture.small_heads[picture.head]),  # noqa: S704 - of numbers alone
         "most": MAX_SENTENCE,
         "problem": "",
         "wrong": "",

@@ -34,7 +34,7 @@ from app.store import Student
 from app.translation import gettext as _
 from app.web.shared.activity_steps import activity_steps, next_step
 from app.web.shared.example_view import ExampleRequest, example_names
-from app.web.shared.exit_ticket_form import read_ticket_form, ticket_names, ticket_of
+from app.web.shared.exit_ticket_form import counted_answers, read_ticket_form, ticket_names, ticket_of
 from app.web.shared.forms import FormDep, FormReader, clamped_number
 from app.web.shared.permissions import StaffActivity, StudentAccess
 from app.web.shared.request_guard import MAX_BODY
@@ -189,12 +189,12 @@ def preview_ticket(services: ServicesDep, access: Preview) -> Response:
 def press_ticket_in_preview(services: ServicesDep, access: Preview, form: FormDep) -> Response:
     """The ticket's page after handing in, as a student sees it; nothing is stored."""
     ticket = ticket_of(access)
-    typed = read_ticket_form(form, ticket)
-    problems = ticket_problems(ticket, typed)
+    typed, picked = read_ticket_form(form, ticket), form.all("pick")
+    problems = ticket_problems(ticket, counted_answers(ticket, typed, picked))
     names = ticket_names(services.store, access, ticket_in=not problems)
     if not problems:
         return render("student/end.html", **names)
-    names |= {"typed": typed, "problem": problems.pop(""), "problems": problems}
+    names |= {"typed": typed, "picks": picked, "problem": problems.pop(""), "problems": problems}
     return render("student/end.html", status=422, **names)
 
 

@@ -51,7 +51,7 @@ from app.web.shared.permissions import (
     StudentResultsAccess,
 )
 from app.web.shared.request_guard import MAX_WORK
-from app.web.shared.services import Services, ServicesDep
+from app.web.shared.services import Services, ServicesDep, StoreDep
 from app.web.shared.templating import render
 from app.web.shared.urls import url_for
 
@@ -143,7 +143,17 @@ def show_results(
         questions=open_questions(store, activity, (shown,) if shown else ()),
         everybody=students,
         rule=rule_in_words(activity.policies),
+        links=store.lti_scores.links_of(activity.id),
+        scores=store.lti_scores.of_activity(activity.id),
+        names={student.id: student.name for student in store.roster.students(access.course)},
     )
+
+
+@router.post("/activities/{activity_id:int}/results/send-again")
+def send_grades_again(store: StoreDep, access: EditableActivity) -> Response:
+    """Send all grades of the activity to its learning platforms again, including refused ones."""
+    store.lti_scores.send_again(access.activity.id)
+    return RedirectResponse(url_for("show_results", activity_id=access.activity.id) + "#grades", 303)
 
 
 def _mean_score(counted: Sequence[Attempt]) -> str:
@@ -267,6 +277,7 @@ def _render_student_results(
         old_marks=store.regrades.old_marks(activity.id, student.id),
         questions=[question for question in open_questions(store, activity, results) if question.of(student)],
         column=_gradebook_column(store, activity, access, best) if is_graded else None,
+        scores=store.lti_scores.of_activity(activity.id, student.id),
         changes=_changes(store.grades.changes(activity.id, student.id)) if is_graded else (),
         typed=typed,
         reason=reason,

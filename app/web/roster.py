@@ -20,6 +20,8 @@ from app.exchange.class_list import (
     sure_entries,
     write_roster,
 )
+from app.lti.roster import fetch_roster
+from app.lti.services import PlatformError
 from app.names import RosterEntry
 from app.store import AuditAction, Course, Store, Student
 from app.translation import gettext as _
@@ -27,8 +29,9 @@ from app.web.shared.conflicts import Conflict, differences, may_save, version_of
 from app.web.shared.forms import MAX_TEXT, FormDep, FormReader, whole_number
 from app.web.shared.permissions import LARGEST_ID, CourseAccess, EditableCourse, EditableStudent, RosterStudentAccess
 from app.web.shared.request_guard import MAX_BODY
-from app.web.shared.services import StoreDep
+from app.web.shared.services import ServicesDep, StoreDep
 from app.web.shared.templating import render
+from app.web.shared.threads import in_threads
 from app.web.shared.urls import url_for
 
 router = APIRouter(include_in_schema=False)
@@ -111,6 +114,25 @@ def remove_idle_newcomers(store: StoreDep, access: EditableCourse, form: FormDep
         removed = store.roster.remove_idle_newcomers(access.course, newest)
         store.audit_log.record(access.teacher, AuditAction.NEWCOMERS_REMOVED, access.course, f"{removed}")
     return _back_to_roster(access.course, removed=removed)
+
+
+@router.post("/courses/{course_id:int}/students/fetch")
+@in_threads("lti")
+def fetch_students(services: ServicesDep, access: EditableCourse, form: FormDep) -> Response:
+    """Add the students of the learning platform's course that belongs to this one."""
+    store, asked = services.store, whole_number(form.raw("context"), LARGEST_ID)
+    context = next((each for each in store.lti.courses_of(access.course) if each.id == asked), None)
+    platform = store.lti.platform(context.platform_id) if context else None
+    if context is None or platform is None:
+        raise HTTPException(404)
+    shown: dict[str, Any] = {"access": access, "platform": platform.name, "context": context}
+    try:
+        fetched = fetch_roster(store, services.platform_services, platform, context, access.course)
+    except PlatformError as error:
+        return render("teacher/roster_fetched.html", status=409, fetched=None, problem=str(error), **shown)
+    if fetched.added:
+        store.audit_log.record(access.teacher, AuditAction.STUDENTS_ADDED, access.course, f"{fetched.added}")
+    return render("teacher/roster_fetched.html", fetched=fetched, problem="", **shown)
 
 
 def _read_odd_choices(form: FormReader) -> Iterator[tuple[str, RosterEntry]]:

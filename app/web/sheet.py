@@ -210,7 +210,7 @@ class SheetContext(ABC):
             "autosaves": not is_locked or (can_hand_in and bool(variant.worksheet.questions)),
             "saved": self.work.draft is not None,
             "saved_state": self.saved_state,
-            "focused": first_to_fix(rows) if hint or result == "checked" else "",
+            "focused": first_to_fix(rows) or "next" if hint or result == "checked" else "",
             # An exhibit shows mismatches and names sizes, as hints do.
             "sees": rules.gives_hints and rules.shows_marks_of_checks and not is_locked and (all_right or not so_far),
             "in_class": not rules.in_practice,

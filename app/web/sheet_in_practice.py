@@ -15,6 +15,7 @@ from app.classes.sheet_work import PracticeWork, practice_sheet_key
 from app.classes.student_sheet import sizes_of
 from app.exchange.imported_models import library_with_model
 from app.grading.grade import Report, grade
+from app.practice.catalogue import short_name
 from app.practice.lessons import LESSONS, worksheet_after
 from app.sheets.library import Library
 from app.sheets.variant import Variant
@@ -171,5 +172,5 @@ def _next_worksheet(library: Library, variant: Variant) -> Suggestion:
         return Suggestion(_("Now the whole sheet"), sheet_link(whole))
     if following := worksheet_after(library, key_in(variant.worksheet.key, "numbers")):
         sheet = library.variant(following)
-        return Suggestion(_("Next: {title}").format(title=sheet.title), sheet_link(sheet))
+        return Suggestion(_("Next: {title}").format(title=short_name(sheet)), sheet_link(sheet))
     return Suggestion(_("Back to the lessons"), url_for("show_lessons"))

@@ -29,7 +29,7 @@ from app.web.shared.cookies import (
     set_private_cookie,
 )
 from app.web.shared.example_view import ExampleRequest, example_names
-from app.web.shared.exit_ticket_form import end_names, read_ticket_form, ticket_names
+from app.web.shared.exit_ticket_form import counted_answers, end_names, read_ticket_form, ticket_names
 from app.web.shared.forms import FormDep
 from app.web.shared.permissions import BrowserEnrolment, StudentAccess, StudentAccessDep
 from app.web.shared.services import Services, ServicesDep, StoreDep
@@ -184,7 +184,8 @@ def hand_in_exit_ticket(services: ServicesDep, access: StudentAccessDep, form: F
     ticket_in = store.exit_tickets.is_handed_in(activity.id, access.student.id)
     names = ticket_names(store, access, ticket_in) | _looking_back(services, access)
     ticket = names["ticket"]
-    typed = names["typed"] = read_ticket_form(form, ticket)
+    names |= {"typed": read_ticket_form(form, ticket), "picks": form.all("pick")}
+    answers = counted_answers(ticket, names["typed"], names["picks"])
     try:
         require_open(access)
     except HTTPException as closed:
@@ -198,12 +199,12 @@ def hand_in_exit_ticket(services: ServicesDep, access: StudentAccessDep, form: F
             "Your teacher has changed this ticket, so nothing was handed in. Read it again before you hand it in."
         )
         return render("student/end.html", status=422, **names)
-    if not ticket_in and (problems := ticket_problems(ticket, typed)):
+    if not ticket_in and (problems := ticket_problems(ticket, answers)):
         names |= {"problem": problems.pop(""), "problems": problems}
         return render("student/end.html", status=422, **names)
     store.classwork.arrive(activity.id, access.student.id)
-    anonymous, answers = activity.policies.ticket_anonymous, answer_texts(ticket, typed)
-    store.exit_tickets.hand_in(activity.id, access.student.id, answers, anonymous=anonymous)
+    texts, anonymous = answer_texts(ticket, answers), activity.policies.ticket_anonymous
+    store.exit_tickets.hand_in(activity.id, access.student.id, texts, anonymous=anonymous)
     return RedirectResponse(url_for("show_exit_ticket", activity_id=activity.id), 303)
 
 

@@ -11,22 +11,25 @@
   }).observe({ type: "paint", buffered: true });
 })();
 
-// A drawing that is wider than its place scrolls sideways there, with the arrow keys too: only then is it a Tab stop.
+// A drawing or a program that is larger than its place scrolls there, with the arrow keys too: only then is it a Tab stop.
 (() => {
-  const measure = (canvas) => {
-    const scrolls = canvas.scrollWidth > canvas.clientWidth && getComputedStyle(canvas).overflowX === "auto";
-    const attributes = { tabindex: "0", role: "group", "aria-label": canvas.dataset.label };
+  const places = ".canvas, .program";
+  const measure = (place) => {
+    const { overflowX, overflowY } = getComputedStyle(place);
+    const scrolls = (overflowX === "auto" && place.scrollWidth > place.clientWidth) ||
+      (overflowY === "auto" && place.scrollHeight > place.clientHeight);
+    const attributes = { tabindex: "0", role: "group", "aria-label": place.dataset.label };
     for (const [name, value] of Object.entries(attributes)) {
-      if (scrolls) canvas.setAttribute(name, value);
-      else canvas.removeAttribute(name);
+      if (scrolls) place.setAttribute(name, value);
+      else place.removeAttribute(name);
     }
   };
   const sizes = new ResizeObserver((changes) => {
-    for (const canvas of new Set(changes.map(({ target }) => target.closest(".canvas")))) if (canvas) measure(canvas);
+    for (const place of new Set(changes.map(({ target }) => target.closest(places)))) if (place) measure(place);
   });
   const observe = () => {
     sizes.disconnect();
-    for (const part of document.querySelectorAll(".canvas, .canvas > svg")) sizes.observe(part);
+    for (const part of document.querySelectorAll(":is(.canvas, .program), .canvas > svg")) sizes.observe(part);
   };
   document.addEventListener("htmx:after:swap", observe);
   observe();

@@ -77,6 +77,16 @@ def test_nothing_is_wider_than_a_phone(browser: Browser, shared_app: Server) -> 
     context.close()
 
 
+def test_a_preview_is_not_wider_than_a_phone(browser: Browser, shared_app: Server) -> None:
+    context = browser.new_context(base_url=shared_app.url, viewport={"width": 320, "height": 700})
+    page = context.new_page()
+    page.goto("/demonstration")
+    for path in ("/preview/1?example=1", "/preview/ticket?example=1"):
+        page.goto(re.sub(r"(/activities/\d+).*", rf"\1{path}", page.url))
+        assert page.evaluate("document.documentElement.scrollWidth") <= 320
+    context.close()
+
+
 def test_every_box_is_labelled_for_a_screen_reader(page: Page) -> None:
     for name in ("Input to this head", "Queries", "Keys", "Values", "Attention scores", "Attention weights"):
         for side in ("rows", "columns"):

@@ -112,6 +112,19 @@ def test_the_program_stays_in_sight_of_its_questions(page: Page) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("worksheet", ["bug-one-head", "bug-layer", "bug-decoding"])
+def test_the_first_box_is_on_a_phones_first_screen_since_the_program_scrolls(page: Page, worksheet: str) -> None:
+    page.set_viewport_size({"width": 360, "height": 640})
+    page.goto(f"/sheet?worksheet={worksheet}")
+    box = page.locator("#boxes input").first.bounding_box()
+    assert box
+    assert box["y"] < 640
+    page.locator(".program[tabindex]").focus()
+    page.keyboard.press("End")
+    expect(page.locator(".happened")).to_be_in_viewport()
+
+
+@pytest.mark.slow
 def test_a_bug_is_found_by_keyboard_alone(page: Page, right: dict[str, str]) -> None:
     page.goto(ADDRESS)
     page.locator("input[name='shape_1.rows']").focus()

@@ -211,6 +211,17 @@ def test_the_symbols_that_a_sheet_explains_are_keys(phone: Page) -> None:
     assert box.get_attribute("inputmode") != "none"
 
 
+def test_what_is_above_and_below_a_sheet_is_as_large_as_a_finger(phone: Page) -> None:
+    phone.goto("/sheet")
+    for control in phone.locator(".where :is(select, [name=tokens]), .dock .buttons :is(button, a)").all():
+        assert bounds(control)[3] >= 44, control
+    for control in phone.locator(".where .either label, a.to-class").all():  # they reach beyond what is seen
+        x, y, width, height = bounds(control)
+        for edge in (y + height / 2 - 21, y + height / 2 + 21):
+            is_hit = "(at, control) => control.contains(document.elementFromPoint(at[0], at[1]))"
+            assert control.evaluate(f"(control, at) => ({is_hit})(at, control)", [x + width / 2, edge]), control
+
+
 def test_a_mouse_brings_no_keys(page: Page) -> None:
     page.set_viewport_size({"width": 360, "height": 740})
     page.locator("input[data-blank]").first.click()

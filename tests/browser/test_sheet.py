@@ -332,5 +332,5 @@ def test_nothing_is_asked_of_anyone_else_and_the_first_load_is_light(browser: Br
     sizes = load(page, "/sheet")
     assert len(requests) >= 5
     assert [url for url in requests if not url.startswith(shared_app.url)] == []
-    assert 20_000 < sum(sizes.values()) <= 120_000
+    assert 20_000 < sum(sizes.values()) <= 100_000
     context.close()

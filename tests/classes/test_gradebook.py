@@ -29,7 +29,8 @@ def activity(number: int = 1, items: tuple[FrozenWorksheet, ...] = (FIRST, SECON
 def attempt(
     number: int, student: Student, item: FrozenWorksheet, score: float, out_of: int = 10, late: bool = False
 ) -> AttemptScore:
-    return AttemptScore(number, 1, student.id, item.sheet_key, score, out_of, auto_submitted=False, late=late)
+    kinds = {"auto_submitted": False, "late": late, "handed_in": True}
+    return AttemptScore(number, 1, student.id, item.sheet_key, score, out_of, created_at=NOW, **kinds)
 
 
 def column(*attempts: AttemptScore, of: Activity | None = None, given: Sequence[GradeChange] = ()) -> GradebookColumn:

@@ -12,6 +12,7 @@ from app.classes.paper_import import PaperImport, ReadLine, RejectedLine, WrongS
 from app.classes.roster_lookup import RosterLookup
 from app.classes.student_sheet import stored_marks, student_sheet
 from app.grading.grade import grade
+from app.grading.paper import grid_line
 from app.sheets.library import Library
 from app.sheets.worksheet import WorksheetError
 from app.store import Store, Student
@@ -158,8 +159,9 @@ def test_what_a_line_replaces_is_known_before_it_is_stored(paper_activity: Paper
     sheet = student_sheet(library, store, paper_activity.activity, kim, 1)
     graded = stored_marks(sheet.variant, grade(sheet.variant, KEY))
     record(store, sheet.key, KEY, graded, sizes=sheet.sizes)
-    lines = ("1017: 100 4096 100", f"1017: {RIGHT}", f"1018: {RIGHT}", "Kim Fox: 1 " + "- " * 13)
-    (short, second, lou, dashes), _ = paper_activity.paper_import().read_lines(lines)
+    in_grid = grid_line("Kim Fox", ["1", "", *["-"] * 12])
+    lines = ("1017: 100 4096 100", f"1017: {RIGHT}", f"1018: {RIGHT}", "Kim Fox: 1 " + "- " * 13, in_grid)
+    (short, second, lou, dashes, skipped), _ = paper_activity.paper_import().read_lines(lines)
     assert paper_activity.attempts() == 1
     before = short.replaces
     assert before
@@ -170,6 +172,7 @@ def test_what_a_line_replaces_is_known_before_it_is_stored(paper_activity: Paper
     assert (second.replaces.origin, second.replaces.score) == ("line", 3)
     assert (lou.replaces, lou.is_doubtful) == (None, False)
     assert not dashes.is_doubtful
+    assert (skipped.is_short, skipped.paper.given) == (True, 13)  # an empty cell isn't a dash
     assert [line.is_doubtful for line in (short, second)] == [True, True]
     paper_activity.enter(lines[0])
     attempts = store.classwork.attempts_of_student(kim.id)

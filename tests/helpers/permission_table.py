@@ -18,6 +18,7 @@ Row = tuple[int, int, int, int, int, int]
 # and 401 for an action. Somebody who may not know that an object exists gets 404, and 403 otherwise.
 ALL_200: Row = (200, 200, 200, 200, 200, 200)
 ALL_303: Row = (303, 303, 303, 303, 303, 303)
+ALL_400: Row = (400, 400, 400, 400, 400, 400)
 ALL_404: Row = (404, 404, 404, 404, 404, 404)
 ALL_422: Row = (422, 422, 422, 422, 422, 422)
 STAFF_SEES: Row = (303, 303, 303, 200, 404, 200)
@@ -112,12 +113,34 @@ TABLE: dict[str, Row] = {
     "POST /forgotten-password": ALL_404,  # without a mail server
     "GET /links/{token}": ALL_404,
     "POST /links/{token}": ALL_404,
+    # From a learning platform: without its message there is nothing.
+    "GET /lti/login": ALL_400,
+    "POST /lti/login": ALL_400,
+    "POST /lti/launch": ALL_400,
+    "GET /lti/open": ALL_400,
+    "GET /lti/connect": ALL_400,
+    "POST /lti/connect": ALL_400,
+    "POST /lti/connect/invitation": ALL_400,
+    "GET /lti/account": (303, 303, 303, 200, 200, 200),
+    "POST /lti/account": (401, 401, 401, 303, 303, 303),
+    "POST /lti/account/disconnect": (401, 401, 401, 303, 303, 303),
+    "GET /lti/link": ALL_400,
+    "POST /lti/link": ALL_400,
+    "GET /lti/choose": ALL_400,
+    "POST /lti/choose": ALL_400,
+    "GET /lti/keys": ALL_200,
     # The public demonstration: a signed-in teacher goes to their own courses.
     "GET /demonstration": ALL_303,
     "POST /demonstration/leave": ALL_303,
-    # The installation's machines, for operators; nobody here is one.
+    # The installation's machines and learning platforms, for operators; nobody here is one.
     "GET /machines": (303, 303, 303, 403, 403, 403),
     "POST /machines/jobs/{job_id:int}/cancel": (401, 401, 401, 403, 403, 403),
+    "GET /platforms": (303, 303, 303, 403, 403, 403),
+    "POST /platforms": (401, 401, 401, 403, 403, 403),
+    "POST /platforms/link": (401, 401, 401, 403, 403, 403),
+    "POST /platforms/{platform_id:int}/confirm": (401, 401, 401, 403, 403, 403),
+    "POST /platforms/{platform_id:int}/remove": (401, 401, 401, 403, 403, 403),
+    "GET /lti/register/{token}": ALL_404,
     # Courses.
     "GET /courses": (303, 303, 303, 200, 200, 200),
     "POST /courses": (401, 401, 401, 422, 422, 422),
@@ -128,6 +151,7 @@ TABLE: dict[str, Row] = {
     "POST /courses/{course_id:int}/students": INSTRUCTOR_IS_TOLD,
     "POST /courses/{course_id:int}/students/preview": INSTRUCTOR_IS_TOLD,
     "POST /courses/{course_id:int}/students/undo-import": INSTRUCTOR_DOES,
+    "POST /courses/{course_id:int}/students/fetch": (401, 401, 401, 403, 404, 404),  # of no platform
     "POST /courses/{course_id:int}/students/remove-idle": INSTRUCTOR_DOES,
     "GET /courses/{course_id:int}/students/{student_id:int}": INSTRUCTOR_SEES,
     "POST /courses/{course_id:int}/students/{student_id:int}": INSTRUCTOR_IS_TOLD,
@@ -152,6 +176,8 @@ TABLE: dict[str, Row] = {
     "GET /courses/{course_id:int}/activities/new": INSTRUCTOR_SEES,
     "POST /courses/{course_id:int}/activities": INSTRUCTOR_IS_TOLD,
     "GET /activities/{activity_id:int}": STAFF_SEES,
+    "GET /activities/{activity_id:int}/questions": STAFF_SEES,
+    "GET /activities/{activity_id:int}/questions/file": STAFF_SEES,
     "GET /activities/{activity_id:int}/edit": INSTRUCTOR_SEES,
     "POST /activities/{activity_id:int}": INSTRUCTOR_IS_TOLD,
     "GET /tickets/new": (303, 303, 303, 200, 200, 200),
@@ -183,6 +209,7 @@ TABLE: dict[str, Row] = {
     "GET /activities/{activity_id:int}/projector": STAFF_SEES,
     "GET /activities/{activity_id:int}/projector/now": STAFF_SEES,
     "POST /activities/{activity_id:int}/projector": INSTRUCTOR_IS_TOLD,
+    "POST /activities/{activity_id:int}/results/send-again": INSTRUCTOR_DOES,
     "GET /activities/{activity_id:int}/results": STAFF_SEES,
     "GET /activities/{activity_id:int}/results/{student_id:int}": STAFF_SEES,
     "POST /activities/{activity_id:int}/results/{student_id:int}/points": INSTRUCTOR_IS_TOLD,
@@ -269,7 +296,7 @@ class TwoCourses:
             "{activity_id:int}": self.activity.id, "{code}": self.activity.join_code, "{key}": "gpt2",
             "{answer_id}": "0123abcd", "{file_name}": "answers.csv", "{token}": "no-such-link",
             "{run_id}": "no-such-run", "{page}": 1, "{what}": "check", "{material_id:int}": material.id,
-            "{row:int}": 0, "{job_id:int}": 1, "{kind}": "png", "{stage}": "scores",
+            "{row:int}": 0, "{job_id:int}": 1, "{platform_id:int}": 1, "{kind}": "png", "{stage}": "scores",
         }  # fmt: skip
 
     def path(self, route: str) -> str:

@@ -8,6 +8,7 @@ import zipfile
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from html import unescape
+from itertools import groupby
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -159,3 +160,27 @@ def test_versions_differ_and_are_the_same_for_a_seed(library: Library) -> None:
 def test_what_other_systems_cannot_mark_is_refused(library: Library, worksheet: str) -> None:
     with pytest.raises(QuizError):
         draw_versions(library, worksheet, None, None, 1, 0)
+
+
+# What text2qti 0.8.0, whose files both of Canvas's quiz engines import, writes for a numerical question with a comment
+# on wrong answers: its elements, and how many of each there are.
+TEXT2QTI_QUESTION = """
+item(itemmetadata(qtimetadata(4*qtimetadatafield(fieldlabel fieldentry))) presentation(material(mattext)
+response_str(render_fib(response_label)))
+resprocessing(outcomes(decvar) respcondition(conditionvar(or(varequal and(vargte varlte))) setvar)
+respcondition(conditionvar(other) displayfeedback)) itemfeedback(flow_mat(material(mattext))))
+"""
+
+
+def skeleton(element: ET.Element) -> str:
+    """An element's name and, in parentheses, the skeletons of its children; equal ones in a row are counted."""
+    inside = [(written, len(list(same))) for written, same in groupby(map(skeleton, element))]
+    children = " ".join(f"{number}*{written}" if number > 1 else written for written, number in inside)
+    return element.tag.removeprefix(QTI12) + (f"({children})" if children else "")
+
+
+def test_a_question_for_canvas_has_the_elements_that_text2qti_writes(library: Library) -> None:
+    [quiz] = draw_versions(library, "llama-7b", None, None, 1, 7)
+    with zipfile.ZipFile(io.BytesIO(FORMATS["qti12"].write([quiz]))) as archive:
+        items = list(read_xml(archive.read(f"{quiz.code}/{quiz.code}.xml")).iter(f"{QTI12}item"))
+    assert {skeleton(item) for item in items[1:]} == {" ".join(TEXT2QTI_QUESTION.split())}

@@ -47,7 +47,7 @@ _PARTS = {
     "join": ("join", "resume"),
     "class": ("mine", "class"),
     "worksheets": ("worksheets", "tickets"),
-    "courses": ("courses", "activities", "machines", "password"),
+    "courses": ("courses", "activities", "machines", "platforms", "password"),
     "teach": ("teach", "sign-in", "forgotten-password", "links"),
 }
 # The first segments of the addresses in the public demonstration.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fastapi import HTTPException
@@ -50,21 +51,26 @@ def ticket_names(store: Store, access: StudentAccess, ticket_in: bool) -> dict[s
         "longest": MAX_TEXT,
         "shown_from": SHOWN_FROM,
         "typed": {},
+        "picks": (),
         "problems": {},
         "unasked": "",
     }
 
 
 def read_ticket_form(form: FormReader, ticket: Ticket) -> dict[str, tuple[str, ...]]:
-    """The form's answer to each question, by its key: the choices in the order sent, or one text.
-
-    Where questions are picked, an answer to one that isn't picked any more doesn't count.
-    """
-    picked = form.all("pick")  # begins with "" on a page where questions are picked
+    """The form's answer to each question, by its key: the choices in the order sent, or one text."""
     typed = dict[str, tuple[str, ...]]()
     for question in ticket.questions:
         name = f"answer-{question.key}"
         answers = form.all(name) if question.choices else (form.multi_line(name),)
-        counts = not picked or question.required or question.key in picked
-        typed[question.key] = tuple(filter(None, answers)) if counts else ()
+        typed[question.key] = tuple(filter(None, answers))
     return typed
+
+
+def counted_answers(
+    ticket: Ticket, typed: Mapping[str, tuple[str, ...]], picked: Sequence[str]
+) -> dict[str, tuple[str, ...]]:
+    """What is handed in of a form: where questions are picked, no answer to one that isn't picked any more."""
+    counted = {question.key for question in ticket.questions if question.required or question.key in picked}
+    # On a page where questions are picked, the picks begin with "".
+    return {key: answers if key in counted or not picked else () for key, answers in typed.items()}

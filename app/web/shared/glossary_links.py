@@ -33,19 +33,21 @@ class LinkedText:
 
 @dataclass(frozen=True)
 class LinkedSheet:
-    """A sheet's texts as HTML with links to the glossary: description, asides, task, assumptions, names by row."""
+    """A sheet's texts as HTML with links to the glossary: description, asides, task, how, assumptions, names by row."""
 
     description: Markup
     asides: Markup
     task: Markup
+    how: Markup
     assumptions: tuple[Markup, ...]
     names: Mapping[str, Markup]
 
 
 def linked_sheet(variant: Variant) -> LinkedSheet:
-    """A sheet's description, asides, task, assumptions and row names (by key) as escaped HTML."""
+    """A sheet's description, asides, task, how, assumptions and row names (by key) as escaped HTML."""
     assumptions = prose.assumptions(variant)
-    sentences = (prose.description(variant), prose.asides(variant), prose.task(variant), *assumptions)
+    task = (prose.what_to_write(variant), prose.how_to_write(variant))
+    sentences = (prose.description(variant), prose.asides(variant), *task, *assumptions)
     texts = (*sentences, *(row.name for row in variant.rows))
     if current_page_request().may_practise:
         linked = [
@@ -55,8 +57,8 @@ def linked_sheet(variant: Variant) -> LinkedSheet:
     else:
         linked = list(map(escape, texts))
     names = dict(zip((row.key for row in variant.rows), linked[len(sentences) :], strict=True))
-    description, asides, task, *linked_assumptions = linked[: len(sentences)]
-    return LinkedSheet(description, asides, task, tuple(linked_assumptions), names)
+    description, asides, what, how, *linked_assumptions = linked[: len(sentences)]
+    return LinkedSheet(description, asides, what, how, tuple(linked_assumptions), names)
 
 
 def _markup(pieces: Iterable[LinkedText], *, tab_stop: bool) -> Markup:

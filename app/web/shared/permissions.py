@@ -160,8 +160,8 @@ def operator(teacher: SignedIn) -> Teacher:
     """The signed-in teacher, if they are an operator; 403, with how to become one, for any other teacher."""
     if not teacher.is_operator:
         sentence = _(
-            "Only an operator can see the machines and their jobs. Whoever installed this server can make you one "
-            "with “attention-shapes teacher operator {email}”."
+            "Only an operator can see the machines and the learning platforms. Whoever installed this server can make "
+            "you one with “attention-shapes teacher operator {email}”."
         )
         raise HTTPException(403, sentence.format(email=teacher.email))
     return teacher

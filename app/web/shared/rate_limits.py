@@ -20,7 +20,7 @@ from app.refusal import Refusal
 from app.translation import gettext as _
 from app.translation import ngettext
 
-Limit = Literal["known", "guess", "account", "sign-in", "join", "names", "resume", "mail"]
+Limit = Literal["known", "guess", "account", "sign-in", "join", "names", "resume", "mail", "connect"]
 MIN_BURST = 5  # failures that every process allows at once: a person's mistakes may all reach the same one
 MAX_BUCKETS = 20_000  # beyond that, the least recently used bucket is forgotten
 
@@ -72,6 +72,7 @@ BUCKETS: dict[Limit, Bucket] = {
     "join": Bucket(300, 5),  # one network may be a campus, where hundreds mistype; 22 to the 6th codes can bear it
     "names": Bucket(1000, 2),  # names begun in one network for one course, right or wrong: hundreds type a few each
     "resume": Bucket(300, 5),
+    "connect": Bucket(30, 20),  # wrong codes for connecting an account with a learning platform
     "mail": Bucket(20, 60),  # links that one network asks for, right or wrong; the store counts a mailbox’s
 }
 

@@ -57,6 +57,11 @@ EMBEDDED_HEADERS = {
     "Content-Security-Policy": HEADERS["Content-Security-Policy"].replace("frame-ancestors 'none'", "frame-ancestors *")
 }
 
+# A learning platform sends its users here from its own pages, by forms, and may show these pages in a frame of its own.
+# They do nothing by a cookie that other sites' requests carry.
+SENT_BY_PLATFORMS = ("/lti/login", "/lti/launch")
+SHOWN_BY_PLATFORMS = (*SENT_BY_PLATFORMS, "/lti/open", "/lti/connect", "/lti/link", "/lti/choose")
+
 # What browsers may cache: pages that are the same for everybody except for this browser's practice. Other pages may
 # show names, answers or marks, and Back after signing out must not show them.
 KEPT_PATHS = (
@@ -84,7 +89,9 @@ class Guard:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        send = _with_headers(send, may_keep=scope["method"] in ("GET", "HEAD") and _is_kept(scope["path"]))
+        send = _with_headers(
+            send, scope["path"], may_keep=scope["method"] in ("GET", "HEAD") and _is_kept(scope["path"])
+        )
         speak(preferred_language(Headers(scope=scope).get("accept-language", "")[:MAX_LANGUAGES]))
         if _is_too_long(scope):
             sentence = _("The address or the headers of this request are too long.")
@@ -94,7 +101,8 @@ class Guard:
             scope = {**scope, "method": "GET"}
         scope = _without_escaped_cookies(scope)
         note_request(scope)
-        if scope["method"] not in ("GET", "OPTIONS") and _is_cross_site(Headers(scope=scope)):
+        is_safe = scope["method"] in ("GET", "OPTIONS") or scope["path"] in SENT_BY_PLATFORMS
+        if not is_safe and _is_cross_site(Headers(scope=scope)):
             sentence = _("This form was sent from another site: open the page here and try again.")
             await _refusal_response(scope, sentence, 403)(scope, receive, send)
             return
@@ -134,13 +142,16 @@ def _is_kept(path: str) -> bool:
     return path in KEPT_PATHS or path.startswith(_KEPT_FOLDERS)
 
 
-def _with_headers(send: Send, *, may_keep: bool) -> Send:
+def _with_headers(send: Send, path: str, *, may_keep: bool) -> Send:
+    is_shown = path in SHOWN_BY_PLATFORMS or path.startswith("/lti/register/")
+    usual = {**HEADERS, **EMBEDDED_HEADERS} if is_shown else HEADERS
+
     async def send_with_headers(message: Message) -> None:
         if message["type"] == "http.response.start":
             headers = MutableHeaders(scope=message)
             if not may_keep:
                 headers.setdefault("Cache-Control", "no-store")
-            for name, value in HEADERS.items():
+            for name, value in usual.items():
                 headers.setdefault(name, value)
             if not headers["Cache-Control"].startswith("public"):
                 headers.add_vary_header("Accept-Language")

@@ -25,6 +25,9 @@ from app.forward.process import HeadRunner
 from app.handout.handout_printer import MAX_WAITING_REQUESTS, HandoutPrinter
 from app.jobs.inline import InlineJobs
 from app.jobs.jobs import Jobs
+from app.lti.grades import GradeSender
+from app.lti.keys import rotate_old_keys
+from app.lti.services import PlatformServices
 from app.machine.housekeeper import Housekeeper
 from app.machine.work_queue import Places
 from app.settings import Settings
@@ -40,7 +43,7 @@ from app.web.shared.passwords import MAX_HASHES_AT_ONCE, MAX_WAITING, Passwords
 from app.web.shared.rate_limits import RateLimits, StorageBudget
 from app.web.shared.readiness import Readiness
 
-ThreadKind = Literal["other", "class", "run", "forward", "print", "hub", "password"]
+ThreadKind = Literal["other", "class", "run", "forward", "print", "hub", "lti", "password"]
 MAX_PROGRAMS = 24  # requests waiting for an API run, per process; visitors leave eight free, and one network has eight
 # Per process. Threads for classes and for runs' pages do work, and more of them would only wait for one another; a
 # class asking for its runs all at once leaves most of the processor to saves. The other kinds mostly wait, and have a
@@ -52,6 +55,7 @@ MAX_THREADS: Mapping[ThreadKind, int] = {
     "forward": MAX_PROGRAMS + 4,
     "print": MAX_WAITING_REQUESTS + 4,
     "hub": MAX_FETCHES + 4,
+    "lti": 12,  # some of them fetch a platform's keys
     "password": MAX_HASHES_AT_ONCE + MAX_WAITING + 4,
 }
 
@@ -95,6 +99,7 @@ class Services:
         def daily() -> None:
             delete_old_copies(self.settings.data_dir / "hub")
             delete_expired(self.store.engine, self.store.now())
+            rotate_old_keys(self.store)
 
         return Housekeeper(self.settings.data_dir / "turns", often, daily)
 
@@ -121,6 +126,16 @@ class Services:
     def auto_submitter(self) -> AutoSubmitter:
         """Auto-submits the drafts of ended activities."""
         return AutoSubmitter(self.libraries[ENGLISH], self.store, self.closing_interval_s)
+
+    @cached_property
+    def grade_sender(self) -> GradeSender:
+        """Sends grades to the learning platforms that open the app."""
+        return GradeSender(self.libraries[ENGLISH], self.store, self.platform_services)
+
+    @cached_property
+    def platform_services(self) -> PlatformServices:
+        """Grades and class lists of learning platforms."""
+        return PlatformServices(self.store, allow_private=self.settings.lti_private)
 
     @cached_property
     def threads(self) -> Mapping[ThreadKind, FairLimiter]:

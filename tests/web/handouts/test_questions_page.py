@@ -6,6 +6,8 @@ import pytest
 from fastapi import FastAPI
 
 from app.classes.materials import settings_to_copy
+from app.classes.student_sheet import ChosenWorksheet, freeze
+from app.store import Plan, Policies
 from tests.helpers.html_page import Page
 from tests.helpers.school import Classroom
 
@@ -42,3 +44,15 @@ def test_what_cannot_be_exported_is_said_on_the_form(app: FastAPI, query: str) -
     answer = Classroom(app, sheets=None).instructor.get(f"/questions/file?{query}")
     assert 400 <= answer.status_code < 500
     assert Page(answer.text).text("p", role="alert")
+
+
+def test_an_activity_exports_its_worksheets_with_their_models(app: FastAPI) -> None:
+    classroom = Classroom(app, sheets=None)
+    content = freeze(classroom.school.library, [ChosenWorksheet("llama-7b", "gpt2"), "count-llama-7b"], None)
+    activity = classroom.store.activities.add(classroom.course, Plan("Week 3", None, Policies()), content)
+    address = f"/activities/{activity.id}/questions"
+    offered = [option["value"] for option, _title in Page(classroom.get(address)).find("option")]
+    assert offered[:3] == ["llama-7b", "count-llama-7b", ""]  # then the models
+    answer = classroom.instructor.get(f"{address}/file?worksheet=llama-7b&versions=2")
+    assert answer.text.count("One head of GPT-2 (") == 2
+    assert classroom.instructor.get(f"{address}/file?worksheet=nothing").status_code == 404

@@ -162,6 +162,11 @@ def test_a_button_leads_to_an_address_that_shows_the_same_on_reload(
         )
 
 
+def test_what_comes_next_is_focused_once_all_is_right(client: TestClient) -> None:
+    page = Page(client.post("/sheet/check", data=filled()).text)
+    assert [attrs["id"] for attrs, _ in page.find("a") if "autofocus" in attrs] == ["next"]
+
+
 def test_answers_are_not_had_by_an_address(client: TestClient) -> None:
     page = Page(client.get("/sheet?answers=1").text)
     assert page.find("tr", class_="answer") == []

@@ -62,6 +62,12 @@ def test_a_class_is_styled_in_one_file() -> None:
     assert {name: files for name, files in homes.items() if len(files) > 1} == {}
 
 
+def test_only_the_stylesheet_of_drawings_says_which_labels_are_shown() -> None:
+    for path in set((STATIC / "css").glob("*.css")) - {STATIC / "css" / "drawing.css"}:
+        alone = {selector for outer, selector in _selectors(path.read_text(encoding="utf-8")) if not outer}
+        assert not alone & {".edge", ".here", ".away", ".start", ".middle", ".end"}, path.name
+
+
 def test_stylesheets_are_layers_in_one_order_with_three_breakpoints() -> None:
     orders, widths = list[str](), set[str]()
     for path in (STATIC / "css").glob("*.css"):

@@ -81,7 +81,9 @@ def upgrade() -> None:
         sa.Column("role", sa.String(length=10), nullable=True),
         sa.Column("expires_at", sa.DateTime(timezone=True), nullable=False),
         sa.Column("used_at", sa.DateTime(timezone=True), nullable=True),
-        sa.CheckConstraint("kind IN ('setup', 'invite', 'reset')", name=op.f("ck_account_links_kind")),
+        sa.CheckConstraint(
+            "kind IN ('setup', 'invite', 'reset', 'connect', 'platform')", name=op.f("ck_account_links_kind")
+        ),
         sa.ForeignKeyConstraint(
             ["course_id"], ["courses.id"], name=op.f("fk_account_links_course_id"), ondelete="CASCADE"
         ),
@@ -598,4 +600,166 @@ def upgrade() -> None:
         sa.Column("heard_at", sa.DateTime(timezone=True), nullable=False),
         sa.PrimaryKeyConstraint("name", name=op.f("pk_workers")),
     )
+    op.create_table(
+        "lti_keys",
+        sa.Column("id", sa.Integer(), nullable=False),
+        sa.Column("key_id", sa.String(length=64), nullable=False),
+        sa.Column("private_key", sa.Text(), nullable=False),
+        sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_lti_keys")),
+        sa.UniqueConstraint("key_id", name=op.f("uq_lti_keys_key_id")),
+        sqlite_autoincrement=True,
+    )
+    op.create_table(
+        "lti_platforms",
+        sa.Column("id", sa.Integer(), nullable=False),
+        sa.Column("name", sa.String(length=100), nullable=False),
+        sa.Column("issuer", sa.String(length=500), nullable=False),
+        sa.Column("client_id", sa.String(length=200), nullable=False),
+        sa.Column("authorization_url", sa.String(length=500), nullable=False),
+        sa.Column("token_url", sa.String(length=500), nullable=False),
+        sa.Column("keys_url", sa.String(length=500), nullable=False),
+        sa.Column("token_audience", sa.String(length=500), nullable=False),
+        sa.Column("key_set", sa.JSON(), nullable=False),
+        sa.Column("key_set_fetched_at", sa.DateTime(timezone=True), nullable=True),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_lti_platforms")),
+        sa.UniqueConstraint("issuer", "client_id", name=op.f("uq_lti_platforms_issuer_client_id")),
+        sqlite_autoincrement=True,
+    )
+    op.create_table(
+        "lti_courses",
+        sa.Column("id", sa.Integer(), nullable=False),
+        sa.Column("platform_id", sa.Integer(), nullable=False),
+        sa.Column("deployment_id", sa.String(length=255), nullable=False),
+        sa.Column("context_id", sa.String(length=255), nullable=False),
+        sa.Column("course_id", sa.Integer(), nullable=False),
+        sa.Column("memberships_url", sa.String(length=1000), nullable=False),
+        sa.ForeignKeyConstraint(
+            ["course_id"], ["courses.id"], name=op.f("fk_lti_courses_course_id"), ondelete="CASCADE"
+        ),
+        sa.ForeignKeyConstraint(
+            ["platform_id"], ["lti_platforms.id"], name=op.f("fk_lti_courses_platform_id"), ondelete="CASCADE"
+        ),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_lti_courses")),
+        sa.UniqueConstraint(
+            "platform_id",
+            "deployment_id",
+            "context_id",
+            name=op.f("uq_lti_courses_platform_id_deployment_id_context_id"),
+        ),
+        sqlite_autoincrement=True,
+    )
+    op.create_index(op.f("ix_lti_courses_course_id"), "lti_courses", ["course_id"])
+    op.create_table(
+        "lti_deployments",
+        sa.Column("platform_id", sa.Integer(), nullable=False),
+        sa.Column("deployment_id", sa.String(length=255), nullable=False),
+        sa.Column("confirmed", sa.Boolean(), nullable=False),
+        sa.ForeignKeyConstraint(
+            ["platform_id"], ["lti_platforms.id"], name=op.f("fk_lti_deployments_platform_id"), ondelete="CASCADE"
+        ),
+        sa.PrimaryKeyConstraint("platform_id", "deployment_id", name=op.f("pk_lti_deployments")),
+    )
+    op.create_table(
+        "lti_launches",
+        sa.Column("state_hash", sa.String(length=64), nullable=False),
+        sa.Column("nonce_hash", sa.String(length=64), nullable=False),
+        sa.Column("platform_id", sa.Integer(), nullable=False),
+        sa.Column("claims", sa.JSON(none_as_null=True), nullable=True),
+        sa.Column("expires_at", sa.DateTime(timezone=True), nullable=False),
+        sa.ForeignKeyConstraint(
+            ["platform_id"], ["lti_platforms.id"], name=op.f("fk_lti_launches_platform_id"), ondelete="CASCADE"
+        ),
+        sa.PrimaryKeyConstraint("state_hash", name=op.f("pk_lti_launches")),
+        sa.UniqueConstraint("nonce_hash", name=op.f("uq_lti_launches_nonce_hash")),
+    )
+    op.create_index(op.f("ix_lti_launches_expires_at"), "lti_launches", ["expires_at"])
+    op.create_index(op.f("ix_lti_launches_platform_id"), "lti_launches", ["platform_id"])
+    op.create_table(
+        "lti_links",
+        sa.Column("id", sa.Integer(), nullable=False),
+        sa.Column("lti_course_id", sa.Integer(), nullable=False),
+        sa.Column("resource_link_id", sa.String(length=255), nullable=False),
+        sa.Column("activity_id", sa.Integer(), nullable=False),
+        sa.Column("lineitem_url", sa.String(length=1000), nullable=False),
+        sa.Column("marker", sa.String(length=64), nullable=False),
+        sa.Column("next_at", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("tries", sa.Integer(), nullable=False),
+        sa.Column("problem", sa.String(length=500), nullable=False),
+        sa.ForeignKeyConstraint(
+            ["activity_id"], ["activities.id"], name=op.f("fk_lti_links_activity_id"), ondelete="CASCADE"
+        ),
+        sa.ForeignKeyConstraint(
+            ["lti_course_id"], ["lti_courses.id"], name=op.f("fk_lti_links_lti_course_id"), ondelete="CASCADE"
+        ),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_lti_links")),
+        sa.UniqueConstraint(
+            "lti_course_id", "resource_link_id", name=op.f("uq_lti_links_lti_course_id_resource_link_id")
+        ),
+        sqlite_autoincrement=True,
+    )
+    op.create_index(op.f("ix_lti_links_activity_id"), "lti_links", ["activity_id"])
+    op.create_table(
+        "lti_people",
+        sa.Column("id", sa.Integer(), nullable=False),
+        sa.Column("platform_id", sa.Integer(), nullable=False),
+        sa.Column("sub", sa.String(length=255), nullable=False),
+        sa.Column("course_id", sa.Integer(), nullable=True),
+        sa.Column("teacher_id", sa.Integer(), nullable=True),
+        sa.Column("student_id", sa.Integer(), nullable=True),
+        sa.Column("lti_course_id", sa.Integer(), nullable=True),
+        sa.CheckConstraint(
+            "(teacher_id IS NULL) <> (student_id IS NULL) AND (student_id IS NULL) = (course_id IS NULL)",
+            name=op.f("ck_lti_people_person"),
+        ),
+        sa.ForeignKeyConstraint(
+            ["course_id"], ["courses.id"], name=op.f("fk_lti_people_course_id"), ondelete="CASCADE"
+        ),
+        sa.ForeignKeyConstraint(
+            ["lti_course_id"], ["lti_courses.id"], name=op.f("fk_lti_people_lti_course_id"), ondelete="CASCADE"
+        ),
+        sa.ForeignKeyConstraint(
+            ["platform_id"], ["lti_platforms.id"], name=op.f("fk_lti_people_platform_id"), ondelete="CASCADE"
+        ),
+        sa.ForeignKeyConstraint(
+            ["student_id"], ["students.id"], name=op.f("fk_lti_people_student_id"), ondelete="CASCADE"
+        ),
+        sa.ForeignKeyConstraint(
+            ["teacher_id"], ["teachers.id"], name=op.f("fk_lti_people_teacher_id"), ondelete="CASCADE"
+        ),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_lti_people")),
+        sa.UniqueConstraint("platform_id", "sub", "course_id", name=op.f("uq_lti_people_platform_id_sub_course_id")),
+        sqlite_autoincrement=True,
+    )
+    op.create_index(op.f("ix_lti_people_course_id"), "lti_people", ["course_id"])
+    op.create_index(op.f("ix_lti_people_lti_course_id"), "lti_people", ["lti_course_id"])
+    op.create_index(op.f("ix_lti_people_student_id"), "lti_people", ["student_id"])
+    op.create_index(
+        "ix_lti_people_teacher",
+        "lti_people",
+        ["platform_id", "sub"],
+        unique=True,
+        sqlite_where=sa.text("teacher_id IS NOT NULL"),
+        postgresql_where=sa.text("teacher_id IS NOT NULL"),
+    )
+    op.create_index(op.f("ix_lti_people_teacher_id"), "lti_people", ["teacher_id"])
+    op.create_table(
+        "lti_scores",
+        sa.Column("link_id", sa.Integer(), nullable=False),
+        sa.Column("person_id", sa.Integer(), nullable=False),
+        sa.Column("points", sa.Float(), nullable=True),
+        sa.Column("out_of", sa.Integer(), nullable=False),
+        sa.Column("submitted_at", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("state", sa.String(length=10), nullable=False),
+        sa.Column("tries", sa.Integer(), nullable=False),
+        sa.Column("problem", sa.String(length=500), nullable=False),
+        sa.Column("sent_at", sa.DateTime(timezone=True), nullable=True),
+        sa.CheckConstraint("state IN ('waiting', 'sent', 'refused')", name=op.f("ck_lti_scores_state")),
+        sa.ForeignKeyConstraint(["link_id"], ["lti_links.id"], name=op.f("fk_lti_scores_link_id"), ondelete="CASCADE"),
+        sa.ForeignKeyConstraint(
+            ["person_id"], ["lti_people.id"], name=op.f("fk_lti_scores_person_id"), ondelete="CASCADE"
+        ),
+        sa.PrimaryKeyConstraint("link_id", "person_id", name=op.f("pk_lti_scores")),
+    )
+    op.create_index(op.f("ix_lti_scores_person_id"), "lti_scores", ["person_id"])
     create_engine_tables(op.get_bind())
